@@ -1,0 +1,169 @@
+// The engine's whole public face: one loaded model, answering any number of generations at once.
+//
+//   Engine::Load  ──►  Engine  ── Submit ──►  runner thread ── OutputSink (at most once a step)
+//
+// Owner: whoever called Load; Close() (or the destructor) stops the runner thread, joins it and
+// frees the model. Threads: every method may be called from any thread. The sink is called on the
+// runner thread, must not block and must not call back into the engine except Cancel/Pause/Resume.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "status.h"
+
+namespace svc {
+
+using Token = std::int32_t;
+using GenerationId = std::uint32_t;
+
+struct LoadOptions {
+  std::string path;
+  // Tokens of the unified KV cache, shared by all sequences. 0: what the model was trained for, at
+  // most kDefaultContextLength.
+  std::uint32_t context_length = 0;
+  // 0: one for each physical core this process may run on.
+  int threads = 0;
+  // Layers on the GPU. Negative: all, where there is one.
+  int gpu_layers = -1;
+  // Sequences that may be in the cache at one time; later ones wait. At most 256.
+  std::uint32_t max_sequences = 64;
+  // Called on the loading thread with 0..1; false cancels the load (kCancelled).
+  std::function<bool(float fraction)> on_progress;
+};
+
+inline constexpr std::uint32_t kDefaultContextLength = 8192;
+
+struct ModelInfo {
+  std::string description;   // "llama 1B Q4_0"
+  std::string architecture;  // "llama"
+  std::string quantization;  // "Q4_0"
+  std::uint64_t parameters = 0;
+  std::uint64_t size_bytes = 0;        // of the tensors
+  std::uint32_t trained_context_length = 0;
+  std::uint32_t context_length = 0;    // of this engine, in cells
+  std::uint32_t vocabulary = 0;        // tokens
+  std::uint32_t embedding_length = 0;  // floats of a hidden state
+  std::uint32_t layers = 0;
+  int threads = 0;
+  bool has_chat_template = false;
+  std::string device;  // where the layers are: "CPU", or the GPU's name
+  std::vector<std::pair<std::string, std::string>> metadata;  // scalar GGUF keys, as text
+};
+
+struct ChatMessage {
+  std::string role;
+  std::string content;
+};
+
+// llama.cpp's defaults and order: logit bias, penalties, top-k, top-p, min-p, temperature, draw.
+struct SamplingParams {
+  float temperature = 0.80F;  // 0: greedy
+  int top_k = 40;             // 0: all
+  float top_p = 0.95F;        // 1: off
+  float min_p = 0.05F;        // 0: off
+  int penalty_last_n = 64;
+  float repeat_penalty = 1.0F;
+  float frequency_penalty = 0.0F;
+  float presence_penalty = 0.0F;
+  std::optional<std::uint32_t> seed;  // absent: drawn from the system's entropy
+  std::vector<std::pair<Token, float>> logit_bias;
+};
+
+struct GenerationRequest {
+  // Chosen by the caller; unique among the generations alive.
+  GenerationId id = 0;
+  // Either a chat (rendered with the model's template; what a message says can never become a
+  // control token) ...
+  std::vector<ChatMessage> messages;
+  // ... or, if there are no messages, a raw prompt: BOS is added as the model asks, and special
+  // token text in it is parsed, as llama-server's /completion does.
+  std::string prompt;
+  // Absent: until the model ends its turn or the context is full.
+  std::optional<std::uint32_t> max_tokens;
+  SamplingParams sampling;
+  std::vector<std::string> stop;
+};
+
+enum class FinishReason { kStop, kLength, kCancelled };
+
+struct GenerationUsage {
+  std::uint32_t input_tokens = 0;
+  std::uint32_t output_tokens = 0;
+  std::uint32_t cached_tokens = 0;
+};
+
+// Milliseconds since Submit. Negative: did not happen.
+struct GenerationTimings {
+  double started_ms = -1;      // the runner took it up
+  double first_token_ms = -1;
+  double finished_ms = -1;
+};
+
+// What one generation produced in one step. `text` is whole UTF-8 and never part of a stop string.
+struct GenerationOutput {
+  GenerationId id = 0;
+  std::string text;
+  // Set on the last output of a generation: finished, or failed with `status`.
+  bool done = false;
+  FinishReason reason = FinishReason::kStop;
+  Status status;
+  GenerationUsage usage;
+  GenerationTimings timings;
+};
+
+using OutputSink = std::function<void(std::vector<GenerationOutput>)>;
+
+struct EngineStats {
+  std::uint32_t active = 0;   // in the cache
+  std::uint32_t waiting = 0;  // submitted, not yet in the cache
+  std::uint32_t cells_used = 0;
+  std::uint32_t cells_total = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t prompt_tokens = 0;     // computed since load
+  std::uint64_t generated_tokens = 0;  // since load
+  double tokens_per_second = 0;        // generated, over the last few seconds of work; 0: idle
+  double step_age_ms = 0;              // how long the step now running has run; 0: none runs
+};
+
+class Engine {
+ public:
+  // Loads the model on the calling thread (seconds to minutes) and starts the runner.
+  // Errors: kModelInvalid, kOutOfMemory, kCancelled, kEngineUnavailable (no CPU backend was loaded).
+  static Result<std::unique_ptr<Engine>> Load(const LoadOptions& options, OutputSink sink);
+
+  virtual ~Engine() = default;
+
+  virtual const ModelInfo& info() const = 0;
+
+  // add_special: BOS/EOS as the model asks. parse_special: "<|im_end|>" becomes the control token.
+  virtual Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special, bool parse_special) const = 0;
+  // The bytes of the tokens; may end inside a UTF-8 character.
+  virtual std::string Detokenize(const std::vector<Token>& tokens, bool special) const = 0;
+  // The prompt text for a chat, ready for the assistant's turn. kInvalidRequest if the template refuses it.
+  virtual Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const = 0;
+
+  // Renders, tokenises (both on the calling thread) and queues. Returns the number of input tokens.
+  // Errors: kInvalidRequest, kContextOverflow (message names both numbers), kBusy (queue full).
+  // After an error the sink hears nothing of this id.
+  virtual Result<std::uint32_t> Submit(GenerationRequest request) = 0;
+  // The generation ends with kCancelled at the next chunk boundary. Unknown ids are ignored.
+  virtual void Cancel(GenerationId id) = 0;
+  // A paused generation keeps its cells and takes no part in a step until resumed.
+  virtual void Pause(GenerationId id) = 0;
+  virtual void Resume(GenerationId id) = 0;
+  // Holds the runner between steps while nobody reads what it produced.
+  virtual void Hold(bool on) = 0;
+
+  virtual EngineStats stats() const = 0;
+
+  // Ends every generation (kCancelled), joins the runner thread, frees the model. Idempotent; blocks.
+  virtual void Close() = 0;
+};
+
+}  // namespace svc

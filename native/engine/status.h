@@ -1,0 +1,61 @@
+// How the engine reports failure. Nothing in native/engine throws across its API; whatever libllama
+// throws is caught where it is called and becomes a Status.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace svc {
+
+// The names are those of src/protocol/errors.ts; StatusCodeName() gives the spelling.
+enum class StatusCode {
+  kOk,
+  kInvalidRequest,
+  kContextOverflow,
+  kModelInvalid,
+  kOutOfMemory,
+  kBusy,
+  kCancelled,
+  kEngineUnavailable,
+  kInternal,
+};
+
+// "INVALID_REQUEST" and so on. Static storage.
+const char* StatusCodeName(StatusCode code);
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  static Status Ok() { return {}; }
+
+  bool ok() const { return code_ == StatusCode::kOk; }
+  StatusCode code() const { return code_; }
+  // One sentence for a person, without a full stop. Never holds prompt text.
+  const std::string& message() const { return message_; }
+
+ private:
+  StatusCode code_ = StatusCode::kOk;
+  std::string message_;
+};
+
+// A value or the reason there is none. REQUIRES: ok() before value().
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}            // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {}    // NOLINT(google-explicit-constructor)
+
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const { return status_; }
+  T& value() { return *value_; }
+  const T& value() const { return *value_; }
+
+ private:
+  Status status_;
+  std::optional<T> value_;
+};
+
+}  // namespace svc

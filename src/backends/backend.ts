@@ -1,0 +1,34 @@
+/**
+ * The narrow waist: all that routing knows of whatever answers a prompt.
+ *
+ * Contract of every implementation, held by one conformance suite (test/backends/conformance.ts):
+ * - `generate` yields `start`, then any number of `text`, then exactly one `finish`; or it throws a
+ *   SvcError. It never ends without one of the two.
+ * - Aborting `signal`, or returning from the iterator early, stops the work behind it, not only the
+ *   reading; the iterator then throws `signal.reason` (a SvcError) or returns.
+ * - Backpressure: a consumer that does not pull stops the producer within a bounded buffer.
+ * - `close` lets running generations end and takes no new ones; `destroy` ends them with `error`.
+ *   Both are idempotent and resolve when every process and socket owned is gone.
+ */
+import type { GenerateEvent, GenerateRequest } from '../protocol/generate.ts';
+import type { ModelRecord, ProviderRecord } from '../protocol/records.ts';
+import type { SvcError } from '../protocol/errors.ts';
+
+export interface Backend {
+  /** `local`, or the provider's name. */
+  readonly name: string;
+  generate(request: GenerateRequest, context: GenerateContext): AsyncIterable<GenerateEvent>;
+  /** The models it can answer with, now. */
+  models(): Promise<readonly ModelRecord[]>;
+  record(): ProviderRecord;
+  close(): Promise<void>;
+  destroy(error: SvcError): Promise<void>;
+}
+
+export interface GenerateContext {
+  /** Stands in every log line about the request. */
+  readonly traceId: string;
+  readonly signal: AbortSignal;
+  /** `performance.now()` when the request arrived. */
+  readonly arrivedAt: number;
+}

@@ -1,0 +1,135 @@
+/** The native addon as JavaScript sees it. Built from native/binding; loaded only in an engine process. */
+import type { FinishReason } from '../protocol/generate.ts';
+
+export interface NativeDevice {
+  readonly name: string;
+  readonly description: string;
+  readonly backend: string;
+  readonly type: 'cpu' | 'gpu' | 'igpu' | 'accel';
+  /** null: the backend does not know. */
+  readonly memoryTotalBytes: number | null;
+  readonly memoryFreeBytes: number | null;
+}
+
+export interface NativeModelInfo {
+  readonly description: string;
+  readonly architecture: string;
+  readonly quantization: string;
+  readonly parameters: number;
+  readonly sizeBytes: number;
+  readonly trainedContextLength: number;
+  /** KV cells of this engine. */
+  readonly contextLength: number;
+  readonly vocabulary: number;
+  readonly embeddingLength: number;
+  readonly layers: number;
+  readonly threads: number;
+  readonly hasChatTemplate: boolean;
+  readonly device: string;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+export interface NativeRequest {
+  readonly id: number;
+  readonly messages?: readonly { readonly role: string; readonly content: string }[];
+  readonly prompt?: string;
+  readonly maxTokens?: number;
+  readonly temperature?: number;
+  readonly topK?: number;
+  readonly topP?: number;
+  readonly minP?: number;
+  readonly repeatPenalty?: number;
+  readonly frequencyPenalty?: number;
+  readonly presencePenalty?: number;
+  readonly seed?: number;
+  readonly logitBias?: readonly (readonly [number, number])[];
+  readonly stop?: readonly string[];
+}
+
+/** What one generation produced in one step. */
+export interface NativeOutput {
+  readonly id: number;
+  /** Empty when the step only finished it. */
+  readonly text: string;
+  readonly finish?: {
+    readonly reason: FinishReason;
+    readonly inputTokens: number;
+    readonly outputTokens: number;
+    readonly cachedTokens: number;
+    /** Milliseconds since submit; null: did not happen. */
+    readonly startedMs: number | null;
+    readonly firstTokenMs: number | null;
+    readonly finishedMs: number;
+  };
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+export interface NativeStats {
+  readonly active: number;
+  readonly waiting: number;
+  readonly cellsUsed: number;
+  readonly cellsTotal: number;
+  readonly steps: number;
+  readonly promptTokens: number;
+  readonly generatedTokens: number;
+  readonly tokensPerSecond: number;
+  readonly stepAgeMs: number;
+}
+
+export interface NativeLoadOptions {
+  readonly contextLength?: number;
+  readonly threads?: number;
+  readonly gpuLayers?: number;
+  readonly maxSequences?: number;
+}
+
+/** A load under way, on a thread of its own. */
+export interface NativeLoad {
+  readonly done: Promise<NativeEngine>;
+  /** `done` then rejects with CANCELLED. */
+  cancel(): void;
+}
+
+export interface NativeEngine {
+  readonly info: NativeModelInfo;
+  tokenize(text: string, options?: { addSpecial?: boolean; parseSpecial?: boolean }): Int32Array;
+  detokenize(tokens: Int32Array, options?: { special?: boolean }): string;
+  renderChat(messages: readonly { role: string; content: string }[]): string;
+  /** Templates and tokenises on a worker thread. Resolves with the number of input tokens. */
+  submit(request: NativeRequest): Promise<number>;
+  cancel(id: number): void;
+  pause(id: number): void;
+  resume(id: number): void;
+  hold(on: boolean): void;
+  stats(): NativeStats;
+  /** Joins the runner thread off the JavaScript thread. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface Addon {
+  readonly info: {
+    readonly version: string;
+    /** `linux-x64`. */
+    readonly builtFor: string;
+    /** llama.cpp's tag. */
+    readonly llamaCpp: string;
+    readonly llama: 'prebuilt' | 'source';
+  };
+  /** The class that every error of the addon is thrown as: `new ErrorClass(code, message)`. */
+  setErrorClass(errorClass: new (code: never, message: string) => Error): void;
+  /** libllama's own log lines, batched to the JavaScript thread. */
+  setLogger(logger: (level: 'debug' | 'info' | 'warn' | 'error', text: string) => void): void;
+  loadBackends(directory: string): void;
+  devices(): NativeDevice[];
+  cpuFeatures(): string;
+  /** A real matrix product on the device, checked; resolves with GFLOP/s. */
+  measureDevice(index: number): Promise<number>;
+  /** Linux: the kernel kills this process when `parentPid` dies. Elsewhere: does nothing. */
+  dieWithParent(parentPid: number): void;
+  load(
+    path: string,
+    options: NativeLoadOptions,
+    onProgress: (fraction: number) => void,
+    onStep: (outputs: NativeOutput[]) => void,
+  ): NativeLoad;
+}

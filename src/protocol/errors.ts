@@ -1,0 +1,115 @@
+/**
+ * The one table of errors. HTTP status, gRPC status, exit code, the error types of the API families
+ * and "may be retried" all follow from the code; nothing anywhere matches on a message.
+ */
+
+/** What follows from an error code. */
+export interface ErrorFacts {
+  /** HTTP status of a response that has not begun. */
+  readonly http: number;
+  /** gRPC status code (google.rpc.Code). */
+  readonly grpc: number;
+  /** Exit code of a command that ends with this error. */
+  readonly exit: number;
+  /** OpenAI's `error.type`. */
+  readonly openai: string;
+  /** Whether the same request may succeed later without a change. */
+  readonly retryable: boolean;
+}
+
+export const ERRORS = {
+  INVALID_REQUEST: { http: 400, grpc: 3, exit: 2, openai: 'invalid_request_error', retryable: false },
+  UNAUTHORIZED: { http: 401, grpc: 16, exit: 77, openai: 'authentication_error', retryable: false },
+  FORBIDDEN: { http: 403, grpc: 7, exit: 77, openai: 'permission_error', retryable: false },
+  NOT_FOUND: { http: 404, grpc: 5, exit: 1, openai: 'invalid_request_error', retryable: false },
+  MODEL_NOT_FOUND: { http: 404, grpc: 5, exit: 1, openai: 'invalid_request_error', retryable: false },
+  METHOD_NOT_ALLOWED: { http: 405, grpc: 12, exit: 1, openai: 'invalid_request_error', retryable: false },
+  REQUEST_TOO_LARGE: { http: 413, grpc: 3, exit: 65, openai: 'invalid_request_error', retryable: false },
+  CONTEXT_OVERFLOW: { http: 413, grpc: 3, exit: 65, openai: 'invalid_request_error', retryable: false },
+  MODEL_INVALID: { http: 422, grpc: 9, exit: 65, openai: 'invalid_request_error', retryable: false },
+  BUSY: { http: 429, grpc: 8, exit: 75, openai: 'rate_limit_error', retryable: true },
+  CANCELLED: { http: 499, grpc: 1, exit: 130, openai: 'invalid_request_error', retryable: false },
+  INTERNAL: { http: 500, grpc: 13, exit: 1, openai: 'server_error', retryable: false },
+  CONFIG_INVALID: { http: 500, grpc: 9, exit: 78, openai: 'server_error', retryable: false },
+  CANNOT_WRITE: { http: 500, grpc: 13, exit: 73, openai: 'server_error', retryable: false },
+  PROVIDER_AUTH: { http: 502, grpc: 16, exit: 77, openai: 'server_error', retryable: false },
+  PROVIDER_FAILED: { http: 502, grpc: 14, exit: 69, openai: 'server_error', retryable: true },
+  ENGINE_CRASHED: { http: 502, grpc: 14, exit: 69, openai: 'server_error', retryable: true },
+  ENGINE_UNAVAILABLE: { http: 503, grpc: 14, exit: 69, openai: 'server_error', retryable: false },
+  NOT_READY: { http: 503, grpc: 14, exit: 4, openai: 'server_error', retryable: true },
+  DAEMON_NOT_RUNNING: { http: 503, grpc: 14, exit: 3, openai: 'server_error', retryable: true },
+  TIMEOUT: { http: 504, grpc: 4, exit: 124, openai: 'server_error', retryable: true },
+  OUT_OF_MEMORY: { http: 507, grpc: 8, exit: 1, openai: 'server_error', retryable: false },
+} as const satisfies Record<string, ErrorFacts>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** An error as it travels: over a pipe, in a response body, in `--json` on stderr. */
+export interface ErrorRecord {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly hint?: string;
+  /** The request field at fault, in the caller's own naming. */
+  readonly param?: string;
+  readonly retry_after_seconds?: number;
+}
+
+export interface SvcErrorOptions {
+  /** What the person can do about it. */
+  readonly hint?: string;
+  readonly param?: string;
+  readonly retryAfterSeconds?: number;
+  readonly cause?: unknown;
+}
+
+/** The only error class of ours. Anything else that is thrown is a bug and is reported as INTERNAL. */
+export class SvcError extends Error {
+  readonly code: ErrorCode;
+  readonly hint: string | undefined;
+  readonly param: string | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ErrorCode, message: string, options: SvcErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'SvcError';
+    this.code = code;
+    this.hint = options.hint;
+    this.param = options.param;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+
+  get facts(): ErrorFacts {
+    return ERRORS[this.code];
+  }
+
+  toRecord(): ErrorRecord {
+    return {
+      code: this.code,
+      message: this.message,
+      ...(this.hint === undefined ? {} : { hint: this.hint }),
+      ...(this.param === undefined ? {} : { param: this.param }),
+      ...(this.retryAfterSeconds === undefined ? {} : { retry_after_seconds: this.retryAfterSeconds }),
+    };
+  }
+
+  static fromRecord(record: ErrorRecord): SvcError {
+    return new SvcError(isErrorCode(record.code) ? record.code : 'INTERNAL', record.message, {
+      ...(record.hint === undefined ? {} : { hint: record.hint }),
+      ...(record.param === undefined ? {} : { param: record.param }),
+      ...(record.retry_after_seconds === undefined ? {} : { retryAfterSeconds: record.retry_after_seconds }),
+    });
+  }
+
+  /** Whatever was thrown, as one of ours. The message of a foreign error may hold anything and is not shown. */
+  static from(thrown: unknown): SvcError {
+    if (thrown instanceof SvcError) return thrown;
+    return new SvcError('INTERNAL', 'something in svc broke', {
+      hint: 'see `svc logs` for the details; please report it',
+      cause: thrown,
+    });
+  }
+}
+
+export function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERRORS, code);
+}

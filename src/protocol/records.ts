@@ -1,0 +1,193 @@
+/** The records that commands print and endpoints answer: one type each, snake_case as on the wire. */
+
+export type CheckStatus = 'ok' | 'warn' | 'fail';
+export type State = 'STOPPED' | 'STARTING' | 'READY' | 'DEGRADED' | 'STOPPING';
+
+export const CONDITION_NAMES = [
+  'listeners',
+  'config',
+  'model_store',
+  'engine',
+  'disk_space',
+  'memory',
+  'providers',
+] as const;
+export type ConditionName = (typeof CONDITION_NAMES)[number];
+
+export interface Condition {
+  readonly name: ConditionName;
+  readonly status: CheckStatus;
+  readonly reason: string;
+  /** RFC 3339, when the status last changed. */
+  readonly since: string;
+}
+
+export interface DeviceRecord {
+  readonly name: string;
+  readonly description: string;
+  readonly backend: string;
+  readonly type: 'cpu' | 'gpu' | 'igpu' | 'accel';
+  readonly memory_total_bytes: number | null;
+  readonly memory_free_bytes: number | null;
+}
+
+/** One loaded (or loading) model in the health record. */
+export interface LoadedModelHealth {
+  readonly id: string;
+  readonly state: 'loading' | 'loaded' | 'failed';
+  readonly pid: number | null;
+  readonly rss_bytes: number | null;
+  readonly context_length: number | null;
+  readonly active: number;
+  readonly waiting: number;
+  readonly kv_cells_used: number | null;
+  readonly kv_cells_total: number | null;
+  readonly tokens_per_second: number | null;
+}
+
+export interface ProviderHealth {
+  readonly name: string;
+  readonly state: ProviderState;
+  readonly reason: string | null;
+  readonly consecutive_failures: number;
+  readonly last_checked_at: string | null;
+  readonly last_changed_at: string | null;
+}
+
+/** `GET /v1/runtime/health`; `svc health`. What cannot be measured is null, never 0. */
+export interface HealthRecord {
+  readonly status: 'ready' | 'not_ready';
+  readonly state: State;
+  readonly reason: string | null;
+  readonly version: string;
+  readonly pid: number;
+  readonly started_at: string;
+  readonly uptime_seconds: number;
+  readonly sampled_at: string;
+  readonly conditions: readonly Condition[];
+  readonly queue: { readonly waiting: number; readonly active: number; readonly limit: number };
+  readonly resources: {
+    /** Of one core, of the daemon and its engines together, since the last sample. */
+    readonly cpu_percent: number | null;
+    /** Of the daemon and its engines together. */
+    readonly rss_bytes: number | null;
+    readonly system_memory_available_bytes: number | null;
+    readonly devices: readonly Pick<DeviceRecord, 'name' | 'backend' | 'memory_total_bytes' | 'memory_free_bytes'>[];
+  };
+  readonly models: readonly LoadedModelHealth[];
+  readonly providers: readonly ProviderHealth[];
+}
+
+export interface ReadyRecord {
+  readonly status: 'ready' | 'not_ready';
+  readonly state: State;
+  readonly conditions: readonly Condition[];
+}
+
+/** How the previous daemon ended. */
+export interface LastExit {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly at: string;
+  readonly reason: string;
+}
+
+/** `svc status --json`. */
+export interface StatusRecord {
+  readonly state: State;
+  readonly pid: number | null;
+  readonly mode: 'background' | 'foreground' | 'service' | null;
+  readonly version: string | null;
+  readonly http: string | null;
+  readonly grpc: string | null;
+  readonly socket: string;
+  readonly log_path: string;
+  readonly started_at: string | null;
+  readonly uptime_seconds: number | null;
+  readonly models: readonly LoadedModelHealth[];
+  readonly last_exit: LastExit | null;
+}
+
+export type ModelState = 'available' | 'pulling' | 'installed' | 'loading' | 'loaded' | 'failed';
+export type Capability = 'chat' | 'completion' | 'embedding' | 'rerank' | 'tools' | 'vision';
+
+/** `svc model list|show --json`. */
+export interface ModelRecord {
+  readonly id: string;
+  readonly aliases: readonly string[];
+  /** Where it came from: `builtin`, `file`, `hf:…`, `ollama:…`, an https URL. */
+  readonly source: string;
+  readonly path: string;
+  /** `sha256:…`; null until it has been computed. */
+  readonly digest: string | null;
+  readonly size_bytes: number;
+  readonly format: 'gguf';
+  readonly architecture: string | null;
+  readonly parameters: number | null;
+  readonly quantization: string | null;
+  /** What the model was trained for, in tokens. */
+  readonly context_length: number | null;
+  readonly capabilities: readonly Capability[];
+  readonly license: string | null;
+  readonly state: ModelState;
+  readonly default: boolean;
+  readonly builtin: boolean;
+  readonly modified_at: string;
+  readonly loaded: LoadedModel | null;
+}
+
+export interface LoadedModel {
+  readonly pid: number;
+  readonly device: string;
+  readonly context_length: number;
+  readonly memory_bytes: number | null;
+  readonly active: number;
+  readonly expires_at: string | null;
+}
+
+export type ProviderState = 'unknown' | 'healthy' | 'unhealthy' | 'unconfigured';
+
+/** `svc provider list --json`. A key never stands in it. */
+export interface ProviderRecord {
+  readonly name: string;
+  readonly kind: 'local' | 'openai' | 'anthropic' | 'gemini' | 'openai_compatible';
+  readonly base_url: string | null;
+  readonly endpoints: readonly string[];
+  readonly default_model: string | null;
+  readonly credential: { readonly source: 'env' | 'file' | 'keyring' | 'none'; readonly name: string | null; readonly present: boolean };
+  readonly enabled: boolean;
+  readonly default_cloud: boolean;
+  readonly state: ProviderState;
+  readonly last_checked_at: string | null;
+  readonly last_error: string | null;
+}
+
+export interface DoctorCheck {
+  readonly name: string;
+  readonly status: CheckStatus | 'skip';
+  readonly value: string | null;
+  readonly detail: string | null;
+  readonly hint: string | null;
+}
+
+/** `svc doctor --json`. */
+export interface DoctorRecord {
+  readonly ok: boolean;
+  readonly checks: readonly DoctorCheck[];
+}
+
+/** `svc version --json`. */
+export interface VersionRecord {
+  readonly version: string;
+  readonly commit: string | null;
+  readonly node: string;
+  readonly platform: string;
+  readonly arch: string;
+  readonly addon: {
+    readonly path: string | null;
+    readonly built_for: string | null;
+    readonly llama_cpp: string | null;
+    readonly backends: readonly string[];
+    readonly error: string | null;
+  };
+}
