@@ -1,0 +1,53 @@
+/** Every path the daemon answers, and what travels on the control socket. */
+import type { ErrorRecord } from './errors.ts';
+import type { GenerateEvent, GenerateRequest, RouteEvent } from './generate.ts';
+
+/** TCP and the control socket. */
+export const HTTP_ROUTES = {
+  livez: '/livez',
+  readyz: '/readyz',
+  health: '/v1/runtime/health',
+  chatCompletions: '/v1/chat/completions',
+  models: '/v1/models',
+} as const;
+
+/**
+ * The control socket only; TCP answers 404. All are POST with a JSON body but the GETs named so.
+ * Answers are JSON records; `generate` and `load` stream one JSON value a line (NDJSON).
+ */
+export const CONTROL_ROUTES = {
+  /** GET → StatusRecord. */
+  status: '/control/status',
+  /** StopRequest → 202 `{}`; the daemon drains and exits. */
+  stop: '/control/stop',
+  /** GenerateRequest → ControlEvent lines. `model` may be `file:/absolute/path.gguf` here only. */
+  generate: '/control/generate',
+  /** GET → `{"models": ModelRecord[]}`, with what is loaded. */
+  models: '/control/models',
+  /** `{"model"}` → LoadEvent lines. */
+  load: '/control/models/load',
+  /** `{"model"}` → `{}`. */
+  unload: '/control/models/unload',
+  /** GET → `{"providers": ProviderRecord[]}`. */
+  providers: '/control/providers',
+} as const;
+
+export interface StopRequest {
+  /** Milliseconds that running generations may still take. */
+  readonly drain_timeout_ms: number;
+}
+
+export interface ErrorEvent {
+  readonly type: 'error';
+  /** Stands in the log line too. */
+  readonly id: string;
+  readonly error: ErrorRecord;
+}
+
+export type ControlEvent = RouteEvent | GenerateEvent | ErrorEvent;
+export type ControlGenerateRequest = GenerateRequest;
+
+export type LoadEvent =
+  | { readonly type: 'progress'; readonly fraction: number }
+  | { readonly type: 'loaded'; readonly model: string; readonly pid: number; readonly context_length: number }
+  | ErrorEvent;
