@@ -1,0 +1,169 @@
+/**
+ * The configuration: defaults, the config file (JSON with comments) over them, the environment on
+ * top. Whatever is wrong is refused with its file, line and column; nothing is silently ignored.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import { findNodeAtLocation, parseTree, printParseErrorCode, getNodeValue, type Node, type ParseError } from 'jsonc-parser';
+import * as v from 'valibot';
+import { SvcError } from '../protocol/errors.ts';
+import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
+import { variable } from './environment.ts';
+import type { Paths } from './paths.ts';
+
+const CONFIG_FILE_BYTES = 1024 * 1024;
+
+const wholeNumber = (least: number, most: number) =>
+  v.pipe(
+    v.number('must be a number'),
+    v.integer('must be a whole number'),
+    v.minValue(least, `must be at least ${String(least)}`),
+    v.maxValue(most, `must be at most ${String(most)}`),
+  );
+const text = v.pipe(v.string('must be a string'), v.minLength(1, 'must not be empty'));
+/** An object without keys that we do not know. */
+const section = <Entries extends v.ObjectEntries>(entries: Entries) =>
+  v.pipe(
+    v.custom<object>((value) => typeof value === 'object' && value !== null && !Array.isArray(value), 'must be an object'),
+    v.strictObject(entries),
+  );
+const logLevel = v.picklist(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`);
+
+export const ConfigSchema = section({
+  http: v.exactOptional(
+    section({
+      host: v.exactOptional(text, '127.0.0.1'),
+      /** 0: any free port. */
+      port: v.exactOptional(wholeNumber(0, 65_535), 7117),
+      /** Names that a Host header may carry besides the bound address. */
+      allowed_hosts: v.exactOptional(v.array(text, 'must be a list of names'), []),
+    }),
+    {},
+  ),
+  models: v.exactOptional(
+    section({
+      /** Where models are kept, instead of the data directory. */
+      dir: v.exactOptional(v.pipe(text, v.check(isAbsolute, 'must be an absolute path'))),
+    }),
+    {},
+  ),
+  engine: v.exactOptional(
+    section({
+      /** Tokens. Absent: what the model was trained for, as far as memory allows. */
+      context_length: v.exactOptional(wholeNumber(64, 16_777_216)),
+      /** Absent: one for each physical core. */
+      threads: v.exactOptional(wholeNumber(1, 1024)),
+      /** Absent: as many as fit. */
+      gpu_layers: v.exactOptional(wholeNumber(0, 10_000)),
+      /** Generations that one engine runs together. */
+      max_sequences: v.exactOptional(wholeNumber(1, 256)),
+      /** An engine that shows no progress for so long is ended and started anew. */
+      stall_timeout_seconds: v.exactOptional(wholeNumber(1, 86_400), 60),
+      /** Requests that may wait; one more is refused with BUSY. */
+      queue_limit: v.exactOptional(wholeNumber(1, 100_000), 256),
+    }),
+    {},
+  ),
+  log: v.exactOptional(section({ level: v.exactOptional(logLevel, 'info') }), {}),
+});
+
+export type Config = v.InferOutput<typeof ConfigSchema>;
+
+/** One thing wrong in the config file; lines and columns count from 1. */
+export interface ConfigProblem {
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+}
+
+/** Throws CONFIG_INVALID. No file is the same as an empty one. */
+export function loadConfig(paths: Pick<Paths, 'configFile'>): Config {
+  const file = paths.configFile;
+  const { config, problems } = parseConfig(readConfigFile(file));
+  const [first] = problems;
+  if (first !== undefined) {
+    const others = problems.length === 1 ? '' : ` (and ${String(problems.length - 1)} more)`;
+    throw new SvcError('CONFIG_INVALID', `${file}:${String(first.line)}:${String(first.column)}: ${first.message}${others}`, {
+      hint: `edit ${file}`,
+    });
+  }
+  return withEnvironment(config);
+}
+
+/** `config` holds the defaults when there are problems. */
+export function parseConfig(source: string): { config: Config; problems: ConfigProblem[] } {
+  const defaults = v.parse(ConfigSchema, {});
+  const place = (offset: number, message: string): ConfigProblem => ({ ...position(source, offset), message });
+
+  const errors: ParseError[] = [];
+  const root = parseTree(source, errors, { allowTrailingComma: true, allowEmptyContent: true });
+  if (errors.length > 0) {
+    return { config: defaults, problems: errors.map((error) => place(error.offset, syntaxMessage(error))) };
+  }
+  if (root === undefined) return { config: defaults, problems: [] };
+
+  const result = v.safeParse(ConfigSchema, getNodeValue(root));
+  if (result.success) return { config: result.output, problems: [] };
+  const problems = result.issues.map((issue) => place(...locate(root, issue)));
+  return { config: defaults, problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) };
+}
+
+function locate(root: Node, issue: v.BaseIssue<unknown>): [offset: number, message: string] {
+  const keys = (issue.path ?? []).map((item) => item.key as string | number);
+  const node = findNodeAtLocation(root, keys);
+  const name = keys.length === 0 ? 'the config' : `"${keys.join('.')}"`;
+  // An unknown key is shown at the key, not at its value.
+  if (issue.type === 'strict_object') return [node?.parent?.offset ?? root.offset, `unknown key ${name}`];
+  return [node?.offset ?? root.offset, `${name} ${issue.message}`];
+}
+
+function syntaxMessage(error: ParseError): string {
+  const words = printParseErrorCode(error.error).replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
+  return `not valid JSON: ${words.toLowerCase()}`;
+}
+
+function position(source: string, offset: number): { line: number; column: number } {
+  const before = source.slice(0, offset);
+  return { line: before.split('\n').length, column: offset - before.lastIndexOf('\n') };
+}
+
+function readConfigFile(file: string): string {
+  try {
+    const { size } = statSync(file);
+    if (size > CONFIG_FILE_BYTES) throw new Error(`it is larger than ${String(CONFIG_FILE_BYTES)} bytes`);
+    return readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
+    throw new SvcError('CONFIG_INVALID', `cannot read ${file}: ${(error as Error).message}`, {
+      hint: 'make it a readable file, or point SVC_CONFIG at another',
+      cause: error,
+    });
+  }
+}
+
+function withEnvironment(config: Config): Config {
+  const address = variable('SVC_HTTP_ADDR');
+  const level = variable('SVC_LOG_LEVEL');
+  return {
+    ...config,
+    http: address === undefined ? config.http : { ...config.http, ...parseAddress(address) },
+    log: level === undefined ? config.log : { level: parseLevel(level) },
+  };
+}
+
+/** `host:port`, `[v6]:port`. */
+function parseAddress(address: string): { host: string; port: number } {
+  const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  if (host !== undefined && port <= 65_535) return { host, port };
+  throw new SvcError('CONFIG_INVALID', `SVC_HTTP_ADDR must be host:port, not ${address}`, {
+    hint: 'for example SVC_HTTP_ADDR=127.0.0.1:7117; port 0 means any free port',
+  });
+}
+
+function parseLevel(level: string): LogLevel {
+  const result = v.safeParse(logLevel, level);
+  if (result.success) return result.output;
+  throw new SvcError('CONFIG_INVALID', `SVC_LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not ${level}`);
+}

@@ -1,0 +1,38 @@
+/** The only reader of the environment: every variable that svc looks at stands in this table. */
+
+export const VARIABLES = {
+  SVC_HOME: 'one directory for config, data, models, state, cache and run',
+  SVC_CONFIG: 'path of the config file',
+  SVC_SOCKET: 'path of the control socket',
+  SVC_HTTP_ADDR: 'address of the HTTP listener, host:port',
+  SVC_LOG_LEVEL: 'trace, debug, info, warn, error or fatal',
+  SVC_ADDON: 'path of svc.node, instead of the built or shipped one',
+  XDG_CONFIG_HOME: 'base of the config directory',
+  XDG_DATA_HOME: 'base of the data directory',
+  XDG_STATE_HOME: 'base of the state directory',
+  XDG_CACHE_HOME: 'base of the cache directory',
+  XDG_RUNTIME_DIR: 'base of the runtime directory',
+  APPDATA: 'base of the config directory on Windows',
+  LOCALAPPDATA: 'base of the data, state and cache directories on Windows',
+  NO_COLOR: 'set and not empty: no colour',
+  FORCE_COLOR: 'set and neither empty nor 0: colour even without a terminal',
+  TERM: 'the terminal; `dumb` means no colour and no animation',
+  COLUMNS: 'width of the terminal where it cannot be asked',
+} as const;
+
+export type Variable = keyof typeof VARIABLES;
+
+/** The value of a variable; one that is set but empty counts as unset. */
+export function variable(name: Variable): string | undefined {
+  const value = process.env[name];
+  return value === undefined || value === '' ? undefined : value;
+}
+
+/** The environment for a child process: ours, with `changes` on top (undefined removes). */
+export function childEnvironment(changes: Readonly<Record<string, string | undefined>> = {}): Record<string, string> {
+  const environment: Record<string, string> = {};
+  for (const [name, value] of Object.entries({ ...process.env, ...changes })) {
+    if (value !== undefined) environment[name] = value;
+  }
+  return environment;
+}

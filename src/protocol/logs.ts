@@ -1,0 +1,14 @@
+/** A line of the log: one JSON object an event. Written by the daemon, read by `svc logs`. */
+
+/** From the least to the most severe. */
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface LogRecord {
+  readonly level: LogLevel;
+  /** RFC 3339, UTC, with milliseconds. */
+  readonly time: string;
+  readonly pid: number;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
