@@ -1,0 +1,106 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { loadConfig, parseConfig } from '../../src/config/config.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+
+const scratch = mkdtempSync(join(tmpdir(), 'svc-config-'));
+const configFile = join(scratch, 'config.json');
+
+test.after(() => {
+  rmSync(scratch, { recursive: true, force: true });
+});
+test.before.each(() => {
+  rmSync(configFile, { recursive: true, force: true });
+  delete process.env['SVC_HTTP_ADDR'];
+  delete process.env['SVC_LOG_LEVEL'];
+});
+
+function refusal(): SvcError {
+  try {
+    loadConfig({ configFile });
+  } catch (error) {
+    if (error instanceof SvcError) return error;
+    throw error;
+  }
+  throw new Error('it was not refused');
+}
+
+test('no file, an empty file and an empty object are the defaults', () => {
+  const defaults = loadConfig({ configFile });
+  assert.equal(defaults.http, { host: '127.0.0.1', port: 7117, allowed_hosts: [] });
+  assert.equal(defaults.engine, { stall_timeout_seconds: 60, queue_limit: 256 });
+  assert.equal(defaults.log, { level: 'info' });
+  for (const text of ['', '  \n', '// nothing yet\n', '{}', '\uFEFF{}']) {
+    writeFileSync(configFile, text);
+    assert.equal(loadConfig({ configFile }), defaults);
+  }
+});
+
+test('comments and trailing commas are taken; what is given wins over the default', () => {
+  writeFileSync(configFile, '{\n  // our port\n  "http": {"port": 8000,},\n  /* cores */ "engine": {"threads": 4}\n}\n');
+  const config = loadConfig({ configFile });
+  assert.is(config.http.port, 8000);
+  assert.is(config.http.host, '127.0.0.1');
+  assert.is(config.engine.threads, 4);
+});
+
+test('the environment wins over the file', () => {
+  writeFileSync(configFile, '{"http": {"port": 8000}, "log": {"level": "warn"}}');
+  process.env['SVC_HTTP_ADDR'] = '[::1]:0';
+  process.env['SVC_LOG_LEVEL'] = 'debug';
+  const config = loadConfig({ configFile });
+  assert.is(config.http.host, '::1');
+  assert.is(config.http.port, 0);
+  assert.is(config.log.level, 'debug');
+});
+
+test('a bad value in the environment is refused', () => {
+  for (const address of ['localhost', ':7117', '127.0.0.1:70000', '127.0.0.1:x', 'a:b:7117', '127.0.0.1:']) {
+    process.env['SVC_HTTP_ADDR'] = address;
+    assert.match(refusal().message, 'SVC_HTTP_ADDR', address);
+  }
+  delete process.env['SVC_HTTP_ADDR'];
+  process.env['SVC_LOG_LEVEL'] = 'loud';
+  assert.match(refusal().message, 'SVC_LOG_LEVEL');
+});
+
+test('an unknown key is named with its place', () => {
+  writeFileSync(configFile, '{\n  "http": {\n    "prot": 80\n  }\n}');
+  const error = refusal();
+  assert.is(error.code, 'CONFIG_INVALID');
+  assert.is(error.message, `${configFile}:3:5: unknown key "http.prot"`);
+});
+
+test('bad values are named with their place, the first one first', () => {
+  writeFileSync(configFile, '{\n  "nonsense": 1,\n  "log": {"level": "loud"},\n  "http": {"port": 65536}\n}');
+  const error = refusal();
+  assert.match(error.message, `${configFile}:2:3: unknown key "nonsense" (and 2 more)`);
+  const places: [string, number, number, RegExp][] = [
+    ['{"http": {"port": "80"}}', 1, 19, /"http.port" must be a number/],
+    ['{"http": {"port": 1.5}}', 1, 19, /whole number/],
+    ['{"http": []}', 1, 10, /"http" must be an object/],
+    ['[]', 1, 1, /the config must be an object/],
+    ['{"models": {"dir": "models"}}', 1, 20, /absolute path/],
+    ['{"http": {"allowed_hosts": ["a", 3]}}', 1, 34, /"http.allowed_hosts.1"/],
+    ['{\n"http" {}}', 2, 8, /not valid JSON: colon expected/],
+  ];
+  for (const [text, line, column, message] of places) {
+    const [problem] = parseConfig(text).problems;
+    assert.ok(problem, text);
+    assert.equal([problem.line, problem.column], [line, column], text);
+    assert.match(problem.message, message);
+  }
+});
+
+test('what cannot be read is refused, not taken for absent', () => {
+  mkdirSync(configFile);
+  assert.is(refusal().code, 'CONFIG_INVALID');
+  rmSync(configFile, { recursive: true });
+  writeFileSync(configFile, `{}${' '.repeat(1024 * 1024)}`);
+  assert.match(refusal().message, 'larger than');
+});
+
+test.run();

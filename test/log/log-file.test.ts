@@ -1,0 +1,110 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { LogFile } from '../../src/log/log-file.ts';
+
+const scratch = mkdtempSync(join(tmpdir(), 'svc-log-file-'));
+test.after(() => {
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+function fresh(name: string): string {
+  const directory = join(scratch, name);
+  mkdirSync(directory);
+  return join(directory, 'daemon.log');
+}
+
+function line(number: number): string {
+  return `${JSON.stringify({ number, padding: 'x'.repeat(80) })}\n`;
+}
+
+function numbers(path: string): number[] {
+  return readFileSync(path, 'utf8').trimEnd().split('\n').map((text) => (JSON.parse(text) as { number: number }).number);
+}
+
+test('lines arrive whole and in order, in a file for the user alone', async () => {
+  const path = fresh('order');
+  const file = new LogFile(path);
+  for (let i = 0; i < 1000; i++) file.write(line(i));
+  await file.close();
+  assert.equal(numbers(path), Array.from({ length: 1000 }, (_, i) => i));
+  assert.is(statSync(path).mode & 0o777, 0o600);
+});
+
+test('it appends to what is there', async () => {
+  const path = fresh('append');
+  writeFileSync(path, line(0));
+  const file = new LogFile(path);
+  file.write(line(1));
+  await file.close();
+  assert.equal(numbers(path), [0, 1]);
+});
+
+test('it rotates by size, keeps so many and loses no line of what is kept', async () => {
+  const path = fresh('rotate');
+  const file = new LogFile(path, { maxBytes: 10_000, keep: 3 });
+  for (let i = 0; i < 2000; i++) {
+    file.write(line(i));
+    if (i % 20 === 0) await sleep(1);
+  }
+  await file.close();
+  assert.equal(readdirSync(join(path, '..')).sort(), ['daemon.log', 'daemon.log.1', 'daemon.log.2', 'daemon.log.3']);
+  const kept = [`${path}.3`, `${path}.2`, `${path}.1`, path].flatMap((name) => (statSync(name).size > 0 ? numbers(name) : []));
+  const first = kept[0] ?? 0;
+  assert.equal(kept, Array.from({ length: 2000 - first }, (_, i) => first + i));
+  for (const name of [1, 2, 3]) assert.ok(statSync(`${path}.${String(name)}`).size < 10_000 + 65_536 + 200);
+});
+
+test('flushSync in the middle of writing neither loses nor repeats a line', async () => {
+  const path = fresh('flush');
+  const file = new LogFile(path);
+  for (let i = 0; i < 100; i++) file.write(line(i));
+  await sleep(20);
+  for (let i = 100; i < 200; i++) file.write(line(i));
+  file.flushSync();
+  assert.ok(new Set(numbers(path)).size === 200);
+  await file.close();
+});
+
+test('after close lines are still written', async () => {
+  const path = fresh('late');
+  const file = new LogFile(path);
+  file.write(line(0));
+  await file.close();
+  await file.close();
+  file.write(line(1));
+  assert.equal(numbers(path), [0, 1]);
+});
+
+test('when the file cannot be opened lines wait and arrive once it can', async () => {
+  const path = fresh('blocked');
+  mkdirSync(path);
+  const file = new LogFile(path);
+  for (let i = 0; i < 10; i++) file.write(line(i));
+  await sleep(100);
+  rmdirSync(path);
+  for (let waited = 0; !existsSync(path) && waited < 5000; waited += 50) await sleep(50);
+  await sleep(100);
+  assert.equal(numbers(path), Array.from({ length: 10 }, (_, i) => i));
+  await file.close();
+});
+
+test('a disk that never takes a line costs bounded memory, and the loss is told', async () => {
+  const path = fresh('full');
+  mkdirSync(path);
+  const file = new LogFile(path);
+  const count = 100_000;
+  for (let i = 0; i < count; i++) file.write(line(i));
+  await sleep(100);
+  rmdirSync(path);
+  for (let waited = 0; !existsSync(path) && waited < 5000; waited += 50) await sleep(50);
+  await file.close();
+  const text = readFileSync(path, 'utf8');
+  assert.ok(text.length < 5 * 1024 * 1024, String(text.length));
+  assert.match(text, /"level":"error".*\d+ log lines were dropped/);
+});
+
+test.run();

@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { createLogger, type LogDestination } from '../../src/log/log.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+
+class Lines implements LogDestination {
+  readonly lines: string[] = [];
+  write(line: string): void {
+    this.lines.push(line);
+  }
+  flushSync(): void {}
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+  get last(): Record<string, unknown> {
+    return JSON.parse(this.lines.at(-1) ?? '{}') as Record<string, unknown>;
+  }
+}
+
+test('an event is one JSON line with level label, ISO time, pid and message', () => {
+  const out = new Lines();
+  createLogger({ destination: out }).warn({ model: 'm' }, 'two\nlines');
+  assert.is(out.lines.length, 1);
+  assert.is(out.lines[0]?.indexOf('\n'), out.lines[0]!.length - 1);
+  const { level, time, pid, msg, model } = out.last;
+  assert.equal({ level, pid, msg, model }, { level: 'warn', pid: process.pid, msg: 'two\nlines', model: 'm' });
+  assert.is(new Date(String(time)).toISOString(), time);
+});
+
+test('levels below the set one are not written', () => {
+  const out = new Lines();
+  const log = createLogger({ destination: out, level: 'warn' });
+  log.info('no');
+  log.error('yes');
+  assert.is(out.lines.length, 1);
+});
+
+test('no credential reaches the log, whatever object it sits in', () => {
+  const out = new Lines();
+  const log = createLogger({ destination: out });
+  log.info({ api_key: 'CANARY' }, 'top');
+  log.info({ provider: { apiKey: 'CANARY' }, headers: { authorization: 'Bearer CANARY', 'x-api-key': 'CANARY' } }, 'one');
+  log.info({ request: { headers: { Authorization: 'CANARY', cookie: 'CANARY' } } }, 'two');
+  assert.is(out.lines.length, 3);
+  for (const line of out.lines) {
+    assert.not.match(line, 'CANARY');
+    assert.match(line, '[redacted]');
+  }
+});
+
+test('an error is told with its code and cause; a text that V8 could not parse is not quoted', () => {
+  const out = new Lines();
+  const log = createLogger({ destination: out });
+  let cause: unknown;
+  try {
+    JSON.parse('CANARY');
+  } catch (error) {
+    cause = error;
+  }
+  log.error({ err: new SvcError('BUSY', 'too many', { cause }) }, 'refused');
+  assert.not.match(out.lines[0] ?? '', 'CANARY');
+  const err = out.last['err'] as Record<string, unknown>;
+  assert.is(err['code'], 'BUSY');
+  assert.is(err['message'], 'too many');
+  assert.is((err['cause'] as Record<string, unknown>)['type'], 'SyntaxError');
+  log.error({ err: new TypeError('a bug') }, 'broke');
+  assert.match(String((out.last['err'] as Record<string, unknown>)['stack']), 'log.test.ts');
+});
+
+const scratch = mkdtempSync(join(tmpdir(), 'svc-log-'));
+test.after(() => {
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+test('stderr gets JSON lines, or one-liners when pretty', async () => {
+  const log = fileURLToPath(new URL('../../src/log/log.ts', import.meta.url));
+  const program = `import(${JSON.stringify(log)}).then(({ createLogger, StderrLog }) => {
+    createLogger().info('plain');
+    createLogger({ destination: new StderrLog({ colour: false }) }).info({ n: 1 }, 'pretty');
+    process.exit(0);
+  });`;
+  const { stderr, stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', '-e', program]);
+  assert.is(stdout, '');
+  const [json, pretty] = stderr.trimEnd().split('\n');
+  assert.is((JSON.parse(json ?? '') as { msg: string }).msg, 'plain');
+  assert.match(pretty ?? '', /^\d\d:\d\d:\d\d\.\d\d\d INFO  pretty n=1$/);
+});
+
+test('what was logged before process.exit is in the file', async () => {
+  const path = join(scratch, 'exit.log');
+  const source = (name: string): string => JSON.stringify(fileURLToPath(new URL(`../../src/log/${name}.ts`, import.meta.url)));
+  const program = `Promise.all([import(${source('log')}), import(${source('log-file')})]).then(([{ createLogger }, { LogFile }]) => {
+    const file = new LogFile(${JSON.stringify(path)});
+    const log = createLogger({ destination: file });
+    for (let i = 0; i < 5000; i++) log.info({ i }, 'line');
+    setTimeout(() => {
+      for (let i = 5000; i < 10000; i++) log.info({ i }, 'line');
+      file.flushSync();
+      process.exit(0);
+    }, 5);
+  });`;
+  await promisify(execFile)(process.execPath, ['--import', 'tsx', '-e', program]);
+  const numbers = readFileSync(path, 'utf8').trimEnd().split('\n').map((line) => (JSON.parse(line) as { i: number }).i);
+  assert.equal(numbers, Array.from({ length: 10_000 }, (_, i) => i));
+});
+
+test.run();
