@@ -10,10 +10,10 @@
 namespace svc {
 
 struct Device {
-  std::string name;         // "CPU", "Vulkan0"
-  std::string description;  // "Intel Xeon ...", "llvmpipe"
-  std::string backend;      // "CPU", "Vulkan"
-  std::string type;         // "cpu", "gpu", "igpu", "accel"
+  std::string name;                      // "CPU", "Vulkan0"
+  std::string description;               // "Intel Xeon ...", "llvmpipe"
+  std::string backend;                   // "CPU", "Vulkan"
+  std::string type;                      // "cpu", "gpu", "igpu", "accel"
   std::uint64_t memory_total_bytes = 0;  // 0: not known
   std::uint64_t memory_free_bytes = 0;
 };
@@ -32,8 +32,8 @@ std::string CpuFeatures();
 // CPU's own arithmetic and returns GFLOP/s of the best of a few runs (well under a second in all).
 Result<double> MeasureDevice(std::size_t index);
 
-// Where libllama's and ggml's log lines go. `level` is ggml_log_level's name in lower case. The sink
-// may be called from any thread, one call at a time. Never holds prompt text.
+// Where libllama's and ggml's log lines go. `level` is ggml_log_level's name in lower case. The
+// sink may be called from any thread, one call at a time. Never holds prompt text.
 void SetLogSink(void (*sink)(const char* level, const char* text, void* user), void* user);
 
 }  // namespace svc

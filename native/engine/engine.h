@@ -44,7 +44,7 @@ struct ModelInfo {
   std::string architecture;  // "llama"
   std::string quantization;  // "Q4_0"
   std::uint64_t parameters = 0;
-  std::uint64_t size_bytes = 0;        // of the tensors
+  std::uint64_t size_bytes = 0;  // of the tensors
   std::uint32_t trained_context_length = 0;
   std::uint32_t context_length = 0;    // of this engine, in cells
   std::uint32_t vocabulary = 0;        // tokens
@@ -100,7 +100,7 @@ struct GenerationUsage {
 
 // Milliseconds since Submit. Negative: did not happen.
 struct GenerationTimings {
-  double started_ms = -1;      // the runner took it up
+  double started_ms = -1;  // the runner took it up
   double first_token_ms = -1;
   double finished_ms = -1;
 };
@@ -134,7 +134,8 @@ struct EngineStats {
 class Engine {
  public:
   // Loads the model on the calling thread (seconds to minutes) and starts the runner.
-  // Errors: kModelInvalid, kOutOfMemory, kCancelled, kEngineUnavailable (no CPU backend was loaded).
+  // Errors: kModelInvalid, kOutOfMemory, kCancelled, kEngineUnavailable (no CPU backend was
+  // loaded).
   static Result<std::unique_ptr<Engine>> Load(const LoadOptions& options, OutputSink sink);
 
   virtual ~Engine() = default;
@@ -142,10 +143,12 @@ class Engine {
   virtual const ModelInfo& info() const = 0;
 
   // add_special: BOS/EOS as the model asks. parse_special: "<|im_end|>" becomes the control token.
-  virtual Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special, bool parse_special) const = 0;
+  virtual Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special,
+                                              bool parse_special) const = 0;
   // The bytes of the tokens; may end inside a UTF-8 character.
   virtual std::string Detokenize(const std::vector<Token>& tokens, bool special) const = 0;
-  // The prompt text for a chat, ready for the assistant's turn. kInvalidRequest if the template refuses it.
+  // The prompt text for a chat, ready for the assistant's turn. kInvalidRequest if the template
+  // refuses it.
   virtual Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const = 0;
 
   // Renders, tokenises (both on the calling thread) and queues. Returns the number of input tokens.
@@ -162,7 +165,8 @@ class Engine {
 
   virtual EngineStats stats() const = 0;
 
-  // Ends every generation (kCancelled), joins the runner thread, frees the model. Idempotent; blocks.
+  // Ends every generation (kCancelled), joins the runner thread, frees the model. Idempotent;
+  // blocks.
   virtual void Close() = 0;
 };
 

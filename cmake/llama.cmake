@@ -1,0 +1,117 @@
+# Where libllama comes from. Sets SVC_LLAMA, SVC_LLAMA_TAG and defines svc_llama, which brings
+# libllama, libllama-common, ggml and their headers (all of one tag).
+#
+#   prebuilt  the shared libraries of the @node-llama-cpp platform package, headers from the source.
+#             The addon compiles in about a minute. The default where such a package is installed.
+#   source    libllama is built here, from the source.
+#
+# The source is the git bundle inside the node-llama-cpp package, cloned once into
+# SVC_LLAMA_SOURCE_DIR. The default folder is ours: it is cloned anew when the package brings another
+# commit. A folder that you name yourself is taken as it is.
+set(package_dir "${PROJECT_SOURCE_DIR}/node_modules/node-llama-cpp/llama")
+set(default_source_dir "${PROJECT_SOURCE_DIR}/build/llama.cpp")
+set(SVC_LLAMA_SOURCE_DIR "${default_source_dir}" CACHE PATH "llama.cpp's source")
+set(prebuilt_dir "${PROJECT_SOURCE_DIR}/node_modules/@node-llama-cpp/${SVC_LLAMA_PACKAGE}/bins/${SVC_LLAMA_PACKAGE}")
+
+if(NOT EXISTS "${package_dir}/gitRelease.bundle")
+  message(FATAL_ERROR "node-llama-cpp is not installed: run `npm install --ignore-scripts` first")
+endif()
+file(READ "${package_dir}/llama.cpp.info.json" info)
+string(JSON SVC_LLAMA_TAG GET "${info}" tag)
+
+if(SVC_LLAMA_PACKAGE AND IS_DIRECTORY "${prebuilt_dir}")
+  set(SVC_LLAMA prebuilt CACHE STRING "prebuilt or source")
+else()
+  set(SVC_LLAMA source CACHE STRING "prebuilt or source")
+endif()
+set_property(CACHE SVC_LLAMA PROPERTY STRINGS prebuilt source)
+
+# ---- the source ---------------------------------------------------------------------------------
+
+# A bundle starts with lines of text: a signature, then `<commit> <ref>`.
+function(svc_clone_llama directory)
+  file(STRINGS "${package_dir}/gitRelease.bundle" heads LIMIT_INPUT 4096 REGEX "^[0-9a-f]+ HEAD$")
+  string(REGEX MATCH "^[0-9a-f]+" wanted "${heads}")
+  # Two configurations may run at once.
+  file(MAKE_DIRECTORY "${PROJECT_SOURCE_DIR}/build")
+  file(LOCK "${directory}.lock" GUARD FUNCTION TIMEOUT 600)
+  if(EXISTS "${directory}/.git/HEAD")
+    file(STRINGS "${directory}/.git/HEAD" present LIMIT_COUNT 1)
+    if(present STREQUAL wanted)
+      return()
+    endif()
+  endif()
+  message(STATUS "Cloning llama.cpp ${SVC_LLAMA_TAG} from node-llama-cpp")
+  find_package(Git REQUIRED)
+  file(REMOVE_RECURSE "${directory}.new")
+  execute_process(
+    COMMAND "${GIT_EXECUTABLE}" clone --quiet "${package_dir}/gitRelease.bundle" "${directory}.new"
+    COMMAND_ERROR_IS_FATAL ANY)
+  # Renamed only when whole: what lies there is never half a clone.
+  file(REMOVE_RECURSE "${directory}")
+  file(RENAME "${directory}.new" "${directory}")
+endfunction()
+
+if(SVC_LLAMA_SOURCE_DIR STREQUAL default_source_dir)
+  svc_clone_llama("${default_source_dir}")
+elseif(NOT EXISTS "${SVC_LLAMA_SOURCE_DIR}/include/llama.h")
+  message(FATAL_ERROR "SVC_LLAMA_SOURCE_DIR=${SVC_LLAMA_SOURCE_DIR} holds no llama.cpp")
+endif()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${package_dir}/gitRelease.bundle")
+
+# ---- the libraries ------------------------------------------------------------------------------
+
+add_library(svc_llama INTERFACE)
+target_include_directories(svc_llama SYSTEM INTERFACE
+  "${SVC_LLAMA_SOURCE_DIR}/include"
+  "${SVC_LLAMA_SOURCE_DIR}/ggml/include"
+  "${SVC_LLAMA_SOURCE_DIR}/common")
+find_package(Threads REQUIRED)
+target_link_libraries(svc_llama INTERFACE Threads::Threads)
+
+if(SVC_LLAMA STREQUAL "prebuilt")
+  if(NOT IS_DIRECTORY "${prebuilt_dir}")
+    message(FATAL_ERROR "No prebuilt libllama for ${SVC_PLATFORM}: install its @node-llama-cpp package or set SVC_LLAMA=source")
+  endif()
+  set(suffix "${CMAKE_SHARED_LIBRARY_SUFFIX}")
+
+  # The package puts llama.cpp's tag into two of the names.
+  function(svc_import target pattern)
+    file(GLOB found "${prebuilt_dir}/${pattern}${suffix}")
+    list(LENGTH found count)
+    if(NOT count EQUAL 1)
+      message(FATAL_ERROR "Expected one ${pattern}${suffix} in ${prebuilt_dir}, found ${count}")
+    endif()
+    add_library(${target} SHARED IMPORTED GLOBAL)
+    set_target_properties(${target} PROPERTIES IMPORTED_LOCATION "${found}")
+    target_link_libraries(svc_llama INTERFACE ${target})
+  endfunction()
+  svc_import(llama "libllama.*")
+  svc_import(llama-common "libllama-common*")
+  svc_import(ggml "libggml.*")
+  svc_import(ggml-base "libggml-base*")
+
+  file(GLOB libraries "${prebuilt_dir}/*${suffix}")
+  file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+  foreach(library IN LISTS libraries)
+    get_filename_component(name "${library}" NAME)
+    file(CREATE_LINK "${library}" "${CMAKE_BINARY_DIR}/bin/${name}" COPY_ON_ERROR SYMBOLIC)
+  endforeach()
+elseif(SVC_LLAMA STREQUAL "source")
+  # Backends stay modules, as in the packages, so that there is one way to find and open them. The
+  # CPU module is compiled for this machine only: all 14 x86 variants take 14 times as long.
+  # A build for others sets GGML_NATIVE=OFF and GGML_CPU_ALL_VARIANTS=ON.
+  # OpenMP would ignore the engine's thread pool and be one more library to ship.
+  set(BUILD_SHARED_LIBS ON)
+  set(CMAKE_PLATFORM_NO_VERSIONED_SONAME ON)
+  set(GGML_BACKEND_DL ON CACHE BOOL "")
+  set(GGML_NATIVE ON CACHE BOOL "")
+  set(GGML_OPENMP OFF CACHE BOOL "")
+  set(LLAMA_BUILD_COMMON ON CACHE BOOL "")
+  set(LLAMA_OPENSSL OFF CACHE BOOL "")
+  add_subdirectory("${SVC_LLAMA_SOURCE_DIR}" "${CMAKE_BINARY_DIR}/llama.cpp" EXCLUDE_FROM_ALL)
+  target_link_libraries(svc_llama INTERFACE llama-common llama ggml ggml-base)
+  unset(BUILD_SHARED_LIBS)
+else()
+  message(FATAL_ERROR "SVC_LLAMA is '${SVC_LLAMA}': prebuilt or source")
+endif()

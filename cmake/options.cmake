@@ -1,0 +1,21 @@
+# svc_options: what every target of ours is compiled with. Not for libllama.
+add_library(svc_options INTERFACE)
+target_compile_features(svc_options INTERFACE cxx_std_20)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+if(MSVC)
+  target_compile_options(svc_options INTERFACE /W4 /utf-8 /EHsc)
+else()
+  target_compile_options(svc_options INTERFACE -Wall -Wextra $<$<CONFIG:Release>:-O2>)
+endif()
+
+if(SVC_SANITIZE STREQUAL "address")
+  set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1 -UNDEBUG)
+elseif(SVC_SANITIZE STREQUAL "thread")
+  set(sanitize -fsanitize=thread -fno-omit-frame-pointer -g -O1 -UNDEBUG)
+elseif(SVC_SANITIZE)
+  message(FATAL_ERROR "SVC_SANITIZE is '${SVC_SANITIZE}': address, thread or empty")
+endif()
+target_compile_options(svc_options INTERFACE ${sanitize})
+target_link_options(svc_options INTERFACE ${sanitize})
