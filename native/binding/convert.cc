@@ -1,0 +1,230 @@
+#include "binding/convert.h"
+
+#include <algorithm>
+
+#include "binding/arguments.h"
+#include "binding/errors.h"
+
+namespace svc::binding {
+namespace {
+
+template <typename Integer>
+auto IntegerInto(Integer& target, Integer min = 0) {
+  return [&target, min](Napi::Value value, const std::string& name) {
+    target = ReadInteger<Integer>(value, name, min);
+  };
+}
+
+auto FloatInto(float& target) {
+  return [&target](Napi::Value value, const std::string& name) { target = ReadFloat(value, name); };
+}
+
+std::pair<Token, float> ReadBias(Napi::Value value, const std::string& name) {
+  const Napi::Array pair = ReadArray(value, name);
+  if (pair.Length() != 2)
+    throw InvalidRequest(value.Env(), name + " must be a pair of token and bias");
+  return {ReadInteger<Token>(pair.Get(0U), name + "[0]"), ReadFloat(pair.Get(1U), name + "[1]")};
+}
+
+SamplingParams ReadSampling(Napi::Object request) {
+  SamplingParams sampling;
+  ReadField(request, "temperature", FloatInto(sampling.temperature));
+  ReadField(request, "topK", IntegerInto(sampling.top_k));
+  ReadField(request, "topP", FloatInto(sampling.top_p));
+  ReadField(request, "minP", FloatInto(sampling.min_p));
+  ReadField(request, "repeatPenalty", FloatInto(sampling.repeat_penalty));
+  ReadField(request, "frequencyPenalty", FloatInto(sampling.frequency_penalty));
+  ReadField(request, "presencePenalty", FloatInto(sampling.presence_penalty));
+  ReadField(request, "seed", [&](Napi::Value value, const std::string& name) {
+    sampling.seed = ReadInteger<std::uint32_t>(value, name);
+  });
+  ReadField(request, "logitBias", [&](Napi::Value value, const std::string& name) {
+    ReadElements(value, name, [&](Napi::Value element, const std::string& element_name) {
+      sampling.logit_bias.push_back(ReadBias(element, element_name));
+    });
+  });
+  return sampling;
+}
+
+ChatMessage ReadMessage(Napi::Value value, const std::string& name) {
+  const Napi::Object message = ReadObject(value, name);
+  return {.role = ReadString(message.Get("role"), name + ".role"),
+          .content = ReadString(message.Get("content"), name + ".content")};
+}
+
+const char* Name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+  }
+  return "stop";
+}
+
+Napi::Value NumberOrNull(Napi::Env env, double value, bool known) {
+  return known ? Napi::Number::New(env, value) : env.Null();
+}
+
+Napi::Number Count(Napi::Env env, std::uint64_t value) {
+  return Napi::Number::New(env, static_cast<double>(value));
+}
+
+}  // namespace
+
+LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
+  LoadOptions load;
+  load.path = ReadString(path, "path");
+  if (load.path.find('\0') != std::string::npos) {
+    throw InvalidRequest(path.Env(), "path must not hold a null character");
+  }
+  const Napi::Object object = ReadObject(options, "options");
+  ReadField(object, "contextLength", IntegerInto(load.context_length));
+  ReadField(object, "threads", IntegerInto(load.threads));
+  ReadField(object, "gpuLayers", IntegerInto(load.gpu_layers, std::numeric_limits<int>::min()));
+  ReadField(object, "maxSequences", IntegerInto(load.max_sequences));
+  return load;
+}
+
+GenerationId ReadGenerationId(Napi::Value value, const std::string& name) {
+  return ReadInteger<GenerationId>(value, name);
+}
+
+std::vector<ChatMessage> ReadMessages(Napi::Value value, const std::string& name) {
+  std::vector<ChatMessage> messages;
+  ReadElements(value, name, [&](Napi::Value element, const std::string& element_name) {
+    messages.push_back(ReadMessage(element, element_name));
+  });
+  return messages;
+}
+
+GenerationRequest ReadRequest(Napi::Value value) {
+  const Napi::Object object = ReadObject(value, "request");
+  GenerationRequest request;
+  request.id = ReadGenerationId(object.Get("id"), "id");
+  const bool chat = !object.Get("messages").IsUndefined();
+  if (chat == !object.Get("prompt").IsUndefined()) {
+    throw InvalidRequest(value.Env(), "a request has either messages or a prompt");
+  }
+  if (chat) {
+    request.messages = ReadMessages(object.Get("messages"), "messages");
+    if (request.messages.empty()) throw InvalidRequest(value.Env(), "messages must not be empty");
+  } else {
+    request.prompt = ReadString(object.Get("prompt"), "prompt");
+  }
+  ReadField(object, "maxTokens", [&](Napi::Value field, const std::string& name) {
+    request.max_tokens = ReadInteger<std::uint32_t>(field, name);
+  });
+  ReadField(object, "stop", [&](Napi::Value field, const std::string& name) {
+    ReadElements(field, name, [&](Napi::Value element, const std::string& element_name) {
+      request.stop.push_back(ReadString(element, element_name));
+    });
+  });
+  request.sampling = ReadSampling(object);
+  return request;
+}
+
+std::vector<Token> ReadTokens(Napi::Value value, std::uint32_t vocabulary) {
+  const Napi::Env env = value.Env();
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_int32_array) {
+    throw InvalidRequest(env, "tokens must be an Int32Array");
+  }
+  const auto array = value.As<Napi::Int32Array>();
+  // Copied before it is checked: another thread may write to a shared buffer.
+  std::vector<Token> tokens(array.Data(), array.Data() + array.ElementLength());
+  const auto outside = std::find_if(tokens.begin(), tokens.end(), [&](Token token) {
+    return token < 0 || static_cast<std::uint32_t>(token) >= vocabulary;
+  });
+  if (outside != tokens.end()) {
+    throw InvalidRequest(env, "token " + std::to_string(*outside) +
+                                  " is not in the vocabulary of " + std::to_string(vocabulary));
+  }
+  return tokens;
+}
+
+Napi::Object ToObject(Napi::Env env, const ModelInfo& info) {
+  Napi::Object metadata = Napi::Object::New(env);
+  for (const auto& [key, text] : info.metadata) metadata.Set(key, text);
+  metadata.Freeze();
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("description", info.description);
+  object.Set("architecture", info.architecture);
+  object.Set("quantization", info.quantization);
+  object.Set("parameters", Count(env, info.parameters));
+  object.Set("sizeBytes", Count(env, info.size_bytes));
+  object.Set("trainedContextLength", info.trained_context_length);
+  object.Set("contextLength", info.context_length);
+  object.Set("vocabulary", info.vocabulary);
+  object.Set("embeddingLength", info.embedding_length);
+  object.Set("layers", info.layers);
+  object.Set("threads", info.threads);
+  object.Set("hasChatTemplate", info.has_chat_template);
+  object.Set("device", info.device);
+  object.Set("metadata", metadata);
+  object.Freeze();
+  return object;
+}
+
+Napi::Object ToObject(Napi::Env env, const EngineStats& stats) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("active", stats.active);
+  object.Set("waiting", stats.waiting);
+  object.Set("cellsUsed", stats.cells_used);
+  object.Set("cellsTotal", stats.cells_total);
+  object.Set("steps", Count(env, stats.steps));
+  object.Set("promptTokens", Count(env, stats.prompt_tokens));
+  object.Set("generatedTokens", Count(env, stats.generated_tokens));
+  object.Set("tokensPerSecond", stats.tokens_per_second);
+  object.Set("stepAgeMs", stats.step_age_ms);
+  return object;
+}
+
+Napi::Object ToObject(Napi::Env env, const Device& device) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("name", device.name);
+  object.Set("description", device.description);
+  object.Set("backend", device.backend);
+  object.Set("type", device.type);
+  const bool memory_known = device.memory_total_bytes != 0;
+  object.Set("memoryTotalBytes",
+             NumberOrNull(env, static_cast<double>(device.memory_total_bytes), memory_known));
+  object.Set("memoryFreeBytes",
+             NumberOrNull(env, static_cast<double>(device.memory_free_bytes), memory_known));
+  return object;
+}
+
+Napi::Object ToObject(Napi::Env env, const GenerationOutput& output) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("id", output.id);
+  object.Set("text", output.text);
+  if (!output.done) return object;
+  if (!output.status.ok()) {
+    Napi::Object error = Napi::Object::New(env);
+    error.Set("code", StatusCodeName(output.status.code()));
+    error.Set("message", output.status.message());
+    object.Set("error", error);
+    return object;
+  }
+  const GenerationTimings& timings = output.timings;
+  Napi::Object finish = Napi::Object::New(env);
+  finish.Set("reason", Name(output.reason));
+  finish.Set("inputTokens", output.usage.input_tokens);
+  finish.Set("outputTokens", output.usage.output_tokens);
+  finish.Set("cachedTokens", output.usage.cached_tokens);
+  finish.Set("startedMs", NumberOrNull(env, timings.started_ms, timings.started_ms >= 0));
+  finish.Set("firstTokenMs",
+             NumberOrNull(env, timings.first_token_ms, timings.first_token_ms >= 0));
+  finish.Set("finishedMs", timings.finished_ms);
+  object.Set("finish", finish);
+  return object;
+}
+
+Napi::Int32Array ToInt32Array(Napi::Env env, const std::vector<Token>& tokens) {
+  auto array = Napi::Int32Array::New(env, tokens.size());
+  std::copy(tokens.begin(), tokens.end(), array.Data());
+  return array;
+}
+
+}  // namespace svc::binding

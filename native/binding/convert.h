@@ -1,0 +1,27 @@
+// The engine's types as the objects of src/engine/addon.ts, one function for each.
+#pragma once
+
+#include <napi.h>
+
+#include <vector>
+
+#include "engine/devices.h"
+#include "engine/engine.h"
+
+namespace svc::binding {
+
+// These throw INVALID_REQUEST naming the field. They may run the caller's JavaScript (getters).
+LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options);
+GenerationRequest ReadRequest(Napi::Value value);
+GenerationId ReadGenerationId(Napi::Value value, const std::string& name);
+std::vector<ChatMessage> ReadMessages(Napi::Value value, const std::string& name);
+// An Int32Array of ids below `vocabulary`.
+std::vector<Token> ReadTokens(Napi::Value value, std::uint32_t vocabulary);
+
+Napi::Object ToObject(Napi::Env env, const ModelInfo& info);
+Napi::Object ToObject(Napi::Env env, const EngineStats& stats);
+Napi::Object ToObject(Napi::Env env, const Device& device);
+Napi::Object ToObject(Napi::Env env, const GenerationOutput& output);
+Napi::Int32Array ToInt32Array(Napi::Env env, const std::vector<Token>& tokens);
+
+}  // namespace svc::binding

@@ -1,0 +1,249 @@
+#include "binding/engine_object.h"
+
+#include <utility>
+
+#include "binding/arguments.h"
+#include "binding/convert.h"
+#include "binding/errors.h"
+#include "binding/task.h"
+
+namespace svc::binding {
+namespace {
+
+bool ReadOption(Napi::Value options, const char* name, bool fallback) {
+  if (options.IsUndefined()) return fallback;
+  bool value = fallback;
+  ReadField(ReadObject(options, "options"), name,
+            [&](Napi::Value field, const std::string& field_name) {
+              value = ReadBoolean(field, field_name);
+            });
+  return value;
+}
+
+template <typename T>
+T ValueOrThrow(Napi::Env env, Result<T> result) {
+  if (!result.ok()) throw MakeError(env, result.status());
+  return std::move(result.value());
+}
+
+Status CloseAndFree(std::shared_ptr<Engine>& engine) {
+  engine->Close();
+  engine.reset();
+  return Status::Ok();
+}
+
+}  // namespace
+
+Napi::FunctionReference EngineObject::Define(Napi::Env env) {
+  return Napi::Persistent(DefineClass(env, "NativeEngine",
+                                      {
+                                          InstanceMethod<&EngineObject::Tokenize>("tokenize"),
+                                          InstanceMethod<&EngineObject::Detokenize>("detokenize"),
+                                          InstanceMethod<&EngineObject::RenderChat>("renderChat"),
+                                          InstanceMethod<&EngineObject::Submit>("submit"),
+                                          InstanceMethod<&EngineObject::Cancel>("cancel"),
+                                          InstanceMethod<&EngineObject::Pause>("pause"),
+                                          InstanceMethod<&EngineObject::Resume>("resume"),
+                                          InstanceMethod<&EngineObject::Hold>("hold"),
+                                          InstanceMethod<&EngineObject::Stats>("stats"),
+                                          InstanceMethod<&EngineObject::Close>("close"),
+                                      }));
+}
+
+Napi::Object EngineObject::New(Napi::Env env, EngineParts parts) {
+  Environment& environment = Environment::Of(env);
+  environment.engine_parts = &parts;
+  try {
+    return environment.engine_class.New({});
+  } catch (...) {
+    environment.engine_parts = nullptr;
+    throw;
+  }
+}
+
+EngineObject::EngineObject(const Napi::CallbackInfo& info)
+    : ObjectWrap(info), environment_(&Environment::Of(info.Env())) {
+  const Napi::Env env = info.Env();
+  EngineParts* parts = std::exchange(environment_->engine_parts, nullptr);
+  if (parts == nullptr) throw InvalidRequest(env, "an engine comes from load(), not from new");
+  engine_ = std::move(parts->engine);
+  channel_ = std::move(parts->channel);
+  on_step_ = Napi::Weak(parts->on_step);
+  environment_->engines.insert(this);
+  channel_->Listen([this](Napi::Env js) { Deliver(js); });
+  info.This().As<Napi::Object>().DefineProperties({
+      Napi::PropertyDescriptor::Value("info", ToObject(env, engine_->info()), napi_enumerable),
+      Napi::PropertyDescriptor::Value(Napi::Symbol::New(env, "onStep"), parts->on_step,
+                                      napi_default),
+  });
+}
+
+void EngineObject::Finalize(Napi::Env env) {
+  if (channel_) channel_->Listen(nullptr);
+  if (environment_ != nullptr) environment_->engines.erase(this);
+  if (!engine_) return;
+  Task<Status>::Start(
+      env, "svc:close", [engine = std::move(engine_)]() mutable { return CloseAndFree(engine); },
+      [channel = std::move(channel_)](Napi::Env, const Status&) {});
+}
+
+void EngineObject::EnvironmentEnds() {
+  environment_ = nullptr;
+  if (engine_) (void)CloseAndFree(engine_);
+}
+
+Engine& EngineObject::OpenEngine(Napi::Env env) const {
+  if (!engine_)
+    throw MakeError(env, Status(StatusCode::kEngineUnavailable, "the engine is closed"));
+  return *engine_;
+}
+
+Napi::Value EngineObject::Tokenize(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const std::string text = ReadString(info[0], "text");
+  const bool add_special = ReadOption(info[1], "addSpecial", false);
+  const bool parse_special = ReadOption(info[1], "parseSpecial", false);
+  return ToInt32Array(
+      env, ValueOrThrow(env, OpenEngine(env).Tokenize(text, add_special, parse_special)));
+}
+
+Napi::Value EngineObject::Detokenize(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const bool special = ReadOption(info[1], "special", false);
+  const Engine& engine = OpenEngine(env);
+  return Napi::String::New(
+      env, engine.Detokenize(ReadTokens(info[0], engine.info().vocabulary), special));
+}
+
+Napi::Value EngineObject::RenderChat(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const std::vector<ChatMessage> messages = ReadMessages(info[0], "messages");
+  return Napi::String::New(env, ValueOrThrow(env, OpenEngine(env).RenderChat(messages)));
+}
+
+Napi::Value EngineObject::Submit(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto promise = Napi::Promise::Deferred::New(env);
+  try {
+    GenerationRequest request = ReadRequest(info[0]);
+    OpenEngine(env);
+    const GenerationId id = request.id;
+    if (!generations_.try_emplace(id).second) {
+      throw InvalidRequest(env, "id " + std::to_string(id) + " is in use");
+    }
+    UpdateHolds();
+    Task<Result<std::uint32_t>>::Start(
+        env, "svc:submit",
+        [engine = engine_, request = std::move(request)]() mutable {
+          return engine->Submit(std::move(request));
+        },
+        [this, id, promise](Napi::Env js, const Result<std::uint32_t>& input_tokens) {
+          OnSubmitted(js, id, promise, input_tokens);
+        });
+  } catch (const Napi::Error& error) {
+    promise.Reject(error.Value());
+  }
+  return promise.Promise();
+}
+
+void EngineObject::OnSubmitted(Napi::Env env, GenerationId id,
+                               const Napi::Promise::Deferred& promise,
+                               const Result<std::uint32_t>& input_tokens) {
+  if (!input_tokens.ok()) {
+    generations_.erase(id);
+    UpdateHolds();
+    promise.Reject(MakeError(env, input_tokens.status()).Value());
+    return;
+  }
+  Generation& generation = generations_[id];
+  generation.accepted = true;
+  if (engine_ && generation.cancelled) engine_->Cancel(id);
+  if (engine_ && generation.paused) engine_->Pause(id);
+  channel_->Rouse();
+  promise.Resolve(Napi::Number::New(env, input_tokens.value()));
+}
+
+void EngineObject::Cancel(const Napi::CallbackInfo& info) {
+  const GenerationId id = ReadGenerationId(info[0], "id");
+  const auto generation = generations_.find(id);
+  if (!engine_ || generation == generations_.end()) return;
+  generation->second.cancelled = true;
+  engine_->Cancel(id);
+}
+
+void EngineObject::Pause(const Napi::CallbackInfo& info) {
+  const GenerationId id = ReadGenerationId(info[0], "id");
+  const auto generation = generations_.find(id);
+  if (!engine_ || generation == generations_.end()) return;
+  generation->second.paused = true;
+  engine_->Pause(id);
+}
+
+void EngineObject::Resume(const Napi::CallbackInfo& info) {
+  const GenerationId id = ReadGenerationId(info[0], "id");
+  const auto generation = generations_.find(id);
+  if (!engine_ || generation == generations_.end()) return;
+  generation->second.paused = false;
+  engine_->Resume(id);
+}
+
+void EngineObject::Hold(const Napi::CallbackInfo& info) {
+  const bool on = ReadBoolean(info[0], "on");
+  if (engine_) engine_->Hold(on);
+}
+
+Napi::Value EngineObject::Stats(const Napi::CallbackInfo& info) {
+  return ToObject(info.Env(), OpenEngine(info.Env()).stats());
+}
+
+Napi::Value EngineObject::Close(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!closed_.IsEmpty()) return closed_.Value();
+  const auto promise = Napi::Promise::Deferred::New(env);
+  closed_ = Napi::Persistent(promise.Promise().As<Napi::Object>());
+  if (!engine_) {  // the environment has closed it
+    promise.Resolve(env.Undefined());
+    return promise.Promise();
+  }
+  Ref();
+  Task<Status>::Start(
+      env, "svc:close", [engine = std::move(engine_)]() mutable { return CloseAndFree(engine); },
+      [this, promise](Napi::Env js, const Status&) {
+        Deliver(js);  // how the last generations ended
+        promise.Resolve(js.Undefined());
+        Unref();
+      });
+  return promise.Promise();
+}
+
+void EngineObject::Deliver(Napi::Env env) {
+  const Napi::HandleScope scope(env);
+  // Alive until this returns, though nothing else may hold it by then.
+  [[maybe_unused]] const Napi::Object self = Value();
+  const std::vector<GenerationOutput> outputs = channel_->Take([this](GenerationId id) {
+    const auto generation = generations_.find(id);
+    return generation == generations_.end() || generation->second.accepted;
+  });
+  if (outputs.empty()) return;
+  const auto list = Napi::Array::New(env, outputs.size());
+  for (std::uint32_t i = 0; i < outputs.size(); ++i) {
+    list.Set(i, ToObject(env, outputs[i]));
+    if (outputs[i].done) generations_.erase(outputs[i].id);
+  }
+  UpdateHolds();
+  CallListener(on_step_.Value(), {list});
+}
+
+void EngineObject::UpdateHolds() {
+  const bool hold = !generations_.empty();
+  if (hold == held_) return;
+  held_ = hold;
+  channel_->KeepProcessAlive(hold);
+  if (hold) {
+    Ref();
+  } else {
+    Unref();
+  }
+}
+
+}  // namespace svc::binding

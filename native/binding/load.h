@@ -1,0 +1,60 @@
+// NativeLoad of src/engine/addon.ts: a load under way, on a thread of its own.
+//
+// Not on a worker thread, because a load takes minutes: it would hold one of the few, and Node
+// would wait for it, uncancelled, before it lets an environment end.
+#pragma once
+
+#include <napi.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "binding/environment.h"
+#include "binding/step_channel.h"
+#include "binding/wakeup.h"
+#include "engine/engine.h"
+
+namespace svc::binding {
+
+// load(path, options, onProgress, onStep) -> NativeLoad.
+Napi::Value Load(const Napi::CallbackInfo& info);
+
+// Owned by Environment::loads until the promise is settled. All but the thread itself happens on
+// the JavaScript thread.
+class LoadJob {
+ public:
+  LoadJob(Environment& environment, Napi::Env env, LoadOptions options, Napi::Function on_progress,
+          Napi::Function on_step);
+  // Cancels and joins the thread.
+  ~LoadJob();
+  LoadJob(const LoadJob&) = delete;
+  LoadJob& operator=(const LoadJob&) = delete;
+
+  Napi::Promise promise() const { return promise_.Promise(); }
+  void Cancel() { *cancelled_ = true; }
+  // Cancels the load, also when the job is gone.
+  std::function<void()> Canceller() const;
+
+ private:
+  void Run();
+  void OnWake(Napi::Env env);
+  void Settle(Napi::Env env);
+
+  Environment& environment_;
+  Napi::Promise::Deferred promise_;
+  Napi::FunctionReference on_progress_;
+  Napi::FunctionReference on_step_;
+  LoadOptions options_;
+  std::shared_ptr<StepChannel> channel_;
+  std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
+  std::atomic<float> progress_{0.0F};  // the latest
+  float told_progress_ = -1.0F;
+  std::atomic<bool> loaded_{false};  // publishes result_
+  std::optional<Result<std::unique_ptr<Engine>>> result_;
+  Wakeup wakeup_;
+  std::thread thread_;
+};
+
+}  // namespace svc::binding

@@ -1,0 +1,72 @@
+#include "binding/system.h"
+
+#ifdef __linux__
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#endif
+
+#include <mutex>
+
+#include "binding/arguments.h"
+#include "binding/convert.h"
+#include "binding/errors.h"
+#include "binding/task.h"
+#include "engine/devices.h"
+
+namespace svc::binding {
+
+void LoadBackends(const Napi::CallbackInfo& info) {
+  const std::string directory = ReadString(info[0], "directory");
+  // Backends belong to the process, and two environments may ask at the same time.
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const Status status = svc::LoadBackends(directory);
+  if (!status.ok()) throw MakeError(info.Env(), status);
+}
+
+Napi::Value Devices(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const std::vector<Device> devices = ListDevices();
+  const auto list = Napi::Array::New(env, devices.size());
+  for (std::uint32_t i = 0; i < devices.size(); ++i) list.Set(i, ToObject(env, devices[i]));
+  return list;
+}
+
+Napi::Value CpuFeatures(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), svc::CpuFeatures());
+}
+
+Napi::Value MeasureDevice(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto promise = Napi::Promise::Deferred::New(env);
+  try {
+    const auto index = ReadInteger<std::uint32_t>(info[0], "index");
+    Task<Result<double>>::Start(
+        env, "svc:measure", [index] { return svc::MeasureDevice(index); },
+        [promise](Napi::Env js, const Result<double>& gflops) {
+          if (gflops.ok()) {
+            promise.Resolve(Napi::Number::New(js, gflops.value()));
+          } else {
+            promise.Reject(MakeError(js, gflops.status()).Value());
+          }
+        });
+  } catch (const Napi::Error& error) {
+    promise.Reject(error.Value());
+  }
+  return promise.Promise();
+}
+
+void DieWithParent(const Napi::CallbackInfo& info) {
+  const auto parent = ReadInteger<std::int32_t>(info[0], "parentPid", 1);
+#ifdef __linux__
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The parent may have died before this call, and then no signal comes.
+  if (getppid() != parent) raise(SIGKILL);
+#else
+  (void)parent;
+#endif
+}
+
+}  // namespace svc::binding

@@ -1,0 +1,48 @@
+// Work that must not run on the JavaScript thread, for as long as a worker thread may be held:
+// templating, tokenising, freeing, measuring. (A load takes minutes and has a thread of its own.)
+#pragma once
+
+#include <napi.h>
+
+#include <exception>
+#include <functional>
+#include <utility>
+
+#include "engine/status.h"
+
+namespace svc::binding {
+
+// T is Status or a Result.
+template <typename T>
+class Task final : public Napi::AsyncWorker {
+ public:
+  using Work = std::function<T()>;
+  using Done = std::function<void(Napi::Env, T)>;
+
+  // JavaScript thread. `work` runs on a worker thread and is destroyed there; then `done` runs on
+  // the JavaScript thread. An environment that ends waits for the work.
+  static void Start(Napi::Env env, const char* name, Work work, Done done) {
+    (new Task(env, name, std::move(work), std::move(done)))->Queue();
+  }
+
+ private:
+  Task(Napi::Env env, const char* name, Work work, Done done)
+      : AsyncWorker(env, name), work_(std::move(work)), done_(std::move(done)) {}
+
+  void Execute() override {
+    try {
+      outcome_ = work_();
+    } catch (const std::exception& error) {
+      outcome_ = Status(StatusCode::kInternal, error.what());
+    }
+    work_ = nullptr;
+  }
+
+  void OnOK() override { done_(Env(), std::move(outcome_)); }
+
+  Work work_;
+  Done done_;
+  T outcome_ = Status(StatusCode::kInternal, "the work did not run");
+};
+
+}  // namespace svc::binding
