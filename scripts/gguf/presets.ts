@@ -1,0 +1,138 @@
+/** The models that can be made: real shapes for measuring, tiny ones for tests. */
+import type { Encoding } from './quantize.ts';
+
+export interface Preset {
+  readonly name: string;
+  readonly description: string;
+  readonly architecture: 'llama' | 'qwen2' | 'gemma';
+  /** `models/ggml-vocab-<this>.gguf` of llama.cpp's tree. */
+  readonly vocabulary: string;
+  /** Jinja text, or a file in `models/templates` of llama.cpp's tree. */
+  readonly template: { readonly text: string } | { readonly file: string };
+  /** Where the vocabulary's own is of the model before its instruction tuning. */
+  readonly endOfSequence?: number;
+  /** Makes the end of a turn likelier: about one answer in this many tokens ends. Absent: answers go on to their limit. */
+  readonly endsTurns?: true;
+  readonly encoding: Encoding;
+  readonly contextLength: number;
+  readonly embeddingLength: number;
+  readonly layers: number;
+  readonly heads: number;
+  readonly keyValueHeads: number;
+  readonly headLength: number;
+  readonly feedForwardLength: number;
+  readonly ropeBase: number;
+  readonly normEpsilon: number;
+}
+
+const RANDOM = 'Random weights from a fixed seed: what it writes has no meaning.';
+const ZEPHYR_TEMPLATE = {
+  text: `{% for message in messages %}{{ '<|' + message['role'] + '|>\\n' + message['content'] + eos_token + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}`,
+};
+const QWEN_TEMPLATE = { file: 'Qwen-Qwen2.5-7B-Instruct.jinja' };
+const QWEN_IM_END = 151_645;
+
+const tinyLlama: Preset = {
+  name: 'svc tiny-llama (random weights)',
+  description: `For tests. ${RANDOM}`,
+  architecture: 'llama',
+  vocabulary: 'llama-spm',
+  template: ZEPHYR_TEMPLATE,
+  encoding: 'Q8_0',
+  contextLength: 8192,
+  embeddingLength: 128,
+  layers: 2,
+  heads: 2,
+  keyValueHeads: 1,
+  headLength: 64,
+  feedForwardLength: 384,
+  ropeBase: 10_000,
+  normEpsilon: 1e-5,
+};
+
+export const PRESETS = {
+  builtin: {
+    ...tinyLlama,
+    name: 'svc placeholder (random weights)',
+    description: `Stands in for the built-in model, so that svc can be tried from the first command. ${RANDOM}`,
+    endsTurns: true,
+    contextLength: 4096,
+    embeddingLength: 64,
+    headLength: 32,
+    feedForwardLength: 192,
+  },
+  'tiny-llama': tinyLlama,
+  'tiny-qwen2': {
+    name: 'svc tiny-qwen2 (random weights)',
+    description: `For tests. ${RANDOM}`,
+    architecture: 'qwen2',
+    vocabulary: 'qwen2',
+    template: QWEN_TEMPLATE,
+    endOfSequence: QWEN_IM_END,
+    encoding: 'Q4_0',
+    contextLength: 8192,
+    embeddingLength: 64,
+    layers: 2,
+    heads: 2,
+    keyValueHeads: 1,
+    headLength: 32,
+    feedForwardLength: 192,
+    ropeBase: 1_000_000,
+    normEpsilon: 1e-6,
+  },
+  'tiny-gemma': {
+    name: 'svc tiny-gemma (random weights)',
+    description: `For tests. ${RANDOM}`,
+    architecture: 'gemma',
+    vocabulary: 'llama-spm',
+    template: { file: 'google-gemma-2-2b-it.jinja' },
+    encoding: 'F16',
+    contextLength: 8192,
+    embeddingLength: 64,
+    layers: 2,
+    heads: 2,
+    keyValueHeads: 1,
+    headLength: 32,
+    feedForwardLength: 192,
+    ropeBase: 10_000,
+    normEpsilon: 1e-6,
+  },
+  'qwen2.5-0.5b': {
+    name: 'Qwen2.5 0.5B shape (random weights)',
+    description: `For measuring. ${RANDOM}`,
+    architecture: 'qwen2',
+    vocabulary: 'qwen2',
+    template: QWEN_TEMPLATE,
+    endOfSequence: QWEN_IM_END,
+    encoding: 'Q4_0',
+    contextLength: 32_768,
+    embeddingLength: 896,
+    layers: 24,
+    heads: 14,
+    keyValueHeads: 2,
+    headLength: 64,
+    feedForwardLength: 4864,
+    ropeBase: 1_000_000,
+    normEpsilon: 1e-6,
+  },
+  'llama-3.2-1b': {
+    name: 'Llama 3.2 1B shape (random weights)',
+    description: `For measuring. ${RANDOM}`,
+    architecture: 'llama',
+    vocabulary: 'llama-bpe',
+    template: { file: 'meta-llama-Llama-3.2-3B-Instruct.jinja' },
+    endOfSequence: 128_009,
+    encoding: 'Q4_0',
+    contextLength: 131_072,
+    embeddingLength: 2048,
+    layers: 16,
+    heads: 32,
+    keyValueHeads: 8,
+    headLength: 64,
+    feedForwardLength: 8192,
+    ropeBase: 500_000,
+    normEpsilon: 1e-5,
+  },
+} as const satisfies Record<string, Preset>;
+
+export type PresetName = keyof typeof PRESETS;

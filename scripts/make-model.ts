@@ -1,0 +1,88 @@
+/**
+ * Makes synthetic models: real architectures, vocabularies and chat templates, random weights.
+ *
+ *   node --import tsx scripts/make-model.ts builtin            models/builtin.gguf
+ *   node --import tsx scripts/make-model.ts tests              build/models/tiny-*.gguf
+ *   node --import tsx scripts/make-model.ts PRESET [--type F32|F16|Q8_0|Q4_0] [--out FILE]
+ *
+ * A file that this very recipe has made already is left as it is.
+ */
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { readGgufHeader } from '../src/models/gguf.ts';
+import { writeModel } from './gguf/model.ts';
+import { PRESETS, type PresetName } from './gguf/presets.ts';
+import { TYPE_NUMBER, type Encoding } from './gguf/quantize.ts';
+import { llamaSource } from './llama-source.js';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const BUILTIN = join(root, 'models', 'builtin.gguf');
+const usage = `usage: make-model.ts builtin | tests | PRESET [--type ${Object.keys(TYPE_NUMBER).join('|')}] [--out FILE]
+presets: ${Object.keys(PRESETS).join(', ')}`;
+
+/** Makes the file unless it is there and right. */
+async function make(presetName: PresetName, encoding: Encoding, path: string): Promise<void> {
+  const startedAt = performance.now();
+  const label = relative(root, path);
+  const recipe = await recipeOf(presetName, encoding);
+  if ((await recipeIn(path)) === recipe) {
+    console.log(`${label}: up to date`);
+    return;
+  }
+  await mkdir(dirname(path), { recursive: true });
+  await writeModel(path, PRESETS[presetName], encoding, await llamaSource(), recipe);
+  const megabytes = ((await stat(path)).size / 1e6).toFixed(1);
+  console.log(`${label}: ${megabytes} MB in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+}
+
+/** Names everything the bytes of the file follow from. */
+async function recipeOf(presetName: PresetName, encoding: Encoding): Promise<string> {
+  const hash = createHash('sha256').update(`${presetName} ${encoding}\n`);
+  const sources = join(root, 'scripts', 'gguf');
+  for (const name of (await readdir(sources)).sort()) hash.update(await readFile(join(sources, name)));
+  hash.update(await readFile(join(root, 'node_modules', 'node-llama-cpp', 'llama', 'binariesGithubRelease.json')));
+  return hash.digest('hex');
+}
+
+/** Null: no file, or none that can be read. */
+async function recipeIn(path: string): Promise<unknown> {
+  try {
+    return (await readGgufHeader(path)).metadata.get('svc.recipe')?.value;
+  } catch {
+    return null;
+  }
+}
+
+function isPreset(name: string | undefined): name is PresetName {
+  return name !== undefined && Object.hasOwn(PRESETS, name);
+}
+
+function isEncoding(name: string): name is Encoding {
+  return Object.hasOwn(TYPE_NUMBER, name);
+}
+
+function parse(): { what: string | undefined; type: string | undefined; out: string | undefined } {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: { type: { type: 'string' }, out: { type: 'string' } },
+  });
+  return { what: positionals.length === 1 ? positionals[0] : undefined, type: values.type, out: values.out };
+}
+
+const { what, type, out } = parse();
+if (what === 'tests') {
+  for (const name of ['tiny-llama', 'tiny-qwen2', 'tiny-gemma'] as const) {
+    await make(name, PRESETS[name].encoding, join(root, 'build', 'models', `${name}.gguf`));
+  }
+} else if (isPreset(what) && (type === undefined || isEncoding(type))) {
+  const encoding = type ?? PRESETS[what].encoding;
+  const suffix = type === undefined ? '' : `-${type.toLowerCase()}`;
+  const path = what === 'builtin' ? BUILTIN : join(root, 'build', 'models', `${what}${suffix}.gguf`);
+  await make(what, encoding, out ?? path);
+} else {
+  console.error(usage);
+  process.exitCode = 2;
+}

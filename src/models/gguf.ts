@@ -1,0 +1,178 @@
+/** What a model file says about itself, read without its weights. */
+import { constants } from 'node:fs';
+import { open, stat, type FileHandle } from 'node:fs/promises';
+import { FILE_TYPES } from './ggml-types.ts';
+import { GGUF_LIMITS, parseGgufHeader, type GgufArray, type GgufEntry, type GgufHeader } from './gguf-header.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type { Capability } from '../protocol/records.ts';
+
+export interface GgufSummary {
+  readonly architecture: string;
+  readonly name: string | null;
+  /** Counted over the tensors. */
+  readonly parameters: number;
+  readonly quantization: string | null;
+  /** What the model was trained for, in tokens. */
+  readonly contextLength: number | null;
+  readonly license: string | null;
+  readonly hasChatTemplate: boolean;
+  readonly vocabularySize: number | null;
+  readonly embeddingLength: number | null;
+  readonly layers: number | null;
+  readonly capabilities: readonly Capability[];
+  /** Files that the model is split into; 1 for nearly all. */
+  readonly parts: number;
+  readonly sizeBytes: number;
+  readonly modifiedAtMs: number;
+}
+
+/** Enough for a model without a vocabulary; one with a vocabulary takes a second and a third read. */
+const FIRST_READ_BYTES = 512 * 1024;
+
+/**
+ * Never waits: a pipe, a device or a directory is refused before it is opened.
+ * @throws SvcError MODEL_NOT_FOUND when no such file is there, MODEL_INVALID for all else
+ */
+export async function inspectGguf(path: string): Promise<GgufSummary> {
+  const file = await openModelFile(path);
+  try {
+    const { size, mtimeMs } = await file.stat();
+    return summarize(await readHeader(file, size, path), path, size, mtimeMs);
+  } finally {
+    await file.close();
+  }
+}
+
+/** @throws as inspectGguf */
+export async function readGgufHeader(path: string): Promise<GgufHeader> {
+  const file = await openModelFile(path);
+  try {
+    return await readHeader(file, (await file.stat()).size, path);
+  } finally {
+    await file.close();
+  }
+}
+
+/** An open regular file. @throws as inspectGguf */
+export async function openModelFile(path: string): Promise<FileHandle> {
+  try {
+    const found = await stat(path);
+    if (found.isDirectory()) throw invalid(path, 'is a directory; name the .gguf file in it');
+    if (!found.isFile()) throw invalid(path, 'is not a regular file');
+    // Should it have become a pipe by now, opening it does not wait for a writer.
+    const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    if ((await file.stat()).isFile()) return file;
+    await file.close();
+    throw invalid(path, 'is not a regular file');
+  } catch (error) {
+    throw fileError(error, path);
+  }
+}
+
+async function readHeader(file: FileHandle, fileBytes: number, path: string): Promise<GgufHeader> {
+  let bytes = Buffer.alloc(0);
+  for (let wanted = FIRST_READ_BYTES; ; wanted *= 4) {
+    bytes = await readPrefix(file, bytes, Math.min(wanted, fileBytes, GGUF_LIMITS.headerBytes), path);
+    const header = parseGgufHeader(bytes, fileBytes, path);
+    if (header !== 'more') return header;
+  }
+}
+
+/** The file's first `length` bytes, of which `known` are there already. */
+async function readPrefix(file: FileHandle, known: Buffer, length: number, path: string): Promise<Buffer<ArrayBuffer>> {
+  const bytes = Buffer.allocUnsafe(length);
+  known.copy(bytes);
+  for (let end = known.length; end < length; ) {
+    const { bytesRead } = await file.read(bytes, end, length - end, end).catch((error: unknown) => {
+      throw fileError(error, path);
+    });
+    if (bytesRead === 0) throw invalid(path, 'became shorter while it was read');
+    end += bytesRead;
+  }
+  return bytes;
+}
+
+function summarize(header: GgufHeader, path: string, sizeBytes: number, modifiedAtMs: number): GgufSummary {
+  const { metadata, tensors } = header;
+  const architecture = text(metadata, 'general.architecture');
+  if (architecture === null) throw invalid(path, 'does not say which architecture it is (general.architecture)');
+  if (tensors.length === 0) throw invalid(path, 'holds a vocabulary and no weights');
+  const template = text(metadata, 'tokenizer.chat_template');
+  return {
+    architecture,
+    name: text(metadata, 'general.name'),
+    parameters: tensors.reduce((sum, { shape }) => sum + shape.reduce((product, length) => product * length, 1), 0),
+    quantization: quantizationOf(header),
+    contextLength: integer(metadata, `${architecture}.context_length`),
+    license: text(metadata, 'general.license'),
+    hasChatTemplate: template !== null,
+    vocabularySize: array(metadata, 'tokenizer.ggml.tokens')?.count ?? integer(metadata, `${architecture}.vocab_size`),
+    embeddingLength: integer(metadata, `${architecture}.embedding_length`),
+    layers: integer(metadata, `${architecture}.block_count`),
+    capabilities: capabilitiesOf(metadata, architecture, template),
+    parts: integer(metadata, 'split.count') ?? 1,
+    sizeBytes,
+    modifiedAtMs,
+  };
+}
+
+/** As the file says; for a file that does not, the type that most of its bytes are stored in. */
+function quantizationOf({ metadata, tensors }: GgufHeader): string | null {
+  const stated = FILE_TYPES.get(integer(metadata, 'general.file_type') ?? -1);
+  if (stated !== undefined) return stated;
+  const bytesOf = new Map<string, number>();
+  for (const { type, bytes } of tensors) bytesOf.set(type.name, (bytesOf.get(type.name) ?? 0) + bytes);
+  return [...bytesOf].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null;
+}
+
+/** An encoder (it attends both ways) gives embeddings, or scores where it pools by rank; all else continues text. */
+function capabilitiesOf(
+  metadata: ReadonlyMap<string, GgufEntry>,
+  architecture: string,
+  template: string | null,
+): Capability[] {
+  const POOLING_RANK = 4;
+  const pooling = integer(metadata, `${architecture}.pooling_type`) ?? 0;
+  if (pooling === POOLING_RANK) return ['rerank'];
+  if (pooling > 0 || metadata.get(`${architecture}.attention.causal`)?.value === false) return ['embedding'];
+  if (template === null) return ['completion'];
+  return /\btools\b/.test(template) ? ['chat', 'completion', 'tools'] : ['chat', 'completion'];
+}
+
+function text(metadata: ReadonlyMap<string, GgufEntry>, key: string): string | null {
+  const value = metadata.get(key)?.value;
+  return typeof value === 'string' && value !== '' ? value : null;
+}
+
+function integer(metadata: ReadonlyMap<string, GgufEntry>, key: string): number | null {
+  const value = metadata.get(key)?.value;
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null;
+}
+
+function array(metadata: ReadonlyMap<string, GgufEntry>, key: string): GgufArray | null {
+  const value = metadata.get(key)?.value;
+  return typeof value === 'object' ? value : null;
+}
+
+function invalid(path: string, what: string, cause?: unknown): SvcError {
+  return new SvcError('MODEL_INVALID', `${path} ${what}`, { cause });
+}
+
+function fileError(error: unknown, path: string): unknown {
+  if (error instanceof SvcError) return error;
+  const code = (error as NodeJS.ErrnoException).code;
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+    case 'ENAMETOOLONG':
+    case 'ERR_INVALID_ARG_VALUE':
+      return new SvcError('MODEL_NOT_FOUND', `there is no file ${path}`, { cause: error });
+    case 'EACCES':
+    case 'EPERM':
+      return invalid(path, 'cannot be read: permission denied', error);
+    case undefined:
+      return error;
+    default:
+      return invalid(path, `cannot be read (${code})`, error);
+  }
+}
