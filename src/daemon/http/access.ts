@@ -1,0 +1,59 @@
+/**
+ * What a browser could be made to do to a service on its own machine, refused. TCP only: no browser
+ * reaches the control socket, whose guard is its file mode.
+ *
+ * - DNS rebinding: a page's own host name resolves to this machine. The Host header still names the
+ *   page's host, so it must be an address of ours or an allowed name, on every route.
+ * - Cross-site requests: a page posts here without reading the answer. Its Origin must be this very
+ *   server or an allowed name, and the body must be declared as JSON, which no form can do.
+ */
+import type { IncomingMessage } from 'node:http';
+import { SvcError } from '../../protocol/errors.ts';
+
+const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1'];
+
+/** Host and Origin. Throws INVALID_REQUEST or FORBIDDEN. */
+export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[]): void {
+  const { host, origin } = req.headers;
+  if (host === undefined) throw new SvcError('INVALID_REQUEST', 'the Host header is missing');
+  const allowed = (name: string | null): boolean => name !== null && (allowedHosts.includes(name) || isAddressOf(req, name));
+  if (!allowed(hostName(host))) {
+    throw new SvcError('FORBIDDEN', 'the Host header names neither an address of this server nor an allowed host', {
+      hint: 'add the name to http.allowed_hosts in the configuration',
+    });
+  }
+  if (req.method === 'GET' || req.method === 'HEAD') return;
+
+  if (origin !== undefined && !isSameOrigin(origin, host) && !allowedHosts.includes(hostName(originHost(origin)) ?? '')) {
+    throw new SvcError('FORBIDDEN', 'requests from pages of another origin are refused', {
+      hint: "add the page's host to http.allowed_hosts in the configuration",
+    });
+  }
+}
+
+/** Throws INVALID_REQUEST. What a page may send without asking first is never declared as JSON. */
+export function checkContentType(req: IncomingMessage): void {
+  if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(req.headers['content-type'] ?? '')) {
+    throw new SvcError('INVALID_REQUEST', 'the body must be JSON', { hint: 'send content-type: application/json' });
+  }
+}
+
+/** `name`, `name:port`, `[v6]:port` → the name without brackets, in lower case; null when it is none of them. */
+function hostName(host: string): string | null {
+  const match = /^(?:\[([0-9a-f:.]+)\]|([^\s:/?#@[\]\\]+))(?::\d{1,5})?$/i.exec(host);
+  return (match?.[1] ?? match?.[2])?.toLowerCase() ?? null;
+}
+
+/** The port is left aside: it may be mapped, and a page that could choose it still cannot choose the name. */
+function isAddressOf(req: IncomingMessage, name: string): boolean {
+  return LOOPBACK.includes(name) || name === req.socket.localAddress?.replace(/^::ffff:/, '');
+}
+
+/** `null`, which sandboxed pages and files send, has no host. */
+function originHost(origin: string): string {
+  return /^https?:\/\/(.*)$/i.exec(origin)?.[1] ?? '';
+}
+
+function isSameOrigin(origin: string, host: string): boolean {
+  return originHost(origin).toLowerCase() === host.toLowerCase();
+}

@@ -1,0 +1,66 @@
+/** What only the control socket serves: the daemon's own commands, for the CLI. */
+import * as v from 'valibot';
+import { SvcError } from '../../protocol/errors.ts';
+import { GenerateRequestSchema, LIMITS } from '../../protocol/generate.ts';
+import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../protocol/ndjson.ts';
+import type { ControlEvent, LoadEvent } from '../../protocol/routes.ts';
+import { parse } from '../../protocol/validate.ts';
+import { readJson } from './body.ts';
+import type { Exchange } from './exchange.ts';
+import type { StreamFormat } from './reply.ts';
+
+const FORMAT: StreamFormat = {
+  contentType: NDJSON_CONTENT_TYPE,
+  // The other end is on this machine; the kernel tells when it goes.
+  heartbeat: null,
+  encodeError: (error, id) => ndjsonLine({ type: 'error', id, error: error.toRecord() } satisfies ControlEvent),
+};
+
+const ModelSchema = v.object({ model: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength)) });
+const StopSchema = v.object({
+  drain_timeout_ms: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(86_400_000)),
+});
+
+export function status({ services, reply }: Exchange): void {
+  reply.json(200, services.status());
+}
+
+export async function stop(exchange: Exchange): Promise<void> {
+  const request = parse(StopSchema, await readJson(exchange));
+  exchange.services.stop(request.drain_timeout_ms);
+  exchange.reply.json(202, {});
+}
+
+export async function generate(exchange: Exchange): Promise<void> {
+  const request = parse(GenerateRequestSchema, await readJson(exchange));
+  const { id, arrivedAt, signal } = exchange;
+  await streamLines(exchange, exchange.services.router.route(request, { traceId: id, arrivedAt, signal }));
+}
+
+export async function models({ services, reply }: Exchange): Promise<void> {
+  reply.json(200, { models: await services.models() });
+}
+
+export async function load(exchange: Exchange): Promise<void> {
+  const { model } = parse(ModelSchema, await readJson(exchange));
+  await streamLines(exchange, exchange.services.load(model, exchange.signal));
+}
+
+export async function unload(exchange: Exchange): Promise<void> {
+  const { model } = parse(ModelSchema, await readJson(exchange));
+  await exchange.services.unload(model);
+  exchange.reply.json(200, {});
+}
+
+export function providers({ services, reply }: Exchange): void {
+  reply.json(200, { providers: services.providers() });
+}
+
+async function streamLines({ reply }: Exchange, events: AsyncIterable<ControlEvent | LoadEvent>): Promise<void> {
+  reply.stream(FORMAT);
+  for await (const event of events) {
+    if (event.type === 'error') throw SvcError.fromRecord(event.error);
+    await reply.write(ndjsonLine(event));
+  }
+  reply.end();
+}

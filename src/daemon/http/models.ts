@@ -1,0 +1,21 @@
+/** `GET /v1/models` and `GET /v1/models/ID`, in OpenAI's shape. */
+import { SvcError } from '../../protocol/errors.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
+import { toModel } from '../../protocol/openai-response.ts';
+import type { Exchange } from './exchange.ts';
+
+export async function listModels({ services, reply }: Exchange): Promise<void> {
+  const records = await services.models();
+  reply.json(200, { object: 'list', data: records.map(toModel) });
+}
+
+export async function showModel({ param, services, reply }: Exchange): Promise<void> {
+  const records = await services.models();
+  const isAsked = (record: ModelRecord): boolean =>
+    record.id === param || record.aliases.includes(param) || (param === 'default' && record.default);
+  const found = records.find(isAsked);
+  if (found === undefined) {
+    throw new SvcError('MODEL_NOT_FOUND', `no model is named '${param}'`, { hint: 'see GET /v1/models or `svc model list`' });
+  }
+  reply.json(200, toModel(found));
+}

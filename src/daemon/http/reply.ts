@@ -1,0 +1,160 @@
+/**
+ * How an answer leaves, whatever it is: a record, a text, a stream of events, an error.
+ *
+ * A stream's headers wait for its first event, so that an error before it is a plain status; when
+ * nothing comes for long, a heartbeat opens the stream. An error after that is a last event in the
+ * stream's own encoding, and the connection is destroyed: a reader that checks nothing but the end
+ * of the body still sees that the answer is not whole.
+ */
+import type { ServerResponse } from 'node:http';
+import { SvcError } from '../../protocol/errors.ts';
+import { toOpenAiError } from '../../protocol/openai-response.ts';
+
+/** Whose clients read the errors of a path. */
+export type ApiFamily = 'openai' | 'native';
+
+export interface StreamFormat {
+  readonly contentType: string;
+  /** Written when nothing else was for `heartbeatMs`; null: nothing is. */
+  readonly heartbeat: string | null;
+  encodeError(error: SvcError, id: string): string;
+}
+
+export interface ReplyLimits {
+  readonly heartbeatMs: number;
+  /** How long a stream waits for a client that does not read. */
+  readonly stallMs: number;
+}
+
+/** How long an error event may take to reach a client before the connection is destroyed. */
+const LAST_WORDS_MS = 2000;
+const RETRY_AFTER_SECONDS = 1;
+
+export class Reply {
+  readonly #id: string;
+  readonly #family: ApiFamily;
+  readonly #res: ServerResponse;
+  readonly #limits: ReplyLimits;
+  readonly #signal: AbortSignal;
+  #stream: StreamFormat | null = null;
+  #heartbeat: NodeJS.Timeout | null = null;
+
+  /** `signal`: aborted when the client goes away. */
+  constructor(id: string, family: ApiFamily, res: ServerResponse, limits: ReplyLimits, signal: AbortSignal) {
+    this.#id = id;
+    this.#family = family;
+    this.#res = res;
+    this.#limits = limits;
+    this.#signal = signal;
+  }
+
+  setHeader(name: string, value: string): void {
+    this.#res.setHeader(name, value);
+  }
+
+  /** Lets a client that asked first send its body. */
+  continue(): void {
+    this.#res.writeContinue();
+  }
+
+  /** Once, when the answer is complete or the client gone. */
+  onClose(listener: () => void): void {
+    this.#res.once('close', listener);
+  }
+
+  json(status: number, body: unknown): void {
+    this.#whole(status, 'application/json; charset=utf-8', `${JSON.stringify(body)}\n`);
+  }
+
+  text(status: number, body: string): void {
+    this.#whole(status, 'text/plain; charset=utf-8', body);
+  }
+
+  /** Begins a stream; nothing is sent before the first `write` or heartbeat. */
+  stream(format: StreamFormat): void {
+    this.#stream = format;
+    const { heartbeat } = format;
+    if (heartbeat === null) return;
+    const beat = (): void => {
+      this.#open(format);
+      // What is still in the buffer keeps the connection alive as well.
+      if (!this.#res.writableNeedDrain) this.#res.write(heartbeat);
+    };
+    const timer = setInterval(beat, this.#limits.heartbeatMs).unref();
+    this.#heartbeat = timer;
+    this.#res.once('close', () => clearInterval(timer));
+  }
+
+  /** Resolves when more may be written. Rejects with CANCELLED when the client goes away or stops reading. */
+  async write(text: string): Promise<void> {
+    if (this.#stream === null) throw new Error('no stream was begun');
+    this.#signal.throwIfAborted();
+    this.#open(this.#stream);
+    this.#heartbeat?.refresh();
+    if (!this.#res.write(text)) await this.#drained();
+  }
+
+  /** The clean end of a stream. */
+  end(): void {
+    if (this.#heartbeat !== null) clearInterval(this.#heartbeat);
+    this.#res.end();
+  }
+
+  /** The answer is this error, or ends with it. */
+  fail(error: SvcError): void {
+    const res = this.#res;
+    if (this.#heartbeat !== null) clearInterval(this.#heartbeat);
+    if (res.destroyed || res.writableEnded) return;
+    if (res.headersSent) {
+      const destroy = (): void => void res.destroy();
+      setTimeout(destroy, LAST_WORDS_MS).unref();
+      res.write(this.#stream?.encodeError(error, this.#id) ?? '', destroy);
+      return;
+    }
+    const { http, retryable } = error.facts;
+    if (error.code === 'BUSY' || error.code === 'NOT_READY' || error.retryAfterSeconds !== undefined) {
+      res.setHeader('retry-after', String(Math.ceil(error.retryAfterSeconds ?? RETRY_AFTER_SECONDS)));
+    }
+    // OpenAI's clients try every 5xx again unless they are told not to.
+    if (http >= 500 && !retryable) res.setHeader('x-should-retry', 'false');
+    this.json(http, this.#family === 'openai' ? toOpenAiError(error, this.#id) : { id: this.#id, error: error.toRecord() });
+  }
+
+  #whole(status: number, contentType: string, body: string): void {
+    const headers = {
+      'content-type': contentType,
+      'content-length': Buffer.byteLength(body),
+      'x-content-type-options': 'nosniff',
+    };
+    this.#res.writeHead(status, headers).end(body);
+  }
+
+  #open(format: StreamFormat): void {
+    if (this.#res.headersSent) return;
+    this.#res.writeHead(200, {
+      'content-type': format.contentType,
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'x-content-type-options': 'nosniff',
+    });
+  }
+
+  async #drained(): Promise<void> {
+    const res = this.#res;
+    await new Promise<void>((resolve, reject) => {
+      const settle = (error?: SvcError): void => {
+        clearTimeout(timer);
+        res.off('drain', onDrain);
+        this.#signal.removeEventListener('abort', onAbort);
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      const onDrain = (): void => settle();
+      const onAbort = (): void => settle(SvcError.from(this.#signal.reason));
+      const onStall = (): void => settle(new SvcError('CANCELLED', 'the client stopped reading'));
+      const timer = setTimeout(onStall, this.#limits.stallMs);
+      res.once('drain', onDrain);
+      this.#signal.addEventListener('abort', onAbort);
+    });
+  }
+}

@@ -1,0 +1,67 @@
+/** Every path, its method and its handler; the whole API can be read here. */
+import { CONTROL_ROUTES, HTTP_ROUTES } from '../../protocol/routes.ts';
+import { chatCompletions } from './chat-completions.ts';
+import * as control from './control.ts';
+import type { Handler } from './exchange.ts';
+import { health, livez, readyz, readyzOne } from './health.ts';
+import { listModels, showModel } from './models.ts';
+import type { ApiFamily } from './reply.ts';
+
+export interface Route {
+  readonly method: 'GET' | 'POST';
+  /** Ends with `/*` where the rest of the path is a parameter. */
+  readonly path: string;
+  readonly handler: Handler;
+}
+
+/** TCP and the control socket. A GET changes nothing and answers HEAD too. */
+export const PUBLIC: readonly Route[] = [
+  { method: 'GET', path: HTTP_ROUTES.livez, handler: livez },
+  { method: 'GET', path: HTTP_ROUTES.readyz, handler: readyz },
+  { method: 'GET', path: `${HTTP_ROUTES.readyz}/*`, handler: readyzOne },
+  { method: 'GET', path: HTTP_ROUTES.health, handler: health },
+  { method: 'POST', path: HTTP_ROUTES.chatCompletions, handler: chatCompletions },
+  { method: 'GET', path: HTTP_ROUTES.models, handler: listModels },
+  { method: 'GET', path: `${HTTP_ROUTES.models}/*`, handler: showModel },
+];
+
+/** The control socket only. */
+export const CONTROL: readonly Route[] = [
+  { method: 'GET', path: CONTROL_ROUTES.status, handler: control.status },
+  { method: 'POST', path: CONTROL_ROUTES.stop, handler: control.stop },
+  { method: 'POST', path: CONTROL_ROUTES.generate, handler: control.generate },
+  { method: 'GET', path: CONTROL_ROUTES.models, handler: control.models },
+  { method: 'POST', path: CONTROL_ROUTES.load, handler: control.load },
+  { method: 'POST', path: CONTROL_ROUTES.unload, handler: control.unload },
+  { method: 'GET', path: CONTROL_ROUTES.providers, handler: control.providers },
+];
+
+export interface RouteMatch {
+  readonly route: Route;
+  /** What the `*` stands for, decoded. */
+  readonly param: string;
+}
+
+/** By path alone: whether the method fits is the next question. undefined: no such path. */
+export function findRoute(routes: readonly Route[], path: string): RouteMatch | undefined {
+  for (const route of routes) {
+    if (route.path === path) return { route, param: '' };
+    if (!route.path.endsWith('/*') || !path.startsWith(route.path.slice(0, -1))) continue;
+    const param = decode(path.slice(route.path.length - 1));
+    if (param !== undefined && param !== '') return { route, param };
+  }
+  return undefined;
+}
+
+/** Whose error shape the clients of a path read. */
+export function familyOf(path: string): ApiFamily {
+  return /^\/v1(\/(?!runtime(\/|$))|$)/.test(path) ? 'openai' : 'native';
+}
+
+function decode(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * The HTTP listeners: TCP for everybody, and the control socket, which serves the same routes and
+ * the daemon's own commands.
+ *
+ * A request gets an id, passes the access checks (TCP only), finds its route, and is handed to the
+ * route's handler. Whatever a handler throws becomes the answer and one log line, both with the id.
+ * A client that goes away aborts the exchange's signal, which ends the work behind it.
+ */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod } from 'node:fs/promises';
+import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { SvcError } from '../../protocol/errors.ts';
+import type { Services } from '../services.ts';
+import { checkContentType, checkOrigin } from './access.ts';
+import { BodyBudget } from './body.ts';
+import { Reply, type ReplyLimits } from './reply.ts';
+import { CONTROL, familyOf, findRoute, PUBLIC } from './routes.ts';
+
+export interface ListenerLimits extends ReplyLimits {
+  /** From the connection, or the end of the request before it, until the headers are complete. */
+  readonly headersMs: number;
+  /** As above, until the body is complete too. */
+  readonly requestMs: number;
+  /** An idle connection stays for so long: longer than the load balancers before us keep theirs. */
+  readonly keepAliveMs: number;
+  /** How often the three are looked at. */
+  readonly checkMs: number;
+  readonly headerBytes: number;
+  readonly connections: number;
+  /** Of all request bodies that are held at once. */
+  readonly bodiesBytes: number;
+}
+
+const LIMITS: ListenerLimits = {
+  headersMs: 10_000,
+  requestMs: 120_000,
+  keepAliveMs: 75_000,
+  checkMs: 2000,
+  headerBytes: 16 * 1024,
+  connections: 8192,
+  bodiesBytes: 256 * 1024 * 1024,
+  heartbeatMs: 10_000,
+  stallMs: 120_000,
+};
+
+/** A client that was answered early may go on sending its body for so long. */
+const LINGER_MS = 2000;
+
+export interface ListenerOptions {
+  readonly services: Services;
+  /** The control socket: serves `/control/*` too, and trusts whoever may open it. */
+  readonly control: boolean;
+  readonly limits?: Partial<ListenerLimits>;
+}
+
+export interface Listener {
+  /** Resolves to `host:port` with the real port, or to the path. Rejects with the system's error. */
+  listen(at: { readonly host: string; readonly port: number } | { readonly path: string }): Promise<string>;
+  /** Takes no new connections; resolves when the last answer is complete. Idempotent. */
+  close(): Promise<void>;
+  /** Ends every connection now. Idempotent. */
+  destroy(): Promise<void>;
+}
+
+export function createListener({ services, control, limits: changed = {} }: ListenerOptions): Listener {
+  const limits: ListenerLimits = { ...LIMITS, ...changed };
+  const routes = control ? [...PUBLIC, ...CONTROL] : PUBLIC;
+  const bodies = new BodyBudget(limits.bodiesBytes);
+
+  const server = createServer({
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    connectionsCheckingInterval: limits.checkMs,
+    maxHeaderSize: limits.headerBytes,
+    noDelay: true,
+    // Our own check answers with an id and in the right shape.
+    requireHostHeader: false,
+  });
+  server.maxConnections = limits.connections;
+
+  /** The answer that each connection is at. */
+  const answering = new WeakMap<Duplex, ServerResponse>();
+  let closed: Promise<void> | undefined;
+
+  const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
+    const arrivedAt = performance.now();
+    const id = newId();
+    const { path, query } = splitTarget(req.url ?? '');
+    const client = new AbortController();
+    const reply = new Reply(id, familyOf(path), res, limits, client.signal);
+    answering.set(req.socket, res);
+    reply.setHeader('x-request-id', id);
+    if (services.router.draining) reply.setHeader('connection', 'close');
+    res.once('finish', () => lingerUntilRead(req));
+    res.once('close', () => {
+      if (!res.writableFinished) client.abort(new SvcError('CANCELLED', 'the client went away'));
+      // An idle connection would keep a closing server open.
+      if (!server.listening) server.closeIdleConnections();
+      services.log.debug({ id, method: req.method, path, status: res.statusCode, ms: performance.now() - arrivedAt }, 'request');
+    });
+
+    const answer = async (): Promise<void> => {
+      if (!control) checkOrigin(req, services.allowedHosts);
+      const match = findRoute(routes, path);
+      if (match === undefined) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
+      const { route, param } = match;
+      if (route.method !== (req.method === 'HEAD' ? 'GET' : req.method)) {
+        const allow = route.method === 'GET' ? 'GET, HEAD' : route.method;
+        reply.setHeader('allow', allow);
+        throw new SvcError('METHOD_NOT_ALLOWED', `this path answers ${allow} only`);
+      }
+      if (!control && route.method === 'POST') checkContentType(req);
+      await route.handler({ id, req, reply, services, bodies, arrivedAt, query, param, signal: client.signal });
+    };
+    answer().catch((thrown: unknown) => {
+      const error = SvcError.from(thrown);
+      const level = error.facts.http >= 500 ? 'error' : 'info';
+      services.log[level]({ id, method: req.method, path, err: error }, 'request failed');
+      reply.fail(error);
+    });
+  };
+
+  server.on('request', onRequest);
+  // The body is asked for when a handler wants it, not before it is known that one does.
+  server.on('checkContinue', onRequest);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const current = answering.get(socket);
+    // Into the middle of an answer nothing else can be written.
+    if (current?.headersSent === true && !current.writableFinished) socket.destroy();
+    else refuseConnection(error, socket, services);
+  });
+
+  return {
+    listen: async (at) => {
+      server.listen(at);
+      // Rejects with the error when that comes first.
+      await once(server, 'listening');
+      server.on('error', (err) => services.log.error({ err }, 'a connection could not be accepted'));
+      if ('path' in at) {
+        if (process.platform !== 'win32') await chmod(at.path, 0o600);
+        return at.path;
+      }
+      const { address, family, port } = server.address() as AddressInfo;
+      return `${family === 'IPv6' ? `[${address}]` : address}:${String(port)}`;
+    },
+    close: () => (closed ??= close(server)),
+    destroy: async () => {
+      closed ??= close(server);
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function newId(): string {
+  return randomBytes(16).toString('hex');
+}
+
+function splitTarget(target: string): { path: string; query: URLSearchParams } {
+  const mark = target.indexOf('?');
+  if (mark === -1) return { path: target, query: new URLSearchParams() };
+  return { path: target.slice(0, mark), query: new URLSearchParams(target.slice(mark + 1)) };
+}
+
+/** Answered before its body had come: closing at once would reset the connection and take the answer with it. */
+function lingerUntilRead(req: IncomingMessage): void {
+  if (req.complete) return;
+  const cut = (): void => {
+    if (!req.complete) req.socket.destroy();
+  };
+  setTimeout(cut, LINGER_MS).unref();
+}
+
+/** What came is not HTTP, is too large, or took too long; there is no request to answer. */
+function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex, services: Services): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const id = newId();
+  const [status, code, message] = describeClientError(error.code);
+  services.log.debug({ id, status, code: error.code }, 'connection refused');
+  const body = `${JSON.stringify({ id, error: { code, message } })}\n`;
+  const head = [
+    `HTTP/1.1 ${String(status)} ${STATUS_CODES[status] ?? ''}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${String(Buffer.byteLength(body))}`,
+    `x-request-id: ${id}`,
+    'connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+}
+
+function describeClientError(code: string | undefined): readonly [status: number, code: string, message: string] {
+  if (code === 'HPE_HEADER_OVERFLOW') return [431, 'REQUEST_TOO_LARGE', 'the headers are too large'];
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'TIMEOUT', 'the request took too long to arrive'];
+  return [400, 'INVALID_REQUEST', 'this is not an HTTP request'];
+}
+
+async function close(server: Server): Promise<void> {
+  if (!server.listening) return;
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+}

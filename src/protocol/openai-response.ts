@@ -1,0 +1,160 @@
+/** Answers, models and errors in OpenAI's shape. What goes beyond it (`timings`, `hint`, `id`) its clients skip. */
+import { SvcError, type ErrorCode } from './errors.ts';
+import type { FinishEvent, Timings, Usage } from './generate.ts';
+import type { ModelRecord } from './records.ts';
+
+/** What every part of one answer repeats. */
+export interface Answer {
+  readonly id: string;
+  /** Seconds since 1970. */
+  readonly created: number;
+  readonly model: string;
+}
+
+export interface OpenAiUsage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+  readonly prompt_tokens_details: { readonly cached_tokens: number };
+}
+
+type OpenAiFinishReason = 'stop' | 'length' | 'tool_calls';
+
+export interface ChatCompletion extends Answer {
+  readonly object: 'chat.completion';
+  readonly choices: readonly [
+    {
+      readonly index: 0;
+      readonly message: { readonly role: 'assistant'; readonly content: string; readonly refusal: null };
+      readonly logprobs: null;
+      readonly finish_reason: OpenAiFinishReason;
+    },
+  ];
+  readonly usage: OpenAiUsage;
+  readonly timings: Timings;
+}
+
+export interface Delta {
+  readonly role?: 'assistant';
+  readonly content?: string;
+}
+
+export interface ChatCompletionChunk extends Answer {
+  readonly object: 'chat.completion.chunk';
+  /** Empty in the chunk that carries the usage. */
+  readonly choices: readonly {
+    readonly index: 0;
+    readonly delta: Delta;
+    readonly logprobs: null;
+    readonly finish_reason: OpenAiFinishReason | null;
+  }[];
+  /** Only where the caller asked for it: null in all but the last chunk. */
+  readonly usage?: OpenAiUsage | null;
+  /** In the chunk with the finish reason. */
+  readonly timings?: Timings;
+}
+
+export function toCompletion(answer: Answer, text: string, finish: FinishEvent): ChatCompletion {
+  return {
+    ...answer,
+    object: 'chat.completion',
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', content: text, refusal: null },
+        logprobs: null,
+        finish_reason: toFinishReason(finish),
+      },
+    ],
+    usage: toUsage(finish.usage),
+    timings: finish.timings,
+  };
+}
+
+export function toChunk(answer: Answer, delta: Delta, includeUsage: boolean): ChatCompletionChunk {
+  return {
+    ...answer,
+    object: 'chat.completion.chunk',
+    choices: [{ index: 0, delta, logprobs: null, finish_reason: null }],
+    ...(includeUsage ? { usage: null } : {}),
+  };
+}
+
+/** The end of a stream: the chunk with the finish reason, and the one with the usage where it was asked for. */
+export function toLastChunks(answer: Answer, finish: FinishEvent, includeUsage: boolean): readonly ChatCompletionChunk[] {
+  const last: ChatCompletionChunk = {
+    ...answer,
+    object: 'chat.completion.chunk',
+    choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: toFinishReason(finish) }],
+    ...(includeUsage ? { usage: null } : {}),
+    timings: finish.timings,
+  };
+  if (!includeUsage) return [last];
+  return [last, { ...answer, object: 'chat.completion.chunk', choices: [], usage: toUsage(finish.usage) }];
+}
+
+/** Throws CANCELLED: what was cut off is no answer, and this API has no word for it. */
+function toFinishReason(finish: FinishEvent): OpenAiFinishReason {
+  if (finish.reason === 'cancelled') throw new SvcError('CANCELLED', 'the generation was cancelled');
+  return finish.reason;
+}
+
+function toUsage(usage: Usage): OpenAiUsage {
+  return {
+    prompt_tokens: usage.input_tokens,
+    completion_tokens: usage.output_tokens,
+    total_tokens: usage.input_tokens + usage.output_tokens,
+    prompt_tokens_details: { cached_tokens: usage.cached_tokens },
+  };
+}
+
+export interface OpenAiModel {
+  readonly id: string;
+  readonly object: 'model';
+  readonly created: number;
+  readonly owned_by: 'svc';
+  /** Tokens; vLLM's name for it. */
+  readonly max_model_len: number | null;
+}
+
+export function toModel(record: ModelRecord): OpenAiModel {
+  return {
+    id: record.id,
+    object: 'model',
+    created: Math.floor(Date.parse(record.modified_at) / 1000),
+    owned_by: 'svc',
+    max_model_len: record.loaded?.context_length ?? record.context_length,
+  };
+}
+
+export interface OpenAiError {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string;
+    readonly hint?: string;
+    /** Of the request; stands in the log line too. */
+    readonly id: string;
+  };
+}
+
+/** Where OpenAI has a name of its own that clients act on. */
+const CODES: Partial<Record<ErrorCode, string>> = {
+  CONTEXT_OVERFLOW: 'context_length_exceeded',
+  UNAUTHORIZED: 'invalid_api_key',
+  BUSY: 'rate_limit_exceeded',
+};
+
+export function toOpenAiError(error: SvcError, id: string): OpenAiError {
+  return {
+    error: {
+      message: error.message,
+      type: error.facts.openai,
+      param: error.param ?? null,
+      code: CODES[error.code] ?? error.code.toLowerCase(),
+      ...(error.hint === undefined ? {} : { hint: error.hint }),
+      id,
+    },
+  };
+}

@@ -1,0 +1,49 @@
+/** Values from outside, checked. What the value was never stands in the error: it may be a prompt. */
+import * as v from 'valibot';
+import { SvcError } from './errors.ts';
+
+/** Throws INVALID_REQUEST that names the first field at fault, in the caller's own naming. */
+export function parse<Schema extends v.GenericSchema>(schema: Schema, value: unknown): v.InferOutput<Schema> {
+  const result = v.safeParse(schema, value, { abortEarly: true, abortPipeEarly: true });
+  if (result.success) return result.output;
+  const [issue] = result.issues;
+  throw invalid(fieldName(issue), complaint(issue));
+}
+
+/** `param` is undefined when the value as a whole is at fault. */
+export function invalid(param: string | undefined, what: string): SvcError {
+  return new SvcError('INVALID_REQUEST', `${param ?? 'the request'} ${what}`, param === undefined ? {} : { param });
+}
+
+/** `messages[0].content`. */
+function fieldName(issue: v.BaseIssue<unknown>): string | undefined {
+  let name = '';
+  for (const { key } of issue.path ?? []) {
+    name += typeof key === 'number' ? `[${String(key)}]` : `${name === '' ? '' : '.'}${String(key)}`;
+  }
+  return name === '' ? undefined : name;
+}
+
+function complaint(issue: v.BaseIssue<unknown>): string {
+  if (issue.received === 'undefined') return 'is required';
+  const bound = String(issue.requirement);
+  switch (issue.type) {
+    case 'min_value':
+      return `must be at least ${bound}`;
+    case 'max_value':
+      return `must be at most ${bound}`;
+    case 'min_length':
+      return `must have a length of at least ${bound}`;
+    case 'max_length':
+      return `must have a length of at most ${bound}`;
+    case 'max_entries':
+      return `must have at most ${bound} entries`;
+    case 'integer':
+      return 'must be a whole number';
+    case 'regex':
+      return `must match ${bound}`;
+    default:
+      // Made from the schema alone: a type, or the values to choose from.
+      return `must be ${(issue.expected ?? 'valid').toLowerCase()}`;
+  }
+}
