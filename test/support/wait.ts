@@ -20,7 +20,8 @@ export async function waitFor<Value>(
     let cause: unknown;
     try {
       const value = await probe();
-      if (value !== undefined && value !== null && value !== false) return value as Exclude<Value, undefined | null | false>;
+      if (value !== undefined && value !== null && value !== false)
+        return value as Exclude<Value, undefined | null | false>;
     } catch (error) {
       cause = error;
     }

@@ -1,0 +1,44 @@
+/**
+ * From an empty clone to an answer: installs, builds, and asks the built-in model.
+ *
+ *   npm start
+ *   npm start -- "your prompt" [flags of `svc run`]
+ *
+ * The daemon that answers has a home of its own in a temporary directory and any free port. It is
+ * stopped and its home removed at the end: nothing outside the checkout is read, written or left.
+ */
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { build } from './build.js';
+import { addonFile } from './steps/addon.js';
+import { inRoot, root } from './steps/root.js';
+import { main, say } from './steps/run.js';
+
+const DEFAULT_PROMPT = 'Hello! Who are you, and what can you do?';
+
+await main(async () => {
+  await build();
+  const args = process.argv.slice(2);
+  const home = await mkdtemp(join(tmpdir(), 'svc-start-'));
+  // The terminal sends Ctrl-C to the whole group: `svc run` ends by it, and the daemon is still stopped below.
+  process.on('SIGINT', () => {});
+  try {
+    say('svc run');
+    process.exitCode = await svc(home, ['run', ...(args.length === 0 ? [DEFAULT_PROMPT] : args)], 'inherit');
+  } finally {
+    await svc(home, ['stop'], 'ignore');
+    await rm(home, { recursive: true, force: true });
+  }
+});
+
+/** Resolves with the exit code. No standard input: one that stays open would be waited for. */
+function svc(home, args, output) {
+  const env = { ...process.env, SVC_HOME: home, SVC_HTTP_ADDR: '127.0.0.1:0', SVC_ADDON: inRoot(addonFile) };
+  const child = spawn(process.execPath, ['bin/svc.js', ...args], { cwd: root, env, stdio: ['ignore', output, output] });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve(code ?? (signal === 'SIGINT' ? 130 : 1)));
+  });
+}

@@ -1,0 +1,47 @@
+/** svc.node, with the libraries it needs beside it. */
+import { availableParallelism } from 'node:os';
+import { readFile } from 'node:fs/promises';
+import { inRoot } from './root.js';
+import { lockedPackage } from './packages.js';
+import { run } from './run.js';
+import { requireTools } from './tools.js';
+import { unlessFresh } from './unless-fresh.js';
+
+/** Where libllama comes from: `prebuilt`, `source`, or null for CMake to choose (see cmake/llama.cmake). */
+export const llama = process.env.SVC_LLAMA || null;
+
+/** Asking for `source` by name builds it beside the usual one, so that both can be tried. */
+export const addonFolder = llama === 'source' ? 'build/addon-source' : 'build/addon';
+export const addonFile = `${addonFolder}/bin/svc.node`;
+
+export async function buildAddon() {
+  await unlessFresh(addonFolder.replace('/', '-'), { ...(await nativeInputs()), outputs: [addonFile] }, async () => {
+    await requireTools();
+    const long =
+      llama === 'source' ? 'with libllama from source, about 10 minutes on 2 cores' : 'about a minute on 2 cores';
+    await run(`building the engine (${long})`, process.execPath, [
+      'node_modules/cmake-js/bin/cmake-js',
+      'build',
+      ...['--out', addonFolder],
+      ...['--parallel', String(availableParallelism())],
+      ...(llama === null ? [] : [`--CDSVC_LLAMA=${llama}`]),
+    ]);
+  });
+}
+
+/** What every native build reads, and the version that it says of itself. */
+export async function nativeInputs() {
+  const { version } = JSON.parse(await readFile(inRoot('package.json'), 'utf8'));
+  const packages = ['node-llama-cpp', 'node-addon-api', 'node-api-headers', 'cmake-js'];
+  return {
+    inputs: ['CMakeLists.txt', 'cmake', 'native/addon.cc', 'native/binding', 'native/engine'],
+    facts: [
+      version,
+      llama,
+      process.arch,
+      process.env.CXX,
+      process.env.CXXFLAGS,
+      ...(await Promise.all(packages.map(lockedPackage))),
+    ],
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * Running a command that may take long: its output is kept out of sight unless it fails, and a line
+ * every few seconds says what is going on and since when.
+ */
+import { spawn } from 'node:child_process';
+import { root } from './root.js';
+
+const HEARTBEAT_MS = 5_000;
+const SHOWN_ON_FAILURE_BYTES = 64 * 1024;
+
+/** A step that failed, with a message that needs no stack. */
+export class StepError extends Error {}
+
+/** Prints a line with the seconds since this program began. */
+export function say(text) {
+  process.stderr.write(`[${String(Math.round(performance.now() / 1000)).padStart(3)} s] ${text}\n`);
+}
+
+/**
+ * Runs `command` to its end and returns what it printed, both streams together.
+ * Throws StepError, with the end of the output, when it can't be started or does not exit with 0.
+ */
+export async function run(title, command, args, { env = process.env, cwd = root } = {}) {
+  const startedAt = performance.now();
+  const output = [];
+  say(title);
+  const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  child.stdout.on('data', (chunk) => output.push(chunk));
+  child.stderr.on('data', (chunk) => output.push(chunk));
+  const heartbeat = setInterval(() => say(`${title} … ${lastLine(output)}`), HEARTBEAT_MS);
+  try {
+    const { code, signal } = await ending(child);
+    const text = Buffer.concat(output).toString();
+    if (code === 0) {
+      say(`${title}: done in ${seconds(startedAt)} s`);
+      return text;
+    }
+    const how = signal === null ? `exit ${code}` : signal;
+    throw new StepError(
+      `${text.slice(-SHOWN_ON_FAILURE_BYTES)}\n${title}: failed (${how}): ${[command, ...args].join(' ')}`,
+    );
+  } finally {
+    clearInterval(heartbeat);
+  }
+}
+
+/** Runs a script's main function; a failed step ends the program with 1 and without a stack. */
+export async function main(body) {
+  try {
+    await body();
+  } catch (error) {
+    if (!(error instanceof StepError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 1;
+  }
+}
+
+export const seconds = (since) => ((performance.now() - since) / 1000).toFixed(1);
+
+function ending(child) {
+  return new Promise((resolve, reject) => {
+    child.once('error', (error) => reject(new StepError(error.message)));
+    child.once('close', (code, signal) => resolve({ code, signal }));
+  });
+}
+
+function lastLine(output) {
+  const tail =
+    output
+      .at(-1)
+      ?.toString()
+      .trimEnd()
+      .split(/[\r\n]/)
+      .at(-1) ?? '';
+  return tail.slice(0, 100);
+}

@@ -1,0 +1,123 @@
+/**
+ * One test file in a process of its own: uvu alone exits with 0 for a file that forgets to run its
+ * tests, waits for ever on an open handle, and sees nothing of what a test leaves behind.
+ */
+import { spawn } from 'node:child_process';
+import { mkdir, readdir, readFile, symlink } from 'node:fs/promises';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inRoot, root } from './root.js';
+import { addonFile } from './addon.js';
+
+const TIMEOUT_MS = 240_000;
+/** What a file's last processes may still take to disappear once it has ended. */
+const GRACE_MS = 2_000;
+/** In the environment of a test and of all that it starts, however far away: how leftovers are found. */
+const MARK = 'SVC_TEST_FILE_RUN';
+
+/**
+ * Runs `file` with `scratch`, an absent folder, as its temporary directory.
+ * Resolves with `{ file, passed, failed, skipped, ms, problems, output }`; `problems` are sentences.
+ */
+export async function runTestFile(file, scratch) {
+  const startedAt = performance.now();
+  await mkdir(scratch, { recursive: true });
+  await shareTranspilerCache(scratch);
+  const problems = [];
+  const { code, output, isTimeout } = await runToEnd(file, scratch);
+  if (isTimeout) problems.push(`did not end within ${TIMEOUT_MS / 1000} s`);
+
+  const counts = parseTotals(output);
+  if (counts.total === 0 && !isTimeout) problems.push('ran no test: does it end with test.run()?');
+  const survivors = await survivorsOf(scratch);
+  if (survivors.length > 0 && !isTimeout) problems.push(`left processes behind: ${survivors.join('; ')}`);
+  const leftovers = (await readdir(scratch)).filter((name) => !name.startsWith('tsx-'));
+  if (leftovers.length > 0 && !isTimeout) problems.push(`left files behind: ${leftovers.join(', ')}`);
+
+  const failedTests = counts.total - counts.passed;
+  if (code !== 0 && failedTests === 0 && problems.length === 0) problems.push(`exit ${code} although no test failed`);
+  const failed = problems.length > 0 ? failedTests + 1 : failedTests;
+  const { passed, skipped } = counts;
+  return { file, passed, failed, skipped, ms: performance.now() - startedAt, problems, output };
+}
+
+async function runToEnd(file, scratch) {
+  const env = { ...process.env, TMPDIR: scratch, [MARK]: scratch, SVC_ADDON: inRoot(addonFile) };
+  const chunks = [];
+  let isTimeout = false;
+  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  child.stdout.on('data', (chunk) => chunks.push(chunk));
+  child.stderr.on('data', (chunk) => chunks.push(chunk));
+  const timer = setTimeout(() => {
+    isTimeout = true;
+    child.kill('SIGKILL');
+  }, TIMEOUT_MS);
+  // Not 'close': that waits for everyone who still holds the pipes.
+  const code = await new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
+  clearTimeout(timer);
+  await Promise.race([Promise.all([ended(child.stdout), ended(child.stderr)]), sleep(GRACE_MS)]);
+  child.stdout.destroy();
+  child.stderr.destroy();
+  return { code, output: Buffer.concat(chunks).toString(), isTimeout };
+}
+
+const ended = (stream) => new Promise((resolve) => (stream.readableEnded ? resolve() : stream.once('end', resolve)));
+
+/** Sums the summaries; a file may hold several suites. */
+function parseTotals(output) {
+  const sum = (label) =>
+    [...output.matchAll(new RegExp(`^ *${label}: +(\\d+)`, 'gm'))].reduce((total, [, n]) => total + Number(n), 0);
+  return { total: sum('Total'), passed: sum('Passed'), skipped: sum('Skipped') };
+}
+
+/** Commands that still run with our mark; they are killed. Linux only, where the environment of a process can be read. */
+async function survivorsOf(scratch) {
+  if (process.platform !== 'linux') return [];
+  const deadline = performance.now() + GRACE_MS;
+  for (;;) {
+    const alive = await marked(scratch);
+    if (alive.length === 0) return [];
+    if (performance.now() > deadline) {
+      for (const { pid } of alive) killQuietly(pid);
+      return alive.map(({ command }) => command);
+    }
+    await sleep(50);
+  }
+}
+
+async function marked(scratch) {
+  const found = [];
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    try {
+      const environment = await readFile(`/proc/${pid}/environ`, 'latin1');
+      if (!`\0${environment}\0`.includes(`\0${MARK}=${scratch}\0`)) continue;
+      const command = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ').trim();
+      found.push({ pid: Number(pid), command });
+    } catch {
+      // It has ended, or belongs to someone else.
+    }
+  }
+  return found;
+}
+
+function killQuietly(pid) {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+/** tsx keeps what it has compiled in the temporary directory: the same folder for every file. */
+async function shareTranspilerCache(scratch) {
+  if (process.platform === 'win32') return;
+  const name = `tsx-${userInfo().uid}`;
+  const shared = join(tmpdir(), name);
+  await mkdir(shared, { recursive: true });
+  await symlink(shared, join(scratch, name));
+}

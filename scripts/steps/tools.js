@@ -1,0 +1,29 @@
+/** What a native build needs of the machine, named before CMake stumbles over it. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { StepError } from './run.js';
+
+export async function requireTools() {
+  const compilers = [process.env.CXX, 'c++', 'g++', 'clang++', 'cl'].filter(Boolean);
+  const missing = [];
+  if (!(await isInstalled('git'))) missing.push('git');
+  if (!(await isInstalled('cmake'))) missing.push('cmake (3.21 or newer)');
+  if (!(await anyOf(compilers, isInstalled))) missing.push('a C++20 compiler (g++ 11, clang 14 or newer)');
+  if (missing.length > 0)
+    throw new StepError(`building the engine needs ${missing.join(', ')}: please install and run this again`);
+}
+
+/** Whether a program of that name can be started at all. */
+export async function isInstalled(program) {
+  try {
+    await promisify(execFile)(program, ['--version']);
+    return true;
+  } catch (error) {
+    return error.code !== 'ENOENT';
+  }
+}
+
+async function anyOf(values, test) {
+  for (const value of values) if (await test(value)) return true;
+  return false;
+}

@@ -1,0 +1,46 @@
+/** Needless work is left out by content: a step is done again only when what it reads has changed. */
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { inRoot, root } from './root.js';
+
+/**
+ * Runs `make` unless its last success read the same and left everything in place.
+ *
+ * `inputs`: files and folders, whole; one that is absent counts as such. `facts`: any other values it
+ * depends on. `outputs`: paths that must exist afterwards. All paths relative to the repository.
+ */
+export async function unlessFresh(name, { inputs, facts = [], outputs }, make) {
+  const stamp = inRoot('build', 'stamps', name);
+  const wanted = await digest(inputs, facts);
+  const isFresh = outputs.every((path) => existsSync(inRoot(path))) && (await textOf(stamp)) === wanted;
+  if (isFresh) return;
+  await rm(stamp, { force: true });
+  await make();
+  const missing = outputs.filter((path) => !existsSync(inRoot(path)));
+  if (missing.length > 0) throw new Error(`${name} did not make ${missing.join(', ')}`);
+  await mkdir(dirname(stamp), { recursive: true });
+  await writeFile(stamp, wanted);
+}
+
+async function digest(inputs, facts) {
+  const hash = createHash('sha256').update(JSON.stringify(facts));
+  for (const input of inputs) {
+    for (const file of await filesUnder(inRoot(input))) {
+      const content = await readFile(file);
+      hash.update(`${relative(root, file)}\0${content.length}\0`).update(content);
+    }
+  }
+  return hash.digest('hex');
+}
+
+async function filesUnder(path) {
+  const found = await stat(path).catch(() => null);
+  if (found === null) return [];
+  if (!found.isDirectory()) return [path];
+  const names = (await readdir(path)).sort();
+  return (await Promise.all(names.map((name) => filesUnder(join(path, name))))).flat();
+}
+
+const textOf = (path) => readFile(path, 'utf8').catch(() => null);

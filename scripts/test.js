@@ -1,0 +1,82 @@
+/**
+ * All tests, from an empty clone if need be.
+ *
+ *   npm test                            everything
+ *   npm test -- engine/frames cli/      the test files whose path holds one of these
+ *
+ * First the engine's own tests (CMake and ctest), then every test/**\/*.test.ts in a process of its
+ * own, two at a time. A file fails also when it runs no test, takes too long, or leaves a process or
+ * a file behind. The last line is `N passed, N failed`.
+ */
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { build } from './build.js';
+import { buildNativeTests, runNativeTests } from './steps/native-tests.js';
+import { inRoot, root } from './steps/root.js';
+import { main, say } from './steps/run.js';
+import { runTestFile } from './steps/test-file.js';
+
+const AT_A_TIME = 2;
+const SLOWEST_SHOWN = 5;
+
+await main(async () => {
+  const patterns = process.argv.slice(2);
+  const files = (await testFiles()).filter(
+    (file) => patterns.length === 0 || patterns.some((pattern) => file.includes(pattern)),
+  );
+  if (patterns.length > 0 && files.length === 0) say(`no test file's path holds ${patterns.join(' or ')}`);
+
+  await build({ modelSets: ['builtin', 'tests'] });
+  const results = [];
+  if (patterns.length === 0) {
+    await buildNativeTests('plain');
+    const native = await runNativeTests('plain');
+    if (native.failed > 0) process.stdout.write(`${native.output}\n`);
+    results.push(native);
+  }
+  results.push(...(await runTestFiles(files)));
+
+  const sum = (key) => results.reduce((total, result) => total + (result[key] ?? 0), 0);
+  const failed = sum('failed');
+  if (sum('skipped') > 0) process.stdout.write(`${sum('skipped')} skipped\n`);
+  process.stdout.write(`${sum('passed')} passed, ${failed} failed\n`);
+  if (failed > 0 || sum('passed') === 0) process.exitCode = 1;
+});
+
+async function runTestFiles(files) {
+  const scratch = await mkdtemp(join(tmpdir(), 'svc-t-'));
+  const waiting = files.map((file, index) => ({ file, folder: join(scratch, String(index)) }));
+  const results = [];
+  // The files under way get the terminal's Ctrl-C too; what they leave is still cleared away.
+  process.once('SIGINT', () => (waiting.length = 0));
+  const worker = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const result = await runTestFile(next.file, next.folder);
+      report(result);
+      results.push(result);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME }, worker));
+  await rm(scratch, { recursive: true, force: true });
+
+  const slowest = [...results].sort((a, b) => b.ms - a.ms).slice(0, SLOWEST_SHOWN);
+  process.stdout.write(`slowest: ${slowest.map(({ file, ms }) => `${file} ${(ms / 1000).toFixed(1)} s`).join(', ')}\n`);
+  return results;
+}
+
+function report({ file, passed, failed, skipped, ms, problems, output }) {
+  const counts = `${passed} passed${failed > 0 ? `, ${failed} failed` : ''}${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+  process.stdout.write(`${failed > 0 ? 'FAIL' : 'ok  '} ${file} (${counts}, ${(ms / 1000).toFixed(1)} s)\n`);
+  if (failed > 0) process.stdout.write(`${output}\n${problems.map((problem) => `${file} ${problem}\n`).join('')}`);
+}
+
+async function testFiles(folder = inRoot('test')) {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const found = entries.map((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return testFiles(path);
+    return entry.name.endsWith('.test.ts') ? [relative(root, path)] : [];
+  });
+  return (await Promise.all(found)).flat().sort();
+}
