@@ -1,0 +1,182 @@
+/**
+ * One engine process from its start to its end. It ends once, for one reason, and `onEnd` hears it
+ * when the process is gone and everything that it wrote has been delivered.
+ */
+import type { NativeLoadOptions, NativeOutput, NativeRequest, NativeStats } from '../../engine/addon.ts';
+import { encodeFrame, FrameDecoder, FROM_ENGINE, type EngineInfo, type FromEngine, type ToEngine } from '../../engine/frames.ts';
+import { describeExit, spawnEngine, type SpawnedEngine } from '../../engine/spawn.ts';
+import type { Logger } from '../../log/log.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import { readLines } from './child-output.ts';
+import { StallWatch } from './stall-watch.ts';
+
+/** What may wait before the pipe, unread, until a further request is refused. */
+const PIPE_BYTES = 64 * 1024 * 1024;
+const CLOSE_TIMEOUT_MS = 5_000;
+
+export interface EngineChildOptions {
+  /** For messages, the log and the process title. */
+  readonly model: string;
+  readonly path: string;
+  readonly load: NativeLoadOptions;
+  readonly stallTimeoutMs: number;
+  readonly log: Logger;
+  /** The child's entry file; another one in tests. */
+  readonly entry?: string | undefined;
+  onProgress(fraction: number): void;
+  onLoaded(info: EngineInfo): void;
+  onAccepted(id: number): void;
+  onOutputs(outputs: readonly NativeOutput[]): void;
+  /** Called once; nothing else is called after it. CANCELLED: we ended it ourselves. */
+  onEnd(error: SvcError): void;
+}
+
+export class EngineChild {
+  /** Resolves when the process is gone. */
+  readonly ended: Promise<void>;
+  readonly #options: EngineChildOptions;
+  #spawned: SpawnedEngine | undefined;
+  #watch: StallWatch | undefined;
+  #loaded = false;
+  /** Why it ends, once that is decided; otherwise its exit will say. */
+  #verdict: SvcError | undefined;
+  #stats: NativeStats | null = null;
+  #rssBytes: number | null = null;
+
+  constructor(options: EngineChildOptions) {
+    this.#options = options;
+    this.ended = this.#live();
+  }
+
+  get pid(): number | null {
+    return this.#spawned?.pid ?? null;
+  }
+  /** As of the last heartbeat; null before the model is loaded. */
+  get stats(): NativeStats | null {
+    return this.#stats;
+  }
+  get rssBytes(): number | null {
+    return this.#rssBytes;
+  }
+
+  /** Throws BUSY while the engine does not read what was sent before. */
+  generate(request: NativeRequest): void {
+    if ((this.#spawned?.pipe.writableLength ?? 0) > PIPE_BYTES) {
+      throw new SvcError('BUSY', `the engine of ${this.#options.model} is behind with its requests`, { retryAfterSeconds: 1 });
+    }
+    this.send({ type: 'generate', request });
+  }
+
+  /** Lost, like everything else, if the process is ending. */
+  send(message: ToEngine): void {
+    const pipe = this.#spawned?.pipe;
+    if (pipe?.writable === true) pipe.write(encodeFrame(message));
+  }
+
+  /** Now. */
+  kill(reason: SvcError): void {
+    this.#verdict ??= reason;
+    this.#spawned?.kill();
+  }
+
+  /** Gives the engine a while to end what runs and to free what it holds. Resolves when the process is gone. */
+  async close(reason: SvcError): Promise<void> {
+    this.#verdict ??= reason;
+    this.send({ type: 'close' });
+    const timer = setTimeout(() => this.#spawned?.kill(), this.#loaded ? CLOSE_TIMEOUT_MS : 0);
+    await this.ended;
+    clearTimeout(timer);
+  }
+
+  async #live(): Promise<void> {
+    const { model, path, load, log, entry } = this.#options;
+    try {
+      const spawned = await spawnEngine(entry);
+      this.#spawned = spawned;
+      log.info({ model, pid: spawned.pid }, 'engine started');
+      this.#watch = new StallWatch(this.#options.stallTimeoutMs, (what) => {
+        this.kill(this.#crash(what, 'if this machine is that slow, raise engine.stall_timeout_seconds'));
+      });
+      this.#read(spawned);
+      this.send({ type: 'load', model, path, options: load, parentPid: process.pid });
+      if (this.#verdict !== undefined) spawned.kill(); // decided while it was being started
+      const exit = await spawned.ended;
+      this.#verdict ??= this.#crash(describeExit(exit), exit.signal === 'SIGKILL' ? MEMORY_HINT : LOG_HINT);
+    } catch (error) {
+      this.#verdict ??= SvcError.from(error);
+    }
+    this.#watch?.stop();
+    const { code, message } = this.#verdict;
+    log[code === 'CANCELLED' ? 'info' : 'error']({ model, pid: this.pid, code, reason: message }, 'engine ended');
+    this.#options.onEnd(this.#verdict);
+  }
+
+  #read({ pid, pipe, stdout, stderr }: SpawnedEngine): void {
+    const { model, log } = this.#options;
+    const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
+    pipe.on('error', () => undefined); // the exit says why
+    pipe.on('data', (chunk: Buffer) => {
+      this.#watch?.heard();
+      try {
+        for (const message of frames.decode(chunk)) this.#receive(message);
+      } catch (error) {
+        pipe.removeAllListeners('data').resume();
+        log.error({ model, pid, err: error }, 'damaged frame');
+        this.kill(this.#crash('sent a damaged frame', LOG_HINT));
+      }
+    });
+    readLines(stdout, (line) => {
+      log.debug({ model, pid, line }, 'engine output');
+    });
+    readLines(stderr, (line) => {
+      log.warn({ model, pid, line }, 'engine output');
+    });
+  }
+
+  #receive(message: FromEngine): void {
+    switch (message.type) {
+      case 'progress':
+        this.#watch?.progressed();
+        this.#options.onProgress(message.fraction);
+        break;
+      case 'loaded':
+        if (this.#verdict !== undefined) break;
+        this.#loaded = true;
+        this.#watch?.loaded();
+        this.#options.onLoaded(message.info);
+        break;
+      case 'failed':
+        this.kill(SvcError.fromRecord(message.error));
+        break;
+      case 'accepted':
+        this.#options.onAccepted(message.id);
+        break;
+      case 'step':
+        this.#options.onOutputs(message.outputs);
+        break;
+      case 'stats':
+        this.#rssBytes = message.rssBytes;
+        this.#stats = message.stats;
+        if (message.stats !== null) this.#watch?.beat(message.stats);
+        break;
+      case 'log':
+        // libllama tells its whole life at `info`.
+        this.#options.log[message.level === 'info' ? 'debug' : message.level](
+          { model: this.#options.model, line: message.text.trimEnd() },
+          'engine log',
+        );
+        break;
+      case 'probed':
+        break;
+    }
+  }
+
+  #crash(what: string, hint: string): SvcError {
+    const when = this.#loaded ? '' : ' while it was loading';
+    return new SvcError('ENGINE_CRASHED', `the engine of ${this.#options.model} ${what}${when}`, { hint });
+  }
+}
+
+const LOG_HINT = 'see `svc logs`; please report it if it happens again';
+const MEMORY_HINT =
+  'if nobody killed it, the system ran out of memory: use a smaller model or a smaller engine.context_length';

@@ -1,0 +1,107 @@
+/**
+ * One generation on the daemon's side: what the engine pushes waits here until the consumer pulls.
+ *
+ * The buffer is one string, so that a consumer that lags gets longer pieces, not a longer queue.
+ * Above PAUSE_CHARACTERS the engine is told to leave this generation out of its steps; the next pull
+ * takes everything and resumes it. A failure overtakes the text that nobody has seen yet: text that
+ * has not been passed on must not prevent the request from being tried again.
+ */
+import type { NativeOutput } from '../../engine/addon.ts';
+import type { ToEngine } from '../../engine/frames.ts';
+import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
+import { abortable } from './abortable.ts';
+
+const PAUSE_CHARACTERS = 8 * 1024;
+
+export type NativeFinish = NonNullable<NativeOutput['finish']>;
+
+export type GenerationEvent =
+  /** The engine has taken it up. First, and once. */
+  | { readonly type: 'accepted' }
+  | { readonly type: 'text'; readonly text: string }
+  /** `at`: performance.now() when it arrived. */
+  | { readonly type: 'finish'; readonly finish: NativeFinish; readonly at: number };
+
+export interface GenerationOwner {
+  send(message: ToEngine): void;
+  /** The engine's outputs for this id are nobody's any more. */
+  release(id: number): void;
+}
+
+export class Generation {
+  readonly id: number;
+  readonly #owner: GenerationOwner;
+  #accepted = false;
+  #text = '';
+  #paused = false;
+  #end: { readonly finish: NativeFinish; readonly at: number } | { readonly error: SvcError } | undefined;
+  #wake: () => void = () => undefined;
+
+  constructor(id: number, owner: GenerationOwner) {
+    this.id = id;
+    this.#owner = owner;
+  }
+
+  accept(): void {
+    this.#accepted = true;
+    this.#wake();
+  }
+
+  push(output: NativeOutput): void {
+    if (output.error !== undefined) {
+      this.fail(SvcError.fromRecord(output.error as ErrorRecord));
+      return;
+    }
+    this.#accepted = true;
+    this.#text += output.text;
+    if (output.finish !== undefined) this.#end ??= { finish: output.finish, at: performance.now() };
+    else if (!this.#paused && this.#text.length > PAUSE_CHARACTERS) {
+      this.#paused = true;
+      this.#owner.send({ type: 'pause', id: this.id });
+    }
+    this.#wake();
+  }
+
+  fail(error: SvcError): void {
+    this.#end ??= { error };
+    this.#wake();
+  }
+
+  /** Once only. Ends after `finish`, or throws. Leaving it early, or aborting, cancels it in the engine. */
+  async *events(signal: AbortSignal): AsyncGenerator<GenerationEvent, void, undefined> {
+    let announced = false;
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        if (this.#end !== undefined && 'error' in this.#end) throw this.#end.error;
+        if (this.#accepted && !announced) {
+          announced = true;
+          yield { type: 'accepted' };
+        } else if (this.#text !== '') {
+          yield { type: 'text', text: this.#take() };
+        } else if (this.#end !== undefined) {
+          yield { type: 'finish', ...this.#end };
+          return;
+        } else {
+          const woken = new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+          await abortable(woken, signal);
+        }
+      }
+    } finally {
+      if (this.#end === undefined) this.#owner.send({ type: 'cancel', id: this.id });
+      this.#owner.release(this.id);
+    }
+  }
+
+  #take(): string {
+    const text = this.#text;
+    this.#text = '';
+    if (this.#paused) {
+      this.#paused = false;
+      this.#owner.send({ type: 'resume', id: this.id });
+    }
+    return text;
+  }
+}

@@ -1,0 +1,294 @@
+/**
+ * Answers from models on this machine, each in an engine process of its own.
+ *
+ *   generate ──► store.find ──► pool (one engine a model file) ──► supervisor ──► engine process
+ *
+ * A request whose engine dies before any text has been passed on is tried once more, on the engine
+ * that is started in its place; nobody notices but for the time. After the first text the caller
+ * gets ENGINE_CRASHED: a second answer would not continue the first.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../../log/log.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
+import type { LoadedModelHealth, ModelRecord, ProviderRecord } from '../../protocol/records.ts';
+import type { LoadEvent } from '../../protocol/routes.ts';
+import type { Backend, GenerateContext } from '../backend.ts';
+import { abortable } from './abortable.ts';
+import { engineStatus, type EngineStatus } from './engine-status.ts';
+import { Pool, type Model } from './pool.ts';
+import { toFinishEvent, toNativeRequest } from './request.ts';
+import { Supervisor } from './supervisor.ts';
+
+/** The engine's own default; told to it, so that both mean the same. */
+const DEFAULT_MAX_SEQUENCES = 64;
+const LOAD_PROGRESS_MS = 100;
+
+/** The part of the model store that is needed here. */
+export interface Store {
+  list(): Promise<readonly ModelRecord[]>;
+  /** An id, an alias or a path; absent: the default. Throws MODEL_NOT_FOUND. */
+  find(name?: string): Promise<ModelRecord>;
+}
+
+/** The config's `engine` section. */
+export interface EngineSettings {
+  readonly context_length?: number;
+  readonly threads?: number;
+  readonly gpu_layers?: number;
+  readonly max_sequences?: number;
+  readonly stall_timeout_seconds: number;
+  readonly queue_limit: number;
+}
+
+export interface LocalBackendOptions {
+  readonly store: Store;
+  readonly engine: EngineSettings;
+  readonly log: Logger;
+  /** An engine was started, loaded or lost: health has changed. */
+  onChange(): void;
+  /** The engine process's entry file; another one in tests. */
+  readonly entry?: string;
+}
+
+export interface QueueFigures {
+  readonly waiting: number;
+  readonly active: number;
+  /** Requests that may wait for one model. */
+  readonly limit: number;
+}
+
+export class LocalBackend implements Backend {
+  readonly name = 'local';
+  readonly #options: LocalBackendOptions;
+  readonly #pool: Pool;
+  #closing = false;
+  #sinceToken: string | null = null;
+  #defaultModel: string | null = null;
+
+  constructor(options: LocalBackendOptions) {
+    this.#options = options;
+    const { queue_limit, max_sequences = DEFAULT_MAX_SEQUENCES } = options.engine;
+    this.#pool = new Pool({
+      usesLimit: max_sequences + queue_limit,
+      create: (model) => this.#createEngine(model),
+    });
+  }
+
+  async *generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
+    const { signal } = context;
+    this.#refuseWhenClosing();
+    const model = await abortable(this.#find(request.model), signal);
+    this.#refuseWhenClosing();
+    const lease = this.#pool.acquire(model);
+    try {
+      if (model.default) lease.engine.keep();
+      yield* this.#answer(lease.engine, model.id, request, context);
+    } finally {
+      lease.release();
+    }
+  }
+
+  async models(): Promise<readonly ModelRecord[]> {
+    const models = await this.#options.store.list();
+    return models.map((model) => this.#withState(model));
+  }
+
+  record(): ProviderRecord {
+    const { status, reason } = this.engineStatus();
+    return {
+      name: this.name,
+      kind: 'local',
+      base_url: null,
+      endpoints: [],
+      default_model: this.#defaultModel,
+      credential: { source: 'none', name: null, present: false },
+      enabled: true,
+      default_cloud: false,
+      state: this.#sinceToken === null && status === 'fail' ? 'unknown' : status === 'fail' ? 'unhealthy' : 'healthy',
+      last_checked_at: this.#sinceToken,
+      last_error: status === 'ok' ? null : reason,
+    };
+  }
+
+  /**
+   * Loads a model and keeps it: after a crash it comes back by itself. Ends after `loaded`, or throws.
+   * Leaving it early gives the load up, unless somebody else waits for it.
+   */
+  async *load(name: string, signal: AbortSignal): AsyncGenerator<LoadEvent, void, undefined> {
+    this.#refuseWhenClosing();
+    const model = await abortable(this.#find(name), signal);
+    this.#refuseWhenClosing();
+    const lease = this.#pool.acquire(model);
+    const left = new AbortController();
+    try {
+      const { engine } = lease;
+      engine.forgive();
+      let done = false;
+      const ready = engine.ready(AbortSignal.any([signal, left.signal])).finally(() => {
+        done = true;
+      });
+      ready.catch(() => undefined);
+      for (let told = -1; ; ) {
+        await Promise.race([ready, sleep(LOAD_PROGRESS_MS)]);
+        if (done) break;
+        if (engine.fraction === told) continue;
+        told = engine.fraction;
+        yield { type: 'progress', fraction: told };
+      }
+      await ready;
+      engine.keep();
+      const { child, info } = engine;
+      if (child?.pid == null || info === null) throw engine.failure ?? new SvcError('ENGINE_CRASHED', `the engine of ${model.id} has just ended`);
+      yield { type: 'loaded', model: model.id, pid: child.pid, context_length: info.contextLength };
+    } finally {
+      left.abort(new SvcError('CANCELLED', 'the load was given up'));
+      lease.release();
+    }
+  }
+
+  /** Throws BUSY while the model is used. Resolves when its process is gone; not loaded is a success. */
+  async unload(name: string): Promise<void> {
+    const loaded = this.#pool.engines.find(({ model }) => model.id === name);
+    await this.#pool.unload((loaded?.model ?? (await this.#find(name))).path);
+  }
+
+  loadedModels(): LoadedModelHealth[] {
+    return this.#pool.engines.flatMap((engine) => {
+      const { state, child, info } = engine;
+      if (state === 'idle' || state === 'closed') return [];
+      const stats = child?.stats ?? null;
+      const { waiting, active } = this.#queueOf(engine);
+      return {
+        id: engine.model.id,
+        state,
+        pid: child?.pid ?? null,
+        rss_bytes: child?.rssBytes ?? null,
+        context_length: info?.contextLength ?? null,
+        active,
+        waiting,
+        kv_cells_used: stats?.cellsUsed ?? null,
+        kv_cells_total: stats?.cellsTotal ?? null,
+        tokens_per_second: stats?.tokensPerSecond ?? null,
+      };
+    });
+  }
+
+  queue(): QueueFigures {
+    const figures = this.#pool.engines.map((engine) => this.#queueOf(engine));
+    return {
+      waiting: figures.reduce((sum, { waiting }) => sum + waiting, 0),
+      active: figures.reduce((sum, { active }) => sum + active, 0),
+      limit: this.#options.engine.queue_limit,
+    };
+  }
+
+  pids(): number[] {
+    return this.#pool.engines.flatMap(({ pids }) => pids);
+  }
+
+  engineStatus(): EngineStatus {
+    return engineStatus(this.#pool.engines, this.#sinceToken);
+  }
+
+  /** Takes no new work, lets what runs end, and ends the engines. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    await this.#pool.idle();
+    await this.#pool.close();
+  }
+
+  async destroy(error: SvcError): Promise<void> {
+    this.#closing = true;
+    await this.#pool.destroy(error);
+  }
+
+  async *#answer(
+    engine: Supervisor,
+    model: string,
+    request: GenerateRequest,
+    { signal, arrivedAt, traceId }: GenerateContext,
+  ): AsyncGenerator<GenerateEvent, void, undefined> {
+    let started = false;
+    let spoke = false;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await engine.ready(signal);
+        for await (const event of engine.generate(toNativeRequest(request)).events(signal)) {
+          switch (event.type) {
+            case 'accepted':
+              if (!started) yield { type: 'start', model, provider: this.name };
+              started = true;
+              break;
+            case 'text':
+              spoke = true;
+              yield event;
+              break;
+            case 'finish':
+              yield toFinishEvent(event.finish, arrivedAt, event.at);
+              return;
+          }
+        }
+      } catch (error) {
+        if (attempt > 1 || spoke || !(error instanceof SvcError) || error.code !== 'ENGINE_CRASHED') throw error;
+        this.#options.log.warn({ trace_id: traceId, model, reason: error.message }, 'nothing was sent yet: trying once more');
+      }
+    }
+  }
+
+  #createEngine(model: Model): Supervisor {
+    const { engine, log, entry, onChange } = this.#options;
+    return new Supervisor({
+      model,
+      load: {
+        maxSequences: engine.max_sequences ?? DEFAULT_MAX_SEQUENCES,
+        ...(engine.context_length === undefined ? {} : { contextLength: engine.context_length }),
+        ...(engine.threads === undefined ? {} : { threads: engine.threads }),
+        ...(engine.gpu_layers === undefined ? {} : { gpuLayers: engine.gpu_layers }),
+      },
+      stallTimeoutMs: engine.stall_timeout_seconds * 1000,
+      log,
+      entry,
+      onChange: () => {
+        if (this.#pool.engines.some(({ state }) => state === 'loaded')) this.#sinceToken ??= new Date().toISOString();
+        onChange();
+      },
+    });
+  }
+
+  async #find(name: string | undefined): Promise<ModelRecord> {
+    const model = await this.#options.store.find(name);
+    if (model.default) this.#defaultModel = model.id;
+    return model;
+  }
+
+  #withState(model: ModelRecord): ModelRecord {
+    const engine = this.#pool.engines.find((each) => each.model.path === model.path);
+    if (engine === undefined || engine.state === 'idle' || engine.state === 'closed') return model;
+    const { child, info, state } = engine;
+    if (child?.pid == null || info === null) return { ...model, state };
+    return {
+      ...model,
+      state,
+      loaded: {
+        pid: child.pid,
+        device: info.device,
+        context_length: info.contextLength,
+        memory_bytes: child.rssBytes,
+        active: this.#queueOf(engine).active,
+        expires_at: null,
+      },
+    };
+  }
+
+  /** Of the users, those whose sequences are in the cache, as of the last heartbeat; the others wait. */
+  #queueOf(engine: Supervisor): { waiting: number; active: number } {
+    const uses = this.#pool.uses(engine);
+    const active = Math.min(uses, engine.child?.stats?.active ?? 0);
+    return { waiting: uses - active, active };
+  }
+
+  #refuseWhenClosing(): void {
+    if (this.#closing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
+  }
+}

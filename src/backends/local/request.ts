@@ -1,0 +1,48 @@
+/** Between the protocol's words and the native engine's. */
+import type { NativeRequest } from '../../engine/addon.ts';
+import type { FinishEvent, GenerateRequest } from '../../protocol/generate.ts';
+import type { NativeFinish } from './generation.ts';
+
+export function toNativeRequest({ messages, max_tokens, sampling, stop }: GenerateRequest): Omit<NativeRequest, 'id'> {
+  return {
+    messages,
+    maxTokens: max_tokens,
+    temperature: sampling.temperature,
+    topK: sampling.top_k,
+    topP: sampling.top_p,
+    minP: sampling.min_p,
+    repeatPenalty: sampling.repeat_penalty,
+    frequencyPenalty: sampling.frequency_penalty,
+    presencePenalty: sampling.presence_penalty,
+    seed: sampling.seed,
+    logitBias: sampling.logit_bias,
+    stop,
+  } as Omit<NativeRequest, 'id'>; // JSON leaves out what is undefined
+}
+
+/**
+ * Timings are told by one clock, the daemon's: the engine's figures are counted back from the moment
+ * at which its last output arrived. So they hold the pipe and the templating, and never contradict
+ * each other. `arrivedAt` and `finishedAt` are performance.now().
+ */
+export function toFinishEvent(finish: NativeFinish, arrivedAt: number, finishedAt: number): FinishEvent {
+  const { startedMs, firstTokenMs, finishedMs, outputTokens } = finish;
+  const totalMs = finishedAt - arrivedAt;
+  const sinceArrival = (engineMs: number): number => Math.max(0, totalMs - (finishedMs - engineMs));
+  const decodingMs = firstTokenMs === null ? 0 : finishedMs - firstTokenMs;
+  return {
+    type: 'finish',
+    reason: finish.reason,
+    usage: { input_tokens: finish.inputTokens, output_tokens: outputTokens, cached_tokens: finish.cachedTokens },
+    timings: {
+      queue_ms: round(startedMs === null ? totalMs : sinceArrival(startedMs)),
+      ttft_ms: firstTokenMs === null ? null : round(sinceArrival(firstTokenMs)),
+      total_ms: round(totalMs),
+      tokens_per_second: outputTokens < 2 || decodingMs <= 0 ? null : round(((outputTokens - 1) * 1000) / decodingMs),
+    },
+  };
+}
+
+function round(figure: number): number {
+  return Math.round(figure * 100) / 100;
+}

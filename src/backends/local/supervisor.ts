@@ -1,0 +1,271 @@
+/**
+ * Keeps one model's engine: starts its process when somebody asks, gives the generations of a dead
+ * one their error, and starts it anew.
+ *
+ *   idle ──ready()──► loading ──► loaded ──crash──► failed ──(delay)──► loading …
+ *
+ * Restarting. The first failure may be an accident and costs no delay; each further one doubles it,
+ * up to a minute (backoff.ts), and a minute of good work forgets them. A request that comes during a
+ * short delay waits for it; during a long one it is refused at once, with NOT_READY and the time
+ * that is left after crashes, with the load's own error after a load that failed by itself. An
+ * engine that is `kept` (the default model, or one loaded by name) is restarted without being asked,
+ * unless what failed would fail again.
+ *
+ * A load that nobody waits for any more is given up, unless the engine is kept.
+ *
+ * A process that was told to end is no longer "the" engine from that moment on, so that nobody joins
+ * it; but it is remembered until it is gone, because close and destroy resolve only then.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { NativeLoadOptions, NativeRequest } from '../../engine/addon.ts';
+import type { EngineInfo, ToEngine } from '../../engine/frames.ts';
+import type { Logger } from '../../log/log.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import { abortable } from './abortable.ts';
+import { restartDelayMs } from './backoff.ts';
+import { deferred, type Deferred } from './deferred.ts';
+import { EngineChild } from './engine-child.ts';
+import { Generation, type GenerationOwner } from './generation.ts';
+
+const STOPPING = new SvcError('NOT_READY', 'svc is stopping');
+/** Good work for so long forgets earlier failures. */
+const STABLE_MS = 60_000;
+/** A request waits for a restart that is so near. */
+const PATIENCE_MS = 2_000;
+
+export interface SupervisorOptions {
+  readonly model: { readonly id: string; readonly path: string };
+  readonly load: NativeLoadOptions;
+  readonly stallTimeoutMs: number;
+  readonly log: Logger;
+  readonly entry?: string | undefined;
+  /** The state has changed. */
+  onChange(): void;
+}
+
+type State =
+  | { readonly name: 'idle' }
+  | { readonly name: 'loading'; readonly child: EngineChild; readonly done: Deferred }
+  | { readonly name: 'loaded'; readonly child: EngineChild; readonly info: EngineInfo; readonly since: number }
+  | { readonly name: 'failed'; readonly error: SvcError; readonly retryAt: number }
+  | { readonly name: 'closed'; readonly error: SvcError };
+
+export class Supervisor implements GenerationOwner {
+  readonly model: SupervisorOptions['model'];
+  readonly #options: SupervisorOptions;
+  #state: State = { name: 'idle' };
+  #fraction = 0;
+  #failures = 0;
+  #kept = false;
+  #waiting = 0;
+  #restart: NodeJS.Timeout | undefined;
+  #lastId = 0;
+  readonly #generations = new Map<number, Generation>();
+  /** Every process that is not gone yet. */
+  readonly #children = new Set<EngineChild>();
+
+  constructor(options: SupervisorOptions) {
+    this.model = options.model;
+    this.#options = options;
+  }
+
+  get state(): State['name'] {
+    return this.#state.name;
+  }
+  get kept(): boolean {
+    return this.#kept;
+  }
+  /** In a row. */
+  get failures(): number {
+    return this.#failures;
+  }
+  /** Of the load that runs, 0 to 1. */
+  get fraction(): number {
+    return this.#fraction;
+  }
+  get info(): EngineInfo | null {
+    return this.#state.name === 'loaded' ? this.#state.info : null;
+  }
+  /** Why the state is `failed`. */
+  get failure(): SvcError | null {
+    return this.#state.name === 'failed' ? this.#state.error : null;
+  }
+  /** The process of the state; null where it has none. */
+  get child(): EngineChild | null {
+    return 'child' in this.#state ? this.#state.child : null;
+  }
+  get pids(): number[] {
+    return [...this.#children].flatMap(({ pid }) => pid ?? []);
+  }
+
+  /** From now on the engine is restarted without being asked. */
+  keep(): void {
+    this.#kept = true;
+  }
+
+  /** The next `ready` tries at once, whatever happened before. */
+  forgive(): void {
+    this.#failures = 0;
+    if (this.#state.name === 'failed') this.#become({ name: 'idle' });
+  }
+
+  /** Resolves when the model is loaded, loading it if need be. Throws why it is not, or `signal.reason`. */
+  async ready(signal: AbortSignal): Promise<void> {
+    this.#waiting++;
+    try {
+      await this.#load(signal);
+    } finally {
+      this.#waiting--;
+      if (this.#waiting === 0 && !this.#kept && this.#state.name === 'loading') {
+        void this.#dismiss({ name: 'idle' }, new SvcError('CANCELLED', `nobody waits for ${this.model.id} any more`));
+      }
+    }
+  }
+
+  /** REQUIRES: `ready` has resolved. Throws ENGINE_CRASHED if the engine is gone again, or BUSY. */
+  generate(request: Omit<NativeRequest, 'id'>): Generation {
+    if (this.#state.name !== 'loaded') throw this.#gone();
+    const id = ++this.#lastId;
+    this.#state.child.generate({ id, ...request });
+    const generation = new Generation(id, this);
+    this.#generations.set(id, generation);
+    return generation;
+  }
+
+  send(message: ToEngine): void {
+    this.child?.send(message);
+  }
+
+  release(id: number): void {
+    this.#generations.delete(id);
+  }
+
+  /** Ends the process in good order. Resolves when it is gone. REQUIRES: no generation runs. */
+  async unload(): Promise<void> {
+    this.#kept = false;
+    this.#failures = 0;
+    await this.#dismiss({ name: 'idle' }, new SvcError('CANCELLED', `${this.model.id} was unloaded`));
+  }
+
+  /** Like `unload`, for good. */
+  async close(): Promise<void> {
+    await this.#dismiss({ name: 'closed', error: STOPPING }, new SvcError('CANCELLED', 'svc is stopping'));
+  }
+
+  /** Ends everything with `error`, for good and now. Resolves when every process is gone. */
+  async destroy(error: SvcError): Promise<void> {
+    for (const child of this.#children) child.kill(error);
+    await this.#dismiss({ name: 'closed', error }, error);
+  }
+
+  async #load(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      signal.throwIfAborted();
+      const state = this.#state;
+      switch (state.name) {
+        case 'loaded':
+          return;
+        case 'closed':
+          throw state.error;
+        case 'idle':
+          this.#start();
+          break;
+        case 'loading':
+          await abortable(state.done.promise, signal);
+          break;
+        case 'failed':
+          await this.#rest(state, signal);
+          if (this.#state === state) this.#start();
+          break;
+      }
+    }
+  }
+
+  async #rest({ error, retryAt }: Extract<State, { name: 'failed' }>, signal: AbortSignal): Promise<void> {
+    const leftMs = retryAt - performance.now();
+    if (leftMs <= 0) return;
+    if (error.code !== 'ENGINE_CRASHED') throw error;
+    if (leftMs > PATIENCE_MS) {
+      const seconds = Math.ceil(leftMs / 1000);
+      throw new SvcError(
+        'NOT_READY',
+        `the engine of ${this.model.id} has failed ${String(this.#failures)} times and rests for ${String(seconds)} s; the last time: ${error.message}`,
+        { retryAfterSeconds: seconds, ...(error.hint === undefined ? {} : { hint: error.hint }) },
+      );
+    }
+    await abortable(sleep(leftMs), signal);
+  }
+
+  #start(): void {
+    clearTimeout(this.#restart);
+    const { log, load, stallTimeoutMs, entry } = this.#options;
+    const done = deferred();
+    const child: EngineChild = new EngineChild({
+      model: this.model.id,
+      path: this.model.path,
+      load,
+      stallTimeoutMs,
+      log,
+      entry,
+      onProgress: (fraction) => {
+        if (this.child === child) this.#fraction = fraction;
+      },
+      onLoaded: (info) => {
+        if (this.child !== child) return;
+        this.#become({ name: 'loaded', child, info, since: performance.now() });
+        done.resolve();
+      },
+      onAccepted: (id) => this.#generations.get(id)?.accept(),
+      onOutputs: (outputs) => {
+        for (const output of outputs) this.#generations.get(output.id)?.push(output);
+      },
+      onEnd: (error) => {
+        this.#children.delete(child);
+        if (this.child === child) this.#failed(error);
+      },
+    });
+    this.#children.add(child);
+    this.#fraction = 0;
+    this.#become({ name: 'loading', child, done });
+  }
+
+  #failed(error: SvcError): void {
+    const state = this.#state;
+    const now = performance.now();
+    if (state.name === 'loaded' && now - state.since > STABLE_MS) this.#failures = 0;
+    const delayMs = restartDelayMs(++this.#failures);
+    this.#become({ name: 'failed', error, retryAt: now + delayMs });
+    this.#failAll(state, error);
+    if (!this.#kept || error.code !== 'ENGINE_CRASHED') return;
+    this.#restart = setTimeout(() => {
+      if (this.#state.name === 'failed') this.#start();
+    }, delayMs).unref();
+  }
+
+  /** Parts with the process, if there is one. Resolves when every process is gone. */
+  async #dismiss(next: State, reason: SvcError): Promise<void> {
+    clearTimeout(this.#restart);
+    const state = this.#state;
+    this.#become(next);
+    this.#failAll(state, reason);
+    if ('child' in state) void state.child.close(reason);
+    await Promise.all([...this.#children].map(({ ended }) => ended));
+  }
+
+  /** Tells everyone who relied on the process of `state`. */
+  #failAll(state: State, error: SvcError): void {
+    if (state.name === 'loading') state.done.reject(error);
+    const generations = [...this.#generations.values()];
+    this.#generations.clear();
+    for (const generation of generations) generation.fail(error);
+  }
+
+  #become(state: State): void {
+    this.#state = state;
+    this.#options.onChange();
+  }
+
+  #gone(): SvcError {
+    return this.failure ?? new SvcError('ENGINE_CRASHED', `the engine of ${this.model.id} has just ended`);
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * What the daemon and an engine process say to each other: the one definition, used by both.
+ *
+ *   daemon  ── load · generate · cancel · pause · resume · close ──►  engine process
+ *           ◄── progress · loaded · failed · accepted · step · stats · log ──
+ *
+ * The pipe is file descriptor 3 of the child, one duplex stream for both directions. A frame is a
+ * length (unsigned 32 bits, little-endian, the bytes that follow) and that many bytes of JSON, an
+ * object with a `type`. The first message to a child is `load` or `probe` and says which of the two
+ * it is for; it lives until `close`, or until the pipe ends: whoever loses the other side ends.
+ *
+ * A pipe between two processes of one program does not lose or garble bytes by itself. A frame that
+ * is too long, is not JSON or has no known type therefore means that the memory of one side is no
+ * longer to be trusted, and there is no way to find the next boundary: the decoder throws, and the
+ * daemon ends that engine as it would after a crash. Nothing of the frame goes into the error,
+ * because a frame may hold what a person wrote.
+ *
+ * Both directions are bounded. The engine is held (no step is computed) while the daemon does not
+ * read; a generation is paused while its own consumer does not; the daemon refuses requests with
+ * BUSY while an engine does not read.
+ */
+import type { ErrorRecord } from '../protocol/errors.ts';
+import type { NativeDevice, NativeLoadOptions, NativeModelInfo, NativeOutput, NativeRequest, NativeStats } from './addon.ts';
+
+/** A request is at most LIMITS.bodyBytes of JSON when it arrives, and hardly longer here. */
+export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
+
+const HEADER_BYTES = 4;
+
+/** The engine's own figures of the model. The GGUF's keys stay behind: a chat template alone may be 100 kB. */
+export type EngineInfo = Omit<NativeModelInfo, 'metadata'>;
+
+export type ToEngine =
+  /** `model` is for the process title and the log. `parentPid`: die with it. */
+  | {
+      readonly type: 'load';
+      readonly model: string;
+      readonly path: string;
+      readonly options: NativeLoadOptions;
+      readonly parentPid: number;
+    }
+  | { readonly type: 'probe'; readonly measure: boolean; readonly parentPid: number }
+  | { readonly type: 'generate'; readonly request: NativeRequest }
+  | { readonly type: 'cancel'; readonly id: number }
+  | { readonly type: 'pause'; readonly id: number }
+  | { readonly type: 'resume'; readonly id: number }
+  /** Ends whatever runs, frees the model and exits with 0. */
+  | { readonly type: 'close' };
+
+export type FromEngine =
+  | { readonly type: 'progress'; readonly fraction: number }
+  /** The model is in memory and has produced one token here. */
+  | { readonly type: 'loaded'; readonly info: EngineInfo }
+  /** It could not be loaded; the process exits. */
+  | { readonly type: 'failed'; readonly error: ErrorRecord }
+  /** The engine took a generation up; its outputs follow. A refused one gets an output with an error instead. */
+  | { readonly type: 'accepted'; readonly id: number; readonly inputTokens: number }
+  /** Everything that one step produced, of all generations. */
+  | { readonly type: 'step'; readonly outputs: readonly NativeOutput[] }
+  /** The heartbeat. `stats` is null until the model is loaded. */
+  | { readonly type: 'stats'; readonly stats: NativeStats | null; readonly rssBytes: number }
+  | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly text: string }
+  /** What is known so far, and what is done next; null: that was all. */
+  | { readonly type: 'probed'; readonly facts: ProbeFacts; readonly next: string | null };
+
+export interface ProbeFacts {
+  readonly addon: {
+    readonly path: string;
+    readonly version: string;
+    readonly builtFor: string;
+    readonly llamaCpp: string;
+    readonly llama: 'prebuilt' | 'source';
+  } | null;
+  readonly devices: readonly ProbedDevice[];
+  readonly cpuFeatures: string | null;
+  readonly error: ErrorRecord | null;
+}
+
+export interface ProbedDevice extends NativeDevice {
+  /** Of a real kernel, its result checked. null: not measured. */
+  readonly gflops: number | null;
+  /** Why the measurement failed. */
+  readonly error: string | null;
+}
+
+const names = <Type extends string>(table: Record<Type, true>): ReadonlySet<string> => new Set(Object.keys(table));
+
+export const TO_ENGINE = names<ToEngine['type']>({
+  load: true,
+  probe: true,
+  generate: true,
+  cancel: true,
+  pause: true,
+  resume: true,
+  close: true,
+});
+export const FROM_ENGINE = names<FromEngine['type']>({
+  progress: true,
+  loaded: true,
+  failed: true,
+  accepted: true,
+  step: true,
+  stats: true,
+  log: true,
+  probed: true,
+});
+
+export class FrameError extends Error {}
+
+/** Throws FrameError when the message is longer than a frame may be; nothing has been written then. */
+export function encodeFrame(message: ToEngine | FromEngine): Buffer {
+  const json = JSON.stringify(message);
+  const bytes = Buffer.byteLength(json);
+  if (bytes > MAX_FRAME_BYTES) throw new FrameError(`a ${message.type} frame of ${String(bytes)} bytes is too long`);
+  const frame = Buffer.allocUnsafe(HEADER_BYTES + bytes);
+  frame.writeUInt32LE(bytes, 0);
+  frame.write(json, HEADER_BYTES);
+  return frame;
+}
+
+/** Turns the bytes of one direction back into messages. Useless after it has thrown. */
+export class FrameDecoder<Message extends ToEngine | FromEngine> {
+  readonly #types: ReadonlySet<string>;
+  #chunks: Buffer[] = [];
+  #held = 0;
+  /** Bytes that must be held before the next step: a header, or a header and its body. */
+  #wanted = HEADER_BYTES;
+
+  /** `types`: TO_ENGINE or FROM_ENGINE, whichever this side reads. */
+  constructor(types: ReadonlySet<string>) {
+    this.#types = types;
+  }
+
+  /** The messages that `chunk` completes, decoded one by one as they are asked for. Throws FrameError. */
+  *decode(chunk: Buffer): Generator<Message, void, undefined> {
+    this.#chunks.push(chunk);
+    this.#held += chunk.length;
+    while (this.#held >= this.#wanted) {
+      // Joined only when something is complete: a long frame is not copied again with every chunk.
+      const bytes = this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks);
+      this.#chunks = [bytes];
+      const length = bytes.readUInt32LE(0);
+      if (length > MAX_FRAME_BYTES) throw new FrameError(`a frame claims ${String(length)} bytes`);
+      this.#wanted = HEADER_BYTES + length;
+      if (bytes.length < this.#wanted) return;
+
+      const rest = bytes.subarray(this.#wanted);
+      const message = this.#parse(bytes.subarray(HEADER_BYTES, this.#wanted));
+      this.#chunks = rest.length === 0 ? [] : [rest];
+      this.#held = rest.length;
+      this.#wanted = HEADER_BYTES;
+      yield message;
+    }
+  }
+
+  #parse(body: Buffer): Message {
+    let value: unknown;
+    try {
+      value = JSON.parse(body.toString('utf8'));
+    } catch {
+      throw new FrameError('a frame is not JSON');
+    }
+    const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined;
+    if (typeof type !== 'string' || !this.#types.has(type)) throw new FrameError('a frame has no known type');
+    return value as Message;
+  }
+}

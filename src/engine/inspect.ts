@@ -1,0 +1,38 @@
+/** The child's side of a probe. Says what it is about to do before each thing that might crash it. */
+import { SvcError } from '../protocol/errors.ts';
+import type { FromEngine, ProbedDevice, ProbeFacts, ToEngine } from './frames.ts';
+import { loadAddon } from './loader.ts';
+
+type Probe = Extract<ToEngine, { type: 'probe' }>;
+
+export async function inspectMachine({ measure, parentPid }: Probe, send: (message: FromEngine) => void): Promise<void> {
+  let facts: ProbeFacts = { addon: null, devices: [], cpuFeatures: null, error: null };
+  /** Reaches the pipe before what comes next can block this thread. */
+  const report = async (found: Partial<ProbeFacts>, next: string | null): Promise<void> => {
+    facts = { ...facts, ...found };
+    send({ type: 'probed', facts, next });
+    await new Promise(setImmediate);
+  };
+
+  try {
+    await report({}, 'loading the addon');
+    const { addon, path, directory } = loadAddon();
+    addon.dieWithParent(parentPid);
+    await report({ addon: { path, ...addon.info } }, 'looking for compute devices');
+    addon.loadBackends(directory);
+    const devices: ProbedDevice[] = addon.devices().map((device) => ({ ...device, gflops: null, error: null }));
+    await report({ devices, cpuFeatures: addon.cpuFeatures() }, 'finishing');
+
+    for (const [index, device] of measure ? devices.entries() : []) {
+      await report({ devices }, `running a kernel on ${device.name}`);
+      try {
+        devices[index] = { ...device, gflops: await addon.measureDevice(index) };
+      } catch (error) {
+        devices[index] = { ...device, error: SvcError.from(error).message };
+      }
+    }
+    await report({ devices }, null);
+  } catch (error) {
+    await report({ error: SvcError.from(error).toRecord() }, null);
+  }
+}

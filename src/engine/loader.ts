@@ -1,0 +1,55 @@
+/** Finds and loads svc.node. Called in engine processes only: libllama never enters the daemon. */
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { variable } from '../config/environment.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type { Addon } from './addon.ts';
+
+export interface LoadedAddon {
+  readonly addon: Addon;
+  readonly path: string;
+  /** Where the shared libraries and ggml's backend modules lie. */
+  readonly directory: string;
+}
+
+/** Where svc.node may be, the likeliest first. `src/engine` and `dist/engine` are equally deep. */
+export function addonCandidates(override: string | undefined = variable('SVC_ADDON')): string[] {
+  if (override !== undefined) return [override];
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  return [
+    join(root, 'build', 'addon', 'bin', 'svc.node'),
+    join(root, 'prebuilds', `${process.platform}-${process.arch}`, 'svc.node'),
+  ];
+}
+
+/** Throws ENGINE_UNAVAILABLE with everything that was tried. The addon then throws SvcError only. */
+export function loadAddon(candidates: readonly string[] = addonCandidates()): LoadedAddon {
+  const require = createRequire(import.meta.url);
+  const tried: string[] = [];
+  let broken = false;
+  for (const path of candidates) {
+    if (!existsSync(path)) {
+      tried.push(`${path}: not there`);
+      continue;
+    }
+    try {
+      const addon = require(path) as Addon;
+      addon.setErrorClass(SvcError as never);
+      return { addon, path, directory: dirname(path) };
+    } catch (error) {
+      broken = true;
+      tried.push(`${path}: ${firstLine(error)}`);
+    }
+  }
+  throw new SvcError(
+    'ENGINE_UNAVAILABLE',
+    `the native addon cannot be loaded on ${process.platform}-${process.arch} with Node ${process.versions.node} (tried ${tried.join('; ')})`,
+    { hint: broken ? 'reinstall svc-runtime; in a checkout run `npm run build`' : 'in a checkout run `npm run build`; otherwise reinstall svc-runtime' },
+  );
+}
+
+function firstLine(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] as string;
+}

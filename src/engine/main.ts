@@ -1,0 +1,78 @@
+/**
+ * The entry of an engine process: one loaded model, or one probe of the machine, at the far end of
+ * the pipe on fd 3. It neither outlives the daemon nor leaves before it:
+ *
+ * - The pipe ends when the daemon does, however that happened, and this process with it; on Linux
+ *   the kernel sees to it even while JavaScript is stopped (dieWithParent).
+ * - It ends by SIGKILL to itself: an orderly exit would wait for the runner thread inside a step, or
+ *   free the model under it. What has to be orderly comes as `close`.
+ * - Signals to the whole terminal or service (Ctrl-C, systemd) are the daemon's, which drains first.
+ *
+ * Prompts come over the pipe only: they stand in no argument, no variable and no log line.
+ */
+import { writeFileSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { SvcError } from '../protocol/errors.ts';
+import { encodeFrame, FrameDecoder, TO_ENGINE, type FromEngine, type ToEngine } from './frames.ts';
+import { inspectMachine } from './inspect.ts';
+import { ModelHost } from './model-host.ts';
+
+/** Added to the kernel's badness score, in thousandths of all memory: the engine goes before anything else of the user's. */
+const OOM_SCORE_ADJ = '500';
+
+const pipe = new Socket({ fd: 3 });
+const frames = new FrameDecoder<ToEngine>(TO_ENGINE);
+let host: ModelHost | undefined;
+
+function die(): never {
+  process.kill(process.pid, 'SIGKILL');
+  throw new Error('unreachable');
+}
+
+function send(message: FromEngine): void {
+  pipe.write(encodeFrame(message));
+}
+
+function receive(message: ToEngine): void {
+  switch (message.type) {
+    case 'load':
+      process.title = `svc: engine ${message.model}`;
+      host = new ModelHost(pipe);
+      host.load(message).catch((error: unknown) => {
+        if (!(error instanceof SvcError)) console.error(error);
+        send({ type: 'failed', error: SvcError.from(error).toRecord() });
+      });
+      break;
+    case 'probe':
+      process.title = 'svc: engine probe';
+      void inspectMachine(message, send);
+      break;
+    case 'close':
+      void host?.close().then(() => {
+        process.exit(0);
+      });
+      break;
+    default:
+      host?.receive(message);
+  }
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
+if (process.platform === 'linux') {
+  try {
+    writeFileSync('/proc/self/oom_score_adj', OOM_SCORE_ADJ);
+  } catch {
+    // A sandbox may forbid it; the kernel then chooses by size alone.
+  }
+}
+pipe.on('data', (chunk: Buffer) => {
+  try {
+    for (const message of frames.decode(chunk)) receive(message);
+  } catch (error) {
+    console.error(error);
+    die();
+  }
+});
+pipe.on('error', die);
+pipe.on('end', die);
+pipe.on('close', die);

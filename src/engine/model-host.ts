@@ -1,0 +1,136 @@
+/**
+ * One model in an engine process: loads it, proves it with a token, and carries messages between
+ * the pipe and the native engine, whose runner thread does the work. JavaScript here wakes once for
+ * a message and at most once for a step.
+ *
+ * Backpressure: what the daemon has not read yet waits in this process's memory. Above HOLD_BYTES
+ * the runner is held between steps until all of it has been read, so a daemon that is stopped or
+ * busy costs a bounded buffer and no computing.
+ */
+import type { Duplex } from 'node:stream';
+import { SvcError } from '../protocol/errors.ts';
+import type { NativeEngine, NativeOutput, NativeRequest } from './addon.ts';
+import { encodeFrame, type EngineInfo, type FromEngine, type ToEngine } from './frames.ts';
+import { loadAddon } from './loader.ts';
+
+const HEARTBEAT_MS = 500;
+const HOLD_BYTES = 1024 * 1024;
+const LOG_LINE_CHARACTERS = 4096;
+/** The daemon's ids begin at 1. */
+const WARM_UP_ID = 0;
+
+type Load = Extract<ToEngine, { type: 'load' }>;
+type Generate = Extract<ToEngine, { type: 'generate' | 'cancel' | 'pause' | 'resume' }>;
+
+export class ModelHost {
+  readonly #pipe: Duplex;
+  #engine: NativeEngine | undefined;
+  #held = false;
+  /** On a worker thread, being templated and tokenised: the engine does not know them yet. true: cancelled meanwhile. */
+  readonly #submitting = new Map<number, boolean>();
+  #onWarmUp: (output: NativeOutput) => void = () => undefined;
+
+  constructor(pipe: Duplex) {
+    this.#pipe = pipe;
+    this.#beat();
+    setInterval(() => {
+      this.#beat();
+    }, HEARTBEAT_MS);
+  }
+
+  /** Reports `loaded`, or throws why not. */
+  async load({ path, options, parentPid }: Load): Promise<void> {
+    const { addon, directory } = loadAddon();
+    addon.dieWithParent(parentPid);
+    addon.setLogger((level, text) => {
+      if (level !== 'debug' && !this.#held) this.#send({ type: 'log', level, text: text.slice(0, LOG_LINE_CHARACTERS) });
+    });
+    addon.loadBackends(directory);
+    const load = addon.load(
+      path,
+      options,
+      (fraction) => {
+        this.#send({ type: 'progress', fraction });
+      },
+      (outputs) => {
+        this.#onStep(outputs);
+      },
+    );
+    this.#engine = await load.done;
+    await this.#produceOneToken(this.#engine);
+    const { metadata: _, ...info } = this.#engine.info;
+    this.#send({ type: 'loaded', info: info satisfies EngineInfo });
+  }
+
+  receive(message: Generate): void {
+    const engine = this.#engine;
+    if (engine === undefined) return; // the daemon waits for `loaded`
+    switch (message.type) {
+      case 'generate':
+        void this.#submit(engine, message.request);
+        break;
+      case 'cancel':
+        if (this.#submitting.has(message.id)) this.#submitting.set(message.id, true);
+        else engine.cancel(message.id);
+        break;
+      case 'pause':
+        engine.pause(message.id);
+        break;
+      case 'resume':
+        engine.resume(message.id);
+        break;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#engine?.close();
+  }
+
+  async #submit(engine: NativeEngine, request: NativeRequest): Promise<void> {
+    const { id } = request;
+    this.#submitting.set(id, false);
+    try {
+      const inputTokens = await engine.submit(request);
+      if (this.#submitting.get(id) === true) engine.cancel(id);
+      this.#send({ type: 'accepted', id, inputTokens });
+    } catch (error) {
+      const { code, message } = SvcError.from(error);
+      this.#send({ type: 'step', outputs: [{ id, text: '', error: { code, message } }] });
+    } finally {
+      this.#submitting.delete(id);
+    }
+  }
+
+  /** The first token pays for what is set up lazily, and shows that this model answers on this machine. */
+  async #produceOneToken(engine: NativeEngine): Promise<void> {
+    const finished = new Promise<void>((resolve, reject) => {
+      this.#onWarmUp = ({ finish, error }) => {
+        if (error !== undefined) reject(SvcError.fromRecord(error as never));
+        else if (finish !== undefined) resolve();
+      };
+    });
+    await Promise.all([engine.submit({ id: WARM_UP_ID, prompt: 'Hello', maxTokens: 1, temperature: 0 }), finished]);
+  }
+
+  #onStep(outputs: readonly NativeOutput[]): void {
+    const [first] = outputs;
+    if (first?.id === WARM_UP_ID) this.#onWarmUp(first);
+    else this.#send({ type: 'step', outputs });
+  }
+
+  #beat(): void {
+    if (this.#held) return;
+    this.#send({ type: 'stats', stats: this.#engine?.stats() ?? null, rssBytes: process.memoryUsage.rss() });
+  }
+
+  #send(message: FromEngine): void {
+    this.#pipe.write(encodeFrame(message));
+    if (this.#held || this.#pipe.writableLength <= HOLD_BYTES) return;
+    this.#held = true;
+    this.#engine?.hold(true);
+    this.#pipe.once('drain', () => {
+      this.#held = false;
+      this.#engine?.hold(false);
+    });
+  }
+}

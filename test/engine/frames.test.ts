@@ -1,0 +1,119 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { encodeFrame, FrameDecoder, FrameError, FROM_ENGINE, MAX_FRAME_BYTES, TO_ENGINE } from '../../src/engine/frames.ts';
+import type { FromEngine, ToEngine } from '../../src/engine/frames.ts';
+
+const messages: FromEngine[] = [
+  { type: 'progress', fraction: 0.5 },
+  { type: 'accepted', id: 7, inputTokens: 12 },
+  { type: 'step', outputs: [{ id: 7, text: 'Zürich, 東京, 🦙\n\u0000"' }] },
+  { type: 'log', level: 'warn', text: '' },
+  { type: 'stats', stats: null, rssBytes: 1 },
+];
+const stream = Buffer.concat(messages.map(encodeFrame));
+const decoder = () => new FrameDecoder<FromEngine>(FROM_ENGINE);
+
+function decodeAll(chunks: readonly Buffer[]): FromEngine[] {
+  const frames = decoder();
+  return chunks.flatMap((chunk) => [...frames.decode(chunk)]);
+}
+
+test('a frame is its length in little-endian and JSON', () => {
+  const frame = encodeFrame({ type: 'close' });
+  assert.is(frame.readUInt32LE(0), frame.length - 4);
+  assert.equal(JSON.parse(frame.subarray(4).toString()), { type: 'close' });
+});
+
+test('many frames in one chunk', () => {
+  assert.equal(decodeAll([stream]), messages);
+});
+
+test('split in two at every byte', () => {
+  for (let at = 0; at <= stream.length; at++) {
+    assert.equal(decodeAll([stream.subarray(0, at), stream.subarray(at)]), messages, `split at ${String(at)}`);
+  }
+});
+
+test('one byte at a time', () => {
+  assert.equal(decodeAll(Array.from(stream, (byte) => Buffer.from([byte]))), messages);
+});
+
+test('each message comes as soon as its last byte', () => {
+  const frames = decoder();
+  const frame = encodeFrame({ type: 'progress', fraction: 1 });
+  assert.equal([...frames.decode(frame.subarray(0, -1))], []);
+  assert.equal([...frames.decode(frame.subarray(-1))], [{ type: 'progress', fraction: 1 }]);
+});
+
+test('a long frame in small chunks is decoded in linear time', () => {
+  const text = 'x'.repeat(16 * 1024 * 1024);
+  const frame = encodeFrame({ type: 'step', outputs: [{ id: 1, text }] });
+  const frames = decoder();
+  const began = performance.now();
+  let found: FromEngine[] = [];
+  for (let at = 0; at < frame.length; at += 4096) found = [...frames.decode(frame.subarray(at, at + 4096))];
+  assert.is(found.length, 1);
+  assert.ok(performance.now() - began < 2000);
+});
+
+test('a message that is too long is refused before anything is written', () => {
+  const content = 'x'.repeat(MAX_FRAME_BYTES);
+  assert.throws(
+    () => encodeFrame({ type: 'generate', request: { id: 1, prompt: content } }),
+    (error: Error) => error instanceof FrameError && error.message.length < 100,
+  );
+});
+
+test('a length beyond the bound is refused from the header alone', () => {
+  const header = Buffer.alloc(4);
+  header.writeUInt32LE(MAX_FRAME_BYTES + 1, 0);
+  assert.throws(() => decodeAll([header]), (error: Error) => error instanceof FrameError);
+});
+
+function framed(body: string | Buffer): Buffer {
+  const bytes = Buffer.from(body);
+  const header = Buffer.alloc(4);
+  header.writeUInt32LE(bytes.length, 0);
+  return Buffer.concat([header, bytes]);
+}
+
+test('garbage is an error that shows nothing of it', () => {
+  const secret = 'the-prompt-of-somebody';
+  const damaged = [
+    '',
+    'null',
+    '[]',
+    '7',
+    secret,
+    `{"type":"${secret}"}`,
+    `{"type":"step","outputs":[{"text":"${secret}"}`,
+    '{"kind":"step"}',
+    '{"type":7}',
+    '{"type":"toString"}',
+    Buffer.from([0xff, 0xfe, 0x00, 0x01]),
+  ];
+  for (const body of damaged) {
+    assert.throws(
+      () => decodeAll([framed(body)]),
+      (error: Error) => error instanceof FrameError && !error.message.includes('prompt') && error.cause === undefined,
+      `accepted ${body.toString()}`,
+    );
+  }
+});
+
+test('frames before the damage are still delivered', () => {
+  const frames = decoder();
+  const seen: FromEngine[] = [];
+  assert.throws(() => {
+    for (const message of frames.decode(Buffer.concat([stream, framed('{')]))) seen.push(message);
+  });
+  assert.equal(seen, messages);
+});
+
+test('each direction takes its own types only', () => {
+  const toEngine = new FrameDecoder<ToEngine>(TO_ENGINE);
+  assert.equal([...toEngine.decode(encodeFrame({ type: 'cancel', id: 3 }))], [{ type: 'cancel', id: 3 }]);
+  assert.throws(() => [...toEngine.decode(encodeFrame({ type: 'progress', fraction: 1 }))]);
+});
+
+test.run();
