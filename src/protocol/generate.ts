@@ -3,18 +3,9 @@
  * prompt and the engine that answers it (control socket, routing, backend, engine process).
  */
 import * as v from 'valibot';
+import { LIMITS } from './limits.ts';
 
-/** Upper bounds of a request. Whatever exceeds one is refused with its name and the bound. */
-export const LIMITS = {
-  /** Bytes of an HTTP or control request body. */
-  bodyBytes: 32 * 1024 * 1024,
-  messages: 10_000,
-  stopStrings: 64,
-  stopStringBytes: 1024,
-  logitBias: 1024,
-  maxTokens: 1_048_576,
-  modelNameLength: 512,
-} as const;
+export { LIMITS };
 
 const finite = v.pipe(v.number(), v.finite());
 

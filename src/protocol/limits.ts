@@ -1,0 +1,11 @@
+/** Upper bounds of a request. Whatever exceeds one is refused with its name and the bound. */
+export const LIMITS = {
+  /** Bytes of an HTTP or control request body. */
+  bodyBytes: 32 * 1024 * 1024,
+  messages: 10_000,
+  stopStrings: 64,
+  stopStringBytes: 1024,
+  logitBias: 1024,
+  maxTokens: 1_048_576,
+  modelNameLength: 512,
+} as const;
