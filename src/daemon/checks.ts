@@ -1,0 +1,103 @@
+/** The conditions of the machine, looked at again and again: disk, memory, and the model store. */
+import { SvcError } from '../protocol/errors.ts';
+import type { CheckStatus, ModelRecord } from '../protocol/records.ts';
+import type { Conditions, ConditionWriter } from './conditions.ts';
+import { availableMemoryBytes, freeDiskBytes, totalMemoryBytes } from './resources.ts';
+
+const MIB = 1024 * 1024;
+
+/** Below `warnBytes` it is worth a look, below `failBytes` work fails. */
+export interface Threshold {
+  readonly warnBytes: number;
+  readonly failBytes: number;
+}
+
+/** The log, the state and what a package manager does meanwhile need this much. */
+const DISK: Threshold = { warnBytes: 1024 * MIB, failBytes: 64 * MIB };
+/** Small machines live with less. */
+const memoryThreshold = (totalBytes: number): Threshold => ({
+  warnBytes: Math.min(512 * MIB, totalBytes / 10),
+  failBytes: Math.min(96 * MIB, totalBytes / 50),
+});
+/** A status is left only when the figure has moved this far past the bound: no flapping. */
+const HYSTERESIS = 1.1;
+
+/** What so many bytes left mean, coming from the status `before`. */
+export function judgeBytes(bytes: number, threshold: Threshold, before: CheckStatus): CheckStatus {
+  const fail = threshold.failBytes * (before === 'fail' ? HYSTERESIS : 1);
+  const warn = threshold.warnBytes * (before === 'ok' ? 1 : HYSTERESIS);
+  return bytes < fail ? 'fail' : bytes < warn ? 'warn' : 'ok';
+}
+
+export interface Store {
+  list(): Promise<readonly ModelRecord[]>;
+  find(name?: string): Promise<ModelRecord>;
+}
+
+export interface ChecksOptions {
+  readonly conditions: Conditions;
+  readonly store: Store;
+  readonly stateDir: string;
+  readonly modelsDir: string;
+}
+
+export class Checks {
+  readonly #options: ChecksOptions;
+  readonly #disk: ConditionWriter;
+  readonly #memory: ConditionWriter;
+  readonly #store: ConditionWriter;
+
+  constructor(options: ChecksOptions) {
+    this.#options = options;
+    this.#disk = options.conditions.writer('disk_space');
+    this.#memory = options.conditions.writer('memory');
+    this.#store = options.conditions.writer('model_store');
+  }
+
+  /** Never rejects. */
+  async run(): Promise<void> {
+    this.#checkMemory();
+    await Promise.all([this.#checkDisk(), this.#checkStore()]);
+  }
+
+  #checkMemory(): void {
+    const bytes = availableMemoryBytes();
+    if (bytes === null) {
+      this.#memory('ok', 'not measured on this system');
+      return;
+    }
+    const before = this.#statusOf('memory');
+    this.#memory(judgeBytes(bytes, memoryThreshold(totalMemoryBytes()), before), `${inMib(bytes)} available`);
+  }
+
+  async #checkDisk(): Promise<void> {
+    const { stateDir, modelsDir } = this.#options;
+    const state = await freeDiskBytes(stateDir);
+    const models = await freeDiskBytes(modelsDir);
+    if (state === null) {
+      this.#disk('ok', 'not measured on this system');
+      return;
+    }
+    const [bytes, what] = models === null || state <= models ? [state, 'state and log'] : [models, 'models'];
+    this.#disk(judgeBytes(bytes, DISK, this.#statusOf('disk_space')), `${inMib(bytes)} free for ${what}`);
+  }
+
+  async #checkStore(): Promise<void> {
+    try {
+      const models = await this.#options.store.list();
+      const chosen = await this.#options.store.find();
+      this.#store('ok', `${String(models.length)} installed, the default is ${chosen.id}`);
+    } catch (error) {
+      this.#store('fail', SvcError.from(error).message);
+    }
+  }
+
+  /** A condition that nobody has looked at yet has no past to be sluggish about. */
+  #statusOf(name: 'disk_space' | 'memory'): CheckStatus {
+    return this.#options.conditions.phase === 'starting' ? 'ok' : this.#options.conditions.get(name).status;
+  }
+}
+
+function inMib(bytes: number): string {
+  return `${String(Math.floor(bytes / MIB))} MiB`;
+}

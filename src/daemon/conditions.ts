@@ -1,0 +1,101 @@
+/**
+ * What the daemon knows about itself: named conditions, each with one writer, and the state that
+ * follows from them by a pure function. Everything that is asked about health reads this; nothing
+ * else decides whether the daemon is ready.
+ */
+import type { Logger } from '../log/log.ts';
+import { CONDITION_NAMES, type CheckStatus, type Condition, type ConditionName, type State } from '../protocol/records.ts';
+
+/** `starting` until every condition has been looked at once. */
+export type Phase = 'starting' | 'running' | 'stopping';
+
+export interface Verdict {
+  readonly state: State;
+  readonly ready: boolean;
+  /** null: nothing to say, all is well. */
+  readonly reason: string | null;
+}
+
+/** Sets one condition; the same status with another reason is news, but not a change. */
+export type ConditionWriter = (status: CheckStatus, reason: string) => void;
+
+/** The routes that can serve are the local engine and, once there are any, the providers. */
+const ROUTES: readonly ConditionName[] = ['engine'];
+
+/** What the conditions amount to. Whatever stands in `exclude` is taken for well. */
+export function judge(phase: Phase, all: readonly Condition[], exclude: ReadonlySet<ConditionName> = new Set()): Verdict {
+  const conditions = all.filter((condition) => !exclude.has(condition.name));
+  const troubles = conditions.filter((condition) => condition.status !== 'ok');
+  const reason = troubles.map((condition) => `${condition.name}: ${condition.reason}`).join('; ');
+
+  if (phase === 'stopping') return { state: 'STOPPING', ready: false, reason: 'it is stopping' };
+  if (phase === 'starting') return { state: 'STARTING', ready: false, reason };
+  if (troubles.length === 0) return { state: 'READY', ready: true, reason: null };
+  const canServe = ROUTES.some((route) => !troubles.some((trouble) => trouble.name === route && trouble.status === 'fail'));
+  return { state: 'DEGRADED', ready: canServe, reason };
+}
+
+export class Conditions {
+  readonly #log: Logger;
+  readonly #now: () => Date;
+  readonly #conditions = new Map<ConditionName, Condition>();
+  readonly #claimed = new Set<ConditionName>();
+  #phase: Phase = 'starting';
+  #state: State = 'STARTING';
+
+  constructor(log: Logger, now: () => Date = () => new Date()) {
+    this.#log = log;
+    this.#now = now;
+    for (const name of CONDITION_NAMES) {
+      this.#conditions.set(name, { name, status: 'fail', reason: 'not checked yet', since: now().toISOString() });
+    }
+  }
+
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  get all(): readonly Condition[] {
+    return [...this.#conditions.values()];
+  }
+
+  get(name: ConditionName): Condition {
+    return this.#conditions.get(name) as Condition;
+  }
+
+  verdict(exclude?: ReadonlySet<ConditionName>): Verdict {
+    return judge(this.#phase, this.all, exclude);
+  }
+
+  /** REQUIRES: nobody else writes this condition. */
+  writer(name: ConditionName): ConditionWriter {
+    if (this.#claimed.has(name)) throw new Error(`condition ${name} has a writer already`);
+    this.#claimed.add(name);
+    return (status, reason) => {
+      const before = this.get(name);
+      if (before.status === status && before.reason === reason) return;
+      const since = before.status === status ? before.since : this.#now().toISOString();
+      this.#conditions.set(name, { name, status, reason, since });
+      if (before.status !== status && this.#phase !== 'starting') {
+        this.#log[status === 'ok' ? 'info' : 'warn']({ condition: name, status, reason }, `condition ${name} is ${status}`);
+      }
+      this.#follow();
+    };
+  }
+
+  /** Phases only go forward. */
+  enter(phase: 'running' | 'stopping', why: string): void {
+    if (this.#phase === 'stopping') return;
+    this.#phase = phase;
+    this.#follow(why);
+  }
+
+  #follow(why?: string): void {
+    const { state, reason } = this.verdict();
+    if (state === this.#state) return;
+    const from = this.#state;
+    this.#state = state;
+    const level = state === 'DEGRADED' ? 'warn' : 'info';
+    this.#log[level]({ from, to: state, reason: why ?? reason ?? 'all conditions are ok' }, `${from} → ${state}`);
+  }
+}

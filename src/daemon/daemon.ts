@@ -1,0 +1,256 @@
+/**
+ * The running daemon: its conditions, its listeners, and the order in which it lives and ends. `run`
+ * reads from top to bottom; the listeners call the rest, which is the Services they are given.
+ */
+import { existsSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Backend } from '../backends/backend.ts';
+import type { Config } from '../config/config.ts';
+import type { DaemonFile } from '../config/daemon-file.ts';
+import type { Paths } from '../config/paths.ts';
+import { VERSION } from '../config/version.ts';
+import type { Logger } from '../log/log.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type {
+  CheckStatus,
+  ConditionName,
+  DeviceRecord,
+  HealthRecord,
+  LoadedModelHealth,
+  ModelRecord,
+  ProviderRecord,
+  ReadyRecord,
+  StatusRecord,
+} from '../protocol/records.ts';
+import type { LoadEvent } from '../protocol/routes.ts';
+import type { Router } from '../routing/router.ts';
+import { Checks, type Store } from './checks.ts';
+import { Conditions, type ConditionWriter } from './conditions.ts';
+import { OwnDaemonFile } from './daemon-file.ts';
+import { healthRecord, readyRecord, statusRecord, type Identity } from './health.ts';
+import { createListener } from './http/server.ts';
+import { drain, type Lifecycle, type StopCause } from './lifecycle.ts';
+import { listenOnLoopback } from './listeners.ts';
+import { becomeTheDaemon } from './lock.ts';
+import { Monitor } from './monitor.ts';
+import type { Services } from './services.ts';
+
+/** The backend of this machine, which is more than something that answers. */
+export interface LocalEngines extends Backend {
+  load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
+  unload(model: string): Promise<void>;
+  loadedModels(): readonly LoadedModelHealth[];
+  engineStatus(): { readonly status: CheckStatus; readonly reason: string };
+}
+
+export interface DaemonParts {
+  readonly mode: DaemonFile['mode'];
+  readonly paths: Paths;
+  readonly config: Config;
+  readonly modelsDir: string;
+  readonly log: Logger;
+  readonly lifecycle: Lifecycle;
+  readonly store: Store;
+  readonly local: LocalEngines;
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly router: Router;
+  /** What the engine sees of this machine. Called once, after the first load. */
+  findDevices(): Promise<readonly DeviceRecord[]>;
+}
+
+/** The default model is tried again for as long as it takes: what was missing may come. */
+const RELOAD_FIRST_MS = 5_000;
+const RELOAD_MOST_MS = 60_000;
+
+export class Daemon implements Services {
+  readonly #parts: DaemonParts;
+  readonly #conditions: Conditions;
+  readonly #engine: ConditionWriter;
+  readonly #monitor: Monitor;
+  readonly #http: Server;
+  readonly #control: Server;
+  readonly #ending = new AbortController();
+  readonly log: Logger;
+  readonly router: Router;
+  readonly allowedHosts: readonly string[];
+  #identity: Identity;
+  #devices: readonly DeviceRecord[] = [];
+  /** Why the default model could not be loaded; null once it was. */
+  #loadFailure: SvcError | null = null;
+  #retryMs = 0;
+
+  constructor(parts: DaemonParts) {
+    const { mode, paths, config, log, router, store, modelsDir } = parts;
+    this.#parts = parts;
+    this.log = log;
+    this.router = router;
+    this.allowedHosts = config.http.allowed_hosts.map((name) => name.toLowerCase());
+    this.#identity = {
+      version: VERSION,
+      mode,
+      startedAt: new Date(),
+      http: null,
+      socket: paths.socketPath,
+      logPath: paths.logFile,
+      lastExit: null,
+    };
+    this.#conditions = new Conditions(log);
+    this.#engine = this.#conditions.writer('engine');
+    this.#conditions.writer('config')('ok', existsSync(paths.configFile) ? 'read from the config file' : 'defaults: there is no config file');
+    this.#conditions.writer('providers')('ok', 'none configured');
+    this.#monitor = new Monitor({
+      checks: new Checks({ conditions: this.#conditions, store, stateDir: paths.stateDir, modelsDir }),
+      listeners: this.#conditions.writer('listeners'),
+      socketPath: paths.socketPath,
+      models: () => parts.local.loadedModels(),
+    });
+    this.#http = createListener({ services: this, control: false });
+    this.#control = createListener({ services: this, control: true });
+  }
+
+  /** Resolves, when nothing is left of it, with what ended it. Throws what kept it from starting. */
+  async run(): Promise<StopCause> {
+    const { lifecycle, log } = this.#parts;
+    const file = await this.#open();
+    const started = Promise.all([this.#monitor.start(file, this.#addresses()), this.#loadDefault()]);
+    void started.then(() => {
+      this.#conditions.enter('running');
+      return this.#findDevices();
+    });
+
+    const cause = await lifecycle.stopping;
+    await this.#close(cause);
+    file.end({ code: cause.code, signal: cause.signal, at: new Date().toISOString(), reason: cause.reason });
+    log.info({ reason: cause.reason, code: cause.code }, 'stopped');
+    return cause;
+  }
+
+  ready(exclude?: ReadonlySet<ConditionName>): ReadyRecord {
+    return readyRecord(this.#conditions, exclude);
+  }
+
+  health(): HealthRecord {
+    const { router, local, config } = this.#parts;
+    return healthRecord(this.#identity, this.#conditions, {
+      resources: this.#monitor.resources,
+      devices: this.#devices,
+      models: local.loadedModels(),
+      queue: { waiting: router.waiting, active: router.active, limit: config.engine.queue_limit },
+    });
+  }
+
+  status(): StatusRecord {
+    return statusRecord(this.#identity, this.#conditions, this.#parts.local.loadedModels());
+  }
+
+  async models(): Promise<readonly ModelRecord[]> {
+    return await this.#parts.local.models();
+  }
+
+  providers(): readonly ProviderRecord[] {
+    return Array.from(this.#parts.backends.values(), (backend) => backend.record());
+  }
+
+  load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent> {
+    return this.#parts.local.load(model, signal);
+  }
+
+  async unload(model: string): Promise<void> {
+    await this.#parts.local.unload(model);
+  }
+
+  stop(drainTimeoutMs: number): void {
+    this.#parts.lifecycle.stop({ reason: 'svc stop', signal: null, code: 0, drainTimeoutMs });
+  }
+
+  /** An engine was started, loaded or lost. */
+  engineChanged(): void {
+    const { status, reason } = this.#parts.local.engineStatus();
+    this.#engine(status, status === 'fail' && this.#loadFailure !== null ? this.#loadFailure.message : reason);
+  }
+
+  /** Binds the listeners; from then on this process is the daemon. */
+  async #open(): Promise<OwnDaemonFile> {
+    const { paths, config, log, mode } = this.#parts;
+    const { version, startedAt } = this.#identity;
+    try {
+      return await becomeTheDaemon(paths, this.#control, async () => {
+        const file = new OwnDaemonFile(paths.daemonFile, log);
+        const { lastExit } = file;
+        const facts = { pid: process.pid, mode, version, grpc: null, socket: paths.socketPath, log_path: paths.logFile };
+        const begin = (http: string | null): void => {
+          this.#identity = { ...this.#identity, lastExit, http };
+          file.begin({ ...facts, http, started_at: startedAt.toISOString() });
+        };
+        begin(null);
+        try {
+          begin(await listenOnLoopback(this.#http, config.http.host, config.http.port));
+        } catch (error) {
+          const { facts: { exit: code }, message } = SvcError.from(error);
+          log.fatal({ err: error }, 'cannot start');
+          file.end({ code, signal: null, at: new Date().toISOString(), reason: `it could not start: ${message}` });
+          throw error;
+        }
+        log.info({ version, node: process.versions.node, mode, http: this.#identity.http, socket: paths.socketPath }, 'started');
+        if (lastExit !== null && lastExit.code !== 0) log.warn({ last_exit: lastExit }, 'the daemon before this one did not end well');
+        return file;
+      });
+    } catch (error) {
+      this.#control.close();
+      throw error;
+    }
+  }
+
+  #addresses(): string {
+    return `http ${this.#identity.http ?? ''}, control socket ${this.#identity.socket}`;
+  }
+
+  /**
+   * Loads the default model, and tries again in the background for as long as that fails: what was
+   * missing may come. Resolves after the first try. Once loaded, its supervisor keeps it.
+   */
+  async #loadDefault(): Promise<void> {
+    const { store, local, log } = this.#parts;
+    const { signal } = this.#ending;
+    try {
+      const model = await store.find();
+      for await (const event of local.load(model.id, signal)) {
+        if (event.type === 'loaded') log.info({ model: event.model, pid: event.pid }, 'default model loaded');
+      }
+      this.#loadFailure = null;
+    } catch (error) {
+      if (signal.aborted) return;
+      this.#loadFailure = SvcError.from(error);
+      log.warn({ err: error }, 'the default model cannot be loaded');
+      void this.#retryLater();
+    }
+    this.engineChanged();
+  }
+
+  async #retryLater(): Promise<void> {
+    const { signal } = this.#ending;
+    this.#retryMs = Math.min(RELOAD_MOST_MS, Math.max(RELOAD_FIRST_MS, this.#retryMs * 2));
+    await sleep(this.#retryMs, undefined, { signal }).catch(() => undefined);
+    if (!signal.aborted) await this.#loadDefault();
+  }
+
+  async #findDevices(): Promise<void> {
+    if (this.#loadFailure === null) this.#devices = await this.#parts.findDevices();
+  }
+
+  async #close({ drainTimeoutMs }: StopCause): Promise<void> {
+    const { router, backends, lifecycle, log } = this.#parts;
+    this.#conditions.enter('stopping');
+    this.#ending.abort(new SvcError('NOT_READY', 'svc is stopping'));
+    await drain({
+      router,
+      backends: [...backends.values()],
+      servers: [this.#http, this.#control],
+      timeoutMs: drainTimeoutMs,
+      hurry: lifecycle.hurry,
+      log,
+    });
+    this.#monitor.stop();
+  }
+}

@@ -1,0 +1,83 @@
+/** The records that tell how the daemon is: what it measured and concluded, in the shape of the wire. */
+import type { ConditionName, DeviceRecord, HealthRecord, LastExit, LoadedModelHealth, ReadyRecord, StatusRecord } from '../protocol/records.ts';
+import type { Conditions } from './conditions.ts';
+import { totalMemoryBytes, type Resources } from './resources.ts';
+
+/** What does not change while the daemon runs. */
+export interface Identity {
+  readonly version: string;
+  readonly mode: 'background' | 'foreground' | 'service';
+  readonly startedAt: Date;
+  readonly http: string | null;
+  readonly socket: string;
+  readonly logPath: string;
+  readonly lastExit: LastExit | null;
+}
+
+export interface Measured {
+  readonly resources: Resources;
+  readonly devices: readonly DeviceRecord[];
+  readonly models: readonly LoadedModelHealth[];
+  readonly queue: HealthRecord['queue'];
+}
+
+export function readyRecord(conditions: Conditions, exclude?: ReadonlySet<ConditionName>): ReadyRecord {
+  const { state, ready } = conditions.verdict(exclude);
+  return {
+    status: ready ? 'ready' : 'not_ready',
+    state,
+    conditions: conditions.all.filter((condition) => exclude?.has(condition.name) !== true),
+  };
+}
+
+export function healthRecord(identity: Identity, conditions: Conditions, measured: Measured): HealthRecord {
+  const { state, ready, reason } = conditions.verdict();
+  const { resources, devices, models, queue } = measured;
+  return {
+    status: ready ? 'ready' : 'not_ready',
+    state,
+    reason,
+    version: identity.version,
+    pid: process.pid,
+    started_at: identity.startedAt.toISOString(),
+    uptime_seconds: uptimeSeconds(identity),
+    sampled_at: resources.sampledAt,
+    conditions: conditions.all,
+    queue,
+    resources: {
+      cpu_percent: resources.cpuPercent,
+      rss_bytes: resources.rssBytes,
+      system_memory_available_bytes: resources.memoryAvailableBytes,
+      devices: devices.map((device) => measureDevice(device, resources)),
+    },
+    models,
+    providers: [],
+  };
+}
+
+export function statusRecord(identity: Identity, conditions: Conditions, models: readonly LoadedModelHealth[]): StatusRecord {
+  return {
+    state: conditions.verdict().state,
+    pid: process.pid,
+    mode: identity.mode,
+    version: identity.version,
+    http: identity.http,
+    grpc: null,
+    socket: identity.socket,
+    log_path: identity.logPath,
+    started_at: identity.startedAt.toISOString(),
+    uptime_seconds: uptimeSeconds(identity),
+    models,
+    last_exit: identity.lastExit,
+  };
+}
+
+/** The processor's memory is the system's. What another device has free was known before models were loaded: no longer. */
+function measureDevice({ name, backend, type, memory_total_bytes }: DeviceRecord, resources: Resources): HealthRecord['resources']['devices'][number] {
+  if (type !== 'cpu') return { name, backend, memory_total_bytes, memory_free_bytes: null };
+  return { name, backend, memory_total_bytes: totalMemoryBytes(), memory_free_bytes: resources.memoryAvailableBytes };
+}
+
+function uptimeSeconds(identity: Identity): number {
+  return Math.round((Date.now() - identity.startedAt.getTime()) / 100) / 10;
+}

@@ -1,0 +1,76 @@
+/** The daemon's composition root: the only file that knows every part. */
+import { isatty } from 'node:tty';
+import type { Backend } from '../backends/backend.ts';
+import { LocalBackend } from '../backends/local/local-backend.ts';
+import { loadConfig } from '../config/config.ts';
+import type { DaemonFile } from '../config/daemon-file.ts';
+import { variable } from '../config/environment.ts';
+import { resolvePaths } from '../config/paths.ts';
+import { probeEngine } from '../engine/probe.ts';
+import { LogFile } from '../log/log-file.ts';
+import { createLogger, StderrLog, Tee, type LogDestination } from '../log/log.ts';
+import { builtinModelPath } from '../models/builtin.ts';
+import { ModelStore } from '../models/store.ts';
+import type { DeviceRecord } from '../protocol/records.ts';
+import { Router } from '../routing/router.ts';
+import { Daemon } from './daemon.ts';
+import { Lifecycle } from './lifecycle.ts';
+
+export interface DaemonOptions {
+  readonly mode: DaemonFile['mode'];
+}
+
+/**
+ * Runs until somebody stops it; resolves with the exit code when nothing of it is left. Throws a
+ * SvcError when it cannot start: ALREADY_RUNNING, CONFIG_INVALID, CANNOT_WRITE.
+ */
+export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
+  const paths = resolvePaths();
+  const config = loadConfig(paths);
+  const destination = openLog(mode, paths.logFile);
+  const log = createLogger({ level: config.log.level, destination });
+  const lifecycle = new Lifecycle(log);
+  lifecycle.handleProcess(mode, destination);
+  try {
+    const modelsDir = config.models.dir ?? paths.modelsDir;
+    const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() });
+    const local: LocalBackend = new LocalBackend({ store, engine: config.engine, log, onChange: () => daemon.engineChanged() });
+    const backends = new Map<string, Backend>([[local.name, local]]);
+    const daemon = new Daemon({
+      mode,
+      paths,
+      config,
+      modelsDir,
+      log,
+      lifecycle,
+      store,
+      local,
+      backends,
+      router: new Router(backends),
+      findDevices,
+    });
+    return (await daemon.run()).code;
+  } finally {
+    await destination.close();
+  }
+}
+
+async function findDevices(): Promise<readonly DeviceRecord[]> {
+  const { devices } = await probeEngine({ measure: false });
+  return devices.map(({ name, description, backend, type, memoryTotalBytes, memoryFreeBytes }) => ({
+    name,
+    description,
+    backend,
+    type,
+    memory_total_bytes: memoryTotalBytes,
+    memory_free_bytes: memoryFreeBytes,
+  }));
+}
+
+/** The file, always, so that `svc logs` works; in the foreground standard error as well. */
+function openLog(mode: DaemonFile['mode'], logFile: string): LogDestination {
+  const file = new LogFile(logFile);
+  if (mode === 'background') return file;
+  const people = isatty(2) ? { colour: variable('NO_COLOR') === undefined && variable('TERM') !== 'dumb' } : null;
+  return new Tee([file, new StderrLog(people)]);
+}

@@ -1,0 +1,74 @@
+/**
+ * What the daemon looks at by itself, again and again: the resources of the last seconds, the
+ * conditions of the machine, and its own socket and file. Cheap enough to go on when nobody asks.
+ */
+import { lstatSync } from 'node:fs';
+import type { LoadedModelHealth } from '../protocol/records.ts';
+import type { Checks } from './checks.ts';
+import type { ConditionWriter } from './conditions.ts';
+import type { OwnDaemonFile } from './daemon-file.ts';
+import { ResourceMeter, type EngineProcess, type Resources } from './resources.ts';
+
+const SAMPLE_MS = 2_000;
+const CHECK_MS = 10_000;
+
+export interface MonitorOptions {
+  readonly checks: Checks;
+  readonly listeners: ConditionWriter;
+  readonly socketPath: string;
+  models(): readonly LoadedModelHealth[];
+}
+
+export class Monitor {
+  readonly #options: MonitorOptions;
+  readonly #meter = new ResourceMeter();
+  readonly #timers: NodeJS.Timeout[] = [];
+  #resources: Resources = { sampledAt: new Date().toISOString(), cpuPercent: null, rssBytes: null, memoryAvailableBytes: null };
+  #checking = false;
+
+  constructor(options: MonitorOptions) {
+    this.#options = options;
+  }
+
+  get resources(): Resources {
+    return this.#resources;
+  }
+
+  /**
+   * `addresses` is what the condition says while all is well. Resolves when everything has been
+   * looked at once. REQUIRES: the listeners are bound.
+   */
+  async start(file: OwnDaemonFile, addresses: string): Promise<void> {
+    const inode = inodeOf(this.#options.socketPath);
+    const sample = (): Promise<void> => this.#sample();
+    const check = (): Promise<void> => this.#check(file, inode, addresses);
+    this.#timers.push(setInterval(() => void sample(), SAMPLE_MS), setInterval(() => void check(), CHECK_MS));
+    await Promise.all([sample(), check()]);
+  }
+
+  stop(): void {
+    for (const timer of this.#timers.splice(0)) clearInterval(timer);
+  }
+
+  async #sample(): Promise<void> {
+    const engines = this.#options.models().flatMap(({ pid, rss_bytes }): EngineProcess[] => (pid === null ? [] : [{ pid, rssBytes: rss_bytes }]));
+    this.#resources = await this.#meter.sample(engines);
+  }
+
+  async #check(file: OwnDaemonFile, inode: number | null, addresses: string): Promise<void> {
+    // A file system that does not answer must not gather checks.
+    if (this.#checking) return;
+    this.#checking = true;
+    const { checks, listeners, socketPath } = this.#options;
+    file.touch();
+    if (inodeOf(socketPath) === inode) listeners('ok', addresses);
+    else listeners('warn', `somebody removed the control socket ${socketPath}; restart svc to have it back`);
+    await checks.run();
+    this.#checking = false;
+  }
+}
+
+/** null: there is no file, or the socket is none (a named pipe). */
+function inodeOf(path: string): number | null {
+  return process.platform === 'win32' ? null : (lstatSync(path, { throwIfNoEntry: false })?.ino ?? null);
+}
