@@ -12,8 +12,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from './build.js';
-import { addonFile } from './steps/addon.js';
-import { inRoot, root } from './steps/root.js';
+import { addonVariables } from './steps/addon.js';
+import { root } from './steps/root.js';
 import { main, say } from './steps/run.js';
 
 const DEFAULT_PROMPT = 'Hello! Who are you, and what can you do?';
@@ -35,7 +35,7 @@ await main(async () => {
 
 /** Resolves with the exit code. No standard input: one that stays open would be waited for. */
 function svc(home, args, output) {
-  const env = { ...process.env, SVC_HOME: home, SVC_HTTP_ADDR: '127.0.0.1:0', SVC_ADDON: inRoot(addonFile) };
+  const env = { ...process.env, SVC_HOME: home, SVC_HTTP_ADDR: '127.0.0.1:0', ...addonVariables };
   const child = spawn(process.execPath, ['bin/svc.js', ...args], { cwd: root, env, stdio: ['ignore', output, output] });
   return new Promise((resolve, reject) => {
     child.once('error', reject);

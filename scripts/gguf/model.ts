@@ -8,7 +8,8 @@
  * - What the layers add outweighs the token's own embedding by twice the root of the width. With tied
  *   embeddings a token would otherwise mostly predict itself, and greedy text would be one word.
  * - Queries and keys are large enough for attention to prefer some positions, so that the next token
- *   depends on the whole context and greedy text does not run in a short circle.
+ *   depends on the whole context and greedy text does not run in a short circle. The deeper the model,
+ *   the smaller attention's share: mixing again and again would make all positions alike.
  * - Tokens that are not text (control, byte, unused) have small embeddings and so are never chosen.
  */
 import { readFile } from 'node:fs/promises';
@@ -43,10 +44,15 @@ export async function writeModel(
   const vocabulary = await readVocabulary(llamaSource, preset.vocabulary);
   const tensors = tensorsOf(preset, encoding, vocabulary);
   const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
-  await writeGguf(path, await entriesOf(preset, encoding, vocabulary, llamaSource, recipe), tensors, function* ({ name }) {
-    const { weights, encoding: own } = byName.get(name)!;
-    for (const rows of randomRows(weights)) yield encode(own, rows);
-  });
+  await writeGguf(
+    path,
+    await entriesOf(preset, encoding, vocabulary, llamaSource, recipe),
+    tensors,
+    function* ({ name }) {
+      const { weights, encoding: own } = byName.get(name)!;
+      for (const rows of randomRows(weights)) yield encode(own, rows);
+    },
+  );
 }
 
 async function entriesOf(
@@ -58,7 +64,9 @@ async function entriesOf(
 ): Promise<Entry[]> {
   const { architecture, template } = preset;
   const templateText =
-    'text' in template ? template.text : await readFile(join(llamaSource, 'models', 'templates', template.file), 'utf8');
+    'text' in template
+      ? template.text
+      : await readFile(join(llamaSource, 'models', 'templates', template.file), 'utf8');
   return [
     entry.string('general.architecture', architecture),
     entry.string('svc.recipe', recipe),
@@ -96,6 +104,7 @@ function tensorsOf(preset: Preset, encoding: Encoding, vocabulary: Vocabulary): 
   // Gemma multiplies its input embeddings by the root of the width.
   const stream = preset.architecture === 'gemma' ? embedding * Math.sqrt(width) : embedding;
   const added = (2 * stream * Math.sqrt(width)) / Math.sqrt(2 * preset.layers);
+  const mixed = added * Math.sqrt(2 / preset.layers);
 
   const matrix = (name: string, inputs: number, outputs: number, deviation: number): Tensor => ({
     name,
@@ -124,7 +133,7 @@ function tensorsOf(preset: Preset, encoding: Encoding, vocabulary: Vocabulary): 
       matrix(`${block}.attn_q.weight`, width, queryWidth, QUERY_KEY_DEVIATION * perRoot(width)),
       matrix(`${block}.attn_k.weight`, width, keyWidth, QUERY_KEY_DEVIATION * perRoot(width)),
       matrix(`${block}.attn_v.weight`, width, keyWidth, perRoot(width)),
-      matrix(`${block}.attn_output.weight`, queryWidth, width, (added * perRoot(queryWidth)) / MIXED_VALUE_RMS),
+      matrix(`${block}.attn_output.weight`, queryWidth, width, (mixed * perRoot(queryWidth)) / MIXED_VALUE_RMS),
       vector(`${block}.ffn_norm.weight`, width, 1, 0.1),
       matrix(`${block}.ffn_gate.weight`, width, forward, perRoot(width)),
       matrix(`${block}.ffn_up.weight`, width, forward, perRoot(width)),

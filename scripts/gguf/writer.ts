@@ -53,7 +53,13 @@ export async function writeGguf(
 }
 
 function header(entries: readonly Entry[], tensors: readonly TensorPlan[]): Uint8Array {
-  const parts: Uint8Array[] = [Buffer.from('GGUF'), uint32(3), uint64(tensors.length), uint64(entries.length), ...entries];
+  const parts: Uint8Array[] = [
+    Buffer.from('GGUF'),
+    uint32(3),
+    uint64(tensors.length),
+    uint64(entries.length),
+    ...entries,
+  ];
   let offset = 0;
   for (const tensor of tensors) {
     parts.push(string(tensor.name), uint32(tensor.shape.length), ...tensor.shape.map(uint64));

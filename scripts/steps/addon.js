@@ -12,7 +12,10 @@ export const llama = process.env.SVC_LLAMA || null;
 
 /** Asking for `source` by name builds it beside the usual one, so that both can be tried. */
 export const addonFolder = llama === 'source' ? 'build/addon-source' : 'build/addon';
-export const addonFile = `${addonFolder}/bin/svc.node`;
+const addonFile = `${addonFolder}/bin/svc.node`;
+
+/** For the environment of a program that shall run this build; the usual one is found without it. */
+export const addonVariables = llama === 'source' ? { SVC_ADDON: inRoot(addonFile) } : {};
 
 export async function buildAddon() {
   await unlessFresh(addonFolder.replace('/', '-'), { ...(await nativeInputs()), outputs: [addonFile] }, async () => {

@@ -7,8 +7,8 @@ import { mkdir, readdir, readFile, symlink } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inRoot, root } from './root.js';
-import { addonFile } from './addon.js';
+import { root } from './root.js';
+import { addonVariables } from './addon.js';
 
 const TIMEOUT_MS = 240_000;
 /** What a file's last processes may still take to disappear once it has ended. */
@@ -43,7 +43,7 @@ export async function runTestFile(file, scratch) {
 }
 
 async function runToEnd(file, scratch) {
-  const env = { ...process.env, TMPDIR: scratch, [MARK]: scratch, SVC_ADDON: inRoot(addonFile) };
+  const env = { ...process.env, TMPDIR: scratch, [MARK]: scratch, ...addonVariables };
   const chunks = [];
   let isTimeout = false;
   const child = spawn(process.execPath, ['--import', 'tsx', file], {
