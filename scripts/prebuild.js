@@ -1,0 +1,65 @@
+/**
+ * Fills prebuilds/<platform>-<arch>/ with all that is native and ships: svc.node, the libraries it
+ * needs, every CPU variant, stripped, and their notices. `npm pack` then makes the package.
+ */
+import { execFile } from 'node:child_process';
+import { cp, mkdir, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { build } from './build.js';
+import { addonFolder } from './steps/addon.js';
+import { inRoot } from './steps/root.js';
+import { main, say, StepError } from './steps/run.js';
+import { isInstalled } from './steps/tools.js';
+import { unlessFresh } from './steps/unless-fresh.js';
+
+const NOTICES = 'THIRD_PARTY_NOTICES.md';
+const target = `prebuilds/${process.platform}-${process.arch}`;
+
+export async function prebuild() {
+  await build();
+  await refuseOwnProcessorOnly();
+  const binaries = `${addonFolder}/bin`;
+  await unlessFresh('prebuild', { inputs: [binaries, NOTICES], outputs: [`${target}/svc.node`] }, async () => {
+    const fresh = inRoot('build', 'prebuild');
+    await rm(fresh, { recursive: true, force: true });
+    await mkdir(fresh, { recursive: true });
+    for (const name of (await readdir(inRoot(binaries))).filter(isBinary)) {
+      // The build folder holds links into node_modules.
+      await cp(await realpath(inRoot(binaries, name)), join(fresh, name));
+    }
+    await strip(fresh);
+    await cp(inRoot(NOTICES), join(fresh, NOTICES));
+    await rm(inRoot(target), { recursive: true, force: true });
+    await mkdir(inRoot('prebuilds'), { recursive: true });
+    await rename(fresh, inRoot(target));
+    say(`${target}: ${((await sizeOf(inRoot(target))) / 1e6).toFixed(1)} MB`);
+  });
+}
+
+const isBinary = (name) => /\.(node|so|dylib|dll)$/.test(name);
+
+/** libllama that CMake built here uses whatever this processor has, and would crash on a lesser one. */
+async function refuseOwnProcessorOnly() {
+  const cache = await readFile(inRoot(addonFolder, 'CMakeCache.txt'), 'utf8');
+  if (!/^SVC_LLAMA:\w+=prebuilt$/m.test(cache)) {
+    throw new StepError(`${addonFolder} holds a libllama for this very processor: only a build over the platform package ships`);
+  }
+}
+
+/** Symbols that nothing links against; what the dynamic linker reads stays. */
+async function strip(folder) {
+  if (process.platform === 'win32') return;
+  if (!(await isInstalled('strip'))) throw new StepError('`strip` (binutils) is not installed');
+  const files = (await readdir(folder)).map((name) => join(folder, name));
+  const flags = process.platform === 'darwin' ? ['-x'] : ['--strip-unneeded'];
+  await promisify(execFile)('strip', [...flags, ...files]);
+}
+
+async function sizeOf(folder) {
+  const sizes = await Promise.all((await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size));
+  return sizes.reduce((total, size) => total + size, 0);
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) await main(prebuild);

@@ -1,0 +1,30 @@
+/**
+ * The engine's own tests under sanitizers: address and undefined behaviour, then threads.
+ *
+ *   node scripts/sanitize.js [address|thread]
+ *
+ * The last line is `N passed, N failed`.
+ */
+import { unpackLlamaCpp } from './steps/llama-cpp.js';
+import { makeModels } from './steps/models.js';
+import { buildNativeTests, runNativeTests } from './steps/native-tests.js';
+import { installPackages } from './steps/packages.js';
+import { main } from './steps/run.js';
+
+await main(async () => {
+  const asked = process.argv.slice(2);
+  const kinds = asked.length > 0 ? asked : ['address', 'thread'];
+  await installPackages();
+  await unpackLlamaCpp();
+  await makeModels('tests');
+  const total = { passed: 0, failed: 0 };
+  for (const kind of kinds) {
+    await buildNativeTests(kind);
+    const { passed, failed, output } = await runNativeTests(kind);
+    if (failed > 0) process.stdout.write(`${output}\n`);
+    total.passed += passed;
+    total.failed += failed;
+  }
+  process.stdout.write(`${total.passed} passed, ${total.failed} failed\n`);
+  if (total.failed > 0) process.exitCode = 1;
+});

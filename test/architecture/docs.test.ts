@@ -1,0 +1,66 @@
+/** What a person can meet is in the documentation: every error, route, setting, variable and command. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import * as v from 'valibot';
+import { ConfigSchema } from '../../src/config/config.ts';
+import { VARIABLES } from '../../src/config/environment.ts';
+import { ERRORS } from '../../src/protocol/errors.ts';
+import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
+import { read } from './source-files.ts';
+
+/** The cells of the rows of all tables in a Markdown file, without the backquotes. */
+function rowsOf(path: string): string[][] {
+  const rows = read(path).split('\n').filter((line) => line.startsWith('|') && !/^\|[\s:|-]+\|$/.test(line));
+  return rows.map((row) => row.split('|').slice(1, -1).map((cell) => cell.replaceAll('`', '').trim()));
+}
+
+test('docs/errors.md is the table of errors', () => {
+  const documented = new Map(rowsOf('docs/errors.md').map(([code = '', ...rest]) => [code, rest]));
+  for (const [code, facts] of Object.entries(ERRORS)) {
+    const row = documented.get(code);
+    assert.ok(row, `${code} is not in docs/errors.md`);
+    const [http, grpc, exit, retry, meaning, mend] = row;
+    assert.equal([http, grpc, exit], [facts.http, facts.grpc, facts.exit].map(String), code);
+    assert.is(retry, facts.retryable ? 'yes' : 'no', code);
+    assert.ok(meaning && mend, `${code} lacks its meaning or what to do`);
+  }
+});
+
+test('docs/http.md names every route', () => {
+  const documented = rowsOf('docs/http.md').map(([route]) => route);
+  for (const path of [...Object.values(HTTP_ROUTES), ...Object.values(CONTROL_ROUTES)]) {
+    assert.ok(documented.some((route) => route?.split(' ').includes(path)), `${path} is not in docs/http.md`);
+  }
+});
+
+test('docs/configuration.md names every setting with its default', () => {
+  const documented = new Map(rowsOf('docs/configuration.md').map(([name = '', value]) => [name, value]));
+  const defaults = v.parse(ConfigSchema, {}) as Record<string, Record<string, unknown>>;
+  for (const [section, entries] of Object.entries(settings())) {
+    for (const key of entries) {
+      const name = `${section}.${key}`;
+      assert.ok(documented.has(name), `${name} is not in docs/configuration.md`);
+      const value = defaults[section]?.[key];
+      if (value !== undefined) assert.is(documented.get(name), typeof value === 'object' ? JSON.stringify(value) : String(value), name);
+    }
+  }
+});
+
+test('docs/configuration.md names every environment variable', () => {
+  const text = read('docs/configuration.md');
+  for (const name of Object.keys(VARIABLES)) assert.ok(text.includes(`\`${name}\``), `${name} is not in docs/configuration.md`);
+});
+
+/** The keys of each section, from the schema itself. */
+function settings(): Record<string, string[]> {
+  type Schema = { readonly pipe?: readonly Schema[]; readonly wrapped?: Schema; readonly entries?: Record<string, Schema> };
+  const entriesOf = (schema: Schema): Record<string, Schema> => {
+    const inner = schema.wrapped ?? schema.pipe?.find((item) => item.entries !== undefined);
+    return schema.entries ?? (inner === undefined ? {} : entriesOf(inner));
+  };
+  const sections = Object.entries(entriesOf(ConfigSchema as Schema));
+  assert.ok(sections.length > 0);
+  return Object.fromEntries(sections.map(([name, schema]) => [name, Object.keys(entriesOf(schema))]));
+}
+
+test.run();

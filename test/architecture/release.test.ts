@@ -1,0 +1,63 @@
+/** What ships, and what it says of itself. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { VERSION } from '../../src/config/version.ts';
+import { probeEngine } from '../../src/engine/probe.ts';
+import { read, root, trackedFiles } from './source-files.ts';
+
+interface Package {
+  readonly version: string;
+  readonly files: readonly string[];
+  readonly dependencies: Record<string, string>;
+  readonly devDependencies: Record<string, string>;
+}
+const manifest = JSON.parse(read('package.json')) as Package;
+
+test('one version: package, lockfile, changelog, code', () => {
+  const lock = JSON.parse(read('package-lock.json')) as { packages: Record<string, { version?: string } | undefined> };
+  assert.is(lock.packages['']?.version, manifest.version);
+  assert.is(/^## (\d+\.\d+\.\d+)/m.exec(read('CHANGELOG.md'))?.[1], manifest.version);
+  assert.is(VERSION, manifest.version);
+});
+
+test('dependencies are exact versions', () => {
+  const ranges = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies }).filter(([, range]) => !/^\d+\.\d+\.\d+$/.test(range));
+  assert.equal(ranges, []);
+});
+
+test('the package holds what runs, and nothing else of the tree', () => {
+  assert.equal([...manifest.files].sort(), ['CHANGELOG.md', 'THIRD_PARTY_NOTICES.md', 'bin', 'dist', 'models/builtin.gguf', 'prebuilds']);
+  assert.ok(existsSync(join(root, 'LICENSE')));
+});
+
+test('the notices carry the licence texts of what ships', () => {
+  const words = (text: string) => text.replace(/\s+/g, ' ').trim();
+  const notices = words(read('THIRD_PARTY_NOTICES.md'));
+  const licences = [
+    'build/llama.cpp/LICENSE',
+    'build/llama.cpp/licenses/LICENSE-jsonhpp',
+    'build/llama.cpp/vendor/cpp-httplib/LICENSE',
+    'node_modules/node-addon-api/LICENSE.md',
+    'node_modules/@node-llama-cpp/linux-arm64/LICENSE',
+  ];
+  const missing = licences.filter((path) => existsSync(join(root, path)) && !notices.includes(words(read(path))));
+  assert.equal(missing, []);
+});
+
+test('no path of one machine, no host of a registry', () => {
+  const texts = trackedFiles().filter((path) => /\.(ts|js|json|md|cc|h|txt|cmake|proto|ya?ml)$|^\.ci\/|^\.\w+rc$/.test(path));
+  const wrong = texts.filter((path) => {
+    if (path === 'test/architecture/release.test.ts') return false;
+    return /(?<![\w.])\/(work|root|Users|home\/\w+)\/|registry\.npmjs\.org|"resolved": "http/.test(read(path));
+  });
+  assert.equal(wrong, []);
+});
+
+test('the addon that is built is of this version', async () => {
+  const { addon } = await probeEngine({ measure: false });
+  assert.is(addon?.info.version, manifest.version);
+});
+
+test.run();

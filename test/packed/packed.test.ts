@@ -1,0 +1,123 @@
+/**
+ * What a user gets: the package as npm packs it, installed where there is no compiler, no CMake, no
+ * git and no Python, with an empty home. It answers a prompt, and every file it runs is its own.
+ */
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+
+const MB = 1e6;
+const root = join(import.meta.dirname, '..', '..');
+const run = promisify(execFile);
+
+interface World {
+  dir: string;
+  tarball: string;
+  env: Record<string, string>;
+}
+const world = { dir: '', tarball: '', env: {} } as World;
+
+test.before(async () => {
+  world.dir = await mkdtemp(join(tmpdir(), 'svc-'));
+  await run(process.execPath, [join(root, 'scripts', 'prebuild.js')], { cwd: root });
+  const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', world.dir], { cwd: root });
+  world.tarball = join(world.dir, stdout.trim());
+  world.env = await bareEnvironment(world.dir);
+  await run('npm', ['install', '--global', '--prefix', join(world.dir, 'prefix'), world.tarball], { env: world.env, cwd: world.dir });
+});
+
+test.after(async () => {
+  await svc('stop', '--force').catch(() => undefined);
+  await rm(world.dir, { recursive: true, force: true, maxRetries: 3 });
+});
+
+test('the bare environment is bare', async () => {
+  assert.equal((await readdir(join(world.dir, 'path'))).sort(), ['node', 'npm']);
+  for (const tool of ['cmake', 'git', 'g++', 'python3', 'sh']) {
+    const error = await run(tool, ['--version'], { env: world.env }).catch((reason: unknown) => reason);
+    assert.is((error as NodeJS.ErrnoException).code, 'ENOENT', tool);
+  }
+});
+
+test('doctor finds nothing wrong', async () => {
+  const { ok, checks } = await json('doctor', '--json');
+  assert.equal(checks.filter(({ status }: { status: string }) => status === 'fail'), []);
+  assert.is(ok, true);
+});
+
+test('run answers, with the addon of the package', async () => {
+  const answer = await json('run', '--json', '--max-tokens', '8', '--seed', '1', 'Hello');
+  assert.ok(answer.text.length > 0);
+  assert.ok(answer.usage.output_tokens > 0);
+  const { addon } = await json('version', '--json');
+  const prefix = await realpath(join(world.dir, 'prefix'));
+  assert.ok(addon.path.startsWith(join(prefix, 'lib', 'node_modules', 'svc-runtime', 'prebuilds')), addon.path);
+});
+
+test('stop leaves nothing running', async () => {
+  await svc('stop');
+  const status = await svc('status', '--json').catch((error: unknown) => error as { code: number });
+  assert.is('code' in status ? status.code : 0, 3);
+});
+
+test('the package holds no source, no test and no build tool', async () => {
+  const installed = join(world.dir, 'prefix', 'lib', 'node_modules', 'svc-runtime');
+  const files = (await readdir(installed)).sort();
+  const expected = ['CHANGELOG.md', 'LICENSE', 'README.md', 'THIRD_PARTY_NOTICES.md', 'bin', 'dist', 'models', 'node_modules'];
+  assert.equal(files, [...expected, 'package.json', 'prebuilds']);
+  const [platform = ''] = await readdir(join(installed, 'prebuilds'));
+  const native = await readdir(join(installed, 'prebuilds', platform));
+  assert.ok(native.includes('THIRD_PARTY_NOTICES.md'));
+  assert.ok(native.some((name) => name.startsWith('libggml-cpu')));
+});
+
+test('the README tells its true size', async () => {
+  const packed = (await stat(world.tarball)).size / MB;
+  const installed = (await sizeOf(join(world.dir, 'prefix'))) / MB;
+  const [, saysPacked, saysInstalled] = /(\d+) MB packed, (\d+) MB installed/.exec(await readFile(join(root, 'README.md'), 'utf8')) ?? [];
+  const figures = `${packed.toFixed(1)} MB packed, ${installed.toFixed(1)} MB installed`;
+  assert.ok(packed < 25, figures);
+  assert.ok(Math.abs(Number(saysPacked) - packed) <= 1, figures);
+  assert.ok(Math.abs(Number(saysInstalled) - installed) <= 3, figures);
+});
+
+test.run();
+
+/** Node and npm on the PATH and nothing else; the registry is the one that npm here would use. */
+async function bareEnvironment(dir: string): Promise<Record<string, string>> {
+  const [path, home] = [join(dir, 'path'), join(dir, 'home')];
+  await Promise.all([path, home].map((folder) => mkdir(folder)));
+  await symlink(process.execPath, join(path, 'node'));
+  await symlink(await realpath((await run('which', ['npm'])).stdout.trim()), join(path, 'npm'));
+  const registry = (await run('npm', ['config', 'get', 'registry'])).stdout.trim();
+  const mark = process.env['SVC_TEST_FILE_RUN'];
+  return {
+    PATH: path,
+    HOME: home,
+    TMPDIR: tmpdir(),
+    SVC_HOME: join(dir, 'svc'),
+    SVC_HTTP_ADDR: '127.0.0.1:0',
+    npm_config_registry: registry,
+    npm_config_cache: join(dir, 'cache'),
+    ...(mark === undefined ? {} : { SVC_TEST_FILE_RUN: mark }),
+  };
+}
+
+function svc(...args: string[]): Promise<{ stdout: string }> {
+  return run(join(world.dir, 'prefix', 'bin', 'svc'), args, { env: world.env, cwd: world.dir });
+}
+
+async function json(...args: string[]): Promise<any> {
+  return JSON.parse((await svc(...args)).stdout);
+}
+
+async function sizeOf(path: string): Promise<number> {
+  const found = await stat(path);
+  if (!found.isDirectory()) return found.size;
+  const sizes = await Promise.all((await readdir(path)).map((name) => sizeOf(join(path, name))));
+  return sizes.reduce((total, size) => total + size, 0);
+}
