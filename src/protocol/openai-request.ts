@@ -50,6 +50,7 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
     if (fields[name] !== undefined && !asksNothing(fields[name])) throw invalid(name, what);
   }
   if (typeof fields['stop'] === 'string') fields['stop'] = [fields['stop']];
+  if (Array.isArray(fields['logit_bias'])) throw invalid('logit_bias', 'must be an object from token id to bias');
 
   const call = parse(ChatCompletionSchema, fields);
   const { logit_bias: _, ...plain } = fields;

@@ -7,10 +7,7 @@
  * A client that goes away aborts the exchange's signal, which ends the work behind it.
  */
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { chmod } from 'node:fs/promises';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
@@ -56,16 +53,8 @@ export interface ListenerOptions {
   readonly limits?: Partial<ListenerLimits>;
 }
 
-export interface Listener {
-  /** Resolves to `host:port` with the real port, or to the path. Rejects with the system's error. */
-  listen(at: { readonly host: string; readonly port: number } | { readonly path: string }): Promise<string>;
-  /** Takes no new connections; resolves when the last answer is complete. Idempotent. */
-  close(): Promise<void>;
-  /** Ends every connection now. Idempotent. */
-  destroy(): Promise<void>;
-}
-
-export function createListener({ services, control, limits: changed = {} }: ListenerOptions): Listener {
+/** The caller listens and closes. While the router drains, and after `close`, connections end with their answers. */
+export function createListener({ services, control, limits: changed = {} }: ListenerOptions): Server {
   const limits: ListenerLimits = { ...LIMITS, ...changed };
   const routes = control ? [...PUBLIC, ...CONTROL] : PUBLIC;
   const bodies = new BodyBudget(limits.bodiesBytes);
@@ -84,7 +73,6 @@ export function createListener({ services, control, limits: changed = {} }: List
 
   /** The answer that each connection is at. */
   const answering = new WeakMap<Duplex, ServerResponse>();
-  let closed: Promise<void> | undefined;
 
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
     const arrivedAt = performance.now();
@@ -124,6 +112,9 @@ export function createListener({ services, control, limits: changed = {} }: List
     });
   };
 
+  server.once('listening', () => {
+    server.on('error', (err) => services.log.error({ err }, 'a connection could not be accepted'));
+  });
   server.on('request', onRequest);
   // The body is asked for when a handler wants it, not before it is known that one does.
   server.on('checkContinue', onRequest);
@@ -134,26 +125,7 @@ export function createListener({ services, control, limits: changed = {} }: List
     else refuseConnection(error, socket, services);
   });
 
-  return {
-    listen: async (at) => {
-      server.listen(at);
-      // Rejects with the error when that comes first.
-      await once(server, 'listening');
-      server.on('error', (err) => services.log.error({ err }, 'a connection could not be accepted'));
-      if ('path' in at) {
-        if (process.platform !== 'win32') await chmod(at.path, 0o600);
-        return at.path;
-      }
-      const { address, family, port } = server.address() as AddressInfo;
-      return `${family === 'IPv6' ? `[${address}]` : address}:${String(port)}`;
-    },
-    close: () => (closed ??= close(server)),
-    destroy: async () => {
-      closed ??= close(server);
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  return server;
 }
 
 function newId(): string {
@@ -196,9 +168,4 @@ function describeClientError(code: string | undefined): readonly [status: number
   if (code === 'HPE_HEADER_OVERFLOW') return [431, 'REQUEST_TOO_LARGE', 'the headers are too large'];
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'TIMEOUT', 'the request took too long to arrive'];
   return [400, 'INVALID_REQUEST', 'this is not an HTTP request'];
-}
-
-async function close(server: Server): Promise<void> {
-  if (!server.listening) return;
-  await new Promise<void>((resolve) => server.close(() => resolve()));
 }

@@ -1,0 +1,208 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../src/protocol/errors.ts';
+import { LIMITS } from '../../src/protocol/generate.ts';
+import { parseChatCompletion } from '../../src/protocol/openai-request.ts';
+
+const SECRET = 'the-secret-prompt';
+const MESSAGES = [{ role: 'user', content: 'hi' }];
+
+function refusal(body: unknown): SvcError {
+  try {
+    parseChatCompletion(body);
+  } catch (error) {
+    return error as SvcError;
+  }
+  throw new Error(`it was not refused: ${JSON.stringify(body).slice(0, 200)}`);
+}
+
+test('the least request', () => {
+  assert.equal(parseChatCompletion({ messages: MESSAGES }), {
+    request: { messages: MESSAGES, sampling: {}, stop: [] },
+    stream: false,
+    includeUsage: false,
+  });
+});
+
+test('every parameter arrives', () => {
+  const body = {
+    model: 'tiny',
+    messages: MESSAGES,
+    max_tokens: 5,
+    temperature: 0,
+    top_p: 0.5,
+    top_k: 3,
+    min_p: 0.1,
+    repeat_penalty: 1.1,
+    frequency_penalty: -2,
+    presence_penalty: 2,
+    seed: 42,
+    stop: ['a', 'b'],
+    logit_bias: { '15': -100, '0': 1.5 },
+    stream: true,
+    stream_options: { include_usage: true, include_obfuscation: false },
+  };
+  const { messages: _, model: __, max_tokens: ___, stop: ____, stream: _____, stream_options: ______, ...sampling } = body;
+  assert.equal(parseChatCompletion(body), {
+    request: {
+      model: 'tiny',
+      messages: MESSAGES,
+      max_tokens: 5,
+      sampling: { ...sampling, logit_bias: [[0, 1.5], [15, -100]] },
+      stop: ['a', 'b'],
+    },
+    stream: true,
+    includeUsage: true,
+  });
+});
+
+test('null, -1 and "default" say nothing', () => {
+  const nothing = {
+    model: 'default',
+    messages: MESSAGES,
+    max_tokens: -1,
+    max_completion_tokens: null,
+    temperature: null,
+    seed: -1,
+    stop: null,
+    stream: null,
+    stream_options: null,
+    logit_bias: null,
+    n: null,
+    tools: null,
+    response_format: null,
+    logprobs: null,
+  };
+  assert.equal(parseChatCompletion(nothing), parseChatCompletion({ messages: MESSAGES }));
+});
+
+test('max_completion_tokens is the newer name and wins', () => {
+  assert.is(parseChatCompletion({ messages: MESSAGES, max_completion_tokens: 7 }).request.max_tokens, 7);
+  assert.is(parseChatCompletion({ messages: MESSAGES, max_completion_tokens: 7, max_tokens: 9 }).request.max_tokens, 7);
+});
+
+test('stop may be one string', () => {
+  assert.equal(parseChatCompletion({ messages: MESSAGES, stop: 'end' }).request.stop, ['end']);
+});
+
+test('unknown fields are ignored', () => {
+  const body = { messages: MESSAGES, user: 'x', metadata: { a: 'b' }, store: true, service_tier: 'auto', whatever: [1] };
+  assert.equal(parseChatCompletion(body), parseChatCompletion({ messages: MESSAGES }));
+});
+
+test('messages: every role, text parts joined by line breaks', () => {
+  const { request } = parseChatCompletion({
+    messages: [
+      { role: 'developer', content: 'be brief' },
+      { role: 'system', content: 'be kind', name: 'x' },
+      { role: 'user', content: [{ type: 'text', text: '' }, { type: 'text', text: 'a' }, { type: 'text', text: 'b' }] },
+      { role: 'assistant', content: null, tool_calls: [] },
+      { role: 'tool', content: '42', tool_call_id: 'c' },
+      { role: 'user', content: '' },
+    ],
+  });
+  assert.equal(request.messages, [
+    { role: 'system', content: 'be brief' },
+    { role: 'system', content: 'be kind' },
+    { role: 'user', content: 'a\nb' },
+    { role: 'assistant', content: '' },
+    { role: 'tool', content: '42' },
+    { role: 'user', content: '' },
+  ]);
+});
+
+test('what is asked for but cannot be done is refused by name', () => {
+  const wishes = {
+    n: 2,
+    tools: [{ type: 'function', function: { name: 'f' } }],
+    tool_choice: 'required',
+    functions: [{ name: 'f' }],
+    function_call: { name: 'f' },
+    response_format: { type: 'json_object' },
+    json_schema: {},
+    grammar: 'root ::= "x"',
+    logprobs: true,
+    top_logprobs: 3,
+    modalities: ['text', 'audio'],
+    audio: { voice: 'x' },
+    web_search_options: {},
+  };
+  for (const [param, value] of Object.entries(wishes)) {
+    const error = refusal({ messages: MESSAGES, [param]: value });
+    assert.is(error.code, 'INVALID_REQUEST', param);
+    assert.is(error.param, param);
+    assert.match(error.message, new RegExp(`^${param} `));
+  }
+  const harmless = { n: 1, tools: [], tool_choice: 'auto', response_format: { type: 'text' }, logprobs: false, modalities: ['text'] };
+  assert.equal(parseChatCompletion({ messages: MESSAGES, ...harmless }), parseChatCompletion({ messages: MESSAGES }));
+});
+
+const wrong: readonly [param: string, fields: object][] = [
+  ['messages', { messages: undefined }],
+  ['messages', { messages: [] }],
+  ['messages', { messages: SECRET }],
+  ['messages', { messages: Array.from({ length: LIMITS.messages + 1 }, () => MESSAGES[0]) }],
+  ['messages[0]', { messages: [SECRET] }],
+  ['messages[0]', { messages: [null] }],
+  ['messages[0].role', { messages: [{ content: SECRET }] }],
+  ['messages[0].role', { messages: [{ role: SECRET, content: 'x' }] }],
+  ['messages[1].content', { messages: [MESSAGES[0], { role: 'user' }] }],
+  ['messages[0].content', { messages: [{ role: 'user', content: null }] }],
+  ['messages[0].content', { messages: [{ role: 'user', content: 5 }] }],
+  ['messages[0].content', { messages: [{ role: 'user', content: { text: SECRET } }] }],
+  ['messages[0].content[0].type', { messages: [{ role: 'user', content: [SECRET] }] }],
+  ['messages[0].content[0].type', { messages: [{ role: 'user', content: [null] }] }],
+  ['messages[0].content[1].type', { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'image_url', image_url: { url: SECRET } }] }] }],
+  ['messages[0].content[0].text', { messages: [{ role: 'user', content: [{ type: 'text', text: [SECRET] }] }] }],
+  ['messages[0].tool_calls', { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: SECRET }] }] }],
+  ['model', { model: '' }],
+  ['model', { model: 5 }],
+  ['model', { model: 'x'.repeat(513) }],
+  ['stream', { stream: 'yes' }],
+  ['stream_options', { stream_options: SECRET }],
+  ['stream_options.include_usage', { stream_options: { include_usage: 1 } }],
+  ['stop', { stop: 5 }],
+  ['stop', { stop: Array.from({ length: 65 }, () => 'x') }],
+  ['stop[0]', { stop: [''] }],
+  ['stop[1]', { stop: ['x', 5] }],
+  ['stop[0]', { stop: [SECRET.repeat(100)] }],
+  ['logit_bias', { logit_bias: [[1, 2]] }],
+  ['logit_bias', { logit_bias: [1, 2] }],
+  ['logit_bias', { logit_bias: Object.fromEntries(Array.from({ length: 1025 }, (_, id) => [String(id), 1])) }],
+  ['logit_bias.one', { logit_bias: { one: 1 } }],
+  ['logit_bias.-1', { logit_bias: { '-1': 1 } }],
+  ['logit_bias.5', { logit_bias: { '5': 101 } }],
+  ['logit_bias.5', { logit_bias: { '5': 'x' } }],
+];
+const ranges: Record<string, readonly unknown[]> = {
+  max_tokens: [0, -2, 1.5, 1e9, '5', true],
+  max_completion_tokens: [0, 1e9],
+  temperature: [-0.1, 101, '1', [1]],
+  top_p: [-0.1, 1.1],
+  top_k: [-1, 1.5, 1e7],
+  min_p: [-0.1, 1.1],
+  repeat_penalty: [0, 101],
+  frequency_penalty: [-2.1, 2.1],
+  presence_penalty: [-2.1, 2.1],
+  seed: [-2, 1.5, 2 ** 32, '42'],
+};
+
+test('what is wrong is refused with its place, and never repeated', () => {
+  const all = [...wrong, ...Object.entries(ranges).flatMap(([name, values]) => values.map((value) => [name, { [name]: value }] as const))];
+  for (const [param, fields] of all) {
+    const error = refusal({ messages: MESSAGES, ...fields });
+    const shown = JSON.stringify(fields).slice(0, 100);
+    assert.is(error.code, 'INVALID_REQUEST', shown);
+    assert.is(error.param, param, shown);
+    assert.ok(error.message.startsWith(`${param} `), error.message);
+    assert.not.ok(error.message.includes(SECRET), error.message);
+  }
+  for (const body of [null, 5, 'x', [], true]) assert.is(refusal(body).param, undefined);
+});
+
+test('names that JavaScript knows are only names', () => {
+  const body = JSON.parse('{"messages":[{"role":"user","content":"hi","__proto__":{"x":1}}],"__proto__":{"stream":true},"constructor":1}') as unknown;
+  assert.equal(parseChatCompletion(body), parseChatCompletion({ messages: MESSAGES }));
+});
+
+test.run();

@@ -1,0 +1,210 @@
+/** A listener with the real router over a backend whose timing the test controls, on a free port or a socket. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Backend, GenerateContext } from '../../src/backends/backend.ts';
+import { createListener, type ListenerLimits } from '../../src/daemon/http/server.ts';
+import type { Services } from '../../src/daemon/services.ts';
+import { createLogger } from '../../src/log/log.ts';
+import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
+import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
+import type { LoadEvent } from '../../src/protocol/routes.ts';
+import { Router } from '../../src/routing/router.ts';
+
+export type Script = (request: GenerateRequest, context: GenerateContext) => AsyncIterable<GenerateEvent>;
+
+export const START = { type: 'start', model: 'tiny', provider: 'local' } as const;
+export const FINISH: FinishEvent = {
+  type: 'finish',
+  reason: 'stop',
+  usage: { input_tokens: 7, output_tokens: 2, cached_tokens: 3 },
+  timings: { queue_ms: 1, ttft_ms: 2, total_ms: 3, tokens_per_second: 4 },
+};
+
+export function text(value: string): GenerateEvent {
+  return { type: 'text', text: value };
+}
+
+/** `hello world`, at once. */
+export async function* hello(): AsyncGenerator<GenerateEvent> {
+  yield START;
+  yield text('hello ');
+  yield text('world');
+  yield FINISH;
+}
+
+/** Resolves when `signal` is aborted, with its reason. */
+export async function aborted(signal: AbortSignal): Promise<unknown> {
+  if (!signal.aborted) await once(signal, 'abort');
+  return signal.reason;
+}
+
+export const LOCAL: ProviderRecord = {
+  name: 'local',
+  kind: 'local',
+  base_url: null,
+  endpoints: [],
+  default_model: 'tiny',
+  credential: { source: 'none', name: null, present: false },
+  enabled: true,
+  default_cloud: false,
+  state: 'healthy',
+  last_checked_at: null,
+  last_error: null,
+};
+
+export const TINY: ModelRecord = {
+  id: 'tiny',
+  aliases: ['small', 'org/tiny'],
+  source: 'file',
+  path: '/models/tiny.gguf',
+  digest: null,
+  size_bytes: 1,
+  format: 'gguf',
+  architecture: 'llama',
+  parameters: 1,
+  quantization: 'F16',
+  context_length: 4096,
+  capabilities: ['chat'],
+  license: null,
+  state: 'installed',
+  default: true,
+  builtin: false,
+  modified_at: '2026-11-01T00:00:00Z',
+  loaded: null,
+};
+
+export class ScriptedBackend implements Backend {
+  readonly name: string;
+  script: Script;
+  readonly requests: GenerateRequest[] = [];
+  readonly #record: ProviderRecord;
+
+  constructor(script: Script, record: ProviderRecord = LOCAL) {
+    this.name = record.name;
+    this.script = script;
+    this.#record = record;
+  }
+
+  generate(request: GenerateRequest, context: GenerateContext): AsyncIterable<GenerateEvent> {
+    this.requests.push(request);
+    return this.script(request, context);
+  }
+
+  models(): Promise<readonly ModelRecord[]> {
+    return Promise.resolve([TINY]);
+  }
+
+  record(): ProviderRecord {
+    return this.#record;
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  destroy(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+export interface ScriptedListener {
+  readonly port: number;
+  /** `''` on TCP. */
+  readonly socketPath: string;
+  readonly url: string;
+  readonly server: Server;
+  readonly router: Router;
+  readonly backend: ScriptedBackend;
+  /** What the daemon would be asked for; a test changes it as it likes. */
+  readonly world: World;
+  /** Each line that was logged. */
+  readonly logged: Record<string, unknown>[];
+  stop(): Promise<void>;
+}
+
+export interface World {
+  conditions: Condition[];
+  stopped: number[];
+  unloaded: string[];
+  load: (model: string, signal: AbortSignal) => AsyncIterable<LoadEvent>;
+}
+
+export interface ScriptedOptions {
+  readonly script?: Script;
+  readonly limits?: Partial<ListenerLimits>;
+  readonly control?: boolean;
+  readonly allowedHosts?: readonly string[];
+  readonly host?: string;
+}
+
+export async function startScripted(options: ScriptedOptions = {}): Promise<ScriptedListener> {
+  const backend = new ScriptedBackend(options.script ?? hello);
+  const router = new Router(new Map([[backend.name, backend]]));
+  const logged: Record<string, unknown>[] = [];
+  const world: World = {
+    conditions: [{ name: 'engine', status: 'ok', reason: 'a token was produced', since: '2026-11-01T00:00:00Z' }],
+    stopped: [],
+    unloaded: [],
+    load: async function* () {
+      yield { type: 'loaded', model: 'tiny', pid: 1, context_length: 4096 };
+    },
+  };
+  const services: Services = {
+    log: createLogger({
+      level: 'debug',
+      destination: {
+        write: (line) => void logged.push(JSON.parse(line) as Record<string, unknown>),
+        flushSync: () => undefined,
+        close: () => Promise.resolve(),
+      },
+    }),
+    router,
+    allowedHosts: options.allowedHosts ?? [],
+    ready: (exclude) => {
+      const conditions = world.conditions.filter(({ name }) => exclude?.has(name) !== true);
+      const failed = conditions.some(({ status }) => status === 'fail');
+      return { status: failed ? 'not_ready' : 'ready', state: failed ? 'DEGRADED' : 'READY', conditions };
+    },
+    health: () => {
+      const failed = world.conditions.some(({ status }) => status === 'fail');
+      return { status: failed ? 'not_ready' : 'ready', conditions: world.conditions } as unknown as HealthRecord;
+    },
+    status: () => ({ state: 'READY' }) as unknown as StatusRecord,
+    models: () => backend.models(),
+    providers: () => [LOCAL],
+    load: (model, signal) => world.load(model, signal),
+    unload: (model) => {
+      world.unloaded.push(model);
+      return Promise.resolve();
+    },
+    stop: (drainTimeoutMs) => void world.stopped.push(drainTimeoutMs),
+  };
+  const control = options.control ?? false;
+  const server = createListener({ services, control, ...(options.limits === undefined ? {} : { limits: options.limits }) });
+  const dir = control ? await mkdtemp(join(tmpdir(), 'svc-http-')) : '';
+  const socketPath = control ? join(dir, 'svc.sock') : '';
+  if (control) server.listen(socketPath);
+  else server.listen(0, options.host ?? '127.0.0.1');
+  await once(server, 'listening');
+  const port = control ? 0 : (server.address() as AddressInfo).port;
+  return {
+    port,
+    socketPath,
+    url: `http://127.0.0.1:${String(port)}`,
+    server,
+    router,
+    backend,
+    world,
+    logged,
+    stop: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+      if (control) await rm(dir, { recursive: true, force: true });
+    },
+  };
+}

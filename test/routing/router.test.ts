@@ -1,0 +1,181 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { GenerateContext } from '../../src/backends/backend.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
+import { Router } from '../../src/routing/router.ts';
+import { aborted, FINISH, hello, LOCAL, ScriptedBackend, START, text, type Script } from '../http/scripted.ts';
+
+const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
+
+function make(script: Script, ...more: ScriptedBackend[]): { router: Router; backend: ScriptedBackend } {
+  const backend = new ScriptedBackend(script);
+  return { router: new Router(new Map([backend, ...more].map((one) => [one.name, one]))), backend };
+}
+
+function context(signal: AbortSignal = new AbortController().signal): GenerateContext {
+  return { traceId: 'trace', signal, arrivedAt: performance.now() };
+}
+
+async function collect(events: AsyncIterable<RouteEvent | GenerateEvent>): Promise<(RouteEvent | GenerateEvent)[]> {
+  const all: (RouteEvent | GenerateEvent)[] = [];
+  for await (const event of events) all.push(event);
+  return all;
+}
+
+async function failure(events: AsyncIterable<unknown>): Promise<SvcError> {
+  try {
+    for await (const _ of events);
+  } catch (error) {
+    return error as SvcError;
+  }
+  throw new Error('it did not fail');
+}
+
+test('the route comes first, then what the backend says', async () => {
+  const { router } = make(hello);
+  assert.equal(await collect(router.route(REQUEST, context())), [
+    {
+      type: 'route',
+      trace_id: 'trace',
+      route: {
+        requested: 'default',
+        chosen: 'local',
+        attempts: [{ provider: 'local', model: 'tiny', outcome: 'ok', reason: null }],
+      },
+    },
+    START,
+    text('hello '),
+    text('world'),
+    FINISH,
+  ]);
+});
+
+test('the backend gets the request without what routing used up', async () => {
+  const cloud = new ScriptedBackend(hello, { ...LOCAL, name: 'a', kind: 'openai' });
+  const { router, backend } = make(hello, cloud);
+  await collect(router.route({ ...REQUEST, model: 'a/gpt', timeout_ms: 1000 }, context()));
+  await collect(router.route({ ...REQUEST, route: 'local' }, context()));
+  assert.equal(cloud.requests, [{ ...REQUEST, model: 'gpt' }]);
+  assert.equal(backend.requests, [REQUEST]);
+});
+
+test('an explicit choice never falls back', async () => {
+  const broken = new SvcError('PROVIDER_FAILED', 'broken');
+  const cloud = new ScriptedBackend(
+    async function* () {
+      throw broken;
+    },
+    { ...LOCAL, name: 'a', kind: 'openai' },
+  );
+  const { router, backend } = make(hello, cloud);
+  assert.is(await failure(router.route({ ...REQUEST, route: 'provider:a' }, context())), broken);
+  assert.is(await failure(router.route({ ...REQUEST, model: 'a/gpt' }, context())), broken);
+  assert.is(backend.requests.length, 0);
+});
+
+test('what waits and what runs is counted, however it ends', async () => {
+  const counts: string[] = [];
+  const { router, backend } = make(async function* () {
+    counts.push(`${String(router.waiting)} ${String(router.active)}`);
+    yield START;
+    counts.push(`${String(router.waiting)} ${String(router.active)}`);
+    yield FINISH;
+  });
+  await collect(router.route(REQUEST, context()));
+  assert.equal(counts, ['1 0', '0 1']);
+
+  backend.script = async function* () {
+    throw new SvcError('BUSY', 'full');
+  };
+  await failure(router.route(REQUEST, context()));
+  backend.script = async function* () {
+    yield START;
+    throw new SvcError('ENGINE_CRASHED', 'gone');
+  };
+  await failure(router.route(REQUEST, context()));
+  backend.script = hello;
+  for await (const _ of router.route(REQUEST, context())) break;
+  await failure(router.route({ ...REQUEST, route: 'cloud' }, context()));
+  assert.equal([router.waiting, router.active], [0, 0]);
+});
+
+test('returning early returns from the backend', async () => {
+  let ended = false;
+  const { router } = make(async function* () {
+    try {
+      yield START;
+      for (;;) yield text('more ');
+    } finally {
+      ended = true;
+    }
+  });
+  let seen = 0;
+  for await (const event of router.route(REQUEST, context())) {
+    if (event.type === 'text' && (seen += 1) === 3) break;
+  }
+  assert.ok(ended);
+  assert.is(router.active, 0);
+});
+
+test('an abort reaches the backend and is what the consumer sees, even when the backend only returns', async () => {
+  const client = new AbortController();
+  const gone = new SvcError('CANCELLED', 'the client went away');
+  const { router } = make(async function* (_, { signal }) {
+    yield START;
+    await aborted(signal);
+  });
+  const outcome = failure(router.route(REQUEST, context(client.signal)));
+  setTimeout(() => client.abort(gone), 10);
+  assert.is(await outcome, gone);
+});
+
+test('a deadline counts from arrival and ends in TIMEOUT', async () => {
+  let reason: unknown;
+  const { router } = make(async function* (_, { signal }) {
+    yield START;
+    reason = await aborted(signal);
+    throw reason;
+  });
+  const arrivedAt = performance.now() - 900;
+  const from = performance.now();
+  const error = await failure(router.route({ ...REQUEST, timeout_ms: 1000 }, { ...context(), arrivedAt }));
+  const ms = performance.now() - from;
+  assert.is(error.code, 'TIMEOUT');
+  assert.is(reason, error);
+  assert.ok(ms > 50 && ms < 600, `${ms.toFixed(0)} ms`);
+  assert.is((await failure(router.route({ ...REQUEST, timeout_ms: 1 }, { ...context(), arrivedAt }))).code, 'TIMEOUT');
+});
+
+test('a stream that ends without a finish is a failure', async () => {
+  const { router } = make(async function* () {
+    yield START;
+    yield text('half');
+  });
+  assert.is((await failure(router.route(REQUEST, context()))).code, 'PROVIDER_FAILED');
+});
+
+test('while draining new requests are refused and old ones end; idle tells when', async () => {
+  const { router, backend } = make(async function* () {
+    yield START;
+    await sleep(50);
+    yield FINISH;
+  });
+  await router.idle();
+  const running = collect(router.route(REQUEST, context()));
+  router.drain();
+  router.drain();
+  const refused = await failure(router.route(REQUEST, context()));
+  assert.is(refused.code, 'NOT_READY');
+  assert.is(refused.retryAfterSeconds, 1);
+  let idle = false;
+  const settled = router.idle().then(() => (idle = true));
+  await sleep(10);
+  assert.not.ok(idle);
+  assert.is((await running).length, 3);
+  await settled;
+  assert.is(backend.requests.length, 1);
+});
+
+test.run();
