@@ -1,0 +1,254 @@
+/**
+ * Every command of svc: its name, arguments, flags and examples. The parser, the help, the "did you
+ * mean" and the test of docs/cli.md read this table; a command's own file reads its types from it.
+ */
+
+interface FlagFacts {
+  readonly summary: string;
+  /** One letter: `-m`. */
+  readonly short?: string;
+}
+
+/** A flag without a value. Off unless given. */
+interface Switch extends FlagFacts {
+  readonly kind: 'switch';
+}
+interface Choice extends FlagFacts {
+  readonly kind: 'choice';
+  readonly choices: readonly string[];
+  readonly default?: string;
+}
+interface Valued extends FlagFacts {
+  /** `count` is a whole number from 0; `duration` reads `500ms`, `15s`, `2m`, `1h` and plain seconds, and gives milliseconds. */
+  readonly kind: 'string' | 'count' | 'number' | 'duration';
+  /** What stands for the value in the help. */
+  readonly value: string;
+  /** As a person would write it. */
+  readonly default?: string;
+}
+interface Repeatable extends FlagFacts {
+  readonly kind: 'strings';
+  readonly value: string;
+}
+export type Flag = Switch | Choice | Valued | Repeatable;
+
+export interface Argument {
+  readonly name: string;
+  readonly required: boolean;
+}
+
+export interface Command {
+  readonly summary: string;
+  /** Paragraphs below the summary in the command's own help. */
+  readonly detail?: readonly string[];
+  readonly arguments: readonly Argument[];
+  readonly flags: Readonly<Record<string, Flag>>;
+  readonly examples: readonly string[];
+}
+
+const json = { kind: 'switch', summary: 'print JSON' } as const;
+const model = [{ name: 'model', required: true }] as const;
+
+export const COMMANDS = {
+  start: {
+    summary: 'Start the daemon in the background',
+    detail: ['Returns when the daemon is ready, or says why it is not. A daemon that runs already is a success.'],
+    arguments: [],
+    flags: {
+      timeout: { kind: 'duration', value: 'TIME', default: '15s', summary: 'how long to wait until it is ready' },
+      json,
+    },
+    examples: ['svc start', 'svc start --timeout 1m', 'svc start --json'],
+  },
+  serve: {
+    summary: 'Run the daemon in the foreground',
+    detail: ['Logs to standard error: readable on a terminal, JSON lines otherwise. Ctrl-C drains and stops it.'],
+    arguments: [],
+    flags: {
+      mode: {
+        kind: 'choice',
+        choices: ['foreground', 'background', 'service'],
+        default: 'foreground',
+        summary: 'who watches over it; `svc start` uses background, which logs to the log file',
+      },
+    },
+    examples: ['svc serve', 'SVC_HTTP_ADDR=127.0.0.1:0 svc serve'],
+  },
+  stop: {
+    summary: 'Stop the daemon',
+    detail: ['Running generations may end first; after the timeout the daemon is killed. No daemon is a success.'],
+    arguments: [],
+    flags: {
+      timeout: { kind: 'duration', value: 'TIME', default: '30s', summary: 'how long running generations may still take' },
+      force: { kind: 'switch', summary: 'do not wait for running generations' },
+      json,
+    },
+    examples: ['svc stop', 'svc stop --timeout 5s', 'svc stop --force'],
+  },
+  status: {
+    summary: 'Show whether the daemon runs, where, and what it has loaded',
+    arguments: [],
+    flags: { json },
+    examples: ['svc status', 'svc status --json'],
+  },
+  health: {
+    summary: 'Show the health record of the running daemon',
+    arguments: [],
+    flags: {
+      source: {
+        kind: 'choice',
+        choices: ['http', 'grpc', 'socket'],
+        default: 'http',
+        summary: 'which listener to ask; the record is the same',
+      },
+      json,
+    },
+    examples: ['svc health', 'svc health --source socket', 'svc health --json'],
+  },
+  doctor: {
+    summary: 'Check everything svc needs, and run a real kernel on every device',
+    detail: ['Works with and without a daemon.'],
+    arguments: [],
+    flags: { json },
+    examples: ['svc doctor', 'svc doctor --json'],
+  },
+  logs: {
+    summary: "Print the daemon's log",
+    detail: ['Reads the file, so that it works after a crash too. JSON lines, readable on a terminal.'],
+    arguments: [],
+    flags: {
+      tail: { kind: 'count', value: 'N', default: '200', summary: 'how many of the last lines' },
+      follow: { kind: 'switch', short: 'f', summary: 'keep printing what is written' },
+      level: {
+        kind: 'choice',
+        choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'],
+        summary: 'only lines of this level and above',
+      },
+    },
+    examples: ['svc logs', 'svc logs --tail 50 --level warn', 'svc logs -f'],
+  },
+  version: {
+    summary: 'Show the versions of svc, Node and the engine',
+    arguments: [],
+    flags: { json },
+    examples: ['svc version', 'svc version --json'],
+  },
+  run: {
+    summary: 'Answer one prompt',
+    detail: [
+      'A pipe, or `-` as the prompt, reads standard input; with a prompt as well, the input follows it after a blank line.',
+      'Starts the daemon when there is none. Ctrl-C stops the generation in the engine.',
+    ],
+    arguments: [{ name: 'prompt', required: false }],
+    flags: {
+      model: { kind: 'string', short: 'm', value: 'MODEL', summary: 'a model by id or alias, or a path to a .gguf file' },
+      system: { kind: 'string', short: 's', value: 'TEXT', summary: 'the system message' },
+      json: { kind: 'switch', summary: 'print the whole answer as JSON, with route, usage and timings' },
+      'no-stream': { kind: 'switch', summary: 'print the answer when it is complete' },
+      'max-tokens': { kind: 'count', value: 'N', summary: 'stop after so many tokens' },
+      temperature: { kind: 'number', value: 'X', summary: 'randomness; 0 always takes the likeliest token' },
+      'top-p': { kind: 'number', value: 'X', summary: 'keep the likeliest tokens that make up this probability' },
+      'top-k': { kind: 'count', value: 'N', summary: 'keep the N likeliest tokens; 0 keeps all' },
+      'min-p': { kind: 'number', value: 'X', summary: 'drop tokens below this share of the likeliest one' },
+      seed: { kind: 'count', value: 'N', summary: 'the same seed gives the same answer' },
+      stop: { kind: 'strings', value: 'TEXT', summary: 'end before this text; may be given more than once' },
+      timeout: { kind: 'duration', value: 'TIME', summary: 'give up after this time' },
+      stats: { kind: 'switch', summary: 'print token counts and speed on standard error' },
+      'no-start': { kind: 'switch', summary: 'fail when there is no daemon instead of starting one' },
+      local: { kind: 'switch', summary: 'use a model on this machine and nothing else' },
+      cloud: { kind: 'switch', summary: 'use the default cloud provider' },
+      provider: { kind: 'string', value: 'NAME', summary: 'use this provider and no other' },
+    },
+    examples: [
+      'svc run "Why is the sky blue?"',
+      'svc run -m ./model.gguf --temperature 0 "Count to ten"',
+      'cat report.txt | svc run "Summarise this"',
+      'svc run --json --seed 7 --max-tokens 64 "Hello"',
+    ],
+  },
+  'model list': {
+    summary: 'List the models on this machine',
+    arguments: [],
+    flags: { json },
+    examples: ['svc model list', 'svc model list --json'],
+  },
+  'model show': {
+    summary: 'Show one model',
+    arguments: model,
+    flags: { json },
+    examples: ['svc model show builtin', 'svc model show builtin --json'],
+  },
+  'model add': {
+    summary: 'Register a GGUF file, after checking it',
+    detail: ['The file stays where it lies unless --copy brings it into the store.'],
+    arguments: [{ name: 'file', required: true }],
+    flags: {
+      name: { kind: 'string', value: 'ID', summary: 'its id; otherwise made from the file name' },
+      copy: { kind: 'switch', summary: 'copy the file into the store' },
+      json,
+    },
+    examples: ['svc model add ./qwen3-4b-q4_k_m.gguf', 'svc model add --copy --name qwen ./qwen3-4b-q4_k_m.gguf'],
+  },
+  'model rm': {
+    summary: 'Remove a model',
+    detail: ['A file that was registered where it lies stays there; a copy in the store is deleted.'],
+    arguments: model,
+    flags: { yes: { kind: 'switch', short: 'y', summary: 'delete a copy without asking' }, json },
+    examples: ['svc model rm qwen', 'svc model rm --yes qwen'],
+  },
+  'model default': {
+    summary: 'Make a model the one that is used when none is named',
+    arguments: model,
+    flags: { json },
+    examples: ['svc model default qwen'],
+  },
+  'model load': {
+    summary: 'Load a model into memory now',
+    arguments: model,
+    flags: { json: { kind: 'switch', summary: 'print progress and the result as JSON lines' } },
+    examples: ['svc model load qwen', 'svc model load qwen --json'],
+  },
+  'model unload': {
+    summary: 'Unload a model; every byte it held is free again',
+    arguments: model,
+    flags: { json },
+    examples: ['svc model unload qwen'],
+  },
+  'provider list': {
+    summary: 'List what can answer a prompt',
+    arguments: [],
+    flags: { json },
+    examples: ['svc provider list', 'svc provider list --json'],
+  },
+} as const satisfies Record<string, Command>;
+
+export type CommandName = keyof typeof COMMANDS;
+
+/** Groups of commands, for the help of `svc model`. */
+export const GROUPS = {
+  model: 'The models on this machine',
+  provider: 'What can answer a prompt',
+} as const satisfies Record<string, string>;
+
+type Given<F, T> = F extends { readonly default: string } ? T : T | undefined;
+type FlagValue<F> = F extends { readonly kind: 'switch' }
+  ? boolean
+  : F extends { readonly kind: 'strings' }
+    ? readonly string[]
+    : F extends { readonly kind: 'choice'; readonly choices: readonly (infer C)[] }
+      ? Given<F, C>
+      : F extends { readonly kind: 'string' }
+        ? Given<F, string>
+        : Given<F, number>;
+
+export type Flags<Name extends CommandName> = {
+  readonly [F in keyof (typeof COMMANDS)[Name]['flags']]: FlagValue<(typeof COMMANDS)[Name]['flags'][F]>;
+};
+export type Arguments<Name extends CommandName> = {
+  readonly [A in (typeof COMMANDS)[Name]['arguments'][number] as A['name']]: A['required'] extends true
+    ? string
+    : string | undefined;
+};
+
+/** A command as its file exports it, under the name `run`. Resolves with the exit code. */
+export type Run<Name extends CommandName> = (flags: Flags<Name>, args: Arguments<Name>) => Promise<number>;

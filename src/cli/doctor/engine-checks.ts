@@ -1,0 +1,33 @@
+/** The addon, the devices and the processor, as an engine process finds them. */
+import { probeEngine } from '../../engine/probe.ts';
+import type { ProbedDevice } from '../../engine/frames.ts';
+import type { DoctorCheck } from '../../protocol/records.ts';
+import { bytes } from '../format.ts';
+import { check } from './check.ts';
+
+export async function checkEngine(): Promise<DoctorCheck[]> {
+  const { addon, devices, cpuFeatures, error } = await probeEngine({ measure: true });
+  const checks: DoctorCheck[] = [];
+  if (addon !== null) {
+    const detail = `for ${addon.builtFor}, llama.cpp ${addon.llamaCpp} (${addon.llama}), Node-API ${process.versions['napi'] ?? 'unknown'}`;
+    checks.push(check('addon', 'ok', addon.path, { detail }));
+  }
+  if (error !== null) {
+    const name = addon === null ? 'addon' : 'engine';
+    checks.push(check(name, 'fail', null, { detail: error.message, hint: error.hint ?? null }));
+  }
+  checks.push(...devices.map(checkDevice));
+  if (cpuFeatures !== null) checks.push(check('cpu_features', 'ok', cpuFeatures));
+  return checks;
+}
+
+function checkDevice(device: ProbedDevice): DoctorCheck {
+  const memory = device.memoryTotalBytes === null ? '' : `, ${bytes(device.memoryTotalBytes)} of memory`;
+  const detail = `${device.description} (${device.backend}${memory})`;
+  const name = `device ${device.name}`;
+  if (device.gflops !== null) return check(name, 'ok', `${device.gflops.toFixed(1)} GFLOP/s`, { detail });
+  return check(name, 'fail', null, {
+    detail: `${detail}: ${device.error ?? 'no kernel was run on it'}`,
+    hint: device.type === 'cpu' ? 'reinstall svc-runtime' : 'update its driver',
+  });
+}

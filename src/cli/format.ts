@@ -1,0 +1,98 @@
+/** Values as people read them. */
+
+const UNKNOWN = '-';
+
+/** Decimal units, as disks and model hubs count. */
+export function bytes(count: number | null): string {
+  if (count === null) return UNKNOWN;
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
+  return scaled(count, units, ' ');
+}
+
+/** `7.6B` parameters. */
+export function short(count: number | null): string {
+  return count === null ? UNKNOWN : scaled(count, ['', 'K', 'M', 'B', 'T'], '');
+}
+
+function scaled(count: number, units: readonly string[], space: string): string {
+  let value = count;
+  let unit = 0;
+  // 999.95 would be shown as 1000.
+  while (unit < units.length - 1 && value >= (unit === 0 ? 1000 : 999.95)) {
+    value /= 1000;
+    unit += 1;
+  }
+  const digits = unit === 0 || value >= 99.95 ? 0 : 1;
+  return `${value.toFixed(digits)}${space}${units[unit] ?? ''}`;
+}
+
+/** `3d 4h`, `2h 5m`, `1m 7s`, `42s`. */
+export function duration(seconds: number | null): string {
+  if (seconds === null) return UNKNOWN;
+  const whole = Math.floor(seconds);
+  const parts = [
+    [Math.floor(whole / 86_400), 'd'],
+    [Math.floor(whole / 3600) % 24, 'h'],
+    [Math.floor(whole / 60) % 60, 'm'],
+    [whole % 60, 's'],
+  ] as const;
+  const first = parts.findIndex(([count]) => count > 0);
+  if (first === -1) return '0s';
+  return parts
+    .slice(first, first + 2)
+    .filter(([count]) => count > 0)
+    .map(([count, unit]) => `${String(count)}${unit}`)
+    .join(' ');
+}
+
+export function count(value: number | null): string {
+  return value === null ? UNKNOWN : value.toLocaleString('en-US');
+}
+
+export function text(value: string | null): string {
+  return value ?? UNKNOWN;
+}
+
+export function percent(value: number | null): string {
+  return value === null ? UNKNOWN : `${value.toFixed(0)} %`;
+}
+
+/** Columns two spaces apart, the last one ragged. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = [];
+  for (const row of rows) {
+    row.forEach((cell, column) => {
+      widths[column] = Math.max(widths[column] ?? 0, width(cell));
+    });
+  }
+  return rows
+    .map((row) => row.map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - width(cell))).join('  ').trimEnd())
+    .join('\n');
+}
+
+/** Names and values, one pair a line; without a name the value stands below the one before. */
+export function facts(pairs: readonly (readonly [string, string])[]): string {
+  return table(pairs.map(([name, value]) => [name === '' ? '' : `${name}:`, value]));
+}
+
+/** Characters on the screen; colours take none. */
+function width(cell: string): number {
+  // eslint-disable-next-line no-control-regex
+  return [...cell.replace(/\u001b\[\d+m/g, '')].length;
+}
+
+/** At most `columns` wide; every line begins with `indent`. */
+export function wrap(paragraph: string, columns: number, indent: string): string {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of paragraph.split(' ')) {
+    if (line !== '' && indent.length + line.length + 1 + word.length > columns) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = line === '' ? word : `${line} ${word}`;
+    }
+  }
+  lines.push(line);
+  return lines.map((each) => indent + each).join('\n');
+}

@@ -1,0 +1,109 @@
+/** Reading a log file from its end, and on from there. */
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SvcError } from '../protocol/errors.ts';
+
+const BLOCK_BYTES = 64 * 1024;
+const POLL_MS = 200;
+const NEWLINE = 0x0a;
+
+/** A log file, by its descriptor: rotation renames it, which a descriptor does not notice. */
+export interface OpenLog {
+  readonly file: number;
+  /** As far as it has been read; always the begin of a line. */
+  readonly position: number;
+}
+
+/** undefined: there is none. */
+export function openLog(path: string): number | undefined {
+  try {
+    return openSync(path, 'r');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    throw new SvcError(code === 'EACCES' ? 'FORBIDDEN' : 'INTERNAL', `cannot read the log: ${message}`);
+  }
+}
+
+/** The end of the last whole line. */
+export function endOfLines(file: number): number {
+  let position = fstatSync(file).size;
+  while (position > 0) {
+    const block = read(file, Math.max(0, position - BLOCK_BYTES), position);
+    const newline = block.lastIndexOf(NEWLINE);
+    if (newline !== -1) return position - block.length + newline + 1;
+    position -= block.length;
+  }
+  return 0;
+}
+
+/**
+ * At most `count` of the last lines before `end` that are wanted, oldest first. Read block by block
+ * from behind, so that a large file costs no more than what is asked for.
+ */
+export function lastLines(file: number, end: number, count: number, wanted: (line: string) => boolean): string[] {
+  const lines: string[] = [];
+  const take = (bytes: Buffer): void => {
+    const line = bytes.toString('utf8');
+    if (line !== '' && wanted(line)) lines.push(line);
+  };
+  /** The end of a line that begins in an earlier block. */
+  let rest: Buffer = Buffer.alloc(0);
+  let position = end;
+  while (position > 0 && lines.length < count) {
+    const from = Math.max(0, position - BLOCK_BYTES);
+    const bytes = Buffer.concat([read(file, from, position), rest]);
+    let lineEnd = bytes.length;
+    while (lines.length < count) {
+      const newline = lineEnd === 0 ? -1 : bytes.lastIndexOf(NEWLINE, lineEnd - 1);
+      if (newline === -1) break;
+      take(bytes.subarray(newline + 1, lineEnd));
+      lineEnd = newline;
+    }
+    rest = bytes.subarray(0, lineEnd);
+    position = from;
+  }
+  if (lines.length < count) take(rest);
+  return lines.reverse();
+}
+
+/** Each line that is written to `path` from now on, through rotations; `start` is where to go on. Never returns. */
+export async function follow(path: string, start: OpenLog | undefined, onLine: (line: string) => void): Promise<never> {
+  let current = start;
+  for (;;) {
+    if (current !== undefined) current = { ...current, position: readOn(current, onLine) };
+    if (current === undefined || isReplaced(path, current)) {
+      if (current !== undefined) closeSync(current.file);
+      const file = openLog(path);
+      current = file === undefined ? undefined : { file, position: 0 };
+      if (current !== undefined) continue;
+    }
+    await sleep(POLL_MS);
+  }
+}
+
+/** Returns how far it has come: the end of the last whole line. */
+function readOn({ file, position }: OpenLog, onLine: (line: string) => void): number {
+  const { size } = fstatSync(file);
+  let at = size < position ? 0 : position;
+  const bytes = read(file, at, size);
+  for (let newline = bytes.indexOf(NEWLINE), from = 0; newline !== -1; newline = bytes.indexOf(NEWLINE, from)) {
+    onLine(bytes.toString('utf8', from, newline));
+    at += newline + 1 - from;
+    from = newline + 1;
+  }
+  return at;
+}
+
+/** Whether another file has taken the place of the open one. */
+function isReplaced(path: string, { file, position }: OpenLog): boolean {
+  const there = statSync(path, { throwIfNoEntry: false });
+  if (there === undefined) return false;
+  const { ino, size } = fstatSync(file);
+  return there.ino !== ino && size <= position;
+}
+
+function read(file: number, from: number, to: number): Buffer {
+  const bytes = Buffer.alloc(to - from);
+  return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, from));
+}

@@ -1,0 +1,48 @@
+import { closeSync, statSync } from 'node:fs';
+import { crashFile } from '../client/start-daemon.ts';
+import { resolvePaths } from '../config/paths.ts';
+import { formatLogLine, isAtLeast } from '../log/format.ts';
+import type { Run } from './commands.ts';
+import { endOfLines, follow, lastLines, openLog } from './log-tail.ts';
+import { out, print, say } from './output.ts';
+
+/** More than the daemon keeps. */
+const OLDER_FILES = 9;
+
+export const run: Run<'logs'> = async ({ tail, follow: follows, level }) => {
+  const paths = resolvePaths();
+  const wanted = (line: string): boolean => level === undefined || isAtLeast(line, level);
+
+  const file = openLog(paths.logFile);
+  const position = file === undefined ? 0 : endOfLines(file);
+  const lines = file === undefined ? [] : lastLines(file, position, tail, wanted);
+  const older = olderLines(paths.logFile, tail - lines.length, wanted);
+  for (const line of [...older, ...lines]) show(line);
+
+  if (file === undefined) say(`there is no log yet at ${paths.logFile}`);
+  const crash = crashFile(paths);
+  if ((statSync(crash, { throwIfNoEntry: false })?.size ?? 0) > 0) say(`standard error of background daemons is in ${crash}`);
+  if (follows) {
+    return await follow(paths.logFile, file === undefined ? undefined : { file, position }, (line) => {
+      if (wanted(line)) show(line);
+    });
+  }
+  if (file !== undefined) closeSync(file);
+  return 0;
+};
+
+/** The last lines of the files that rotation has put aside. */
+function olderLines(logFile: string, count: number, wanted: (line: string) => boolean): string[] {
+  let lines: string[] = [];
+  for (let n = 1; n <= OLDER_FILES && lines.length < count; n += 1) {
+    const file = openLog(`${logFile}.${String(n)}`);
+    if (file === undefined) break;
+    lines = [...lastLines(file, endOfLines(file), count - lines.length, wanted), ...lines];
+    closeSync(file);
+  }
+  return lines;
+}
+
+function show(line: string): void {
+  print(out.isTerminal ? formatLogLine(line, { colour: out.hasColour, date: true }) : line);
+}

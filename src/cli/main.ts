@@ -1,0 +1,49 @@
+/** The entry: parses, loads the one command that was asked for, and ends with its exit code. */
+import type { CommandName, Run } from './commands.ts';
+import { guardOutput, out, print, report, setExitCode } from './output.ts';
+import { parse, wantsJson } from './parse.ts';
+
+/** By import, so that a command costs its own modules and no other's. */
+const LOADERS: { readonly [Name in CommandName]: () => Promise<{ readonly run: Run<Name> }> } = {
+  start: () => import('./start.ts'),
+  serve: () => import('./serve.ts'),
+  stop: () => import('./stop.ts'),
+  status: () => import('./status.ts'),
+  health: () => import('./health.ts'),
+  doctor: () => import('./doctor.ts'),
+  logs: () => import('./logs.ts'),
+  version: () => import('./version.ts'),
+  run: () => import('./run.ts'),
+  'model list': () => import('./model/list.ts'),
+  'model show': () => import('./model/show.ts'),
+  'model add': () => import('./model/add.ts'),
+  'model rm': () => import('./model/rm.ts'),
+  'model default': () => import('./model/default.ts'),
+  'model load': () => import('./model/load.ts'),
+  'model unload': () => import('./model/unload.ts'),
+  'provider list': () => import('./provider/list.ts'),
+};
+
+async function main(argv: readonly string[]): Promise<number> {
+  try {
+    const parsed = parse(argv);
+    if (parsed.kind === 'version') {
+      const { VERSION } = await import('../config/version.ts');
+      print(`svc ${VERSION}`);
+      return 0;
+    }
+    if (parsed.kind === 'help') {
+      const { help } = await import('./help.ts');
+      print(help(parsed.topic, out.columns));
+      return 0;
+    }
+    const { run } = await LOADERS[parsed.name]();
+    // The parser read both by the command's own row of the table.
+    return await run(parsed.flags as never, parsed.args as never);
+  } catch (error) {
+    return report(error, wantsJson(argv));
+  }
+}
+
+guardOutput();
+setExitCode(await main(process.argv.slice(2)));

@@ -1,0 +1,11 @@
+import type { Run } from '../commands.ts';
+import { findModel, openStore } from '../models.ts';
+import { print, printJson } from '../output.ts';
+
+export const run: Run<'model default'> = async ({ json }, { model }) => {
+  await openStore().setDefault(model);
+  const record = await findModel(model);
+  if (json) printJson(record);
+  else print(`the default model is ${record.id}`);
+  return 0;
+};

@@ -1,0 +1,23 @@
+import { Client } from '../../client/client.ts';
+import { resolvePaths } from '../../config/paths.ts';
+import type { Run } from '../commands.ts';
+import { count } from '../format.ts';
+import { modelName } from '../model-name.ts';
+import { print, printJsonLine, sayProgress } from '../output.ts';
+
+export const run: Run<'model load'> = async ({ json }, { model }) => {
+  const client = new Client(resolvePaths().socketPath);
+  try {
+    for await (const event of client.load(modelName(model), new AbortController().signal)) {
+      if (json) printJsonLine(event);
+      else if (event.type === 'progress') sayProgress(`loading ${model}: ${(event.fraction * 100).toFixed(0)} %`);
+      else {
+        sayProgress('');
+        print(`loaded ${event.model} (pid ${String(event.pid)}, context of ${count(event.context_length)} tokens)`);
+      }
+    }
+  } finally {
+    sayProgress('');
+  }
+  return 0;
+};

@@ -1,0 +1,27 @@
+import { sep } from 'node:path';
+import { SvcError } from '../../protocol/errors.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
+import type { Run } from '../commands.ts';
+import { bytes } from '../format.ts';
+import { findModel, fromDaemon, openStore, storeDirectory } from '../models.ts';
+import { askYesNo, print, printJson } from '../output.ts';
+
+export const run: Run<'model rm'> = async ({ yes, json }, { model }) => {
+  const record = await findModel(model);
+  const isCopy = record.path.startsWith(storeDirectory() + sep);
+  if (isCopy && !yes) await confirm(record);
+  if (record.loaded !== null) await fromDaemon((client) => client.unload(record.id));
+  await openStore().remove(record.id);
+  if (json) printJson({ removed: record.id });
+  else print(`removed ${record.id}`);
+  return 0;
+};
+
+async function confirm({ id, path, size_bytes }: ModelRecord): Promise<void> {
+  const agreed = await askYesNo(`remove ${id} and delete ${path} (${bytes(size_bytes)})?`);
+  if (agreed === true) return;
+  if (agreed === false) throw new SvcError('CANCELLED', `${id} was not removed`);
+  throw new SvcError('INVALID_REQUEST', `removing ${id} deletes ${path} (${bytes(size_bytes)})`, {
+    hint: `say so: svc model rm --yes ${id}`,
+  });
+}

@@ -1,0 +1,43 @@
+/**
+ * The models as the daemon sees them, or as the store tells when there is no daemon. The store is
+ * files: what a command changes there is what the daemon finds at its next look.
+ */
+import { Client } from '../client/client.ts';
+import { loadConfig } from '../config/config.ts';
+import { resolvePaths } from '../config/paths.ts';
+import { builtinModelPath } from '../models/builtin.ts';
+import { ModelStore } from '../models/store.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type { ModelRecord } from '../protocol/records.ts';
+import { modelName } from './model-name.ts';
+
+export function storeDirectory(): string {
+  const paths = resolvePaths();
+  return loadConfig(paths).models.dir ?? paths.modelsDir;
+}
+
+export function openStore(): ModelStore {
+  return new ModelStore({ dir: storeDirectory(), builtinPath: builtinModelPath() });
+}
+
+export async function listModels(): Promise<readonly ModelRecord[]> {
+  return (await fromDaemon((client) => client.models())) ?? (await openStore().list());
+}
+
+/** `typed` is an id, an alias or a path. Throws MODEL_NOT_FOUND, MODEL_INVALID. */
+export async function findModel(typed: string): Promise<ModelRecord> {
+  const name = modelName(typed);
+  const known = await fromDaemon((client) => client.models());
+  const match = known?.find((model) => model.id === name || model.aliases.includes(name));
+  return match ?? (await openStore().find(name));
+}
+
+/** undefined: there is no daemon. */
+export async function fromDaemon<Answer>(ask: (client: Client) => Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await ask(new Client(resolvePaths().socketPath));
+  } catch (error) {
+    if (error instanceof SvcError && error.code === 'DAEMON_NOT_RUNNING') return undefined;
+    throw error;
+  }
+}

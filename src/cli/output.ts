@@ -1,0 +1,135 @@
+/**
+ * The only file of the CLI that writes to the terminal. Standard output carries data, standard error
+ * carries messages; whether one is a terminal says nothing about the other.
+ */
+import { variable } from '../config/environment.ts';
+import { SvcError } from '../protocol/errors.ts';
+
+type Stream = NodeJS.WriteStream;
+
+export interface Terminal {
+  readonly isTerminal: boolean;
+  readonly hasColour: boolean;
+  readonly columns: number;
+  bold(text: string): string;
+  dim(text: string): string;
+  red(text: string): string;
+  green(text: string): string;
+  yellow(text: string): string;
+}
+
+/** How standard output may be decorated. */
+export const out: Terminal = terminal(process.stdout);
+/** How standard error may be decorated. */
+export const err: Terminal = terminal(process.stderr);
+
+/** Data, one line. */
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Text of a model or a log, as it comes. On a terminal without the characters that would command it. */
+export function write(text: string): void {
+  process.stdout.write(out.isTerminal ? harmless(text) : text);
+}
+
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value, null, 2));
+}
+
+/** One value of a stream of JSON. */
+export function printJsonLine(value: unknown): void {
+  print(JSON.stringify(value));
+}
+
+/** A message to the person. */
+export function say(message: string): void {
+  process.stderr.write(`svc: ${message}\n`);
+}
+
+/** Lines that belong to a message, such as the end of a log. */
+export function sayMore(text: string): void {
+  process.stderr.write(`${err.isTerminal ? harmless(text) : text}\n`);
+}
+
+/** Progress in place; only on a terminal. An empty text clears it. */
+export function sayProgress(text: string): void {
+  if (err.isTerminal) process.stderr.write(`\r\u001b[K${text === '' ? '' : `svc: ${text}`}`);
+}
+
+/** Whether the person says yes; undefined when there is nobody to ask. */
+export async function askYesNo(question: string): Promise<boolean | undefined> {
+  if (!err.isTerminal || !(process.stdin as { isTTY?: boolean }).isTTY) return undefined;
+  const { createInterface } = await import('node:readline/promises');
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`svc: ${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+/** What ended the command. Returns its exit code. */
+export function report(thrown: unknown, json: boolean): number {
+  const error = SvcError.from(thrown);
+  if (json) {
+    const { code, message, hint } = error.toRecord();
+    process.stderr.write(`${JSON.stringify({ error: { code, message, hint } })}\n`);
+  } else {
+    process.stderr.write(`${err.red('svc:')} ${error.message}\n`);
+    if (error.hint !== undefined) process.stderr.write(`${err.dim('hint:')} ${error.hint}\n`);
+    if (error.code === 'INTERNAL' && error.cause instanceof Error) sayMore(err.dim(error.cause.stack ?? error.cause.message));
+  }
+  return error.facts.exit;
+}
+
+/** Ends the process when nobody reads on (quietly), or when the data cannot be written. */
+export function guardOutput(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0);
+    const failure = new SvcError('CANNOT_WRITE', `cannot write to standard output: ${error.message}`);
+    process.exit(report(failure, false));
+  });
+  process.stderr.on('error', () => undefined);
+}
+
+/** Ends the process now, with everything that is under way. */
+export function exit(code: number): never {
+  process.exit(code);
+}
+
+/** The exit code once nothing is under way any more. */
+export function setExitCode(code: number): void {
+  process.exitCode = code;
+}
+
+function terminal(stream: Stream): Terminal {
+  // Missing at run time when the stream is no terminal.
+  const { isTTY = false, columns } = stream as { isTTY?: boolean; columns?: number };
+  const colour = wantsColour(isTTY);
+  const paint = (open: number, close: number) => (text: string) =>
+    colour ? `\u001b[${String(open)}m${text}\u001b[${String(close)}m` : text;
+  return {
+    isTerminal: isTTY,
+    hasColour: colour,
+    columns: columns ?? (Number(variable('COLUMNS')) || 100),
+    bold: paint(1, 22),
+    dim: paint(2, 22),
+    red: paint(31, 39),
+    green: paint(32, 39),
+    yellow: paint(33, 39),
+  };
+}
+
+function wantsColour(isTerminal: boolean): boolean {
+  if (variable('NO_COLOR') !== undefined) return false;
+  const forced = variable('FORCE_COLOR');
+  if (forced !== undefined) return forced !== '0';
+  return isTerminal && variable('TERM') !== 'dumb';
+}
+
+/** Without control characters other than tab and newline: a model must not command the terminal. */
+function harmless(text: string): string {
+  // eslint-disable-next-line no-control-regex
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '');
+}

@@ -1,0 +1,262 @@
+/**
+ * From argv to one command with its flags and arguments.
+ *
+ * sade finds the command and collects the values. Left alone it would drop a bare `-`, take the word
+ * after a switch away and turn it into a number (`run --json 007`), accept flags that nobody knows,
+ * read `-v` as `--version` anywhere, and end the process on a mistake. So argv is first rewritten
+ * into the one spelling that it reads in a single way: the command, each flag as `--name` or
+ * `--name=value`, `--`, the arguments. What is wrong is found on the way and thrown as
+ * INVALID_REQUEST, which exits 2.
+ */
+import sade from 'sade';
+import { SvcError } from '../protocol/errors.ts';
+import { COMMANDS, GROUPS, type Command, type CommandName, type Flag } from './commands.ts';
+import { suggest } from './suggest.ts';
+
+export type Parsed =
+  | { readonly kind: 'version' }
+  /** Of a command, a group of commands, or all. */
+  | { readonly kind: 'help'; readonly topic: string | undefined }
+  | {
+      readonly kind: 'command';
+      readonly name: CommandName;
+      readonly flags: Readonly<Record<string, unknown>>;
+      readonly args: Readonly<Record<string, string | undefined>>;
+    };
+
+export function parse(argv: readonly string[]): Parsed {
+  const end = argv.indexOf('--');
+  const open = end === -1 ? argv : argv.slice(0, end);
+  const asksHelp = open.includes('--help') || open.includes('-h');
+  const words = open.filter((token) => !token.startsWith('-'));
+  if (words[0] === 'help') return { kind: 'help', topic: topicOf(words.slice(1)) };
+  if (words.length === 0) {
+    if (argv.length === 0 || asksHelp) return { kind: 'help', topic: undefined };
+    if (open[0] === '-v' || open[0] === '--version') return { kind: 'version' };
+    throw usage(open[0] === undefined ? 'no command' : `unknown flag ${open[0]}`);
+  }
+  const topic = topicOf(words);
+  if (topic === undefined || asksHelp || isGroup(topic)) return { kind: 'help', topic };
+  return { kind: 'command', name: topic, ...read(topic, withoutWords(argv, topic)) };
+}
+
+/** Whether errors of this call are wanted as JSON, though it may not even parse. */
+export function wantsJson(argv: readonly string[]): boolean {
+  const json = argv.indexOf('--json');
+  const end = argv.indexOf('--');
+  return json !== -1 && (end === -1 || json < end);
+}
+
+/** The command or group that the first words name; undefined for none at all. */
+function topicOf(words: readonly string[]): CommandName | keyof typeof GROUPS | undefined {
+  const [first, second] = words;
+  if (first === undefined) return undefined;
+  if (isCommand(first)) return first;
+  const names = Object.keys(COMMANDS);
+  if (!isGroup(first)) {
+    const likely = suggest(first, [...names, ...Object.keys(GROUPS), 'help']);
+    throw usage(`unknown command ${quote(first)}`, didYouMean(likely));
+  }
+  if (second === undefined) return first;
+  const both = `${first} ${second}`;
+  if (isCommand(both)) return both;
+  const inGroup = names.filter((name) => name.startsWith(`${first} `)).map((name) => name.slice(first.length + 1));
+  const likely = suggest(second, inGroup);
+  throw usage(`unknown command ${quote(both)}`, didYouMean(likely && `${first} ${likely}`, first));
+}
+
+function withoutWords(argv: readonly string[], name: CommandName): string[] {
+  const rest = [...argv];
+  for (const word of name.split(' ')) rest.splice(rest.indexOf(word), 1);
+  return rest;
+}
+
+function read(name: CommandName, rest: readonly string[]): Pick<Extract<Parsed, { kind: 'command' }>, 'flags' | 'args'> {
+  const command: Command = COMMANDS[name];
+  const { flags, positionals } = spell(name, rest);
+  const program = sade('svc');
+  program.command([name, ...command.arguments.map((argument) => `[${argument.name}]`)].join(' '));
+  const valued = Object.keys(command.flags).filter((flag) => command.flags[flag]?.kind !== 'switch');
+  const parsed = program.parse(['node', 'svc', ...name.split(' '), ...flags, '--', ...positionals], {
+    lazy: true,
+    string: valued,
+  });
+  const collected = parsed.args.at(-1) as unknown as { readonly _: readonly string[]; readonly [flag: string]: unknown };
+  const [unexpected] = collected._;
+  if (unexpected !== undefined) {
+    const hint = name === 'run' ? 'put quotes around the prompt; name the model with -m' : seeHelp(name);
+    throw usage(`unexpected argument ${quote(unexpected)}`, hint);
+  }
+  const args: Record<string, string | undefined> = {};
+  command.arguments.forEach((argument, index) => {
+    const value = parsed.args[index];
+    if (value === undefined && argument.required) throw usage(`svc ${name} needs a ${argument.name}`, seeHelp(name));
+    args[argument.name] = value;
+  });
+  return {
+    args,
+    flags: Object.fromEntries(
+      Object.entries(command.flags).map(([flag, facts]) => [flag, valueOf(name, flag, facts, collected)]),
+    ),
+  };
+}
+
+/** Flags by their long names, with their values; the rest as it was. */
+function spell(name: CommandName, rest: readonly string[]): { flags: string[]; positionals: string[] } {
+  const flags: string[] = [];
+  const positionals: string[] = [];
+  const tokens = rest[Symbol.iterator]();
+  for (const token of tokens) {
+    if (token === '--') {
+      positionals.push(...tokens);
+    } else if (token === '-' || !token.startsWith('-')) {
+      positionals.push(token);
+    } else {
+      for (const { flag, spelled, value } of flagsIn(name, token)) {
+        if (flagsOf(name)[flag]?.kind === 'switch') {
+          if (value !== undefined) throw usage(`${spelled} takes no value`, seeHelp(name));
+          flags.push(`--${flag}`);
+          continue;
+        }
+        const given = value ?? nextValue(name, tokens);
+        if (given === undefined) throw usage(`${spelled} needs a value`, seeHelp(name));
+        flags.push(`--${flag}=${given}`);
+      }
+    }
+  }
+  return { flags, positionals };
+}
+
+interface SpelledFlag {
+  /** Its long name. */
+  readonly flag: string;
+  readonly spelled: string;
+  readonly value: string | undefined;
+}
+
+/** `--name`, `--name=value`, `-x`, `-xvalue`, `-x=value`; `-xy` is `-x -y`. */
+function flagsIn(name: CommandName, token: string): SpelledFlag[] {
+  const flags = flagsOf(name);
+  if (token.startsWith('--')) {
+    const equals = token.indexOf('=');
+    const spelled = equals === -1 ? token : token.slice(0, equals);
+    const flag = spelled.slice(2);
+    if (!Object.hasOwn(flags, flag)) throw unknownFlag(name, spelled);
+    return [{ flag, spelled, value: equals === -1 ? undefined : token.slice(equals + 1) }];
+  }
+  const found: SpelledFlag[] = [];
+  for (let i = 1; i < token.length; i += 1) {
+    const spelled = `-${token.charAt(i)}`;
+    const entry = Object.entries(flags).find(([, facts]) => facts.short === token.charAt(i));
+    if (entry === undefined) throw unknownFlag(name, spelled);
+    const [flag, facts] = entry;
+    const attached = token.slice(i + 1);
+    if (facts.kind !== 'switch' && attached !== '') {
+      found.push({ flag, spelled, value: attached.replace(/^=/, '') });
+      break;
+    }
+    found.push({ flag, spelled, value: undefined });
+  }
+  return found;
+}
+
+/** The token after a flag, unless it is a flag itself: a value may well begin with a dash. */
+function nextValue(name: CommandName, tokens: Iterator<string>): string | undefined {
+  const next = tokens.next();
+  if (next.done === true || next.value === '--') return undefined;
+  return isFlagOf(name, next.value) ? undefined : next.value;
+}
+
+function isFlagOf(name: CommandName, token: string): boolean {
+  return Object.entries(flagsOf(name)).some(
+    ([flag, facts]) => token === `--${flag}` || (facts.short !== undefined && token === `-${facts.short}`),
+  );
+}
+
+function valueOf(name: CommandName, flag: string, facts: Flag, collected: Readonly<Record<string, unknown>>): unknown {
+  // mri reads `--no-stream` as `stream: false`.
+  if (facts.kind === 'switch') {
+    return flag.startsWith('no-') ? collected[flag.slice('no-'.length)] === false : collected[flag] !== undefined;
+  }
+  const given = collected[flag] as string | string[] | undefined;
+  const all = given === undefined ? [] : Array.isArray(given) ? given : [given];
+  if (facts.kind === 'strings') return all;
+  if (all.length > 1) throw usage(`--${flag} may be given only once`, seeHelp(name));
+  const value = all[0] ?? facts.default;
+  if (value === undefined) return undefined;
+  const read = readValue(facts, value);
+  if (read === undefined) throw usage(`--${flag} must be ${expected(facts)}, not ${quote(value)}`, seeHelp(name));
+  return read;
+}
+
+function readValue(facts: Exclude<Flag, { kind: 'switch' | 'strings' }>, value: string): string | number | undefined {
+  switch (facts.kind) {
+    case 'string':
+      return value === '' ? undefined : value;
+    case 'choice':
+      return facts.choices.includes(value) ? value : undefined;
+    case 'count':
+      return /^\d{1,15}$/.test(value) ? Number(value) : undefined;
+    case 'number':
+      return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value) ? Number(value) : undefined;
+    case 'duration':
+      return readDuration(value);
+  }
+}
+
+function readDuration(value: string): number | undefined {
+  const match = /^(\d{1,9}(?:\.\d+)?)(ms|s|m|h)?$/.exec(value);
+  if (match === null) return undefined;
+  const milliseconds = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[(match[2] ?? 's') as 'ms' | 's' | 'm' | 'h'];
+  return Math.round(Number(match[1]) * milliseconds);
+}
+
+function expected(facts: Exclude<Flag, { kind: 'switch' | 'strings' }>): string {
+  switch (facts.kind) {
+    case 'string':
+      return 'a text';
+    case 'choice':
+      return `one of ${facts.choices.join(', ')}`;
+    case 'count':
+      return 'a whole number from 0';
+    case 'number':
+      return 'a number';
+    case 'duration':
+      return 'a time such as 15s, 500ms or 2m';
+  }
+}
+
+function flagsOf(name: CommandName): Readonly<Record<string, Flag>> {
+  return COMMANDS[name].flags;
+}
+
+function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(COMMANDS, name);
+}
+
+function isGroup(name: string): name is keyof typeof GROUPS {
+  return Object.hasOwn(GROUPS, name);
+}
+
+function unknownFlag(name: CommandName, spelled: string): SvcError {
+  const likely = suggest(spelled, [...Object.keys(flagsOf(name)), 'help'].map((flag) => `--${flag}`));
+  const hint = likely === undefined && name === 'run' ? 'a prompt that begins with a dash goes after `--`' : undefined;
+  return usage(`unknown flag ${spelled} for svc ${name}`, hint ?? didYouMean(likely, name));
+}
+
+function didYouMean(likely: string | undefined, topic?: string): string {
+  return likely === undefined ? seeHelp(topic) : `did you mean ${quote(likely)}?`;
+}
+
+function seeHelp(topic?: string): string {
+  return topic === undefined ? 'see `svc --help`' : `see \`svc ${topic} --help\``;
+}
+
+/** Typed text may be long, or command the terminal. */
+function quote(typed: string): string {
+  return JSON.stringify(typed.length > 60 ? `${typed.slice(0, 60)}…` : typed);
+}
+
+function usage(message: string, hint: string = seeHelp()): SvcError {
+  return new SvcError('INVALID_REQUEST', message, { hint });
+}

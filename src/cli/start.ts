@@ -1,0 +1,17 @@
+import { Client } from '../client/client.ts';
+import { resolvePaths } from '../config/paths.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type { Run } from './commands.ts';
+import { ensureDaemon } from './daemon.ts';
+import { print, printJson } from './output.ts';
+
+export const run: Run<'start'> = async ({ timeout, json }) => {
+  const paths = resolvePaths();
+  const { wasRunning, trouble } = await ensureDaemon(paths, timeout);
+  // Whoever starts a daemon asks whether that has worked; 4 is the answer of `status` and `health`.
+  if (trouble !== null) throw new SvcError('INTERNAL', trouble.message, { ...(trouble.hint && { hint: trouble.hint }) });
+  const status = await new Client(paths.socketPath).status();
+  if (json) printJson({ ...status, already_running: wasRunning });
+  else print(`svc ${wasRunning ? 'is already running' : 'is ready'} (pid ${String(status.pid)})${status.http === null ? '' : ` at ${status.http}`}`);
+  return 0;
+};

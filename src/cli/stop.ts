@@ -1,0 +1,87 @@
+/**
+ * The daemon is asked to drain and end; one that does not end in time is killed. Its engines end
+ * with it, however it ends.
+ */
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from '../client/client.ts';
+import { readDaemonFile } from '../config/daemon-file.ts';
+import { resolvePaths, type Paths } from '../config/paths.ts';
+import { ERRORS, SvcError } from '../protocol/errors.ts';
+import type { Run } from './commands.ts';
+import { print, printJson, say } from './output.ts';
+
+/** Beyond the drain: to close engines and listeners, and write the last log lines. */
+const CLOSING_MS = 10_000;
+const FORCED_CLOSING_MS = 3000;
+const POLL_MS = 25;
+
+export const run: Run<'stop'> = async ({ timeout, force, json }) => {
+  const paths = resolvePaths();
+  const drainMs = force ? 0 : timeout;
+  const pid = await askToStop(paths, drainMs);
+  if (pid === undefined) {
+    if (json) printJson({ was_running: false, killed: false });
+    else print('svc is not running');
+    return 0;
+  }
+  const killed = !(await endsWithin(pid, force ? FORCED_CLOSING_MS : drainMs + CLOSING_MS));
+  if (killed) {
+    say(`it does not end: killing it (pid ${String(pid)})`);
+    kill(pid);
+    if (!(await endsWithin(pid, CLOSING_MS))) throw new SvcError('TIMEOUT', `process ${String(pid)} cannot be killed`);
+  }
+  if (json) printJson({ was_running: true, killed });
+  else print(killed ? 'svc was killed' : 'svc has stopped');
+  return killed && !force ? ERRORS.TIMEOUT.exit : 0;
+};
+
+/** The daemon's pid, whether it has heard or not; undefined: there is none. */
+async function askToStop(paths: Paths, drainMs: number): Promise<number | undefined> {
+  const client = new Client(paths.socketPath);
+  const recorded = readDaemonFile(paths.daemonFile)?.pid;
+  try {
+    const { pid } = await client.status();
+    await client.stop(drainMs);
+    return pid ?? recorded;
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    if (error.code === 'DAEMON_NOT_RUNNING') return undefined;
+    if (error.code !== 'NOT_READY' || recorded === undefined) throw error;
+    // Somebody holds the socket and says nothing; the file tells who.
+    say(`${error.message} (pid ${String(recorded)})`);
+    return recorded;
+  }
+}
+
+async function endsWithin(pid: number, timeoutMs: number): Promise<boolean> {
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    if (!isAlive(pid)) return true;
+    if (performance.now() >= deadline) return false;
+    await sleep(POLL_MS);
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It ended meanwhile.
+  }
+}
+
+/** A process that has ended but that nobody has waited for (a container without an init) counts as gone. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+  try {
+    const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
+    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
+  } catch {
+    return true;
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * The daemon, from another process: one method for each thing that it can be asked over its control
+ * socket. Errors of the daemon arrive as the SvcError that they were there. No daemon:
+ * DAEMON_NOT_RUNNING; one that says nothing: NOT_READY.
+ */
+import { SvcError } from '../protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest, RouteEvent } from '../protocol/generate.ts';
+import type { HealthRecord, ModelRecord, ProviderRecord, ReadyRecord, StatusRecord } from '../protocol/records.ts';
+import { CONTROL_ROUTES, HTTP_ROUTES, type ControlEvent, type ErrorEvent, type LoadEvent, type StopRequest } from '../protocol/routes.ts';
+import { fetchJson, streamJson, type RequestOptions } from './request.ts';
+
+/** For questions that the daemon answers from what it knows. */
+const ANSWER_MS = 10_000;
+/** For unloading, which waits for a process to end. */
+const UNLOAD_MS = 60_000;
+
+export class Client {
+  readonly #target: { readonly socketPath: string };
+
+  constructor(socketPath: string) {
+    this.#target = { socketPath };
+  }
+
+  async ready(timeoutMs: number = ANSWER_MS): Promise<ReadyRecord> {
+    return await this.#ask<ReadyRecord>({ path: HTTP_ROUTES.readyz, timeoutMs }, [503]);
+  }
+
+  async health(): Promise<HealthRecord> {
+    return await this.#ask<HealthRecord>({ path: HTTP_ROUTES.health }, [503]);
+  }
+
+  async status(): Promise<StatusRecord> {
+    return await this.#ask<StatusRecord>({ path: CONTROL_ROUTES.status });
+  }
+
+  async models(): Promise<readonly ModelRecord[]> {
+    return (await this.#ask<{ models: readonly ModelRecord[] }>({ path: CONTROL_ROUTES.models })).models;
+  }
+
+  async providers(): Promise<readonly ProviderRecord[]> {
+    return (await this.#ask<{ providers: readonly ProviderRecord[] }>({ path: CONTROL_ROUTES.providers })).providers;
+  }
+
+  /** Resolves when the daemon has begun to drain. */
+  async stop(drainTimeoutMs: number): Promise<void> {
+    const body: StopRequest = { drain_timeout_ms: drainTimeoutMs };
+    await this.#ask({ method: 'POST', path: CONTROL_ROUTES.stop, body });
+  }
+
+  async unload(model: string): Promise<void> {
+    await this.#ask({ method: 'POST', path: CONTROL_ROUTES.unload, body: { model }, timeoutMs: UNLOAD_MS });
+  }
+
+  /** Ends after `loaded`. Leaving early, or aborting, gives the load up. */
+  async *load(model: string, signal: AbortSignal): AsyncGenerator<Exclude<LoadEvent, ErrorEvent>, void, undefined> {
+    yield* this.#events<LoadEvent>(CONTROL_ROUTES.load, { model }, 'loaded', signal);
+  }
+
+  /** Ends after `finish`. Leaving early, or aborting, stops the generation in the engine. */
+  async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<RouteEvent | GenerateEvent, void, undefined> {
+    yield* this.#events<ControlEvent>(CONTROL_ROUTES.generate, request, 'finish', signal);
+  }
+
+  async #ask<Answer>(options: RequestOptions, accept: readonly number[] = []): Promise<Answer> {
+    return (await fetchJson(this.#target, { timeoutMs: ANSWER_MS, ...options }, accept)).body as Answer;
+  }
+
+  async *#events<Event extends { readonly type: string }>(
+    path: string,
+    body: unknown,
+    last: Event['type'],
+    signal: AbortSignal,
+  ): AsyncGenerator<Exclude<Event, ErrorEvent>, void, undefined> {
+    let complete = false;
+    for await (const value of streamJson(this.#target, { method: 'POST', path, body, signal })) {
+      const event = value as Event | ErrorEvent;
+      if (isError(event)) throw revive(event);
+      yield event as Exclude<Event, ErrorEvent>;
+      complete ||= event.type === last;
+    }
+    if (!complete) {
+      throw new SvcError('DAEMON_NOT_RUNNING', 'the daemon went away before its answer was complete', {
+        hint: 'see `svc logs` for the reason',
+      });
+    }
+  }
+}
+
+function isError(event: { readonly type: string }): event is ErrorEvent {
+  return event.type === 'error';
+}
+
+/** What broke inside is told by the log alone; the id leads there. */
+function revive(event: ErrorEvent): SvcError {
+  const { error, id } = event;
+  return SvcError.fromRecord(error.code === 'INTERNAL' ? { ...error, hint: `\`svc logs\` tells more about ${id}` } : error);
+}

@@ -1,0 +1,14 @@
+/** The health record over TCP, as any other program sees it. */
+import type { HealthRecord } from '../protocol/records.ts';
+import { HTTP_ROUTES } from '../protocol/routes.ts';
+import { fetchJson } from './request.ts';
+
+const ANSWER_MS = 10_000;
+
+/** `origin` as the daemon states it: `http://127.0.0.1:7117`. Throws DAEMON_NOT_RUNNING when nobody listens there. */
+export async function probeHttpHealth(origin: string): Promise<HealthRecord> {
+  const { hostname, port } = new URL(origin);
+  const target = { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) };
+  const { body } = await fetchJson(target, { path: HTTP_ROUTES.health, timeoutMs: ANSWER_MS }, [503]);
+  return body as HealthRecord;
+}

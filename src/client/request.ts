@@ -1,0 +1,162 @@
+/** One HTTP exchange with the daemon, over its control socket or over TCP; whatever fails is a SvcError. */
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { SvcError, type ErrorRecord } from '../protocol/errors.ts';
+
+export type Target = { readonly socketPath: string } | { readonly host: string; readonly port: number };
+
+export interface RequestOptions {
+  readonly method?: 'GET' | 'POST';
+  readonly path: string;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Aborting ends the exchange; it then fails with CANCELLED. */
+  readonly signal?: AbortSignal;
+  /** Until the answer begins, and for `fetchJson` until it is complete. Then NOT_READY. Absent: no limit. */
+  readonly timeoutMs?: number;
+}
+
+/** More than any record of ours has. */
+const ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** Resolves when the answer begins, whatever its status is. The caller reads or destroys it. */
+export async function send(target: Target, options: RequestOptions): Promise<IncomingMessage> {
+  const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
+  return await new Promise((resolve, reject) => {
+    const request = httpRequest({
+      ...target,
+      path: options.path,
+      method: options.method ?? 'GET',
+      // A connection that is kept would keep the process, too.
+      agent: false,
+      headers: {
+        ...('socketPath' in target ? { host: 'localhost' } : {}),
+        accept: 'application/json, application/x-ndjson',
+        ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
+      },
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
+    const timer = setTimeout(() => {
+      request.destroy(silent());
+    }, options.timeoutMs ?? 2 ** 31 - 1);
+    request.once('response', (response) => {
+      clearTimeout(timer);
+      resolve(response);
+    });
+    request.once('error', (error) => {
+      clearTimeout(timer);
+      reject(failure(error, target, options.signal));
+    });
+    request.end(body);
+  });
+}
+
+/** The whole answer of a status below 400, or of one in `accept`; any other is thrown as the error it tells of. */
+export async function fetchJson(
+  target: Target,
+  options: RequestOptions,
+  accept: readonly number[] = [],
+): Promise<{ readonly status: number; readonly body: unknown }> {
+  const response = await send(target, options);
+  const timer = setTimeout(() => {
+    response.destroy(silent());
+  }, options.timeoutMs ?? 2 ** 31 - 1);
+  let text = '';
+  try {
+    response.setEncoding('utf8');
+    for await (const chunk of response) {
+      text += chunk as string;
+      if (text.length > ANSWER_BYTES) throw malformed('its answer is too long');
+    }
+  } catch (error) {
+    throw failure(error, target, options.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+  const status = response.statusCode ?? 0;
+  const body = parseJson(text);
+  if (status < 400 || (accept.includes(status) && errorIn(body) === undefined)) return { status, body };
+  throw SvcError.fromRecord(errorIn(body) ?? malformed(`it answered with status ${String(status)}`).toRecord());
+}
+
+/** The JSON values of an answer of lines, as they come. Ends the exchange when the reader leaves early. */
+export async function* streamJson(target: Target, options: RequestOptions): AsyncGenerator<unknown, void, undefined> {
+  const response = await send(target, options);
+  try {
+    if ((response.statusCode ?? 0) >= 400) throw await refusal(response);
+    response.setEncoding('utf8');
+    let line = '';
+    for await (const chunk of response) {
+      const pieces = (chunk as string).split('\n');
+      const last = pieces.pop() ?? '';
+      for (const piece of pieces) {
+        const whole = line + piece;
+        line = '';
+        if (whole !== '') yield parseJson(whole);
+      }
+      line += last;
+      if (line.length > ANSWER_BYTES) throw malformed('a line of its answer is too long');
+    }
+    if (line !== '') yield parseJson(line);
+  } catch (error) {
+    throw failure(error, target, options.signal);
+  } finally {
+    response.destroy();
+  }
+}
+
+async function refusal(response: IncomingMessage): Promise<SvcError> {
+  response.setEncoding('utf8');
+  let text = '';
+  for await (const chunk of response) text += chunk as string;
+  return SvcError.fromRecord(
+    errorIn(parseJson(text)) ?? malformed(`it answered with status ${String(response.statusCode)}`).toRecord(),
+  );
+}
+
+function errorIn(body: unknown): ErrorRecord | undefined {
+  const error = (body as { error?: Partial<ErrorRecord> } | null)?.error;
+  return typeof error?.code === 'string' && typeof error.message === 'string' ? (error as ErrorRecord) : undefined;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw malformed('its answer is not JSON');
+  }
+}
+
+function malformed(why: string): SvcError {
+  return new SvcError('INTERNAL', `the daemon cannot be understood: ${why}`, {
+    hint: 'another version, or another program, may be running there; see `svc status`',
+  });
+}
+
+function silent(): SvcError {
+  return new SvcError('NOT_READY', 'the daemon does not answer', {
+    hint: 'see `svc logs`; `svc stop --force` ends it',
+  });
+}
+
+function failure(error: unknown, target: Target, signal: AbortSignal | undefined): SvcError {
+  if (error instanceof SvcError) return error;
+  if (signal?.aborted === true) return new SvcError('CANCELLED', 'cancelled');
+  const place = 'socketPath' in target ? target.socketPath : `${target.host}:${String(target.port)}`;
+  const code = (error as NodeJS.ErrnoException).code ?? 'no reason given';
+  switch (code) {
+    case 'ENOENT':
+    case 'ECONNREFUSED':
+    case 'ENOTSOCK':
+      return new SvcError('DAEMON_NOT_RUNNING', 'the daemon is not running', { hint: 'start it with `svc start`' });
+    case 'EACCES':
+    case 'EPERM':
+      return new SvcError('FORBIDDEN', `not allowed to use ${place}`, { hint: 'run svc as the user who started the daemon' });
+    case 'ECONNRESET':
+    case 'EPIPE':
+      return new SvcError('DAEMON_NOT_RUNNING', 'the daemon went away before its answer was complete', {
+        hint: 'see `svc logs` for the reason',
+      });
+    default:
+      return new SvcError('DAEMON_NOT_RUNNING', `the daemon cannot be reached at ${place} (${code})`, { cause: error });
+  }
+}
