@@ -20,7 +20,14 @@
  * BUSY while an engine does not read.
  */
 import type { ErrorRecord } from '../protocol/errors.ts';
-import type { NativeDevice, NativeLoadOptions, NativeModelInfo, NativeOutput, NativeRequest, NativeStats } from './addon.ts';
+import type {
+  NativeDevice,
+  NativeLoadOptions,
+  NativeModelInfo,
+  NativeOutput,
+  NativeRequest,
+  NativeStats,
+} from './addon.ts';
 
 /** A request is at most LIMITS.bodyBytes of JSON when it arrives, and hardly longer here. */
 export const MAX_FRAME_BYTES = 64 * 1024 * 1024;

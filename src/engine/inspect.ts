@@ -5,7 +5,10 @@ import { loadAddon } from './loader.ts';
 
 type Probe = Extract<ToEngine, { type: 'probe' }>;
 
-export async function inspectMachine({ measure, parentPid }: Probe, send: (message: FromEngine) => void): Promise<void> {
+export async function inspectMachine(
+  { measure, parentPid }: Probe,
+  send: (message: FromEngine) => void,
+): Promise<void> {
   let facts: ProbeFacts = { addon: null, devices: [], cpuFeatures: null, error: null };
   /** Reaches the pipe before what comes next can block this thread. */
   const report = async (found: Partial<ProbeFacts>, next: string | null): Promise<void> => {

@@ -36,7 +36,7 @@ export function loadAddon(candidates: readonly string[] = addonCandidates()): Lo
     }
     try {
       const addon = require(path) as Addon;
-      addon.setErrorClass(SvcError as never);
+      addon.setErrorClass(SvcError);
       return { addon, path, directory: dirname(path) };
     } catch (error) {
       broken = true;
@@ -46,10 +46,14 @@ export function loadAddon(candidates: readonly string[] = addonCandidates()): Lo
   throw new SvcError(
     'ENGINE_UNAVAILABLE',
     `the native addon cannot be loaded on ${process.platform}-${process.arch} with Node ${process.versions.node} (tried ${tried.join('; ')})`,
-    { hint: broken ? 'reinstall svc-runtime; in a checkout run `npm run build`' : 'in a checkout run `npm run build`; otherwise reinstall svc-runtime' },
+    {
+      hint: broken
+        ? 'reinstall svc-runtime; in a checkout run `npm run build`'
+        : 'in a checkout run `npm run build`; otherwise reinstall svc-runtime',
+    },
   );
 }
 
 function firstLine(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] as string;
+  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] ?? '';
 }

@@ -43,7 +43,8 @@ export class ModelHost {
     const { addon, directory } = loadAddon();
     addon.dieWithParent(parentPid);
     addon.setLogger((level, text) => {
-      if (level !== 'debug' && !this.#held) this.#send({ type: 'log', level, text: text.slice(0, LOG_LINE_CHARACTERS) });
+      if (level !== 'debug' && !this.#held)
+        this.#send({ type: 'log', level, text: text.slice(0, LOG_LINE_CHARACTERS) });
     });
     addon.loadBackends(directory);
     const load = addon.load(

@@ -33,7 +33,7 @@ async function probe({ measure, timeoutMs = 60_000, entry }: ProbeOptions): Prom
   const child = await spawnEngine(entry);
   const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
   let facts = NOTHING;
-  let next: string | null = 'starting';
+  let next = 'starting' as string | null;
   let verdict: string | undefined;
   const stop = (why: string): void => {
     verdict = why;

@@ -1,6 +1,13 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { encodeFrame, FrameDecoder, FrameError, FROM_ENGINE, MAX_FRAME_BYTES, TO_ENGINE } from '../../src/engine/frames.ts';
+import {
+  encodeFrame,
+  FrameDecoder,
+  FrameError,
+  FROM_ENGINE,
+  MAX_FRAME_BYTES,
+  TO_ENGINE,
+} from '../../src/engine/frames.ts';
 import type { FromEngine, ToEngine } from '../../src/engine/frames.ts';
 
 const messages: FromEngine[] = [
@@ -67,7 +74,10 @@ test('a message that is too long is refused before anything is written', () => {
 test('a length beyond the bound is refused from the header alone', () => {
   const header = Buffer.alloc(4);
   header.writeUInt32LE(MAX_FRAME_BYTES + 1, 0);
-  assert.throws(() => decodeAll([header]), (error: Error) => error instanceof FrameError);
+  assert.throws(
+    () => decodeAll([header]),
+    (error: Error) => error instanceof FrameError,
+  );
 });
 
 function framed(body: string | Buffer): Buffer {

@@ -3,7 +3,14 @@
  * when the process is gone and everything that it wrote has been delivered.
  */
 import type { NativeLoadOptions, NativeOutput, NativeRequest, NativeStats } from '../../engine/addon.ts';
-import { encodeFrame, FrameDecoder, FROM_ENGINE, type EngineInfo, type FromEngine, type ToEngine } from '../../engine/frames.ts';
+import {
+  encodeFrame,
+  FrameDecoder,
+  FROM_ENGINE,
+  type EngineInfo,
+  type FromEngine,
+  type ToEngine,
+} from '../../engine/frames.ts';
 import { describeExit, spawnEngine, type SpawnedEngine } from '../../engine/spawn.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -62,7 +69,9 @@ export class EngineChild {
   /** Throws BUSY while the engine does not read what was sent before. */
   generate(request: NativeRequest): void {
     if ((this.#spawned?.pipe.writableLength ?? 0) > PIPE_BYTES) {
-      throw new SvcError('BUSY', `the engine of ${this.#options.model} is behind with its requests`, { retryAfterSeconds: 1 });
+      throw new SvcError('BUSY', `the engine of ${this.#options.model} is behind with its requests`, {
+        retryAfterSeconds: 1,
+      });
     }
     this.send({ type: 'generate', request });
   }

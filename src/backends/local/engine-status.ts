@@ -15,7 +15,9 @@ export interface EngineStatus {
  * default model, or one loaded by name); the others are started when somebody asks.
  */
 export function engineStatus(engines: readonly Supervisor[], sinceToken: string | null): EngineStatus {
-  const failed = engines.find(({ kept, failure }) => failure !== null && (kept || failure.code === 'ENGINE_UNAVAILABLE'));
+  const failed = engines.find(
+    ({ kept, failure }) => failure !== null && (kept || failure.code === 'ENGINE_UNAVAILABLE'),
+  );
   if (failed?.failure) {
     const status = engines.some(({ state }) => state === 'loaded') ? 'warn' : 'fail';
     return { status, reason: failed.failure.message, sinceToken };

@@ -46,7 +46,7 @@ export interface LocalBackendOptions {
   readonly engine: EngineSettings;
   readonly log: Logger;
   /** An engine was started, loaded or lost: health has changed. */
-  onChange(): void;
+  readonly onChange: () => void;
   /** The engine process's entry file; another one in tests. */
   readonly entry?: string;
 }
@@ -124,23 +124,17 @@ export class LocalBackend implements Backend {
     try {
       const { engine } = lease;
       engine.forgive();
-      let done = false;
-      const ready = engine.ready(AbortSignal.any([signal, left.signal])).finally(() => {
-        done = true;
-      });
-      ready.catch(() => undefined);
-      for (let told = -1; ; ) {
-        await Promise.race([ready, sleep(LOAD_PROGRESS_MS)]);
-        if (done) break;
+      const ready = engine.ready(AbortSignal.any([signal, left.signal]));
+      for (let told = -1; !(await settlesWithin(ready, LOAD_PROGRESS_MS));) {
         if (engine.fraction === told) continue;
         told = engine.fraction;
         yield { type: 'progress', fraction: told };
       }
       await ready;
       engine.keep();
-      const { child, info } = engine;
-      if (child?.pid == null || info === null) throw engine.failure ?? new SvcError('ENGINE_CRASHED', `the engine of ${model.id} has just ended`);
-      yield { type: 'loaded', model: model.id, pid: child.pid, context_length: info.contextLength };
+      const { pid, info } = engine;
+      if (pid === null || info === null) throw engine.gone();
+      yield { type: 'loaded', model: model.id, pid, context_length: info.contextLength };
     } finally {
       left.abort(new SvcError('CANCELLED', 'the load was given up'));
       lease.release();
@@ -155,14 +149,14 @@ export class LocalBackend implements Backend {
 
   loadedModels(): LoadedModelHealth[] {
     return this.#pool.engines.flatMap((engine) => {
-      const { state, child, info } = engine;
+      const { state, pid, child, info } = engine;
       if (state === 'idle' || state === 'closed') return [];
       const stats = child?.stats ?? null;
       const { waiting, active } = this.#queueOf(engine);
       return {
         id: engine.model.id,
         state,
-        pid: child?.pid ?? null,
+        pid,
         rss_bytes: child?.rssBytes ?? null,
         context_length: info?.contextLength ?? null,
         active,
@@ -231,7 +225,10 @@ export class LocalBackend implements Backend {
         }
       } catch (error) {
         if (attempt > 1 || spoke || !(error instanceof SvcError) || error.code !== 'ENGINE_CRASHED') throw error;
-        this.#options.log.warn({ trace_id: traceId, model, reason: error.message }, 'nothing was sent yet: trying once more');
+        this.#options.log.warn(
+          { trace_id: traceId, model, reason: error.message },
+          'nothing was sent yet: trying once more',
+        );
       }
     }
   }
@@ -265,16 +262,16 @@ export class LocalBackend implements Backend {
   #withState(model: ModelRecord): ModelRecord {
     const engine = this.#pool.engines.find((each) => each.model.path === model.path);
     if (engine === undefined || engine.state === 'idle' || engine.state === 'closed') return model;
-    const { child, info, state } = engine;
-    if (child?.pid == null || info === null) return { ...model, state };
+    const { state, pid, child, info } = engine;
+    if (pid === null || info === null) return { ...model, state };
     return {
       ...model,
       state,
       loaded: {
-        pid: child.pid,
+        pid,
         device: info.device,
         context_length: info.contextLength,
-        memory_bytes: child.rssBytes,
+        memory_bytes: child?.rssBytes ?? null,
         active: this.#queueOf(engine).active,
         expires_at: null,
       },
@@ -291,4 +288,13 @@ export class LocalBackend implements Backend {
   #refuseWhenClosing(): void {
     if (this.#closing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
   }
+}
+
+/** Whether `promise` is settled after so long at most. */
+async function settlesWithin(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  const settled = promise.then(
+    () => true,
+    () => true,
+  );
+  return Promise.race([settled, sleep(milliseconds, false)]);
 }

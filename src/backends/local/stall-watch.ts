@@ -13,6 +13,8 @@ import type { NativeStats } from '../../engine/addon.ts';
 
 /** A load may rest on one fraction for so many stall timeouts. */
 const LOAD_PATIENCE = 10;
+/** From the spawn to the first heartbeat a busy machine may need this long, whatever the timeout. */
+const START_MS = 10_000;
 const LONGEST_TURN_MS = 1_000;
 
 export class StallWatch {
@@ -20,6 +22,7 @@ export class StallWatch {
   readonly #onStall: (what: string) => void;
   readonly #timer: NodeJS.Timeout;
   #silentMs = 0;
+  #started = false;
   #loading = true;
   #restingMs = 0;
   /** Which step runs, as of the last heartbeat; null: none. */
@@ -41,6 +44,7 @@ export class StallWatch {
 
   /** Anything came from the engine. */
   heard(): void {
+    this.#started = true;
     this.#silentMs = 0;
   }
 
@@ -68,7 +72,8 @@ export class StallWatch {
     this.#restingMs += elapsedMs;
     if (this.#step !== null) this.#stepMs += elapsedMs;
 
-    if (this.#silentMs > this.#timeoutMs) this.#stalled(`was not heard of for ${seconds(this.#silentMs)}`);
+    const silenceMs = this.#started ? this.#timeoutMs : Math.max(START_MS, this.#timeoutMs);
+    if (this.#silentMs > silenceMs) this.#stalled(`was not heard of for ${seconds(this.#silentMs)}`);
     else if (this.#loading && this.#restingMs > LOAD_PATIENCE * this.#timeoutMs) {
       this.#stalled(`made no progress for ${seconds(this.#restingMs)}`);
     } else if (!this.#loading && this.#stepMs > this.#timeoutMs) {

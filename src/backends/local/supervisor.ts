@@ -94,8 +94,17 @@ export class Supervisor implements GenerationOwner {
   get child(): EngineChild | null {
     return 'child' in this.#state ? this.#state.child : null;
   }
+  get pid(): number | null {
+    return this.child?.pid ?? null;
+  }
+  /** Of every process that is not gone yet. */
   get pids(): number[] {
     return [...this.#children].flatMap(({ pid }) => pid ?? []);
+  }
+
+  /** Why it is not loaded (any more). */
+  gone(): SvcError {
+    return this.failure ?? new SvcError('ENGINE_CRASHED', `the engine of ${this.model.id} has just ended`);
   }
 
   /** From now on the engine is restarted without being asked. */
@@ -124,7 +133,7 @@ export class Supervisor implements GenerationOwner {
 
   /** REQUIRES: `ready` has resolved. Throws ENGINE_CRASHED if the engine is gone again, or BUSY. */
   generate(request: Omit<NativeRequest, 'id'>): Generation {
-    if (this.#state.name !== 'loaded') throw this.#gone();
+    if (this.#state.name !== 'loaded') throw this.gone();
     const id = ++this.#lastId;
     this.#state.child.generate({ id, ...request });
     const generation = new Generation(id, this);
@@ -263,9 +272,5 @@ export class Supervisor implements GenerationOwner {
   #become(state: State): void {
     this.#state = state;
     this.#options.onChange();
-  }
-
-  #gone(): SvcError {
-    return this.failure ?? new SvcError('ENGINE_CRASHED', `the engine of ${this.model.id} has just ended`);
   }
 }

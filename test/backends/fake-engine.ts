@@ -1,0 +1,193 @@
+/**
+ * An engine process without a model: speaks the frames of the real one and shows, on demand, the
+ * faults that a real one cannot be made to show. A "model" is a file with a Behaviour as JSON; each
+ * start adds a line to `<file>.starts`. What a prompt asks for:
+ *
+ *   say N · endless · crash after N · crash once · refuse · stall · stop · garbage · oversize
+ */
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { Socket } from 'node:net';
+import type { NativeRequest } from '../../src/engine/addon.ts';
+import {
+  encodeFrame,
+  FrameDecoder,
+  MAX_FRAME_BYTES,
+  TO_ENGINE,
+  type FromEngine,
+  type ToEngine,
+} from '../../src/engine/frames.ts';
+
+export interface Behaviour {
+  /** `hang`: one sign of life, and no more. `rest`: alive, but the load does not get on. */
+  readonly load?: 'hang' | 'rest' | 'exit' | 'invalid' | 'crash';
+  readonly loadMs?: number;
+}
+
+const WORD = 'word ';
+const STEP_MS = 2;
+
+interface Running {
+  readonly id: number;
+  left: number;
+  produced: number;
+  paused: boolean;
+  readonly crashAfter: number;
+  readonly startedAt: number;
+}
+
+const pipe = new Socket({ fd: 3 });
+const frames = new FrameDecoder<ToEngine>(TO_ENGINE);
+const running = new Map<number, Running>();
+let file = '';
+let loaded = false;
+let stalled = false;
+let steps = 0;
+let tokens = 0;
+
+function send(message: FromEngine): void {
+  pipe.write(encodeFrame(message));
+}
+
+function die(): never {
+  process.kill(process.pid, 'SIGKILL');
+  throw new Error('unreachable');
+}
+
+function beat(): void {
+  const stats = {
+    active: running.size,
+    waiting: 0,
+    cellsUsed: tokens,
+    cellsTotal: 1_000_000,
+    steps,
+    promptTokens: 0,
+    generatedTokens: tokens,
+    tokensPerSecond: 0,
+    stepAgeMs: stalled ? 1 : 0,
+  };
+  send({ type: 'stats', stats: loaded ? stats : null, rssBytes: process.memoryUsage.rss() });
+}
+
+async function load(path: string): Promise<void> {
+  file = path;
+  appendFileSync(`${file}.starts`, `${String(process.pid)}\n`);
+  const behaviour = JSON.parse(readFileSync(file, 'utf8')) as Behaviour;
+  beat();
+  if (behaviour.load === 'hang') return;
+  setInterval(beat, 50);
+  if (behaviour.load === 'rest') return;
+  if (behaviour.load === 'exit') process.exit(3);
+  if (behaviour.load === 'crash') die();
+  if (behaviour.load === 'invalid') {
+    send({ type: 'failed', error: { code: 'MODEL_INVALID', message: 'this is no model' } });
+    return;
+  }
+  for (const fraction of [0, 0.5, 1]) {
+    send({ type: 'progress', fraction });
+    await new Promise((resolve) => setTimeout(resolve, (behaviour.loadMs ?? 0) / 2));
+  }
+  loaded = true;
+  setInterval(step, STEP_MS);
+  send({
+    type: 'loaded',
+    info: {
+      description: 'fake',
+      architecture: 'fake',
+      quantization: 'none',
+      parameters: 1,
+      sizeBytes: 1,
+      trainedContextLength: 1000,
+      contextLength: 1000,
+      vocabulary: 1,
+      embeddingLength: 1,
+      layers: 1,
+      threads: 1,
+      hasChatTemplate: true,
+      device: 'CPU',
+    },
+  });
+}
+
+function generate(request: NativeRequest): void {
+  const prompt = request.messages?.at(-1)?.content ?? '';
+  const number = Number(/\d+/.exec(prompt)?.[0] ?? Infinity);
+  if (prompt === 'crash once' && !existsSync(`${file}.crashed`)) {
+    writeFileSync(`${file}.crashed`, '');
+    die();
+  }
+  if (prompt === 'refuse') {
+    send({
+      type: 'step',
+      outputs: [
+        {
+          id: request.id,
+          text: '',
+          error: { code: 'CONTEXT_OVERFLOW', message: 'the prompt has 2000 tokens, the context 1000' },
+        },
+      ],
+    });
+    return;
+  }
+  if (prompt === 'stop') process.kill(process.pid, 'SIGSTOP');
+  if (prompt === 'garbage') pipe.write('this is no frame');
+  if (prompt === 'oversize') {
+    const header = Buffer.alloc(4);
+    header.writeUInt32LE(MAX_FRAME_BYTES + 1, 0);
+    pipe.write(header);
+  }
+  if (prompt === 'stall') stalled = true;
+  running.set(request.id, {
+    id: request.id,
+    left: prompt.startsWith('say') ? number : prompt === 'crash once' ? 2 : Infinity,
+    produced: 0,
+    paused: false,
+    crashAfter: prompt.startsWith('crash after') ? number : Infinity,
+    startedAt: performance.now(),
+  });
+  send({ type: 'accepted', id: request.id, inputTokens: 3 });
+}
+
+function step(): void {
+  if (stalled) return;
+  const going = [...running.values()].filter(({ paused }) => !paused);
+  if (going.length === 0) return;
+  steps++;
+  if (going.some(({ produced, crashAfter }) => produced >= crashAfter)) die();
+  send({
+    type: 'step',
+    outputs: going.map((each) => {
+      tokens++;
+      each.produced++;
+      if (each.produced < each.left) return { id: each.id, text: WORD };
+      running.delete(each.id);
+      return {
+        id: each.id,
+        text: WORD,
+        finish: {
+          reason: 'stop',
+          inputTokens: 3,
+          outputTokens: each.produced,
+          cachedTokens: 0,
+          startedMs: 1,
+          firstTokenMs: 2,
+          finishedMs: performance.now() - each.startedAt,
+        },
+      };
+    }),
+  });
+}
+
+pipe.on('end', die);
+pipe.on('error', die);
+pipe.on('data', (chunk: Buffer) => {
+  for (const message of frames.decode(chunk)) {
+    if (message.type === 'load') void load(message.path);
+    else if (message.type === 'generate') generate(message.request);
+    else if (message.type === 'close') process.exit(0);
+    else if (message.type === 'cancel') running.delete(message.id);
+    else if (message.type === 'pause' || message.type === 'resume') {
+      const each = running.get(message.id);
+      if (each !== undefined) each.paused = message.type === 'pause';
+    }
+  }
+});

@@ -1,0 +1,140 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { NativeOutput } from '../../src/engine/addon.ts';
+import { Generation } from '../../src/backends/local/generation.ts';
+import { toFinishEvent, toNativeRequest } from '../../src/backends/local/request.ts';
+import { restartDelayMs } from '../../src/backends/local/backoff.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+
+const finish: NonNullable<NativeOutput['finish']> = {
+  reason: 'stop',
+  inputTokens: 4,
+  outputTokens: 3,
+  cachedTokens: 1,
+  startedMs: 10,
+  firstTokenMs: 30,
+  finishedMs: 130,
+};
+
+function make() {
+  const sent: string[] = [];
+  const generation = new Generation(7, {
+    send: (message) => sent.push(`${message.type} ${'id' in message ? String(message.id) : ''}`),
+    release: (id) => sent.push(`release ${String(id)}`),
+  });
+  return { generation, sent };
+}
+const never = new AbortController().signal;
+
+test('text that nobody has pulled is one event', async () => {
+  const { generation, sent } = make();
+  generation.accept();
+  for (const text of ['a', 'b', 'c']) generation.push({ id: 7, text });
+  generation.push({ id: 7, text: 'd', finish });
+  const events = [];
+  for await (const event of generation.events(never)) events.push(event.type === 'text' ? event.text : event.type);
+  assert.equal(events, ['accepted', 'abcd', 'finish']);
+  assert.equal(sent, ['release 7']);
+});
+
+test('outputs that overtake the acceptance are not lost', async () => {
+  const { generation } = make();
+  generation.push({ id: 7, text: 'a', finish });
+  generation.accept();
+  const events = [];
+  for await (const event of generation.events(never)) events.push(event.type);
+  assert.equal(events, ['accepted', 'text', 'finish']);
+});
+
+test('a consumer that lags pauses the engine once, and the next pull resumes it', async () => {
+  const { generation, sent } = make();
+  generation.accept();
+  const events = generation.events(never);
+  await events.next();
+  for (let step = 0; step < 20; step++) generation.push({ id: 7, text: 'x'.repeat(1024) });
+  assert.equal(sent, ['pause 7']);
+  const { value } = await events.next();
+  assert.is(value?.type === 'text' && value.text.length, 20 * 1024);
+  assert.equal(sent, ['pause 7', 'resume 7']);
+  await events.return();
+  assert.equal(sent, ['pause 7', 'resume 7', 'cancel 7', 'release 7']);
+});
+
+test('a failure overtakes text that nobody has seen', async () => {
+  const { generation, sent } = make();
+  generation.push({ id: 7, text: 'a' });
+  const error = new SvcError('ENGINE_CRASHED', 'gone');
+  generation.fail(error);
+  try {
+    for await (const event of generation.events(never)) assert.unreachable(event.type);
+    assert.unreachable();
+  } catch (thrown) {
+    assert.is(thrown, error);
+  }
+  assert.equal(sent, ['release 7']);
+});
+
+test('an abort wakes a consumer that waits, and cancels', async () => {
+  const { generation, sent } = make();
+  const controller = new AbortController();
+  const events = generation.events(controller.signal);
+  const next = events.next().catch((error: unknown) => error);
+  const reason = new SvcError('CANCELLED', 'left');
+  controller.abort(reason);
+  assert.is(await next, reason);
+  assert.equal(sent, ['cancel 7', 'release 7']);
+});
+
+test('timings are counted back from the arrival of the finish', () => {
+  const event = toFinishEvent(finish, 1000, 1180);
+  assert.equal(event.timings, { queue_ms: 60, ttft_ms: 80, total_ms: 180, tokens_per_second: 20 });
+  assert.equal(event.usage, { input_tokens: 4, output_tokens: 3, cached_tokens: 1 });
+});
+
+test('what did not happen has no timing', () => {
+  const event = toFinishEvent({ ...finish, outputTokens: 0, startedMs: null, firstTokenMs: null }, 1000, 1180);
+  assert.equal(event.timings, { queue_ms: 180, ttft_ms: null, total_ms: 180, tokens_per_second: null });
+  assert.is(toFinishEvent({ ...finish, outputTokens: 1 }, 0, 500).timings.tokens_per_second, null);
+});
+
+test("a request in the engine's words, with what was asked for and nothing else", () => {
+  const messages = [{ role: 'user' as const, content: 'hi' }];
+  const bare = toNativeRequest({ messages, sampling: {}, stop: [] });
+  assert.equal(JSON.parse(JSON.stringify(bare)), { messages, stop: [] });
+  const full = toNativeRequest({
+    messages,
+    max_tokens: 5,
+    sampling: {
+      temperature: 0,
+      top_k: 1,
+      top_p: 0.5,
+      min_p: 0.1,
+      repeat_penalty: 1.1,
+      frequency_penalty: 0.2,
+      presence_penalty: 0.3,
+      seed: 42,
+      logit_bias: [[3, -100]],
+    },
+    stop: ['END'],
+  });
+  assert.equal(full, {
+    messages,
+    maxTokens: 5,
+    temperature: 0,
+    topK: 1,
+    topP: 0.5,
+    minP: 0.1,
+    repeatPenalty: 1.1,
+    frequencyPenalty: 0.2,
+    presencePenalty: 0.3,
+    seed: 42,
+    logitBias: [[3, -100]],
+    stop: ['END'],
+  });
+});
+
+test('the first failure costs no delay, the others double it up to a minute', () => {
+  assert.equal([1, 2, 3, 4, 5, 20].map(restartDelayMs), [0, 500, 1000, 2000, 4000, 60_000]);
+});
+
+test.run();
