@@ -1,0 +1,234 @@
+/** Generations as JavaScript sees them: together, in order, one wake-up a step. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { rejection } from '../support/errors.ts';
+import { openEngine, type TestEngine } from '../support/native-engine.ts';
+import { waitFor } from '../support/wait.ts';
+
+const test = suite<{ engine: TestEngine }>('generate');
+
+test.before(async (context) => {
+  context.engine = await openEngine('tiny-qwen2');
+});
+test.after(({ engine }) => engine.native.close());
+
+let nextId = 1;
+const greedy = (maxTokens: number) => ({ id: nextId++, prompt: 'The quick brown fox', temperature: 0, maxTokens });
+
+test('a raw prompt and a chat are answered, with usage and timings', async ({ engine }) => {
+  const { native } = engine;
+  const request = greedy(8);
+  const answered = engine.answer(request.id);
+  assert.is(await native.submit(request), native.tokenize(request.prompt, { addSpecial: true }).length);
+  const { text, finish } = await answered;
+  assert.ok(text.length > 0);
+  assert.is(finish.reason, 'length');
+  assert.is(finish.outputTokens, 8);
+  assert.is(finish.inputTokens, 4);
+  assert.is(finish.cachedTokens, 0);
+  const { startedMs, firstTokenMs, finishedMs } = finish;
+  assert.ok(startedMs !== null && firstTokenMs !== null);
+  assert.ok(0 <= startedMs && startedMs <= firstTokenMs && firstTokenMs <= finishedMs);
+
+  const messages = [{ role: 'user', content: 'Hello' }];
+  const chat = await engine.generate({ id: nextId++, messages, temperature: 0, maxTokens: 4 });
+  const rendered = native.tokenize(native.renderChat(messages), { parseSpecial: true });
+  assert.is(chat.finish.inputTokens, rendered.length);
+});
+
+test('two generations run together and give the text each gives alone', async ({ engine }) => {
+  const alone = [
+    await engine.generate({ ...greedy(40), prompt: 'One' }),
+    await engine.generate({ ...greedy(40), prompt: 'Two and some more' }),
+  ];
+  const stepsBefore = engine.steps.length;
+  const together = await Promise.all([
+    engine.generate({ ...greedy(40), prompt: 'One' }),
+    engine.generate({ ...greedy(40), prompt: 'Two and some more' }),
+  ]);
+  assert.equal(
+    together.map(({ text }) => text),
+    alone.map(({ text }) => text),
+  );
+  assert.ok(engine.steps.slice(stepsBefore).some((outputs) => outputs.length === 2));
+});
+
+test('JavaScript is woken at most once a step', async ({ engine }) => {
+  const { native, steps } = engine;
+  const callsBefore = steps.length;
+  const stepsBefore = native.stats().steps;
+  const answers = await Promise.all(Array.from({ length: 8 }, () => engine.generate({ ...greedy(50) })));
+  const calls = steps.length - callsBefore;
+  const computed = native.stats().steps - stepsBefore;
+  assert.ok(answers.every(({ finish }) => finish.outputTokens === 50));
+  assert.ok(calls <= computed, `${String(calls)} calls for ${String(computed)} steps`);
+  assert.ok(computed < 8 * 50, 'the generations were batched');
+  assert.ok(
+    steps.every((outputs) => outputs.length > 0 && new Set(outputs.map(({ id }) => id)).size === outputs.length),
+  );
+});
+
+test('what a busy JavaScript thread missed comes in one call, nothing lost', async ({ engine }) => {
+  const expected = await engine.generate(greedy(60));
+  const request = greedy(60);
+  const answered = engine.answer(request.id);
+  await engine.native.submit(request);
+  const callsBefore = engine.steps.length;
+  const until = performance.now() + 500;
+  while (performance.now() < until) {
+    // busy: the whole answer is produced meanwhile
+  }
+  const { text, finish } = await answered;
+  assert.is(text, expected.text);
+  assert.is(finish.outputTokens, 60);
+  assert.is(engine.steps.length - callsBefore, 1);
+});
+
+test('the promise of submit settles before the first output', async ({ engine }) => {
+  const order: string[] = [];
+  const requests = Array.from({ length: 12 }, () => greedy(1));
+  await Promise.all(
+    requests.map(async (request) => {
+      const answered = engine.answer(request.id).then(() => order.push(`answer ${String(request.id)}`));
+      await engine.native.submit(request);
+      order.push(`accepted ${String(request.id)}`);
+      await answered;
+    }),
+  );
+  for (const { id } of requests) {
+    assert.ok(order.indexOf(`accepted ${String(id)}`) < order.indexOf(`answer ${String(id)}`));
+  }
+});
+
+test('the text ends before a stop string, none of which is seen', async ({ engine }) => {
+  const { text } = await engine.generate(greedy(40));
+  const stop = text.slice(10, 14);
+  const stopped = await engine.generate({ ...greedy(40), stop: ['never in the text', stop] });
+  assert.is(stopped.finish.reason, 'stop');
+  assert.is(stopped.text, text.slice(0, text.indexOf(stop)));
+});
+
+test('a seed repeats a text, another changes it, a bias bends it', async ({ engine }) => {
+  const sampled = { prompt: 'Once', temperature: 1, maxTokens: 24 };
+  const [first, again, other] = [
+    await engine.generate({ ...sampled, id: nextId++, seed: 7 }),
+    await engine.generate({ ...sampled, id: nextId++, seed: 7 }),
+    await engine.generate({ ...sampled, id: nextId++, seed: 8 }),
+  ];
+  assert.is(first.text, again.text);
+  assert.is.not(first.text, other.text);
+  const token = engine.native.tokenize('svc')[0] as number;
+  const bent = await engine.generate({ ...greedy(3), logitBias: [[token, 100]] });
+  assert.is(bent.text, engine.native.detokenize(Int32Array.of(token, token, token)));
+});
+
+test('cancel ends a generation; what came before it stays', async ({ engine }) => {
+  const request = greedy(1500);
+  const answered = engine.answer(request.id);
+  await engine.native.submit(request);
+  await waitFor('text', () => engine.text(request.id).length > 0);
+  engine.native.cancel(request.id);
+  const { finish, text } = await answered;
+  assert.is(finish.reason, 'cancelled');
+  assert.ok(text.length > 0 && finish.outputTokens < 1500);
+  engine.native.cancel(request.id); // gone: ignored
+  engine.native.cancel(4_000_000_000);
+});
+
+test('cancel and pause reach a generation that is still being submitted', async ({ engine }) => {
+  const request = greedy(1500);
+  const answered = engine.answer(request.id);
+  const submitted = engine.native.submit(request);
+  engine.native.cancel(request.id);
+  assert.is(await submitted, 4);
+  assert.is((await answered).finish.reason, 'cancelled');
+
+  const paused = greedy(1500);
+  const end = engine.answer(paused.id);
+  const accepted = engine.native.submit(paused);
+  engine.native.pause(paused.id);
+  await accepted;
+  await sleep(50);
+  const length = engine.text(paused.id).length;
+  await sleep(100);
+  assert.is(engine.text(paused.id).length, length);
+  engine.native.cancel(paused.id);
+  assert.is((await end).finish.reason, 'cancelled');
+});
+
+test('a paused generation waits while others go on, and then ends as it would have', async ({ engine }) => {
+  const { native } = engine;
+  const expected = await engine.generate(greedy(200));
+  const request = greedy(200);
+  const answered = engine.answer(request.id);
+  await native.submit(request);
+  await waitFor('text', () => engine.text(request.id).length > 0);
+  native.pause(request.id);
+  await sleep(50); // the step under way
+  const length = engine.text(request.id).length;
+  assert.is((await engine.generate(greedy(20))).finish.outputTokens, 20);
+  assert.is(engine.text(request.id).length, length);
+  native.resume(request.id);
+  assert.is((await answered).text, expected.text);
+});
+
+test('hold stops the runner, and what it had produced still comes', async ({ engine }) => {
+  const { native } = engine;
+  const request = greedy(400);
+  const answered = engine.answer(request.id);
+  await native.submit(request);
+  await waitFor('text', () => engine.text(request.id).length > 0);
+  native.hold(true);
+  await sleep(50);
+  const { steps } = native.stats();
+  await sleep(100);
+  assert.is(native.stats().steps, steps);
+  native.hold(false);
+  assert.is((await answered).finish.outputTokens, 400);
+});
+
+test('counts what it does', async ({ engine }) => {
+  const { native } = engine;
+  const before = native.stats();
+  assert.is(before.active, 0);
+  assert.is(before.waiting, 0);
+  assert.is(before.stepAgeMs, 0);
+  await engine.generate(greedy(10));
+  const after = native.stats();
+  assert.is(after.generatedTokens - before.generatedTokens, 10);
+  assert.ok(after.steps > before.steps && after.promptTokens > before.promptTokens);
+  assert.is(after.cellsTotal, 2048);
+});
+
+test('a prompt beyond the context is refused with both numbers, and its id is free again', async ({ engine }) => {
+  const prompt = 'word '.repeat(3000);
+  const { length } = engine.native.tokenize(prompt);
+  const { message } = await rejection(() => engine.native.submit({ id: 77_777, prompt }), 'CONTEXT_OVERFLOW');
+  assert.ok(message.includes(String(length)) && message.includes('2048'), message);
+  assert.is((await engine.generate({ ...greedy(2), id: 77_777 })).finish.outputTokens, 2);
+});
+
+test('an id can be used by one generation at a time, and in the very call that ends it', async () => {
+  const seen: string[] = [];
+  const engine = await openEngine('tiny-llama');
+  const first = engine.answer(5);
+  await engine.native.submit({ id: 5, prompt: 'a', maxTokens: 50, temperature: 0 });
+  await rejection(() => engine.native.submit({ id: 5, prompt: 'b' }), 'INVALID_REQUEST', /id 5 is in use/);
+  seen.push((await first).finish.reason);
+  seen.push((await engine.generate({ id: 5, prompt: 'a', maxTokens: 2 })).finish.reason);
+  assert.equal(seen, ['length', 'length']);
+  await engine.native.close();
+});
+
+test('more generations than sequences wait their turn', async () => {
+  const engine = await openEngine('tiny-llama', { maxSequences: 2 });
+  const answers = await Promise.all(
+    Array.from({ length: 7 }, (_, id) => engine.generate({ id, prompt: 'x', maxTokens: 10, temperature: 0 })),
+  );
+  assert.is(new Set(answers.map(({ text }) => text)).size, 1);
+  assert.ok(engine.steps.every((outputs) => outputs.length <= 2));
+  await engine.native.close();
+});
+
+test.run();

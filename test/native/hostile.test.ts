@@ -1,0 +1,279 @@
+/** Arguments that are wrong in every way: each is refused by name, and nothing breaks. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { NativeRequest } from '../../src/engine/addon.ts';
+import { rejection } from '../support/errors.ts';
+import { modelPath, openAddon, openEngine, type TestEngine } from '../support/native-engine.ts';
+
+const test = suite<{ engine: TestEngine }>('hostile');
+const ignore = (): void => undefined;
+
+test.before(async (context) => {
+  context.engine = await openEngine('tiny-llama');
+});
+/** Whatever a test did, the engine still works. */
+test.after.each(async ({ engine }) => {
+  assert.is((await engine.generate({ id: 1, prompt: 'a', maxTokens: 2 })).finish.outputTokens, 2);
+});
+test.after(({ engine }) => engine.native.close());
+
+test('submit', async ({ engine: { native } }) => {
+  const prompt = 'x';
+  const cases: [unknown, RegExp][] = [
+    [undefined, /^request must be an object/],
+    [null, /^request must be an object/],
+    ['text', /^request must be an object/],
+    [{}, /^id must be an integer from 0 to 4294967295/],
+    [{ prompt }, /^id /],
+    ...[-1, 1.5, NaN, Infinity, 2 ** 32, '1', 5n, null, [], {}].map((id): [unknown, RegExp] => [
+      { id, prompt },
+      /^id /,
+    ]),
+    [{ id: 2 }, /either messages or a prompt/],
+    [{ id: 2, prompt, messages: [] }, /either messages or a prompt/],
+    [{ id: 2, prompt: 5 }, /^prompt must be a string/],
+    [{ id: 2, prompt: null }, /^prompt /],
+    [{ id: 2, messages: [] }, /^messages must not be empty/],
+    [{ id: 2, messages: {} }, /^messages must be an array/],
+    [{ id: 2, messages: { length: 1e9 } }, /^messages must be an array/],
+    [{ id: 2, messages: [{ role: 'user', content: 'a' }, null] }, /^messages\[1\] must be an object/],
+    [{ id: 2, messages: [{ content: 'a' }] }, /^messages\[0\]\.role must be a string/],
+    [{ id: 2, messages: [{ role: 'user', content: ['a'] }] }, /^messages\[0\]\.content must be a string/],
+    [{ id: 2, prompt, maxTokens: -1 }, /^maxTokens /],
+    [{ id: 2, prompt, maxTokens: 1e99 }, /^maxTokens /],
+    [{ id: 2, prompt, temperature: NaN }, /^temperature must be a finite number/],
+    [{ id: 2, prompt, temperature: 1e300 }, /^temperature /],
+    [{ id: 2, prompt, temperature: '1' }, /^temperature /],
+    [{ id: 2, prompt, topK: -1 }, /^topK /],
+    [{ id: 2, prompt, topK: 2 ** 31 }, /^topK /],
+    [{ id: 2, prompt, topP: Infinity }, /^topP /],
+    [{ id: 2, prompt, minP: null }, /^minP /],
+    [{ id: 2, prompt, repeatPenalty: {} }, /^repeatPenalty /],
+    [{ id: 2, prompt, frequencyPenalty: [] }, /^frequencyPenalty /],
+    [{ id: 2, prompt, presencePenalty: NaN }, /^presencePenalty /],
+    [{ id: 2, prompt, seed: -1 }, /^seed /],
+    [{ id: 2, prompt, seed: 0.1 }, /^seed /],
+    [{ id: 2, prompt, logitBias: {} }, /^logitBias must be an array/],
+    [{ id: 2, prompt, logitBias: [1] }, /^logitBias\[0\] must be an array/],
+    [{ id: 2, prompt, logitBias: [[1, 2, 3]] }, /^logitBias\[0\] must be a pair/],
+    [{ id: 2, prompt, logitBias: [[-1, 2]] }, /^logitBias\[0\]\[0\] /],
+    [{ id: 2, prompt, logitBias: [[1, NaN]] }, /^logitBias\[0\]\[1\] /],
+    [{ id: 2, prompt, stop: 'x' }, /^stop must be an array/],
+    [{ id: 2, prompt, stop: [1] }, /^stop\[0\] must be a string/],
+    [{ id: 2, prompt, stop: new Array(4e9) }, /^stop\[0\] /],
+  ];
+  for (const [request, message] of cases) {
+    await rejection(() => native.submit(request as NativeRequest), 'INVALID_REQUEST', message);
+  }
+});
+
+test('settings at the edge of what can be written down', async ({ engine }) => {
+  const edges: Partial<NativeRequest>[] = [
+    { temperature: 0, topK: 0, topP: 0, minP: 1 },
+    { temperature: 3e38 },
+    { temperature: 1e-38 },
+    { temperature: -1 },
+    { topK: 2 ** 31 - 1, topP: -1, minP: -1 },
+    { repeatPenalty: 0 },
+    { repeatPenalty: -1, frequencyPenalty: 3e38, presencePenalty: -3e38 },
+    { seed: 0xffff_ffff },
+    { logitBias: [[2 ** 31 - 1, 1]] },
+    {
+      logitBias: [
+        [0, 3e38],
+        [1, -3e38],
+      ],
+    },
+    { stop: [''] },
+    { stop: ['\0', '\ud800', 'x'.repeat(100_000)] },
+    { maxTokens: 0 },
+    { prompt: '' },
+    { prompt: '\0\ud800\uffff' },
+  ];
+  for (const edge of edges) {
+    try {
+      const { finish } = await engine.generate({ id: 3, prompt: 'a', maxTokens: 3, ...edge });
+      assert.ok(finish.outputTokens <= 3, JSON.stringify(edge));
+    } catch (error) {
+      assert.is((error as { code?: unknown }).code, 'INVALID_REQUEST', `${JSON.stringify(edge)}: ${String(error)}`);
+    }
+  }
+});
+
+test('a getter that throws, and one that closes the engine', async () => {
+  const { native } = await openEngine('tiny-llama');
+  const boom = new Error('boom');
+  const thrown = await native
+    .submit({
+      id: 1,
+      get prompt(): string {
+        throw boom;
+      },
+    })
+    .catch((error: unknown) => error);
+  assert.is(thrown, boom);
+  await rejection(
+    () =>
+      native.submit({
+        id: 1,
+        prompt: 'a',
+        get seed() {
+          void native.close();
+          return 1;
+        },
+      }),
+    'ENGINE_UNAVAILABLE',
+  );
+  await rejection(
+    () =>
+      native.tokenize('a', {
+        get addSpecial() {
+          void native.close();
+          return true;
+        },
+      }),
+    'ENGINE_UNAVAILABLE',
+  );
+  await native.close();
+});
+
+test('tokens and text', async ({ engine: { native } }) => {
+  const { vocabulary } = native.info;
+  for (const tokens of [
+    undefined,
+    null,
+    [1],
+    'a',
+    new Uint8Array(4),
+    new Float32Array(2),
+    new ArrayBuffer(8),
+    { length: 1 },
+  ]) {
+    await rejection(() => native.detokenize(tokens as Int32Array), 'INVALID_REQUEST', /^tokens must be an Int32Array/);
+  }
+  for (const token of [-1, vocabulary, 2 ** 31 - 1, -(2 ** 31)]) {
+    await rejection(() => native.detokenize(Int32Array.of(5, token)), 'INVALID_REQUEST', /is not in the vocabulary/);
+  }
+  const transferred = new Int32Array(4);
+  structuredClone(transferred, { transfer: [transferred.buffer] });
+  assert.is(native.detokenize(transferred), '');
+  assert.type(native.detokenize(new Int32Array(new SharedArrayBuffer(8))), 'string');
+  for (const text of [undefined, 1, {}, Symbol('a')]) {
+    await rejection(() => native.tokenize(text as string), 'INVALID_REQUEST', /^text must be a string/);
+  }
+  await rejection(() => native.tokenize('a', 1 as never), 'INVALID_REQUEST', /^options must be an object/);
+  await rejection(
+    () => native.tokenize('a', { addSpecial: 1 as never }),
+    'INVALID_REQUEST',
+    /^addSpecial must be true or false/,
+  );
+  assert.is(native.detokenize(native.tokenize('a\0b\ud800')).trimStart(), 'a\0b\ufffd');
+  for (const messages of [undefined, {}, [1], [{ role: 'user' }]]) {
+    await rejection(() => native.renderChat(messages as never), 'INVALID_REQUEST');
+  }
+});
+
+test('methods on another object, and an engine out of thin air', async ({ engine: { native } }) => {
+  assert.throws(() => native.stats.call({} as never), TypeError);
+  assert.throws(() => native.cancel.call(Object.create(native) as never, 1), TypeError);
+  const Engine = native.constructor as new (...args: unknown[]) => unknown;
+  for (const args of [[], [{}], [native]]) {
+    await rejection(() => new Engine(...args), 'INVALID_REQUEST', /comes from load/);
+  }
+  for (const method of ['cancel', 'pause', 'resume'] as const) {
+    for (const id of [-1, 0.5, NaN, undefined, '1', 2 ** 32]) {
+      await rejection(
+        () => {
+          native[method](id as number);
+        },
+        'INVALID_REQUEST',
+        /^id /,
+      );
+    }
+  }
+  await rejection(
+    () => {
+      native.hold(1 as never);
+    },
+    'INVALID_REQUEST',
+    /^on must be/,
+  );
+});
+
+test('load', async () => {
+  const addon = openAddon();
+  const path = modelPath('tiny-llama');
+  const bad: [unknown[], RegExp][] = [
+    [[], /^path must be a string/],
+    [[1, {}, ignore, ignore], /^path must be a string/],
+    [[`${path}\0.gguf`, {}, ignore, ignore], /null character/],
+    [[path, undefined, ignore, ignore], /^options must be an object/],
+    [[path, {}, undefined, ignore], /^onProgress must be a function/],
+    [[path, {}, ignore, {}], /^onStep must be a function/],
+    [[path, { contextLength: -1 }, ignore, ignore], /^contextLength /],
+    [[path, { contextLength: 2 ** 32 }, ignore, ignore], /^contextLength /],
+    [[path, { threads: 0.5 }, ignore, ignore], /^threads /],
+    [[path, { threads: -1 }, ignore, ignore], /^threads /],
+    [[path, { gpuLayers: 'all' }, ignore, ignore], /^gpuLayers /],
+    [[path, { maxSequences: NaN }, ignore, ignore], /^maxSequences /],
+  ];
+  for (const [args, message] of bad) {
+    await rejection(() => (addon.load as (...args: unknown[]) => unknown)(...args), 'INVALID_REQUEST', message);
+  }
+  const extreme = [
+    { contextLength: 2 ** 32 - 1 },
+    { contextLength: 1 },
+    { threads: 2 ** 31 - 1 },
+    { maxSequences: 2 ** 32 - 1 },
+    { maxSequences: 257 },
+    { gpuLayers: -(2 ** 31) },
+    { gpuLayers: 2 ** 31 - 1 },
+  ];
+  for (const options of extreme) {
+    try {
+      const engine = await addon.load(path, { contextLength: 256, threads: 1, ...options }, ignore, ignore).done;
+      await engine.close();
+    } catch (error) {
+      const { code } = error as { code?: unknown };
+      assert.ok(code === 'INVALID_REQUEST' || code === 'OUT_OF_MEMORY', `${JSON.stringify(options)}: ${String(error)}`);
+    }
+  }
+});
+
+test('the rest of the addon', async () => {
+  const addon = openAddon();
+  for (const value of [undefined, null, 1, {}]) {
+    await rejection(
+      () => {
+        addon.setErrorClass(value as never);
+      },
+      'INVALID_REQUEST',
+      /^errorClass must be a function/,
+    );
+    await rejection(
+      () => {
+        addon.setLogger(value as never);
+      },
+      'INVALID_REQUEST',
+      /^logger must be a function/,
+    );
+    await rejection(
+      () => {
+        addon.loadBackends(value as never);
+      },
+      'INVALID_REQUEST',
+      /^directory must be a string/,
+    );
+  }
+  for (const pid of [0, -1, 1.5, NaN, '1', undefined]) {
+    await rejection(
+      () => {
+        addon.dieWithParent(pid as number);
+      },
+      'INVALID_REQUEST',
+      /^parentPid /,
+    );
+  }
+});
+
+test.run();

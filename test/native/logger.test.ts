@@ -1,0 +1,27 @@
+/** libllama's own log lines, on the JavaScript thread. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { openAddon, openEngine } from '../support/native-engine.ts';
+import { waitFor } from '../support/wait.ts';
+
+const LEVELS = new Set(['debug', 'info', 'warn', 'error']);
+
+test('a load is told line by line, with levels; the last logger set hears it', async () => {
+  const addon = openAddon();
+  const first: string[] = [];
+  const lines: { level: string; text: string }[] = [];
+  addon.setLogger((_, text) => first.push(text));
+  addon.setLogger((level, text) => lines.push({ level, text }));
+  const engine = await openEngine('tiny-qwen2');
+  await waitFor('the architecture in the log', () => lines.some(({ text }) => text.includes('qwen2')));
+  assert.ok(lines.every(({ level, text }) => LEVELS.has(level) && text.length > 0 && !text.includes('\n')));
+  assert.equal(first, []);
+
+  const secret = 'xyzzy plugh';
+  lines.length = 0;
+  await engine.generate({ id: 1, messages: [{ role: 'user', content: secret }], maxTokens: 5 });
+  await engine.native.close();
+  assert.not(lines.some(({ text }) => text.includes('xyzzy') || text.includes('plugh')));
+});
+
+test.run();

@@ -1,0 +1,190 @@
+/** Loading a model, what is known of it, and its words. */
+import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { rejection } from '../support/errors.ts';
+import { modelPath, openAddon, openEngine, TEST_MODELS, type TestEngine } from '../support/native-engine.ts';
+
+const ARCHITECTURES = { 'tiny-llama': 'llama', 'tiny-qwen2': 'qwen2', 'tiny-gemma': 'gemma' } as const;
+const TEXTS = ['Hello, world', 'one  two\n\n\tthree', 'naïve café — 日本語 🙂🇨🇭', '0123456789', '<|im_end|> is text'];
+const ignore = (): void => undefined;
+
+for (const model of TEST_MODELS) {
+  const models = suite<{ engine: TestEngine }>(model);
+
+  models.before(async (context) => {
+    context.engine = await openEngine(model);
+  });
+  models.after(({ engine }) => engine.native.close());
+
+  models('says what it is', ({ engine }) => {
+    const { info } = engine.native;
+    assert.is(info.architecture, ARCHITECTURES[model]);
+    assert.is(info.metadata['general.architecture'], info.architecture);
+    assert.ok(info.description.includes(info.architecture));
+    assert.ok(info.quantization.length > 0 && info.device.length > 0);
+    assert.ok(info.parameters > 10_000 && info.sizeBytes > 10_000);
+    assert.is(info.layers, 2);
+    assert.is(info.contextLength, 2048);
+    assert.is(info.trainedContextLength, 8192);
+    assert.ok(info.vocabulary > 30_000 && info.embeddingLength >= 64);
+    assert.is(info.threads, 1);
+    assert.ok(info.hasChatTemplate);
+    assert.throws(() => Object.assign(info, { layers: 3 }), TypeError);
+  });
+
+  models('text becomes tokens and the same text again', ({ engine: { native } }) => {
+    for (const text of TEXTS) {
+      const tokens = native.tokenize(text);
+      assert.instance(tokens, Int32Array);
+      assert.ok(tokens.every((token) => token >= 0 && token < native.info.vocabulary));
+      assert.is(native.detokenize(tokens).trimStart(), text);
+    }
+    assert.is(native.tokenize('').length, 0);
+    assert.is(native.detokenize(new Int32Array()), '');
+  });
+
+  models('a chat names its roles and asks for an answer', ({ engine: { native } }) => {
+    const short = native.renderChat([{ role: 'user', content: 'What is svc?' }]);
+    const long = native.renderChat([
+      { role: 'user', content: 'What is svc?' },
+      { role: 'assistant', content: 'A daemon.' },
+      { role: 'user', content: 'Why?' },
+    ]);
+    assert.ok(short.includes('What is svc?') && short.includes('user'));
+    assert.ok(long.includes('A daemon.') && long.lastIndexOf('Why?') > long.indexOf('A daemon.'));
+  });
+
+  models.run();
+}
+
+const tokens = suite<{ engine: TestEngine }>('special tokens');
+tokens.before(async (context) => {
+  context.engine = await openEngine('tiny-qwen2');
+});
+tokens.after(({ engine }) => engine.native.close());
+
+tokens('are parsed and shown only where asked', ({ engine: { native } }) => {
+  const parsed = native.tokenize('<|im_end|>', { parseSpecial: true });
+  assert.is(parsed.length, 1);
+  assert.ok(native.tokenize('<|im_end|>').length > 1);
+  assert.is(native.detokenize(parsed), '');
+  assert.is(native.detokenize(parsed, { special: true }), '<|im_end|>');
+});
+
+tokens('BOS comes only where asked', async () => {
+  const { native } = await openEngine('tiny-llama');
+  const plain = native.tokenize('Hello');
+  const begun = native.tokenize('Hello', { addSpecial: true });
+  assert.is(begun.length, plain.length + 1);
+  assert.equal(begun.subarray(1), plain);
+  await native.close();
+});
+tokens.run();
+
+const loading = suite<{ dir: string }>('loading');
+loading.before(async (context) => {
+  context.dir = await mkdtemp(join(tmpdir(), 'svc-native-'));
+});
+loading.after(({ dir }) => rm(dir, { recursive: true, force: true }));
+
+loading('tells how far it is, rising to the whole', async () => {
+  const fractions: number[] = [];
+  const load = openAddon().load(
+    modelPath('tiny-llama'),
+    { threads: 1 },
+    (fraction) => fractions.push(fraction),
+    ignore,
+  );
+  const engine = await load.done;
+  assert.ok(fractions.length > 0);
+  assert.equal(
+    fractions,
+    [...fractions].sort((a, b) => a - b),
+  );
+  assert.is(fractions.at(-1), 1);
+  load.cancel(); // too late: does nothing
+  assert.ok(engine.stats().cellsTotal > 0);
+  await engine.close();
+});
+
+loading('does not stop the JavaScript thread', async () => {
+  let longest = 0;
+  let last = performance.now();
+  const ticking = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  }, 1);
+  const engines = await Promise.all([openEngine('tiny-llama'), openEngine('tiny-qwen2'), openEngine('tiny-gemma')]);
+  clearInterval(ticking);
+  await Promise.all(engines.map(({ native }) => native.close()));
+  assert.ok(longest > 0 && longest < 1000, `${longest.toFixed(0)} ms`);
+});
+
+loading('is cancelled at any moment', async () => {
+  const addon = openAddon();
+  const atOnce = addon.load(modelPath('tiny-llama'), {}, ignore, ignore);
+  atOnce.cancel();
+  await rejection(() => atOnce.done, 'CANCELLED');
+  const onTheWay = addon.load(
+    modelPath('tiny-llama'),
+    {},
+    () => {
+      onTheWay.cancel();
+    },
+    ignore,
+  );
+  await rejection(() => onTheWay.done, 'CANCELLED');
+  onTheWay.cancel();
+});
+
+loading('refuses what is no model, and says so', async ({ dir }) => {
+  const addon = openAddon();
+  const whole = await readFile(modelPath('tiny-llama'));
+  const hugeCount = Buffer.from(whole.subarray(0, 4096));
+  hugeCount.writeBigUInt64LE(2n ** 62n, 16);
+  const files: Record<string, Uint8Array> = {
+    'empty.gguf': Buffer.alloc(0),
+    'text.gguf': Buffer.from('This is a text file, not a model.\n'.repeat(100)),
+    'magic.gguf': Buffer.concat([Buffer.from('GGML'), whole.subarray(4, 8192)]),
+    'header-cut.gguf': whole.subarray(0, 20_000),
+    'data-cut.gguf': whole.subarray(0, whole.length - 100_000),
+    'huge-count.gguf': hugeCount,
+  };
+  for (const [name, bytes] of Object.entries(files)) await writeFile(join(dir, name), bytes);
+  for (const path of [
+    ...Object.keys(files).map((name) => join(dir, name)),
+    dir,
+    join(dir, 'absent.gguf'),
+    '',
+    '/dev/null',
+  ]) {
+    const { message } = await rejection(() => addon.load(path, {}, ignore, ignore).done, 'MODEL_INVALID');
+    assert.ok(message.length > 10 && !message.endsWith('.'), message);
+  }
+  const engine = await openEngine('tiny-llama'); // nothing of it broke the process
+  await engine.native.close();
+});
+
+loading('a damaged file is refused or loads, and never more', async ({ dir }) => {
+  const addon = openAddon();
+  const path = join(dir, 'damaged.gguf');
+  await writeFile(path, await readFile(modelPath('tiny-llama')));
+  const file = await open(path, 'r+');
+  const original = Buffer.alloc(1);
+  for (let offset = 4; offset < 4000; offset += 211) {
+    await file.read(original, 0, 1, offset);
+    await file.write(Buffer.of(original.readUInt8() ^ 0xff), 0, 1, offset);
+    try {
+      const engine = await addon.load(path, { contextLength: 256, threads: 1 }, ignore, ignore).done;
+      await engine.close();
+    } catch (error) {
+      assert.is((error as { code?: unknown }).code, 'MODEL_INVALID');
+    }
+    await file.write(original, 0, 1, offset);
+  }
+  await file.close();
+});
+loading.run();

@@ -1,0 +1,43 @@
+/** dieWithParent: no orphan outlives the process that started it. */
+import { spawn } from 'node:child_process';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { addonCandidates } from '../../src/engine/loader.ts';
+import { waitFor } from '../support/wait.ts';
+
+const addon = JSON.stringify(addonCandidates()[0]);
+
+const exists = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+if (process.platform === 'linux') {
+  test('a child whose JavaScript is stuck dies with its parent', async () => {
+    const child = `require(${addon}).dieWithParent(process.ppid); console.log(process.pid); for (;;);`;
+    const parent = `require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(child)}], { stdio: 'inherit' }); setInterval(() => {}, 1000);`;
+    const started = spawn(process.execPath, ['-e', parent], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const pid = await new Promise<number>((resolve) =>
+      started.stdout.once('data', (line: Buffer) => resolve(Number(line.toString()))),
+    );
+    assert.ok(exists(pid));
+    started.kill('SIGKILL');
+    await waitFor('the child to die', () => !exists(pid));
+  });
+
+  test('a child whose parent is already gone dies at once', async () => {
+    const child = spawn(process.execPath, ['-e', `require(${addon}).dieWithParent(1073741823); for (;;);`]);
+    const signal = await new Promise((resolve) => child.once('exit', (_, name) => resolve(name)));
+    assert.is(signal, 'SIGKILL');
+  });
+} else {
+  test('elsewhere it does nothing', () => {
+    assert.ok(exists(process.pid));
+  });
+}
+
+test.run();

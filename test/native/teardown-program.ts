@@ -1,0 +1,102 @@
+/**
+ * Ends an environment in the midst of something: `teardown-program.ts SCENARIO main|worker`.
+ * In a Worker, scenarios that do not end by themselves are terminated. Prints `ready` when the thing
+ * is under way, and whatever else a scenario has to say.
+ */
+import { fileURLToPath } from 'node:url';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import type { NativeEngine, NativeOutput } from '../../src/engine/addon.ts';
+import { modelPath, openAddon } from '../support/native-engine.ts';
+
+const ROUNDS = 3;
+const ignore = (): void => undefined;
+
+/** Straight to the descriptor: a Worker's own streams pass through the main thread. */
+const say = (text: string): void => {
+  (process as unknown as { _rawDebug: (text: string) => void })._rawDebug(text);
+};
+
+const load = (onStep: (outputs: NativeOutput[]) => void = ignore): Promise<NativeEngine> =>
+  openAddon().load(modelPath('tiny-llama'), { contextLength: 2048, threads: 2 }, ignore, onStep).done;
+const endless = { id: 1, prompt: 'a', maxTokens: 1900, temperature: 0 };
+/** Templating and tokenising this takes a while. */
+const long = { id: 2, prompt: 'word '.repeat(200_000) };
+
+/** Each resolves when the thing it names is under way. */
+const scenarios: Record<string, () => Promise<void>> = {
+  async idle() {
+    await load();
+  },
+  async logging() {
+    openAddon().setLogger(ignore);
+    await load();
+  },
+  loading() {
+    void load();
+    return Promise.resolve();
+  },
+  async generating() {
+    const engine = await load();
+    await engine.submit(endless);
+  },
+  async submitting() {
+    const engine = await load();
+    engine.submit(long).catch(ignore);
+  },
+  async closing() {
+    const engine = await load();
+    await engine.submit(endless);
+    void engine.close();
+  },
+  async held() {
+    const engine = await load();
+    await engine.submit(endless);
+    engine.pause(1);
+    engine.hold(true);
+  },
+  /** Keeps the process until it is answered, and no longer. */
+  async answering() {
+    const engine = await load((outputs) => {
+      for (const { finish } of outputs) if (finish !== undefined) say(finish.reason);
+    });
+    void engine.submit({ ...endless, maxTokens: 50 });
+  },
+  async throwing() {
+    process.once('uncaughtException', (error) => {
+      say(error.message);
+      process.exit(0);
+    });
+    const engine = await load(() => {
+      throw new Error('thrown by onStep');
+    });
+    await engine.submit(endless);
+  },
+};
+
+const endsByItself = new Set(['idle', 'logging', 'answering', 'throwing']);
+
+async function inWorker(name: string): Promise<void> {
+  for (let round = 0; round < ROUNDS; round++) {
+    const worker = new Worker(fileURLToPath(import.meta.url), { workerData: name });
+    worker.on('error', (error) => {
+      say(`worker failed: ${String(error)}`);
+      process.exitCode = 1;
+    });
+    const exit = new Promise((resolve) => worker.once('exit', resolve));
+    if (!endsByItself.has(name)) {
+      await new Promise((resolve) => worker.once('message', resolve));
+      await worker.terminate();
+    }
+    await exit;
+  }
+}
+
+const [name = '', where] = isMainThread ? process.argv.slice(2) : [workerData as string];
+if (where === 'worker') {
+  await inWorker(name);
+} else {
+  await scenarios[name]?.();
+  say('ready');
+  parentPort?.postMessage('ready');
+  if (isMainThread && !endsByItself.has(name)) process.exit(0);
+}

@@ -1,0 +1,53 @@
+/** However an environment ends, and whatever is under way, the process ends cleanly and by itself. */
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+
+const PROGRAM = fileURLToPath(new URL('teardown-program.ts', import.meta.url));
+const TIMEOUT_MS = 60_000;
+
+interface Ended {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly output: string;
+}
+
+function run(scenario: string, where: 'main' | 'worker'): Promise<Ended> {
+  const child = spawn(process.execPath, ['--import', 'tsx', PROGRAM, scenario, where], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: TIMEOUT_MS,
+    killSignal: 'SIGKILL',
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  return new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal, output })));
+}
+
+const SCENARIOS: Record<string, string> = {
+  idle: 'an idle engine that nobody closed does not hold it',
+  logging: 'nor does a logger',
+  answering: 'an answer that is still to come does',
+  throwing: 'what onStep throws is an uncaught exception',
+  loading: 'during a load',
+  generating: 'during a generation',
+  submitting: 'while a prompt is tokenised',
+  closing: 'while the engine closes',
+  held: 'while the runner is held',
+};
+const SAID: Record<string, string> = { answering: 'length', throwing: 'thrown by onStep' };
+
+for (const [scenario, what] of Object.entries(SCENARIOS)) {
+  for (const where of ['main', 'worker'] as const) {
+    test(`${where === 'main' ? 'a process' : 'a worker thread'} ends: ${what}`, async () => {
+      const { code, signal, output } = await run(scenario, where);
+      assert.is(signal, null, `killed by ${String(signal)}: ${output}`);
+      assert.is(code, 0, output);
+      assert.ok(scenario === 'throwing' || output.includes('ready'), output);
+      assert.ok(output.includes(SAID[scenario] ?? ''), output);
+      assert.not.match(output, /fatal|assert|Uncaught|terminate called|Warning/);
+    });
+  }
+}
+
+test.run();

@@ -1,0 +1,19 @@
+/** What a test says of an error: its code, and a part of its message. */
+import * as assert from 'uvu/assert';
+import { SvcError, type ErrorCode } from '../../src/protocol/errors.ts';
+
+/** The SvcError that `act` throws or rejects with; fails if it does not, or with another code. */
+export async function rejection(act: () => unknown, code: ErrorCode, message?: RegExp): Promise<SvcError> {
+  let thrown: unknown;
+  try {
+    await act();
+  } catch (error) {
+    thrown = error;
+  }
+  if (!(thrown instanceof SvcError)) {
+    throw thrown instanceof Error ? thrown : new Error(`expected ${code}, got ${String(thrown)}`);
+  }
+  assert.is(thrown.code, code, `${thrown.code}: ${thrown.message}`);
+  if (message !== undefined) assert.match(thrown.message, message);
+  return thrown;
+}

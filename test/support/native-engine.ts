@@ -1,0 +1,75 @@
+/** The real addon with a small real model in this very process. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Addon, NativeEngine, NativeLoadOptions, NativeOutput, NativeRequest } from '../../src/engine/addon.ts';
+import { loadAddon } from '../../src/engine/loader.ts';
+
+export const TEST_MODELS = ['tiny-llama', 'tiny-qwen2', 'tiny-gemma'] as const;
+export type TestModel = (typeof TEST_MODELS)[number];
+
+export interface Generated {
+  readonly text: string;
+  readonly finish: NonNullable<NativeOutput['finish']>;
+}
+
+/** A loaded model, its outputs sorted by generation. */
+export interface TestEngine {
+  readonly native: NativeEngine;
+  /** Every call of onStep, as it came. */
+  readonly steps: readonly (readonly NativeOutput[])[];
+  /** Submits and resolves with the whole answer. */
+  generate(request: NativeRequest): Promise<Generated>;
+  /** The whole answer of what has been, or is about to be, submitted. */
+  answer(id: number): Promise<Generated>;
+  /** Text of a generation up to now. */
+  text(id: number): string;
+}
+
+export function modelPath(model: TestModel): string {
+  return fileURLToPath(new URL(join('..', '..', 'build', 'models', `${model}.gguf`), import.meta.url));
+}
+
+export function openAddon(): Addon {
+  const { addon, directory } = loadAddon();
+  addon.loadBackends(directory);
+  return addon;
+}
+
+export async function openEngine(model: TestModel, options: NativeLoadOptions = {}): Promise<TestEngine> {
+  const steps: NativeOutput[][] = [];
+  const texts = new Map<number, string>();
+  const waiting = new Map<number, { resolve: (answer: Generated) => void; reject: (error: Error) => void }>();
+
+  const onStep = (outputs: NativeOutput[]): void => {
+    steps.push(outputs);
+    for (const { id, text, finish, error } of outputs) {
+      texts.set(id, (texts.get(id) ?? '') + text);
+      if (error !== undefined) waiting.get(id)?.reject(new Error(`${error.code}: ${error.message}`));
+      if (finish !== undefined) waiting.get(id)?.resolve({ text: texts.get(id) ?? '', finish });
+    }
+  };
+  const native = await openAddon().load(
+    modelPath(model),
+    { contextLength: 2048, threads: 1, ...options },
+    () => undefined,
+    onStep,
+  ).done;
+
+  const answer = (id: number): Promise<Generated> =>
+    new Promise((resolve, reject) => {
+      texts.delete(id);
+      waiting.set(id, { resolve, reject });
+    });
+  return {
+    native,
+    steps,
+    answer,
+    text: (id) => texts.get(id) ?? '',
+    async generate(request) {
+      const answered = answer(request.id);
+      answered.catch(() => undefined); // a refused submit is the error to report
+      await native.submit(request);
+      return answered;
+    },
+  };
+}
