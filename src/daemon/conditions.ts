@@ -84,7 +84,7 @@ export class Conditions {
   }
 
   /** Phases only go forward. */
-  enter(phase: 'running' | 'stopping', why: string): void {
+  enter(phase: 'running' | 'stopping', why?: string): void {
     if (this.#phase === 'stopping') return;
     this.#phase = phase;
     this.#follow(why);

@@ -192,7 +192,7 @@ export class Daemon implements Services {
           file.end({ code, signal: null, at: new Date().toISOString(), reason: `it could not start: ${message}` });
           throw error;
         }
-        log.info({ version, node: process.versions.node, mode, http: this.#identity.http, socket: paths.socketPath }, 'started');
+        log.info({ pid: process.pid, version, node: process.versions.node, mode, http: this.#identity.http, socket: paths.socketPath }, 'started');
         if (lastExit !== null && lastExit.code !== 0) log.warn({ last_exit: lastExit }, 'the daemon before this one did not end well');
         return file;
       });
@@ -239,9 +239,9 @@ export class Daemon implements Services {
     if (this.#loadFailure === null) this.#devices = await this.#parts.findDevices();
   }
 
-  async #close({ drainTimeoutMs }: StopCause): Promise<void> {
+  async #close({ reason, drainTimeoutMs }: StopCause): Promise<void> {
     const { router, backends, lifecycle, log } = this.#parts;
-    this.#conditions.enter('stopping');
+    this.#conditions.enter('stopping', reason);
     this.#ending.abort(new SvcError('NOT_READY', 'svc is stopping'));
     await drain({
       router,

@@ -40,7 +40,7 @@ export function isAtLeast(line: string, level: LogLevel): boolean {
 export function formatLogLine(line: string, options: FormatOptions): string {
   const record = parseLogLine(line);
   if (record === null) return printable(line);
-  const { level, time, pid: _pid, msg, err, ...fields } = record;
+  const { level, time, msg, err, ...fields } = record;
 
   const paint = (code: string, text: string): string => (options.colour ? `${code}${text}${PLAIN}` : text);
   const parts = [paint(DIM, localTime(time, options.date)), paint(COLOURS[level], level.toUpperCase().padEnd(5)), printable(msg)];

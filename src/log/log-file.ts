@@ -108,7 +108,7 @@ export class LogFile implements LogDestination {
     this.#waitingBytes -= chunk.length;
     if (chunk !== '' && this.#dropped > 0) {
       const msg = `${String(this.#dropped)} log lines were dropped: the disk did not take them`;
-      chunk += `${JSON.stringify({ level: 'error', time: new Date().toISOString(), pid: process.pid, msg })}\n`;
+      chunk += `${JSON.stringify({ level: 'error', time: new Date().toISOString(), msg })}\n`;
       this.#dropped = 0;
     }
     return chunk;

@@ -8,7 +8,6 @@ export interface LogRecord {
   readonly level: LogLevel;
   /** RFC 3339, UTC, with milliseconds. */
   readonly time: string;
-  readonly pid: number;
   readonly msg: string;
   readonly [field: string]: unknown;
 }

@@ -4,7 +4,7 @@ import { formatLogLine, isAtLeast, parseLogLine } from '../../src/log/format.ts'
 
 const plain = { colour: false, date: false };
 const record = (fields: Record<string, unknown>): string =>
-  JSON.stringify({ level: 'info', time: '2026-01-02T03:04:05.006Z', pid: 1, msg: 'hello', ...fields });
+  JSON.stringify({ level: 'info', time: '2026-01-02T03:04:05.006Z', msg: 'hello', ...fields });
 
 test('a record becomes one line: time, level, message, fields', () => {
   assert.match(formatLogLine(record({ model: 'm1', note: 'a b', n: 3 }), plain), /^\d\d:\d\d:05\.006 INFO  hello model=m1 note="a b" n=3$/);

@@ -1,0 +1,105 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Conditions, judge } from '../../src/daemon/conditions.ts';
+import { createLogger, type LogDestination } from '../../src/log/log.ts';
+import { CONDITION_NAMES, type CheckStatus, type Condition, type ConditionName } from '../../src/protocol/records.ts';
+
+const SINCE = '2026-01-01T00:00:00.000Z';
+
+function conditions(changes: Partial<Record<ConditionName, CheckStatus>> = {}): Condition[] {
+  return CONDITION_NAMES.map((name) => ({ name, status: changes[name] ?? 'ok', reason: `why ${name}`, since: SINCE }));
+}
+
+class Lines implements LogDestination {
+  readonly records: Record<string, unknown>[] = [];
+  write(line: string): void {
+    this.records.push(JSON.parse(line) as Record<string, unknown>);
+  }
+  flushSync(): void {}
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+test('all ok is READY, and there is nothing to say', () => {
+  assert.equal(judge('running', conditions()), { state: 'READY', ready: true, reason: null });
+});
+
+test('a warning or a failure that leaves a route is DEGRADED and ready', () => {
+  for (const changes of [{ memory: 'warn' }, { disk_space: 'fail' }, { engine: 'warn' }, { model_store: 'fail', listeners: 'warn' }] as const) {
+    const verdict = judge('running', conditions(changes));
+    assert.is(verdict.state, 'DEGRADED');
+    assert.is(verdict.ready, true);
+    for (const name of Object.keys(changes)) assert.match(verdict.reason ?? '', `${name}: why ${name}`);
+  }
+});
+
+test('with no route that can serve it is DEGRADED and not ready', () => {
+  assert.equal(judge('running', conditions({ engine: 'fail' })), { state: 'DEGRADED', ready: false, reason: 'engine: why engine' });
+});
+
+test('what is left out is taken for well', () => {
+  const failing = conditions({ engine: 'fail', memory: 'warn' });
+  assert.equal(judge('running', failing, new Set(['engine', 'memory'])), { state: 'READY', ready: true, reason: null });
+  assert.is(judge('running', failing, new Set(['memory'])).ready, false);
+});
+
+test('starting and stopping are never ready, however well all is', () => {
+  assert.is(judge('starting', conditions()).state, 'STARTING');
+  assert.is(judge('starting', conditions()).ready, false);
+  assert.is(judge('stopping', conditions()).state, 'STOPPING');
+  assert.is(judge('stopping', conditions()).ready, false);
+});
+
+test('a condition has one writer', () => {
+  const all = new Conditions(createLogger({ level: 'silent' }));
+  all.writer('engine');
+  assert.throws(() => all.writer('engine'), /has a writer/);
+});
+
+test('since is when the status changed, not when the reason did', () => {
+  let now = 0;
+  const all = new Conditions(createLogger({ level: 'silent' }), () => new Date(now));
+  const memory = all.writer('memory');
+  now = 1000;
+  memory('ok', '10 MiB');
+  now = 2000;
+  memory('ok', '11 MiB');
+  assert.equal(all.get('memory'), { name: 'memory', status: 'ok', reason: '11 MiB', since: new Date(1000).toISOString() });
+  now = 3000;
+  memory('warn', '1 MiB');
+  assert.is(all.get('memory').since, new Date(3000).toISOString());
+});
+
+test('each change of state is one log line with its reason', () => {
+  const out = new Lines();
+  const all = new Conditions(createLogger({ destination: out }));
+  const write = new Map(CONDITION_NAMES.map((name) => [name, all.writer(name)]));
+  for (const set of write.values()) set('ok', 'fine');
+  assert.is(out.records.length, 0, 'nothing is said while it starts');
+  all.enter('running');
+  write.get('engine')?.('fail', 'it crashed');
+  write.get('engine')?.('fail', 'it crashed again');
+  write.get('engine')?.('ok', 'back');
+  all.enter('stopping', 'SIGTERM');
+  write.get('engine')?.('fail', 'ended');
+  const states = out.records.filter((record) => 'to' in record);
+  assert.equal(
+    states.map(({ from, to, reason }) => ({ from, to, reason })),
+    [
+      { from: 'STARTING', to: 'READY', reason: 'all conditions are ok' },
+      { from: 'READY', to: 'DEGRADED', reason: 'engine: it crashed' },
+      { from: 'DEGRADED', to: 'READY', reason: 'all conditions are ok' },
+      { from: 'READY', to: 'STOPPING', reason: 'SIGTERM' },
+    ],
+  );
+});
+
+test('there is no way back from stopping', () => {
+  const all = new Conditions(createLogger({ level: 'silent' }));
+  all.enter('stopping', 'SIGTERM');
+  all.enter('running');
+  assert.is(all.verdict().state, 'STOPPING');
+});
+
+test.run();

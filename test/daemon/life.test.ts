@@ -1,0 +1,321 @@
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { lastExit, readDaemonFile } from '../../src/config/daemon-file.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import type { LogRecord } from '../../src/protocol/logs.ts';
+import type { HealthRecord, ReadyRecord } from '../../src/protocol/records.ts';
+import { ask } from '../http/ask.ts';
+import { spawnDaemon, type DaemonProcess, type DaemonProcessOptions } from '../support/daemon.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { waitFor } from '../support/wait.ts';
+
+const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
+
+interface Context {
+  home: Home;
+  running: DaemonProcess[];
+}
+
+const test = suite<Context>('life');
+test.before.each(async (context) => {
+  context.home = await makeHome();
+  context.running = [];
+});
+test.after.each(async ({ home, running }) => {
+  for (const daemon of running) {
+    daemon.kill('SIGKILL');
+    await daemon.exit;
+  }
+  await home.remove();
+});
+
+function start({ home, running }: Context, options: DaemonProcessOptions = {}): DaemonProcess {
+  const daemon = spawnDaemon(home, { entry, args: [], ...options });
+  running.push(daemon);
+  return daemon;
+}
+
+function file(home: Home, name: string): string {
+  return join(home.dir, 'state', name);
+}
+
+/** The answer's text, and how it ended: an error's code, or `finish`. */
+async function generate(daemon: DaemonProcess, ticks: number, model?: string, onText?: () => void): Promise<{ text: string; end: string }> {
+  let text = '';
+  const messages = [{ role: 'user' as const, content: 'go' }];
+  try {
+    const request = { messages, max_tokens: ticks, ...(model === undefined ? {} : { model }) };
+    for await (const event of daemon.client.generate(request as never, new AbortController().signal)) {
+      if (event.type === 'text') {
+        text += event.text;
+        onText?.();
+      }
+    }
+    return { text, end: 'finish' };
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    return { text, end: error.code };
+  }
+}
+
+/** Resolves with the whole answer's promise once its first text has come. */
+async function generating(daemon: DaemonProcess, ticks: number, model?: string): Promise<{ answer: Promise<{ text: string; end: string }> }> {
+  let begun: () => void = () => undefined;
+  const first = new Promise<void>((resolve) => (begun = resolve));
+  const answer = generate(daemon, ticks, model, begun);
+  await first;
+  return { answer };
+}
+
+test('it starts, is ready, tells where it is, and leaves nothing but its state', async (context) => {
+  const daemon = await start(context).settled();
+  const { client, socketPath, pid } = daemon;
+  const status = await client.status();
+  assert.is(status.state, 'READY');
+  assert.is(status.pid, pid);
+  assert.is(status.mode, 'foreground');
+  assert.is(status.last_exit, null);
+  assert.is(statSync(socketPath).mode & 0o777, 0o600);
+  assert.is(statSync(join(socketPath, '..')).mode & 0o777, 0o700);
+
+  const port = Number(status.http?.split(':')[1]);
+  assert.ok(port > 0);
+  assert.is((await ask({ port }, '/readyz')).status, 200);
+  assert.is((await ask({ port }, '/control/status')).status, 404);
+
+  const record = readDaemonFile(file(context.home, 'daemon.json'));
+  assert.is(record?.pid, pid);
+  assert.is(record?.http, status.http);
+  assert.is(record?.exit, null);
+
+  await client.stop(1000);
+  assert.equal(await daemon.exit, { code: 0, signal: null });
+  assert.equal(readdirSync(join(context.home.dir, 'run')), []);
+  assert.equal(readdirSync(join(context.home.dir, 'state')).sort(), ['daemon.json', 'daemon.log']);
+  assert.equal(daemon.stray, []);
+  const exit = lastExit(file(context.home, 'daemon.json'));
+  assert.equal({ code: exit?.code, reason: exit?.reason }, { code: 0, reason: 'svc stop' });
+});
+
+test('the health record holds measured figures', async (context) => {
+  const daemon = await start(context).settled();
+  const health = await waitFor<HealthRecord | false>('a second sample', async () => {
+    const record = await daemon.client.health();
+    return record.resources.cpu_percent !== null && record;
+  });
+  assert.is(health.status, 'ready');
+  assert.is(health.reason, null);
+  assert.is(health.pid, daemon.pid);
+  assert.ok((health.resources.cpu_percent ?? -1) >= 0);
+  const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${String(daemon.pid)}/status`, 'utf8'))?.[1]) * 1024;
+  assert.ok(Math.abs((health.resources.rss_bytes ?? 0) - rss) < rss / 2, `${String(health.resources.rss_bytes)} against ${String(rss)}`);
+  assert.ok((health.resources.system_memory_available_bytes ?? 0) > 0);
+  assert.equal(health.queue, { waiting: 0, active: 0, limit: 256 });
+  assert.ok(health.uptime_seconds > 0 && health.uptime_seconds < 60);
+});
+
+test('the file and standard error have the same log', async (context) => {
+  const daemon = await start(context).settled();
+  await daemon.client.stop(0);
+  await daemon.exit;
+  const lines = readFileSync(file(context.home, 'daemon.log'), 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line) as LogRecord);
+  assert.equal(lines, daemon.log);
+  assert.is(lines.at(-1)?.msg, 'stopped');
+});
+
+test('a second one in the same home is refused and the first is not disturbed', async (context) => {
+  const first = await start(context).settled();
+  const second = start(context);
+  assert.is((await second.exit).code, 1);
+  assert.match(second.stray.join('\n'), `svc is already running (pid ${String(first.pid)})`);
+  assert.is((await first.client.status()).pid, first.pid);
+  assert.is(readDaemonFile(file(context.home, 'daemon.json'))?.pid, first.pid);
+});
+
+test('another socket does not make a second daemon in the same home', async (context) => {
+  await start(context).settled();
+  const second = start(context, { env: { SVC_SOCKET: join(context.home.dir, 'other.sock') } });
+  assert.is((await second.exit).code, 1);
+  assert.match(second.stray.join('\n'), 'already running');
+});
+
+test('of many that start at once exactly one stays', async (context) => {
+  const all = Array.from({ length: 5 }, () => start(context));
+  const codes: (number | null)[] = [];
+  for (const daemon of all) void daemon.exit.then(({ code }) => codes.push(code));
+  await waitFor('four to give up', () => codes.length === 4, { timeoutMs: 60_000 });
+  assert.equal(codes, [1, 1, 1, 1]);
+  const { pid } = await (all[0] as DaemonProcess).client.status();
+  assert.is(all.filter((daemon) => daemon.pid === pid).length, 1);
+});
+
+test('after kill -9 the next start takes the dead socket over and tells of the crash', async (context) => {
+  const first = await start(context).settled();
+  first.kill('SIGKILL');
+  await first.exit;
+  assert.ok(existsSync(first.socketPath), 'the dead socket is still there');
+  const second = await start(context).settled();
+  const { last_exit } = await second.client.status();
+  assert.is(last_exit?.code, null);
+  assert.match(last_exit?.reason ?? '', 'crash');
+  assert.ok(Math.abs(Date.parse(last_exit?.at ?? '') - Date.now()) < 60_000);
+  assert.ok(second.log.some(({ level, msg }) => level === 'warn' && msg.includes('did not end well')));
+});
+
+test('a start that died with the lock in its hand holds the next one up only until it is stale', async (context) => {
+  const first = await start(context).settled();
+  first.kill('SIGKILL');
+  await first.exit;
+  const lock = join(context.home.dir, 'state', 'start.lock');
+  mkdirSync(lock);
+  const second = await start(context).settled();
+  assert.is((await second.client.status()).state, 'READY');
+  assert.not.ok(existsSync(lock));
+});
+
+test('a file in the place of the socket is not removed', async (context) => {
+  const socketPath = join(context.home.dir, 'precious');
+  writeFileSync(socketPath, 'data');
+  const daemon = start(context, { env: { SVC_SOCKET: socketPath } });
+  assert.is((await daemon.exit).code, 78);
+  assert.is(readFileSync(socketPath, 'utf8'), 'data');
+});
+
+test('a port that is taken ends the start with a sentence, and the socket is gone again', async (context) => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const address = other.address() as { port: number };
+  try {
+    const daemon = start(context, { env: { SVC_HTTP_ADDR: `127.0.0.1:${String(address.port)}` } });
+    assert.is((await daemon.exit).code, 78);
+    assert.match(daemon.stray.join('\n'), `another program listens on 127.0.0.1:${String(address.port)}`);
+    assert.not.ok(existsSync(daemon.socketPath));
+    const exit = lastExit(file(context.home, 'daemon.json'));
+    assert.is(exit?.code, 78);
+    assert.match(exit?.reason ?? '', 'could not start');
+  } finally {
+    other.close();
+  }
+});
+
+test('an address that others can reach is refused', async (context) => {
+  const daemon = start(context, { env: { SVC_HTTP_ADDR: '0.0.0.0:0' } });
+  assert.is((await daemon.exit).code, 78);
+  assert.match(daemon.stray.join('\n'), 'no API key');
+});
+
+test('a config that is wrong ends the start with its place', async (context) => {
+  const config = join(context.home.dir, 'bad.json');
+  writeFileSync(config, '{\n  "htp": {}\n}');
+  const daemon = start(context, { env: { SVC_CONFIG: config } });
+  assert.is((await daemon.exit).code, 78);
+  assert.match(daemon.stray.join('\n'), `${config}:2:3: unknown key "htp"`);
+});
+
+test('SIGTERM drains: not ready at once, nothing new, what runs may finish', async (context) => {
+  const daemon = await start(context).settled();
+  const { answer } = await generating(daemon, 50);
+  daemon.kill('SIGTERM');
+  const ready = await waitFor<ReadyRecord | false>('readiness to turn', async () => {
+    const record = await daemon.client.ready();
+    return record.state === 'STOPPING' && record;
+  });
+  assert.is(ready.status, 'not_ready');
+  const livez = await ask({ socketPath: daemon.socketPath }, '/livez');
+  assert.is(livez.status, 200);
+  assert.equal(await generate(daemon, 1), { text: '', end: 'NOT_READY' });
+  assert.equal(await answer, { text: 'tick '.repeat(50), end: 'finish' });
+  assert.equal(await daemon.exit, { code: 0, signal: null });
+  assert.is(lastExit(file(context.home, 'daemon.json'))?.signal, 'SIGTERM');
+});
+
+test('at the deadline what still runs ends with an error event, never cleanly', async (context) => {
+  const daemon = await start(context).settled();
+  const { answer } = await generating(daemon, 10_000);
+  await daemon.client.stop(300);
+  const began = performance.now();
+  const { text, end } = await answer;
+  assert.is(end, 'NOT_READY');
+  assert.ok(text.length > 0);
+  assert.ok(performance.now() - began < 5000);
+  assert.is((await daemon.exit).code, 0);
+});
+
+test('a second signal ends it now', async (context) => {
+  const daemon = await start(context).settled();
+  const { answer } = await generating(daemon, 10_000);
+  daemon.kill('SIGTERM');
+  await waitFor('the drain', () => daemon.log.some(({ msg }) => msg.startsWith('waiting')));
+  const began = performance.now();
+  daemon.kill('SIGTERM');
+  assert.is((await answer).end, 'NOT_READY');
+  assert.is((await daemon.exit).code, 0);
+  assert.ok(performance.now() - began < 5000, 'in time');
+});
+
+test('a generation that does not hear cannot keep it alive', async (context) => {
+  const daemon = await start(context).settled();
+  const { answer } = await generating(daemon, 10_000, 'deaf');
+  const began = performance.now();
+  await daemon.client.stop(0);
+  assert.is.not((await answer).end, 'finish');
+  assert.is((await daemon.exit).code, 0);
+  assert.ok(performance.now() - began < 15_000, 'in time');
+});
+
+test('a stop while it starts is heard', async (context) => {
+  const daemon = await start(context).answering();
+  daemon.kill('SIGINT');
+  assert.equal(await daemon.exit, { code: 0, signal: null });
+  assert.not.ok(existsSync(daemon.socketPath));
+});
+
+test('a bug ends it in good order, with code 1, and the log tells which', async (context) => {
+  for (const [order, name] of [['crash', 'TypeError'], ['reject', 'RangeError']] as const) {
+    const daemon = await start(context).settled();
+    const { answer } = await generating(daemon, 10_000);
+    daemon.send({ [order]: true });
+    assert.is((await answer).end, 'NOT_READY');
+    assert.is((await daemon.exit).code, 1);
+    const fatal = daemon.log.find(({ level }) => level === 'fatal');
+    assert.is((fatal?.['err'] as { type: string }).type, name);
+    const exit = lastExit(file(context.home, 'daemon.json'));
+    assert.is(exit?.code, 1);
+    assert.match(exit?.reason ?? '', name);
+    assert.not.ok(existsSync(daemon.socketPath));
+  }
+});
+
+test('conditions turn readiness, and each turn is one log line', async (context) => {
+  const daemon = await start(context).settled();
+  const turn = async (status: string, state: string): Promise<number> => {
+    daemon.send({ engine: { status, reason: `because ${status}` } });
+    await waitFor(`state ${state}`, async () => (await daemon.client.ready()).state === state);
+    return (await ask({ socketPath: daemon.socketPath }, '/readyz')).status;
+  };
+  assert.is(await turn('fail', 'DEGRADED'), 503);
+  assert.is((await ask({ socketPath: daemon.socketPath }, '/readyz?exclude=engine')).status, 200);
+  assert.match((await daemon.client.health()).reason ?? '', 'engine: because fail');
+  assert.is(await turn('ok', 'READY'), 200);
+  assert.is(await turn('warn', 'DEGRADED'), 200);
+  const turns = daemon.log.filter((line) => 'to' in line).map(({ from, to }) => `${String(from)} ${String(to)}`);
+  assert.equal(turns, ['STARTING READY', 'READY DEGRADED', 'DEGRADED READY', 'READY DEGRADED']);
+});
+
+test('a control socket that somebody removed is told', async (context) => {
+  const daemon = await start(context).settled();
+  const port = Number((await daemon.client.status()).http?.split(':')[1]);
+  rmSync(daemon.socketPath);
+  const ready = await waitFor<ReadyRecord | false>('the condition', async () => {
+    const record = (await ask({ port }, '/readyz')).json() as ReadyRecord;
+    return record.state === 'DEGRADED' && record;
+  });
+  assert.is(ready.conditions.find(({ name }) => name === 'listeners')?.status, 'warn');
+});
+
+test.run();

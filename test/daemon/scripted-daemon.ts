@@ -1,0 +1,108 @@
+/**
+ * A real daemon over engines whose timing the test controls, by messages on the IPC channel:
+ * `{engine}` sets the engine's status, `{crash}` throws and `{reject}` rejects where nobody catches.
+ *
+ * A generation yields `max_tokens` ticks, one every 20 ms; the model `deaf` does not hear that it is
+ * to end.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Backend } from '../../src/backends/backend.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { resolvePaths } from '../../src/config/paths.ts';
+import { Daemon, type LocalEngines } from '../../src/daemon/daemon.ts';
+import { Lifecycle } from '../../src/daemon/lifecycle.ts';
+import { LogFile } from '../../src/log/log-file.ts';
+import { createLogger, StderrLog, Tee } from '../../src/log/log.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import type { CheckStatus, LoadedModelHealth, ModelRecord } from '../../src/protocol/records.ts';
+import { Router } from '../../src/routing/router.ts';
+import { FINISH, LOCAL, START, TINY, text } from '../http/scripted.ts';
+
+interface Orders {
+  readonly engine?: { readonly status: CheckStatus; readonly reason: string };
+  readonly crash?: boolean;
+  readonly reject?: boolean;
+}
+
+let engine: { status: CheckStatus; reason: string } = { status: 'ok', reason: 'a token was produced' };
+const running = new AbortController();
+
+const local: LocalEngines = {
+  name: 'local',
+  async *generate(request, { signal }) {
+    const end = request.model === 'deaf' ? new AbortController().signal : AbortSignal.any([signal, running.signal]);
+    yield START;
+    for (let i = 0; i < (request.max_tokens ?? 1); i++) {
+      await sleep(20);
+      end.throwIfAborted();
+      yield text('tick ');
+    }
+    yield FINISH;
+  },
+  models: (): Promise<readonly ModelRecord[]> => Promise.resolve([TINY]),
+  record: () => LOCAL,
+  async *load(model) {
+    if (engine.status === 'fail') throw new SvcError('ENGINE_UNAVAILABLE', engine.reason);
+    yield { type: 'loaded', model, pid: process.pid, context_length: 4096 };
+  },
+  unload: () => Promise.resolve(),
+  loadedModels: (): readonly LoadedModelHealth[] => [],
+  engineStatus: () => engine,
+  close: () => Promise.resolve(),
+  destroy: (error) => {
+    running.abort(error);
+    return Promise.resolve();
+  },
+};
+
+async function main(): Promise<number> {
+  const paths = resolvePaths();
+  const config = loadConfig(paths);
+  const destination = new Tee([new LogFile(paths.logFile), new StderrLog()]);
+  const log = createLogger({ level: config.log.level, destination });
+  const lifecycle = new Lifecycle(log);
+  lifecycle.handleProcess('foreground', destination);
+  const backends = new Map<string, Backend>([['local', local]]);
+  const daemon = new Daemon({
+    mode: 'foreground',
+    paths,
+    config,
+    modelsDir: paths.modelsDir,
+    log,
+    lifecycle,
+    store: { list: () => Promise.resolve([TINY]), find: () => Promise.resolve(TINY) },
+    local,
+    backends,
+    router: new Router(backends),
+    findDevices: () => Promise.resolve([]),
+  });
+  obey(daemon);
+  try {
+    return (await daemon.run()).code;
+  } finally {
+    await destination.close();
+  }
+}
+
+function obey(daemon: Daemon): void {
+  process.on('message', (orders: Orders) => {
+    if (orders.engine !== undefined) {
+      engine = orders.engine;
+      daemon.engineChanged();
+    }
+    if (orders.crash === true) {
+      setImmediate(() => {
+        throw new TypeError('a planted bug');
+      });
+    }
+    if (orders.reject === true) void Promise.reject(new RangeError('a planted rejection'));
+  });
+  process.channel?.unref();
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  process.exitCode = SvcError.from(error).facts.exit;
+  process.stderr.write(`svc: ${SvcError.from(error).message}\n`);
+}

@@ -1,0 +1,92 @@
+/** A daemon in a process of its own, in the foreground, so that its log lines can be read as they come. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Client } from '../../src/client/client.ts';
+import { childEnvironment } from '../../src/config/environment.ts';
+import { parseLogLine } from '../../src/log/format.ts';
+import type { LogRecord } from '../../src/protocol/logs.ts';
+import type { Home } from './home.ts';
+import { waitFor } from './wait.ts';
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface DaemonProcess {
+  readonly pid: number;
+  readonly client: Client;
+  readonly socketPath: string;
+  /** What it has logged so far. */
+  readonly log: readonly LogRecord[];
+  /** What it wrote to standard error that is no log line. */
+  readonly stray: readonly string[];
+  readonly exit: Promise<Exit>;
+  /** A message on the IPC channel, for entries that read one. */
+  send(message: object): void;
+  kill(signal: NodeJS.Signals): void;
+  /** Resolves once it answers on its control socket; throws with all it wrote when it ends before. */
+  answering(): Promise<this>;
+  /** Once it is not STARTING any more. */
+  settled(): Promise<this>;
+}
+
+export interface DaemonProcessOptions {
+  /** Another program than `svc serve`. */
+  readonly entry?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+const CLI = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Kill it, or stop it, before the home is removed. */
+export function spawnDaemon(home: Home, { entry = CLI, args = ['serve'], env = {} }: DaemonProcessOptions = {}): DaemonProcess {
+  const child = spawn(process.execPath, ['--import', 'tsx', entry, ...args], {
+    cwd: ROOT,
+    env: childEnvironment({ ...home.env, ...env }),
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
+  const log: LogRecord[] = [];
+  const stray: string[] = [];
+  createInterface({ input: child.stderr as NodeJS.ReadableStream }).on('line', (line) => {
+    const record = parseLogLine(line);
+    if (record === null) stray.push(line);
+    else log.push(record);
+  });
+  let ended: Exit | undefined;
+  const exit = once(child, 'close').then(([code, signal]) => (ended = { code, signal } as Exit));
+  const socketPath = env['SVC_SOCKET'] ?? join(home.dir, 'run', 'svc.sock');
+  const client = new Client(socketPath);
+
+  const reach = async (what: string, probe: () => Promise<boolean>): Promise<void> => {
+    const outcome = await waitFor(what, async () => ended ?? (await probe()), { timeoutMs: 30_000 });
+    if (outcome === true) return;
+    throw new Error(`the daemon ended (${JSON.stringify(outcome)}) before it was ${what}:\n${[...stray, ...log.map((line) => JSON.stringify(line))].join('\n')}`);
+  };
+  return {
+    pid: child.pid as number,
+    client,
+    socketPath,
+    log,
+    stray,
+    exit,
+    send: (message) => void child.send(message),
+    kill: (signal) => void child.kill(signal),
+    async answering() {
+      await reach('answering', async () => (await client.status()).pid === child.pid);
+      return this;
+    },
+    async settled() {
+      await reach('settled', async () => {
+        const { pid, state } = await client.status();
+        return pid === child.pid && state !== 'STARTING';
+      });
+      return this;
+    },
+  };
+}
