@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/devices.h"
+#include "engine/log_capture.h"
 #include "llama.h"
 #include "log.h"
 
@@ -39,6 +40,7 @@ const char* LevelName(ggml_log_level level) {
 }
 
 void Receive(ggml_log_level level, const char* text, void* /*user*/) {
+  if (level == GGML_LOG_LEVEL_ERROR) CaptureError(text);
   Sink& sink = TheSink();
   const std::lock_guard lock(sink.mutex);
   if (sink.call == nullptr) return;

@@ -1,0 +1,55 @@
+// Chats into prompts, with the template in the model's file, rendered by llama.cpp's Jinja engine.
+//
+// A model without a template gets ChatML ("<|im_start|>user\n...<|im_end|>\n"), as in llama-server;
+// where its vocabulary has no such tokens they are plain text, and "<|im_end|>" is a stop string.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/llama_model.h"
+#include "engine/special_text.h"
+
+struct common_chat_templates;
+
+namespace svc {
+
+struct ChatPrompt {
+  std::vector<Token> tokens;
+  std::vector<std::string> stop;  // what the template wants beside the caller's
+};
+
+// Owner: the engine. Immutable, any thread. `model` must outlive it.
+class ChatRenderer {
+ public:
+  // kModelInvalid if the template in the file cannot be parsed.
+  static Result<std::unique_ptr<ChatRenderer>> New(const LlamaModel& model);
+  ~ChatRenderer();
+
+  bool has_template() const;
+
+  // The prompt as text, ready for the assistant's turn; what the caller sees. kInvalidRequest if a
+  // role is unknown or the template refuses the chat.
+  Result<std::string> Render(const std::vector<ChatMessage>& messages) const;
+
+  // Rendered and tokenized; no control token of it comes from a message (special_text.h). Errors as
+  // Render.
+  Result<ChatPrompt> RenderTokens(const std::vector<ChatMessage>& messages) const;
+
+ private:
+  struct Rendered {
+    std::string prompt;
+    std::vector<std::string> stop;
+  };
+
+  explicit ChatRenderer(const LlamaModel& model);
+  Result<Rendered> Apply(const std::vector<ChatMessage>& messages) const;
+
+  const LlamaModel& model_;
+  const SpecialText special_text_;
+  std::shared_ptr<common_chat_templates> templates_;
+};
+
+}  // namespace svc

@@ -1,0 +1,71 @@
+// The narrow interface between the runner and a model: a cache of cells, a batch of rows computed
+// into it, logits out of it. llama_decoder.h is the real one, native/test/fake_decoder.h the other.
+//
+// Owner: the Runner. Thread: the runner thread only.
+//
+// A sequence is a row of tokens in the cache, named by an id in [0, max_sequences). A cell holds
+// one token of one sequence. Positions of a sequence are 0, 1, 2, ... without gaps.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "engine/engine.h"
+
+namespace svc {
+
+using SequenceId = std::int32_t;
+
+struct Row {
+  Token token = 0;
+  std::int32_t position = 0;  // REQUIRES: NextPosition(sequence) + earlier rows of it in the batch
+  SequenceId sequence = 0;
+  bool wants_logits = false;
+};
+
+enum class DecodeOutcome {
+  kDone,
+  kNoCells,  // the cache is as it was before
+  kAborted,  // the abort flag was seen; NextPosition() tells what has been computed
+  kFailed,   // the batch was wrong or the device failed; NextPosition() tells what is left
+};
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+
+  // Computes the rows into the cache.
+  // REQUIRES: 0 < rows.size() <= max_rows(), at most one row of a sequence wants logits.
+  // `abort` may be set by another thread at any time; it is honoured where the device allows it.
+  virtual DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) = 0;
+
+  // vocabulary() floats for row `index` of the last Decode; valid until the next one.
+  // REQUIRES: that returned kDone and the row wanted logits.
+  virtual const float* Logits(std::size_t index) = 0;
+
+  // The position that the next row of the sequence takes; 0: nothing of it is in the cache.
+  virtual std::int32_t NextPosition(SequenceId sequence) const = 0;
+  // Frees all cells of the sequence.
+  virtual void RemoveSequence(SequenceId sequence) = 0;
+
+  virtual bool IsEndOfGeneration(Token token) const = 0;
+  // The bytes a token adds to the text; control tokens add none. May end inside a character.
+  virtual std::string Piece(Token token) const = 0;
+
+  virtual std::uint32_t max_rows() const = 0;
+  virtual std::uint32_t max_sequences() const = 0;
+  virtual std::uint32_t cells_total() const = 0;
+};
+
+// Draws tokens for one generation. Made on any thread, then used on the runner thread.
+class Sampler {
+ public:
+  virtual ~Sampler() = default;
+
+  // Draws the token that follows and remembers it, for penalties.
+  virtual Token Sample(const float* logits) = 0;
+};
+
+}  // namespace svc

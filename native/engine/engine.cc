@@ -1,0 +1,130 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "engine/chat_renderer.h"
+#include "engine/cpu_threads.h"
+#include "engine/llama_decoder.h"
+#include "engine/llama_model.h"
+#include "engine/runner.h"
+#include "engine/sampler.h"
+
+namespace svc {
+namespace {
+
+constexpr std::uint32_t kMaxSequences = 256;  // LLAMA_MAX_SEQ
+
+class LlamaEngine final : public Engine {
+ public:
+  LlamaEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<ChatRenderer> chat,
+              std::unique_ptr<Decoder> decoder, ModelInfo info, OutputSink sink)
+      : info_(std::move(info)),
+        model_(std::move(model)),
+        chat_(std::move(chat)),
+        runner_(std::make_unique<Runner>(std::move(decoder), std::move(sink))) {}
+
+  ~LlamaEngine() override { Close(); }
+
+  const ModelInfo& info() const override { return info_; }
+
+  Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special,
+                                      bool parse_special) const override {
+    return model_->Tokenize(text, add_special, parse_special);
+  }
+  std::string Detokenize(const std::vector<Token>& tokens, bool special) const override {
+    return model_->Detokenize(tokens, special);
+  }
+  Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const override {
+    return chat_->Render(messages);
+  }
+
+  Result<std::uint32_t> Submit(GenerationRequest request) override {
+    Submission submission;
+    submission.id = request.id;
+    submission.max_tokens = request.max_tokens;
+    submission.stop = std::move(request.stop);
+    if (Status status = ReadPrompt(request, &submission); !status.ok()) return status;
+
+    const auto input_tokens = static_cast<std::uint32_t>(submission.prompt.size());
+    if (input_tokens == 0) return Status(StatusCode::kInvalidRequest, "the prompt is empty");
+    if (input_tokens + 1 > info_.context_length) {
+      return Status(StatusCode::kContextOverflow,
+                    "the prompt has " + std::to_string(input_tokens) +
+                        " tokens, and with one to generate that is more than the context of " +
+                        std::to_string(info_.context_length));
+    }
+    Result<std::unique_ptr<Sampler>> sampler =
+        NewSampler(model_->vocab(), request.sampling, submission.prompt);
+    if (!sampler.ok()) return sampler.status();
+    submission.sampler = std::move(sampler.value());
+
+    if (Status status = runner_->Submit(std::move(submission)); !status.ok()) return status;
+    return input_tokens;
+  }
+
+  void Cancel(GenerationId id) override { runner_->Cancel(id); }
+  void Pause(GenerationId id) override { runner_->Pause(id); }
+  void Resume(GenerationId id) override { runner_->Resume(id); }
+  void Hold(bool on) override { runner_->Hold(on); }
+  EngineStats stats() const override { return runner_->stats(); }
+  void Close() override { runner_->Close(); }
+
+ private:
+  Status ReadPrompt(const GenerationRequest& request, Submission* submission) const {
+    if (request.messages.empty()) {
+      Result<std::vector<Token>> tokens =
+          model_->Tokenize(request.prompt, /*add_special=*/true, /*parse_special=*/true);
+      if (!tokens.ok()) return tokens.status();
+      submission->prompt = std::move(tokens.value());
+      return Status::Ok();
+    }
+    Result<ChatPrompt> prompt = chat_->RenderTokens(request.messages);
+    if (!prompt.ok()) return prompt.status();
+    submission->prompt = std::move(prompt.value().tokens);
+    std::move(prompt.value().stop.begin(), prompt.value().stop.end(),
+              std::back_inserter(submission->stop));
+    return Status::Ok();
+  }
+
+  const ModelInfo info_;
+  const std::unique_ptr<LlamaModel> model_;
+  const std::unique_ptr<ChatRenderer> chat_;
+  const std::unique_ptr<Runner> runner_;  // ends before the model does
+};
+
+std::uint32_t ContextLength(const LoadOptions& options, const LlamaModel& model) {
+  if (options.context_length > 0) return options.context_length;
+  const int trained = llama_model_n_ctx_train(model.get());
+  return trained > 0 ? std::min<std::uint32_t>(trained, kDefaultContextLength)
+                     : kDefaultContextLength;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputSink sink) {
+  if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr) {
+    return Status(StatusCode::kEngineUnavailable, "no CPU module has been loaded");
+  }
+  Result<std::unique_ptr<LlamaModel>> model = LlamaModel::Load(options);
+  if (!model.ok()) return model.status();
+  Result<std::unique_ptr<ChatRenderer>> chat = ChatRenderer::New(*model.value());
+  if (!chat.ok()) return chat.status();
+
+  const int threads = options.threads > 0 ? options.threads : DefaultThreads();
+  const std::uint32_t sequences = std::clamp(options.max_sequences, 1U, kMaxSequences);
+  Result<std::unique_ptr<Decoder>> decoder =
+      NewLlamaDecoder(*model.value(), ContextLength(options, *model.value()), threads, sequences);
+  if (!decoder.ok()) return decoder.status();
+
+  ModelInfo info = model.value()->Describe();
+  info.context_length = decoder.value()->cells_total();
+  info.threads = threads;
+  info.has_chat_template = chat.value()->has_template();
+  return std::unique_ptr<Engine>(
+      std::make_unique<LlamaEngine>(std::move(model.value()), std::move(chat.value()),
+                                    std::move(decoder.value()), std::move(info), std::move(sink)));
+}
+
+}  // namespace svc
