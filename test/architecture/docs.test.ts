@@ -10,8 +10,15 @@ import { read } from './source-files.ts';
 
 /** The cells of the rows of all tables in a Markdown file, without the backquotes. */
 function rowsOf(path: string): string[][] {
-  const rows = read(path).split('\n').filter((line) => line.startsWith('|') && !/^\|[\s:|-]+\|$/.test(line));
-  return rows.map((row) => row.split('|').slice(1, -1).map((cell) => cell.replaceAll('`', '').trim()));
+  const rows = read(path)
+    .split('\n')
+    .filter((line) => line.startsWith('|') && !/^\|[\s:|-]+\|$/.test(line));
+  return rows.map((row) =>
+    row
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.replaceAll('`', '').trim()),
+  );
 }
 
 test('docs/errors.md is the table of errors', () => {
@@ -29,7 +36,10 @@ test('docs/errors.md is the table of errors', () => {
 test('docs/http.md names every route', () => {
   const documented = rowsOf('docs/http.md').map(([route]) => route);
   for (const path of [...Object.values(HTTP_ROUTES), ...Object.values(CONTROL_ROUTES)]) {
-    assert.ok(documented.some((route) => route?.split(' ').includes(path)), `${path} is not in docs/http.md`);
+    assert.ok(
+      documented.some((route) => route?.split(' ').includes(path)),
+      `${path} is not in docs/http.md`,
+    );
   }
 });
 
@@ -41,19 +51,25 @@ test('docs/configuration.md names every setting with its default', () => {
       const name = `${section}.${key}`;
       assert.ok(documented.has(name), `${name} is not in docs/configuration.md`);
       const value = defaults[section]?.[key];
-      if (value !== undefined) assert.is(documented.get(name), typeof value === 'object' ? JSON.stringify(value) : String(value), name);
+      if (value !== undefined)
+        assert.is(documented.get(name), typeof value === 'string' ? value : JSON.stringify(value), name);
     }
   }
 });
 
 test('docs/configuration.md names every environment variable', () => {
   const text = read('docs/configuration.md');
-  for (const name of Object.keys(VARIABLES)) assert.ok(text.includes(`\`${name}\``), `${name} is not in docs/configuration.md`);
+  for (const name of Object.keys(VARIABLES))
+    assert.ok(text.includes(`\`${name}\``), `${name} is not in docs/configuration.md`);
 });
 
 /** The keys of each section, from the schema itself. */
 function settings(): Record<string, string[]> {
-  type Schema = { readonly pipe?: readonly Schema[]; readonly wrapped?: Schema; readonly entries?: Record<string, Schema> };
+  type Schema = {
+    readonly pipe?: readonly Schema[];
+    readonly wrapped?: Schema;
+    readonly entries?: Record<string, Schema>;
+  };
   const entriesOf = (schema: Schema): Record<string, Schema> => {
     const inner = schema.wrapped ?? schema.pipe?.find((item) => item.entries !== undefined);
     return schema.entries ?? (inner === undefined ? {} : entriesOf(inner));

@@ -25,7 +25,10 @@ function mayImport(from: string, target: string): boolean {
 }
 
 test('every source file lies in a layer', () => {
-  assert.equal(sources.filter((path) => layerOf(path) === undefined), []);
+  assert.equal(
+    sources.filter((path) => layerOf(path) === undefined),
+    [],
+  );
   assert.ok(sources.length > 0);
 });
 
@@ -50,7 +53,10 @@ test('nothing leaves src/ but for the packages that are declared to run', () => 
   const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
   const wrong = sources.flatMap((path) =>
     importsOf(path)
-      .filter(({ target }) => !target.startsWith('src/') && !target.startsWith('node:') && !Object.hasOwn(dependencies, target))
+      .filter(
+        ({ target }) =>
+          !target.startsWith('src/') && !target.startsWith('node:') && !Object.hasOwn(dependencies, target),
+      )
       .map(({ target, line }) => `${path}:${String(line)} imports ${target}`),
   );
   assert.equal(wrong, []);
@@ -63,7 +69,10 @@ test('only cli/serve.ts opens the door to the daemon, and only when it is called
 });
 
 test('no default exports', () => {
-  assert.equal(sources.filter((path) => /^export default\b|export \{[^}]*\bas default\b/m.test(read(path))), []);
+  assert.equal(
+    sources.filter((path) => /^export default\b|export \{[^}]*\bas default\b/m.test(read(path))),
+    [],
+  );
 });
 
 test.run();

@@ -4,7 +4,8 @@ import * as assert from 'uvu/assert';
 import { read, trackedFiles } from './source-files.ts';
 
 const NODE_API = /^(napi|node_api|js_native_api|node|v8|uv)\.h$/;
-const LIBLLAMA = /^(llama(-cpp)?|llama-.*|ggml(-.*)?|gguf|common|chat|sampling|fit|json-schema-to-grammar|json|log|speculative)\.h(pp)?$/;
+const LIBLLAMA =
+  /^(llama(-cpp)?|llama-.*|ggml(-.*)?|gguf|common|chat|sampling|fit|json-schema-to-grammar|json|log|speculative)\.h(pp)?$/;
 
 const sources = trackedFiles().filter((path) => /^native\/.*\.(cc|h)$/.test(path));
 
@@ -21,18 +22,26 @@ function including(header: RegExp): string[] {
 test('Node-API stays in native/binding and the module entry', () => {
   const files = including(NODE_API);
   assert.ok(files.length > 0);
-  assert.equal(files.filter((path) => !path.startsWith('native/binding/') && path !== 'native/addon.cc'), []);
+  assert.equal(
+    files.filter((path) => !path.startsWith('native/binding/') && path !== 'native/addon.cc'),
+    [],
+  );
 });
 
 test('libllama stays in native/engine and its tests', () => {
   const files = including(LIBLLAMA);
   assert.ok(files.some((path) => path.startsWith('native/engine/')));
-  assert.equal(files.filter((path) => !/^native\/(engine|test|bench)\//.test(path)), []);
+  assert.equal(
+    files.filter((path) => !/^native\/(engine|test|bench)\//.test(path)),
+    [],
+  );
 });
 
 test("the engine's public headers name no foreign type", () => {
   const code = (name: string) => read(`native/engine/${name}.h`).replace(/\/\/.*$/gm, '');
-  const exposed = ['engine', 'devices', 'status'].filter((name) => /\b(llama|ggml|gguf|napi)_\w+|\bNapi::/.test(code(name)));
+  const exposed = ['engine', 'devices', 'status'].filter((name) =>
+    /\b(llama|ggml|gguf|napi)_\w+|\bNapi::/.test(code(name)),
+  );
   assert.equal(exposed, []);
 });
 

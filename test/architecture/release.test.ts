@@ -23,12 +23,21 @@ test('one version: package, lockfile, changelog, code', () => {
 });
 
 test('dependencies are exact versions', () => {
-  const ranges = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies }).filter(([, range]) => !/^\d+\.\d+\.\d+$/.test(range));
+  const ranges = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies }).filter(
+    ([, range]) => !/^\d+\.\d+\.\d+$/.test(range),
+  );
   assert.equal(ranges, []);
 });
 
 test('the package holds what runs, and nothing else of the tree', () => {
-  assert.equal([...manifest.files].sort(), ['CHANGELOG.md', 'THIRD_PARTY_NOTICES.md', 'bin', 'dist', 'models/builtin.gguf', 'prebuilds']);
+  assert.equal([...manifest.files].sort(), [
+    'CHANGELOG.md',
+    'THIRD_PARTY_NOTICES.md',
+    'bin',
+    'dist',
+    'models/builtin.gguf',
+    'prebuilds',
+  ]);
   assert.ok(existsSync(join(root, 'LICENSE')));
 });
 
@@ -47,7 +56,9 @@ test('the notices carry the licence texts of what ships', () => {
 });
 
 test('no path of one machine, no host of a registry', () => {
-  const texts = trackedFiles().filter((path) => /\.(ts|js|json|md|cc|h|txt|cmake|proto|ya?ml)$|^\.ci\/|^\.\w+rc$/.test(path));
+  const texts = trackedFiles().filter((path) =>
+    /\.(ts|js|json|md|cc|h|txt|cmake|proto|ya?ml)$|^\.ci\/|^\.\w+rc$/.test(path),
+  );
   const wrong = texts.filter((path) => {
     if (path === 'test/architecture/release.test.ts') return false;
     return /(?<![\w.])\/(work|root|Users|home\/\w+)\/|registry\.npmjs\.org|"resolved": "http/.test(read(path));

@@ -12,7 +12,10 @@ export const read = (path: string): string => readFileSync(join(root, path), 'ut
 /** Everything that git does not ignore, as paths from the root; a packed source without git has no such list. */
 export function trackedFiles(): string[] {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root });
-  return listed.toString().split('\0').filter((path) => path !== '' && existsSync(join(root, path)));
+  return listed
+    .toString()
+    .split('\0')
+    .filter((path) => path !== '' && existsSync(join(root, path)));
 }
 
 export interface Import {

@@ -19,7 +19,7 @@ interface World {
   tarball: string;
   env: Record<string, string>;
 }
-const world = { dir: '', tarball: '', env: {} } as World;
+const world: World = { dir: '', tarball: '', env: {} };
 
 test.before(async () => {
   world.dir = await mkdtemp(join(tmpdir(), 'svc-'));
@@ -27,7 +27,10 @@ test.before(async () => {
   const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', world.dir], { cwd: root });
   world.tarball = join(world.dir, stdout.trim());
   world.env = await bareEnvironment(world.dir);
-  await run('npm', ['install', '--global', '--prefix', join(world.dir, 'prefix'), world.tarball], { env: world.env, cwd: world.dir });
+  await run('npm', ['install', '--global', '--prefix', join(world.dir, 'prefix'), world.tarball], {
+    env: world.env,
+    cwd: world.dir,
+  });
 });
 
 test.after(async () => {
@@ -45,7 +48,10 @@ test('the bare environment is bare', async () => {
 
 test('doctor finds nothing wrong', async () => {
   const { ok, checks } = await json('doctor', '--json');
-  assert.equal(checks.filter(({ status }: { status: string }) => status === 'fail'), []);
+  assert.equal(
+    checks.filter(({ status }: { status: string }) => status === 'fail'),
+    [],
+  );
   assert.is(ok, true);
 });
 
@@ -67,7 +73,16 @@ test('stop leaves nothing running', async () => {
 test('the package holds no source, no test and no build tool', async () => {
   const installed = join(world.dir, 'prefix', 'lib', 'node_modules', 'svc-runtime');
   const files = (await readdir(installed)).sort();
-  const expected = ['CHANGELOG.md', 'LICENSE', 'README.md', 'THIRD_PARTY_NOTICES.md', 'bin', 'dist', 'models', 'node_modules'];
+  const expected = [
+    'CHANGELOG.md',
+    'LICENSE',
+    'README.md',
+    'THIRD_PARTY_NOTICES.md',
+    'bin',
+    'dist',
+    'models',
+    'node_modules',
+  ];
   assert.equal(files, [...expected, 'package.json', 'prebuilds']);
   const [platform = ''] = await readdir(join(installed, 'prebuilds'));
   const native = await readdir(join(installed, 'prebuilds', platform));
@@ -78,7 +93,8 @@ test('the package holds no source, no test and no build tool', async () => {
 test('the README tells its true size', async () => {
   const packed = (await stat(world.tarball)).size / MB;
   const installed = (await sizeOf(join(world.dir, 'prefix'))) / MB;
-  const [, saysPacked, saysInstalled] = /(\d+) MB packed, (\d+) MB installed/.exec(await readFile(join(root, 'README.md'), 'utf8')) ?? [];
+  const [, saysPacked, saysInstalled] =
+    /(\d+) MB packed, (\d+) MB installed/.exec(await readFile(join(root, 'README.md'), 'utf8')) ?? [];
   const figures = `${packed.toFixed(1)} MB packed, ${installed.toFixed(1)} MB installed`;
   assert.ok(packed < 25, figures);
   assert.ok(Math.abs(Number(saysPacked) - packed) <= 1, figures);
