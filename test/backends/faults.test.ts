@@ -6,7 +6,8 @@ import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
-import { ask, isAlive, makeFakeLocal, type FakeLocal } from './fake-local.ts';
+import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
+import { ask, isAlive, textOf } from './local-support.ts';
 import type { Behaviour } from './fake-engine.ts';
 
 /** A stall timeout for faults that are to be noticed; heartbeats of the fake come every 50 ms. */
@@ -19,7 +20,7 @@ function it(
   body: (local: FakeLocal) => Promise<void>,
 ): void {
   test(what, async () => {
-    const local = await makeFakeLocal(models, settings, { defaultModel: null });
+    const local = await makeFakeLocal(models, settings);
     try {
       await body(local);
     } finally {
@@ -29,9 +30,6 @@ function it(
     }
   });
 }
-
-const text = (events: readonly GenerateEvent[]): string =>
-  events.map((event) => (event.type === 'text' ? event.text : '')).join('');
 
 const answer = (backend: LocalBackend, prompt: string, model = 'one'): Promise<GenerateEvent[]> =>
   collect(backend.generate(ask(prompt, model), context()));
@@ -45,7 +43,7 @@ it(
     assert.is(error.code, 'ENGINE_CRASHED');
     assert.match(error.message, /the engine of one was ended by SIGKILL/);
     assert.ok(error.hint);
-    assert.is(text(await answer(backend, 'say 2')), 'word word ');
+    assert.is(textOf(await answer(backend, 'say 2')), 'word word ');
     assert.is((await starts('one')).length, 2);
   },
 );
@@ -56,7 +54,7 @@ it('a crash before the first text is not noticed', { one: {} }, {}, async ({ bac
     events.map(({ type }) => type).filter((type) => type !== 'text'),
     ['start', 'finish'],
   );
-  assert.is(text(events), 'word word ');
+  assert.is(textOf(events), 'word word ');
   assert.is((await starts('one')).length, 2);
   assert.is(log.filter(({ level }) => level === 'warn').length, 1);
 });
@@ -64,7 +62,7 @@ it('a crash before the first text is not noticed', { one: {} }, {}, async ({ bac
 it('a request is tried twice at most', { one: {} }, {}, async ({ backend, starts }) => {
   assert.is((await failure(answer(backend, 'crash after 0'))).code, 'ENGINE_CRASHED');
   assert.is((await starts('one')).length, 2);
-  assert.is(text(await answer(backend, 'say 1')), 'word ');
+  assert.is(textOf(await answer(backend, 'say 1')), 'word ');
 });
 
 it(
@@ -87,7 +85,7 @@ it(
       })(),
     );
     assert.is(error.code, 'ENGINE_CRASHED');
-    assert.is(text(await silent), 'word word word ');
+    assert.is(textOf(await silent), 'word word word ');
     for (let pulls = 0; pulls < 10; pulls++) assert.is((await other.next()).value?.type, 'text');
     assert.is((await starts('two')).length, 1);
     await other.return();
@@ -104,7 +102,7 @@ for (const [prompt, what] of [
     const error = await failure(answer(backend, prompt));
     assert.is(error.code, 'ENGINE_CRASHED');
     assert.match(error.message, what);
-    assert.is(text(await answer(backend, 'say 1')), 'word ');
+    assert.is(textOf(await answer(backend, 'say 1')), 'word ');
     const pids = await starts('one');
     assert.is(pids.length, 3);
     assert.equal(pids.filter(isAlive), pids.slice(2));
@@ -123,7 +121,7 @@ for (const [load, what] of [
     const pids = await starts('one');
     assert.is(pids.length, 2);
     assert.equal(pids.filter(isAlive), []);
-    assert.is(text(await answer(backend, 'say 1', 'two')), 'word ');
+    assert.is(textOf(await answer(backend, 'say 1', 'two')), 'word ');
   });
 }
 
@@ -169,7 +167,7 @@ it(
     const events = [];
     for await (const event of backend.load('one', new AbortController().signal)) events.push(event);
     assert.is(events.at(-1)?.type, 'loaded');
-    assert.is(text(await answer(backend, 'say 1')), 'word ');
+    assert.is(textOf(await answer(backend, 'say 1')), 'word ');
   },
 );
 
@@ -238,7 +236,7 @@ it(
     assert.is(await both[1], reason);
     await waitFor('the process to be gone', () => !isAlive(pid));
     assert.equal(backend.loadedModels(), []);
-    assert.is(text(await answer(backend, 'say 1')), 'word ');
+    assert.is(textOf(await answer(backend, 'say 1')), 'word ');
   },
 );
 
@@ -251,20 +249,23 @@ it(
     const running = [1, 2].map(() =>
       collect(backend.generate(ask('endless', 'one'), context(controller.signal))).catch(() => undefined),
     );
-    await waitFor('both to run', () => backend.queue().active + backend.queue().waiting === 2);
+    await waitFor('both to run', () => {
+      const [model] = backend.loadedModels();
+      return model !== undefined && model.active + model.waiting === 2;
+    });
     const error = await failure(answer(backend, 'say 1'));
     assert.is(error.code, 'BUSY');
     assert.ok((error.retryAfterSeconds as number) > 0);
     controller.abort(new Error('enough'));
     await Promise.all(running);
-    assert.is(text(await answer(backend, 'say 1')), 'word ');
+    assert.is(textOf(await answer(backend, 'say 1')), 'word ');
   },
 );
 
 it('an error of the engine reaches its own request only', { one: {} }, {}, async ({ backend, starts }) => {
   const [refused, answered] = await Promise.all([failure(answer(backend, 'refuse')), answer(backend, 'say 2')]);
   assert.is(refused.code, 'CONTEXT_OVERFLOW');
-  assert.is(text(answered), 'word word ');
+  assert.is(textOf(answered), 'word word ');
   assert.is((await starts('one')).length, 1);
 });
 
@@ -279,7 +280,7 @@ it('unload is refused while the model is used, and ends its process after', { on
   assert.not(isAlive(pid));
   assert.equal(backend.loadedModels(), []);
   assert.is((await failure(backend.unload('nobody'))).code, 'MODEL_NOT_FOUND');
-  assert.is(text(await answer(backend, 'say 1')), 'word ');
+  assert.is(textOf(await answer(backend, 'say 1')), 'word ');
 });
 
 it('load tells its progress and is joined by requests', { one: { loadMs: 500 } }, {}, async ({ backend, starts }) => {
@@ -305,7 +306,7 @@ it('a daemon that was away for a while does not blame its engines', { one: {} },
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  assert.is(text(await answer(backend, 'say 1')), 'word ');
+  assert.is(textOf(await answer(backend, 'say 1')), 'word ');
   assert.is((await starts('one')).length, 1);
 });
 

@@ -51,13 +51,6 @@ export interface LocalBackendOptions {
   readonly entry?: string;
 }
 
-export interface QueueFigures {
-  readonly waiting: number;
-  readonly active: number;
-  /** Requests that may wait for one model. */
-  readonly limit: number;
-}
-
 export class LocalBackend implements Backend {
   readonly name = 'local';
   readonly #options: LocalBackendOptions;
@@ -166,15 +159,6 @@ export class LocalBackend implements Backend {
         tokens_per_second: stats?.tokensPerSecond ?? null,
       };
     });
-  }
-
-  queue(): QueueFigures {
-    const figures = this.#pool.engines.map((engine) => this.#queueOf(engine));
-    return {
-      waiting: figures.reduce((sum, { waiting }) => sum + waiting, 0),
-      active: figures.reduce((sum, { active }) => sum + active, 0),
-      limit: this.#options.engine.queue_limit,
-    };
   }
 
   pids(): number[] {

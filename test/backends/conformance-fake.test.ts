@@ -1,8 +1,9 @@
 import { conformance } from './conformance.ts';
-import { ask, makeFakeLocal } from './fake-local.ts';
+import { makeFakeLocal } from './fake-local.ts';
+import { ask } from './local-support.ts';
 
 conformance('local backend, engine without a model', async () => {
-  const { backend, dispose } = await makeFakeLocal({ one: {} });
+  const { backend, dispose } = await makeFakeLocal({ one: {} }, {}, 'one');
   return {
     backend,
     short: ask('say 20'),

@@ -1,0 +1,79 @@
+/** What tests of the local backend share, with fake engines and with real ones. */
+import type { Store } from '../../src/backends/local/local-backend.ts';
+import type { Logger } from '../../src/log/log.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
+import type { ModelRecord } from '../../src/protocol/records.ts';
+
+export interface LogLine {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** A Logger that keeps what it is told. */
+export function recorder(lines: LogLine[]): Logger {
+  const at = (level: string) => (fields: Record<string, unknown>, message: string) => {
+    lines.push({ level, message, fields });
+  };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } as unknown as Logger;
+}
+
+/** A store of these paths by name; `byDefault` is the default model, if there is to be one. */
+export function fixedStore(paths: Readonly<Record<string, string>>, byDefault: string | null): Store {
+  const records = Object.entries(paths).map(([id, path]) => modelRecord(id, path, id === byDefault));
+  return {
+    list: () => Promise.resolve(records),
+    find: (name) => {
+      const found = records.find((record) => (name === undefined ? record.default : record.id === name));
+      return found === undefined
+        ? Promise.reject(new SvcError('MODEL_NOT_FOUND', `there is no model ${String(name)}`))
+        : Promise.resolve(found);
+    },
+  };
+}
+
+function modelRecord(id: string, path: string, isDefault: boolean): ModelRecord {
+  return {
+    id,
+    aliases: [],
+    source: 'file',
+    path,
+    digest: null,
+    size_bytes: 1,
+    format: 'gguf',
+    architecture: null,
+    parameters: null,
+    quantization: null,
+    context_length: null,
+    capabilities: ['chat'],
+    license: null,
+    state: 'installed',
+    default: isDefault,
+    builtin: false,
+    modified_at: new Date(0).toISOString(),
+    loaded: null,
+  };
+}
+
+export function ask(prompt: string, model?: string): GenerateRequest {
+  return {
+    messages: [{ role: 'user', content: prompt }],
+    sampling: {},
+    stop: [],
+    ...(model === undefined ? {} : { model }),
+  };
+}
+
+export function textOf(events: readonly GenerateEvent[]): string {
+  return events.map((event) => (event.type === 'text' ? event.text : '')).join('');
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
