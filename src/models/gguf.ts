@@ -59,13 +59,13 @@ export async function openModelFile(path: string): Promise<FileHandle> {
     const found = await stat(path);
     if (found.isDirectory()) throw invalid(path, 'is a directory; name the .gguf file in it');
     if (!found.isFile()) throw invalid(path, 'is not a regular file');
-    // Should it have become a pipe by now, opening it does not wait for a writer.
-    const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    // Should it have become a pipe by now, opening it does not wait for a writer. (Windows has no such flag: 0.)
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     if ((await file.stat()).isFile()) return file;
     await file.close();
     throw invalid(path, 'is not a regular file');
   } catch (error) {
-    throw fileError(error, path);
+    throw modelFileError(error, path);
   }
 }
 
@@ -84,7 +84,7 @@ async function readPrefix(file: FileHandle, known: Buffer, length: number, path:
   known.copy(bytes);
   for (let end = known.length; end < length; ) {
     const { bytesRead } = await file.read(bytes, end, length - end, end).catch((error: unknown) => {
-      throw fileError(error, path);
+      throw modelFileError(error, path);
     });
     if (bytesRead === 0) throw invalid(path, 'became shorter while it was read');
     end += bytesRead;
@@ -158,7 +158,8 @@ function invalid(path: string, what: string, cause?: unknown): SvcError {
   return new SvcError('MODEL_INVALID', `${path} ${what}`, { cause });
 }
 
-function fileError(error: unknown, path: string): unknown {
+/** Whatever reading the file `path` threw, as one of ours. */
+export function modelFileError(error: unknown, path: string): SvcError {
   if (error instanceof SvcError) return error;
   const code = (error as NodeJS.ErrnoException).code;
   switch (code) {
@@ -171,7 +172,7 @@ function fileError(error: unknown, path: string): unknown {
     case 'EPERM':
       return invalid(path, 'cannot be read: permission denied', error);
     case undefined:
-      return error;
+      return SvcError.from(error);
     default:
       return invalid(path, `cannot be read (${code})`, error);
   }

@@ -1,0 +1,37 @@
+/**
+ * Ids of models: what is typed, stands in requests and URLs, and is unique in a store whatever the
+ * case. An id is never part of a path.
+ */
+import { parse } from 'node:path';
+import { SvcError } from '../protocol/errors.ts';
+import { BUILTIN_ID } from './builtin.ts';
+
+const LONGEST = 128;
+const VALID = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/i;
+
+/** @throws SvcError INVALID_REQUEST */
+export function checkModelId(id: string): void {
+  if (id.toLowerCase() === BUILTIN_ID) {
+    throw new SvcError('INVALID_REQUEST', `the name ${BUILTIN_ID} is taken by the built-in model`, { param: 'name' });
+  }
+  if (!VALID.test(id) || id.length > LONGEST) {
+    throw new SvcError('INVALID_REQUEST', `${JSON.stringify(id.slice(0, LONGEST))} cannot be the name of a model`, {
+      hint: `up to ${LONGEST} letters, digits, dots, dashes and underscores; a letter or digit first and last`,
+      param: 'name',
+    });
+  }
+}
+
+/** The id for a file that nobody named: its own name, then `-2`, `-3` and so on while it is taken. */
+export function modelIdFor(path: string, taken: ReadonlySet<string>): string {
+  const plain = parse(path)
+    .name.normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .replace(/[^a-z0-9._-]+/gi, '-')
+    .slice(0, LONGEST - 8)
+    .replace(/^[^a-z0-9]+|[^a-z0-9]+$/gi, '');
+  const base = plain === '' || plain.toLowerCase() === BUILTIN_ID ? `model-${plain}`.replace(/-$/, '') : plain;
+  let id = base;
+  for (let number = 2; taken.has(id.toLowerCase()); number += 1) id = `${base}-${number}`;
+  return id;
+}

@@ -1,0 +1,70 @@
+/** A model file as the registry keeps it and as the store tells of it. */
+import type { ModelRecord } from '../protocol/records.ts';
+import type { GgufSummary } from './gguf.ts';
+import type { RegistryEntry } from './registry.ts';
+
+/** @param path null: in the store */
+export function entryOf(id: string, path: string | null, digest: string, summary: GgufSummary): RegistryEntry {
+  return {
+    id,
+    path,
+    digest,
+    size_bytes: summary.sizeBytes,
+    modified_at_ms: summary.modifiedAtMs,
+    architecture: summary.architecture,
+    parameters: summary.parameters,
+    quantization: summary.quantization,
+    context_length: summary.contextLength,
+    capabilities: [...summary.capabilities],
+    license: summary.license,
+  };
+}
+
+/** @param path where the file lies, in the store or out of it */
+export function recordOf({ modified_at_ms, ...entry }: RegistryEntry, path: string, isDefault: boolean): ModelRecord {
+  return {
+    ...unknownFile(entry.id, 'file', path),
+    ...entry,
+    path,
+    default: isDefault,
+    modified_at: new Date(modified_at_ms).toISOString(),
+  };
+}
+
+/** The record of a file of which nothing is known but where it lies. */
+export function unknownFile(id: string, source: string, path: string): ModelRecord {
+  return {
+    id,
+    aliases: [],
+    source,
+    path,
+    digest: null,
+    size_bytes: 0,
+    format: 'gguf',
+    architecture: null,
+    parameters: null,
+    quantization: null,
+    context_length: null,
+    capabilities: [],
+    license: null,
+    state: 'installed',
+    default: false,
+    builtin: false,
+    modified_at: new Date(0).toISOString(),
+    loaded: null,
+  };
+}
+
+/** What a record takes from the file itself. */
+export function factsOf(summary: GgufSummary): Partial<ModelRecord> {
+  return {
+    size_bytes: summary.sizeBytes,
+    architecture: summary.architecture,
+    parameters: summary.parameters,
+    quantization: summary.quantization,
+    context_length: summary.contextLength,
+    capabilities: summary.capabilities,
+    license: summary.license,
+    modified_at: new Date(summary.modifiedAtMs).toISOString(),
+  };
+}

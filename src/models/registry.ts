@@ -1,0 +1,121 @@
+/**
+ * The models that were added, in `<models dir>/registry.json`.
+ *
+ * Read without a lock: a write replaces the file whole. Changed under a lock that other processes
+ * respect, for a change is read, modify, write. A registry that cannot be understood is an error
+ * and is never written over.
+ */
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { lock } from 'proper-lockfile';
+import * as v from 'valibot';
+import writeFileAtomic from 'write-file-atomic';
+import { SvcError } from '../protocol/errors.ts';
+
+const EntrySchema = v.object({
+  id: v.string(),
+  /** Where the file lies; null: in the store, under its digest. */
+  path: v.nullable(v.string()),
+  digest: v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/)),
+  size_bytes: v.number(),
+  /** The file's, when it was added: another one now, and the file is another. */
+  modified_at_ms: v.number(),
+  architecture: v.string(),
+  parameters: v.number(),
+  quantization: v.nullable(v.string()),
+  context_length: v.nullable(v.number()),
+  capabilities: v.array(v.picklist(['chat', 'completion', 'embedding', 'rerank', 'tools', 'vision'])),
+  license: v.nullable(v.string()),
+});
+export type RegistryEntry = v.InferOutput<typeof EntrySchema>;
+
+const RegistrySchema = v.object({
+  version: v.literal(1),
+  /** The id of the default model that was set; null: none was. */
+  default: v.nullable(v.string()),
+  models: v.array(EntrySchema),
+});
+export type Registry = v.InferOutput<typeof RegistrySchema>;
+
+/** A change takes milliseconds; a lock this old belongs to a process that is gone. */
+const STALE_LOCK_MS = 10_000;
+const LOCK_RETRIES = { retries: 100, factor: 1.2, minTimeout: 10, maxTimeout: 200, randomize: true };
+
+export class RegistryFile {
+  readonly #dir: string;
+  readonly #path: string;
+
+  constructor(dir: string) {
+    this.#dir = dir;
+    this.#path = join(dir, 'registry.json');
+  }
+
+  /** @throws SvcError CONFIG_INVALID when the file is there and cannot be understood */
+  async read(): Promise<Registry> {
+    let text: string;
+    try {
+      text = await readFile(this.#path, 'utf8');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { version: 1, default: null, models: [] };
+      throw this.#unreadable('cannot be read', error);
+    }
+    try {
+      return v.parse(RegistrySchema, JSON.parse(text));
+    } catch (error) {
+      throw this.#unreadable('is damaged, or of a newer svc', error);
+    }
+  }
+
+  /**
+   * `change` gets the newest state and modifies it; nothing is written when it throws.
+   * @throws SvcError as `read`; CANNOT_WRITE; BUSY when another process keeps the lock
+   */
+  async update<Result>(change: (registry: Registry) => Result | Promise<Result>): Promise<Result> {
+    const release = await this.#lock();
+    try {
+      const registry = await this.read();
+      const result = await change(registry);
+      await writeFileAtomic(this.#path, `${JSON.stringify(registry, null, 2)}\n`, { mode: 0o600 });
+      return result;
+    } catch (error) {
+      throw cannotWrite(error, this.#dir);
+    } finally {
+      await release();
+    }
+  }
+
+  async #lock(): Promise<() => Promise<void>> {
+    try {
+      await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+      const lockfilePath = join(this.#dir, 'registry.lock');
+      const release = await lock(this.#dir, {
+        lockfilePath,
+        stale: STALE_LOCK_MS,
+        retries: LOCK_RETRIES,
+        // Only a process that stood still for as long as STALE_LOCK_MS can lose its lock.
+        onCompromised: () => undefined,
+      });
+      return () => release().catch(() => undefined);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ELOCKED') {
+        throw new SvcError('BUSY', 'another svc is changing the models', { hint: 'try again', cause: error });
+      }
+      throw cannotWrite(error, this.#dir);
+    }
+  }
+
+  #unreadable(what: string, cause: unknown): SvcError {
+    return new SvcError('CONFIG_INVALID', `the list of models ${this.#path} ${what}`, {
+      hint: 'mend it, or move it away and add the models again with `svc model add`',
+      cause,
+    });
+  }
+}
+
+/** A failure of the file system in `dir`, as one of ours. */
+export function cannotWrite(error: unknown, dir: string): unknown {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (error instanceof SvcError || code === undefined) return error;
+  const why = code === 'ENOSPC' ? 'the disk is full' : code === 'EACCES' || code === 'EPERM' ? 'permission denied' : code;
+  return new SvcError('CANNOT_WRITE', `cannot write to ${dir}: ${why}`, { cause: error });
+}

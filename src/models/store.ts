@@ -1,0 +1,269 @@
+/**
+ * The models on this machine: the built-in one, and those that were added. An added model stays
+ * where it lies, or is copied into the store.
+ *
+ *   <dir>/registry.json           what was added (registry.ts)
+ *   <dir>/blobs/sha256-<digest>   copies, named after their content
+ *
+ * No path in the store is made from a name, an id or anything else that was typed or read: only
+ * from a checked digest, in one place (#blobPath).
+ *
+ * A record tells of the file as it is now. The registry's facts hold while size and time of the file
+ * are those of the day it was added; a file that changed since is read anew and has no digest.
+ */
+import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { isAbsolute, join, resolve } from 'node:path';
+import { SvcError } from '../protocol/errors.ts';
+import type { ModelRecord } from '../protocol/records.ts';
+import { BUILTIN_ID } from './builtin.ts';
+import { copyWithDigest, digestOf, type OnProgress } from './digest.ts';
+import { inspectGguf, modelFileError, type GgufSummary } from './gguf.ts';
+import { checkFree, defaultIdOf, idOf, newId } from './lookup.ts';
+import { checkModelId } from './model-id.ts';
+import { entryOf, factsOf, recordOf, unknownFile } from './record.ts';
+import { cannotWrite, RegistryFile, type Registry, type RegistryEntry } from './registry.ts';
+
+export interface ModelStoreOptions {
+  /** Made when the first model is added. */
+  readonly dir: string;
+  readonly builtinPath: string;
+}
+
+export interface AddOptions {
+  /** The id. Absent: made from the file's name. */
+  readonly name?: string;
+  /** Brings the file into the store. */
+  readonly copy?: boolean;
+  readonly onProgress?: OnProgress;
+}
+
+/** A record; and why its file cannot be loaded, if it cannot. */
+interface Looked {
+  readonly record: ModelRecord;
+  readonly failure?: SvcError;
+}
+
+const FILE_PREFIX = 'file:';
+const MOST_INSPECTED = 64;
+
+/** Instances and processes may share a directory. Nothing is held open. */
+export class ModelStore {
+  readonly #dir: string;
+  readonly #builtinPath: string;
+  readonly #registry: RegistryFile;
+  /** Of files that the registry does not describe; a request must not read a vocabulary each time. */
+  readonly #inspected = new Map<string, GgufSummary>();
+  /** The built-in file's digest, and of which version of the file. */
+  #builtinDigest: { readonly version: string; readonly digest: string } | undefined;
+
+  constructor({ dir, builtinPath }: ModelStoreOptions) {
+    this.#dir = dir;
+    this.#builtinPath = builtinPath;
+    this.#registry = new RegistryFile(dir);
+  }
+
+  /** The built-in model first. A model whose file is gone or broken is there, with state `failed`. */
+  async list(): Promise<ModelRecord[]> {
+    const registry = await this.#registry.read();
+    const looked = await Promise.all([
+      this.#lookAtBuiltin(registry),
+      ...registry.models.map((entry) => this.#lookAt(entry, registry)),
+    ]);
+    return looked.map(({ record }) => record);
+  }
+
+  /**
+   * @param name an id, or `file:` and an absolute path; absent: the default model
+   * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID
+   */
+  async find(name?: string): Promise<ModelRecord> {
+    const registry = await this.#registry.read();
+    const { record, failure } = await this.#look(name ?? defaultIdOf(registry), registry);
+    if (failure !== undefined) throw failure;
+    return record;
+  }
+
+  /**
+   * Checks the file and takes its digest. A file that was added before keeps its id, unless a new
+   * name is given: then it has both.
+   * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST for a bad name or one that is taken
+   */
+  async add(file: string, { name, copy = false, onProgress }: AddOptions = {}): Promise<ModelRecord> {
+    const path = resolve(file);
+    if (name !== undefined) {
+      checkModelId(name);
+      checkFree(name, await this.#registry.read());
+    }
+    const summary = await inspectGguf(path);
+    if (summary.parts > 1) {
+      throw new SvcError('MODEL_INVALID', `${path} is one of the ${summary.parts} parts of a model`, {
+        hint: 'join them: llama-gguf-split --merge FIRST-PART WHOLE.gguf',
+      });
+    }
+    const entry = copy
+      ? await this.#addCopy(path, name, onProgress)
+      : await this.#addReference(path, summary, name, onProgress);
+    return (await this.#lookAt(entry, await this.#registry.read())).record;
+  }
+
+  /**
+   * Forgets the model. Its file is deleted only where that is the store's own copy.
+   * @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST for the built-in model
+   */
+  async remove(name: string): Promise<void> {
+    await this.#registry.update(async (registry) => {
+      const id = idOf(name, registry);
+      const removed = registry.models.find((entry) => entry.id === id);
+      if (removed === undefined) {
+        throw new SvcError('INVALID_REQUEST', 'the built-in model cannot be removed', { param: 'model' });
+      }
+      registry.models = registry.models.filter((entry) => entry !== removed);
+      if (registry.default === id) registry.default = null;
+      // The file before the list: on a full disk that makes the room for it.
+      const stays = registry.models.some(({ path, digest }) => path === null && digest === removed.digest);
+      if (removed.path === null && !stays) await rm(this.#blobPath(removed.digest), { force: true });
+    });
+  }
+
+  /** @throws SvcError as `find`; INVALID_REQUEST for a path */
+  async setDefault(name: string): Promise<void> {
+    if (name.startsWith(FILE_PREFIX)) {
+      throw new SvcError('INVALID_REQUEST', 'only a model that was added can be the default', {
+        hint: `svc model add ${name.slice(FILE_PREFIX.length)}`,
+        param: 'model',
+      });
+    }
+    const { id, builtin } = await this.find(name);
+    await this.#registry.update((registry) => {
+      registry.default = builtin ? null : idOf(id, registry);
+    });
+  }
+
+  async #addReference(
+    path: string,
+    before: GgufSummary,
+    name: string | undefined,
+    onProgress: OnProgress | undefined,
+  ): Promise<RegistryEntry> {
+    const digest = await digestOf(path, onProgress);
+    const summary = await inspectGguf(path);
+    if (versionOf(summary) !== versionOf(before)) {
+      throw new SvcError('MODEL_INVALID', `${path} changed while it was read`, { hint: 'add it once it is complete' });
+    }
+    return await this.#registry.update((registry) => {
+      const known = registry.models.filter((each) => each.path === path);
+      for (const each of known) Object.assign(each, entryOf(each.id, path, digest, summary));
+      if (name === undefined && known[0] !== undefined) return known[0];
+      const entry = entryOf(newId(name, path, registry), path, digest, summary);
+      registry.models.push(entry);
+      return entry;
+    });
+  }
+
+  async #addCopy(path: string, name: string | undefined, onProgress: OnProgress | undefined): Promise<RegistryEntry> {
+    const blobs = join(this.#dir, 'blobs');
+    const unfinished = join(blobs, `.unfinished-${process.pid}-${performance.now()}`);
+    try {
+      await mkdir(blobs, { recursive: true, mode: 0o700 });
+      const digest = await copyWithDigest(path, unfinished, onProgress);
+      // What counts is the copy: the file may have changed since it was looked at.
+      const summary = await inspectGguf(unfinished);
+      return await this.#registry.update(async (registry) => {
+        const known = registry.models.filter((each) => each.path === null && each.digest === digest);
+        const entry = name === undefined ? known[0] : undefined;
+        const added = entry ?? entryOf(newId(name, path, registry), null, digest, summary);
+        if (entry === undefined) registry.models.push(added);
+        // Also where there is one already: it may have been damaged.
+        await rename(unfinished, this.#blobPath(digest));
+        for (const each of known) each.modified_at_ms = summary.modifiedAtMs;
+        return added;
+      });
+    } catch (error) {
+      throw cannotWrite(error, this.#dir);
+    } finally {
+      await rm(unfinished, { force: true });
+    }
+  }
+
+  async #look(name: string, registry: Registry): Promise<Looked> {
+    if (name.startsWith(FILE_PREFIX)) return await this.#lookAtFile(name.slice(FILE_PREFIX.length), registry);
+    const id = idOf(name, registry);
+    const entry = registry.models.find((each) => each.id === id);
+    return entry === undefined ? await this.#lookAtBuiltin(registry) : await this.#lookAt(entry, registry);
+  }
+
+  async #lookAt(entry: RegistryEntry, registry: Registry): Promise<Looked> {
+    const path = entry.path ?? this.#blobPath(entry.digest);
+    const record = recordOf(entry, path, defaultIdOf(registry) === entry.id);
+    try {
+      const { size, mtimeMs } = await stat(path);
+      if (size === entry.size_bytes && mtimeMs === entry.modified_at_ms) return { record };
+      return { record: { ...record, ...factsOf(await this.#inspect(path)), digest: null } };
+    } catch (error) {
+      const { code, message } = modelFileError(error, path);
+      const failure = new SvcError(code, `the model ${entry.id} cannot be loaded: ${message}`, {
+        hint: `bring its file back, or remove the model: svc model rm ${entry.id}`,
+        cause: error,
+      });
+      return { record: { ...record, state: 'failed' }, failure };
+    }
+  }
+
+  async #lookAtFile(path: string, registry: Registry): Promise<Looked> {
+    if (!isAbsolute(path)) {
+      throw new SvcError('INVALID_REQUEST', `${FILE_PREFIX}${path} is not an absolute path`, { param: 'model' });
+    }
+    const known = registry.models.find((entry) => entry.path === path);
+    if (known !== undefined) return await this.#lookAt(known, registry);
+    return { record: { ...unknownFile(`${FILE_PREFIX}${path}`, 'file', path), ...factsOf(await this.#inspect(path)) } };
+  }
+
+  async #lookAtBuiltin(registry: Registry): Promise<Looked> {
+    const path = this.#builtinPath;
+    const isDefault = defaultIdOf(registry) === BUILTIN_ID;
+    const record: ModelRecord = { ...unknownFile(BUILTIN_ID, 'builtin', path), default: isDefault, builtin: true };
+    try {
+      const summary = await this.#inspect(path);
+      return { record: { ...record, ...factsOf(summary), digest: await this.#digestOfBuiltin(summary) } };
+    } catch (error) {
+      const { code, message } = modelFileError(error, path);
+      const failure = new SvcError(code, `the built-in model cannot be loaded: ${message}`, {
+        hint: 'reinstall svc; in a source tree: npm run build',
+        cause: error,
+      });
+      return { record: { ...record, state: 'failed' }, failure };
+    }
+  }
+
+  async #inspect(path: string): Promise<GgufSummary> {
+    const known = this.#inspected.get(path);
+    if (known !== undefined) {
+      const { size, mtimeMs } = await stat(path);
+      if (size === known.sizeBytes && mtimeMs === known.modifiedAtMs) return known;
+    }
+    const summary = await inspectGguf(path);
+    if (this.#inspected.size >= MOST_INSPECTED) this.#inspected.clear();
+    this.#inspected.set(path, summary);
+    return summary;
+  }
+
+  async #digestOfBuiltin(summary: GgufSummary): Promise<string> {
+    const version = versionOf(summary);
+    if (this.#builtinDigest?.version !== version) {
+      this.#builtinDigest = { version, digest: await digestOf(this.#builtinPath) };
+    }
+    return this.#builtinDigest.digest;
+  }
+
+  /** The one place where a path in the store comes from. It cannot leave the store. */
+  #blobPath(digest: string): string {
+    const hexadecimal = /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1];
+    if (hexadecimal === undefined) throw new Error(`not a digest: ${digest}`);
+    return join(this.#dir, 'blobs', `sha256-${hexadecimal}`);
+  }
+}
+
+/** Two states of a file with the same one are the same, as far as can be told without reading it. */
+function versionOf({ sizeBytes, modifiedAtMs }: GgufSummary): string {
+  return `${sizeBytes} ${modifiedAtMs}`;
+}
