@@ -1,0 +1,246 @@
+/** What hostile or broken clients do. Bounds are made small where a test would otherwise wait for them. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { waitFor } from '../support/wait.ts';
+import { ask, dial, readAll } from './ask.ts';
+import { START, startScripted, text, type ScriptedListener } from './scripted.ts';
+
+const PATH = '/v1/chat/completions';
+const MESSAGES = [{ role: 'user', content: 'hi' }];
+const MIB = 1024 * 1024;
+
+function post(body: string): string {
+  return `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${String(body.length)}\r\n\r\n${body}`;
+}
+
+async function alive(listener: ScriptedListener): Promise<void> {
+  assert.is((await ask(listener, '/livez')).status, 200);
+}
+
+async function withListener(limits: Parameters<typeof startScripted>[0], work: (listener: ScriptedListener) => Promise<void>): Promise<void> {
+  const listener = await startScripted(limits);
+  try {
+    await work(listener);
+    await alive(listener);
+  } finally {
+    await listener.stop();
+  }
+}
+
+test('slowloris: headers and bodies that drip are cut off, silent connections too', async () => {
+  await withListener({ limits: { headersMs: 300, requestMs: 600, checkMs: 50 } }, async (listener) => {
+    const drip = async (first: string, next: string): Promise<{ text: string; ms: number }> => {
+      const from = performance.now();
+      const socket = await dial(listener.port);
+      socket.on('error', () => undefined);
+      socket.write(first);
+      const timer = setInterval(() => next !== '' && socket.writable && socket.write(next), 40);
+      const answer = await readAll(socket);
+      clearInterval(timer);
+      return { text: answer, ms: performance.now() - from };
+    };
+    const results = await Promise.all([
+      drip('GET /livez HTTP/1.1\r\n', 'x: y\r\n'),
+      drip(`POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n`, ' '),
+      drip('', ''),
+    ]);
+    for (const { text: answer, ms } of results) {
+      assert.match(answer, /^HTTP\/1\.1 408 /);
+      assert.ok(ms < 1500, `${ms.toFixed(0)} ms`);
+    }
+    assert.is(listener.router.active + listener.router.waiting, 0);
+  });
+});
+
+test('headers that are too large are 431, with an id', async () => {
+  await withListener({}, async (listener) => {
+    for (const header of [`x: ${'y'.repeat(20_000)}`, Array.from({ length: 2000 }, (_, i) => `x${String(i)}: yyyy`).join('\r\n')]) {
+      const socket = await dial(listener.port);
+      socket.write(`GET /livez HTTP/1.1\r\nhost: localhost\r\n${header}\r\n\r\n`);
+      const answer = await readAll(socket);
+      assert.match(answer, /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
+      assert.match(answer, /x-request-id: [0-9a-f]{32}\r\n/);
+      assert.is(JSON.parse(answer.split('\r\n\r\n')[1] ?? '').error.code, 'REQUEST_TOO_LARGE');
+    }
+    const long = await dial(listener.port);
+    long.write(`GET /${'x'.repeat(20_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+    assert.match(await readAll(long), /^HTTP\/1\.1 431 /);
+  });
+});
+
+test('what is not HTTP, or is ambiguous, is refused and the connection closed', async () => {
+  await withListener({}, async (listener) => {
+    const smuggled = 'GET /smuggled HTTP/1.1\r\nhost: localhost\r\n\r\n';
+    const attempts = [
+      'nonsense\r\n\r\n',
+      '\u0016\u0003\u0001\u0002\u0000',
+      'GET /livez HTTP/9.9\r\nhost: localhost\r\n\r\n',
+      'GET /livez HTTP/1.1\r\nhost: localhost\r\nbad header\r\n\r\n',
+      'GET /livez HTTP/1.1\r\nhost: localhost\r\nx: a\u0000b\r\n\r\n',
+      'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+      `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-length: -5\r\n\r\n`,
+      `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n${smuggled}`,
+      `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
+      `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n${smuggled}`,
+      `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n`,
+    ];
+    for (const attempt of attempts) {
+      const socket = await dial(listener.port);
+      socket.on('error', () => undefined);
+      socket.write(attempt, 'latin1');
+      const answer = await readAll(socket);
+      assert.match(answer, /^HTTP\/1\.1 4\d\d /, JSON.stringify(attempt));
+      assert.not.ok(answer.includes('HTTP/1.1 2'), JSON.stringify(attempt));
+    }
+    assert.not.ok(JSON.stringify(listener.logged).includes('smuggled'), 'no second request was seen');
+  });
+});
+
+test('garbage in the middle of a streamed answer ends the connection, not the daemon', async () => {
+  await withListener(
+    {
+      script: async function* (_, { signal }) {
+        yield START;
+        for (;;) {
+          yield text('x');
+          await sleep(5, undefined, { signal });
+        }
+      },
+    },
+    async (listener) => {
+      const socket = await dial(listener.port);
+      socket.on('error', () => undefined);
+      let answer = '';
+      socket.on('data', (chunk) => (answer += String(chunk)));
+      socket.write(post(JSON.stringify({ messages: MESSAGES, stream: true })));
+      await waitFor('text', () => answer.includes('"x"'));
+      const closed = once(socket, 'close');
+      socket.write('\u0000garbage\r\n\r\n');
+      await closed;
+      assert.is(answer.match(/HTTP\/1\.1/g)?.length, 1, 'nothing was written into the stream');
+      await waitFor('the generation to end', () => listener.router.active === 0);
+    },
+  );
+});
+
+test('a client that never reads holds a bounded amount, then is cut off', async () => {
+  let produced = 0;
+  await withListener(
+    {
+      limits: { stallMs: 3000 },
+      script: async function* () {
+        yield START;
+        for (;;) {
+          produced += 16 * 1024;
+          yield text('x'.repeat(16 * 1024));
+        }
+      },
+    },
+    async (listener) => {
+      const sockets: Socket[] = [];
+      const before = process.memoryUsage().rss;
+      for (let i = 0; i < 50; i += 1) {
+        const socket = await dial(listener.port);
+        socket.on('error', () => undefined).pause();
+        socket.write(post(JSON.stringify({ messages: MESSAGES, stream: true })));
+        sockets.push(socket);
+      }
+      await waitFor('all to be stuck', async () => {
+        const then = produced;
+        await sleep(100);
+        return listener.router.active === 50 && produced === then;
+      });
+      const grown = (process.memoryUsage().rss - before) / MIB;
+      assert.ok(produced < 50 * 8 * MIB, `${String(produced / MIB)} MiB were produced`);
+      assert.ok(grown < 200, `${grown.toFixed(0)} MiB more memory, both ends and their kernel copies`);
+      await waitFor('the stalled to be given up', () => listener.router.active === 0);
+      assert.ok(listener.logged.some((line) => JSON.stringify(line).includes('stopped reading')));
+      for (const socket of sockets) socket.destroy();
+    },
+  );
+});
+
+test('a whole answer that nobody reads holds no generation', async () => {
+  await withListener({}, async (listener) => {
+    const socket = await dial(listener.port);
+    socket.pause();
+    for (let i = 0; i < 100; i += 1) socket.write(post(JSON.stringify({ messages: MESSAGES })));
+    await waitFor('the answers', () => listener.backend.requests.length === 100);
+    await waitFor('the router', () => listener.router.active + listener.router.waiting === 0);
+    socket.destroy();
+  });
+});
+
+test('connections beyond the bound are dropped, and the others still answer', async () => {
+  await withListener({ limits: { connections: 50 } }, async (listener) => {
+    const sockets = await Promise.all(Array.from({ length: 49 }, () => dial(listener.port)));
+    await alive(listener);
+    const more = await Promise.all(Array.from({ length: 20 }, () => dial(listener.port)));
+    const ends = await Promise.all(more.slice(1).map((socket) => readAll(socket)));
+    assert.ok(ends.every((answer) => answer === ''));
+    for (const socket of [...sockets, ...more]) socket.destroy();
+    await waitFor('room', async () => {
+      await alive(listener);
+      return true;
+    });
+  });
+});
+
+test('2,000 idle connections leave the others alone', async () => {
+  await withListener({}, async (listener) => {
+    const sockets: Socket[] = [];
+    for (let i = 0; i < 40; i += 1) sockets.push(...(await Promise.all(Array.from({ length: 50 }, () => dial(listener.port)))));
+    const from = performance.now();
+    for (let i = 0; i < 20; i += 1) await alive(listener);
+    assert.ok((performance.now() - from) / 20 < 50);
+    for (const socket of sockets) socket.destroy();
+  });
+});
+
+test('a flood of bodies: memory stays within the budget', async () => {
+  await withListener({ limits: { bodiesBytes: 16 * MIB } }, async (listener) => {
+    const piece = Buffer.alloc(MIB, 0x20);
+    const before = process.memoryUsage().rss;
+    let worst = 0;
+    const flood = async (): Promise<void> => {
+      const socket = await dial(listener.port);
+      socket.on('error', () => undefined).resume();
+      socket.write(`POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${String(30 * MIB)}\r\n\r\n`);
+      for (let i = 0; i < 30 && socket.writable; i += 1) {
+        await new Promise((resolve) => socket.write(piece, resolve));
+        worst = Math.max(worst, process.memoryUsage().rss - before);
+      }
+      socket.destroy();
+    };
+    await Promise.all(Array.from({ length: 40 }, flood));
+    assert.ok(worst < 250 * MIB, `${(worst / MIB).toFixed(0)} MiB for 1,200 MiB sent`);
+  });
+});
+
+test('methods, targets and headers that nobody expects: never a 5xx, never a hang', async () => {
+  await withListener({}, async (listener) => {
+    const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'PURGE', 'M-SEARCH'];
+    const targets = ['/', '*', '/%', '/%00', '/v1/models/%', '/v1/models/%2e%2e%2f', '/..', '/v1/../livez', '/livez?', '/livez??&&=', '/readyz/%', `/readyz?${'exclude=x&'.repeat(500)}`, '/readyz/constructor', '/readyz?exclude=__proto__&verbose', '/v1/models/__proto__'];
+    for (const method of methods) {
+      for (const target of targets) {
+        const socket = await dial(listener.port);
+        socket.write(`${method} ${target} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
+        const answer = await readAll(socket);
+        assert.match(answer, /^HTTP\/1\.1 [24]\d\d /, `${method} ${target}`);
+        assert.match(answer, /x-request-id: /i, `${method} ${target}`);
+      }
+    }
+    const connect = await dial(listener.port);
+    connect.write('CONNECT evil.example:80 HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    assert.not.match(await readAll(connect), /HTTP\/1\.1 2/);
+    const upgrade = await dial(listener.port);
+    upgrade.write('GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
+    await sleep(50);
+    upgrade.destroy();
+  });
+});
+
+test.run();

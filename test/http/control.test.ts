@@ -1,0 +1,184 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Client } from '../../src/client/client.ts';
+import { SvcError, type ErrorCode } from '../../src/protocol/errors.ts';
+import type { GenerateRequest } from '../../src/protocol/generate.ts';
+import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
+import { waitFor } from '../support/wait.ts';
+import { ask } from './ask.ts';
+import { aborted, FINISH, hello, LOCAL, START, startScripted, text, TINY, type ScriptedListener } from './scripted.ts';
+
+const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
+const NEVER = new AbortController().signal;
+
+let control: ScriptedListener;
+let client: Client;
+test.before(async () => {
+  control = await startScripted({ control: true });
+  client = new Client(control.socketPath);
+});
+test.after(() => control.stop());
+test.before.each(() => {
+  control.backend.script = hello;
+});
+
+async function collect<Event>(events: AsyncIterable<Event>): Promise<{ all: Event[]; error: SvcError | undefined }> {
+  const all: Event[] = [];
+  try {
+    for await (const event of events) all.push(event);
+  } catch (error) {
+    return { all, error: error as SvcError };
+  }
+  return { all, error: undefined };
+}
+
+async function codeOf(work: Promise<unknown>): Promise<ErrorCode> {
+  try {
+    await work;
+  } catch (error) {
+    return (error as SvcError).code;
+  }
+  throw new Error('it did not fail');
+}
+
+test('the records', async () => {
+  assert.equal(await client.status(), { state: 'READY' });
+  assert.equal(await client.models(), [TINY]);
+  assert.equal(await client.providers(), [LOCAL]);
+  assert.is((await client.ready()).status, 'ready');
+  assert.is((await client.health()).status, 'ready');
+});
+
+test('what TCP serves is served here too', async () => {
+  assert.is((await ask(control, '/livez')).status, 200);
+  assert.is((await ask(control, '/v1/chat/completions', { body: REQUEST })).status, 200);
+});
+
+test('TCP does not know the control routes, whatever the method', async () => {
+  const tcp = await startScripted();
+  try {
+    for (const path of Object.values(CONTROL_ROUTES)) {
+      for (const method of ['GET', 'POST', 'OPTIONS']) {
+        const answer = await ask(tcp, path, { method, ...(method === 'POST' ? { body: { model: 'tiny', drain_timeout_ms: 0 } } : {}) });
+        assert.is(answer.status, 404, `${method} ${path}`);
+      }
+    }
+    assert.equal([tcp.world.stopped, tcp.world.unloaded], [[], []]);
+  } finally {
+    await tcp.stop();
+  }
+});
+
+test('stop and unload', async () => {
+  await client.stop(5000);
+  assert.equal(control.world.stopped, [5000]);
+  const accepted = await ask(control, CONTROL_ROUTES.stop, { body: { drain_timeout_ms: 0 } });
+  assert.is(accepted.status, 202);
+  assert.equal(accepted.json(), {});
+  await client.unload('tiny');
+  assert.equal(control.world.unloaded, ['tiny']);
+});
+
+test('what is not a request is refused by name', async () => {
+  for (const body of [{}, { drain_timeout_ms: -1 }, { drain_timeout_ms: '5' }, { drain_timeout_ms: 1e12 }]) {
+    const answer = await ask(control, CONTROL_ROUTES.stop, { body });
+    assert.is(answer.status, 400);
+    assert.is(answer.json().error.param, 'drain_timeout_ms');
+  }
+  for (const path of [CONTROL_ROUTES.load, CONTROL_ROUTES.unload]) {
+    for (const body of [{}, { model: '' }, { model: 5 }]) assert.is((await ask(control, path, { body })).json().error.param, 'model');
+  }
+  const answer = await ask(control, CONTROL_ROUTES.generate, { body: { ...REQUEST, sampling: { top_p: 2 } } });
+  assert.is(answer.json().error.param, 'sampling.top_p');
+  assert.is((await ask(control, CONTROL_ROUTES.status, { method: 'POST' })).status, 405);
+  assert.is((await ask(control, CONTROL_ROUTES.stop)).status, 405, 'no state changes on GET');
+});
+
+test('generate streams the events, one a line; a file may be named here', async () => {
+  const { all, error } = await collect(client.generate({ ...REQUEST, model: 'file:/a/b.gguf' }, NEVER));
+  assert.is(error, undefined);
+  assert.equal(all.map(({ type }) => type), ['route', 'start', 'text', 'text', 'finish']);
+  assert.is(control.backend.requests.at(-1)?.model, 'file:/a/b.gguf');
+  const answer = await ask(control, CONTROL_ROUTES.generate, { body: REQUEST });
+  assert.is(answer.headers['content-type'], 'application/x-ndjson; charset=utf-8');
+  assert.is(answer.text.split('\n').length, 6);
+  assert.is(JSON.parse(answer.text.split('\n')[0] ?? '').trace_id, answer.headers['x-request-id']);
+});
+
+test('an error before the first event is a status, after it the last event of a stream that is cut', async () => {
+  control.backend.script = async function* () {
+    throw new SvcError('MODEL_NOT_FOUND', 'no such model', { hint: 'see `svc model list`' });
+  };
+  const early = await ask(control, CONTROL_ROUTES.generate, { body: REQUEST });
+  assert.is(early.status, 404);
+  assert.equal(early.json(), {
+    id: early.headers['x-request-id'],
+    error: { code: 'MODEL_NOT_FOUND', message: 'no such model', hint: 'see `svc model list`' },
+  });
+
+  control.backend.script = async function* () {
+    yield START;
+    yield text('half');
+    throw new SvcError('ENGINE_CRASHED', 'gone');
+  };
+  const late = await ask(control, CONTROL_ROUTES.generate, { body: REQUEST });
+  assert.not.ok(late.complete);
+  assert.equal(JSON.parse(late.text.trimEnd().split('\n').at(-1) ?? ''), {
+    type: 'error',
+    id: late.headers['x-request-id'],
+    error: { code: 'ENGINE_CRASHED', message: 'gone' },
+  });
+  const { all, error } = await collect(client.generate(REQUEST, NEVER));
+  assert.is(all.length, 3);
+  assert.is(error?.code, 'ENGINE_CRASHED');
+});
+
+test('load streams its progress; its errors are errors however they come', async () => {
+  control.world.load = async function* (model) {
+    yield { type: 'progress', fraction: 0.5 };
+    yield { type: 'loaded', model, pid: 7, context_length: 10 };
+  };
+  const { all } = await collect(client.load('file:/a/b.gguf', NEVER));
+  assert.equal(all, [{ type: 'progress', fraction: 0.5 }, { type: 'loaded', model: 'file:/a/b.gguf', pid: 7, context_length: 10 }]);
+
+  const invalid = new SvcError('MODEL_INVALID', 'this is no GGUF');
+  control.world.load = async function* () {
+    throw invalid;
+  };
+  assert.is((await collect(client.load('x', NEVER))).error?.code, 'MODEL_INVALID');
+  control.world.load = async function* () {
+    yield { type: 'progress', fraction: 0.5 };
+    yield { type: 'error', id: 'x', error: invalid.toRecord() };
+  };
+  const late = await collect(client.load('x', NEVER));
+  assert.is(late.all.length, 1);
+  assert.is(late.error?.code, 'MODEL_INVALID');
+});
+
+test('a client that goes away ends a load and a generation', async () => {
+  let ended: string[] = [];
+  control.world.load = async function* (_, signal) {
+    yield { type: 'progress', fraction: 0 };
+    ended = [...ended, 'load'];
+    throw await aborted(signal);
+  };
+  control.backend.script = async function* (_, { signal }) {
+    yield START;
+    const reason = await aborted(signal);
+    ended = [...ended, 'generate'];
+    throw reason;
+  };
+  for await (const _ of client.load('x', NEVER)) break;
+  for await (const _ of client.generate(REQUEST, NEVER)) break;
+  await waitFor('both to end', () => ended.length === 2);
+  await waitFor('the router', () => control.router.active === 0);
+
+  const gone = new AbortController();
+  const cancelled = codeOf(collect(client.generate(REQUEST, gone.signal)).then(({ error }) => Promise.reject(error)));
+  await waitFor('the generation', () => control.router.active === 1);
+  gone.abort();
+  assert.is(await cancelled, 'CANCELLED');
+  await waitFor('the router', () => control.router.active === 0);
+});
+
+test.run();
