@@ -4,7 +4,14 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { findNodeAtLocation, parseTree, printParseErrorCode, getNodeValue, type Node, type ParseError } from 'jsonc-parser';
+import {
+  findNodeAtLocation,
+  parseTree,
+  printParseErrorCode,
+  getNodeValue,
+  type Node,
+  type ParseError,
+} from 'jsonc-parser';
 import * as v from 'valibot';
 import { SvcError } from '../protocol/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
@@ -24,7 +31,10 @@ const text = v.pipe(v.string('must be a string'), v.minLength(1, 'must not be em
 /** An object without keys that we do not know. */
 const section = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.pipe(
-    v.custom<object>((value) => typeof value === 'object' && value !== null && !Array.isArray(value), 'must be an object'),
+    v.custom<object>(
+      (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+      'must be an object',
+    ),
     v.strictObject(entries),
   );
 const logLevel = v.picklist(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`);
@@ -83,9 +93,13 @@ export function loadConfig(paths: Pick<Paths, 'configFile'>): Config {
   const [first] = problems;
   if (first !== undefined) {
     const others = problems.length === 1 ? '' : ` (and ${String(problems.length - 1)} more)`;
-    throw new SvcError('CONFIG_INVALID', `${file}:${String(first.line)}:${String(first.column)}: ${first.message}${others}`, {
-      hint: `edit ${file}`,
-    });
+    throw new SvcError(
+      'CONFIG_INVALID',
+      `${file}:${String(first.line)}:${String(first.column)}: ${first.message}${others}`,
+      {
+        hint: `edit ${file}`,
+      },
+    );
   }
   return withEnvironment(config);
 }

@@ -4,7 +4,13 @@
  * else decides whether the daemon is ready.
  */
 import type { Logger } from '../log/log.ts';
-import { CONDITION_NAMES, type CheckStatus, type Condition, type ConditionName, type State } from '../protocol/records.ts';
+import {
+  CONDITION_NAMES,
+  type CheckStatus,
+  type Condition,
+  type ConditionName,
+  type State,
+} from '../protocol/records.ts';
 
 /** `starting` until every condition has been looked at once. */
 export type Phase = 'starting' | 'running' | 'stopping';
@@ -23,7 +29,11 @@ export type ConditionWriter = (status: CheckStatus, reason: string) => void;
 const ROUTES: readonly ConditionName[] = ['engine'];
 
 /** What the conditions amount to. Whatever stands in `exclude` is taken for well. */
-export function judge(phase: Phase, all: readonly Condition[], exclude: ReadonlySet<ConditionName> = new Set()): Verdict {
+export function judge(
+  phase: Phase,
+  all: readonly Condition[],
+  exclude: ReadonlySet<ConditionName> = new Set(),
+): Verdict {
   const conditions = all.filter((condition) => !exclude.has(condition.name));
   const troubles = conditions.filter((condition) => condition.status !== 'ok');
   const reason = troubles.map((condition) => `${condition.name}: ${condition.reason}`).join('; ');
@@ -31,7 +41,9 @@ export function judge(phase: Phase, all: readonly Condition[], exclude: Readonly
   if (phase === 'stopping') return { state: 'STOPPING', ready: false, reason: 'it is stopping' };
   if (phase === 'starting') return { state: 'STARTING', ready: false, reason };
   if (troubles.length === 0) return { state: 'READY', ready: true, reason: null };
-  const canServe = ROUTES.some((route) => !troubles.some((trouble) => trouble.name === route && trouble.status === 'fail'));
+  const canServe = ROUTES.some(
+    (route) => !troubles.some((trouble) => trouble.name === route && trouble.status === 'fail'),
+  );
   return { state: 'DEGRADED', ready: canServe, reason };
 }
 
@@ -77,7 +89,10 @@ export class Conditions {
       const since = before.status === status ? before.since : this.#now().toISOString();
       this.#conditions.set(name, { name, status, reason, since });
       if (before.status !== status && this.#phase !== 'starting') {
-        this.#log[status === 'ok' ? 'info' : 'warn']({ condition: name, status, reason }, `condition ${name} is ${status}`);
+        this.#log[status === 'ok' ? 'info' : 'warn'](
+          { condition: name, status, reason },
+          `condition ${name} is ${status}`,
+        );
       }
       this.#follow();
     };

@@ -97,7 +97,10 @@ export class Daemon implements Services {
     };
     this.#conditions = new Conditions(log);
     this.#engine = this.#conditions.writer('engine');
-    this.#conditions.writer('config')('ok', existsSync(paths.configFile) ? 'read from the config file' : 'defaults: there is no config file');
+    this.#conditions.writer('config')(
+      'ok',
+      existsSync(paths.configFile) ? 'read from the config file' : 'defaults: there is no config file',
+    );
     this.#conditions.writer('providers')('ok', 'none configured');
     this.#monitor = new Monitor({
       checks: new Checks({ conditions: this.#conditions, store, stateDir: paths.stateDir, modelsDir }),
@@ -153,6 +156,8 @@ export class Daemon implements Services {
   }
 
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent> {
+    if (this.router.draining)
+      throw new SvcError('NOT_READY', 'svc is stopping and loads no models', { retryAfterSeconds: 1 });
     return this.#parts.local.load(model, signal);
   }
 
@@ -178,7 +183,14 @@ export class Daemon implements Services {
       return await becomeTheDaemon(paths, this.#control, async () => {
         const file = new OwnDaemonFile(paths.daemonFile, log);
         const { lastExit } = file;
-        const facts = { pid: process.pid, mode, version, grpc: null, socket: paths.socketPath, log_path: paths.logFile };
+        const facts = {
+          pid: process.pid,
+          mode,
+          version,
+          grpc: null,
+          socket: paths.socketPath,
+          log_path: paths.logFile,
+        };
         const begin = (http: string | null): void => {
           this.#identity = { ...this.#identity, lastExit, http };
           file.begin({ ...facts, http, started_at: startedAt.toISOString() });
@@ -187,13 +199,27 @@ export class Daemon implements Services {
         try {
           begin(await listenOnLoopback(this.#http, config.http.host, config.http.port));
         } catch (error) {
-          const { facts: { exit: code }, message } = SvcError.from(error);
+          const {
+            facts: { exit: code },
+            message,
+          } = SvcError.from(error);
           log.fatal({ err: error }, 'cannot start');
           file.end({ code, signal: null, at: new Date().toISOString(), reason: `it could not start: ${message}` });
           throw error;
         }
-        log.info({ pid: process.pid, version, node: process.versions.node, mode, http: this.#identity.http, socket: paths.socketPath }, 'started');
-        if (lastExit !== null && lastExit.code !== 0) log.warn({ last_exit: lastExit }, 'the daemon before this one did not end well');
+        log.info(
+          {
+            pid: process.pid,
+            version,
+            node: process.versions.node,
+            mode,
+            http: this.#identity.http,
+            socket: paths.socketPath,
+          },
+          'started',
+        );
+        if (lastExit !== null && lastExit.code !== 0)
+          log.warn({ last_exit: lastExit }, 'the daemon before this one did not end well');
         return file;
       });
     } catch (error) {
@@ -236,7 +262,7 @@ export class Daemon implements Services {
   }
 
   async #findDevices(): Promise<void> {
-    if (this.#loadFailure === null) this.#devices = await this.#parts.findDevices();
+    if (this.#loadFailure === null && !this.#ending.signal.aborted) this.#devices = await this.#parts.findDevices();
   }
 
   async #close({ reason, drainTimeoutMs }: StopCause): Promise<void> {

@@ -1,5 +1,13 @@
 /** The records that tell how the daemon is: what it measured and concluded, in the shape of the wire. */
-import type { ConditionName, DeviceRecord, HealthRecord, LastExit, LoadedModelHealth, ReadyRecord, StatusRecord } from '../protocol/records.ts';
+import type {
+  ConditionName,
+  DeviceRecord,
+  HealthRecord,
+  LastExit,
+  LoadedModelHealth,
+  ReadyRecord,
+  StatusRecord,
+} from '../protocol/records.ts';
 import type { Conditions } from './conditions.ts';
 import { totalMemoryBytes, type Resources } from './resources.ts';
 
@@ -55,7 +63,11 @@ export function healthRecord(identity: Identity, conditions: Conditions, measure
   };
 }
 
-export function statusRecord(identity: Identity, conditions: Conditions, models: readonly LoadedModelHealth[]): StatusRecord {
+export function statusRecord(
+  identity: Identity,
+  conditions: Conditions,
+  models: readonly LoadedModelHealth[],
+): StatusRecord {
   return {
     state: conditions.verdict().state,
     pid: process.pid,
@@ -73,7 +85,10 @@ export function statusRecord(identity: Identity, conditions: Conditions, models:
 }
 
 /** The processor's memory is the system's. What another device has free was known before models were loaded: no longer. */
-function measureDevice({ name, backend, type, memory_total_bytes }: DeviceRecord, resources: Resources): HealthRecord['resources']['devices'][number] {
+function measureDevice(
+  { name, backend, type, memory_total_bytes }: DeviceRecord,
+  resources: Resources,
+): HealthRecord['resources']['devices'][number] {
   if (type !== 'cpu') return { name, backend, memory_total_bytes, memory_free_bytes: null };
   return { name, backend, memory_total_bytes: totalMemoryBytes(), memory_free_bytes: resources.memoryAvailableBytes };
 }

@@ -109,7 +109,10 @@ export async function drain({ router, backends, servers, timeoutMs, hurry, log }
   const cut = router.active + router.waiting;
   if (cut > 0) log.warn({ cut }, 'ending what is still under way');
   else await within(CLOSE_MS, Promise.allSettled(backends.map((backend) => backend.close())), hurry);
-  const error = new SvcError('NOT_READY', 'svc is stopping', { hint: 'start it again: svc start', retryAfterSeconds: 1 });
+  const error = new SvcError('NOT_READY', 'svc is stopping', {
+    hint: 'start it again: svc start',
+    retryAfterSeconds: 1,
+  });
   await within(CLOSE_MS, Promise.allSettled(backends.map((backend) => backend.destroy(error))));
 
   await Promise.all(servers.map((server) => closeServer(server)));

@@ -15,9 +15,13 @@ LOOPBACK.addAddress('::1', 'ipv6');
 export async function listenOnLoopback(server: Server, host: string, port: number): Promise<string> {
   const { address, family } = await resolve(host);
   if (!LOOPBACK.check(address, family === 6 ? 'ipv6' : 'ipv4')) {
-    throw new SvcError('CONFIG_INVALID', `http.host ${host} can be reached by other machines, and no API key keeps them out`, {
-      hint: 'set http.host to 127.0.0.1 or ::1',
-    });
+    throw new SvcError(
+      'CONFIG_INVALID',
+      `http.host ${host} can be reached by other machines, and no API key keeps them out`,
+      {
+        hint: 'set http.host to 127.0.0.1 or ::1',
+      },
+    );
   }
   try {
     const bound = once(server, 'listening');

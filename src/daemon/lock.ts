@@ -47,7 +47,8 @@ async function lockHome(stateDir: string): Promise<() => Promise<void>> {
       onCompromised: () => undefined,
     });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ELOCKED') throw new SvcError('BUSY', 'another svc is starting here', { cause: error });
+    if ((error as NodeJS.ErrnoException).code === 'ELOCKED')
+      throw new SvcError('BUSY', 'another svc is starting here', { cause: error });
     throw new SvcError('CANNOT_WRITE', `cannot lock ${stateDir}: ${(error as Error).message}`, { cause: error });
   }
 }

@@ -34,7 +34,12 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
   try {
     const modelsDir = config.models.dir ?? paths.modelsDir;
     const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() });
-    const local: LocalBackend = new LocalBackend({ store, engine: config.engine, log, onChange: () => daemon.engineChanged() });
+    const local: LocalBackend = new LocalBackend({
+      store,
+      engine: config.engine,
+      log,
+      onChange: () => daemon.engineChanged(),
+    });
     const backends = new Map<string, Backend>([[local.name, local]]);
     const daemon = new Daemon({
       mode,

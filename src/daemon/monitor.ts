@@ -23,7 +23,12 @@ export class Monitor {
   readonly #options: MonitorOptions;
   readonly #meter = new ResourceMeter();
   readonly #timers: NodeJS.Timeout[] = [];
-  #resources: Resources = { sampledAt: new Date().toISOString(), cpuPercent: null, rssBytes: null, memoryAvailableBytes: null };
+  #resources: Resources = {
+    sampledAt: new Date().toISOString(),
+    cpuPercent: null,
+    rssBytes: null,
+    memoryAvailableBytes: null,
+  };
   #checking = false;
 
   constructor(options: MonitorOptions) {
@@ -42,7 +47,10 @@ export class Monitor {
     const inode = inodeOf(this.#options.socketPath);
     const sample = (): Promise<void> => this.#sample();
     const check = (): Promise<void> => this.#check(file, inode, addresses);
-    this.#timers.push(setInterval(() => void sample(), SAMPLE_MS), setInterval(() => void check(), CHECK_MS));
+    this.#timers.push(
+      setInterval(() => void sample(), SAMPLE_MS),
+      setInterval(() => void check(), CHECK_MS),
+    );
     await Promise.all([sample(), check()]);
   }
 
@@ -51,7 +59,9 @@ export class Monitor {
   }
 
   async #sample(): Promise<void> {
-    const engines = this.#options.models().flatMap(({ pid, rss_bytes }): EngineProcess[] => (pid === null ? [] : [{ pid, rssBytes: rss_bytes }]));
+    const engines = this.#options
+      .models()
+      .flatMap(({ pid, rss_bytes }): EngineProcess[] => (pid === null ? [] : [{ pid, rssBytes: rss_bytes }]));
     this.#resources = await this.#meter.sample(engines);
   }
 

@@ -1,7 +1,14 @@
 /** What the listeners may ask of the daemon. Built by the composition root, handed to every handler. */
 import type { Logger } from '../log/log.ts';
 import type { Router } from '../routing/router.ts';
-import type { ConditionName, HealthRecord, ModelRecord, ProviderRecord, ReadyRecord, StatusRecord } from '../protocol/records.ts';
+import type {
+  ConditionName,
+  HealthRecord,
+  ModelRecord,
+  ProviderRecord,
+  ReadyRecord,
+  StatusRecord,
+} from '../protocol/records.ts';
 import type { LoadEvent } from '../protocol/routes.ts';
 
 export interface Services {

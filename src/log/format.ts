@@ -43,7 +43,11 @@ export function formatLogLine(line: string, options: FormatOptions): string {
   const { level, time, msg, err, ...fields } = record;
 
   const paint = (code: string, text: string): string => (options.colour ? `${code}${text}${PLAIN}` : text);
-  const parts = [paint(DIM, localTime(time, options.date)), paint(COLOURS[level], level.toUpperCase().padEnd(5)), printable(msg)];
+  const parts = [
+    paint(DIM, localTime(time, options.date)),
+    paint(COLOURS[level], level.toUpperCase().padEnd(5)),
+    printable(msg),
+  ];
   for (const [name, value] of Object.entries(fields)) {
     parts.push(`${paint(DIM, `${name}=`)}${formatValue(value)}`);
   }
@@ -56,12 +60,18 @@ function formatError(err: unknown, paint: (code: string, text: string) => string
   const name = typeof code === 'string' ? code : typeof type === 'string' ? type : 'Error';
   const head = ` ${paint(DIM, 'err=')}${formatValue(`${name}: ${typeof message === 'string' ? message : ''}`)}`;
   if (typeof stack !== 'string' || stack === '') return head;
-  return head + stack.split('\n').map((frame) => `\n    ${paint(DIM, printable(frame.trim()))}`).join('');
+  return (
+    head +
+    stack
+      .split('\n')
+      .map((frame) => `\n    ${paint(DIM, printable(frame.trim()))}`)
+      .join('')
+  );
 }
 
 function formatValue(value: unknown): string {
   if (typeof value === 'string' && /^[\w./:@+-]+$/.test(value)) return value;
-  return printable(JSON.stringify(value) ?? 'undefined');
+  return printable(JSON.stringify(value));
 }
 
 function localTime(time: string, date: boolean): string {

@@ -70,7 +70,7 @@ export class LogFile implements LogDestination {
   /** Resolves when every line is in the file. Later lines are still written, synchronously. */
   async close(): Promise<void> {
     if (this.#closed) return;
-    if (this.#stream !== null) await new Promise<void>((resolve) => void this.#atIdle(resolve));
+    if (this.#stream !== null) await this.#idle();
     this.#closed = true;
     if (this.#reopenTimer !== null) clearTimeout(this.#reopenTimer);
     this.flushSync();
@@ -79,9 +79,12 @@ export class LogFile implements LogDestination {
     if (stream !== null) await new Promise<void>((resolve) => stream.end(() => resolve()));
   }
 
-  #atIdle(resolve: () => void): void {
-    this.#whenIdle.push(resolve);
-    this.#pump();
+  /** Resolves when nothing waits any more, or when the disk refuses. */
+  async #idle(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#whenIdle.push(resolve);
+      this.#pump();
+    });
   }
 
   #pump(): void {
@@ -103,7 +106,11 @@ export class LogFile implements LogDestination {
   #takeChunk(): string {
     let chunk = '';
     let taken = 0;
-    while (taken < this.#waiting.length && chunk.length < CHUNK_BYTES) chunk += this.#waiting[taken++];
+    for (const line of this.#waiting) {
+      if (chunk.length >= CHUNK_BYTES) break;
+      chunk += line;
+      taken++;
+    }
     this.#waiting.splice(0, taken);
     this.#waitingBytes -= chunk.length;
     if (chunk !== '' && this.#dropped > 0) {

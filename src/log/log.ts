@@ -64,7 +64,13 @@ function describeError(error: unknown): unknown {
   // V8 quotes the text it could not parse, which may be a prompt.
   const message = error instanceof SyntaxError ? 'syntax error' : error.message;
   // An error of ours says all in its code and message; the stack of a foreign one leads to the bug.
-  const stack = error instanceof SvcError ? undefined : error.stack?.split('\n').filter((line) => /^\s+at /.test(line)).join('\n');
+  const stack =
+    error instanceof SvcError
+      ? undefined
+      : error.stack
+          ?.split('\n')
+          .filter((line) => /^\s+at /.test(line))
+          .join('\n');
   return {
     type: error.name,
     ...(typeof code === 'string' ? { code } : {}),

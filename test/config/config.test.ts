@@ -40,7 +40,10 @@ test('no file, an empty file and an empty object are the defaults', () => {
 });
 
 test('comments and trailing commas are taken; what is given wins over the default', () => {
-  writeFileSync(configFile, '{\n  // our port\n  "http": {"port": 8000,},\n  /* cores */ "engine": {"threads": 4}\n}\n');
+  writeFileSync(
+    configFile,
+    '{\n  // our port\n  "http": {"port": 8000,},\n  /* cores */ "engine": {"threads": 4}\n}\n',
+  );
   const config = loadConfig({ configFile });
   assert.is(config.http.port, 8000);
   assert.is(config.http.host, '127.0.0.1');

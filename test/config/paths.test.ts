@@ -39,7 +39,12 @@ test('linux: XDG defaults', () => {
 
 test('linux: XDG variables are honoured when absolute and ignored otherwise', () => {
   const paths = resolvePaths(
-    machine('linux', { XDG_CONFIG_HOME: '/c', XDG_DATA_HOME: '/d', XDG_STATE_HOME: 'relative', XDG_RUNTIME_DIR: '/run/user/7' }),
+    machine('linux', {
+      XDG_CONFIG_HOME: '/c',
+      XDG_DATA_HOME: '/d',
+      XDG_STATE_HOME: 'relative',
+      XDG_RUNTIME_DIR: '/run/user/7',
+    }),
   );
   assert.is(paths.configFile, '/c/svc/config.json');
   assert.is(paths.modelsDir, '/d/svc/models');
@@ -82,7 +87,10 @@ test('a socket path is refused above the limit of the system, not cut', () => {
   assert.match(error.hint ?? '', 'SVC_SOCKET');
   // Bytes count, not characters.
   assert.is(refusal(() => resolvePaths(machine('linux', { SVC_SOCKET: `/${'ü'.repeat(54)}` }))).code, 'CONFIG_INVALID');
-  assert.is(refusal(() => resolvePaths(machine('darwin', { SVC_SOCKET: `/${'x'.repeat(103)}` }))).code, 'CONFIG_INVALID');
+  assert.is(
+    refusal(() => resolvePaths(machine('darwin', { SVC_SOCKET: `/${'x'.repeat(103)}` }))).code,
+    'CONFIG_INVALID',
+  );
 });
 
 test('a relative path of ours is refused', () => {

@@ -10,7 +10,13 @@ import type { CheckStatus, ModelRecord } from '../../src/protocol/records.ts';
 
 test('bytes are judged by two bounds', () => {
   const bounds = { warnBytes: 1000, failBytes: 100 };
-  for (const [bytes, status] of [[1000, 'ok'], [999, 'warn'], [100, 'warn'], [99, 'fail'], [0, 'fail']] as const) {
+  for (const [bytes, status] of [
+    [1000, 'ok'],
+    [999, 'warn'],
+    [100, 'warn'],
+    [99, 'fail'],
+    [0, 'fail'],
+  ] as const) {
     assert.is(judgeBytes(bytes, bounds, 'ok'), status, String(bytes));
   }
 });
@@ -26,9 +32,15 @@ test('a figure that wavers around a bound does not flap', () => {
   assert.equal(seen, ['ok', 'warn', 'warn', 'warn', 'warn', 'ok', 'ok', 'fail', 'fail', 'fail', 'warn', 'ok']);
 });
 
-function checked(store: { list(): Promise<readonly ModelRecord[]>; find(): Promise<ModelRecord> }): { conditions: Conditions; checks: Checks } {
+function checked(store: { list(): Promise<readonly ModelRecord[]>; find(): Promise<ModelRecord> }): {
+  conditions: Conditions;
+  checks: Checks;
+} {
   const conditions = new Conditions(createLogger({ level: 'silent' }));
-  return { conditions, checks: new Checks({ conditions, store, stateDir: tmpdir(), modelsDir: join(tmpdir(), 'not', 'there') }) };
+  return {
+    conditions,
+    checks: new Checks({ conditions, store, stateDir: tmpdir(), modelsDir: join(tmpdir(), 'not', 'there') }),
+  };
 }
 
 test('every check has an answer, also where a directory is not there yet', async () => {
@@ -45,7 +57,9 @@ test('a store that cannot be read fails with its reason, and recovers', async ()
   let broken = true;
   const model = { id: 'm1' } as ModelRecord;
   const find = (): Promise<ModelRecord> => {
-    return broken ? Promise.reject(new SvcError('MODEL_NOT_FOUND', 'the default model is gone')) : Promise.resolve(model);
+    return broken
+      ? Promise.reject(new SvcError('MODEL_NOT_FOUND', 'the default model is gone'))
+      : Promise.resolve(model);
   };
   const { conditions, checks } = checked({ list: () => Promise.resolve([]), find });
   await checks.run();

@@ -26,7 +26,12 @@ test('all ok is READY, and there is nothing to say', () => {
 });
 
 test('a warning or a failure that leaves a route is DEGRADED and ready', () => {
-  for (const changes of [{ memory: 'warn' }, { disk_space: 'fail' }, { engine: 'warn' }, { model_store: 'fail', listeners: 'warn' }] as const) {
+  for (const changes of [
+    { memory: 'warn' },
+    { disk_space: 'fail' },
+    { engine: 'warn' },
+    { model_store: 'fail', listeners: 'warn' },
+  ] as const) {
     const verdict = judge('running', conditions(changes));
     assert.is(verdict.state, 'DEGRADED');
     assert.is(verdict.ready, true);
@@ -35,7 +40,11 @@ test('a warning or a failure that leaves a route is DEGRADED and ready', () => {
 });
 
 test('with no route that can serve it is DEGRADED and not ready', () => {
-  assert.equal(judge('running', conditions({ engine: 'fail' })), { state: 'DEGRADED', ready: false, reason: 'engine: why engine' });
+  assert.equal(judge('running', conditions({ engine: 'fail' })), {
+    state: 'DEGRADED',
+    ready: false,
+    reason: 'engine: why engine',
+  });
 });
 
 test('what is left out is taken for well', () => {
@@ -65,7 +74,12 @@ test('since is when the status changed, not when the reason did', () => {
   memory('ok', '10 MiB');
   now = 2000;
   memory('ok', '11 MiB');
-  assert.equal(all.get('memory'), { name: 'memory', status: 'ok', reason: '11 MiB', since: new Date(1000).toISOString() });
+  assert.equal(all.get('memory'), {
+    name: 'memory',
+    status: 'ok',
+    reason: '11 MiB',
+    since: new Date(1000).toISOString(),
+  });
   now = 3000;
   memory('warn', '1 MiB');
   assert.is(all.get('memory').since, new Date(3000).toISOString());

@@ -45,7 +45,12 @@ function file(home: Home, name: string): string {
 }
 
 /** The answer's text, and how it ended: an error's code, or `finish`. */
-async function generate(daemon: DaemonProcess, ticks: number, model?: string, onText?: () => void): Promise<{ text: string; end: string }> {
+async function generate(
+  daemon: DaemonProcess,
+  ticks: number,
+  model?: string,
+  onText?: () => void,
+): Promise<{ text: string; end: string }> {
   let text = '';
   const messages = [{ role: 'user' as const, content: 'go' }];
   try {
@@ -64,7 +69,11 @@ async function generate(daemon: DaemonProcess, ticks: number, model?: string, on
 }
 
 /** Resolves with the whole answer's promise once its first text has come. */
-async function generating(daemon: DaemonProcess, ticks: number, model?: string): Promise<{ answer: Promise<{ text: string; end: string }> }> {
+async function generating(
+  daemon: DaemonProcess,
+  ticks: number,
+  model?: string,
+): Promise<{ answer: Promise<{ text: string; end: string }> }> {
   let begun: () => void = () => undefined;
   const first = new Promise<void>((resolve) => (begun = resolve));
   const answer = generate(daemon, ticks, model, begun);
@@ -113,7 +122,10 @@ test('the health record holds measured figures', async (context) => {
   assert.is(health.pid, daemon.pid);
   assert.ok((health.resources.cpu_percent ?? -1) >= 0);
   const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${String(daemon.pid)}/status`, 'utf8'))?.[1]) * 1024;
-  assert.ok(Math.abs((health.resources.rss_bytes ?? 0) - rss) < rss / 2, `${String(health.resources.rss_bytes)} against ${String(rss)}`);
+  assert.ok(
+    Math.abs((health.resources.rss_bytes ?? 0) - rss) < rss / 2,
+    `${String(health.resources.rss_bytes)} against ${String(rss)}`,
+  );
   assert.ok((health.resources.system_memory_available_bytes ?? 0) > 0);
   assert.equal(health.queue, { waiting: 0, active: 0, limit: 256 });
   assert.ok(health.uptime_seconds > 0 && health.uptime_seconds < 60);
@@ -123,7 +135,10 @@ test('the file and standard error have the same log', async (context) => {
   const daemon = await start(context).settled();
   await daemon.client.stop(0);
   await daemon.exit;
-  const lines = readFileSync(file(context.home, 'daemon.log'), 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line) as LogRecord);
+  const lines = readFileSync(file(context.home, 'daemon.log'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as LogRecord);
   assert.equal(lines, daemon.log);
   assert.is(lines.at(-1)?.msg, 'stopped');
 });
@@ -276,7 +291,10 @@ test('a stop while it starts is heard', async (context) => {
 });
 
 test('a bug ends it in good order, with code 1, and the log tells which', async (context) => {
-  for (const [order, name] of [['crash', 'TypeError'], ['reject', 'RangeError']] as const) {
+  for (const [order, name] of [
+    ['crash', 'TypeError'],
+    ['reject', 'RangeError'],
+  ] as const) {
     const daemon = await start(context).settled();
     const { answer } = await generating(daemon, 10_000);
     daemon.send({ [order]: true });

@@ -1,4 +1,14 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  rmdirSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,7 +32,10 @@ function line(number: number): string {
 }
 
 function numbers(path: string): number[] {
-  return readFileSync(path, 'utf8').trimEnd().split('\n').map((text) => (JSON.parse(text) as { number: number }).number);
+  return readFileSync(path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((text) => (JSON.parse(text) as { number: number }).number);
 }
 
 test('lines arrive whole and in order, in a file for the user alone', async () => {
@@ -30,7 +43,10 @@ test('lines arrive whole and in order, in a file for the user alone', async () =
   const file = new LogFile(path);
   for (let i = 0; i < 1000; i++) file.write(line(i));
   await file.close();
-  assert.equal(numbers(path), Array.from({ length: 1000 }, (_, i) => i));
+  assert.equal(
+    numbers(path),
+    Array.from({ length: 1000 }, (_, i) => i),
+  );
   assert.is(statSync(path).mode & 0o777, 0o600);
 });
 
@@ -52,9 +68,14 @@ test('it rotates by size, keeps so many and loses no line of what is kept', asyn
   }
   await file.close();
   assert.equal(readdirSync(join(path, '..')).sort(), ['daemon.log', 'daemon.log.1', 'daemon.log.2', 'daemon.log.3']);
-  const kept = [`${path}.3`, `${path}.2`, `${path}.1`, path].flatMap((name) => (statSync(name).size > 0 ? numbers(name) : []));
+  const kept = [`${path}.3`, `${path}.2`, `${path}.1`, path].flatMap((name) =>
+    statSync(name).size > 0 ? numbers(name) : [],
+  );
   const first = kept[0] ?? 0;
-  assert.equal(kept, Array.from({ length: 2000 - first }, (_, i) => first + i));
+  assert.equal(
+    kept,
+    Array.from({ length: 2000 - first }, (_, i) => first + i),
+  );
   for (const name of [1, 2, 3]) assert.ok(statSync(`${path}.${String(name)}`).size < 10_000 + 65_536 + 200);
 });
 
@@ -88,7 +109,10 @@ test('when the file cannot be opened lines wait and arrive once it can', async (
   rmdirSync(path);
   for (let waited = 0; !existsSync(path) && waited < 5000; waited += 50) await sleep(50);
   await sleep(100);
-  assert.equal(numbers(path), Array.from({ length: 10 }, (_, i) => i));
+  assert.equal(
+    numbers(path),
+    Array.from({ length: 10 }, (_, i) => i),
+  );
   await file.close();
 });
 

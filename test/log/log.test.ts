@@ -45,7 +45,10 @@ test('no credential reaches the log, whatever object it sits in', () => {
   const out = new Lines();
   const log = createLogger({ destination: out });
   log.info({ api_key: 'CANARY' }, 'top');
-  log.info({ provider: { apiKey: 'CANARY' }, headers: { authorization: 'Bearer CANARY', 'x-api-key': 'CANARY' } }, 'one');
+  log.info(
+    { provider: { apiKey: 'CANARY' }, headers: { authorization: 'Bearer CANARY', 'x-api-key': 'CANARY' } },
+    'one',
+  );
   log.info({ request: { headers: { Authorization: 'CANARY', cookie: 'CANARY' } } }, 'two');
   assert.is(out.lines.length, 3);
   for (const line of out.lines) {
@@ -94,7 +97,8 @@ test('stderr gets JSON lines, or one-liners when pretty', async () => {
 
 test('what was logged before process.exit is in the file', async () => {
   const path = join(scratch, 'exit.log');
-  const source = (name: string): string => JSON.stringify(fileURLToPath(new URL(`../../src/log/${name}.ts`, import.meta.url)));
+  const source = (name: string): string =>
+    JSON.stringify(fileURLToPath(new URL(`../../src/log/${name}.ts`, import.meta.url)));
   const program = `Promise.all([import(${source('log')}), import(${source('log-file')})]).then(([{ createLogger }, { LogFile }]) => {
     const file = new LogFile(${JSON.stringify(path)});
     const log = createLogger({ destination: file });
@@ -106,8 +110,14 @@ test('what was logged before process.exit is in the file', async () => {
     }, 5);
   });`;
   await promisify(execFile)(process.execPath, ['--import', 'tsx', '-e', program]);
-  const numbers = readFileSync(path, 'utf8').trimEnd().split('\n').map((line) => (JSON.parse(line) as { i: number }).i);
-  assert.equal(numbers, Array.from({ length: 10_000 }, (_, i) => i));
+  const numbers = readFileSync(path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { i: number }).i);
+  assert.equal(
+    numbers,
+    Array.from({ length: 10_000 }, (_, i) => i),
+  );
 });
 
 test.run();

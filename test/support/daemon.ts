@@ -45,7 +45,10 @@ const CLI = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Kill it, or stop it, before the home is removed. */
-export function spawnDaemon(home: Home, { entry = CLI, args = ['serve'], env = {} }: DaemonProcessOptions = {}): DaemonProcess {
+export function spawnDaemon(
+  home: Home,
+  { entry = CLI, args = ['serve'], env = {} }: DaemonProcessOptions = {},
+): DaemonProcess {
   const child = spawn(process.execPath, ['--import', 'tsx', entry, ...args], {
     cwd: ROOT,
     env: childEnvironment({ ...home.env, ...env }),
@@ -66,7 +69,9 @@ export function spawnDaemon(home: Home, { entry = CLI, args = ['serve'], env = {
   const reach = async (what: string, probe: () => Promise<boolean>): Promise<void> => {
     const outcome = await waitFor(what, async () => ended ?? (await probe()), { timeoutMs: 30_000 });
     if (outcome === true) return;
-    throw new Error(`the daemon ended (${JSON.stringify(outcome)}) before it was ${what}:\n${[...stray, ...log.map((line) => JSON.stringify(line))].join('\n')}`);
+    throw new Error(
+      `the daemon ended (${JSON.stringify(outcome)}) before it was ${what}:\n${[...stray, ...log.map((line) => JSON.stringify(line))].join('\n')}`,
+    );
   };
   return {
     pid: child.pid as number,
