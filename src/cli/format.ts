@@ -17,8 +17,8 @@ export function short(count: number | null): string {
 function scaled(count: number, units: readonly string[], space: string): string {
   let value = count;
   let unit = 0;
-  // 999.95 would be shown as 1000.
-  while (unit < units.length - 1 && value >= (unit === 0 ? 1000 : 999.95)) {
+  // 999.5 would be shown as 1000.
+  while (unit < units.length - 1 && value >= (unit === 0 ? 1000 : 999.5)) {
     value /= 1000;
     unit += 1;
   }

@@ -43,7 +43,7 @@ function groupHelp(group: keyof typeof GROUPS): string {
 }
 
 function commandHelp(name: string, command: Command, columns: number): string {
-  const flags = Object.entries(command.flags).map(([flag, facts]) => [flagUsage(flag, facts), describe(facts)]);
+  const flags = Object.entries(command.flags).map(([flag, facts]) => [flagUsage(flag, facts), describeFlag(facts)]);
   return sections([
     ['', command.summary],
     ['Usage', indent(usageOf(name, command))],
@@ -53,7 +53,8 @@ function commandHelp(name: string, command: Command, columns: number): string {
   ]);
 }
 
-function describe(flag: Flag): string {
+/** What it is for, and its default. */
+export function describeFlag(flag: Flag): string {
   const standard = 'default' in flag && flag.default !== undefined ? ` (default ${flag.default})` : '';
   return flag.summary + standard;
 }

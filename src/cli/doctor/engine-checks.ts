@@ -1,6 +1,5 @@
 /** The addon, the devices and the processor, as an engine process finds them. */
-import { probeEngine } from '../../engine/probe.ts';
-import type { ProbedDevice } from '../../engine/frames.ts';
+import { probeEngine, type EngineProbe } from '../../engine/probe.ts';
 import type { DoctorCheck } from '../../protocol/records.ts';
 import { bytes } from '../format.ts';
 import { check } from './check.ts';
@@ -21,7 +20,7 @@ export async function checkEngine(): Promise<DoctorCheck[]> {
   return checks;
 }
 
-function checkDevice(device: ProbedDevice): DoctorCheck {
+function checkDevice(device: EngineProbe['devices'][number]): DoctorCheck {
   const memory = device.memoryTotalBytes === null ? '' : `, ${bytes(device.memoryTotalBytes)} of memory`;
   const detail = `${device.description} (${device.backend}${memory})`;
   const name = `device ${device.name}`;

@@ -1,0 +1,54 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { bytes, duration, facts, short, table, wrap } from '../../src/cli/format.ts';
+import { suggest } from '../../src/cli/suggest.ts';
+
+test('sizes', () => {
+  const cases: [number | null, string][] = [
+    [null, '-'],
+    [0, '0 B'],
+    [999, '999 B'],
+    [1000, '1.0 kB'],
+    [99_949, '99.9 kB'],
+    [99_950, '100 kB'],
+    [999_499, '999 kB'],
+    [999_500, '1.0 MB'],
+    [4_368_439_584, '4.4 GB'],
+  ];
+  for (const [count, shown] of cases) assert.is(bytes(count), shown);
+  assert.is(short(7_615_616_512), '7.6B');
+  assert.is(short(512), '512');
+});
+
+test('durations show their two largest parts', () => {
+  assert.is(duration(null), '-');
+  assert.is(duration(0.4), '0s');
+  assert.is(duration(67.9), '1m 7s');
+  assert.is(duration(3600), '1h');
+  assert.is(duration(3605), '1h');
+  assert.is(duration(273_900), '3d 4h');
+});
+
+test('columns are aligned, colours take no room', () => {
+  assert.is(table([['a', 'bb', 'c'], ['aaa', 'b', '']]), 'a    bb  c\naaa  b');
+  assert.is(table([['\u001b[32mok\u001b[39m', 'x'], ['fail', 'y']]), '\u001b[32mok\u001b[39m    x\nfail  y');
+  assert.is(facts([['pid', '7'], ['', 'more']]), 'pid:  7\n      more');
+});
+
+test('paragraphs are broken between words', () => {
+  assert.is(wrap('one two three', 7, ''), 'one two\nthree');
+  assert.is(wrap('one two', 7, '  '), '  one\n  two');
+  assert.is(wrap('unbreakable', 3, ''), 'unbreakable');
+});
+
+test('what was meant is near, or nothing is said', () => {
+  const known = ['start', 'status', 'stop', 'model', 'model list'];
+  assert.is(suggest('statsu', known), 'status');
+  assert.is(suggest('modle', known), 'model');
+  assert.is(suggest('stat', known), 'start');
+  assert.is(suggest('statu', known), 'status');
+  assert.is(suggest('xyzzy', known), undefined);
+  assert.is(suggest('', known), undefined);
+});
+
+test.run();

@@ -1,0 +1,59 @@
+/** The help, docs/cli.md and the table of commands say the same. */
+import { readFileSync } from 'node:fs';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { COMMANDS, GROUPS, type Command } from '../../src/cli/commands.ts';
+import { describeFlag, flagUsage, help, usageOf } from '../../src/cli/help.ts';
+
+const commands = Object.entries(COMMANDS) as [string, Command][];
+const docs = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8');
+const sections = new Map(docs.split('\n### svc ').slice(1).map((part) => [part.split('\n', 1)[0] ?? '', part]));
+
+test('the overview names every command, the help of a group its own', () => {
+  const overview = help(undefined, 100);
+  for (const [name, command] of commands) {
+    assert.ok(overview.includes(`  ${name}`) && overview.includes(command.summary), name);
+    const [group] = name.split(' ');
+    if (name.includes(' ')) assert.ok(help(group, 100).includes(command.summary), `svc ${String(group)} lacks ${name}`);
+  }
+  assert.not.match(help('provider', 100), /model/);
+});
+
+test('the help of a command has its usage, flags, defaults and examples', () => {
+  for (const [name, command] of commands) {
+    const text = help(name, 100);
+    assert.ok(text.includes(usageOf(name, command)), name);
+    for (const [flag, facts] of Object.entries(command.flags)) {
+      assert.ok(text.includes(flagUsage(flag, facts)) && text.includes(describeFlag(facts)), `${name} ${flag}`);
+    }
+    assert.ok(command.examples.length > 0, `${name} has no example`);
+    for (const example of command.examples) assert.ok(text.includes(example), example);
+  }
+});
+
+test('every group has a command, and every short flag one meaning', () => {
+  for (const group of Object.keys(GROUPS)) assert.ok(commands.some(([name]) => name.startsWith(`${group} `)), group);
+  for (const [name, command] of commands) {
+    const shorts = Object.values(command.flags).flatMap((flag) => flag.short ?? []);
+    assert.is(new Set(shorts).size, shorts.length, name);
+    assert.not.ok(shorts.includes('h') || shorts.includes('v'), `${name} takes a flag of all`);
+  }
+});
+
+test('docs/cli.md describes every command, flag and exit code, and no other', () => {
+  assert.equal([...sections.keys()], commands.map(([name]) => name));
+  for (const [name, command] of commands) {
+    const section = sections.get(name) ?? '';
+    assert.ok(section.includes(command.summary), `${name}: summary`);
+    assert.ok(section.includes(`    ${usageOf(name, command)}\n`), `${name}: usage`);
+    for (const paragraph of command.detail ?? []) assert.ok(section.includes(paragraph), `${name}: ${paragraph}`);
+    assert.match(section, /^Exit: \d/m, name);
+    const rows = section.split('\n').filter((line) => line.startsWith('| `'));
+    const expected = Object.entries(command.flags).map(
+      ([flag, facts]) => `| \`${flagUsage(flag, facts).replaceAll('|', '\\|')}\` | ${describeFlag(facts)} |`,
+    );
+    assert.equal(rows, expected, name);
+  }
+});
+
+test.run();

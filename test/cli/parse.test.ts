@@ -1,0 +1,134 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { COMMANDS } from '../../src/cli/commands.ts';
+import { parse, wantsJson, type Parsed } from '../../src/cli/parse.ts';
+import { rejection } from '../support/errors.ts';
+
+type Command = Extract<Parsed, { kind: 'command' }>;
+
+function command(...argv: string[]): Command {
+  const parsed = parse(argv);
+  if (parsed.kind !== 'command') throw new Error(`${argv.join(' ')} is no command but ${parsed.kind}`);
+  return parsed;
+}
+
+const refused = async (argv: string[], message: RegExp, hint: RegExp): Promise<void> => {
+  const error = await rejection(() => parse(argv), 'INVALID_REQUEST', message);
+  assert.match(error.hint ?? '', hint);
+};
+
+test('a prompt stays what it was typed as', () => {
+  for (const prompt of ['hello', '007', '1e3', 'true', '-', '', 'run', 'model list', '{"a": 1}', 'a=b', '-5 + 3', '--help']) {
+    assert.is(command('run', '--json', '--', prompt).args['prompt'], prompt);
+    if (!/^-./.test(prompt)) assert.is(command('run', '--json', prompt).args['prompt'], prompt, 'after a switch');
+  }
+  assert.is(command('run', '-').args['prompt'], '-');
+  assert.is(command('run').args['prompt'], undefined);
+});
+
+test('flags are read by their kind, before and after the argument', () => {
+  const { flags } = command('run', '-m', 'x', 'hi', '--temperature', '0.5', '--top-k=7', '--stop', 'a', '--stop=b', '--timeout', '1.5m');
+  assert.is(flags['model'], 'x');
+  assert.is(flags['temperature'], 0.5);
+  assert.is(flags['top-k'], 7);
+  assert.equal(flags['stop'], ['a', 'b']);
+  assert.is(flags['timeout'], 90_000);
+  assert.is(flags['seed'], undefined);
+  assert.is(flags['json'], false);
+});
+
+test('a value may look like a number, a flag or nothing in particular', () => {
+  assert.is(command('run', '-s', '- be brief', 'hi').flags['system'], '- be brief');
+  assert.is(command('run', '-m', '7', 'hi').flags['model'], '7');
+  assert.is(command('run', '-mqwen', 'hi').flags['model'], 'qwen');
+  assert.is(command('run', '-m=qwen', 'hi').flags['model'], 'qwen');
+  assert.is(command('run', '--system=a=b', 'hi').flags['system'], 'a=b');
+  assert.equal(command('run', '--stop', '\n', 'hi').flags['stop'], ['\n']);
+  assert.equal(command('run', '--stop=--', 'hi').flags['stop'], ['--']);
+  assert.is(command('run', '--temperature', '-1', 'hi').flags['temperature'], -1);
+});
+
+test('flags whose name begins with no- are like any other', () => {
+  assert.is(command('run', '--no-stream', 'hi').flags['no-stream'], true);
+  assert.is(command('run', 'hi').flags['no-stream'], false);
+  assert.is(command('run', '--no-start', '--no-stream', 'hi').flags['no-start'], true);
+});
+
+test('defaults are those of the table', () => {
+  assert.is(command('start').flags['timeout'], 15_000);
+  assert.is(command('stop').flags['timeout'], 30_000);
+  assert.is(command('logs').flags['tail'], 200);
+  assert.is(command('health').flags['source'], 'http');
+});
+
+test('switches stand together, and before the command', () => {
+  assert.is(command('--json', 'status').flags['json'], true);
+  assert.is(command('model', '--json', 'list').name, 'model list');
+  assert.is(command('logs', '-f').flags['follow'], true);
+});
+
+test('what is not there is refused, with what was meant', async () => {
+  await refused(['modle'], /unknown command "modle"/, /did you mean "model"/);
+  await refused(['model', 'lst'], /unknown command "model lst"/, /did you mean "model list"/);
+  await refused(['model', 'xyzzy'], /unknown command/, /svc model --help/);
+  await refused(['xyzzy'], /unknown command/, /svc --help/);
+  await refused(['constructor'], /unknown command/, /svc --help/);
+  await refused(['run', '--modle', 'x', 'hi'], /unknown flag --modle for svc run/, /did you mean "--model"/);
+  await refused(['run', '--__proto__', 'hi'], /unknown flag/, /--/);
+  await refused(['run', '-5 + 3'], /unknown flag -5/, /after `--`/);
+  await refused(['status', '-v'], /unknown flag -v/, /svc status --help/);
+  await refused(['--xyzzy'], /unknown flag --xyzzy/, /svc --help/);
+});
+
+test('what is not there yet is not taken silently', async () => {
+  for (const flag of ['--schema', '--grammar', '--image']) await refused(['run', flag, 'x', 'hi'], /unknown flag/, /./);
+  await refused(['health', '--watch'], /unknown flag/, /./);
+});
+
+test('wrong values are refused by name', async () => {
+  await refused(['logs', '--tail', 'x'], /--tail must be a whole number/, /./);
+  await refused(['logs', '--tail=-5'], /--tail must be a whole number/, /./);
+  await refused(['logs', '--tail', '1.5'], /--tail must be a whole number/, /./);
+  await refused(['start', '--timeout', 'soon'], /--timeout must be a time/, /./);
+  await refused(['run', '--temperature', 'hot', 'hi'], /--temperature must be a number/, /./);
+  await refused(['run', '--temperature', '', 'hi'], /--temperature must be a number/, /./);
+  await refused(['health', '--source', 'smoke'], /--source must be one of http, grpc, socket/, /./);
+  await refused(['run', '--json=1', 'hi'], /--json takes no value/, /./);
+  await refused(['run', 'hi', '--model'], /--model needs a value/, /./);
+  await refused(['run', '--model', '--json', 'hi'], /--model needs a value/, /./);
+  await refused(['run', '--seed', '1', '--seed', '2', 'hi'], /--seed may be given only once/, /./);
+});
+
+test('arguments are neither missing nor too many', async () => {
+  await refused(['model', 'show'], /needs a model/, /svc model show --help/);
+  await refused(['run', 'llama', 'hi'], /unexpected argument "hi"/, /-m/);
+  await refused(['status', 'now'], /unexpected argument "now"/, /./);
+});
+
+test('help and version', () => {
+  assert.equal(parse([]), { kind: 'help', topic: undefined });
+  assert.equal(parse(['--help']), { kind: 'help', topic: undefined });
+  assert.equal(parse(['help', 'model', 'add']), { kind: 'help', topic: 'model add' });
+  assert.equal(parse(['model']), { kind: 'help', topic: 'model' });
+  assert.equal(parse(['run', 'hi', '-h']), { kind: 'help', topic: 'run' });
+  assert.equal(parse(['-v']), { kind: 'version' });
+  assert.equal(parse(['--version']), { kind: 'version' });
+});
+
+test('an error of a call that does not parse is JSON when it asked for that', () => {
+  assert.is(wantsJson(['modle', '--json']), true);
+  assert.is(wantsJson(['run', '--', '--json']), false);
+  assert.is(wantsJson(['run', 'hi']), false);
+});
+
+test('every example of the table parses', () => {
+  for (const [name, { examples }] of Object.entries(COMMANDS)) {
+    for (const example of examples) {
+      const call = /(?:^|[ |])svc (.*)$/.exec(example)?.[1] ?? '';
+      const argv = [...call.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+      assert.is(command(...argv).name, name, example);
+    }
+  }
+});
+
+test.run();

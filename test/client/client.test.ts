@@ -1,0 +1,221 @@
+import { writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Client } from '../../src/client/client.ts';
+import { probeHttpHealth } from '../../src/client/http-probe.ts';
+import { fetchJson, streamJson } from '../../src/client/request.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
+import { rejection } from '../support/errors.ts';
+import { serveOnSocket, type UnixServer } from './unix-server.ts';
+
+const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
+const never = new AbortController().signal;
+
+/** `test` against a server that answers with `handler`, closed afterwards whatever happens. */
+function withServer(
+  name: string,
+  handler: (request: IncomingMessage, response: ServerResponse) => void,
+  check: (client: Client, server: UnixServer) => Promise<void>,
+): void {
+  test(name, async () => {
+    const server = await serveOnSocket(handler);
+    try {
+      await check(new Client(server.socketPath), server);
+    } finally {
+      await server.close();
+    }
+  });
+}
+
+const json = (response: ServerResponse, status: number, body: unknown): void =>
+  void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+
+async function collect(events: AsyncIterable<RouteEvent | GenerateEvent>): Promise<string[]> {
+  const types: string[] = [];
+  for await (const event of events) types.push(event.type);
+  return types;
+}
+
+test('no socket, or one that nobody listens on: the daemon is not running', async () => {
+  await rejection(() => new Client('/nonexistent/svc.sock').status(), 'DAEMON_NOT_RUNNING');
+  const server = await serveOnSocket(() => undefined);
+  const file = join(dirname(server.socketPath), 'file');
+  writeFileSync(file, '');
+  await rejection(() => new Client(file).status(), 'DAEMON_NOT_RUNNING');
+  await server.close();
+  await rejection(() => new Client(server.socketPath).status(), 'DAEMON_NOT_RUNNING');
+});
+
+withServer(
+  'an error keeps its code, message, hint and field',
+  (_, response) => {
+    json(response, 429, { id: 'x', error: { code: 'BUSY', message: 'full', hint: 'later', param: 'model', retry_after_seconds: 3 } });
+  },
+  async (client) => {
+    for (const act of [() => client.models(), () => collect(client.generate(REQUEST, never))]) {
+      const error = await rejection(act, 'BUSY', /^full$/);
+      assert.is(error.hint, 'later');
+      assert.is(error.param, 'model');
+      assert.is(error.retryAfterSeconds, 3);
+    }
+  },
+);
+
+withServer(
+  'a code of a newer daemon is an error all the same',
+  (_, response) => {
+    json(response, 418, { error: { code: 'TEAPOT', message: 'short and stout' } });
+  },
+  async (client) => {
+    await rejection(() => client.models(), 'INTERNAL', /short and stout/);
+  },
+);
+
+withServer(
+  'not ready is an answer to readiness, an error to everything else',
+  (_, response) => {
+    json(response, 503, { status: 'not_ready', state: 'STARTING', conditions: [] });
+  },
+  async (client) => {
+    assert.is((await client.ready()).state, 'STARTING');
+    assert.is((await client.health()).status, 'not_ready');
+    await rejection(() => client.status(), 'INTERNAL', /status 503/);
+  },
+);
+
+withServer(
+  'somebody else behind the socket is told apart',
+  (_, response) => void response.end('<html>'),
+  async (client) => {
+    await rejection(() => client.status(), 'INTERNAL', /not JSON/);
+  },
+);
+
+withServer(
+  'a daemon that says nothing, or stops midway, is not ready',
+  (request, response) => {
+    if (request.url === '/half') response.writeHead(200).write('{');
+  },
+  async (client, { socketPath }) => {
+    await rejection(() => client.ready(50), 'NOT_READY', /does not answer/);
+    await rejection(() => fetchJson({ socketPath }, { path: '/half', timeoutMs: 50 }), 'NOT_READY', /does not answer/);
+  },
+);
+
+withServer(
+  'events come one by one, whatever pieces the lines arrive in',
+  async (_, response) => {
+    const lines = Buffer.from(
+      '{"type":"route","trace_id":"t"}\n{"type":"start"}\n{"type":"text","text":"é…"}\n\n{"type":"finish"}\n',
+    );
+    for (const byte of lines) {
+      response.write(Buffer.from([byte]));
+      await new Promise(setImmediate);
+    }
+    response.end();
+  },
+  async (client) => {
+    const events = [];
+    for await (const event of client.generate(REQUEST, never)) events.push(event);
+    assert.equal(events.map((event) => event.type), ['route', 'start', 'text', 'finish']);
+    assert.equal(events[2], { type: 'text', text: 'é…' });
+  },
+);
+
+withServer(
+  'an error event ends the stream as the error that it tells of',
+  (_, response) => {
+    response.write('{"type":"text","text":"a"}\n');
+    response.end('{"type":"error","id":"42","error":{"code":"ENGINE_CRASHED","message":"it died","hint":"again"}}\n');
+  },
+  async (client) => {
+    const error = await rejection(() => collect(client.generate(REQUEST, never)), 'ENGINE_CRASHED', /it died/);
+    assert.is(error.hint, 'again');
+  },
+);
+
+withServer(
+  'a bug inside leads to its place in the log',
+  (_, response) => void response.end('{"type":"error","id":"42","error":{"code":"INTERNAL","message":"broke"}}\n'),
+  async (client) => {
+    const error = await rejection(() => collect(client.generate(REQUEST, never)), 'INTERNAL');
+    assert.match(error.hint ?? '', /42/);
+  },
+);
+
+withServer(
+  'a stream without its last event has failed, cleanly closed or cut',
+  (request, response) => {
+    response.write('{"type":"text","text":"a"}\n', () => {
+      if (request.url === '/control/generate') response.end();
+      else response.destroy();
+    });
+  },
+  async (client) => {
+    await rejection(() => collect(client.generate(REQUEST, never)), 'DAEMON_NOT_RUNNING', /before its answer was complete/);
+    await rejection(async () => {
+      for await (const _ of client.load('x', never));
+    }, 'DAEMON_NOT_RUNNING', /before its answer was complete/);
+  },
+);
+
+test('aborting, or leaving early, closes the connection', async () => {
+  let closed = Promise.resolve<unknown>(undefined);
+  const server = await serveOnSocket((_, response) => {
+    closed = once(response, 'close');
+    response.write('{"type":"start"}\n');
+  });
+  try {
+    const client = new Client(server.socketPath);
+    for await (const _ of client.generate(REQUEST, never)) break;
+    await closed;
+
+    const controller = new AbortController();
+    const error = await rejection(async () => {
+      for await (const _ of client.generate(REQUEST, controller.signal)) controller.abort();
+    }, 'CANCELLED');
+    assert.instance(error, SvcError);
+    await closed;
+    await rejection(() => collect(client.generate(REQUEST, AbortSignal.abort())), 'CANCELLED');
+  } finally {
+    await server.close();
+  }
+});
+
+withServer(
+  'requests are what the daemon takes',
+  (request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (text: string) => (body += text));
+    request.on('end', () => {
+      json(response, 200, { method: request.method, url: request.url, type: request.headers['content-type'], body });
+    });
+  },
+  async (client, { socketPath }) => {
+    assert.equal(await client.status(), { method: 'GET', url: '/control/status', body: '' });
+    await client.stop(5);
+    for await (const sent of streamJson({ socketPath }, { method: 'POST', path: '/x', body: { text: 'é' } })) {
+      assert.equal(sent, { method: 'POST', url: '/x', type: 'application/json', body: '{"text":"é"}' });
+    }
+  },
+);
+
+test('health over TCP: the record, or nobody there', async () => {
+  const server = createServer((socket) => {
+    socket.resume().end('HTTP/1.1 503 Service Unavailable\r\ncontent-length: 22\r\n\r\n{"status":"not_ready"}');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  const origin = `http://127.0.0.1:${String(port)}`;
+  assert.equal(await probeHttpHealth(origin), { status: 'not_ready' });
+  server.close();
+  await once(server, 'close');
+  await rejection(() => probeHttpHealth(origin), 'DAEMON_NOT_RUNNING');
+});
+
+test.run();

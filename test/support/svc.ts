@@ -1,0 +1,91 @@
+/**
+ * The CLI in a process of its own, as a person would call it.
+ *
+ * dist/ is run when it is there and no older than any source, since that starts several times faster;
+ * else src/ through tsx. SVC_TEST_DIST=1 insists on dist/, SVC_TEST_DIST=0 on src/.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { childEnvironment } from '../../src/config/environment.ts';
+import type { Home } from './home.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const TIMEOUT_MS = 60_000;
+
+/** What stands before the arguments of `svc`. */
+export const SVC_COMMAND: readonly string[] = [process.execPath, ...(usesDist() ? ['bin/svc.js'] : ['--import', 'tsx', 'src/cli/main.ts'])];
+
+export interface SvcOptions {
+  readonly home: Home;
+  /** On top of the home's; undefined removes. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Standard input, which is /dev/null without it. */
+  readonly input?: string | Buffer;
+  /** After so long it is killed and the test fails. */
+  readonly timeoutMs?: number;
+}
+
+export interface SvcResult {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunningSvc {
+  readonly child: ChildProcess;
+  /** What it has written so far. */
+  stdout(): string;
+  stderr(): string;
+  readonly result: Promise<SvcResult>;
+}
+
+export async function svc(args: readonly string[], options: SvcOptions): Promise<SvcResult> {
+  return await spawnSvc(args, options).result;
+}
+
+/** For those that are to be signalled, or read while they run. */
+export function spawnSvc(args: readonly string[], { home, env = {}, input, timeoutMs = TIMEOUT_MS }: SvcOptions): RunningSvc {
+  const [program = '', ...before] = SVC_COMMAND;
+  const child = spawn(program, [...before, ...args], {
+    cwd: ROOT,
+    env: childEnvironment({ ...home.env, NO_COLOR: undefined, FORCE_COLOR: undefined, ...env }),
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  });
+  const written = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text: string) => (written[name] += text));
+  }
+  // A command may end before it has read its input.
+  child.stdin?.on('error', () => undefined).end(input);
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    child.kill('SIGKILL');
+  }, timeoutMs);
+  const result = once(child, 'close').then(([code, signal]) => {
+    clearTimeout(timer);
+    const all = { code, signal, ...written } as SvcResult;
+    if (isLate) throw new Error(`svc ${args.join(' ')} did not end within ${String(timeoutMs)} ms: ${JSON.stringify(all)}`);
+    return all;
+  });
+  return { child, stdout: () => written.stdout, stderr: () => written.stderr, result };
+}
+
+function usesDist(): boolean {
+  const wanted = childEnvironment()['SVC_TEST_DIST'];
+  if (wanted === '0' || wanted === '1') return wanted === '1';
+  const built = statSync(join(ROOT, 'dist', 'cli', 'main.js'), { throwIfNoEntry: false })?.mtimeMs;
+  return built !== undefined && newestSource(join(ROOT, 'src')) <= built;
+}
+
+function newestSource(folder: string): number {
+  const times = readdirSync(folder, { withFileTypes: true }).map((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? newestSource(path) : statSync(path).mtimeMs;
+  });
+  return Math.max(0, ...times);
+}
