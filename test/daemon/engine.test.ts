@@ -1,0 +1,143 @@
+/** The daemon with its real engine: what an engine's life does to the daemon's conditions. */
+import { existsSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/protocol/errors.ts';
+import type { ReadyRecord } from '../../src/protocol/records.ts';
+import { ask } from '../http/ask.ts';
+import { spawnDaemon, type DaemonProcess, type DaemonProcessOptions } from '../support/daemon.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { waitFor } from '../support/wait.ts';
+
+/** `svc.node` and its libraries. */
+const addon = fileURLToPath(new URL('../../build/addon/bin', import.meta.url));
+
+interface Context {
+  home: Home;
+  running: DaemonProcess[];
+}
+
+const test = suite<Context>('engine');
+test.before.each(async (context) => {
+  context.home = await makeHome();
+  context.running = [];
+});
+test.after.each(async ({ home, running }) => {
+  for (const daemon of running) {
+    daemon.kill('SIGKILL');
+    await daemon.exit;
+  }
+  await home.remove();
+});
+
+function start({ home, running }: Context, options: DaemonProcessOptions = {}): DaemonProcess {
+  const daemon = spawnDaemon(home, options);
+  running.push(daemon);
+  return daemon;
+}
+
+async function enginePid(daemon: DaemonProcess): Promise<number> {
+  const [model] = (await daemon.client.status()).models;
+  assert.type(model?.pid, 'number');
+  return model!.pid!;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The text, or the code of the error that ended it. */
+async function generate(
+  daemon: DaemonProcess,
+  maxTokens: number,
+  onText?: () => void,
+): Promise<{ text: string; end: string }> {
+  let text = '';
+  try {
+    const messages = [{ role: 'user' as const, content: 'Tell a story' }];
+    const request = { messages, max_tokens: maxTokens, sampling: { temperature: 1 }, stop: [] };
+    for await (const event of daemon.client.generate(request, new AbortController().signal)) {
+      if (event.type !== 'text') continue;
+      text += event.text;
+      onText?.();
+    }
+    return { text, end: 'finish' };
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    return { text, end: error.code };
+  }
+}
+
+test('ready means that the engine has produced a token; then it answers', async (context) => {
+  const daemon = await start(context).settled();
+  const ready = await daemon.client.ready();
+  assert.is(ready.status, 'ready', JSON.stringify(ready.conditions));
+  const health = await daemon.client.health();
+  assert.is(health.models.length, 1);
+  assert.is(health.models[0]?.state, 'loaded');
+  const { text, end } = await generate(daemon, 8);
+  assert.is(end, 'finish');
+  assert.ok(text.length > 0);
+  const cpu = await waitFor('the devices', async () => {
+    return (await daemon.client.health()).resources.devices.find(({ backend }) => backend === 'CPU');
+  });
+  assert.ok((cpu.memory_free_bytes ?? 0) > 0 && (cpu.memory_free_bytes ?? 0) <= (cpu.memory_total_bytes ?? 0));
+  assert.ok(((await daemon.client.health()).resources.rss_bytes ?? 0) > (health.models[0]?.rss_bytes ?? 0));
+});
+
+test('a killed engine costs its own requests, turns the condition, and comes back', async (context) => {
+  const daemon = await start(context).settled();
+  const first = await enginePid(daemon);
+  let begun: () => void = () => undefined;
+  const text = new Promise<void>((resolve) => (begun = resolve));
+  const answer = generate(daemon, 4000, begun);
+  await text;
+  process.kill(first, 'SIGKILL');
+  assert.is((await answer).end, 'ENGINE_CRASHED');
+  await waitFor('the engine to be back', async () => {
+    const [ready, status] = [await daemon.client.ready(), await daemon.client.status()];
+    return ready.status === 'ready' && status.models[0]?.pid !== first;
+  });
+  assert.is((await generate(daemon, 4)).end, 'finish');
+  const turns = daemon.log.filter((line) => 'to' in line).map(({ to }) => String(to));
+  assert.equal(turns, ['READY', 'DEGRADED', 'READY']);
+});
+
+test('no engine outlives the daemon, however that ends', async (context) => {
+  for (const signal of ['SIGKILL', 'SIGTERM', 'SIGABRT'] as const) {
+    const daemon = await start(context).settled();
+    const pid = await enginePid(daemon);
+    assert.ok(isAlive(pid));
+    daemon.kill(signal);
+    await daemon.exit;
+    await waitFor(`the engine to be gone after ${signal}`, () => !isAlive(pid), { timeoutMs: 5000 });
+  }
+});
+
+test('without an addon it runs, says so, and takes it up when it comes', async (context) => {
+  const place = join(context.home.dir, 'addon');
+  const daemon = await start(context, { env: { SVC_ADDON: join(place, 'svc.node') } }).settled();
+  const ready = await ask({ socketPath: daemon.socketPath }, '/readyz');
+  assert.is(ready.status, 503);
+  const record = ready.json() as ReadyRecord;
+  assert.is(record.state, 'DEGRADED');
+  const engine = record.conditions.find(({ name }) => name === 'engine');
+  assert.is(engine?.status, 'fail');
+  assert.match(engine?.reason ?? '', 'addon cannot be loaded');
+  assert.is((await ask({ socketPath: daemon.socketPath }, '/livez')).status, 200);
+  assert.is((await generate(daemon, 1)).end, 'ENGINE_UNAVAILABLE');
+
+  assert.ok(existsSync(addon), 'the addon is built');
+  symlinkSync(addon, place);
+  await waitFor('the engine', async () => (await daemon.client.ready()).status === 'ready', { timeoutMs: 30_000 });
+  assert.is((await generate(daemon, 4)).end, 'finish');
+});
+
+test.run();
