@@ -74,7 +74,8 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
 
 /** A copy without the fields that say nothing. */
 function withoutAbsent(body: unknown): Record<string, unknown> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid(undefined, 'must be a JSON object');
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw invalid(undefined, 'must be a JSON object');
   const says = ([name, value]: [string, unknown]): boolean =>
     value !== null && !(value === -1 && (name === 'seed' || name === 'max_tokens' || name === 'max_completion_tokens'));
   return Object.fromEntries(Object.entries(body).filter(says));
@@ -85,7 +86,8 @@ type Unsupported = readonly [asksNothing: (value: unknown) => boolean, what: str
 const never = (): boolean => false;
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 const isNoChoice = (value: unknown): boolean => value === 'none' || value === 'auto';
-const isTextFormat = (value: unknown): boolean => typeof value === 'object' && (value as { type?: unknown }).type === 'text';
+const isTextFormat = (value: unknown): boolean =>
+  typeof value === 'object' && (value as { type?: unknown }).type === 'text';
 const isTextOnly = (value: unknown): boolean => Array.isArray(value) && value.every((item) => item === 'text');
 
 const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupported>([
@@ -109,7 +111,8 @@ type WireMessage = v.InferOutput<typeof ChatCompletionSchema>['messages'][number
 function toMessage(message: WireMessage, index: number): Message {
   const param = `messages[${String(index)}]`;
   const calls = message['tool_calls'];
-  if (calls !== undefined && calls !== null && !isEmptyList(calls)) throw invalid(`${param}.tool_calls`, 'are not supported');
+  if (calls !== undefined && calls !== null && !isEmptyList(calls))
+    throw invalid(`${param}.tool_calls`, 'are not supported');
   const role = message.role === 'developer' ? 'system' : message.role;
   if (message.content === null && role === 'assistant') return { role, content: '' };
   return { role, content: toText(message.content, `${param}.content`) };
@@ -124,7 +127,8 @@ function toText(content: unknown, param: string): string {
   for (const [index, part] of (content as unknown[]).entries()) {
     const { type, text: partText } = (part ?? {}) as { type?: unknown; text?: unknown };
     const partParam = `${param}[${String(index)}]`;
-    if (type !== 'text') throw invalid(`${partParam}.type`, 'must be "text": images, audio and files are not supported');
+    if (type !== 'text')
+      throw invalid(`${partParam}.type`, 'must be "text": images, audio and files are not supported');
     if (typeof partText !== 'string') throw invalid(`${partParam}.text`, 'must be string');
     text += text === '' ? partText : `\n${partText}`;
   }

@@ -81,7 +81,11 @@ export function toChunk(answer: Answer, delta: Delta, includeUsage: boolean): Ch
 }
 
 /** The end of a stream: the chunk with the finish reason, and the one with the usage where it was asked for. */
-export function toLastChunks(answer: Answer, finish: FinishEvent, includeUsage: boolean): readonly ChatCompletionChunk[] {
+export function toLastChunks(
+  answer: Answer,
+  finish: FinishEvent,
+  includeUsage: boolean,
+): readonly ChatCompletionChunk[] {
   const last: ChatCompletionChunk = {
     ...answer,
     object: 'chat.completion.chunk',

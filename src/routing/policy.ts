@@ -55,7 +55,9 @@ function to(requested: string, provider: string, model: string | undefined): Dec
 /** A `file:` path never hides behind a provider's name: listeners look for it at the start only. */
 function isNamedBy(provider: string, model: string | undefined): boolean {
   const prefix = `${provider}/`;
-  return model?.startsWith(prefix) === true && model.length > prefix.length && !model.startsWith('file:', prefix.length);
+  return (
+    model?.startsWith(prefix) === true && model.length > prefix.length && !model.startsWith('file:', prefix.length)
+  );
 }
 
 /** The configured default; without one, the only provider that has a credential. */

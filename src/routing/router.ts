@@ -52,7 +52,10 @@ export class Router {
     if (this.#draining) {
       throw new SvcError('NOT_READY', 'svc is stopping and takes no new requests', { retryAfterSeconds: 1 });
     }
-    const decision = decide(request, Array.from(this.#backends.values(), (backend) => backend.record()));
+    const decision = decide(
+      request,
+      Array.from(this.#backends.values(), (backend) => backend.record()),
+    );
     const backend = this.#backends.get(decision.provider);
     if (backend === undefined) throw new SvcError('INTERNAL', `no backend answers for ${decision.provider}`);
 

@@ -20,7 +20,10 @@ async function alive(listener: ScriptedListener): Promise<void> {
   assert.is((await ask(listener, '/livez')).status, 200);
 }
 
-async function withListener(limits: Parameters<typeof startScripted>[0], work: (listener: ScriptedListener) => Promise<void>): Promise<void> {
+async function withListener(
+  limits: Parameters<typeof startScripted>[0],
+  work: (listener: ScriptedListener) => Promise<void>,
+): Promise<void> {
   const listener = await startScripted(limits);
   try {
     await work(listener);
@@ -44,7 +47,10 @@ test('slowloris: headers and bodies that drip are cut off, silent connections to
     };
     const results = await Promise.all([
       drip('GET /livez HTTP/1.1\r\n', 'x: y\r\n'),
-      drip(`POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n`, ' '),
+      drip(
+        `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n`,
+        ' ',
+      ),
       drip('', ''),
     ]);
     for (const { text: answer, ms } of results) {
@@ -57,7 +63,10 @@ test('slowloris: headers and bodies that drip are cut off, silent connections to
 
 test('headers that are too large are 431, with an id', async () => {
   await withListener({}, async (listener) => {
-    for (const header of [`x: ${'y'.repeat(20_000)}`, Array.from({ length: 2000 }, (_, i) => `x${String(i)}: yyyy`).join('\r\n')]) {
+    for (const header of [
+      `x: ${'y'.repeat(20_000)}`,
+      Array.from({ length: 2000 }, (_, i) => `x${String(i)}: yyyy`).join('\r\n'),
+    ]) {
       const socket = await dial(listener.port);
       socket.write(`GET /livez HTTP/1.1\r\nhost: localhost\r\n${header}\r\n\r\n`);
       const answer = await readAll(socket);
@@ -192,7 +201,8 @@ test('connections beyond the bound are dropped, and the others still answer', as
 test('2,000 idle connections leave the others alone', async () => {
   await withListener({}, async (listener) => {
     const sockets: Socket[] = [];
-    for (let i = 0; i < 40; i += 1) sockets.push(...(await Promise.all(Array.from({ length: 50 }, () => dial(listener.port)))));
+    for (let i = 0; i < 40; i += 1)
+      sockets.push(...(await Promise.all(Array.from({ length: 50 }, () => dial(listener.port)))));
     const from = performance.now();
     for (let i = 0; i < 20; i += 1) await alive(listener);
     assert.ok((performance.now() - from) / 20 < 50);
@@ -208,7 +218,9 @@ test('a flood of bodies: memory stays within the budget', async () => {
     const flood = async (): Promise<void> => {
       const socket = await dial(listener.port);
       socket.on('error', () => undefined).resume();
-      socket.write(`POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${String(30 * MIB)}\r\n\r\n`);
+      socket.write(
+        `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${String(30 * MIB)}\r\n\r\n`,
+      );
       for (let i = 0; i < 30 && socket.writable; i += 1) {
         await new Promise((resolve) => socket.write(piece, resolve));
         worst = Math.max(worst, process.memoryUsage().rss - before);
@@ -222,12 +234,42 @@ test('a flood of bodies: memory stays within the budget', async () => {
 
 test('methods, targets and headers that nobody expects: never a 5xx, never a hang', async () => {
   await withListener({}, async (listener) => {
-    const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'PURGE', 'M-SEARCH'];
-    const targets = ['/', '*', '/%', '/%00', '/v1/models/%', '/v1/models/%2e%2e%2f', '/..', '/v1/../livez', '/livez?', '/livez??&&=', '/readyz/%', `/readyz?${'exclude=x&'.repeat(500)}`, '/readyz/constructor', '/readyz?exclude=__proto__&verbose', '/v1/models/__proto__'];
+    const methods = [
+      'GET',
+      'HEAD',
+      'POST',
+      'PUT',
+      'PATCH',
+      'DELETE',
+      'OPTIONS',
+      'TRACE',
+      'PROPFIND',
+      'PURGE',
+      'M-SEARCH',
+    ];
+    const targets = [
+      '/',
+      '*',
+      '/%',
+      '/%00',
+      '/v1/models/%',
+      '/v1/models/%2e%2e%2f',
+      '/..',
+      '/v1/../livez',
+      '/livez?',
+      '/livez??&&=',
+      '/readyz/%',
+      `/readyz?${'exclude=x&'.repeat(500)}`,
+      '/readyz/constructor',
+      '/readyz?exclude=__proto__&verbose',
+      '/v1/models/__proto__',
+    ];
     for (const method of methods) {
       for (const target of targets) {
         const socket = await dial(listener.port);
-        socket.write(`${method} ${target} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
+        socket.write(
+          `${method} ${target} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`,
+        );
         const answer = await readAll(socket);
         assert.match(answer, /^HTTP\/1\.1 [24]\d\d /, `${method} ${target}`);
         assert.match(answer, /x-request-id: /i, `${method} ${target}`);

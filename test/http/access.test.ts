@@ -15,9 +15,32 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 
 test('the Host header names an address of this server or an allowed name, on every route', async () => {
   const port = String(listener.port);
-  const let_in = ['localhost', 'LOCALHOST', `localhost:${port}`, `127.0.0.1:${port}`, '127.0.0.1:8080', '[::1]', `[::1]:${port}`];
-  const refused = ['evil.example', `evil.example:${port}`, '10.0.0.1', 'localhost.evil.example', '127.0.0.1.evil.example'];
-  const garbage = ['localhost:', 'localhost:x', 'local host', '[::1', 'user@localhost', 'localhost/path', '127.0.0.1:123456', '0'];
+  const let_in = [
+    'localhost',
+    'LOCALHOST',
+    `localhost:${port}`,
+    `127.0.0.1:${port}`,
+    '127.0.0.1:8080',
+    '[::1]',
+    `[::1]:${port}`,
+  ];
+  const refused = [
+    'evil.example',
+    `evil.example:${port}`,
+    '10.0.0.1',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+  ];
+  const garbage = [
+    'localhost:',
+    'localhost:x',
+    'local host',
+    '[::1',
+    'user@localhost',
+    'localhost/path',
+    '127.0.0.1:123456',
+    '0',
+  ];
   for (const host of [...let_in, 'svc.example', 'SVC.example:1']) {
     assert.is((await ask(listener, '/livez', { headers: { host } })).status, 200, host);
   }
@@ -44,12 +67,16 @@ test('bound to everything, the address that the connection came in by is let in'
   const wide = await startScripted({ host: '0.0.0.0' });
   try {
     assert.is((await ask(wide, '/livez', { headers: { host: 'evil.example' } })).status, 403);
-    const outer = Object.values(networkInterfaces()).flat().find((address) => address?.family === 'IPv4' && !address.internal)?.address;
+    const outer = Object.values(networkInterfaces())
+      .flat()
+      .find((address) => address?.family === 'IPv4' && !address.internal)?.address;
     if (outer === undefined) return;
     assert.is((await ask(wide, '/livez', { headers: { host: outer } })).status, 403, 'not by loopback');
     const { request } = await import('node:http');
     const status = await new Promise((resolve, reject) => {
-      request({ host: outer, port: wide.port, path: '/livez', agent: false }, (res) => resolve(res.resume().statusCode)).on('error', reject).end();
+      request({ host: outer, port: wide.port, path: '/livez', agent: false }, (res) => resolve(res.resume().statusCode))
+        .on('error', reject)
+        .end();
     });
     assert.is(status, 200);
   } finally {
@@ -60,13 +87,32 @@ test('bound to everything, the address that the connection came in by is let in'
 test('a page of another origin cannot post; this server and allowed names can', async () => {
   const port = String(listener.port);
   const post = async (origin: string, host = `localhost:${port}`): Promise<number> => {
-    return (await ask(listener, '/v1/chat/completions', { body: HELLO, headers: { ...JSON_TYPE, origin, host } })).status;
+    return (await ask(listener, '/v1/chat/completions', { body: HELLO, headers: { ...JSON_TYPE, origin, host } }))
+      .status;
   };
-  for (const origin of [`http://localhost:${port}`, `http://LOCALHOST:${port}`, 'https://svc.example', 'http://svc.example:99']) {
+  for (const origin of [
+    `http://localhost:${port}`,
+    `http://LOCALHOST:${port}`,
+    'https://svc.example',
+    'http://svc.example:99',
+  ]) {
     assert.is(await post(origin), 200, origin);
   }
-  const foreign = ['null', 'http://evil.example', 'http://localhost:3000', 'http://localhost', `http://127.0.0.1:${port}`, 'file://', '', 'http://localhost.evil.example'];
-  for (const origin of [...foreign, `http://localhost:${port}.evil.example`, `http://evil.example#@localhost:${port}`]) {
+  const foreign = [
+    'null',
+    'http://evil.example',
+    'http://localhost:3000',
+    'http://localhost',
+    `http://127.0.0.1:${port}`,
+    'file://',
+    '',
+    'http://localhost.evil.example',
+  ];
+  for (const origin of [
+    ...foreign,
+    `http://localhost:${port}.evil.example`,
+    `http://evil.example#@localhost:${port}`,
+  ]) {
     assert.is(await post(origin), 403, origin);
   }
   assert.is(listener.backend.requests.length, 4, 'what was refused never reached a backend');
@@ -80,12 +126,27 @@ test('reading needs no Origin, and no answer allows another origin to read it', 
 });
 
 test('a body that is not declared as JSON is refused: a form could have sent it', async () => {
-  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data', 'text/json', 'application/jsonx', '']) {
-    const answer = await ask(listener, '/v1/chat/completions', { body: HELLO, headers: type === '' ? {} : { 'content-type': type } });
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data',
+    'text/json',
+    'application/jsonx',
+    '',
+  ]) {
+    const answer = await ask(listener, '/v1/chat/completions', {
+      body: HELLO,
+      headers: type === '' ? {} : { 'content-type': type },
+    });
     assert.is(answer.status, 400, type);
     assert.is(answer.json().error.hint, 'send content-type: application/json');
   }
-  for (const type of ['application/json', 'application/json; charset=utf-8', 'Application/JSON;x=y', 'application/vnd.api+json']) {
+  for (const type of [
+    'application/json',
+    'application/json; charset=utf-8',
+    'Application/JSON;x=y',
+    'application/vnd.api+json',
+  ]) {
     const answer = await ask(listener, '/v1/chat/completions', { body: HELLO, headers: { 'content-type': type } });
     assert.is(answer.status, 200, type);
   }
@@ -94,7 +155,10 @@ test('a body that is not declared as JSON is refused: a form could have sent it'
 test('the control socket asks for none of it', async () => {
   const control = await startScripted({ control: true });
   try {
-    const answer = await ask(control, '/v1/chat/completions', { body: HELLO, headers: { host: 'anything', origin: 'http://x' } });
+    const answer = await ask(control, '/v1/chat/completions', {
+      body: HELLO,
+      headers: { host: 'anything', origin: 'http://x' },
+    });
     assert.is(answer.status, 200);
   } finally {
     await control.stop();

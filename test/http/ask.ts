@@ -7,8 +7,8 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** Of a JSON body. */
-  json(): any; // eslint-disable-line @typescript-eslint/no-explicit-any -- each test knows its shape
+  /** Of a JSON body; each test knows its shape. */
+  json(): any;
   /** False: the connection ended before the body did. */
   readonly complete: boolean;
 }
@@ -25,7 +25,8 @@ export type To = { readonly port: number } | { readonly socketPath: string };
 /** The answer as it begins. */
 export async function open(to: To, path: string, { method, headers, body }: AskOptions = {}): Promise<IncomingMessage> {
   const json = typeof body === 'object' && !Buffer.isBuffer(body);
-  const target: RequestOptions = 'socketPath' in to && to.socketPath !== '' ? { socketPath: to.socketPath } : { ...to, socketPath: undefined };
+  const target: RequestOptions =
+    'socketPath' in to && to.socketPath !== '' ? { socketPath: to.socketPath } : { ...to, socketPath: undefined };
   const req = request({
     host: '127.0.0.1',
     ...target,
@@ -51,7 +52,13 @@ export async function ask(to: To, path: string, options: AskOptions = {}): Promi
   } catch {
     // Told by `complete`.
   }
-  return { status: res.statusCode ?? 0, headers: res.headers, text, complete: res.complete, json: () => JSON.parse(text) };
+  return {
+    status: res.statusCode ?? 0,
+    headers: res.headers,
+    text,
+    complete: res.complete,
+    json: () => JSON.parse(text),
+  };
 }
 
 /** A bare connection. */

@@ -42,7 +42,12 @@ test('a whole answer', async () => {
     model: 'tiny',
     object: 'chat.completion',
     choices: [
-      { index: 0, message: { role: 'assistant', content: 'hello world', refusal: null }, logprobs: null, finish_reason: 'stop' },
+      {
+        index: 0,
+        message: { role: 'assistant', content: 'hello world', refusal: null },
+        logprobs: null,
+        finish_reason: 'stop',
+      },
     ],
     usage: USAGE,
     timings: FINISH.timings,
@@ -89,7 +94,10 @@ test('finish reasons; an answer without text has all its parts', async () => {
   };
   assert.is((await chat()).json().choices[0].finish_reason, 'length');
   const all = events((await chat({ stream: true })).text);
-  assert.equal(all.slice(0, 2).map(({ choices }) => choices[0].delta), [{ role: 'assistant', content: '' }, {}]);
+  assert.equal(
+    all.slice(0, 2).map(({ choices }) => choices[0].delta),
+    [{ role: 'assistant', content: '' }, {}],
+  );
   assert.is(all[1].choices[0].finish_reason, 'length');
   assert.is(all[2], '[DONE]');
 });
@@ -103,7 +111,10 @@ test('any text arrives as it was', async () => {
   };
   assert.is((await chat()).json().choices[0].message.content, pieces.join(''));
   const all = events((await chat({ stream: true })).text);
-  assert.equal(all.slice(1, -2).map(({ choices }) => choices[0].delta.content), pieces);
+  assert.equal(
+    all.slice(1, -2).map(({ choices }) => choices[0].delta.content),
+    pieces,
+  );
 });
 
 const statuses: readonly [ErrorCode, number, string, string, 'yes' | 'no'][] = [
@@ -129,7 +140,9 @@ test('an error before the first text is a status, streamed or not, also after th
         const answer = await chat({ stream });
         const id = answer.headers['x-request-id'];
         assert.is(answer.status, status);
-        assert.equal(answer.json(), { error: { message: 'what happened', type, param: 'model', code: wireCode, hint: 'what to do', id } });
+        assert.equal(answer.json(), {
+          error: { message: 'what happened', type, param: 'model', code: wireCode, hint: 'what to do', id },
+        });
         assert.is(answer.headers['retry-after'], code === 'BUSY' || code === 'NOT_READY' ? '1' : undefined);
         assert.is(answer.headers['x-should-retry'], retry === 'no' && status >= 500 ? 'false' : undefined);
       }
@@ -169,9 +182,18 @@ test('an error after the first text is the last event, and the stream is cut, ne
   const all = events(answer.text);
   assert.is(all.length, 3);
   assert.equal(all.at(-1), {
-    error: { message: 'the engine is gone', type: 'server_error', param: null, code: 'engine_crashed', id: answer.headers['x-request-id'] },
+    error: {
+      message: 'the engine is gone',
+      type: 'server_error',
+      param: null,
+      code: 'engine_crashed',
+      id: answer.headers['x-request-id'],
+    },
   });
-  assert.is(listener.logged.filter(({ id, level }) => id === answer.headers['x-request-id'] && level === 'error').length, 1);
+  assert.is(
+    listener.logged.filter(({ id, level }) => id === answer.headers['x-request-id'] && level === 'error').length,
+    1,
+  );
 
   const whole = await chat();
   assert.is(whole.status, 502, 'a whole answer has not begun');
@@ -301,7 +323,11 @@ test('a model is named by id or alias, never by a file', async () => {
   }
   const before = listener.backend.requests.length;
   await chat({ model: 'local/file:/etc/passwd' });
-  assert.is(listener.backend.requests[before]?.model, 'local/file:/etc/passwd', 'the backend does not take it for a file');
+  assert.is(
+    listener.backend.requests[before]?.model,
+    'local/file:/etc/passwd',
+    'the backend does not take it for a file',
+  );
 });
 
 test('the list of models, and one of them by id or alias', async () => {
@@ -320,7 +346,17 @@ test('the list of models, and one of them by id or alias', async () => {
 test("a path that is not there is 404 in its family's shape", async () => {
   assert.is((await ask(listener, '/v1/nothing')).json().error.type, 'invalid_request_error');
   assert.is((await ask(listener, '/v1')).json().error.code, 'not_found');
-  for (const path of ['/', '/v1/runtime', '/v1/runtime/x', '/v10', '/control/status', '/livez/', '//livez', '/LIVEZ', 'http://localhost/livez']) {
+  for (const path of [
+    '/',
+    '/v1/runtime',
+    '/v1/runtime/x',
+    '/v10',
+    '/control/status',
+    '/livez/',
+    '//livez',
+    '/LIVEZ',
+    'http://localhost/livez',
+  ]) {
     const answer = await ask(listener, path);
     assert.is(answer.status, 404, path);
     assert.equal(answer.json().error.code, 'NOT_FOUND', path);

@@ -52,7 +52,14 @@ test('a closed server ends kept connections as soon as their answer is out', asy
     },
   });
   const agent = new Agent({ keepAlive: true });
-  const req = request({ port: listener.port, host: '127.0.0.1', path: PATH, method: 'POST', agent, headers: { 'content-type': 'application/json' } });
+  const req = request({
+    port: listener.port,
+    host: '127.0.0.1',
+    path: PATH,
+    method: 'POST',
+    agent,
+    headers: { 'content-type': 'application/json' },
+  });
   req.end(JSON.stringify(BODY));
   const [res] = await once(req, 'response');
   const closed = once(listener.server, 'close');

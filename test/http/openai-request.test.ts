@@ -42,13 +42,27 @@ test('every parameter arrives', () => {
     stream: true,
     stream_options: { include_usage: true, include_obfuscation: false },
   };
-  const { messages: _, model: __, max_tokens: ___, stop: ____, stream: _____, stream_options: ______, ...sampling } = body;
+  const {
+    messages: _,
+    model: __,
+    max_tokens: ___,
+    stop: ____,
+    stream: _____,
+    stream_options: ______,
+    ...sampling
+  } = body;
   assert.equal(parseChatCompletion(body), {
     request: {
       model: 'tiny',
       messages: MESSAGES,
       max_tokens: 5,
-      sampling: { ...sampling, logit_bias: [[0, 1.5], [15, -100]] },
+      sampling: {
+        ...sampling,
+        logit_bias: [
+          [0, 1.5],
+          [15, -100],
+        ],
+      },
       stop: ['a', 'b'],
     },
     stream: true,
@@ -86,7 +100,14 @@ test('stop may be one string', () => {
 });
 
 test('unknown fields are ignored', () => {
-  const body = { messages: MESSAGES, user: 'x', metadata: { a: 'b' }, store: true, service_tier: 'auto', whatever: [1] };
+  const body = {
+    messages: MESSAGES,
+    user: 'x',
+    metadata: { a: 'b' },
+    store: true,
+    service_tier: 'auto',
+    whatever: [1],
+  };
   assert.equal(parseChatCompletion(body), parseChatCompletion({ messages: MESSAGES }));
 });
 
@@ -95,7 +116,14 @@ test('messages: every role, text parts joined by line breaks', () => {
     messages: [
       { role: 'developer', content: 'be brief' },
       { role: 'system', content: 'be kind', name: 'x' },
-      { role: 'user', content: [{ type: 'text', text: '' }, { type: 'text', text: 'a' }, { type: 'text', text: 'b' }] },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: '' },
+          { type: 'text', text: 'a' },
+          { type: 'text', text: 'b' },
+        ],
+      },
       { role: 'assistant', content: null, tool_calls: [] },
       { role: 'tool', content: '42', tool_call_id: 'c' },
       { role: 'user', content: '' },
@@ -133,7 +161,14 @@ test('what is asked for but cannot be done is refused by name', () => {
     assert.is(error.param, param);
     assert.match(error.message, new RegExp(`^${param} `));
   }
-  const harmless = { n: 1, tools: [], tool_choice: 'auto', response_format: { type: 'text' }, logprobs: false, modalities: ['text'] };
+  const harmless = {
+    n: 1,
+    tools: [],
+    tool_choice: 'auto',
+    response_format: { type: 'text' },
+    logprobs: false,
+    modalities: ['text'],
+  };
   assert.equal(parseChatCompletion({ messages: MESSAGES, ...harmless }), parseChatCompletion({ messages: MESSAGES }));
 });
 
@@ -152,7 +187,20 @@ const wrong: readonly [param: string, fields: object][] = [
   ['messages[0].content', { messages: [{ role: 'user', content: { text: SECRET } }] }],
   ['messages[0].content[0].type', { messages: [{ role: 'user', content: [SECRET] }] }],
   ['messages[0].content[0].type', { messages: [{ role: 'user', content: [null] }] }],
-  ['messages[0].content[1].type', { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'image_url', image_url: { url: SECRET } }] }] }],
+  [
+    'messages[0].content[1].type',
+    {
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'a' },
+            { type: 'image_url', image_url: { url: SECRET } },
+          ],
+        },
+      ],
+    },
+  ],
   ['messages[0].content[0].text', { messages: [{ role: 'user', content: [{ type: 'text', text: [SECRET] }] }] }],
   ['messages[0].tool_calls', { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: SECRET }] }] }],
   ['model', { model: '' }],
@@ -188,7 +236,10 @@ const ranges: Record<string, readonly unknown[]> = {
 };
 
 test('what is wrong is refused with its place, and never repeated', () => {
-  const all = [...wrong, ...Object.entries(ranges).flatMap(([name, values]) => values.map((value) => [name, { [name]: value }] as const))];
+  const all = [
+    ...wrong,
+    ...Object.entries(ranges).flatMap(([name, values]) => values.map((value) => [name, { [name]: value }] as const)),
+  ];
   for (const [param, fields] of all) {
     const error = refusal({ messages: MESSAGES, ...fields });
     const shown = JSON.stringify(fields).slice(0, 100);
@@ -201,7 +252,9 @@ test('what is wrong is refused with its place, and never repeated', () => {
 });
 
 test('names that JavaScript knows are only names', () => {
-  const body = JSON.parse('{"messages":[{"role":"user","content":"hi","__proto__":{"x":1}}],"__proto__":{"stream":true},"constructor":1}') as unknown;
+  const body = JSON.parse(
+    '{"messages":[{"role":"user","content":"hi","__proto__":{"x":1}}],"__proto__":{"stream":true},"constructor":1}',
+  ) as unknown;
   assert.equal(parseChatCompletion(body), parseChatCompletion({ messages: MESSAGES }));
 });
 

@@ -184,7 +184,11 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
     stop: (drainTimeoutMs) => void world.stopped.push(drainTimeoutMs),
   };
   const control = options.control ?? false;
-  const server = createListener({ services, control, ...(options.limits === undefined ? {} : { limits: options.limits }) });
+  const server = createListener({
+    services,
+    control,
+    ...(options.limits === undefined ? {} : { limits: options.limits }),
+  });
   const dir = control ? await mkdtemp(join(tmpdir(), 'svc-http-')) : '';
   const socketPath = control ? join(dir, 'svc.sock') : '';
   if (control) server.listen(socketPath);

@@ -16,7 +16,8 @@ const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1'];
 export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[]): void {
   const { host, origin } = req.headers;
   if (host === undefined) throw new SvcError('INVALID_REQUEST', 'the Host header is missing');
-  const allowed = (name: string | null): boolean => name !== null && (allowedHosts.includes(name) || isAddressOf(req, name));
+  const allowed = (name: string | null): boolean =>
+    name !== null && (allowedHosts.includes(name) || isAddressOf(req, name));
   if (!allowed(hostName(host))) {
     throw new SvcError('FORBIDDEN', 'the Host header names neither an address of this server nor an allowed host', {
       hint: 'add the name to http.allowed_hosts in the configuration',
@@ -24,7 +25,11 @@ export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[
   }
   if (req.method === 'GET' || req.method === 'HEAD') return;
 
-  if (origin !== undefined && !isSameOrigin(origin, host) && !allowedHosts.includes(hostName(originHost(origin)) ?? '')) {
+  if (
+    origin !== undefined &&
+    !isSameOrigin(origin, host) &&
+    !allowedHosts.includes(hostName(originHost(origin)) ?? '')
+  ) {
     throw new SvcError('FORBIDDEN', 'requests from pages of another origin are refused', {
       hint: "add the page's host to http.allowed_hosts in the configuration",
     });

@@ -26,7 +26,9 @@ export function readyz(exchange: Exchange): void {
   const lines = [
     ...record.conditions.map(verboseLine),
     ...excluded.filter(isConditionName).map((name) => `[+]${name} excluded: ok`),
-    ...excluded.filter((name) => !isConditionName(name)).map((name) => `warn: no check is named ${JSON.stringify(name)}`),
+    ...excluded
+      .filter((name) => !isConditionName(name))
+      .map((name) => `warn: no check is named ${JSON.stringify(name)}`),
     `readyz check ${passed ? 'passed' : 'failed'}`,
   ];
   reply.text(status, `${lines.join('\n')}\n`);
@@ -41,7 +43,8 @@ export function readyzOne(exchange: Exchange): void {
 
   const passed = condition.status !== 'fail';
   const status = begin(exchange, passed);
-  if (query.has('verbose')) reply.text(status, `${verboseLine(condition)}\nreadyz check ${passed ? 'passed' : 'failed'}\n`);
+  if (query.has('verbose'))
+    reply.text(status, `${verboseLine(condition)}\nreadyz check ${passed ? 'passed' : 'failed'}\n`);
   else reply.json(status, { ...record, status: passed ? 'ready' : 'not_ready', conditions: [condition] });
 }
 

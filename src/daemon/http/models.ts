@@ -15,7 +15,9 @@ export async function showModel({ param, services, reply }: Exchange): Promise<v
     record.id === param || record.aliases.includes(param) || (param === 'default' && record.default);
   const found = records.find(isAsked);
   if (found === undefined) {
-    throw new SvcError('MODEL_NOT_FOUND', `no model is named '${param}'`, { hint: 'see GET /v1/models or `svc model list`' });
+    throw new SvcError('MODEL_NOT_FOUND', `no model is named '${param}'`, {
+      hint: 'see GET /v1/models or `svc model list`',
+    });
   }
   reply.json(200, toModel(found));
 }

@@ -117,7 +117,10 @@ export class Reply {
     }
     // OpenAI's clients try every 5xx again unless they are told not to.
     if (http >= 500 && !retryable) res.setHeader('x-should-retry', 'false');
-    this.json(http, this.#family === 'openai' ? toOpenAiError(error, this.#id) : { id: this.#id, error: error.toRecord() });
+    this.json(
+      http,
+      this.#family === 'openai' ? toOpenAiError(error, this.#id) : { id: this.#id, error: error.toRecord() },
+    );
   }
 
   #whole(status: number, contentType: string, body: string): void {

@@ -13,8 +13,9 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
 import { checkContentType, checkOrigin } from './access.ts';
 import { BodyBudget } from './body.ts';
+import type { Exchange } from './exchange.ts';
 import { Reply, type ReplyLimits } from './reply.ts';
-import { CONTROL, familyOf, findRoute, PUBLIC } from './routes.ts';
+import { CONTROL, familyOf, findRoute, PUBLIC, type Route } from './routes.ts';
 
 export interface ListenerLimits extends ReplyLimits {
   /** From the connection, or the end of the request before it, until the headers are complete. */
@@ -88,23 +89,14 @@ export function createListener({ services, control, limits: changed = {} }: List
       if (!res.writableFinished) client.abort(new SvcError('CANCELLED', 'the client went away'));
       // An idle connection would keep a closing server open.
       if (!server.listening) server.closeIdleConnections();
-      services.log.debug({ id, method: req.method, path, status: res.statusCode, ms: performance.now() - arrivedAt }, 'request');
+      services.log.debug(
+        { id, method: req.method, path, status: res.statusCode, ms: performance.now() - arrivedAt },
+        'request',
+      );
     });
 
-    const answer = async (): Promise<void> => {
-      if (!control) checkOrigin(req, services.allowedHosts);
-      const match = findRoute(routes, path);
-      if (match === undefined) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
-      const { route, param } = match;
-      if (route.method !== (req.method === 'HEAD' ? 'GET' : req.method)) {
-        const allow = route.method === 'GET' ? 'GET, HEAD' : route.method;
-        reply.setHeader('allow', allow);
-        throw new SvcError('METHOD_NOT_ALLOWED', `this path answers ${allow} only`);
-      }
-      if (!control && route.method === 'POST') checkContentType(req);
-      await route.handler({ id, req, reply, services, bodies, arrivedAt, query, param, signal: client.signal });
-    };
-    answer().catch((thrown: unknown) => {
+    const request = { id, req, reply, services, bodies, arrivedAt, query, signal: client.signal };
+    answer(request, path, routes, control).catch((thrown: unknown) => {
       const error = SvcError.from(thrown);
       const level = error.facts.http >= 500 ? 'error' : 'info';
       services.log[level]({ id, method: req.method, path, err: error }, 'request failed');
@@ -126,6 +118,26 @@ export function createListener({ services, control, limits: changed = {} }: List
   });
 
   return server;
+}
+
+async function answer(
+  request: Omit<Exchange, 'param'>,
+  path: string,
+  routes: readonly Route[],
+  control: boolean,
+): Promise<void> {
+  const { req, reply, services } = request;
+  if (!control) checkOrigin(req, services.allowedHosts);
+  const match = findRoute(routes, path);
+  if (match === undefined) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
+  const { route, param } = match;
+  if (route.method !== (req.method === 'HEAD' ? 'GET' : req.method)) {
+    const allow = route.method === 'GET' ? 'GET, HEAD' : route.method;
+    reply.setHeader('allow', allow);
+    throw new SvcError('METHOD_NOT_ALLOWED', `this path answers ${allow} only`);
+  }
+  if (!control && route.method === 'POST') checkContentType(req);
+  await route.handler({ ...request, param });
 }
 
 function newId(): string {
