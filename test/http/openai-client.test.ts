@@ -1,0 +1,166 @@
+/** The official client: what it makes of our answers, errors and cut streams. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import OpenAI, { APIError, BadRequestError, InternalServerError, NotFoundError, RateLimitError } from 'openai';
+import { SvcError, type ErrorCode } from '../../src/protocol/errors.ts';
+import { waitFor } from '../support/wait.ts';
+import { aborted, FINISH, hello, START, startScripted, text, type ScriptedListener } from './scripted.ts';
+
+let listener: ScriptedListener;
+let client: OpenAI;
+test.before(async () => {
+  listener = await startScripted();
+  client = new OpenAI({ baseURL: `${listener.url}/v1`, apiKey: 'none', maxRetries: 0 });
+});
+test.after(() => listener.stop());
+test.before.each(() => {
+  listener.backend.script = hello;
+  listener.backend.requests.length = 0;
+});
+
+const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'hi' }];
+
+async function failure(work: Promise<unknown>): Promise<Error> {
+  try {
+    await work;
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error('it did not fail');
+}
+
+function failWith(code: ErrorCode): void {
+  listener.backend.script = async function* () {
+    throw new SvcError(code, 'what happened', { param: 'model', hint: 'what to do' });
+  };
+}
+
+test('a whole answer with its request id', async () => {
+  const { data, request_id } = await client.chat.completions.create({ model: 'tiny', messages }).withResponse();
+  assert.is(data.choices[0]?.message.content, 'hello world');
+  assert.is(data.usage?.prompt_tokens_details?.cached_tokens, 3);
+  assert.is(`chatcmpl-${String(request_id)}`, data.id);
+});
+
+test('a stream, by iteration and by the helper that assembles it', async () => {
+  const stream = await client.chat.completions.create({
+    model: 'tiny',
+    messages,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+  let whole = '';
+  let total: number | undefined;
+  for await (const chunk of stream) {
+    whole += chunk.choices[0]?.delta.content ?? '';
+    total = chunk.usage?.total_tokens ?? total;
+  }
+  assert.equal([whole, total], ['hello world', 9]);
+
+  const final = await client.chat.completions.stream({ model: 'tiny', messages }).finalChatCompletion();
+  assert.is(final.choices[0]?.message.content, 'hello world');
+  assert.is(final.choices[0]?.message.role, 'assistant');
+  assert.is(final.choices[0]?.finish_reason, 'stop');
+});
+
+test('errors are its own classes, with our message, code, param and id', async () => {
+  const classes: readonly [ErrorCode, unknown, string][] = [
+    ['INVALID_REQUEST', BadRequestError, 'invalid_request'],
+    ['MODEL_NOT_FOUND', NotFoundError, 'model_not_found'],
+    ['BUSY', RateLimitError, 'rate_limit_exceeded'],
+    ['ENGINE_CRASHED', InternalServerError, 'engine_crashed'],
+    ['CONTEXT_OVERFLOW', APIError, 'context_length_exceeded'],
+  ];
+  for (const [code, kind, wireCode] of classes) {
+    failWith(code);
+    for (const stream of [false, true]) {
+      const error = (await failure(client.chat.completions.create({ model: 'tiny', messages, stream }))) as APIError;
+      assert.instance(error, kind as new () => unknown);
+      assert.equal([error.code, error.param], [wireCode, 'model']);
+      assert.match(error.message, /what happened/);
+      assert.match(String(error.requestID), /^[0-9a-f]{32}$/);
+    }
+  }
+});
+
+test('it tries again what may succeed, and nothing else', async () => {
+  const patient = new OpenAI({ baseURL: `${listener.url}/v1`, apiKey: 'none', maxRetries: 2 });
+  const attempts = async (code: ErrorCode): Promise<number> => {
+    failWith(code);
+    listener.backend.requests.length = 0;
+    await failure(patient.chat.completions.create({ model: 'tiny', messages }));
+    return listener.backend.requests.length;
+  };
+  assert.is(await attempts('ENGINE_CRASHED'), 3);
+  for (const code of [
+    'ENGINE_UNAVAILABLE',
+    'OUT_OF_MEMORY',
+    'CONFIG_INVALID',
+    'MODEL_NOT_FOUND',
+    'CONTEXT_OVERFLOW',
+  ] as const) {
+    assert.is(await attempts(code), 1, code);
+  }
+});
+
+test('an error in the middle of a stream is thrown after the text before it', async () => {
+  listener.backend.script = async function* () {
+    yield START;
+    yield text('half');
+    throw new SvcError('ENGINE_CRASHED', 'the engine is gone');
+  };
+  const stream = await client.chat.completions.create({ model: 'tiny', messages, stream: true });
+  let whole = '';
+  const error = (await failure(
+    (async () => {
+      for await (const chunk of stream) whole += chunk.choices[0]?.delta.content ?? '';
+    })(),
+  )) as APIError;
+  assert.is(whole, 'half');
+  assert.instance(error, APIError);
+  assert.is(error.code, 'engine_crashed');
+  assert.match(error.message, /the engine is gone/);
+});
+
+test('its abort ends the generation', async () => {
+  let reason: unknown;
+  listener.backend.script = async function* (_, { signal }) {
+    yield START;
+    yield text('x');
+    reason = await aborted(signal);
+    throw reason;
+  };
+  const stream = await client.chat.completions.create({ model: 'tiny', messages, stream: true });
+  for await (const _ of stream) break;
+  await waitFor('the abort', () => reason !== undefined);
+  assert.is((reason as SvcError).code, 'CANCELLED');
+
+  reason = undefined;
+  const gone = new AbortController();
+  const whole = failure(client.chat.completions.create({ model: 'tiny', messages }, { signal: gone.signal }));
+  await waitFor('the generation', () => listener.router.active === 1);
+  gone.abort();
+  await whole;
+  await waitFor('the abort', () => reason !== undefined);
+});
+
+test('models: all, and one whose id has a slash', async () => {
+  const ids: string[] = [];
+  for await (const model of client.models.list()) ids.push(model.id);
+  assert.equal(ids, ['tiny']);
+  assert.is((await client.models.retrieve('org/tiny')).id, 'tiny');
+  assert.instance(await failure(client.models.retrieve('huge')), NotFoundError);
+});
+
+test('finish reason length reaches it', async () => {
+  listener.backend.script = async function* () {
+    yield START;
+    yield text('cut');
+    yield { ...FINISH, reason: 'length' };
+  };
+  const answer = await client.chat.completions.create({ model: 'tiny', messages, max_completion_tokens: 1 });
+  assert.is(answer.choices[0]?.finish_reason, 'length');
+  assert.is(listener.backend.requests[0]?.max_tokens, 1);
+});
+
+test.run();
