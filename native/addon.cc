@@ -25,6 +25,7 @@ void SetErrorClass(const Napi::CallbackInfo& info) {
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  TakeLog();
   Environment::Install(env);
   exports.Set("info", BuildInfo(env));
   exports.DefineProperties({

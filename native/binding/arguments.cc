@@ -30,8 +30,8 @@ float ReadFloat(Napi::Value value, const std::string& name) {
   return number;
 }
 
-std::int64_t ReadInteger(Napi::Value value, const std::string& name, std::int64_t min,
-                         std::int64_t max) {
+std::int64_t ReadWholeNumber(Napi::Value value, const std::string& name, std::int64_t min,
+                             std::int64_t max) {
   const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue()
                                          : std::numeric_limits<double>::quiet_NaN();
   // Written so that NaN fails it.

@@ -14,18 +14,19 @@ std::string ReadString(Napi::Value value, const std::string& name);
 bool ReadBoolean(Napi::Value value, const std::string& name);
 // A finite float.
 float ReadFloat(Napi::Value value, const std::string& name);
-// An integer from `min` to `max`, both exact in a double.
-std::int64_t ReadInteger(Napi::Value value, const std::string& name, std::int64_t min,
-                         std::int64_t max);
+// An integer from `min` to `max`.
+std::int64_t ReadWholeNumber(Napi::Value value, const std::string& name, std::int64_t min,
+                             std::int64_t max);
 Napi::Function ReadFunction(Napi::Value value, const std::string& name);
 Napi::Object ReadObject(Napi::Value value, const std::string& name);
 // An array, not merely something with a length.
 Napi::Array ReadArray(Napi::Value value, const std::string& name);
 
 template <typename Integer>
-Integer ReadInteger(Napi::Value value, const std::string& name, Integer min = 0) {
-  return static_cast<Integer>(ReadInteger(value, name, std::int64_t{min},
-                                          std::int64_t{std::numeric_limits<Integer>::max()}));
+Integer ReadInteger(Napi::Value value, const std::string& name, Integer min = 0,
+                    Integer max = std::numeric_limits<Integer>::max()) {
+  static_assert(sizeof(Integer) <= 4, "beyond 53 bits a number is not exact");
+  return static_cast<Integer>(ReadWholeNumber(value, name, min, max));
 }
 
 // Calls `read(value, name)` if the field is there.

@@ -8,10 +8,15 @@
 namespace svc::binding {
 namespace {
 
+// libllama takes what it is given, and ends the process over it.
+constexpr std::uint32_t kMaxContextLength = 1U << 24U;  // no model is trained for more
+constexpr int kMaxThreads = 512;                        // GGML_MAX_N_THREADS
+
 template <typename Integer>
-auto IntegerInto(Integer& target, Integer min = 0) {
-  return [&target, min](Napi::Value value, const std::string& name) {
-    target = ReadInteger<Integer>(value, name, min);
+auto IntegerInto(Integer& target, Integer min = 0,
+                 Integer max = std::numeric_limits<Integer>::max()) {
+  return [&target, min, max](Napi::Value value, const std::string& name) {
+    target = ReadInteger<Integer>(value, name, min, max);
   };
 }
 
@@ -81,8 +86,8 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
     throw InvalidRequest(path.Env(), "path must not hold a null character");
   }
   const Napi::Object object = ReadObject(options, "options");
-  ReadField(object, "contextLength", IntegerInto(load.context_length));
-  ReadField(object, "threads", IntegerInto(load.threads));
+  ReadField(object, "contextLength", IntegerInto(load.context_length, 0U, kMaxContextLength));
+  ReadField(object, "threads", IntegerInto(load.threads, 0, kMaxThreads));
   ReadField(object, "gpuLayers", IntegerInto(load.gpu_layers, std::numeric_limits<int>::min()));
   ReadField(object, "maxSequences", IntegerInto(load.max_sequences));
   return load;

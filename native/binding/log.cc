@@ -21,12 +21,13 @@ void Forward(const char* level, const char* text, void* /*user*/) {
 
 }  // namespace
 
+void TakeLog() { SetLogSink(Forward, nullptr); }
+
 void SetLogger(const Napi::CallbackInfo& info) {
   const Napi::Function listener = ReadFunction(info[0], "logger");
   Environment& environment = Environment::Of(info.Env());
   environment.log.reset();
   environment.log = std::make_unique<LogForwarder>(info.Env(), listener);
-  SetLogSink(Forward, nullptr);
 }
 
 LogForwarder::LogForwarder(Napi::Env env, Napi::Function listener)

@@ -1,6 +1,7 @@
 // setLogger of src/engine/addon.ts: libllama's own log lines, in batches, on the JavaScript thread.
 //
-// libllama has one logger for the process; it is the last one set, of whichever environment.
+// libllama has one logger for the process; it is the last one set, of whichever environment. While
+// there is none, nothing is written anywhere.
 #pragma once
 
 #include <napi.h>
@@ -13,6 +14,9 @@
 #include "binding/wakeup.h"
 
 namespace svc::binding {
+
+// From now on libllama's lines come here and not to stderr. Any thread, any number of times.
+void TakeLog();
 
 void SetLogger(const Napi::CallbackInfo& info);
 

@@ -223,11 +223,22 @@ test('an id can be used by one generation at a time, and in the very call that e
 
 test('more generations than sequences wait their turn', async () => {
   const engine = await openEngine('tiny-llama', { maxSequences: 2 });
-  const answers = await Promise.all(
-    Array.from({ length: 7 }, (_, id) => engine.generate({ id, prompt: 'x', maxTokens: 10, temperature: 0 })),
+  const ids = [1, 2, 3, 4, 5, 6, 7];
+  const answers = ids.map((id) => engine.answer(id));
+  engine.native.hold(true);
+  await Promise.all(ids.map((id) => engine.native.submit({ id, prompt: 'x', maxTokens: 200, temperature: 0 })));
+  assert.is(engine.native.stats().waiting, 7);
+  engine.native.hold(false);
+  const seen = await waitFor(
+    'two at work',
+    () => {
+      const { active, waiting } = engine.native.stats();
+      return active > 0 && { active, waiting };
+    },
+    { intervalMs: 1 },
   );
-  assert.is(new Set(answers.map(({ text }) => text)).size, 1);
-  assert.ok(engine.steps.every((outputs) => outputs.length <= 2));
+  assert.equal(seen, { active: 2, waiting: 5 });
+  assert.is(new Set((await Promise.all(answers)).map(({ text }) => text)).size, 1);
   await engine.native.close();
 });
 

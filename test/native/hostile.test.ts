@@ -212,8 +212,10 @@ test('load', async () => {
     [[path, {}, ignore, {}], /^onStep must be a function/],
     [[path, { contextLength: -1 }, ignore, ignore], /^contextLength /],
     [[path, { contextLength: 2 ** 32 }, ignore, ignore], /^contextLength /],
+    [[path, { contextLength: 2 ** 24 + 1 }, ignore, ignore], /^contextLength /],
     [[path, { threads: 0.5 }, ignore, ignore], /^threads /],
     [[path, { threads: -1 }, ignore, ignore], /^threads /],
+    [[path, { threads: 513 }, ignore, ignore], /^threads /],
     [[path, { gpuLayers: 'all' }, ignore, ignore], /^gpuLayers /],
     [[path, { maxSequences: NaN }, ignore, ignore], /^maxSequences /],
   ];
@@ -221,9 +223,8 @@ test('load', async () => {
     await rejection(() => (addon.load as (...args: unknown[]) => unknown)(...args), 'INVALID_REQUEST', message);
   }
   const extreme = [
-    { contextLength: 2 ** 32 - 1 },
     { contextLength: 1 },
-    { threads: 2 ** 31 - 1 },
+    { threads: 16 },
     { maxSequences: 2 ** 32 - 1 },
     { maxSequences: 257 },
     { gpuLayers: -(2 ** 31) },

@@ -1,10 +1,23 @@
 /** libllama's own log lines, on the JavaScript thread. */
+import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openAddon, openEngine } from '../support/native-engine.ts';
 import { waitFor } from '../support/wait.ts';
 
+const support = new URL('../support/native-engine.ts', import.meta.url).href;
 const LEVELS = new Set(['debug', 'info', 'warn', 'error']);
+
+test('without a logger nothing is written anywhere', () => {
+  const program = `import { openEngine } from ${JSON.stringify(support)}; await (await openEngine('tiny-llama')).native.close();`;
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '-e', program],
+    { encoding: 'utf8' },
+  );
+  assert.is(status, 0, stderr);
+  assert.is(stdout + stderr, '');
+});
 
 test('a load is told line by line, with levels; the last logger set hears it', async () => {
   const addon = openAddon();

@@ -3,12 +3,16 @@
  * In a Worker, scenarios that do not end by themselves are terminated. Prints `ready` when the thing
  * is under way, and whatever else a scenario has to say.
  */
-import { fileURLToPath } from 'node:url';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import type { NativeEngine, NativeOutput } from '../../src/engine/addon.ts';
 import { modelPath, openAddon } from '../support/native-engine.ts';
 
 const ROUNDS = 3;
+/** A Worker does not inherit what makes its parent read TypeScript. */
+const BOOT = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).then(({ register }) => {
+  register();
+  return import(${JSON.stringify(import.meta.url)});
+});`;
 const ignore = (): void => undefined;
 
 /** Straight to the descriptor: a Worker's own streams pass through the main thread. */
@@ -77,7 +81,7 @@ const endsByItself = new Set(['idle', 'logging', 'answering', 'throwing']);
 
 async function inWorker(name: string): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
-    const worker = new Worker(fileURLToPath(import.meta.url), { workerData: name });
+    const worker = new Worker(BOOT, { eval: true, workerData: name });
     worker.on('error', (error) => {
       say(`worker failed: ${String(error)}`);
       process.exitCode = 1;
