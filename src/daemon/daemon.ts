@@ -11,7 +11,7 @@ import type { DaemonFile } from '../config/daemon-file.ts';
 import type { Paths } from '../config/paths.ts';
 import { VERSION } from '../config/version.ts';
 import type { Logger } from '../log/log.ts';
-import { SvcError } from '../protocol/errors.ts';
+import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type {
   CheckStatus,
   ConditionName,
@@ -156,8 +156,9 @@ export class Daemon implements Services {
   }
 
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent> {
-    if (this.router.draining)
+    if (this.router.draining) {
       throw new SvcError('NOT_READY', 'svc is stopping and loads no models', { retryAfterSeconds: 1 });
+    }
     return this.#parts.local.load(model, signal);
   }
 
@@ -177,55 +178,53 @@ export class Daemon implements Services {
 
   /** Binds the listeners; from then on this process is the daemon. */
   async #open(): Promise<OwnDaemonFile> {
-    const { paths, config, log, mode } = this.#parts;
-    const { version, startedAt } = this.#identity;
     try {
-      return await becomeTheDaemon(paths, this.#control, async () => {
-        const file = new OwnDaemonFile(paths.daemonFile, log);
-        const { lastExit } = file;
-        const facts = {
-          pid: process.pid,
-          mode,
-          version,
-          grpc: null,
-          socket: paths.socketPath,
-          log_path: paths.logFile,
-        };
-        const begin = (http: string | null): void => {
-          this.#identity = { ...this.#identity, lastExit, http };
-          file.begin({ ...facts, http, started_at: startedAt.toISOString() });
-        };
-        begin(null);
-        try {
-          begin(await listenOnLoopback(this.#http, config.http.host, config.http.port));
-        } catch (error) {
-          const {
-            facts: { exit: code },
-            message,
-          } = SvcError.from(error);
-          log.fatal({ err: error }, 'cannot start');
-          file.end({ code, signal: null, at: new Date().toISOString(), reason: `it could not start: ${message}` });
-          throw error;
-        }
-        log.info(
-          {
-            pid: process.pid,
-            version,
-            node: process.versions.node,
-            mode,
-            http: this.#identity.http,
-            socket: paths.socketPath,
-          },
-          'started',
-        );
-        if (lastExit !== null && lastExit.code !== 0)
-          log.warn({ last_exit: lastExit }, 'the daemon before this one did not end well');
-        return file;
-      });
+      return await becomeTheDaemon(this.#parts.paths, this.#control, () => this.#takeOver());
     } catch (error) {
       this.#control.close();
       throw error;
     }
+  }
+
+  /** REQUIRES: the control socket is bound, and no other start looks yet. */
+  async #takeOver(): Promise<OwnDaemonFile> {
+    const { paths, config, log, mode } = this.#parts;
+    const { version, startedAt } = this.#identity;
+    const file = new OwnDaemonFile(paths.daemonFile, log);
+    const { lastExit } = file;
+    const started_at = startedAt.toISOString();
+    const facts = {
+      pid: process.pid,
+      mode,
+      version,
+      grpc: null,
+      socket: paths.socketPath,
+      log_path: paths.logFile,
+      started_at,
+    };
+
+    file.begin({ ...facts, http: null });
+    let http: string;
+    try {
+      http = await listenOnLoopback(this.#http, config.http.host, config.http.port);
+    } catch (error) {
+      const { code, message } = SvcError.from(error);
+      log.fatal({ err: error }, 'cannot start');
+      const reason = `it could not start: ${message}`;
+      file.end({ code: ERRORS[code].exit, signal: null, at: new Date().toISOString(), reason });
+      throw error;
+    }
+    file.begin({ ...facts, http });
+    this.#identity = { ...this.#identity, lastExit, http };
+
+    log.info(
+      { pid: process.pid, version, node: process.versions.node, mode, http, socket: paths.socketPath },
+      'started',
+    );
+    if (lastExit !== null && lastExit.code !== 0) {
+      log.warn({ last_exit: lastExit }, 'the daemon before this one did not end well');
+    }
+    return file;
   }
 
   #addresses(): string {

@@ -29,7 +29,7 @@ export interface StopCause {
 const SIGNAL_DRAIN_MS = 30_000;
 /** For error events to be written, and for engines to end. */
 const LAST_WORDS_MS = 2_000;
-const CLOSE_MS = 10_000;
+const CLOSE_MS = 5_000;
 /** Longer than all the waits of an end without a drain. */
 const BROKEN_MS = 30_000;
 
@@ -108,7 +108,7 @@ export async function drain({ router, backends, servers, timeoutMs, hurry, log }
 
   const cut = router.active + router.waiting;
   if (cut > 0) log.warn({ cut }, 'ending what is still under way');
-  else await within(CLOSE_MS, Promise.allSettled(backends.map((backend) => backend.close())), hurry);
+  else if (timeoutMs > 0) await within(CLOSE_MS, Promise.allSettled(backends.map((backend) => backend.close())), hurry);
   const error = new SvcError('NOT_READY', 'svc is stopping', {
     hint: 'start it again: svc start',
     retryAfterSeconds: 1,

@@ -32,7 +32,8 @@ export async function becomeTheDaemon<T>(paths: Paths, control: Server, first: (
     await bind(control, paths.socketPath);
     return await first();
   } finally {
-    await release();
+    // A lock that went stale meanwhile is not ours to release.
+    await release().catch(() => undefined);
   }
 }
 
@@ -43,12 +44,14 @@ async function lockHome(stateDir: string): Promise<() => Promise<void>> {
       realpath: false,
       stale: STALE_MS,
       retries: { retries: RETRIES, factor: 1, minTimeout: RETRY_MS, maxTimeout: RETRY_MS },
-      // Held for milliseconds; if the process slept meanwhile, binding tells who was first.
+      // This process slept for seconds in these few lines. Should another one have started meanwhile,
+      // the one whose socket was replaced notices (monitor.ts).
       onCompromised: () => undefined,
     });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ELOCKED')
+    if ((error as NodeJS.ErrnoException).code === 'ELOCKED') {
       throw new SvcError('BUSY', 'another svc is starting here', { cause: error });
+    }
     throw new SvcError('CANNOT_WRITE', `cannot lock ${stateDir}: ${(error as Error).message}`, { cause: error });
   }
 }

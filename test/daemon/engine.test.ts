@@ -121,6 +121,16 @@ test('no engine outlives the daemon, however that ends', async (context) => {
   }
 });
 
+test('a stop while the model loads is heard, and leaves no engine', async (context) => {
+  const daemon = await start(context).answering();
+  const pid = await waitFor('an engine process', async () => (await daemon.client.status()).models[0]?.pid);
+  const began = performance.now();
+  daemon.kill('SIGTERM');
+  assert.equal(await daemon.exit, { code: 0, signal: null });
+  assert.ok(performance.now() - began < 4000, 'in time');
+  assert.not.ok(isAlive(pid));
+});
+
 test('without an addon it runs, says so, and takes it up when it comes', async (context) => {
   const place = join(context.home.dir, 'addon');
   const daemon = await start(context, { env: { SVC_ADDON: join(place, 'svc.node') } }).settled();
