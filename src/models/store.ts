@@ -181,7 +181,7 @@ export class ModelStore {
     } catch (error) {
       throw cannotWrite(error, this.#dir);
     } finally {
-      await rm(unfinished, { force: true });
+      await rm(unfinished, { force: true }).catch(() => undefined);
     }
   }
 
@@ -237,10 +237,8 @@ export class ModelStore {
 
   async #inspect(path: string): Promise<GgufSummary> {
     const known = this.#inspected.get(path);
-    if (known !== undefined) {
-      const { size, mtimeMs } = await stat(path);
-      if (size === known.sizeBytes && mtimeMs === known.modifiedAtMs) return known;
-    }
+    const now = known === undefined ? undefined : await stat(path).catch(() => undefined);
+    if (known !== undefined && now?.size === known.sizeBytes && now.mtimeMs === known.modifiedAtMs) return known;
     const summary = await inspectGguf(path);
     if (this.#inspected.size >= MOST_INSPECTED) this.#inspected.clear();
     this.#inspected.set(path, summary);

@@ -1,0 +1,139 @@
+/** Model files on a disk: what is said of good ones, and what of all else that may lie under a name. */
+import { execFileSync } from 'node:child_process';
+import { chmod, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readGgufFileInfo } from 'node-llama-cpp';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { inspectGguf, readGgufHeader } from '../../src/models/gguf.ts';
+import { rejection } from '../support/errors.ts';
+import { arrayEntry, gguf, LLAMA, numberEntry, string, tensor, textEntry } from './raw-gguf.ts';
+
+const BUILTIN = fileURLToPath(new URL('../../models/builtin.gguf', import.meta.url));
+const testModel = (name: string): string => fileURLToPath(new URL(`../../build/models/${name}.gguf`, import.meta.url));
+
+const test = suite<{ dir: string; write(bytes: Uint8Array): Promise<string> }>('gguf');
+
+test.before.each(async (context) => {
+  context.dir = await mkdtemp(join(tmpdir(), 'svc-gguf-'));
+  context.write = async (bytes) => {
+    const path = join(context.dir, 'model.gguf');
+    await writeFile(path, bytes);
+    return path;
+  };
+});
+test.after.each(async ({ dir }) => {
+  await chmod(dir, 0o700);
+  await rm(dir, { recursive: true });
+});
+
+test('a model is described', async () => {
+  const { modifiedAtMs, sizeBytes, ...summary } = await inspectGguf(testModel('tiny-qwen2'));
+  assert.equal(summary, {
+    architecture: 'qwen2',
+    name: 'svc tiny-qwen2 (random weights)',
+    // 151936 rows of 64, two layers of 49408, and the last norm.
+    parameters: 9_822_784,
+    quantization: 'Q4_0',
+    contextLength: 8192,
+    license: 'MIT',
+    hasChatTemplate: true,
+    vocabularySize: 151_936,
+    embeddingLength: 64,
+    layers: 2,
+    capabilities: ['chat', 'completion', 'tools'],
+    parts: 1,
+  });
+  assert.ok(sizeBytes > 10_000_000 && modifiedAtMs > 0);
+});
+
+test('node-llama-cpp reads the same of the same files', async () => {
+  for (const path of [BUILTIN, ...['tiny-llama', 'tiny-qwen2', 'tiny-gemma'].map(testModel)]) {
+    const ours = await readGgufHeader(path);
+    const theirs = await readGgufFileInfo(path, { logWarnings: false });
+    assert.is(ours.version, theirs.version);
+    for (const [key, { value }] of ours.metadata) {
+      const expected = key.split('.').reduce((node: any, part) => node?.[part], theirs.metadata);
+      if (typeof value === 'object') assert.is(value.count, expected.length, key);
+      else assert.is(value, expected, key);
+    }
+    assert.equal(
+      ours.tensors.map(({ name, shape, offset, bytes }) => ({ name, shape, offset, bytes })),
+      theirs.fullTensorInfo!.map(({ name, dimensions, fileOffset }, index) => ({
+        name,
+        shape: dimensions.map(Number),
+        offset: Number(fileOffset),
+        bytes: ours.tensors[index]!.bytes,
+      })),
+    );
+    assert.is((await inspectGguf(path)).parameters, theirs.tensorInfo!.reduce((sum, { dimensions }) => sum + dimensions.map(Number).reduce((a, b) => a * b, 1), 0));
+  }
+});
+
+test('without a stated type the one that most bytes are in counts', async ({ write }) => {
+  const tensors = [tensor({ name: 'a', shape: [32, 64], type: 12 - 4 }), tensor({ name: 'b', shape: [64], offset: 2176 })];
+  const path = await write(gguf({ tensors, dataBytes: 2176 + 256 }));
+  assert.is((await inspectGguf(path)).quantization, 'Q8_0');
+});
+
+test('what a model can do follows from how it was trained', async ({ write }) => {
+  const can = async (...entries: Buffer[]): Promise<readonly string[]> =>
+    (await inspectGguf(await write(gguf({ entries: [LLAMA, ...entries] })))).capabilities;
+  assert.equal(await can(), ['completion']);
+  assert.equal(await can(textEntry('tokenizer.chat_template', '{{ messages }}')), ['chat', 'completion']);
+  assert.equal(await can(textEntry('tokenizer.chat_template', '{% if tools %}')), ['chat', 'completion', 'tools']);
+  assert.equal(await can(numberEntry('llama.pooling_type', 1)), ['embedding']);
+  assert.equal(await can(numberEntry('llama.pooling_type', 4)), ['rerank']);
+});
+
+test('a header longer than the first read is read to its end', async ({ write }) => {
+  const words = arrayEntry('tokenizer.ggml.tokens', 8, 100_000, Buffer.concat(Array(100_000).fill(string('word'))));
+  assert.is((await inspectGguf(await write(gguf({ entries: [LLAMA, words] })))).vocabularySize, 100_000);
+});
+
+test('a file that is cut short is refused with both sizes', async ({ dir }) => {
+  const path = join(dir, 'short.gguf');
+  execFileSync('cp', [testModel('tiny-llama'), path]);
+  await truncate(path, 3_000_000);
+  const { message, hint } = await rejection(() => inspectGguf(path), 'MODEL_INVALID', /cut short: its tensors need 54\d+ bytes and the file has 3000000$/);
+  assert.match(message, path);
+  assert.match(hint ?? '', /fetch the file again/);
+});
+
+test('other things under the name are refused, and none is waited for', async ({ dir, write }) => {
+  const fifo = join(dir, 'pipe.gguf');
+  execFileSync('mkfifo', [fifo]);
+  await rejection(() => inspectGguf(fifo), 'MODEL_INVALID', /not a regular file/);
+  await rejection(() => inspectGguf('/dev/zero'), 'MODEL_INVALID', /not a regular file/);
+  await rejection(() => inspectGguf(dir), 'MODEL_INVALID', /is a directory/);
+  await rejection(() => inspectGguf(join(dir, 'none.gguf')), 'MODEL_NOT_FOUND', /there is no file/);
+  await rejection(() => inspectGguf(join(dir, 'a\0b')), 'MODEL_NOT_FOUND', /there is no file/);
+  await rejection(async () => inspectGguf(await write(Buffer.from('plain text'))), 'MODEL_INVALID', /not a GGUF file/);
+  await rejection(async () => inspectGguf(await write(Buffer.of())), 'MODEL_INVALID', /is empty/);
+  await rejection(async () => inspectGguf(await write(gguf({ entries: [] }))), 'MODEL_INVALID', /which architecture/);
+  await rejection(async () => inspectGguf(await write(gguf({ tensors: [] }))), 'MODEL_INVALID', /no weights/);
+});
+
+test('a file that may not be read is refused as such', async ({ dir, write }) => {
+  const path = await write(gguf());
+  await chmod(path, 0o000);
+  await chmod(dir, 0o755);
+  const isRoot = process.geteuid?.() === 0;
+  const NOBODY = 65_534;
+  if (isRoot) process.seteuid?.(NOBODY);
+  try {
+    await rejection(() => inspectGguf(path), 'MODEL_INVALID', /permission denied/);
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+  }
+});
+
+test('a link to a model is a model', async ({ dir, write }) => {
+  const link = join(dir, 'link.gguf');
+  await symlink(await write(gguf()), link);
+  assert.is((await inspectGguf(link)).architecture, 'llama');
+});
+
+test.run();

@@ -1,0 +1,42 @@
+/** Ids: whatever a file is called, its id is short, plain and free. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { checkModelId, modelIdFor } from '../../src/models/model-id.ts';
+import { rejection } from '../support/errors.ts';
+
+const none: ReadonlySet<string> = new Set();
+
+test('the id is the name of the file, as far as that can be typed', () => {
+  assert.is(modelIdFor('/models/Qwen2.5-0.5B-Instruct-Q4_0.gguf', none), 'Qwen2.5-0.5B-Instruct-Q4_0');
+  assert.is(modelIdFor('my model (final).gguf', none), 'my-model-final');
+  assert.is(modelIdFor('modèle.gguf', none), 'modele');
+  assert.is(modelIdFor('模型.gguf', none), 'model');
+  assert.is(modelIdFor('.gguf', none), 'gguf');
+  assert.is(modelIdFor('...', none), 'model');
+  assert.is(modelIdFor('builtin.gguf', none), 'model-builtin');
+});
+
+test('an id that is taken gets a number, whatever the case', () => {
+  assert.is(modelIdFor('a.gguf', new Set(['a'])), 'a-2');
+  assert.is(modelIdFor('A.gguf', new Set(['a', 'a-2'])), 'A-3');
+});
+
+test('a given name is taken as it is or refused', async () => {
+  checkModelId('Qwen2.5-0.5B_q4');
+  for (const name of ['', '.', '..', 'a/b', 'a\\b', '-a', 'a.', 'a b', 'a:b', 'a\0', 'ü', 'x'.repeat(129), '%2e%2e', '~']) {
+    await rejection(() => checkModelId(name), 'INVALID_REQUEST', /cannot be the name/);
+  }
+  await rejection(() => checkModelId('Builtin'), 'INVALID_REQUEST', /built-in/);
+});
+
+test('an id made from any name is one that could have been given', () => {
+  const alphabet = ['..', '/', '\\', ':', '\0', '\n', ' ', '%2e', 'a', 'Z', '9', '-', '_', '.', 'é', '漢', '\u202e', 'CON', '$(x)', 'builtin', '~'];
+  let state = 7;
+  const random = (below: number): number => ((state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0), (state >>> 8) % below);
+  for (let round = 0; round < 20_000; round += 1) {
+    const name = Array.from({ length: 1 + random(random(10) === 0 ? 300 : 8) }, () => alphabet[random(alphabet.length)]).join('');
+    checkModelId(modelIdFor(name, none));
+  }
+});
+
+test.run();

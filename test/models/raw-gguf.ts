@@ -1,0 +1,73 @@
+/** GGUF bytes, right by default and wrong wherever a test wants them to be. */
+import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
+
+export function u32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value >>> 0);
+  return bytes;
+}
+
+export function u64(value: number | bigint): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64LE(BigInt.asUintN(64, BigInt(value)));
+  return bytes;
+}
+
+/** `length` may lie. */
+export function string(text: string, length: number | bigint = Buffer.byteLength(text)): Buffer {
+  return Buffer.concat([u64(length), Buffer.from(text)]);
+}
+
+export function textEntry(key: string, value: string): Buffer {
+  return Buffer.concat([string(key), u32(VALUE_TYPE.string), string(value)]);
+}
+
+export function numberEntry(key: string, value: number): Buffer {
+  return Buffer.concat([string(key), u32(VALUE_TYPE.uint32), u32(value)]);
+}
+
+/** `count` may lie; `elements` are the bytes that follow. */
+export function arrayEntry(key: string, elementType: number, count: number | bigint, elements: Uint8Array = Buffer.of()): Buffer {
+  return Buffer.concat([string(key), u32(VALUE_TYPE.array), u32(elementType), u64(count), elements]);
+}
+
+export interface TensorParts {
+  readonly name?: string;
+  readonly shape?: readonly (number | bigint)[];
+  readonly dimensions?: number;
+  readonly type?: number;
+  readonly offset?: number | bigint;
+}
+
+/** 32 F32 values unless told. */
+export function tensor({ name = 'a', shape = [32], dimensions = shape.length, type = 0, offset = 0 }: TensorParts = {}): Buffer {
+  return Buffer.concat([string(name), u32(dimensions), ...shape.map(u64), u32(type), u64(offset)]);
+}
+
+export interface FileParts {
+  readonly magic?: string;
+  readonly version?: number;
+  readonly entries?: readonly Uint8Array[];
+  readonly entryCount?: number | bigint;
+  readonly tensors?: readonly Uint8Array[];
+  readonly tensorCount?: number | bigint;
+  readonly dataBytes?: number;
+  readonly alignment?: number;
+}
+
+export const LLAMA = textEntry('general.architecture', 'llama');
+
+/** A whole file: one tensor of 128 bytes, and the architecture, unless told. */
+export function gguf({
+  magic = 'GGUF',
+  version = 3,
+  entries = [LLAMA],
+  entryCount = entries.length,
+  tensors = [tensor()],
+  tensorCount = tensors.length,
+  dataBytes = 128,
+  alignment = 32,
+}: FileParts = {}): Buffer {
+  const head = Buffer.concat([Buffer.from(magic), u32(version), u64(tensorCount), u64(entryCount), ...entries, ...tensors]);
+  return Buffer.concat([head, Buffer.alloc((alignment - (head.length % alignment)) % alignment), Buffer.alloc(dataBytes)]);
+}

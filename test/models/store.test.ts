@@ -1,0 +1,228 @@
+/** The store over real files: what it keeps, what it tells, and that nothing is lost between two processes. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { builtinModelPath } from '../../src/models/builtin.ts';
+import { ModelStore } from '../../src/models/store.ts';
+import { rejection } from '../support/errors.ts';
+import { gguf, LLAMA, numberEntry } from './raw-gguf.ts';
+
+const TINY = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.meta.url));
+const ADD = fileURLToPath(new URL('add-models.ts', import.meta.url));
+
+const test = suite<{ dir: string; models: string; store: ModelStore; file(name: string, bytes?: Uint8Array): Promise<string> }>('store');
+
+test.before.each(async (context) => {
+  context.dir = await mkdtemp(join(tmpdir(), 'svc-store-'));
+  context.models = join(context.dir, 'models');
+  context.store = new ModelStore({ dir: context.models, builtinPath: builtinModelPath() });
+  context.file = async (name, bytes = gguf()) => {
+    const path = join(context.dir, name);
+    await writeFile(path, bytes);
+    return path;
+  };
+});
+test.after.each(async ({ dir }) => rm(dir, { recursive: true }));
+
+const idsOf = async (store: ModelStore): Promise<string[]> => (await store.list()).map(({ id }) => id);
+const digestOf = async (path: string): Promise<string> =>
+  `sha256:${createHash('sha256').update(await readFile(path)).digest('hex')}`;
+
+test('the built-in model is there before anything is added, and nothing is written to say so', async ({ store, models }) => {
+  const [builtin, ...others] = await store.list();
+  assert.equal(others, []);
+  assert.equal(
+    [builtin!.id, builtin!.source, builtin!.builtin, builtin!.default, builtin!.state, builtin!.license],
+    ['builtin', 'builtin', true, true, 'installed', 'MIT'],
+  );
+  assert.is(builtin!.digest, await digestOf(builtinModelPath()));
+  assert.equal(await store.find(), builtin);
+  assert.is(existsSync(models), false);
+});
+
+test('an added model stays where it lies', async ({ store, models }) => {
+  const progress: number[] = [];
+  const record = await store.add(TINY, { onProgress: (done, total) => progress.push(done / total) });
+  const { size, mtime } = await stat(TINY);
+  assert.equal(record, {
+    id: 'tiny-llama',
+    aliases: [],
+    source: 'file',
+    path: TINY,
+    digest: await digestOf(TINY),
+    size_bytes: size,
+    format: 'gguf',
+    architecture: 'llama',
+    parameters: 4_489_856,
+    quantization: 'Q8_0',
+    context_length: 8192,
+    capabilities: ['chat', 'completion'],
+    license: 'MIT',
+    state: 'installed',
+    default: false,
+    builtin: false,
+    modified_at: mtime.toISOString(),
+    loaded: null,
+  });
+  assert.is(progress.at(-1), 1);
+  assert.equal(await new ModelStore({ dir: models, builtinPath: builtinModelPath() }).find('tiny-llama'), record);
+  assert.equal(await readdir(models), ['registry.json']);
+  await store.remove('tiny-llama');
+  assert.is((await stat(TINY)).size, size);
+  assert.equal(await idsOf(store), ['builtin']);
+});
+
+test('a copied model outlives its original, and goes when it is removed', async ({ store, models, file }) => {
+  const path = await file('mine.gguf');
+  const record = await store.add(path, { copy: true });
+  await rm(path);
+  assert.is(record.path, join(models, 'blobs', record.digest!.replace(':', '-')));
+  assert.is((await store.find('mine')).state, 'installed');
+  assert.is(await digestOf(record.path), record.digest);
+  await store.remove('mine');
+  assert.equal(await readdir(join(models, 'blobs')), []);
+});
+
+test('two names for one copied content share it until the last is removed', async ({ store, models, file }) => {
+  const path = await file('mine.gguf');
+  await store.add(path, { copy: true });
+  await store.add(path, { copy: true });
+  await store.add(path, { copy: true, name: 'other' });
+  assert.equal(await idsOf(store), ['builtin', 'mine', 'other']);
+  assert.is((await readdir(join(models, 'blobs'))).length, 1);
+  await store.remove('mine');
+  assert.is((await store.find('other')).state, 'installed');
+  await store.remove('other');
+  assert.equal(await readdir(join(models, 'blobs')), []);
+});
+
+test('names: given, made, taken', async ({ store, dir, file }) => {
+  const first = await file('model.gguf');
+  await mkdir(join(dir, 'second'));
+  const second = join(dir, 'second', 'model.gguf');
+  await copyFile(first, second);
+  assert.is((await store.add(first)).id, 'model');
+  assert.is((await store.add(second)).id, 'model-2');
+  assert.is((await store.add(first)).id, 'model');
+  assert.is((await store.add(first, { name: 'Third' })).id, 'Third');
+  await rejection(() => store.add(second, { name: 'third' }), 'INVALID_REQUEST', /there is a model Third already/);
+  await rejection(() => store.add(second, { name: '../x' }), 'INVALID_REQUEST');
+  await rejection(() => store.add(second, { name: 'builtin' }), 'INVALID_REQUEST', /built-in/);
+  assert.equal(await idsOf(store), ['builtin', 'model', 'model-2', 'Third']);
+});
+
+test('a model is found by name in any case, by path, and near misses are named', async ({ store, file }) => {
+  const path = await file('qwen-small.gguf');
+  await store.add(path);
+  assert.is((await store.find('Qwen-Small')).id, 'qwen-small');
+  assert.is((await store.find(`file:${path}`)).id, 'qwen-small');
+  const other = await file('other.gguf');
+  assert.equal([(await store.find(`file:${other}`)).id, (await store.find(`file:${other}`)).path], [`file:${other}`, other]);
+  const { hint } = await rejection(() => store.find('qwen-smal'), 'MODEL_NOT_FOUND', /no model "qwen-smal"/);
+  assert.is(hint, 'did you mean qwen-small?');
+  assert.match((await rejection(() => store.find('zzz'), 'MODEL_NOT_FOUND')).hint ?? '', /svc model list/);
+  await rejection(() => store.find(`file:${other}x`), 'MODEL_NOT_FOUND', /no file/);
+  await rejection(() => store.find('file:other.gguf'), 'INVALID_REQUEST', /not an absolute path/);
+});
+
+test('the default is the one that was set, until it is removed', async ({ store, file }) => {
+  const path = await file('mine.gguf');
+  await store.add(path);
+  await store.setDefault('MINE');
+  assert.is((await store.find()).id, 'mine');
+  assert.equal((await store.list()).map((model) => model.default), [false, true]);
+  await rejection(() => store.setDefault('nothing'), 'MODEL_NOT_FOUND');
+  await rejection(() => store.setDefault(`file:${path}`), 'INVALID_REQUEST', /was added/);
+  await store.setDefault('builtin');
+  assert.is((await store.find()).id, 'builtin');
+  await store.setDefault('mine');
+  await store.remove('mine');
+  assert.is((await store.find()).id, 'builtin');
+});
+
+test('the built-in model cannot be removed, and one that is missing says so', async ({ store, dir, models }) => {
+  await rejection(() => store.remove('builtin'), 'INVALID_REQUEST', /cannot be removed/);
+  const without = new ModelStore({ dir: models, builtinPath: join(dir, 'none.gguf') });
+  assert.is((await without.list())[0]!.state, 'failed');
+  await rejection(() => without.find(), 'MODEL_NOT_FOUND', /built-in model cannot be loaded: there is no file/);
+});
+
+test('a file that went, changed or broke since it was added is seen', async ({ store, file }) => {
+  const path = await file('mine.gguf');
+  const { digest } = await store.add(path);
+
+  await utimes(path, 1, 1);
+  const touched = await store.find('mine');
+  assert.equal([touched.state, touched.digest, touched.modified_at], ['installed', null, '1970-01-01T00:00:01.000Z']);
+  assert.is((await store.add(path)).digest, digest);
+
+  await writeFile(path, gguf({ entries: [LLAMA, numberEntry('llama.context_length', 99)] }));
+  assert.is((await store.find('mine')).context_length, 99);
+
+  await writeFile(path, 'no model any more');
+  assert.is((await store.list())[1]!.state, 'failed');
+  await rejection(() => store.find('mine'), 'MODEL_INVALID', /mine cannot be loaded: .*not a GGUF file/);
+
+  await rename(path, `${path}.away`);
+  assert.is((await store.list())[1]!.state, 'failed');
+  const { hint } = await rejection(() => store.find('mine'), 'MODEL_NOT_FOUND', /mine cannot be loaded: there is no file/);
+  assert.match(hint ?? '', /svc model rm mine/);
+});
+
+test('what is no model is refused, and leaves nothing behind', async ({ store, models, file }) => {
+  const broken = await file('broken.gguf', gguf({ dataBytes: 1 }));
+  await rejection(() => store.add(broken), 'MODEL_INVALID', /cut short/);
+  await rejection(() => store.add(broken, { copy: true }), 'MODEL_INVALID', /cut short/);
+  const part = await file('part.gguf', gguf({ entries: [LLAMA, numberEntry('split.count', 3)] }));
+  await rejection(() => store.add(part), 'MODEL_INVALID', /one of the 3 parts/);
+  await rejection(() => store.add('no such file'), 'MODEL_NOT_FOUND');
+  assert.equal(await idsOf(store), ['builtin']);
+  assert.equal(await readdir(models).catch(() => []), []);
+});
+
+test('a damaged registry is an error, and stays as it is', async ({ store, models, file }) => {
+  const path = await file('mine.gguf');
+  await store.add(path);
+  const registry = join(models, 'registry.json');
+  for (const damaged of ['', '{"version":1,', '[]', '{"version":2,"default":null,"models":[]}', (await readFile(registry, 'utf8')).replace('sha256:', '../')]) {
+    await writeFile(registry, damaged);
+    await rejection(() => store.list(), 'CONFIG_INVALID', /registry\.json is damaged/);
+    await rejection(() => store.add(path), 'CONFIG_INVALID');
+    await rejection(() => store.remove('mine'), 'CONFIG_INVALID');
+    assert.is(await readFile(registry, 'utf8'), damaged);
+  }
+});
+
+test('a store that cannot be written says so', async ({ store, models, file }) => {
+  const path = await file('mine.gguf');
+  await writeFile(models, 'a file where the folder should be');
+  await rejection(() => store.add(path), 'CANNOT_WRITE', /cannot write to/);
+  await rejection(() => store.add(path, { copy: true }), 'CANNOT_WRITE', /cannot write to/);
+});
+
+test('the list is for its owner alone', async ({ store, models, file }) => {
+  await store.add(await file('mine.gguf'), { copy: true });
+  assert.is((await stat(models)).mode & 0o777, 0o700);
+  assert.is((await stat(join(models, 'registry.json'))).mode & 0o777, 0o600);
+  assert.is((await stat((await store.find('mine')).path)).mode & 0o777, 0o600);
+});
+
+test('four processes that add at once lose nothing', async ({ store, models, file }) => {
+  const PROCESSES = 4;
+  const EACH = 8;
+  const path = await file('mine.gguf');
+  const add = (process: number): Promise<unknown> =>
+    promisify(execFile)(globalThis.process.execPath, ['--import', 'tsx', ADD, models, path, `p${process}`, String(EACH)]);
+  await Promise.all(Array.from({ length: PROCESSES }, (_, process) => add(process)));
+  assert.is((await store.list()).length, 1 + PROCESSES * EACH);
+  assert.equal(await readdir(models), ['registry.json']);
+});
+
+test.run();
