@@ -7,7 +7,9 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 if(MSVC)
   target_compile_options(svc_options INTERFACE /W4 /utf-8 /EHsc)
 else()
-  target_compile_options(svc_options INTERFACE -Wall -Wextra $<$<CONFIG:Release>:-O2>)
+  # Designated initializers leave the other fields to their defaults on purpose.
+  target_compile_options(svc_options INTERFACE
+    -Wall -Wextra -Wno-missing-field-initializers $<$<CONFIG:Release>:-O2>)
 endif()
 
 if(SVC_SANITIZE STREQUAL "address")

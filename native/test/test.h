@@ -1,0 +1,95 @@
+// A test framework in one page. TEST(Name) { ... EXPECT(x); EXPECT_EQ(a, b); }, one program a file:
+// end it with TEST_MAIN(). A name as argument runs that test alone.
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace svc::test {
+
+struct Case {
+  const char* name;
+  void (*run)();
+};
+
+inline std::vector<Case>& Cases() {
+  static std::vector<Case> cases;
+  return cases;
+}
+
+inline std::atomic<int>& Failures() {
+  static std::atomic<int> failures = 0;
+  return failures;
+}
+
+inline void Fail(const char* file, int line, const std::string& what) {
+  ++Failures();
+  std::fprintf(stderr, "%s:%d: %s\n", file, line, what.c_str());
+}
+
+template <typename T>
+std::string Show(const T& value) {
+  if constexpr (requires(std::ostringstream & out) { out << value; }) {
+    std::ostringstream out;
+    out << value;
+    return out.str();
+  } else if constexpr (requires { static_cast<int>(value); }) {
+    return std::to_string(static_cast<int>(value));
+  } else {
+    return "?";
+  }
+}
+
+inline int Main(int argc, char** argv) {
+  int ran = 0;
+  for (const Case& test : Cases()) {
+    if (argc > 1 && std::strcmp(argv[1], test.name) != 0) continue;
+    const int before = Failures();
+    test.run();
+    ++ran;
+    std::printf("%s %s\n", Failures() == before ? "ok  " : "FAIL", test.name);
+    std::fflush(stdout);
+  }
+  std::printf("%d tests, %d failed expectations\n", ran, Failures().load());
+  return Failures() == 0 && ran > 0 ? 0 : 1;
+}
+
+}  // namespace svc::test
+
+#define TEST(name)                                                                                 \
+  static void Test##name();                                                                        \
+  static const bool registered_##name = (svc::test::Cases().push_back({#name, Test##name}), true); \
+  static void Test##name()
+
+#define EXPECT(condition)                                                          \
+  do {                                                                             \
+    if (!(condition)) svc::test::Fail(__FILE__, __LINE__, "expected " #condition); \
+  } while (false)
+
+#define EXPECT_EQ(actual, expected)                                                 \
+  do {                                                                              \
+    const auto& actual_value = (actual);                                            \
+    const auto& expected_value = (expected);                                        \
+    if (!(actual_value == expected_value)) {                                        \
+      svc::test::Fail(__FILE__, __LINE__,                                           \
+                      std::string(#actual " is ") + svc::test::Show(actual_value) + \
+                          ", expected " + svc::test::Show(expected_value));         \
+    }                                                                               \
+  } while (false)
+
+// Ends the test when what follows would make no sense.
+#define REQUIRE(condition)                                         \
+  do {                                                             \
+    if (!(condition)) {                                            \
+      svc::test::Fail(__FILE__, __LINE__, "required " #condition); \
+      return;                                                      \
+    }                                                              \
+  } while (false)
+
+#define TEST_MAIN() \
+  int main(int argc, char** argv) { return svc::test::Main(argc, argv); }
