@@ -89,10 +89,7 @@ export class Conditions {
       const since = before.status === status ? before.since : this.#now().toISOString();
       this.#conditions.set(name, { name, status, reason, since });
       if (before.status !== status && this.#phase !== 'starting') {
-        this.#log[status === 'ok' ? 'info' : 'warn'](
-          { condition: name, status, reason },
-          `condition ${name} is ${status}`,
-        );
+        this.#log[status === 'ok' ? 'info' : 'warn']({ condition: name, status, reason }, 'condition changed');
       }
       this.#follow();
     };
@@ -111,6 +108,6 @@ export class Conditions {
     const from = this.#state;
     this.#state = state;
     const level = state === 'DEGRADED' ? 'warn' : 'info';
-    this.#log[level]({ from, to: state, reason: why ?? reason ?? 'all conditions are ok' }, `${from} → ${state}`);
+    this.#log[level]({ from, to: state, reason: why ?? reason ?? 'all conditions are ok' }, 'state changed');
   }
 }

@@ -1,0 +1,93 @@
+import { mkdirSync, renameSync, statSync } from 'node:fs';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Paths } from '../../src/config/paths.ts';
+import { becomeTheDaemon } from '../../src/daemon/lock.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import { makeHome, type Home } from '../support/home.ts';
+
+interface Context {
+  home: Home;
+  paths: Paths;
+  servers: Server[];
+}
+
+const test = suite<Context>('lock');
+test.before.each(async (context) => {
+  context.home = await makeHome();
+  const dir = context.home.dir;
+  const [stateDir, runtimeDir] = [join(dir, 'state'), join(dir, 'run')];
+  const rest = { configFile: '', modelsDir: '', dataDir: '', cacheDir: '', logFile: '' };
+  const daemonFile = join(stateDir, 'daemon.json');
+  context.paths = { ...rest, stateDir, runtimeDir, daemonFile, socketPath: join(runtimeDir, 'svc.sock') };
+  context.servers = [];
+});
+test.after.each(async ({ home, servers }) => {
+  for (const server of servers) server.close();
+  await home.remove();
+});
+
+/** As a crash leaves it: the file is there and nobody listens. */
+async function leaveDeadSocket({ runtimeDir, socketPath }: Paths): Promise<void> {
+  mkdirSync(runtimeDir, { recursive: true });
+  const server = createServer().listen(socketPath);
+  await once(server, 'listening');
+  renameSync(socketPath, `${socketPath}.aside`);
+  server.close();
+  await once(server, 'close');
+  renameSync(`${socketPath}.aside`, socketPath);
+}
+
+async function attempt({ paths, servers }: Context): Promise<string> {
+  const server = createServer();
+  servers.push(server);
+  try {
+    return await becomeTheDaemon(paths, server, () => Promise.resolve('won'));
+  } catch (error) {
+    if (error instanceof SvcError) return error.code;
+    throw error;
+  }
+}
+
+test('one of many wins the socket of a dead daemon, every time', async (context) => {
+  for (let round = 0; round < 5; round++) {
+    await leaveDeadSocket(context.paths);
+    const outcomes = await Promise.all(Array.from({ length: 6 }, () => attempt(context)));
+    assert.equal(outcomes.sort(), [...Array.from({ length: 5 }, () => 'ALREADY_RUNNING'), 'won']);
+    for (const server of context.servers.splice(0)) {
+      if (server.listening) await new Promise((resolve) => server.close(resolve));
+    }
+  }
+});
+
+test('the socket is for the user alone, whatever the umask', async (context) => {
+  const umask = process.umask(0);
+  try {
+    assert.is(await attempt(context), 'won');
+    assert.is(process.umask(), 0);
+  } finally {
+    process.umask(umask);
+  }
+  assert.is(statSync(context.paths.socketPath).mode & 0o777, 0o600);
+});
+
+test('what is done first is done before another start may look; its failure is the start’s', async (context) => {
+  const { paths, servers } = context;
+  const server = createServer();
+  servers.push(server);
+  const failure = new SvcError('CONFIG_INVALID', 'no');
+  let second: Promise<string> | undefined;
+  const first = becomeTheDaemon(paths, server, async () => {
+    second = attempt(context);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    server.close();
+    throw failure;
+  });
+  assert.is(await first.catch((error: unknown) => error), failure);
+  assert.is(await second, 'won');
+});
+
+test.run();
