@@ -1,0 +1,205 @@
+/** The whole road under the official client: HTTP, routing, the engine process, the built-in model. */
+import { setMaxListeners } from 'node:events';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import OpenAI, { APIError, NotFoundError } from 'openai';
+import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { waitFor } from '../support/wait.ts';
+import { ask } from './ask.ts';
+
+let home: Home;
+let daemon: DaemonProcess;
+let port: number;
+let client: OpenAI;
+
+test.before(async () => {
+  home = await makeHome();
+  daemon = await spawnDaemon(home).settled();
+  const { http, state } = await daemon.client.status();
+  assert.is(state, 'READY');
+  port = Number(String(http).split(':').at(-1));
+  client = new OpenAI({ baseURL: `http://127.0.0.1:${String(port)}/v1`, apiKey: 'none', maxRetries: 0 });
+});
+test.after(async () => {
+  daemon.kill('SIGTERM');
+  const { code } = await daemon.exit;
+  await home.remove();
+  assert.is(code, 0);
+});
+
+const messages: OpenAI.ChatCompletionMessageParam[] = [
+  { role: 'system', content: 'You are brief.' },
+  { role: 'user', content: 'Tell me about llamas, please.' },
+];
+const FEW = { model: 'default', messages, max_completion_tokens: 24, temperature: 1, seed: 7 };
+/** The same token again and again: an answer that never ends by itself. */
+const ENDLESS = { model: 'default', messages, logit_bias: { '100': 100 } } as const;
+
+type Params = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'stream'>;
+
+async function streamed(
+  params: Params,
+): Promise<{ text: string; finish: string | null; usage: OpenAI.CompletionUsage | null; pieces: number }> {
+  const stream = await client.chat.completions.create({
+    ...params,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+  let text = '';
+  let finish: string | null = null;
+  let usage: OpenAI.CompletionUsage | null = null;
+  let pieces = 0;
+  for await (const chunk of stream) {
+    const [choice] = chunk.choices;
+    if (choice?.delta.content !== undefined && choice.delta.content !== '') pieces += 1;
+    text += choice?.delta.content ?? '';
+    finish = choice?.finish_reason ?? finish;
+    usage = chunk.usage ?? usage;
+  }
+  return { text, finish, usage, pieces };
+}
+
+async function whole(params: Params): Promise<string> {
+  return (await client.chat.completions.create(params)).choices[0]?.message.content ?? '';
+}
+
+async function failure(work: Promise<unknown>): Promise<APIError> {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof APIError) return error;
+    throw error;
+  }
+  throw new Error('it did not fail');
+}
+
+const running = async (): Promise<number> => (await daemon.client.health()).queue.active;
+
+test('streamed and whole are the same text, with the same usage', async () => {
+  const parts = await streamed(FEW);
+  const answer = await client.chat.completions.create(FEW);
+  assert.is(parts.text, answer.choices[0]?.message.content);
+  assert.is(parts.finish, answer.choices[0]?.finish_reason);
+  assert.ok(parts.pieces > 1, 'it came in pieces');
+  assert.is(parts.usage?.completion_tokens, answer.usage?.completion_tokens);
+  assert.is(parts.usage?.prompt_tokens, answer.usage?.prompt_tokens);
+  assert.ok((parts.usage?.prompt_tokens ?? 0) > 10);
+  assert.is(typeof answer.usage?.prompt_tokens_details?.cached_tokens, 'number');
+  assert.is(answer.model, 'builtin');
+  const { timings } = answer as unknown as { timings: { ttft_ms: number; total_ms: number } };
+  assert.ok(timings.ttft_ms > 0 && timings.ttft_ms <= timings.total_ms);
+});
+
+test('a seed repeats a text, another seed gives another', async () => {
+  const other = { ...FEW, seed: 8 };
+  assert.is(await whole(FEW), await whole(FEW));
+  assert.is.not(await whole(FEW), await whole(other));
+});
+
+test('max tokens, stop strings and logit bias do what they say', async () => {
+  const cut = await streamed({ ...ENDLESS, max_completion_tokens: 10 });
+  assert.equal([cut.finish, cut.usage?.completion_tokens], ['length', 10]);
+  const piece = cut.text.slice(0, cut.text.length / 10);
+  assert.is(cut.text, piece.repeat(10), 'the biased token only');
+
+  const text = await whole(FEW);
+  const stop = text.slice(10, 13);
+  const stopped = await client.chat.completions.create({ ...FEW, stop: ['\u0001never', stop] });
+  assert.is(stopped.choices[0]?.finish_reason, 'stop');
+  assert.is(stopped.choices[0]?.message.content, text.slice(0, text.indexOf(stop)));
+});
+
+test('eight at once: each gets its own answer, none a piece of another', async () => {
+  const params = Array.from({ length: 8 }, (_, i) => ({ ...FEW, logit_bias: { [String(300 + i)]: 100 } }));
+  const alone: string[] = [];
+  for (const one of params) alone.push(await whole(one));
+  assert.is(new Set(alone).size, 8);
+  assert.equal(await Promise.all(params.map(async (one) => (await streamed(one)).text)), alone);
+});
+
+test('errors: no such model, a file, a prompt that does not fit', async () => {
+  for (const model of ['huge', 'file:/etc/passwd', 'local/file:/etc/passwd']) {
+    const error = await failure(client.chat.completions.create({ ...FEW, model }));
+    assert.instance(error, NotFoundError);
+    assert.is(error.code, 'model_not_found');
+    assert.not.ok(error.message.includes('passwd') && error.message.includes('GGUF'), 'nothing was read');
+  }
+  const long = [{ role: 'user' as const, content: 'llama '.repeat(20_000) }];
+  for (const stream of [true, false]) {
+    const error = await failure(client.chat.completions.create({ ...FEW, messages: long, stream }));
+    assert.equal([error.status, error.code], [413, 'context_length_exceeded']);
+    assert.ok((error.message.match(/\d{4,}/g)?.length ?? 0) >= 2, `both numbers: ${error.message}`);
+  }
+});
+
+test('leaving a stream, or a whole answer, stops the generation in the engine', async () => {
+  const stream = await client.chat.completions.create({ ...ENDLESS, stream: true });
+  for await (const _ of stream) break;
+  await waitFor('the router to forget it', async () => (await running()) === 0, { timeoutMs: 1000 });
+
+  const gone = new AbortController();
+  const answer = failure(client.chat.completions.create(ENDLESS, { signal: gone.signal }));
+  await waitFor('the generation', async () => (await running()) === 1);
+  gone.abort();
+  await answer;
+  await waitFor(
+    'the engine to free its cells',
+    async () => {
+      const { models } = await daemon.client.health();
+      return models.every(({ active, waiting }) => active === 0 && waiting === 0);
+    },
+    { timeoutMs: 3000 },
+  );
+});
+
+test('models: the list and one of them', async () => {
+  const ids: string[] = [];
+  for await (const model of client.models.list()) ids.push(model.id);
+  assert.equal(ids, ['builtin']);
+  assert.is((await client.models.retrieve('default')).id, 'builtin');
+});
+
+test('the engine is killed in the middle of a stream: an error, and the next request is answered', async () => {
+  const stream = await client.chat.completions.create({ ...ENDLESS, stream: true });
+  let pieces = 0;
+  const error = await failure(
+    (async () => {
+      for await (const _ of stream) {
+        pieces += 1;
+        if (pieces === 3) process.kill((await daemon.client.health()).models[0]?.pid ?? 0, 'SIGKILL');
+      }
+    })(),
+  );
+  assert.ok(pieces >= 3);
+  assert.is(error.code, 'engine_crashed');
+  assert.ok((await whole(FEW)).length > 0);
+});
+
+test('liveness and readiness answer while the engine is saturated', async () => {
+  const gone = new AbortController();
+  setMaxListeners(0, gone.signal);
+  const load = Array.from({ length: 16 }, () =>
+    failure(client.chat.completions.create(ENDLESS, { signal: gone.signal })),
+  );
+  await waitFor('the load', async () => (await running()) === 16);
+  const times: number[] = [];
+  for (let i = 0; i < 300; i += 1) {
+    const from = performance.now();
+    const { status } = await ask({ port }, ['/livez', '/readyz', '/v1/runtime/health'][i % 3] ?? '');
+    assert.is(status, 200);
+    times.push(performance.now() - from);
+  }
+  gone.abort();
+  await Promise.all(load);
+  const p99 = times.sort((a, b) => a - b)[296] ?? Infinity;
+  assert.ok(p99 < 250, `p99 ${p99.toFixed(1)} ms, on a machine that runs tests beside it`);
+});
+
+test('no prompt stands in the log', () => {
+  assert.ok(daemon.log.length > 0);
+  const log = JSON.stringify([daemon.log, daemon.stray]);
+  for (const word of ['Tell me about llamas', 'You are brief', 'Question 3']) assert.not.ok(log.includes(word));
+});
+
+test.run();
