@@ -14,7 +14,7 @@ import { encodeFrame, type EngineInfo, type FromEngine, type ToEngine } from './
 import { loadAddon } from './loader.ts';
 
 const HEARTBEAT_MS = 500;
-const HOLD_BYTES = 1024 * 1024;
+const HOLD_BYTES = 256 * 1024;
 const LOG_LINE_CHARACTERS = 4096;
 /** The daemon's ids begin at 1. */
 const WARM_UP_ID = 0;
@@ -95,6 +95,8 @@ export class ModelHost {
       if (this.#submitting.get(id) === true) engine.cancel(id);
       this.#send({ type: 'accepted', id, inputTokens });
     } catch (error) {
+      if (!(error instanceof SvcError))
+        this.#send({ type: 'log', level: 'error', text: `submit failed${trace(error)}` });
       const { code, message } = SvcError.from(error);
       this.#send({ type: 'step', outputs: [{ id, text: '', error: { code, message } }] });
     } finally {
@@ -134,4 +136,10 @@ export class ModelHost {
       this.#engine?.hold(false);
     });
   }
+}
+
+/** Where an error came from, without its message, which may hold what a person wrote. */
+function trace(error: unknown): string {
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  return stack.slice(Math.max(0, stack.indexOf('\n    at ')));
 }

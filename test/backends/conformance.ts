@@ -63,11 +63,12 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
 
   /** Time passes until nothing more is produced. */
   const quiet = async ({ work }: Subject): Promise<void> => {
-    await waitFor('the work to stop', async () => {
+    const stopped = async (): Promise<boolean> => {
       const before = work();
       await sleep(1500);
       return work() === before;
-    });
+    };
+    await waitFor('the work to stop', stopped, { timeoutMs: 60_000 });
   };
 
   it('yields start, text and one finish', async ({ backend, short }) => {
@@ -104,7 +105,7 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
   });
 
   it('throws the reason of an abort, and stops the work', async (subject) => {
-    const { backend, endless, work } = subject;
+    const { backend, endless } = subject;
     const controller = new AbortController();
     const reason = new SvcError('CANCELLED', 'the caller has left');
     const seen: string[] = [];
@@ -119,7 +120,6 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
     assert.is(error, reason);
     assert.not(seen.includes('finish'));
     await quiet(subject);
-    assert.ok(work() > 0);
   });
 
   it('wakes a consumer that waits when it is aborted', async ({ backend, endless }) => {

@@ -11,7 +11,8 @@ import type { ToEngine } from '../../engine/frames.ts';
 import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
 import { abortable } from './abortable.ts';
 
-const PAUSE_CHARACTERS = 8 * 1024;
+/** About a thousand tokens: ahead enough of any consumer that keeps up. */
+const PAUSE_CHARACTERS = 4 * 1024;
 
 export type NativeFinish = NonNullable<NativeOutput['finish']>;
 

@@ -1,0 +1,38 @@
+/** A LocalBackend over real engines: the addon, and the tiny models of scripts/make-model.ts. */
+import { fileURLToPath } from 'node:url';
+import { LocalBackend, type EngineSettings } from '../../src/backends/local/local-backend.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import { fixedStore, recorder, type LogLine } from './local-support.ts';
+
+export interface RealLocal {
+  readonly backend: LocalBackend;
+  readonly log: readonly LogLine[];
+  readonly dispose: () => Promise<void>;
+}
+
+const model = (name: string): string => fileURLToPath(new URL(`../../build/models/${name}.gguf`, import.meta.url));
+
+export const TINY = { llama: model('tiny-llama'), gemma: model('tiny-gemma') } as const;
+
+/** Their answers never end by themselves; in a context of this size they outlive every test. */
+const CONTEXT_LENGTH = 65_536;
+
+export function makeRealLocal(
+  settings: Partial<EngineSettings> = {},
+  models: Readonly<Record<string, string>> = TINY,
+  byDefault: string | null = null,
+): RealLocal {
+  const log: LogLine[] = [];
+  const backend = new LocalBackend({
+    store: fixedStore(models, byDefault),
+    // One thread: on a machine that is busy with other tests, two would wait for each other.
+    engine: { stall_timeout_seconds: 60, queue_limit: 256, context_length: CONTEXT_LENGTH, threads: 1, ...settings },
+    log: recorder(log),
+    onChange: () => undefined,
+  });
+  return {
+    backend,
+    log,
+    dispose: () => backend.destroy(new SvcError('CANCELLED', 'the test is over')),
+  };
+}

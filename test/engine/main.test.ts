@@ -1,0 +1,182 @@
+/** An engine process on its own, spoken to in frames. */
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { encodeFrame, FrameDecoder, FROM_ENGINE, type FromEngine, type ToEngine } from '../../src/engine/frames.ts';
+import { spawnEngine } from '../../src/engine/spawn.ts';
+import { waitFor } from '../support/wait.ts';
+
+const MODEL = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.meta.url));
+
+async function start() {
+  const child = await spawnEngine();
+  const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
+  const received: FromEngine[] = [];
+  child.stdout.resume();
+  child.stderr.resume();
+  child.pipe.on('error', () => undefined);
+  child.pipe.on('data', (chunk: Buffer) => received.push(...frames.decode(chunk)));
+  const send = (message: ToEngine): void => void child.pipe.write(encodeFrame(message));
+  return {
+    ...child,
+    received,
+    send,
+    ofType: <Type extends FromEngine['type']>(type: Type) =>
+      received.filter((message): message is Extract<FromEngine, { type: Type }> => message.type === type),
+    load: async (path = MODEL) => {
+      send({
+        type: 'load',
+        model: 'tiny',
+        path,
+        options: { contextLength: 65_536, maxSequences: 64, threads: 1 },
+        parentPid: process.pid,
+      });
+      await waitFor('the load', () => received.some(({ type }) => type === 'loaded' || type === 'failed'));
+    },
+    generate: (id: number, maxTokens?: number) => {
+      send({ type: 'generate', request: { id, prompt: 'Hello', ...(maxTokens === undefined ? {} : { maxTokens }) } });
+    },
+  };
+}
+
+type Engine = Awaited<ReturnType<typeof start>>;
+
+function it(what: string, body: (engine: Engine) => Promise<void>): void {
+  test(what, async () => {
+    const engine = await start();
+    try {
+      await body(engine);
+    } finally {
+      engine.kill();
+      await engine.ended;
+    }
+  });
+}
+
+it('shows its heart before the model is loaded, tells its progress, and proves itself with a token', async (engine) => {
+  await engine.load();
+  const types = engine.received.map(({ type }) => type);
+  assert.is(types[0], 'stats');
+  assert.is(engine.ofType('stats')[0]?.stats, null);
+  assert.ok(engine.ofType('progress').some(({ fraction }) => fraction === 1));
+  const [loaded] = engine.ofType('loaded');
+  assert.is(loaded?.info.architecture, 'llama');
+  assert.is(loaded?.info.contextLength, 65_536);
+
+  const beat = await waitFor('a heartbeat with figures', () =>
+    engine.ofType('stats').find(({ stats }) => stats !== null),
+  );
+  assert.ok((beat.stats?.generatedTokens as number) >= 1);
+  assert.is(beat.stats?.active, 0);
+  assert.ok(beat.rssBytes > 10_000_000);
+});
+
+it('accepts, steps and finishes; ids are the caller’s', async (engine) => {
+  await engine.load();
+  engine.generate(7, 5);
+  await waitFor('the finish', () => engine.ofType('step').some(({ outputs }) => outputs.some(({ finish }) => finish)));
+  assert.equal(
+    engine.ofType('accepted').map(({ id }) => id),
+    [7],
+  );
+  const outputs = engine.ofType('step').flatMap((step) => step.outputs);
+  assert.ok(outputs.every(({ id }) => id === 7));
+  assert.is(outputs.at(-1)?.finish?.outputTokens, 5);
+});
+
+it('a cancel that overtakes the templating is not lost', async (engine) => {
+  await engine.load();
+  for (let id = 1; id <= 20; id++) {
+    engine.generate(id);
+    engine.send({ type: 'cancel', id });
+  }
+  await waitFor(
+    'all to end',
+    () => engine.ofType('stats').at(-1)?.stats?.active === 0 && engine.ofType('accepted').length === 20,
+  );
+  await sleep(600);
+  assert.is(engine.ofType('stats').at(-1)?.stats?.active, 0);
+});
+
+it('a request that the engine refuses gets its error, and the others go on', async (engine) => {
+  await engine.load();
+  engine.send({ type: 'generate', request: { id: 1, prompt: 'word '.repeat(100_000) } });
+  engine.generate(2, 5);
+  await waitFor('both to end', () => {
+    const ends = engine.ofType('step').flatMap(({ outputs }) => outputs.filter(({ finish, error }) => finish ?? error));
+    return ends.length === 2 && ends;
+  });
+  const errors = engine
+    .ofType('step')
+    .flatMap(({ outputs }) => outputs.flatMap(({ id, error }) => (error ? { id, ...error } : [])));
+  assert.equal(
+    errors.map(({ id, code }) => ({ id, code })),
+    [{ id: 1, code: 'CONTEXT_OVERFLOW' }],
+  );
+});
+
+it('computes nothing while nobody reads, and goes on afterwards', async (engine) => {
+  if (process.platform !== 'linux') return;
+  await engine.load();
+  engine.pipe.pause();
+  for (let id = 1; id <= 64; id++) engine.generate(id);
+
+  const ticks = async (): Promise<number> => {
+    const stat = await readFile(`/proc/${String(engine.pid)}/stat`, 'utf8');
+    return Number(stat.split(' ')[13]);
+  };
+  await waitFor(
+    'the runner to be held',
+    async () => {
+      const before = await ticks();
+      await sleep(1000);
+      return (await ticks()) - before < 10;
+    },
+    { timeoutMs: 60_000 },
+  );
+  const bytes = engine.received.length;
+  engine.pipe.resume();
+  await waitFor('what was waiting to be read', () => engine.received.length > bytes + 100);
+  const steps = (): number => engine.ofType('stats').at(-1)?.stats?.steps ?? 0;
+  const held = await waitFor('a heartbeat', steps);
+  await waitFor('the runner to go on', () => steps() > held);
+});
+
+it('close ends it in good order, also while it works', async (engine) => {
+  await engine.load();
+  engine.generate(1);
+  await waitFor('a step', () => engine.ofType('step').length > 0);
+  engine.send({ type: 'close' });
+  assert.equal(await engine.ended, { code: 0, signal: null });
+});
+
+it('it ends when the pipe ends, whatever the runner does', async (engine) => {
+  await engine.load();
+  for (let id = 1; id <= 8; id++) engine.generate(id);
+  await waitFor('a step', () => engine.ofType('step').length > 0);
+  engine.pipe.destroy();
+  const began = performance.now();
+  assert.equal(await engine.ended, { code: null, signal: 'SIGKILL' });
+  assert.ok(performance.now() - began < 2000);
+});
+
+it('a damaged frame ends it', async (engine) => {
+  engine.pipe.write('this is no frame');
+  assert.equal(await engine.ended, { code: null, signal: 'SIGKILL' });
+});
+
+it('signals meant for the daemon do not end it', async (engine) => {
+  await engine.load();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(engine.pid, signal);
+  engine.generate(1, 3);
+  await waitFor('the answer', () => engine.ofType('step').some(({ outputs }) => outputs.some(({ finish }) => finish)));
+});
+
+it('a file that is no model is a failure, not a crash', async (engine) => {
+  await engine.load(fileURLToPath(import.meta.url));
+  assert.is(engine.ofType('failed')[0]?.error.code, 'MODEL_INVALID');
+});
+
+test.run();

@@ -1,0 +1,100 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { addonCandidates, loadAddon } from '../../src/engine/loader.ts';
+import { probeEngine } from '../../src/engine/probe.ts';
+import type { SvcError } from '../../src/protocol/errors.ts';
+
+test('finds the addon and measures the processor', async () => {
+  const probe = await probeEngine({ measure: true });
+  assert.is(probe.error, null);
+  assert.is(probe.addon?.builtFor, `${process.platform}-${process.arch}`);
+  assert.type(probe.cpuFeatures, 'string');
+  const processor = probe.devices.find(({ type }) => type === 'cpu');
+  assert.ok((processor?.gflops ?? 0) > 0);
+  assert.is(processor?.error, null);
+});
+
+test('measures only when asked', async () => {
+  const { devices } = await probeEngine({ measure: false });
+  assert.ok(devices.length > 0);
+  assert.ok(devices.every(({ gflops }) => gflops === null));
+});
+
+/** Runs a probe against a child that is this script. */
+async function probeOf(script: string, timeoutMs?: number) {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-probe-'));
+  const entry = join(directory, 'entry.mjs');
+  await writeFile(
+    entry,
+    `import { writeSync } from 'node:fs';
+     const tell = (next, devices = []) => {
+       const json = Buffer.from(JSON.stringify({ type: 'probed', facts: { addon: null, devices, cpuFeatures: 'CPU', error: null }, next }));
+       const header = Buffer.alloc(4);
+       header.writeUInt32LE(json.length, 0);
+       writeSync(3, Buffer.concat([header, json]));
+     };
+     ${script}`,
+  );
+  try {
+    return await probeEngine({ measure: true, entry, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}
+
+test('a driver that crashes the child is named, with what was found before', async () => {
+  const probe = await probeOf(`tell('running a kernel on Vulkan0'); process.kill(process.pid, 'SIGSEGV');`);
+  assert.is(probe.error?.code, 'ENGINE_CRASHED');
+  assert.is(probe.error?.message, 'the engine process was ended by SIGSEGV while running a kernel on Vulkan0');
+  assert.is(probe.cpuFeatures, 'CPU');
+});
+
+test('a driver that hangs ends in an answer too', async () => {
+  const probe = await probeOf(`tell('looking for compute devices'); setInterval(() => {}, 1000);`, 1500);
+  assert.is(probe.error?.message, 'the engine process gave no answer for 1.5 s while looking for compute devices');
+});
+
+test('a child that has said all may hang', async () => {
+  const began = performance.now();
+  const probe = await probeOf(`tell(null); setInterval(() => {}, 1000);`);
+  assert.is(probe.error, null);
+  assert.ok(performance.now() - began < 5000);
+});
+
+test('garbage is an answer too', async () => {
+  const probe = await probeOf(`writeSync(3, 'this is no frame'); setInterval(() => {}, 1000);`);
+  assert.is(probe.error?.message, 'the engine process wrote garbage while starting');
+});
+
+test('without an addon: the platform, what was tried and what to do', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-addon-'));
+  try {
+    const broken = join(directory, 'svc.node');
+    await writeFile(broken, 'this is no shared library');
+    const error = ((): SvcError => {
+      try {
+        loadAddon(['/nowhere/svc.node', broken]);
+      } catch (thrown) {
+        return thrown as SvcError;
+      }
+      throw new Error('it was loaded');
+    })();
+    assert.is(error.code, 'ENGINE_UNAVAILABLE');
+    assert.ok(error.message.includes(`${process.platform}-${process.arch}`));
+    assert.ok(error.message.includes('/nowhere/svc.node: not there'));
+    assert.ok(error.message.includes(`${broken}: `));
+    assert.match(error.hint as string, /npm run build/);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+test('the override is the only candidate', () => {
+  assert.equal(addonCandidates('/here/svc.node'), ['/here/svc.node']);
+  assert.is(addonCandidates(undefined).length, 2);
+});
+
+test.run();
