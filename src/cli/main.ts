@@ -37,6 +37,8 @@ async function main(argv: readonly string[]): Promise<number> {
       print(help(parsed.topic, out.columns));
       return 0;
     }
+    // In place of the arguments, which the process list would show: a prompt is nobody else's business.
+    process.title = `svc ${parsed.name}`;
     const { run } = await LOADERS[parsed.name]();
     // The parser read both by the command's own row of the table.
     return await run(parsed.flags as never, parsed.args as never);

@@ -24,12 +24,11 @@ export async function listModels(): Promise<readonly ModelRecord[]> {
   return (await fromDaemon((client) => client.models())) ?? (await openStore().list());
 }
 
-/** `typed` is an id, an alias or a path. Throws MODEL_NOT_FOUND, MODEL_INVALID. */
+/** `typed` is an id, an alias or a path. A model that was added is found even when its file is broken. */
 export async function findModel(typed: string): Promise<ModelRecord> {
   const name = modelName(typed);
-  const known = await fromDaemon((client) => client.models());
-  const match = known?.find((model) => model.id === name || model.aliases.includes(name));
-  return match ?? (await openStore().find(name));
+  const known = (await listModels()).find((model) => model.id === name || model.aliases.includes(name));
+  return known ?? (await openStore().find(name));
 }
 
 /** undefined: there is no daemon. */

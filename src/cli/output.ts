@@ -72,6 +72,7 @@ export async function askYesNo(question: string): Promise<boolean | undefined> {
 /** What ended the command. Returns its exit code. */
 export function report(thrown: unknown, json: boolean): number {
   const error = SvcError.from(thrown);
+  sayProgress('');
   if (json) {
     const { code, message, hint } = error.toRecord();
     process.stderr.write(`${JSON.stringify({ error: { code, message, hint } })}\n`);

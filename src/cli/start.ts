@@ -12,6 +12,6 @@ export const run: Run<'start'> = async ({ timeout, json }) => {
   if (trouble !== null) throw new SvcError('INTERNAL', trouble.message, { ...(trouble.hint && { hint: trouble.hint }) });
   const status = await new Client(paths.socketPath).status();
   if (json) printJson({ ...status, already_running: wasRunning });
-  else print(`svc ${wasRunning ? 'is already running' : 'is ready'} (pid ${String(status.pid)})${status.http === null ? '' : ` at ${status.http}`}`);
+  else print(`svc ${wasRunning ? 'is already running' : 'is ready'} (pid ${String(status.pid)})${status.http === null ? '' : ` at http://${status.http}`}`);
   return 0;
 };

@@ -55,7 +55,7 @@ function describe(status: StatusRecord, ready: ReadyRecord | null): string {
     rows.push(
       ['pid', `${String(status.pid)} (${text(status.mode)})`],
       ['version', text(status.version)],
-      ['http', text(status.http)],
+      ['http', status.http === null ? text(null) : `http://${status.http}`],
       ['uptime', duration(status.uptime_seconds)],
     );
   }

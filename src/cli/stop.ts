@@ -17,17 +17,18 @@ const FORCED_CLOSING_MS = 3000;
 const POLL_MS = 25;
 
 export const run: Run<'stop'> = async ({ timeout, force, json }) => {
-  const paths = resolvePaths();
   const drainMs = force ? 0 : timeout;
-  const pid = await askToStop(paths, drainMs);
-  if (pid === undefined) {
+  const asked = await askToStop(resolvePaths(), drainMs);
+  if (asked === undefined) {
     if (json) printJson({ was_running: false, killed: false });
     else print('svc is not running');
     return 0;
   }
-  const killed = !(await endsWithin(pid, force ? FORCED_CLOSING_MS : drainMs + CLOSING_MS));
+  const { pid, heard } = asked;
+  const patienceMs = !heard ? 0 : force ? FORCED_CLOSING_MS : drainMs + CLOSING_MS;
+  const killed = !(await endsWithin(pid, patienceMs));
   if (killed) {
-    say(`it does not end: killing it (pid ${String(pid)})`);
+    say(`the daemon ${heard ? 'does not end' : 'does not answer'}: killing it (pid ${String(pid)})`);
     kill(pid);
     if (!(await endsWithin(pid, CLOSING_MS))) throw new SvcError('TIMEOUT', `process ${String(pid)} cannot be killed`);
   }
@@ -36,21 +37,20 @@ export const run: Run<'stop'> = async ({ timeout, force, json }) => {
   return killed && !force ? ERRORS.TIMEOUT.exit : 0;
 };
 
-/** The daemon's pid, whether it has heard or not; undefined: there is none. */
-async function askToStop(paths: Paths, drainMs: number): Promise<number | undefined> {
+/** undefined: there is none. */
+async function askToStop(paths: Paths, drainMs: number): Promise<{ pid: number; heard: boolean } | undefined> {
   const client = new Client(paths.socketPath);
   const recorded = readDaemonFile(paths.daemonFile)?.pid;
   try {
-    const { pid } = await client.status();
+    const pid = (await client.status()).pid ?? recorded;
     await client.stop(drainMs);
-    return pid ?? recorded;
+    return pid === undefined ? undefined : { pid, heard: true };
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
     if (error.code === 'DAEMON_NOT_RUNNING') return undefined;
     if (error.code !== 'NOT_READY' || recorded === undefined) throw error;
     // Somebody holds the socket and says nothing; the file tells who.
-    say(`${error.message} (pid ${String(recorded)})`);
-    return recorded;
+    return { pid: recorded, heard: false };
   }
 }
 

@@ -10,7 +10,7 @@ import { CONTROL_ROUTES, HTTP_ROUTES, type ControlEvent, type ErrorEvent, type L
 import { fetchJson, streamJson, type RequestOptions } from './request.ts';
 
 /** For questions that the daemon answers from what it knows. */
-const ANSWER_MS = 10_000;
+const ANSWER_MS = 5000;
 /** For unloading, which waits for a process to end. */
 const UNLOAD_MS = 60_000;
 

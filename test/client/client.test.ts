@@ -211,11 +211,11 @@ test('health over TCP: the record, or nobody there', async () => {
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
-  const origin = `http://127.0.0.1:${String(port)}`;
-  assert.equal(await probeHttpHealth(origin), { status: 'not_ready' });
+  const address = `127.0.0.1:${String(port)}`;
+  assert.equal(await probeHttpHealth(address), { status: 'not_ready' });
   server.close();
   await once(server, 'close');
-  await rejection(() => probeHttpHealth(origin), 'DAEMON_NOT_RUNNING');
+  await rejection(() => probeHttpHealth(address), 'DAEMON_NOT_RUNNING');
 });
 
 test.run();

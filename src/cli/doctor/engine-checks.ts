@@ -16,8 +16,13 @@ export async function checkEngine(): Promise<DoctorCheck[]> {
     checks.push(check(name, 'fail', null, { detail: error.message, hint: error.hint ?? null }));
   }
   checks.push(...devices.map(checkDevice));
-  if (cpuFeatures !== null) checks.push(check('cpu_features', 'ok', cpuFeatures));
+  if (cpuFeatures !== null) checks.push(check('cpu_features', 'ok', presentFeatures(cpuFeatures)));
   return checks;
+}
+
+/** ggml writes `CPU : SSE3 = 1 | AVX = 0 | …`. */
+function presentFeatures(features: string): string {
+  return [...features.matchAll(/(\w+) = 1/g)].map(([, name]) => name).join(' ');
 }
 
 function checkDevice(device: EngineProbe['devices'][number]): DoctorCheck {

@@ -2,10 +2,14 @@ import { resolve } from 'node:path';
 import type { Run } from '../commands.ts';
 import { bytes } from '../format.ts';
 import { openStore } from '../models.ts';
-import { print, printJson } from '../output.ts';
+import { print, printJson, sayProgress } from '../output.ts';
 
 export const run: Run<'model add'> = async ({ name, copy, json }, { file }) => {
-  const record = await openStore().add(resolve(file), { copy, ...(name === undefined ? {} : { name }) });
+  const onProgress = (done: number, total: number): void => {
+    sayProgress(`reading ${file}: ${((done / total) * 100).toFixed(0)} %`);
+  };
+  const record = await openStore().add(resolve(file), { copy, onProgress, ...(name === undefined ? {} : { name }) });
+  sayProgress('');
   if (json) printJson(record);
   else print(`added ${record.id} (${bytes(record.size_bytes)}); try it: svc run -m ${record.id} "Hello"`);
   return 0;

@@ -1,9 +1,10 @@
 import type { Run } from '../commands.ts';
+import { modelName } from '../model-name.ts';
 import { findModel, openStore } from '../models.ts';
 import { print, printJson } from '../output.ts';
 
 export const run: Run<'model default'> = async ({ json }, { model }) => {
-  await openStore().setDefault(model);
+  await openStore().setDefault(modelName(model));
   const record = await findModel(model);
   if (json) printJson(record);
   else print(`the default model is ${record.id}`);

@@ -1,0 +1,170 @@
+/** The daemon as the CLI starts, asks and stops it. */
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { DoctorRecord, HealthRecord, ModelRecord, StatusRecord } from '../../src/protocol/records.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { spawnSvc, svc, type SvcResult } from '../support/svc.ts';
+import { waitFor } from '../support/wait.ts';
+
+interface Context {
+  home: Home;
+  run(...args: string[]): Promise<SvcResult>;
+}
+const test = suite<Context>('daemon');
+test.before.each(async (context) => {
+  context.home = await makeHome();
+  context.run = (...args) => svc(args, { home: context.home });
+});
+test.after.each(async ({ home, run }) => {
+  await run('stop', '--force');
+  await home.remove();
+});
+
+const parsed = <Value>({ stdout }: SvcResult): Value => JSON.parse(stdout) as Value;
+
+/** Without the figures: two records that are taken one after the other differ in them. */
+function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(shapeOf);
+  if (typeof value === 'string') return value.replace(/\d+/g, '#');
+  if (typeof value !== 'object' || value === null) return typeof value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shapeOf(inner)]));
+}
+
+test('start, ask, stop', async ({ run, home }) => {
+  const started = await run('start', '--json', '--timeout', '60s');
+  assert.is(started.code, 0, started.stderr);
+  const { already_running, ...record } = parsed<StatusRecord & { already_running: boolean }>(started);
+  assert.is(already_running, false);
+  assert.is(record.state, 'READY');
+  assert.is(record.mode, 'background');
+  assert.match(record.http ?? '', /^127\.0\.0\.1:\d+$/);
+
+  const again = await run('start');
+  assert.is(again.code, 0);
+  assert.match(again.stdout, new RegExp(`already running \\(pid ${String(record.pid)}\\)`));
+
+  const status = await run('status', '--json');
+  assert.is(status.code, 0);
+  assert.is(parsed<StatusRecord>(status).pid, record.pid);
+  assert.match((await run('status')).stdout, /^state: +READY$/m);
+
+  const [http, socket] = [await run('health', '--json'), await run('health', '--source', 'socket', '--json')];
+  assert.is(http.code, 0);
+  assert.is(socket.code, 0);
+  const records = [http, socket].map((result) => ({ ...parsed<HealthRecord>(result), sampled_at: '' }));
+  assert.equal(shapeOf(records[0]), shapeOf(records[1]));
+  assert.match((await run('health')).stdout, /^ok +engine/m);
+
+  const doctor = parsed<DoctorRecord>(await run('doctor', '--json'));
+  const verdicts = new Map(doctor.checks.map((check) => [check.name, check]));
+  for (const name of ['daemon', 'control_socket', 'http', 'log']) assert.is(verdicts.get(name)?.status, 'ok', name);
+  assert.match(verdicts.get('default_model')?.detail ?? '', /in the daemon/);
+
+  assert.match((await run('logs', '--tail', '1000')).stdout, /"mode":"background"/);
+  const following = spawnSvc(['logs', '-f', '--tail', '0'], { home });
+  await waitFor('a line of the log', async () => {
+    await run('model', 'unload', 'builtin');
+    await run('model', 'load', 'builtin');
+    return following.stdout().includes('builtin');
+  });
+  following.child.kill('SIGINT');
+  assert.is((await following.result).signal, 'SIGINT');
+
+  const stop = await run('stop');
+  assert.is(stop.code, 0);
+  assert.is(stop.stdout, 'svc has stopped\n');
+  const after = await run('status', '--json');
+  assert.is(after.code, 3);
+  assert.is(parsed<StatusRecord>(after).last_exit?.code, 0);
+});
+
+test('models are loaded and unloaded in it; what is added is there at once', async ({ run, home }) => {
+  assert.is((await run('start', '--timeout', '60s')).code, 0);
+  const path = parsed<ModelRecord>(await run('model', 'show', 'builtin', '--json')).path;
+  assert.is((await run('model', 'add', path, '--name', 'mine')).code, 0);
+  const load = await run('model', 'load', 'mine', '--json');
+  assert.is(load.code, 0, load.stderr);
+  const events = load.stdout.trimEnd().split('\n').map((line) => JSON.parse(line) as { type: string; model?: string });
+  assert.is(events.at(-1)?.type, 'loaded');
+  assert.is(events.at(-1)?.model, 'mine');
+  const loaded = parsed<ModelRecord>(await run('model', 'show', 'mine', '--json'));
+  assert.is(loaded.state, 'loaded');
+  assert.ok(loaded.loaded !== null && loaded.loaded.pid > 0);
+
+  const answer = await svc(['run', '-m', 'mine', '--max-tokens', '4', '--json', 'hi'], { home });
+  assert.is((JSON.parse(answer.stdout) as { model: string }).model, 'mine');
+  assert.not.match(answer.stderr, /placeholder/);
+
+  assert.is((await run('model', 'unload', 'mine')).stdout, 'unloaded mine\n');
+  assert.is(parsed<ModelRecord>(await run('model', 'show', 'mine', '--json')).state, 'installed');
+  assert.is((await run('model', 'load', 'mine')).code, 0);
+  assert.is((await run('model', 'rm', 'mine')).code, 0);
+  await waitFor('its engine to end', async () => {
+    const { models } = parsed<StatusRecord>(await run('status', '--json'));
+    return models.every((model) => model.id !== 'mine');
+  });
+});
+
+test('two starts at once: one daemon, two successes', async ({ run }) => {
+  const [a, b] = await Promise.all([run('start', '--json', '--timeout', '60s'), run('start', '--json', '--timeout', '60s')]);
+  assert.is(a.code, 0, a.stderr);
+  assert.is(b.code, 0, b.stderr);
+  assert.is(parsed<StatusRecord>(a).pid, parsed<StatusRecord>(b).pid);
+});
+
+test('a daemon that dies as it starts is noticed at once, with its last words', async ({ run, home }) => {
+  mkdirSync(join(home.dir, 'config'));
+  writeFileSync(join(home.dir, 'config', 'config.json'), '{ "htp": {} }');
+  const startedAt = performance.now();
+  const result = await run('start', '--timeout', '60s');
+  assert.is(result.code, 1);
+  assert.ok(performance.now() - startedAt < 30_000);
+  assert.match(result.stderr, /unknown key "htp"/);
+  assert.match(result.stderr, /svc: the daemon ended while it started: exit code 78/);
+});
+
+test('a port that is taken is named', async ({ home }) => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const { port } = other.address() as { port: number };
+  try {
+    const result = await svc(['start'], { home, env: { SVC_HTTP_ADDR: `127.0.0.1:${String(port)}` } });
+    assert.is(result.code, 1);
+    assert.match(result.stderr, new RegExp(String(port)));
+  } finally {
+    other.close();
+  }
+});
+
+test('a daemon without its addon runs, and start says why it cannot serve', async ({ home }) => {
+  const result = await svc(['start', '--timeout', '60s', '--json'], { home, env: { SVC_ADDON: join(home.dir, 'none.node') } });
+  assert.is(result.code, 1);
+  const { error } = JSON.parse(result.stderr) as { error: { message: string; hint: string } };
+  assert.match(error.message, /cannot serve.*engine: .*none\.node/);
+  const status = await svc(['status'], { home });
+  assert.is(status.code, 4);
+  assert.match(status.stdout, /engine: /);
+  assert.is((await svc(['health'], { home })).code, 4);
+  const answer = await svc(['run', 'hi'], { home });
+  assert.is(answer.code, 69);
+});
+
+test('a daemon that hangs is not ready, and stop kills it', async ({ run }) => {
+  const started = parsed<StatusRecord>(await run('start', '--json', '--timeout', '60s'));
+  const pid = started.pid as number;
+  process.kill(pid, 'SIGSTOP');
+  const status = await run('status', '--json');
+  assert.is(status.code, 4);
+  assert.match(status.stderr, /does not answer/);
+  const stop = await run('stop');
+  assert.is(stop.code, 124);
+  assert.match(stop.stderr, /killing it/);
+  assert.is((await run('status')).code, 3);
+  assert.match(parsed<StatusRecord>(await run('status', '--json')).last_exit?.reason ?? '', /without a farewell/);
+});
+
+test.run();

@@ -1,0 +1,185 @@
+/** Commands where no daemon runs, and what goes wrong before one is asked. */
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { DoctorRecord, ModelRecord, StatusRecord, VersionRecord } from '../../src/protocol/records.ts';
+import { builtinModelPath } from '../../src/models/builtin.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { svc, type SvcOptions, type SvcResult } from '../support/svc.ts';
+
+interface Context {
+  home: Home;
+  run(...args: string[]): Promise<SvcResult>;
+  with(options: Omit<SvcOptions, 'home'>, ...args: string[]): Promise<SvcResult>;
+}
+const test = suite<Context>('offline');
+test.before.each(async (context) => {
+  context.home = await makeHome();
+  context.run = (...args) => svc(args, { home: context.home });
+  context.with = (options, ...args) => svc(args, { home: context.home, ...options });
+});
+test.after.each(({ home }) => home.remove());
+
+/** The one line that an error is with --json. */
+const errorOf = ({ stderr }: SvcResult): { code: string; message: string; hint?: string } => {
+  const lines = stderr.trimEnd().split('\n');
+  assert.is(lines.length, 1, stderr);
+  return (JSON.parse(stderr) as { error: { code: string; message: string; hint?: string } }).error;
+};
+
+test('help and version are data', async ({ run }) => {
+  const help = await run();
+  assert.is(help.code, 0);
+  assert.match(help.stdout, /svc <command>/);
+  assert.is(help.stderr, '');
+  assert.match((await run('run', '--help')).stdout, /--max-tokens N/);
+  const version = await run('--version');
+  assert.match(version.stdout, /^svc \d+\.\d+\.\d+\n$/);
+});
+
+test('usage errors exit 2, as a sentence or as JSON', async ({ run }) => {
+  const plain = await run('modle');
+  assert.is(plain.code, 2);
+  assert.is(plain.stdout, '');
+  assert.is(plain.stderr, 'svc: unknown command "modle"\nhint: did you mean "model"?\n');
+  const json = await run('status', '--jsn', '--json');
+  assert.is(json.code, 2);
+  assert.equal(errorOf(json), { code: 'INVALID_REQUEST', message: 'unknown flag --jsn for svc status', hint: 'did you mean "--json"?' });
+  for (const args of [['run'], ['run', ' '], ['run', '--local', '--cloud', 'hi'], ['logs', '--tail', 'x'], ['model', 'show']]) {
+    assert.is((await run(...args)).code, 2, args.join(' '));
+  }
+});
+
+test('no daemon: status 3, health 69, the commands that need one 3, stop 0', async ({ run, home }) => {
+  const status = await run('status', '--json');
+  assert.is(status.code, 3);
+  const record = JSON.parse(status.stdout) as StatusRecord;
+  assert.is(record.state, 'STOPPED');
+  assert.is(record.pid, null);
+  assert.is(record.socket, join(home.dir, 'run', 'svc.sock'));
+  assert.is(record.last_exit, null);
+  assert.is(status.stdout, `${JSON.stringify(record, null, 2)}\n`);
+  assert.match((await run('status')).stdout, /svc start/);
+
+  for (const source of ['http', 'socket']) {
+    const health = await run('health', '--source', source, '--json');
+    assert.is(health.code, 69);
+    assert.is(errorOf(health).code, 'DAEMON_NOT_RUNNING');
+  }
+  const grpc = await run('health', '--source', 'grpc');
+  assert.is(grpc.code, 69);
+  assert.match(grpc.stderr, /does not serve gRPC/);
+
+  for (const args of [['run', '--no-start', 'hi'], ['model', 'load', 'builtin'], ['model', 'unload', 'builtin']]) {
+    const result = await run(...args, '--json');
+    assert.is(result.code, 3, args.join(' '));
+    assert.is(errorOf(result).code, 'DAEMON_NOT_RUNNING');
+  }
+  const stop = await run('stop');
+  assert.is(stop.code, 0);
+  assert.is(stop.stdout, 'svc is not running\n');
+});
+
+test('logs come from the file alone', async ({ run, home }) => {
+  const none = await run('logs');
+  assert.is(none.code, 0);
+  assert.match(none.stderr, /no log yet/);
+  mkdirSync(join(home.dir, 'state'));
+  const line = (level: string, n: number): string =>
+    JSON.stringify({ level, time: '2026-01-01T00:00:00.000Z', pid: 1, msg: `line ${String(n)}` });
+  const log = join(home.dir, 'state', 'daemon.log');
+  writeFileSync(`${log}.1`, `${line('info', 1)}\n`);
+  writeFileSync(log, `${line('info', 2)}\n${line('error', 3)}\n`);
+  appendFileSync(log, 'Segmentation fault\n');
+  assert.is((await run('logs')).stdout, `${line('info', 1)}\n${line('info', 2)}\n${line('error', 3)}\nSegmentation fault\n`);
+  assert.is((await run('logs', '--tail', '2')).stdout, `${line('error', 3)}\nSegmentation fault\n`);
+  assert.is((await run('logs', '--tail', '0')).stdout, '');
+  assert.is((await run('logs', '--level', 'warn')).stdout, `${line('error', 3)}\nSegmentation fault\n`);
+});
+
+test('models and providers come from the store', async ({ run, home }) => {
+  const { models } = JSON.parse((await run('model', 'list', '--json')).stdout) as { models: ModelRecord[] };
+  assert.equal(models.map(({ id, builtin, state }) => ({ id, builtin, state })), [{ id: 'builtin', builtin: true, state: 'installed' }]);
+
+  const added = await run('model', 'add', builtinModelPath(), '--name', 'mine', '--json');
+  assert.is(added.code, 0, added.stderr);
+  assert.is((JSON.parse(added.stdout) as ModelRecord).id, 'mine');
+  assert.is((await run('model', 'default', 'mine')).stdout, 'the default model is mine\n');
+  assert.is((JSON.parse((await run('model', 'show', 'mine', '--json')).stdout) as ModelRecord).default, true);
+  const providers = await run('provider', 'list', '--json');
+  assert.match(providers.stdout, /"name": "local"/);
+  assert.match(providers.stdout, /"default_model": "mine"/);
+  assert.match((await run('model', 'list')).stdout, /^mine \(default\) +llama/m);
+
+  assert.is((await run('model', 'rm', 'mine', '--json')).stdout, '{\n  "removed": "mine"\n}\n');
+  const gone = await run('model', 'show', 'mine', '--json');
+  assert.is(gone.code, 1);
+  assert.is(errorOf(gone).code, 'MODEL_NOT_FOUND');
+
+  const copied = await run('model', 'add', builtinModelPath(), '--copy', '--name', 'copy');
+  assert.is(copied.code, 0, copied.stderr);
+  const unasked = await run('model', 'rm', 'copy');
+  assert.is(unasked.code, 2);
+  assert.match(unasked.stderr, /deletes .*\nhint: .*--yes/);
+  assert.is((await run('model', 'rm', '--yes', 'copy')).code, 0);
+
+  const text = join(home.dir, 'text.gguf');
+  writeFileSync(text, 'hello');
+  const refused = await run('model', 'add', text, '--json');
+  assert.is(refused.code, 65);
+  assert.is(errorOf(refused).code, 'MODEL_INVALID');
+});
+
+test('a wrong config is told with its line, exit 78', async ({ run, home }) => {
+  mkdirSync(join(home.dir, 'config'));
+  writeFileSync(join(home.dir, 'config', 'config.json'), '{\n  "htp": {}\n}\n');
+  const result = await run('model', 'list', '--json');
+  assert.is(result.code, 78);
+  assert.match(errorOf(result).message, /config\.json:2:3: unknown key "htp"/);
+});
+
+test('version tells what the addon says of itself, or why it cannot', async ({ run, home, with: runWith }) => {
+  const record = JSON.parse((await run('version', '--json')).stdout) as VersionRecord;
+  assert.is(record.node, process.versions.node);
+  assert.is(record.addon.error, null);
+  assert.ok(record.addon.backends.includes('CPU'));
+  const broken = await runWith({ env: { SVC_ADDON: join(home.dir, 'none.node') } }, 'version', '--json');
+  assert.is(broken.code, 0);
+  assert.match((JSON.parse(broken.stdout) as VersionRecord).addon.error ?? '', /none\.node/);
+});
+
+test('doctor runs a kernel and the default model without a daemon', async ({ run }) => {
+  const result = await run('doctor', '--json');
+  const { ok, checks } = JSON.parse(result.stdout) as DoctorRecord;
+  assert.is(result.code, 0, result.stdout);
+  assert.is(ok, true);
+  const byName = new Map(checks.map((check) => [check.name, check]));
+  assert.match(byName.get('device CPU')?.value ?? '', /^\d+\.\d GFLOP\/s$/);
+  assert.match(byName.get('default_model')?.detail ?? '', /one token in an engine process of its own/);
+  assert.is(byName.get('daemon')?.status, 'skip');
+});
+
+test('doctor finds what is broken, and goes on', async ({ home, with: runWith }) => {
+  mkdirSync(join(home.dir, 'config'));
+  writeFileSync(join(home.dir, 'config', 'config.json'), '{ "http": { "port": "x" } }');
+  const result = await runWith({ env: { SVC_ADDON: join(home.dir, 'none.node') } }, 'doctor', '--json');
+  const { ok, checks } = JSON.parse(result.stdout) as DoctorRecord;
+  assert.is(result.code, 1);
+  assert.is(ok, false);
+  const failed = checks.filter((check) => check.status === 'fail').map((check) => check.name);
+  assert.equal(failed, ['addon', 'config']);
+  assert.ok(checks.some((check) => check.name === 'memory' && check.status !== 'fail'));
+});
+
+test('input that is not text, or too much of it, exits 65 before anything is started', async ({ with: runWith, run }) => {
+  const binary = await runWith({ input: Buffer.from([0x68, 0xff, 0xfe]) }, 'run', '--json');
+  assert.is(binary.code, 65);
+  assert.is(errorOf(binary).code, 'INPUT_INVALID');
+  const large = await runWith({ input: Buffer.alloc(32 * 1024 * 1024 + 1, 'a') }, 'run', '-', '--json');
+  assert.is(large.code, 65);
+  assert.is(errorOf(large).code, 'REQUEST_TOO_LARGE');
+  assert.is((await run('status')).code, 3);
+});
+
+test.run();

@@ -1,0 +1,209 @@
+/** `svc run`, against a real daemon and engine. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Client } from '../../src/client/client.ts';
+import { childEnvironment } from '../../src/config/environment.ts';
+import { builtinModelPath } from '../../src/models/builtin.ts';
+import type { GenerateResult } from '../../src/protocol/generate.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { spawnSvc, svc, SVC_COMMAND, type SvcResult } from '../support/svc.ts';
+import { waitFor } from '../support/wait.ts';
+
+interface Context {
+  home: Home;
+  client: Client;
+  run(...args: string[]): Promise<SvcResult>;
+}
+const test = suite<Context>('run');
+test.before(async (context) => {
+  context.home = await makeHome();
+  context.client = new Client(join(context.home.dir, 'run', 'svc.sock'));
+  context.run = (...args) => svc(['run', ...args], { home: context.home });
+});
+test.after(async ({ home }) => {
+  await svc(['stop', '--force'], { home });
+  await home.remove();
+});
+
+const PLACEHOLDER = /^svc: the built-in model is a placeholder/m;
+/** So that two runs say the same. */
+const STEADY = ['--temperature', '0', '--max-tokens', '12'];
+const resultOf = ({ stdout }: SvcResult): GenerateResult => JSON.parse(stdout) as GenerateResult;
+
+/** Resolves once no generation is under way in the daemon. */
+const idle = (client: Client): Promise<unknown> =>
+  waitFor('the generation to end in the engine', async () => {
+    const { queue, models } = await client.health();
+    return queue.active === 0 && models.every((model) => model.active === 0);
+  }, { timeoutMs: 2000 });
+
+const busy = (client: Client): Promise<unknown> =>
+  waitFor('a generation', async () => (await client.health()).queue.active === 1);
+
+test('without a daemon one is started, and the answer comes', async ({ run }) => {
+  const result = await run(...STEADY, 'Hello');
+  assert.is(result.code, 0, result.stderr);
+  assert.match(result.stderr, /^svc: starting the daemon\n/);
+  assert.match(result.stderr, PLACEHOLDER);
+  assert.match(result.stdout, /\S.*\n$/s);
+});
+
+test('the same words however they are asked for', async ({ run, home }) => {
+  const streamed = await run(...STEADY, 'Hello');
+  assert.not.match(streamed.stderr, /starting/);
+  assert.is((await run(...STEADY, '--no-stream', 'Hello')).stdout, streamed.stdout);
+  const result = resultOf(await run(...STEADY, '--json', 'Hello'));
+  assert.is(`${result.text}\n`, streamed.stdout);
+  assert.is((await svc(['run', ...STEADY], { home, input: 'Hello\n' })).stdout, streamed.stdout);
+  assert.is((await svc(['run', ...STEADY, '-'], { home, input: 'Hello' })).stdout, streamed.stdout);
+  assert.is((await run(...STEADY, '-m', 'builtin', '--local', 'Hello')).stdout, streamed.stdout);
+  assert.is((await run(...STEADY, '-m', builtinModelPath(), 'Hello')).stdout, streamed.stdout);
+});
+
+test('a prompt and a pipe: prompt, blank line, input', async ({ run, home }) => {
+  const both = await svc(['run', ...STEADY, '--json', 'Sum up'], { home, input: 'one\ntwo\n' });
+  const whole = await run(...STEADY, '--json', 'Sum up\n\none\ntwo');
+  assert.is(resultOf(both).text, resultOf(whole).text);
+  assert.is(resultOf(both).usage.input_tokens, resultOf(whole).usage.input_tokens);
+  const empty = await svc(['run', ...STEADY, '--json', 'Sum up'], { home, input: '' });
+  assert.is(resultOf(empty).usage.input_tokens, resultOf(await run(...STEADY, '--json', 'Sum up')).usage.input_tokens);
+});
+
+test('--json is the whole answer', async ({ run }) => {
+  const result = await run('--json', '--seed', '7', '--max-tokens', '8', 'Hello');
+  const answer = resultOf(result);
+  assert.equal(Object.keys(answer), ['text', 'model', 'provider', 'route', 'finish_reason', 'usage', 'timings', 'trace_id']);
+  assert.is(answer.model, 'builtin');
+  assert.is(answer.provider, 'local');
+  assert.is(answer.finish_reason, 'length');
+  assert.is(answer.usage.output_tokens, 8);
+  assert.is(result.stdout, `${JSON.stringify(answer, null, 2)}\n`);
+  assert.is(resultOf(await run('--json', '--seed', '7', '--max-tokens', '8', 'Hello')).text, answer.text);
+  assert.is.not(resultOf(await run('--json', '--seed', '8', '--max-tokens', '8', 'Hello')).text, answer.text);
+});
+
+test('the flags reach the engine', async ({ run }) => {
+  const plain = resultOf(await run(...STEADY, '--json', 'Hello'));
+  const system = resultOf(await run(...STEADY, '--json', '-s', 'Be brief', 'Hello'));
+  assert.ok(system.usage.input_tokens > plain.usage.input_tokens);
+  const stop = plain.text.slice(4, 7);
+  const stopped = resultOf(await run(...STEADY, '--json', '--stop', 'never in it', '--stop', stop, 'Hello'));
+  assert.is(stopped.text, plain.text.slice(0, plain.text.indexOf(stop)));
+  assert.is(stopped.finish_reason, 'stop');
+  assert.is(resultOf(await run('--top-k', '1', '--max-tokens', '12', '--json', 'Hello')).text, plain.text);
+
+  const stats = await run(...STEADY, '--stats', 'Hello');
+  assert.match(stats.stderr, new RegExp(`^svc: builtin \\(local\\): ${String(plain.usage.input_tokens)} tokens in.*, 12 out`, 'm'));
+  const late = await run('--timeout', '1ms', '--max-tokens', '4000', 'Hello');
+  assert.is(late.code, 124);
+  for (const args of [['--top-p', '5'], ['--max-tokens', '0'], ['--seed', '99999999999']]) {
+    assert.is((await run(...args, 'Hello')).code, 2, args.join(' '));
+  }
+});
+
+test('no model, no provider, no cloud: said, never replaced by another', async ({ run }) => {
+  const model = await run('-m', 'bultin', 'Hello');
+  assert.is(model.code, 1);
+  assert.match(model.stderr, /no model "bultin"\nhint: .*builtin/);
+  for (const args of [['--provider', 'nobody'], ['--cloud']]) {
+    const result = await run(...args, 'Hello');
+    assert.is.not(result.code, 0, args.join(' '));
+    assert.is(result.stdout, '');
+  }
+});
+
+test('files that are no models exit 65 with a sentence, and the daemon lives on', async ({ run, home, client }) => {
+  const { pid } = await client.status();
+  const good = readFileSync(builtinModelPath());
+  const files = {
+    'truncated.gguf': good.subarray(0, 100_000),
+    'magic.gguf': Buffer.concat([Buffer.from('XXXX'), good.subarray(4)]),
+    'text.gguf': Buffer.from('hello\n'),
+    'empty.gguf': Buffer.alloc(0),
+    'counts.gguf': Buffer.concat([good.subarray(0, 8), Buffer.alloc(16, 0x7f), good.subarray(24)]),
+  };
+  for (const [name, bytes] of Object.entries(files)) writeFileSync(join(home.dir, name), bytes);
+  mkdirSync(join(home.dir, 'folder.gguf'));
+  for (const name of [...Object.keys(files), 'folder.gguf']) {
+    const result = await run('-m', join(home.dir, name), 'Hello');
+    assert.is(result.code, 65, `${name}: ${result.stderr}`);
+    assert.match(result.stderr, new RegExp(`^svc: .*${name}`), name);
+    assert.is(result.stdout, '');
+  }
+  assert.is((await client.status()).pid, pid);
+  assert.is((await run(...STEADY, 'Hello')).code, 0);
+});
+
+test('Ctrl-C stops the generation in the engine and exits 130', async ({ home, client }) => {
+  const running = spawnSvc(['run', '--max-tokens', '4000', 'Count the sheep'], { home });
+  await waitFor('the first words', () => running.stdout() !== '');
+  await busy(client);
+  if (process.platform === 'linux') {
+    const shown = readFileSync(`/proc/${String(running.child.pid)}/cmdline`, 'utf8');
+    assert.not.match(shown, /sheep/, 'the prompt stands in the process list');
+  }
+  running.child.kill('SIGINT');
+  const result = await running.result;
+  assert.is(result.code, 130);
+  assert.match(result.stdout, /\n$/);
+  assert.match(result.stderr, /^svc: cancelled$/m);
+  await idle(client);
+});
+
+test('whoever is killed, or has no reader any more, stops the generation too', async ({ home, client }) => {
+  const killed = spawnSvc(['run', '--max-tokens', '4000', 'Count'], { home });
+  await waitFor('the first words', () => killed.stdout() !== '');
+  killed.child.kill('SIGKILL');
+  await killed.result;
+  await idle(client);
+
+  const unread = spawnSvc(['run', '--max-tokens', '4000', 'Count'], { home });
+  await waitFor('the first words', () => unread.stdout() !== '');
+  unread.child.stdout?.destroy();
+  const result = await unread.result;
+  assert.is(result.code, 0, 'a reader that has had enough is no failure');
+  assert.not.match(result.stderr, /EPIPE|broke/);
+  await idle(client);
+});
+
+test('standard output that cannot be written is a failure', async ({ home }) => {
+  if (process.platform !== 'linux') return;
+  const [program = '', ...before] = SVC_COMMAND;
+  const child = spawn('/bin/sh', ['-c', 'exec "$@" > /dev/full', 'sh', program, ...before, 'run', ...STEADY, 'Hello'], {
+    cwd: join(import.meta.dirname, '..', '..'),
+    env: childEnvironment(home.env),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const [code] = (await once(child, 'close')) as [number];
+  assert.is(code, 73);
+  assert.match(stderr, /cannot write to standard output/);
+});
+
+test('an engine that dies midway is an error after the words that came', async ({ home, client }) => {
+  const running = spawnSvc(['run', '--max-tokens', '4000', 'Count'], { home });
+  await waitFor('the first words', () => running.stdout() !== '');
+  const [model] = (await client.health()).models;
+  process.kill(model?.pid as number, 'SIGKILL');
+  const result = await running.result;
+  assert.is(result.code, 69);
+  assert.match(result.stdout, /\S\n$/);
+  const again = await svc(['run', ...STEADY, 'Hello'], { home });
+  assert.is(again.code, 0, again.stderr);
+});
+
+test('a daemon that dies midway is an error, not an end', async ({ home, client }) => {
+  const running = spawnSvc(['run', '--max-tokens', '4000', 'Count'], { home });
+  await waitFor('the first words', () => running.stdout() !== '');
+  process.kill((await client.status()).pid as number, 'SIGKILL');
+  const result = await running.result;
+  assert.is(result.code, 3);
+  assert.match(result.stderr, /went away before its answer was complete/);
+});
+
+test.run();
