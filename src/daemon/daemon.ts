@@ -117,9 +117,11 @@ export class Daemon implements Services {
     const { lifecycle, log } = this.#parts;
     const file = await this.#open();
     const started = Promise.all([this.#monitor.start(file, this.#addresses()), this.#loadDefault()]);
-    void started.then(() => {
+    void started.then(async () => {
+      // With the engine in it, from the first time that somebody sees READY.
+      await this.#monitor.sample();
       this.#conditions.enter('running');
-      return this.#findDevices();
+      await this.#findDevices();
     });
 
     const cause = await lifecycle.stopping;

@@ -45,20 +45,19 @@ export class Monitor {
    */
   async start(file: OwnDaemonFile, addresses: string): Promise<void> {
     const inode = inodeOf(this.#options.socketPath);
-    const sample = (): Promise<void> => this.#sample();
     const check = (): Promise<void> => this.#check(file, inode, addresses);
     this.#timers.push(
-      setInterval(() => void sample(), SAMPLE_MS),
+      setInterval(() => void this.sample(), SAMPLE_MS),
       setInterval(() => void check(), CHECK_MS),
     );
-    await Promise.all([sample(), check()]);
+    await Promise.all([this.sample(), check()]);
   }
 
   stop(): void {
     for (const timer of this.#timers.splice(0)) clearInterval(timer);
   }
 
-  async #sample(): Promise<void> {
+  async sample(): Promise<void> {
     const engines = this.#options
       .models()
       .flatMap(({ pid, rss_bytes }): EngineProcess[] => (pid === null ? [] : [{ pid, rssBytes: rss_bytes }]));
