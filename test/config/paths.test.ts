@@ -8,7 +8,7 @@ import type { Variable } from '../../src/config/environment.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 
 function machine(platform: NodeJS.Platform, variables: Partial<Record<Variable, string>> = {}): Surroundings {
-  const home = platform === 'win32' ? 'C:\\Users\\ann' : '/home/ann';
+  const home = platform === 'win32' ? 'C:\\Users\\ann' : '/people/ann';
   const tmp = platform === 'win32' ? 'C:\\Temp' : '/tmp';
   return { platform, home, tmp, user: '1000', variable: (name) => variables[name] };
 }
@@ -25,15 +25,15 @@ function refusal(work: () => unknown): SvcError {
 
 test('linux: XDG defaults', () => {
   assert.equal(resolvePaths(machine('linux')), {
-    configFile: '/home/ann/.config/svc/config.json',
-    modelsDir: '/home/ann/.local/share/svc/models',
-    dataDir: '/home/ann/.local/share/svc',
-    stateDir: '/home/ann/.local/state/svc',
-    cacheDir: '/home/ann/.cache/svc',
+    configFile: '/people/ann/.config/svc/config.json',
+    modelsDir: '/people/ann/.local/share/svc/models',
+    dataDir: '/people/ann/.local/share/svc',
+    stateDir: '/people/ann/.local/state/svc',
+    cacheDir: '/people/ann/.cache/svc',
     runtimeDir: '/tmp/svc-1000',
     socketPath: '/tmp/svc-1000/svc.sock',
-    daemonFile: '/home/ann/.local/state/svc/daemon.json',
-    logFile: '/home/ann/.local/state/svc/daemon.log',
+    daemonFile: '/people/ann/.local/state/svc/daemon.json',
+    logFile: '/people/ann/.local/state/svc/daemon.log',
   });
 });
 
@@ -48,7 +48,7 @@ test('linux: XDG variables are honoured when absolute and ignored otherwise', ()
   );
   assert.is(paths.configFile, '/c/svc/config.json');
   assert.is(paths.modelsDir, '/d/svc/models');
-  assert.is(paths.stateDir, '/home/ann/.local/state/svc');
+  assert.is(paths.stateDir, '/people/ann/.local/state/svc');
   assert.is(paths.socketPath, '/run/user/7/svc/svc.sock');
 });
 
@@ -64,8 +64,8 @@ test('SVC_HOME puts everything under it; SVC_SOCKET and SVC_CONFIG win over it',
 
 test('macOS and Windows follow their own conventions', () => {
   const mac = resolvePaths(machine('darwin'));
-  assert.is(mac.configFile, '/home/ann/Library/Application Support/svc/config.json');
-  assert.is(mac.logFile, '/home/ann/Library/Logs/svc/daemon.log');
+  assert.is(mac.configFile, '/people/ann/Library/Application Support/svc/config.json');
+  assert.is(mac.logFile, '/people/ann/Library/Logs/svc/daemon.log');
   assert.is(mac.socketPath, '/tmp/svc-1000/svc.sock');
   const windows = resolvePaths(machine('win32', { LOCALAPPDATA: 'D:\\Local' }));
   assert.is(windows.configFile, 'C:\\Users\\ann\\AppData\\Roaming\\svc\\config.json');
