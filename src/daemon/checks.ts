@@ -86,7 +86,9 @@ export class Checks {
     try {
       const models = await this.#options.store.list();
       const chosen = await this.#options.store.find();
-      this.#store('ok', `${String(models.length)} installed, the default is ${chosen.id}`);
+      const broken = models.filter(({ state }) => state === 'failed').map(({ id }) => id);
+      if (broken.length > 0) this.#store('warn', `cannot be loaded: ${broken.join(', ')}`);
+      else this.#store('ok', `${String(models.length)} installed, the default is ${chosen.id}`);
     } catch (error) {
       this.#store('fail', SvcError.from(error).message);
     }

@@ -53,6 +53,20 @@ test('every check has an answer, also where a directory is not there yet', async
   }
 });
 
+test('a model whose file is broken is a warning that names it', async () => {
+  const models = [
+    { id: 'm1', state: 'installed' },
+    { id: 'm2', state: 'failed' },
+  ] as ModelRecord[];
+  const { conditions, checks } = checked({
+    list: () => Promise.resolve(models),
+    find: () => Promise.resolve(models[0]!),
+  });
+  await checks.run();
+  assert.is(conditions.get('model_store').status, 'warn');
+  assert.is(conditions.get('model_store').reason, 'cannot be loaded: m2');
+});
+
 test('a store that cannot be read fails with its reason, and recovers', async () => {
   let broken = true;
   const model = { id: 'm1' } as ModelRecord;
