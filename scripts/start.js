@@ -16,7 +16,7 @@ import { addonVariables } from './steps/addon.js';
 import { root } from './steps/root.js';
 import { main, say } from './steps/run.js';
 
-const DEFAULT_PROMPT = 'Hello! Who are you, and what can you do?';
+const DEFAULT_ARGUMENTS = ['--max-tokens', '64', 'Hello! Who are you, and what can you do?'];
 
 await main(async () => {
   await build();
@@ -26,11 +26,12 @@ await main(async () => {
   process.on('SIGINT', () => {});
   try {
     say('svc run');
-    process.exitCode = await svc(home, ['run', ...(args.length === 0 ? [DEFAULT_PROMPT] : args)], 'inherit');
+    process.exitCode = await svc(home, ['run', ...(args.length === 0 ? DEFAULT_ARGUMENTS : args)], 'inherit');
   } finally {
     await svc(home, ['stop'], 'ignore');
     await rm(home, { recursive: true, force: true });
   }
+  say('the daemon of this try is stopped and its home removed; your own: node bin/svc.js --help');
 });
 
 /** Resolves with the exit code. No standard input: one that stays open would be waited for. */

@@ -103,28 +103,32 @@ test('the README tells its true size', async () => {
 
 test.run();
 
-/** Node and npm on the PATH and nothing else; the registry is the one that npm here would use. */
+/** Node and npm on the PATH and nothing else; npm reaches its registry in the way it does here. */
 async function bareEnvironment(dir: string): Promise<Record<string, string>> {
   const [path, home] = [join(dir, 'path'), join(dir, 'home')];
   await Promise.all([path, home].map((folder) => mkdir(folder)));
   await symlink(process.execPath, join(path, 'node'));
   await symlink(await realpath((await run('which', ['npm'])).stdout.trim()), join(path, 'npm'));
-  const registry = (await run('npm', ['config', 'get', 'registry'])).stdout.trim();
-  const mark = process.env['SVC_TEST_FILE_RUN'];
+  const npmConfig = async (key: string): Promise<string> => (await run('npm', ['config', 'get', key])).stdout.trim();
+  const kept = ['NODE_EXTRA_CA_CERTS', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'SVC_TEST_FILE_RUN'];
   return {
+    ...Object.fromEntries(kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))),
     PATH: path,
     HOME: home,
     TMPDIR: tmpdir(),
     SVC_HOME: join(dir, 'svc'),
     SVC_HTTP_ADDR: '127.0.0.1:0',
-    npm_config_registry: registry,
+    npm_config_userconfig: await npmConfig('userconfig'),
+    npm_config_globalconfig: await npmConfig('globalconfig'),
     npm_config_cache: join(dir, 'cache'),
-    ...(mark === undefined ? {} : { SVC_TEST_FILE_RUN: mark }),
   };
 }
 
 function svc(...args: string[]): Promise<{ stdout: string }> {
-  return run(join(world.dir, 'prefix', 'bin', 'svc'), args, { env: world.env, cwd: world.dir });
+  const done = run(join(world.dir, 'prefix', 'bin', 'svc'), args, { env: world.env, cwd: world.dir, timeout: 60_000 });
+  // A pipe that stays open would be read to its end as part of the prompt.
+  done.child.stdin?.end();
+  return done;
 }
 
 async function json(...args: string[]): Promise<any> {
