@@ -79,7 +79,12 @@ export const COMMANDS = {
     detail: ['Running generations may end first; after the timeout the daemon is killed. No daemon is a success.'],
     arguments: [],
     flags: {
-      timeout: { kind: 'duration', value: 'TIME', default: '30s', summary: 'how long running generations may still take' },
+      timeout: {
+        kind: 'duration',
+        value: 'TIME',
+        default: '30s',
+        summary: 'how long running generations may still take',
+      },
       force: { kind: 'switch', summary: 'do not wait for running generations' },
       json,
     },
@@ -141,7 +146,12 @@ export const COMMANDS = {
     ],
     arguments: [{ name: 'prompt', required: false }],
     flags: {
-      model: { kind: 'string', short: 'm', value: 'MODEL', summary: 'a model by id or alias, or a path to a .gguf file' },
+      model: {
+        kind: 'string',
+        short: 'm',
+        value: 'MODEL',
+        summary: 'a model by id or alias, or a path to a .gguf file',
+      },
       system: { kind: 'string', short: 's', value: 'TEXT', summary: 'the system message' },
       json: { kind: 'switch', summary: 'print the whole answer as JSON, with route, usage and timings' },
       'no-stream': { kind: 'switch', summary: 'print the answer when it is complete' },

@@ -25,7 +25,9 @@ function looseRef(ref: string): string | null {
 }
 
 function packedRef(ref: string): string | null {
-  const line = readGit('packed-refs').split('\n').find((each) => each.endsWith(` ${ref}`));
+  const line = readGit('packed-refs')
+    .split('\n')
+    .find((each) => each.endsWith(` ${ref}`));
   return line?.split(' ', 1)[0] ?? null;
 }
 

@@ -14,8 +14,15 @@ export interface EnsuredDaemon {
   readonly isStarting: boolean;
 }
 
+export interface EnsureOptions {
+  readonly timeoutMs: number;
+  /** Whether an error is to be one line of JSON, and nothing beside it. */
+  readonly json: boolean;
+  readonly onSpawn?: () => void;
+}
+
 /** There is a daemon afterwards, started if need be. One that dies as it starts is thrown, after its last lines. */
-export async function ensureDaemon(paths: Paths, timeoutMs: number, onSpawn?: () => void): Promise<EnsuredDaemon> {
+export async function ensureDaemon(paths: Paths, { timeoutMs, json, onSpawn }: EnsureOptions): Promise<EnsuredDaemon> {
   const outcome = await startDaemon(paths, timeoutMs, onSpawn);
   switch (outcome.kind) {
     case 'ready':
@@ -27,17 +34,33 @@ export async function ensureDaemon(paths: Paths, timeoutMs: number, onSpawn?: ()
         isStarting: outcome.ready === null || outcome.ready.state === 'STARTING',
       };
     case 'died':
-      if (outcome.lines.length > 0) say('the last lines of the daemon:');
-      for (const line of outcome.lines) sayMore(formatLogLine(line, { colour: err.hasColour, date: false }));
-      throw new SvcError('INTERNAL', `the daemon ended while it started: ${outcome.end}`, {
-        hint: 'mend what its last lines name; `svc doctor` checks everything, `svc serve` starts it here',
-      });
+      throw died(outcome.end, outcome.lines, json);
   }
+}
+
+/** The daemon's own error, when it had one, is the error; whatever else it wrote last is shown before. */
+function died(end: string, lines: readonly string[], json: boolean): SvcError {
+  const after = (prefix: string): string | undefined =>
+    lines.findLast((line) => line.startsWith(prefix))?.slice(prefix.length);
+  const reason = after('svc: ');
+  const others = lines.filter((line) => !/^(svc|hint): /.test(line));
+  if (!json && others.length > 0) {
+    say('the last lines of the daemon:');
+    for (const line of others) sayMore(formatLogLine(line, { colour: err.hasColour, date: false }));
+  }
+  return new SvcError(
+    'INTERNAL',
+    `the daemon ended as it started (${end})${reason === undefined ? '' : `: ${reason}`}`,
+    {
+      hint: after('hint: ') ?? '`svc doctor` checks everything; `svc serve` starts it here',
+    },
+  );
 }
 
 function notReady(ready: ReadyRecord | null, timeoutMs: number): SvcError {
   const after = `after ${String(timeoutMs / 1000)} s`;
-  if (ready === null) return new SvcError('NOT_READY', `the daemon does not listen ${after}`, { hint: 'see `svc logs`' });
+  if (ready === null)
+    return new SvcError('NOT_READY', `the daemon does not listen ${after}`, { hint: 'see `svc logs`' });
   const troubles = ready.conditions.filter((condition) => condition.status !== 'ok');
   const reasons = troubles.map((condition) => `${condition.name}: ${condition.reason}`).join('; ');
   const when = ready.state === 'STARTING' ? `is still starting ${after}` : `is ${ready.state} and cannot serve`;

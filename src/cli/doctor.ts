@@ -51,7 +51,9 @@ function describe({ ok, checks }: DoctorRecord): string {
     ];
   });
   const count = checks.filter((each) => each.status === 'fail').length;
-  const verdict = ok ? out.green('svc can work here.') : out.red(`${String(count)} of ${String(checks.length)} checks failed.`);
+  const verdict = ok
+    ? out.green('svc can work here.')
+    : out.red(`${String(count)} of ${String(checks.length)} checks failed.`);
   return [...lines, '', verdict].join('\n');
 }
 

@@ -66,7 +66,12 @@ export function table(rows: readonly (readonly string[])[]): string {
     });
   }
   return rows
-    .map((row) => row.map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - width(cell))).join('  ').trimEnd())
+    .map((row) =>
+      row
+        .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - width(cell)))
+        .join('  ')
+        .trimEnd(),
+    )
     .join('\n');
 }
 

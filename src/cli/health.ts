@@ -46,7 +46,10 @@ function describe(record: HealthRecord): string {
     ['version', `${record.version} (pid ${String(record.pid)}, up ${duration(record.uptime_seconds)})`],
     ['queue', `${String(queue.active)} active, ${String(queue.waiting)} waiting of ${String(queue.limit)}`],
     ['cpu', percent(resources.cpu_percent)],
-    ['memory', `${bytes(resources.rss_bytes)} used, ${bytes(resources.system_memory_available_bytes)} free on this machine`],
+    [
+      'memory',
+      `${bytes(resources.rss_bytes)} used, ${bytes(resources.system_memory_available_bytes)} free on this machine`,
+    ],
   ]);
   const conditions = record.conditions.map((each) => [paint(each.status), each.name, each.reason]);
   const devices = resources.devices.map((device) => [

@@ -55,13 +55,16 @@ function commandHelp(name: string, command: Command, columns: number): string {
 
 /** What it is for, and its default. */
 export function describeFlag(flag: Flag): string {
-  const standard = 'default' in flag && flag.default !== undefined ? ` (default ${flag.default})` : '';
+  const standard = 'default' in flag ? ` (default ${flag.default})` : '';
   return flag.summary + standard;
 }
 
 function commandTable(entries: readonly (readonly [string, Command])[]): string {
   const rows = entries.map(([name, command]) => [
-    [name, ...command.arguments.map((argument) => (argument.required ? `<${argument.name}>` : `[${argument.name}]`))].join(' '),
+    [
+      name,
+      ...command.arguments.map((argument) => (argument.required ? `<${argument.name}>` : `[${argument.name}]`)),
+    ].join(' '),
     command.summary,
   ]);
   return indent(table(rows));

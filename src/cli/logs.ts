@@ -1,6 +1,7 @@
 import { closeSync, statSync } from 'node:fs';
 import { crashFile } from '../client/start-daemon.ts';
-import { resolvePaths } from '../config/paths.ts';
+import { readDaemonFile } from '../config/daemon-file.ts';
+import { resolvePaths, type Paths } from '../config/paths.ts';
 import { formatLogLine, isAtLeast } from '../log/format.ts';
 import type { Run } from './commands.ts';
 import { endOfLines, follow, lastLines, openLog } from './log-tail.ts';
@@ -20,8 +21,7 @@ export const run: Run<'logs'> = async ({ tail, follow: follows, level }) => {
   for (const line of [...older, ...lines]) show(line);
 
   if (file === undefined) say(`there is no log yet at ${paths.logFile}`);
-  const crash = crashFile(paths);
-  if ((statSync(crash, { throwIfNoEntry: false })?.size ?? 0) > 0) say(`standard error of background daemons is in ${crash}`);
+  if (hasCrashed(paths)) say(`the daemon wrote to standard error, too: ${crashFile(paths)}`);
   if (follows) {
     return await follow(paths.logFile, file === undefined ? undefined : { file, position }, (line) => {
       if (wanted(line)) show(line);
@@ -30,6 +30,13 @@ export const run: Run<'logs'> = async ({ tail, follow: follows, level }) => {
   if (file !== undefined) closeSync(file);
   return 0;
 };
+
+/** Whether something was written there since the last daemon started: by it, or by one that could not start. */
+function hasCrashed(paths: Paths): boolean {
+  const file = statSync(crashFile(paths), { throwIfNoEntry: false });
+  if (file === undefined || file.size === 0) return false;
+  return file.mtimeMs > Date.parse(readDaemonFile(paths.daemonFile)?.started_at ?? '1970-01-01');
+}
 
 /** The last lines of the files that rotation has put aside. */
 function olderLines(logFile: string, count: number, wanted: (line: string) => boolean): string[] {

@@ -7,6 +7,8 @@ import { existsSync } from 'node:fs';
  */
 export function modelName(typed: string): string {
   const isPath =
-    typed.toLowerCase().endsWith('.gguf') || /^(\.{0,2}|[A-Za-z]:)[/\\]/.test(typed) || (/[/\\]/.test(typed) && existsSync(typed));
+    typed.toLowerCase().endsWith('.gguf') ||
+    /^(\.{0,2}|[A-Za-z]:)[/\\]/.test(typed) ||
+    (/[/\\]/.test(typed) && existsSync(typed));
   return isPath ? `file:${resolve(typed)}` : typed;
 }

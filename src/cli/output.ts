@@ -52,9 +52,13 @@ export function sayMore(text: string): void {
   process.stderr.write(`${err.isTerminal ? harmless(text) : text}\n`);
 }
 
+let progress = '';
+
 /** Progress in place; only on a terminal. An empty text clears it. */
 export function sayProgress(text: string): void {
-  if (err.isTerminal) process.stderr.write(`\r\u001b[K${text === '' ? '' : `svc: ${text}`}`);
+  if (!err.isTerminal || variable('TERM') === 'dumb' || text === progress) return;
+  progress = text;
+  process.stderr.write(`\r\u001b[K${text === '' ? '' : `svc: ${text}`}`);
 }
 
 /** Whether the person says yes; undefined when there is nobody to ask. */
@@ -79,7 +83,8 @@ export function report(thrown: unknown, json: boolean): number {
   } else {
     process.stderr.write(`${err.red('svc:')} ${error.message}\n`);
     if (error.hint !== undefined) process.stderr.write(`${err.dim('hint:')} ${error.hint}\n`);
-    if (error.code === 'INTERNAL' && error.cause instanceof Error) sayMore(err.dim(error.cause.stack ?? error.cause.message));
+    if (error.code === 'INTERNAL' && error.cause instanceof Error)
+      sayMore(err.dim(error.cause.stack ?? error.cause.message));
   }
   return error.facts.exit;
 }

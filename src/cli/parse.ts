@@ -11,7 +11,7 @@
 import sade from 'sade';
 import { SvcError } from '../protocol/errors.ts';
 import { COMMANDS, GROUPS, type Command, type CommandName, type Flag } from './commands.ts';
-import { suggest } from './suggest.ts';
+import { suggest } from '../protocol/suggest.ts';
 
 export type Parsed =
   | { readonly kind: 'version' }
@@ -71,7 +71,10 @@ function withoutWords(argv: readonly string[], name: CommandName): string[] {
   return rest;
 }
 
-function read(name: CommandName, rest: readonly string[]): Pick<Extract<Parsed, { kind: 'command' }>, 'flags' | 'args'> {
+function read(
+  name: CommandName,
+  rest: readonly string[],
+): Pick<Extract<Parsed, { kind: 'command' }>, 'flags' | 'args'> {
   const command: Command = COMMANDS[name];
   const { flags, positionals } = spell(name, rest);
   const program = sade('svc');
@@ -81,7 +84,10 @@ function read(name: CommandName, rest: readonly string[]): Pick<Extract<Parsed, 
     lazy: true,
     string: valued,
   });
-  const collected = parsed.args.at(-1) as unknown as { readonly _: readonly string[]; readonly [flag: string]: unknown };
+  const collected = parsed.args.at(-1) as unknown as {
+    readonly _: readonly string[];
+    readonly [flag: string]: unknown;
+  };
   const [unexpected] = collected._;
   if (unexpected !== undefined) {
     const hint = name === 'run' ? 'put quotes around the prompt; name the model with -m' : seeHelp(name);
@@ -239,7 +245,10 @@ function isGroup(name: string): name is keyof typeof GROUPS {
 }
 
 function unknownFlag(name: CommandName, spelled: string): SvcError {
-  const likely = suggest(spelled, [...Object.keys(flagsOf(name)), 'help'].map((flag) => `--${flag}`));
+  const likely = suggest(
+    spelled,
+    [...Object.keys(flagsOf(name)), 'help'].map((flag) => `--${flag}`),
+  );
   const hint = likely === undefined && name === 'run' ? 'a prompt that begins with a dash goes after `--`' : undefined;
   return usage(`unknown flag ${spelled} for svc ${name}`, hint ?? didYouMean(likely, name));
 }

@@ -10,6 +10,8 @@ export function watchForPlaceholder(client: Client): (start: StartEvent) => Prom
   return async ({ model, provider }) => {
     const records = await asked;
     if (provider !== 'local' || !records.some((record) => record.id === model && record.builtin)) return;
-    say('the built-in model is a placeholder with random weights, its words mean nothing; add a real one: svc model add FILE');
+    say(
+      'the built-in model is a placeholder with random weights, its words mean nothing; add a real one: svc model add FILE',
+    );
   };
 }

@@ -25,9 +25,10 @@ export const run: Run<'run'> = async (flags, { prompt }) => {
   const request = requestOf(flags, route, await readPrompt(prompt));
   const paths = resolvePaths();
   if (!flags['no-start']) {
-    const { trouble, isStarting } = await ensureDaemon(paths, START_MS, () => {
+    const onSpawn = (): void => {
       say('starting the daemon');
-    });
+    };
+    const { trouble, isStarting } = await ensureDaemon(paths, { timeoutMs: START_MS, json: flags.json, onSpawn });
     // One that has settled without being ready may still have an answer for this model, or the reason why not.
     if (trouble !== null && isStarting) throw trouble;
   }
@@ -56,7 +57,9 @@ function routeOf(flags: Flags<'run'>): string | undefined {
   const given = [local ? 'local' : undefined, cloud ? 'cloud' : undefined, provider && `provider:${provider}`];
   const routes = given.filter((route) => route !== undefined);
   if (routes.length > 1) {
-    throw new SvcError('INVALID_REQUEST', '--local, --cloud and --provider exclude each other', { hint: 'give one of them' });
+    throw new SvcError('INVALID_REQUEST', '--local, --cloud and --provider exclude each other', {
+      hint: 'give one of them',
+    });
   }
   return routes[0];
 }
@@ -64,7 +67,10 @@ function routeOf(flags: Flags<'run'>): string | undefined {
 function requestOf(flags: Flags<'run'>, route: string | undefined, prompt: string): GenerateRequest {
   const { system, model } = flags;
   return {
-    messages: [...(system === undefined ? [] : [{ role: 'system' as const, content: system }]), { role: 'user', content: prompt }],
+    messages: [
+      ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
+      { role: 'user', content: prompt },
+    ],
     sampling: given({
       temperature: flags.temperature,
       top_k: flags['top-k'],

@@ -3,15 +3,20 @@ import { resolvePaths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { Run } from './commands.ts';
 import { ensureDaemon } from './daemon.ts';
-import { print, printJson } from './output.ts';
+import { print, printJson, say } from './output.ts';
 
 export const run: Run<'start'> = async ({ timeout, json }) => {
   const paths = resolvePaths();
-  const { wasRunning, trouble } = await ensureDaemon(paths, timeout);
+  const { wasRunning, trouble } = await ensureDaemon(paths, { timeoutMs: timeout, json });
   // Whoever starts a daemon asks whether that has worked; 4 is the answer of `status` and `health`.
-  if (trouble !== null) throw new SvcError('INTERNAL', trouble.message, { ...(trouble.hint && { hint: trouble.hint }) });
+  if (trouble !== null)
+    throw new SvcError('INTERNAL', trouble.message, { ...(trouble.hint && { hint: trouble.hint }) });
   const status = await new Client(paths.socketPath).status();
   if (json) printJson({ ...status, already_running: wasRunning });
-  else print(`svc ${wasRunning ? 'is already running' : 'is ready'} (pid ${String(status.pid)})${status.http === null ? '' : ` at http://${status.http}`}`);
+  else
+    print(
+      `svc ${wasRunning ? 'is already running' : 'is ready'} (pid ${String(status.pid)})${status.http === null ? '' : ` at http://${status.http}`}`,
+    );
+  if (status.state === 'DEGRADED') say('it is DEGRADED: `svc status` tells why');
   return 0;
 };

@@ -23,7 +23,8 @@ async function ask(paths: Paths): Promise<{ status: StatusRecord; ready: ReadyRe
     const [status, ready] = await Promise.all([client.status(), client.ready()]);
     return { status, ready };
   } catch (error) {
-    if (error instanceof SvcError && error.code === 'DAEMON_NOT_RUNNING') return { status: stopped(paths), ready: null };
+    if (error instanceof SvcError && error.code === 'DAEMON_NOT_RUNNING')
+      return { status: stopped(paths), ready: null };
     throw error;
   }
 }

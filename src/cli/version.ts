@@ -38,7 +38,11 @@ function describe({ version, commit: revision, node, platform, arch, addon }: Ve
     ['addon', text(addon.path)],
   ];
   if (addon.path !== null) {
-    rows.push(['built for', text(addon.built_for)], ['llama.cpp', text(addon.llama_cpp)], ['backends', addon.backends.join(', ') || '-']);
+    rows.push(
+      ['built for', text(addon.built_for)],
+      ['llama.cpp', text(addon.llama_cpp)],
+      ['backends', addon.backends.join(', ') || '-'],
+    );
   }
   if (addon.error !== null) rows.push(['error', addon.error]);
   return facts(rows);

@@ -6,7 +6,14 @@
 import { SvcError } from '../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../protocol/generate.ts';
 import type { HealthRecord, ModelRecord, ProviderRecord, ReadyRecord, StatusRecord } from '../protocol/records.ts';
-import { CONTROL_ROUTES, HTTP_ROUTES, type ControlEvent, type ErrorEvent, type LoadEvent, type StopRequest } from '../protocol/routes.ts';
+import {
+  CONTROL_ROUTES,
+  HTTP_ROUTES,
+  type ControlEvent,
+  type ErrorEvent,
+  type LoadEvent,
+  type StopRequest,
+} from '../protocol/routes.ts';
 import { fetchJson, streamJson, type RequestOptions } from './request.ts';
 
 /** For questions that the daemon answers from what it knows. */
@@ -57,7 +64,10 @@ export class Client {
   }
 
   /** Ends after `finish`. Leaving early, or aborting, stops the generation in the engine. */
-  async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<RouteEvent | GenerateEvent, void, undefined> {
+  async *generate(
+    request: GenerateRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<RouteEvent | GenerateEvent, void, undefined> {
     yield* this.#events<ControlEvent>(CONTROL_ROUTES.generate, request, 'finish', signal);
   }
 
@@ -93,5 +103,7 @@ function isError(event: { readonly type: string }): event is ErrorEvent {
 /** What broke inside is told by the log alone; the id leads there. */
 function revive(event: ErrorEvent): SvcError {
   const { error, id } = event;
-  return SvcError.fromRecord(error.code === 'INTERNAL' ? { ...error, hint: `\`svc logs\` tells more about ${id}` } : error);
+  return SvcError.fromRecord(
+    error.code === 'INTERNAL' ? { ...error, hint: `\`svc logs\` tells more about ${id}` } : error,
+  );
 }

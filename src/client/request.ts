@@ -35,9 +35,12 @@ export async function send(target: Target, options: RequestOptions): Promise<Inc
       },
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
-    const timer = setTimeout(() => {
-      request.destroy(silent());
-    }, options.timeoutMs ?? 2 ** 31 - 1);
+    const timer = setTimeout(
+      () => {
+        request.destroy(silent());
+      },
+      options.timeoutMs ?? 2 ** 31 - 1,
+    );
     request.once('response', (response) => {
       clearTimeout(timer);
       resolve(response);
@@ -57,9 +60,12 @@ export async function fetchJson(
   accept: readonly number[] = [],
 ): Promise<{ readonly status: number; readonly body: unknown }> {
   const response = await send(target, options);
-  const timer = setTimeout(() => {
-    response.destroy(silent());
-  }, options.timeoutMs ?? 2 ** 31 - 1);
+  const timer = setTimeout(
+    () => {
+      response.destroy(silent());
+    },
+    options.timeoutMs ?? 2 ** 31 - 1,
+  );
   let text = '';
   try {
     response.setEncoding('utf8');
@@ -150,7 +156,9 @@ function failure(error: unknown, target: Target, signal: AbortSignal | undefined
       return new SvcError('DAEMON_NOT_RUNNING', 'the daemon is not running', { hint: 'start it with `svc start`' });
     case 'EACCES':
     case 'EPERM':
-      return new SvcError('FORBIDDEN', `not allowed to use ${place}`, { hint: 'run svc as the user who started the daemon' });
+      return new SvcError('FORBIDDEN', `not allowed to use ${place}`, {
+        hint: 'run svc as the user who started the daemon',
+      });
     case 'ECONNRESET':
     case 'EPIPE':
       return new SvcError('DAEMON_NOT_RUNNING', 'the daemon went away before its answer was complete', {

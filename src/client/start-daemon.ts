@@ -53,7 +53,8 @@ export async function startDaemon(
     const end = child?.end;
     const ready = await ask(client, Math.max(1000, deadline - performance.now()));
     if (ready === undefined) {
-      if (end !== undefined) return { kind: 'died', end, lines: marks.flatMap(({ file, size }) => linesSince(file, size)) };
+      if (end !== undefined)
+        return { kind: 'died', end, lines: marks.flatMap(({ file, size }) => linesSince(file, size)) };
       if (child === undefined) {
         onSpawn();
         child = spawnDaemon(crashFile(paths));
@@ -136,7 +137,11 @@ function linesSince(file: string, size: number): string[] {
   const descriptor = openSync(file, 'r');
   try {
     const read = readSync(descriptor, bytes, 0, bytes.length, from);
-    return bytes.toString('utf8', 0, read).split('\n').filter((line) => line !== '').slice(-LAST_LINES);
+    return bytes
+      .toString('utf8', 0, read)
+      .split('\n')
+      .filter((line) => line !== '')
+      .slice(-LAST_LINES);
   } finally {
     closeSync(descriptor);
   }

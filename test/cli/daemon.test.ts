@@ -24,6 +24,8 @@ test.after.each(async ({ home, run }) => {
   await home.remove();
 });
 
+/** REQUIRES: the command prints such a record. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
 const parsed = <Value>({ stdout }: SvcResult): Value => JSON.parse(stdout) as Value;
 
 /** Without the figures: two records that are taken one after the other differ in them. */
@@ -88,7 +90,10 @@ test('models are loaded and unloaded in it; what is added is there at once', asy
   assert.is((await run('model', 'add', path, '--name', 'mine')).code, 0);
   const load = await run('model', 'load', 'mine', '--json');
   assert.is(load.code, 0, load.stderr);
-  const events = load.stdout.trimEnd().split('\n').map((line) => JSON.parse(line) as { type: string; model?: string });
+  const events = load.stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { type: string; model?: string });
   assert.is(events.at(-1)?.type, 'loaded');
   assert.is(events.at(-1)?.model, 'mine');
   const loaded = parsed<ModelRecord>(await run('model', 'show', 'mine', '--json'));
@@ -110,7 +115,10 @@ test('models are loaded and unloaded in it; what is added is there at once', asy
 });
 
 test('two starts at once: one daemon, two successes', async ({ run }) => {
-  const [a, b] = await Promise.all([run('start', '--json', '--timeout', '60s'), run('start', '--json', '--timeout', '60s')]);
+  const [a, b] = await Promise.all([
+    run('start', '--json', '--timeout', '60s'),
+    run('start', '--json', '--timeout', '60s'),
+  ]);
   assert.is(a.code, 0, a.stderr);
   assert.is(b.code, 0, b.stderr);
   assert.is(parsed<StatusRecord>(a).pid, parsed<StatusRecord>(b).pid);
@@ -123,8 +131,11 @@ test('a daemon that dies as it starts is noticed at once, with its last words', 
   const result = await run('start', '--timeout', '60s');
   assert.is(result.code, 1);
   assert.ok(performance.now() - startedAt < 30_000);
-  assert.match(result.stderr, /unknown key "htp"/);
-  assert.match(result.stderr, /svc: the daemon ended while it started: exit code 78/);
+  assert.match(result.stderr, /^svc: the daemon ended as it started \(exit code 78\): .*unknown key "htp"\nhint: /m);
+  const json = await run('start', '--json');
+  const { error } = JSON.parse(json.stderr) as { error: { message: string } };
+  assert.match(error.message, /unknown key "htp"/);
+  assert.match((await run('logs')).stderr, /wrote to standard error, too/);
 });
 
 test('a port that is taken is named', async ({ home }) => {
@@ -141,7 +152,10 @@ test('a port that is taken is named', async ({ home }) => {
 });
 
 test('a daemon without its addon runs, and start says why it cannot serve', async ({ home }) => {
-  const result = await svc(['start', '--timeout', '60s', '--json'], { home, env: { SVC_ADDON: join(home.dir, 'none.node') } });
+  const result = await svc(['start', '--timeout', '60s', '--json'], {
+    home,
+    env: { SVC_ADDON: join(home.dir, 'none.node') },
+  });
   assert.is(result.code, 1);
   const { error } = JSON.parse(result.stderr) as { error: { message: string; hint: string } };
   assert.match(error.message, /cannot serve.*engine: .*none\.node/);

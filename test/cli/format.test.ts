@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { bytes, duration, facts, short, table, wrap } from '../../src/cli/format.ts';
-import { suggest } from '../../src/cli/suggest.ts';
+import { suggest } from '../../src/protocol/suggest.ts';
 
 test('sizes', () => {
   const cases: [number | null, string][] = [
@@ -30,9 +30,27 @@ test('durations show their two largest parts', () => {
 });
 
 test('columns are aligned, colours take no room', () => {
-  assert.is(table([['a', 'bb', 'c'], ['aaa', 'b', '']]), 'a    bb  c\naaa  b');
-  assert.is(table([['\u001b[32mok\u001b[39m', 'x'], ['fail', 'y']]), '\u001b[32mok\u001b[39m    x\nfail  y');
-  assert.is(facts([['pid', '7'], ['', 'more']]), 'pid:  7\n      more');
+  assert.is(
+    table([
+      ['a', 'bb', 'c'],
+      ['aaa', 'b', ''],
+    ]),
+    'a    bb  c\naaa  b',
+  );
+  assert.is(
+    table([
+      ['\u001b[32mok\u001b[39m', 'x'],
+      ['fail', 'y'],
+    ]),
+    '\u001b[32mok\u001b[39m    x\nfail  y',
+  );
+  assert.is(
+    facts([
+      ['pid', '7'],
+      ['', 'more'],
+    ]),
+    'pid:  7\n      more',
+  );
 });
 
 test('paragraphs are broken between words', () => {

@@ -7,7 +7,12 @@ import { describeFlag, flagUsage, help, usageOf } from '../../src/cli/help.ts';
 
 const commands = Object.entries(COMMANDS) as [string, Command][];
 const docs = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8');
-const sections = new Map(docs.split('\n### svc ').slice(1).map((part) => [part.split('\n', 1)[0] ?? '', part]));
+const sections = new Map(
+  docs
+    .split('\n### svc ')
+    .slice(1)
+    .map((part) => [part.split('\n', 1)[0] ?? '', part]),
+);
 
 test('the overview names every command, the help of a group its own', () => {
   const overview = help(undefined, 100);
@@ -32,7 +37,11 @@ test('the help of a command has its usage, flags, defaults and examples', () => 
 });
 
 test('every group has a command, and every short flag one meaning', () => {
-  for (const group of Object.keys(GROUPS)) assert.ok(commands.some(([name]) => name.startsWith(`${group} `)), group);
+  for (const group of Object.keys(GROUPS))
+    assert.ok(
+      commands.some(([name]) => name.startsWith(`${group} `)),
+      group,
+    );
   for (const [name, command] of commands) {
     const shorts = Object.values(command.flags).flatMap((flag) => flag.short ?? []);
     assert.is(new Set(shorts).size, shorts.length, name);
@@ -41,7 +50,10 @@ test('every group has a command, and every short flag one meaning', () => {
 });
 
 test('docs/cli.md describes every command, flag and exit code, and no other', () => {
-  assert.equal([...sections.keys()], commands.map(([name]) => name));
+  assert.equal(
+    [...sections.keys()],
+    commands.map(([name]) => name),
+  );
   for (const [name, command] of commands) {
     const section = sections.get(name) ?? '';
     assert.ok(section.includes(command.summary), `${name}: summary`);

@@ -30,7 +30,10 @@ test('the last lines, however few or many are asked for', ({ path }) => {
   assert.equal(lastLines(file, end, 2, all), ['b', 'c']);
   assert.equal(lastLines(file, end, 3, all), ['a', 'b', 'c']);
   assert.equal(lastLines(file, end, 100, all), ['a', 'b', 'c']);
-  assert.equal(lastLines(file, end, 1, (line) => line < 'c'), ['b']);
+  assert.equal(
+    lastLines(file, end, 1, (line) => line < 'c'),
+    ['b'],
+  );
 });
 
 test('lines that lie across blocks, and characters across their borders', ({ path }) => {

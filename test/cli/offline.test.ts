@@ -45,8 +45,18 @@ test('usage errors exit 2, as a sentence or as JSON', async ({ run }) => {
   assert.is(plain.stderr, 'svc: unknown command "modle"\nhint: did you mean "model"?\n');
   const json = await run('status', '--jsn', '--json');
   assert.is(json.code, 2);
-  assert.equal(errorOf(json), { code: 'INVALID_REQUEST', message: 'unknown flag --jsn for svc status', hint: 'did you mean "--json"?' });
-  for (const args of [['run'], ['run', ' '], ['run', '--local', '--cloud', 'hi'], ['logs', '--tail', 'x'], ['model', 'show']]) {
+  assert.equal(errorOf(json), {
+    code: 'INVALID_REQUEST',
+    message: 'unknown flag --jsn for svc status',
+    hint: 'did you mean "--json"?',
+  });
+  for (const args of [
+    ['run'],
+    ['run', ' '],
+    ['run', '--local', '--cloud', 'hi'],
+    ['logs', '--tail', 'x'],
+    ['model', 'show'],
+  ]) {
     assert.is((await run(...args)).code, 2, args.join(' '));
   }
 });
@@ -71,7 +81,11 @@ test('no daemon: status 3, health 69, the commands that need one 3, stop 0', asy
   assert.is(grpc.code, 69);
   assert.match(grpc.stderr, /does not serve gRPC/);
 
-  for (const args of [['run', '--no-start', 'hi'], ['model', 'load', 'builtin'], ['model', 'unload', 'builtin']]) {
+  for (const args of [
+    ['run', '--no-start', 'hi'],
+    ['model', 'load', 'builtin'],
+    ['model', 'unload', 'builtin'],
+  ]) {
     const result = await run(...args, '--json');
     assert.is(result.code, 3, args.join(' '));
     assert.is(errorOf(result).code, 'DAEMON_NOT_RUNNING');
@@ -92,7 +106,10 @@ test('logs come from the file alone', async ({ run, home }) => {
   writeFileSync(`${log}.1`, `${line('info', 1)}\n`);
   writeFileSync(log, `${line('info', 2)}\n${line('error', 3)}\n`);
   appendFileSync(log, 'Segmentation fault\n');
-  assert.is((await run('logs')).stdout, `${line('info', 1)}\n${line('info', 2)}\n${line('error', 3)}\nSegmentation fault\n`);
+  assert.is(
+    (await run('logs')).stdout,
+    `${line('info', 1)}\n${line('info', 2)}\n${line('error', 3)}\nSegmentation fault\n`,
+  );
   assert.is((await run('logs', '--tail', '2')).stdout, `${line('error', 3)}\nSegmentation fault\n`);
   assert.is((await run('logs', '--tail', '0')).stdout, '');
   assert.is((await run('logs', '--level', 'warn')).stdout, `${line('error', 3)}\nSegmentation fault\n`);
@@ -100,7 +117,10 @@ test('logs come from the file alone', async ({ run, home }) => {
 
 test('models and providers come from the store', async ({ run, home }) => {
   const { models } = JSON.parse((await run('model', 'list', '--json')).stdout) as { models: ModelRecord[] };
-  assert.equal(models.map(({ id, builtin, state }) => ({ id, builtin, state })), [{ id: 'builtin', builtin: true, state: 'installed' }]);
+  assert.equal(
+    models.map(({ id, builtin, state }) => ({ id, builtin, state })),
+    [{ id: 'builtin', builtin: true, state: 'installed' }],
+  );
 
   const added = await run('model', 'add', builtinModelPath(), '--name', 'mine', '--json');
   assert.is(added.code, 0, added.stderr);
@@ -172,7 +192,10 @@ test('doctor finds what is broken, and goes on', async ({ home, with: runWith })
   assert.ok(checks.some((check) => check.name === 'memory' && check.status !== 'fail'));
 });
 
-test('input that is not text, or too much of it, exits 65 before anything is started', async ({ with: runWith, run }) => {
+test('input that is not text, or too much of it, exits 65 before anything is started', async ({
+  with: runWith,
+  run,
+}) => {
   const binary = await runWith({ input: Buffer.from([0x68, 0xff, 0xfe]) }, 'run', '--json');
   assert.is(binary.code, 65);
   assert.is(errorOf(binary).code, 'INPUT_INVALID');

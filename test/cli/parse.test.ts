@@ -18,7 +18,20 @@ const refused = async (argv: string[], message: RegExp, hint: RegExp): Promise<v
 };
 
 test('a prompt stays what it was typed as', () => {
-  for (const prompt of ['hello', '007', '1e3', 'true', '-', '', 'run', 'model list', '{"a": 1}', 'a=b', '-5 + 3', '--help']) {
+  for (const prompt of [
+    'hello',
+    '007',
+    '1e3',
+    'true',
+    '-',
+    '',
+    'run',
+    'model list',
+    '{"a": 1}',
+    'a=b',
+    '-5 + 3',
+    '--help',
+  ]) {
     assert.is(command('run', '--json', '--', prompt).args['prompt'], prompt);
     if (!/^-./.test(prompt)) assert.is(command('run', '--json', prompt).args['prompt'], prompt, 'after a switch');
   }
@@ -27,7 +40,20 @@ test('a prompt stays what it was typed as', () => {
 });
 
 test('flags are read by their kind, before and after the argument', () => {
-  const { flags } = command('run', '-m', 'x', 'hi', '--temperature', '0.5', '--top-k=7', '--stop', 'a', '--stop=b', '--timeout', '1.5m');
+  const { flags } = command(
+    'run',
+    '-m',
+    'x',
+    'hi',
+    '--temperature',
+    '0.5',
+    '--top-k=7',
+    '--stop',
+    'a',
+    '--stop=b',
+    '--timeout',
+    '1.5m',
+  );
   assert.is(flags['model'], 'x');
   assert.is(flags['temperature'], 0.5);
   assert.is(flags['top-k'], 7);

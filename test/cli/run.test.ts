@@ -36,10 +36,14 @@ const resultOf = ({ stdout }: SvcResult): GenerateResult => JSON.parse(stdout) a
 
 /** Resolves once no generation is under way in the daemon. */
 const idle = (client: Client): Promise<unknown> =>
-  waitFor('the generation to end in the engine', async () => {
-    const { queue, models } = await client.health();
-    return queue.active === 0 && models.every((model) => model.active === 0);
-  }, { timeoutMs: 2000 });
+  waitFor(
+    'the generation to end in the engine',
+    async () => {
+      const { queue, models } = await client.health();
+      return queue.active === 0 && models.every((model) => model.active === 0);
+    },
+    { timeoutMs: 2000 },
+  );
 
 const busy = (client: Client): Promise<unknown> =>
   waitFor('a generation', async () => (await client.health()).queue.active === 1);
@@ -76,7 +80,16 @@ test('a prompt and a pipe: prompt, blank line, input', async ({ run, home }) => 
 test('--json is the whole answer', async ({ run }) => {
   const result = await run('--json', '--seed', '7', '--max-tokens', '8', 'Hello');
   const answer = resultOf(result);
-  assert.equal(Object.keys(answer), ['text', 'model', 'provider', 'route', 'finish_reason', 'usage', 'timings', 'trace_id']);
+  assert.equal(Object.keys(answer), [
+    'text',
+    'model',
+    'provider',
+    'route',
+    'finish_reason',
+    'usage',
+    'timings',
+    'trace_id',
+  ]);
   assert.is(answer.model, 'builtin');
   assert.is(answer.provider, 'local');
   assert.is(answer.finish_reason, 'length');
@@ -97,10 +110,17 @@ test('the flags reach the engine', async ({ run }) => {
   assert.is(resultOf(await run('--top-k', '1', '--max-tokens', '12', '--json', 'Hello')).text, plain.text);
 
   const stats = await run(...STEADY, '--stats', 'Hello');
-  assert.match(stats.stderr, new RegExp(`^svc: builtin \\(local\\): ${String(plain.usage.input_tokens)} tokens in.*, 12 out`, 'm'));
+  assert.match(
+    stats.stderr,
+    new RegExp(`^svc: builtin \\(local\\): ${String(plain.usage.input_tokens)} tokens in.*, 12 out`, 'm'),
+  );
   const late = await run('--timeout', '1ms', '--max-tokens', '4000', 'Hello');
   assert.is(late.code, 124);
-  for (const args of [['--top-p', '5'], ['--max-tokens', '0'], ['--seed', '99999999999']]) {
+  for (const args of [
+    ['--top-p', '5'],
+    ['--max-tokens', '0'],
+    ['--seed', '99999999999'],
+  ]) {
     assert.is((await run(...args, 'Hello')).code, 2, args.join(' '));
   }
 });

@@ -54,7 +54,10 @@ test('no socket, or one that nobody listens on: the daemon is not running', asyn
 withServer(
   'an error keeps its code, message, hint and field',
   (_, response) => {
-    json(response, 429, { id: 'x', error: { code: 'BUSY', message: 'full', hint: 'later', param: 'model', retry_after_seconds: 3 } });
+    json(response, 429, {
+      id: 'x',
+      error: { code: 'BUSY', message: 'full', hint: 'later', param: 'model', retry_after_seconds: 3 },
+    });
   },
   async (client) => {
     for (const act of [() => client.models(), () => collect(client.generate(REQUEST, never))]) {
@@ -109,20 +112,23 @@ withServer(
 
 withServer(
   'events come one by one, whatever pieces the lines arrive in',
-  async (_, response) => {
+  (_, response) => {
     const lines = Buffer.from(
       '{"type":"route","trace_id":"t"}\n{"type":"start"}\n{"type":"text","text":"é…"}\n\n{"type":"finish"}\n',
     );
-    for (const byte of lines) {
-      response.write(Buffer.from([byte]));
-      await new Promise(setImmediate);
-    }
-    response.end();
+    const send = (at: number): void => {
+      if (at === lines.length) response.end();
+      else response.write(lines.subarray(at, at + 1), () => setImmediate(send, at + 1));
+    };
+    send(0);
   },
   async (client) => {
     const events = [];
     for await (const event of client.generate(REQUEST, never)) events.push(event);
-    assert.equal(events.map((event) => event.type), ['route', 'start', 'text', 'finish']);
+    assert.equal(
+      events.map((event) => event.type),
+      ['route', 'start', 'text', 'finish'],
+    );
     assert.equal(events[2], { type: 'text', text: 'é…' });
   },
 );
@@ -157,10 +163,18 @@ withServer(
     });
   },
   async (client) => {
-    await rejection(() => collect(client.generate(REQUEST, never)), 'DAEMON_NOT_RUNNING', /before its answer was complete/);
-    await rejection(async () => {
-      for await (const _ of client.load('x', never));
-    }, 'DAEMON_NOT_RUNNING', /before its answer was complete/);
+    await rejection(
+      () => collect(client.generate(REQUEST, never)),
+      'DAEMON_NOT_RUNNING',
+      /before its answer was complete/,
+    );
+    await rejection(
+      async () => {
+        for await (const _ of client.load('x', never));
+      },
+      'DAEMON_NOT_RUNNING',
+      /before its answer was complete/,
+    );
   },
 );
 

@@ -10,7 +10,9 @@ export interface UnixServer {
   close(): Promise<void>;
 }
 
-export async function serveOnSocket(handler: (request: IncomingMessage, response: ServerResponse) => void): Promise<UnixServer> {
+export async function serveOnSocket(
+  handler: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<UnixServer> {
   const dir = await mkdtemp(join(tmpdir(), 'svc-c-'));
   const socketPath = join(dir, 's');
   const server = createServer(handler).listen(socketPath);

@@ -16,7 +16,10 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TIMEOUT_MS = 60_000;
 
 /** What stands before the arguments of `svc`. */
-export const SVC_COMMAND: readonly string[] = [process.execPath, ...(usesDist() ? ['bin/svc.js'] : ['--import', 'tsx', 'src/cli/main.ts'])];
+export const SVC_COMMAND: readonly string[] = [
+  process.execPath,
+  ...(usesDist() ? ['bin/svc.js'] : ['--import', 'tsx', 'src/cli/main.ts']),
+];
 
 export interface SvcOptions {
   readonly home: Home;
@@ -48,7 +51,10 @@ export async function svc(args: readonly string[], options: SvcOptions): Promise
 }
 
 /** For those that are to be signalled, or read while they run. */
-export function spawnSvc(args: readonly string[], { home, env = {}, input, timeoutMs = TIMEOUT_MS }: SvcOptions): RunningSvc {
+export function spawnSvc(
+  args: readonly string[],
+  { home, env = {}, input, timeoutMs = TIMEOUT_MS }: SvcOptions,
+): RunningSvc {
   const [program = '', ...before] = SVC_COMMAND;
   const child = spawn(program, [...before, ...args], {
     cwd: ROOT,
@@ -69,7 +75,8 @@ export function spawnSvc(args: readonly string[], { home, env = {}, input, timeo
   const result = once(child, 'close').then(([code, signal]) => {
     clearTimeout(timer);
     const all = { code, signal, ...written } as SvcResult;
-    if (isLate) throw new Error(`svc ${args.join(' ')} did not end within ${String(timeoutMs)} ms: ${JSON.stringify(all)}`);
+    if (isLate)
+      throw new Error(`svc ${args.join(' ')} did not end within ${String(timeoutMs)} ms: ${JSON.stringify(all)}`);
     return all;
   });
   return { child, stdout: () => written.stdout, stderr: () => written.stderr, result };

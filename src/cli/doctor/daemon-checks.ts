@@ -26,12 +26,17 @@ export function checkConfig(paths: Paths): { check: DoctorCheck; config: Config 
 export function checkSocket({ socketPath, runtimeDir }: Paths): DoctorCheck {
   if (process.platform === 'win32') return check('control_socket', 'ok', socketPath);
   const socket = statOf(socketPath);
-  if (socket === undefined) return check('control_socket', 'skip', socketPath, { detail: 'made when the daemon starts' });
+  if (socket === undefined)
+    return check('control_socket', 'skip', socketPath, { detail: 'made when the daemon starts' });
   const fault =
     faultOf(socket, 0o600) ?? (dirname(socketPath) === runtimeDir ? faultOf(statSync(runtimeDir), 0o700) : undefined);
-  if (!socket.isSocket()) return check('control_socket', 'fail', socketPath, { detail: 'it is not a socket', hint: 'remove it' });
+  if (!socket.isSocket())
+    return check('control_socket', 'fail', socketPath, { detail: 'it is not a socket', hint: 'remove it' });
   if (fault === undefined) return check('control_socket', 'ok', socketPath);
-  return check('control_socket', 'fail', socketPath, { detail: fault, hint: 'remove it and restart the daemon: svc stop && svc start' });
+  return check('control_socket', 'fail', socketPath, {
+    detail: fault,
+    hint: 'remove it and restart the daemon: svc stop && svc start',
+  });
 }
 
 function faultOf(stats: Stats, mode: number): string | undefined {
@@ -57,16 +62,27 @@ export async function checkDaemon(paths: Paths): Promise<CheckedDaemon> {
     const troubles = ready.conditions.filter((condition) => condition.status !== 'ok');
     const detail = troubles.map((condition) => `${condition.name}: ${condition.reason}`).join('; ') || null;
     const verdict = !serves ? 'fail' : troubles.length > 0 ? 'warn' : 'ok';
-    return { status, serves, check: check('daemon', verdict, value, { detail, hint: verdict === 'ok' ? null : 'see `svc logs`' }) };
+    return {
+      status,
+      serves,
+      check: check('daemon', verdict, value, { detail, hint: verdict === 'ok' ? null : 'see `svc logs`' }),
+    };
   } catch (error) {
     const isAbsent = error instanceof SvcError && error.code === 'DAEMON_NOT_RUNNING';
     const hint = 'start it with `svc start`';
-    return { status: undefined, serves: false, check: isAbsent ? check('daemon', 'skip', 'not running', { hint }) : failed('daemon', error) };
+    return {
+      status: undefined,
+      serves: false,
+      check: isAbsent ? check('daemon', 'skip', 'not running', { hint }) : failed('daemon', error),
+    };
   }
 }
 
 /** With a daemon, the address that it listens on; without one, whether the configured one is free. */
-export async function checkHttpAddress(status: StatusRecord | undefined, config: Config | undefined): Promise<DoctorCheck> {
+export async function checkHttpAddress(
+  status: StatusRecord | undefined,
+  config: Config | undefined,
+): Promise<DoctorCheck> {
   if (status !== undefined) {
     return status.http === null
       ? check('http', 'fail', null, { detail: 'the daemon does not listen', hint: 'see `svc logs`' })
@@ -97,7 +113,10 @@ export function checkLog({ logFile }: Paths): DoctorCheck {
     accessSync(logFile, constants.R_OK | constants.W_OK);
     return check('log', 'ok', `${logFile} (${bytes(log.size)})`);
   } catch {
-    return check('log', 'fail', logFile, { detail: 'it cannot be read and written', hint: 'make it yours, or remove it' });
+    return check('log', 'fail', logFile, {
+      detail: 'it cannot be read and written',
+      hint: 'make it yours, or remove it',
+    });
   }
 }
 

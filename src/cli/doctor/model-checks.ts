@@ -27,7 +27,11 @@ export async function checkModels(paths: Paths, daemonServes: boolean): Promise<
   return [store, await checkDefaultModel(paths, models, daemonServes)];
 }
 
-async function checkDefaultModel(paths: Paths, models: readonly ModelRecord[], daemonServes: boolean): Promise<DoctorCheck> {
+async function checkDefaultModel(
+  paths: Paths,
+  models: readonly ModelRecord[],
+  daemonServes: boolean,
+): Promise<DoctorCheck> {
   const model = models.find((each) => each.default);
   if (model === undefined) {
     return check('default_model', 'fail', null, { detail: 'there is none', hint: 'add one: svc model add FILE' });

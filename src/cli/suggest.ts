@@ -1,1 +1,0 @@
-export { suggest } from '../protocol/suggest.ts';

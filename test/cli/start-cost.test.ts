@@ -1,0 +1,78 @@
+/** A command loads what it needs itself: what it would import at its start, followed through all files. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import ts from 'typescript';
+import { posix } from 'node:path';
+import { read } from '../architecture/source-files.ts';
+
+/** All that is loaded together with `entry`; `import()` and type-only imports are not. */
+function loadedWith(entry: string): Set<string> {
+  const loaded = new Set<string>();
+  const visit = (path: string): void => {
+    if (loaded.has(path)) return;
+    loaded.add(path);
+    if (!path.startsWith('src/')) return;
+    for (const statement of ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest).statements) {
+      const isImport =
+        ts.isImportDeclaration(statement) && statement.importClause?.phaseModifier !== ts.SyntaxKind.TypeKeyword;
+      const isExport =
+        ts.isExportDeclaration(statement) && !statement.isTypeOnly && statement.moduleSpecifier !== undefined;
+      if (!isImport && !isExport) continue;
+      const { text } = statement.moduleSpecifier as ts.StringLiteral;
+      visit(text.startsWith('.') ? posix.join(posix.dirname(path), text) : text);
+    }
+  };
+  visit(entry);
+  return loaded;
+}
+
+const outside = (loaded: Set<string>, allowed: RegExp): string[] => [...loaded].filter((path) => !allowed.test(path));
+
+test('the entry loads the parser, the table and the output, and no command', () => {
+  const loaded = loadedWith('src/cli/main.ts');
+  assert.ok(loaded.has('src/cli/parse.ts'));
+  assert.equal(
+    outside(
+      loaded,
+      /^(sade|node:[\w/]+|src\/cli\/(main|parse|commands|output)\.ts|src\/config\/environment\.ts|src\/protocol\/(errors|suggest)\.ts)$/,
+    ),
+    [],
+  );
+});
+
+test('run loads the client and the paths: no library, no store, no schemas', () => {
+  const loaded = loadedWith('src/cli/run.ts');
+  assert.ok(loaded.has('src/client/client.ts'));
+  assert.equal(
+    outside(
+      loaded,
+      /^(node:[\w/]+|src\/(cli|client)\/[\w-]+\.ts|src\/config\/(paths|environment)\.ts|src\/log\/format\.ts|src\/protocol\/[\w-]+\.ts)$/,
+    ),
+    [],
+  );
+});
+
+test('only serve reaches the daemon, and by import() alone', () => {
+  for (const command of [
+    'start',
+    'stop',
+    'status',
+    'health',
+    'logs',
+    'version',
+    'run',
+    'doctor',
+    'serve',
+    'model/list',
+    'model/add',
+  ]) {
+    const loaded = [...loadedWith(`src/cli/${command}.ts`)];
+    assert.equal(
+      loaded.filter((path) => /^(pino|src\/(daemon|backends|routing)\/)/.test(path)),
+      [],
+      command,
+    );
+  }
+});
+
+test.run();
