@@ -15,6 +15,21 @@ namespace {
 constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
                                                     "tool"};
 
+enum class Analysis { kFull, kNone };
+
+// Throws what libllama-common throws.
+common_chat_params Apply(const common_chat_templates* templates,
+                         const std::vector<ChatMessage>& messages, Analysis analysis) {
+  common_chat_templates_inputs inputs;
+  inputs.force_pure_content = analysis == Analysis::kNone;
+  for (const ChatMessage& message : messages) {
+    common_chat_msg& input = inputs.messages.emplace_back();
+    input.role = message.role;
+    input.content = message.content;
+  }
+  return common_chat_templates_apply(templates, inputs);
+}
+
 }  // namespace
 
 ChatRenderer::ChatRenderer(const LlamaModel& model) : model_(model), special_text_(model) {}
@@ -28,46 +43,44 @@ Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model)
     return Status(StatusCode::kModelInvalid,
                   std::string("the model's chat template cannot be parsed: ") + error.what());
   }
+  renderer->LearnStops();
   return renderer;
+}
+
+void ChatRenderer::LearnStops() {
+  try {
+    stop_ = Apply(templates_.get(), {{"user", "Hello"}}, Analysis::kFull).additional_stops;
+  } catch (const std::exception&) {
+    // A template for some special purpose: it has no stop strings that could be known.
+  }
+  if (!has_template()) stop_.emplace_back("<|im_end|>");
 }
 
 bool ChatRenderer::has_template() const {
   return common_chat_templates_was_explicit(templates_.get());
 }
 
-Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage>& messages) const {
+Result<std::string> ChatRenderer::Render(const std::vector<ChatMessage>& messages) const {
   if (messages.empty()) return Status(StatusCode::kInvalidRequest, "the chat has no messages");
-  common_chat_templates_inputs inputs;
+  Analysis analysis = Analysis::kNone;
   for (const ChatMessage& message : messages) {
     if (std::find(kRoles.begin(), kRoles.end(), message.role) == kRoles.end()) {
       return Status(StatusCode::kInvalidRequest,
                     "a message's role must be system, developer, user, assistant or tool");
     }
-    common_chat_msg& input = inputs.messages.emplace_back();
-    input.role = message.role;
-    input.content = message.content;
+    if (message.role == "tool") analysis = Analysis::kFull;
   }
   try {
-    common_chat_params rendered = common_chat_templates_apply(templates_.get(), inputs);
-    Rendered result{std::move(rendered.prompt), std::move(rendered.additional_stops)};
-    if (!has_template()) result.stop.emplace_back("<|im_end|>");
-    return result;
+    return Apply(templates_.get(), messages, analysis).prompt;
   } catch (const std::exception&) {
     // What it says quotes the template at length, and may quote the chat.
     return Status(StatusCode::kInvalidRequest, "the model's chat template refuses this chat");
   }
 }
 
-Result<std::string> ChatRenderer::Render(const std::vector<ChatMessage>& messages) const {
-  Result<Rendered> rendered = Apply(messages);
-  if (!rendered.ok()) return rendered.status();
-  return std::move(rendered.value().prompt);
-}
-
 Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& messages) const {
   std::string guard;
   std::vector<ChatMessage> guarded;
-  const std::vector<ChatMessage>* rendered_from = &messages;
   if (std::any_of(messages.begin(), messages.end(), [this](const ChatMessage& message) {
         return special_text_.NeedsGuard(message.content);
       })) {
@@ -80,17 +93,15 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
     for (const ChatMessage& message : messages) {
       guarded.push_back({message.role, special_text_.Guard(message.content, guard)});
     }
-    rendered_from = &guarded;
   }
 
-  Result<Rendered> rendered = Apply(*rendered_from);
-  if (!rendered.ok()) return rendered.status();
-  const std::string& prompt = rendered.value().prompt;
+  const Result<std::string> prompt = Render(guard.empty() ? messages : guarded);
+  if (!prompt.ok()) return prompt.status();
   Result<std::vector<Token>> tokens =
-      guard.empty() ? model_.Tokenize(prompt, /*add_special=*/true, /*parse_special=*/true)
-                    : special_text_.Tokenize(prompt, guard);
+      guard.empty() ? model_.Tokenize(prompt.value(), /*add_special=*/true, /*parse_special=*/true)
+                    : special_text_.Tokenize(prompt.value(), guard);
   if (!tokens.ok()) return tokens.status();
-  return ChatPrompt{std::move(tokens.value()), std::move(rendered.value().stop)};
+  return ChatPrompt{std::move(tokens.value()), stop_};
 }
 
 }  // namespace svc

@@ -110,11 +110,12 @@ Result<double> TimeProduct(ggml_backend_t backend, std::size_t n) {
 Status LoadBackends(const std::string& directory) {
   static std::set<std::string> loaded;
   if (!loaded.contains(directory)) {
-    llama_backend_init();
     ggml_backend_load_all_from_path(directory.c_str());
     if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr) {
       return {StatusCode::kEngineUnavailable, "no CPU module for this processor in " + directory};
     }
+    // Not before: with no module loaded it would look for some in the working directory.
+    llama_backend_init();
     loaded.insert(directory);
   }
   return Status::Ok();

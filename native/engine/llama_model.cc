@@ -113,8 +113,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::Load(const LoadOptions& options)
     return Status(StatusCode::kModelInvalid, options.path + " cannot be loaded: " + reason);
   }
   if (Status status = CheckKind(model.get(), options.path); !status.ok()) return status;
-  return std::unique_ptr<LlamaModel>(
-      new LlamaModel(std::move(model), DeviceName(options.gpu_layers)));
+  return std::make_unique<LlamaModel>(std::move(model), DeviceName(options.gpu_layers));
 }
 
 ModelInfo LlamaModel::Describe() const {

@@ -17,6 +17,15 @@ class LlamaModel {
   // Loads on the calling thread. Errors: kModelInvalid, kOutOfMemory, kCancelled.
   static Result<std::unique_ptr<LlamaModel>> Load(const LoadOptions& options);
 
+  struct Free {
+    void operator()(llama_model* model) const { llama_model_free(model); }
+  };
+  using ModelPtr = std::unique_ptr<llama_model, Free>;
+
+  // `device`: the name of the one its layers are on.
+  LlamaModel(ModelPtr model, std::string device)
+      : model_(std::move(model)), device_(std::move(device)) {}
+
   llama_model* get() const { return model_.get(); }
   const llama_vocab* vocab() const { return llama_model_get_vocab(model_.get()); }
 
@@ -31,14 +40,6 @@ class LlamaModel {
   std::string Piece(Token token, bool special) const;
 
  private:
-  struct Free {
-    void operator()(llama_model* model) const { llama_model_free(model); }
-  };
-  using ModelPtr = std::unique_ptr<llama_model, Free>;
-
-  LlamaModel(ModelPtr model, std::string device)
-      : model_(std::move(model)), device_(std::move(device)) {}
-
   ModelPtr model_;
   std::string device_;
 };

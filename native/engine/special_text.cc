@@ -26,12 +26,11 @@ bool BeginsWithTail(std::string_view text, std::string_view control) {
   return false;
 }
 
-// Whether some beginning of `control`, but not all of it, stands at the end of `text`.
-bool EndsWithHead(std::string_view text, std::string_view control) {
+// Where, at the end of `text`, beginnings of `control` stand that are not all of it.
+void AddHeads(std::string_view text, std::string_view control, std::vector<std::size_t>* points) {
   for (std::size_t n = 1; n < control.size(); ++n) {
-    if (text.ends_with(control.substr(0, n))) return true;
+    if (text.ends_with(control.substr(0, n))) points->push_back(text.size() - n);
   }
-  return false;
 }
 
 }  // namespace
@@ -79,8 +78,8 @@ std::vector<std::size_t> SpecialText::GuardPoints(std::string_view text) const {
     for (const std::string_view control : controls) {
       if (BeginsWithTail(text, control)) points.push_back(0);
       if (BeginsWithTail(text.substr(begin), control)) points.push_back(begin);
-      if (EndsWithHead(text, control)) points.push_back(text.size());
-      if (EndsWithHead(text.substr(0, end), control)) points.push_back(end);
+      AddHeads(text, control, &points);
+      AddHeads(text.substr(0, end), control, &points);
     }
   }
   for (std::size_t i = 0; i < text.size(); ++i) {

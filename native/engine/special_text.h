@@ -7,8 +7,8 @@
 // Templates treat it as any other character. In the rendered prompt, control text behind a guard is
 // plain text; the guards are taken out again before the words around them are tokenized.
 //
-// The template's own text and a message may also read like a control token together, half and half;
-// a message whose beginning or end could be such a half gets a guard there too.
+// The template's own text and a message may also read like a control token together, half and half:
+// a message that begins with what could be such a half, or ends with one, gets a guard before it.
 //
 // Most messages need no guard, and then the prompt is tokenized in one go. Otherwise Tokenize()
 // splits the prompt at special tokens in the very way llama.cpp does (longest first; the white

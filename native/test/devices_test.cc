@@ -1,0 +1,74 @@
+#include "engine/devices.h"
+
+#include <mutex>
+
+#include "engine/cpu_threads.h"
+#include "models.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+TEST(AFolderWithoutModulesIsNoEngine) {
+  SetLogSink(nullptr, nullptr);
+  const Status status = LoadBackends("/nonexistent");
+  EXPECT_EQ(status.code(), StatusCode::kEngineUnavailable);
+  const Result<std::unique_ptr<Engine>> engine = Engine::Load({.path = test::TinyModels()[0]}, {});
+  EXPECT_EQ(engine.status().code(), StatusCode::kEngineUnavailable);
+}
+
+TEST(TheProcessorIsADevice) {
+  test::LoadModules();
+  test::LoadModules();  // once more changes nothing
+  const std::vector<Device> devices = ListDevices();
+  const auto cpus = std::count_if(devices.begin(), devices.end(),
+                                  [](const Device& device) { return device.type == "cpu"; });
+  EXPECT_EQ(cpus, 1);
+  for (const Device& device : devices) {
+    EXPECT(!device.name.empty() && !device.description.empty() && !device.backend.empty());
+    EXPECT(device.memory_free_bytes <= device.memory_total_bytes);
+    std::printf("     %s: %s\n", device.name.c_str(), device.description.c_str());
+  }
+  EXPECT(CpuFeatures().starts_with("CPU : "));
+}
+
+TEST(EveryDeviceMultipliesRightly) {
+  test::LoadModules();
+  const std::size_t count = ListDevices().size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Result<double> gflops = MeasureDevice(i);
+    REQUIRE(gflops.ok());
+    EXPECT(gflops.value() > 0.1 && gflops.value() < 1e6);
+    std::printf("     %.1f GFLOP/s\n", gflops.value());
+  }
+  EXPECT_EQ(MeasureDevice(count).status().code(), StatusCode::kInvalidRequest);
+}
+
+TEST(ThereAreThreads) { EXPECT(DefaultThreads() >= 1 && DefaultThreads() <= 1024); }
+
+TEST(LogLinesComeWhole) {
+  struct Log {
+    std::mutex mutex;
+    std::vector<std::string> lines;
+  } log;
+  SetLogSink(
+      [](const char* level, const char* text, void* user) {
+        auto* to = static_cast<Log*>(user);
+        const std::lock_guard lock(to->mutex);
+        const std::string name = level;
+        EXPECT(name == "debug" || name == "info" || name == "warn" || name == "error");
+        to->lines.emplace_back(text);
+      },
+      &log);
+  EXPECT(LoadBackends(SVC_TEST_MODULES).ok());
+  EXPECT(LlamaModel::Load({.path = test::TinyModels()[0]}).ok());
+  SetLogSink(nullptr, nullptr);
+  EXPECT(log.lines.size() > 10);
+  for (const std::string& line : log.lines)
+    EXPECT(line.find('\n') == std::string::npos && !line.empty());
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()
