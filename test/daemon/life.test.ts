@@ -162,7 +162,11 @@ test('another socket does not make a second daemon in the same home', async (con
 test('of many that start at once exactly one stays', async (context) => {
   const all = Array.from({ length: 5 }, () => start(context));
   const codes: (number | null)[] = [];
-  for (const daemon of all) void daemon.exit.then(({ code }) => codes.push(code));
+  for (const daemon of all)
+    void daemon.exit.then(
+      ({ code }) => codes.push(code),
+      () => undefined,
+    );
   await waitFor('four to give up', () => codes.length === 4, { timeoutMs: 60_000 });
   assert.equal(codes, [1, 1, 1, 1]);
   const { pid } = await (all[0] as DaemonProcess).client.status();

@@ -1,6 +1,5 @@
 /** A daemon in a process of its own, in the foreground, so that its log lines can be read as they come. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -24,6 +23,7 @@ export interface DaemonProcess {
   readonly log: readonly LogRecord[];
   /** What it wrote to standard error that is no log line. */
   readonly stray: readonly string[];
+  /** Asked for, it rejects when it has not come within half a minute. */
   readonly exit: Promise<Exit>;
   /** A message on the IPC channel, for entries that read one. */
   send(message: object): void;
@@ -44,6 +44,13 @@ export interface DaemonProcessOptions {
 const CLI = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
+/** A test that is ended for its time takes its daemons with it. */
+const living = new Set<ChildProcess>();
+process.once('SIGTERM', () => {
+  for (const child of living) child.kill('SIGKILL');
+  process.exit(143);
+});
+
 /** Kill it, or stop it, before the home is removed. */
 export function spawnDaemon(
   home: Home,
@@ -54,6 +61,7 @@ export function spawnDaemon(
     env: childEnvironment({ ...home.env, ...env }),
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
+  living.add(child);
   const log: LogRecord[] = [];
   const stray: string[] = [];
   createInterface({ input: child.stderr as NodeJS.ReadableStream }).on('line', (line) => {
@@ -62,7 +70,10 @@ export function spawnDaemon(
     else log.push(record);
   });
   let ended: Exit | undefined;
-  const exit = once(child, 'close').then(([code, signal]) => (ended = { code, signal } as Exit));
+  child.once('close', (code, signal) => {
+    ended = { code, signal };
+    living.delete(child);
+  });
   const socketPath = env['SVC_SOCKET'] ?? join(home.dir, 'run', 'svc.sock');
   const client = new Client(socketPath);
 
@@ -79,7 +90,9 @@ export function spawnDaemon(
     socketPath,
     log,
     stray,
-    exit,
+    get exit() {
+      return waitFor('the daemon to end', () => ended, { timeoutMs: 30_000 });
+    },
     send: (message) => void child.send(message),
     kill: (signal) => void child.kill(signal),
     async answering() {
