@@ -1,0 +1,42 @@
+/** The addon in this process, on one model. */
+import type { Addon, NativeEngine, NativeOutput } from '../../src/engine/addon.ts';
+import type { Answer, Question, Sampling } from './cases.ts';
+
+export class OurEngine {
+  readonly #engine: NativeEngine;
+  readonly #takers: Map<number, (output: NativeOutput) => void>;
+  #lastId = 0;
+
+  private constructor(engine: NativeEngine, takers: Map<number, (output: NativeOutput) => void>) {
+    this.#engine = engine;
+    this.#takers = takers;
+  }
+
+  static async load(addon: Addon, model: string, threads: number, contextLength: number): Promise<OurEngine> {
+    const takers = new Map<number, (output: NativeOutput) => void>();
+    const onStep = (outputs: NativeOutput[]): void => {
+      for (const output of outputs) takers.get(output.id)?.(output);
+    };
+    return new OurEngine(await addon.load(model, { threads, contextLength }, () => undefined, onStep).done, takers);
+  }
+
+  async ask(question: Question, sampling: Sampling, maxTokens: number): Promise<Answer> {
+    const id = (this.#lastId += 1);
+    let text = '';
+    const answered = new Promise<Answer>((resolve, reject) => {
+      this.#takers.set(id, ({ text: piece, finish, error }) => {
+        text += piece;
+        if (error !== undefined) reject(new Error(`${error.code}: ${error.message}`));
+        if (finish === undefined) return;
+        const { reason, inputTokens, outputTokens } = finish;
+        resolve({ text, finish: reason, inputTokens, outputTokens });
+      });
+    });
+    await this.#engine.submit({ id, ...question, ...sampling, maxTokens });
+    return await answered.finally(() => this.#takers.delete(id));
+  }
+
+  async close(): Promise<void> {
+    await this.#engine.close();
+  }
+}
