@@ -4,10 +4,13 @@
  *
  *   node --import tsx scripts/compare-llama-server.ts [--native] [--together] [--tokens 64] [--threads 1] [MODEL.gguf …]
  *
- * --native    the server on the libraries it was built with: what other rounding does
- * --together  our answers all at once in shared batches, the server's one by one
+ * --native    the server on the libraries it was built with, for this very processor
+ * --together  our answers all at once, in shared batches; the server's one by one
  *
- * Ends with 1 when an answer differs.
+ * Ends with 1 when an answer differs. With the first option a few do, with the second most: neither
+ * other kernels nor other batches round alike (attention adds up in half precision, and matrix
+ * products of one row take another path than those of several), and once one token differs, so does
+ * all that follows. llama-server's own answers change in the same way when it is asked in parallel.
  */
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
