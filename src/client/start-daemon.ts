@@ -91,8 +91,8 @@ function spawnDaemon(stderrFile: string): DaemonChild {
     process.execPath,
     [...(fromSource ? process.execArgv : []), ENTRY, 'serve', '--mode', 'background'],
     {
-      // Not the caller's directory, which the daemon would hold; and `--import tsx` is looked up from here.
-      cwd: dirname(ENTRY),
+      // Its own directory, since it would hold the caller's; from source `--import tsx` is looked up from here.
+      cwd: dirname(fromSource ? ENTRY : stderrFile),
       detached: true,
       env: childEnvironment(),
       stdio: ['ignore', stderr, stderr],

@@ -32,6 +32,8 @@ test.after(async ({ home }) => {
 const PLACEHOLDER = /^svc: the built-in model is a placeholder/m;
 /** So that two runs say the same. */
 const STEADY = ['--temperature', '0', '--max-tokens', '12'];
+/** A model of the tests that talks on until its context is full. */
+const LONG = ['-m', join(import.meta.dirname, '..', '..', 'build', 'models', 'tiny-gemma.gguf'), '--temperature', '0'];
 const resultOf = ({ stdout }: SvcResult): GenerateResult => JSON.parse(stdout) as GenerateResult;
 
 /** Resolves once no generation is under way in the daemon. */
@@ -103,7 +105,7 @@ test('the flags reach the engine', async ({ run }) => {
   const plain = resultOf(await run(...STEADY, '--json', 'Hello'));
   const system = resultOf(await run(...STEADY, '--json', '-s', 'Be brief', 'Hello'));
   assert.ok(system.usage.input_tokens > plain.usage.input_tokens);
-  const stop = plain.text.slice(4, 7);
+  const stop = [...plain.text].slice(4, 7).join('');
   const stopped = resultOf(await run(...STEADY, '--json', '--stop', 'never in it', '--stop', stop, 'Hello'));
   assert.is(stopped.text, plain.text.slice(0, plain.text.indexOf(stop)));
   assert.is(stopped.finish_reason, 'stop');
@@ -114,7 +116,7 @@ test('the flags reach the engine', async ({ run }) => {
     stats.stderr,
     new RegExp(`^svc: builtin \\(local\\): ${String(plain.usage.input_tokens)} tokens in.*, 12 out`, 'm'),
   );
-  const late = await run('--timeout', '1ms', '--max-tokens', '4000', 'Hello');
+  const late = await run('--timeout', '1ms', 'Hello');
   assert.is(late.code, 124);
   for (const args of [
     ['--top-p', '5'],
@@ -159,7 +161,7 @@ test('files that are no models exit 65 with a sentence, and the daemon lives on'
 });
 
 test('Ctrl-C stops the generation in the engine and exits 130', async ({ home, client }) => {
-  const running = spawnSvc(['run', '--max-tokens', '4000', 'Count the sheep'], { home });
+  const running = spawnSvc(['run', ...LONG, 'Count the sheep'], { home });
   await waitFor('the first words', () => running.stdout() !== '');
   await busy(client);
   if (process.platform === 'linux') {
@@ -175,13 +177,13 @@ test('Ctrl-C stops the generation in the engine and exits 130', async ({ home, c
 });
 
 test('whoever is killed, or has no reader any more, stops the generation too', async ({ home, client }) => {
-  const killed = spawnSvc(['run', '--max-tokens', '4000', 'Count'], { home });
+  const killed = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => killed.stdout() !== '');
   killed.child.kill('SIGKILL');
   await killed.result;
   await idle(client);
 
-  const unread = spawnSvc(['run', '--max-tokens', '4000', 'Count'], { home });
+  const unread = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => unread.stdout() !== '');
   unread.child.stdout?.destroy();
   const result = await unread.result;
@@ -206,9 +208,9 @@ test('standard output that cannot be written is a failure', async ({ home }) => 
 });
 
 test('an engine that dies midway is an error after the words that came', async ({ home, client }) => {
-  const running = spawnSvc(['run', '--max-tokens', '4000', 'Count'], { home });
+  const running = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => running.stdout() !== '');
-  const [model] = (await client.health()).models;
+  const model = (await client.health()).models.find(({ active }) => active > 0);
   process.kill(model?.pid as number, 'SIGKILL');
   const result = await running.result;
   assert.is(result.code, 69);
@@ -218,7 +220,7 @@ test('an engine that dies midway is an error after the words that came', async (
 });
 
 test('a daemon that dies midway is an error, not an end', async ({ home, client }) => {
-  const running = spawnSvc(['run', '--max-tokens', '4000', 'Count'], { home });
+  const running = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => running.stdout() !== '');
   process.kill((await client.status()).pid as number, 'SIGKILL');
   const result = await running.result;
