@@ -32,7 +32,7 @@ const messages: OpenAI.ChatCompletionMessageParam[] = [
   { role: 'system', content: 'You are brief.' },
   { role: 'user', content: 'Tell me about llamas, please.' },
 ];
-const FEW = { model: 'default', messages, max_completion_tokens: 24, temperature: 1, seed: 7 };
+const FEW = { model: 'default', messages, max_completion_tokens: 12, temperature: 1, seed: 7 };
 /** The same token again and again: an answer that never ends by itself. */
 const ENDLESS = { model: 'default', messages, logit_bias: { '100': 100 } } as const;
 
@@ -136,21 +136,17 @@ test('errors: no such model, a file, a prompt that does not fit', async () => {
 test('leaving a stream, or a whole answer, stops the generation in the engine', async () => {
   const stream = await client.chat.completions.create({ ...ENDLESS, stream: true });
   for await (const _ of stream) break;
-  await waitFor('the router to forget it', async () => (await running()) === 0, { timeoutMs: 1000 });
+  await waitFor('the router to forget it', async () => (await running()) === 0);
 
   const gone = new AbortController();
   const answer = failure(client.chat.completions.create(ENDLESS, { signal: gone.signal }));
   await waitFor('the generation', async () => (await running()) === 1);
   gone.abort();
   await answer;
-  await waitFor(
-    'the engine to free its cells',
-    async () => {
-      const { models } = await daemon.client.health();
-      return models.every(({ active, waiting }) => active === 0 && waiting === 0);
-    },
-    { timeoutMs: 3000 },
-  );
+  await waitFor('the engine to free its cells', async () => {
+    const { models } = await daemon.client.health();
+    return models.every(({ active, waiting }) => active === 0 && waiting === 0);
+  });
 });
 
 test('models: the list and one of them', async () => {
@@ -184,7 +180,7 @@ test('liveness and readiness answer while the engine is saturated', async () => 
   );
   await waitFor('the load', async () => (await running()) === 16);
   const times: number[] = [];
-  for (let i = 0; i < 300; i += 1) {
+  for (let i = 0; i < 150; i += 1) {
     const from = performance.now();
     const { status } = await ask({ port }, ['/livez', '/readyz', '/v1/runtime/health'][i % 3] ?? '');
     assert.is(status, 200);
@@ -192,7 +188,7 @@ test('liveness and readiness answer while the engine is saturated', async () => 
   }
   gone.abort();
   await Promise.all(load);
-  const p99 = times.sort((a, b) => a - b)[296] ?? Infinity;
+  const p99 = times.sort((a, b) => a - b)[148] ?? Infinity;
   assert.ok(p99 < 250, `p99 ${p99.toFixed(1)} ms, on a machine that runs tests beside it`);
 });
 
