@@ -9,6 +9,7 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
+import { addonFolder } from './steps/addon.js';
 import { installPackages } from './steps/packages.js';
 import { inRoot } from './steps/root.js';
 import { main, run, say, StepError } from './steps/run.js';
@@ -68,17 +69,15 @@ async function outcome(name, gate) {
 /** clang-tidy takes seconds a file: only those that it has not passed as they are. */
 async function analyseNative() {
   await requireTool('clang-tidy');
-  const databases = ['build/addon', 'build/native-test'];
-  if (!databases.every((folder) => existsSync(inRoot(folder, 'compile_commands.json')))) {
-    throw new Skipped('run `npm test` once, it makes the compile commands');
+  if (!existsSync(inRoot(addonFolder, 'compile_commands.json'))) {
+    throw new Skipped('run `npm run build` once, it writes down the compile commands');
   }
   const headers = [...(await nativeFiles(['.h'])), '.clang-tidy'];
   const waiting = await nativeFiles(['.cc']);
   const failures = [];
   const worker = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const database = file.startsWith('native/test') ? databases[1] : databases[0];
-      const analyse = () => run(`clang-tidy ${file}`, 'clang-tidy', ['--quiet', '-p', database, file]);
+      const analyse = () => run(`clang-tidy ${file}`, 'clang-tidy', ['--quiet', '-p', addonFolder, file]);
       const stamp = `tidy/${file.replaceAll('/', '-')}`;
       await unlessFresh(stamp, { inputs: [file, ...headers], outputs: [] }, analyse).catch((error) =>
         failures.push(error),

@@ -20,15 +20,15 @@ const target = `prebuilds/${process.platform}-${process.arch}`;
 export async function prebuild() {
   await build();
   await refuseOwnProcessorOnly();
-  const binaries = `${addonFolder}/bin`;
-  await unlessFresh('prebuild', { inputs: [binaries, NOTICES], outputs: [`${target}/svc.node`] }, async () => {
+  // Beside them lie the engine's tests.
+  const binaries = (await readdir(inRoot(addonFolder, 'bin'))).filter((name) => /\.(node|so|dylib|dll)$/.test(name));
+  const inputs = [...binaries.map((name) => `${addonFolder}/bin/${name}`), NOTICES];
+  await unlessFresh('prebuild', { inputs, outputs: [`${target}/svc.node`] }, async () => {
     const fresh = inRoot('build', 'prebuild');
     await rm(fresh, { recursive: true, force: true });
     await mkdir(fresh, { recursive: true });
-    for (const name of (await readdir(inRoot(binaries))).filter(isBinary)) {
-      // The build folder holds links into node_modules.
-      await cp(await realpath(inRoot(binaries, name)), join(fresh, name));
-    }
+    // The libraries are links into node_modules.
+    for (const name of binaries) await cp(await realpath(inRoot(addonFolder, 'bin', name)), join(fresh, name));
     await strip(fresh);
     await cp(inRoot(NOTICES), join(fresh, NOTICES));
     await rm(inRoot(target), { recursive: true, force: true });
@@ -38,13 +38,13 @@ export async function prebuild() {
   });
 }
 
-const isBinary = (name) => /\.(node|so|dylib|dll)$/.test(name);
-
 /** libllama that CMake built here uses whatever this processor has, and would crash on a lesser one. */
 async function refuseOwnProcessorOnly() {
   const cache = await readFile(inRoot(addonFolder, 'CMakeCache.txt'), 'utf8');
   if (!/^SVC_LLAMA:\w+=prebuilt$/m.test(cache)) {
-    throw new StepError(`${addonFolder} holds a libllama for this very processor: only a build over the platform package ships`);
+    throw new StepError(
+      `${addonFolder} holds a libllama for this very processor: only a build over the platform package ships`,
+    );
   }
 }
 

@@ -10,7 +10,10 @@ import { unlessFresh } from './unless-fresh.js';
 /** Where libllama comes from: `prebuilt`, `source`, or null for CMake to choose (see cmake/llama.cmake). */
 export const llama = process.env.SVC_LLAMA || null;
 
-/** Asking for `source` by name builds it beside the usual one, so that both can be tried. */
+/**
+ * The build folder of the addon and of the engine's plain tests, so that the engine is compiled once.
+ * Asking for `source` by name builds it beside the usual one, so that both can be tried.
+ */
 export const addonFolder = llama === 'source' ? 'build/addon-source' : 'build/addon';
 const addonFile = `${addonFolder}/bin/svc.node`;
 
@@ -27,6 +30,8 @@ export async function buildAddon() {
       'build',
       ...['--out', addonFolder],
       ...['--parallel', String(availableParallelism())],
+      ...['--target', 'svc_addon'],
+      '--CDSVC_BUILD_TESTS=ON',
       ...(llama === null ? [] : [`--CDSVC_LLAMA=${llama}`]),
     ]);
   });

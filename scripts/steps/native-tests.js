@@ -1,39 +1,39 @@
 /** The engine's own tests: CMake and ctest, no Node. */
 import { availableParallelism } from 'node:os';
-import { llama, nativeInputs } from './addon.js';
+import { addonFolder, llama, nativeInputs } from './addon.js';
 import { run, StepError } from './run.js';
 import { isInstalled, requireTools } from './tools.js';
 import { unlessFresh } from './unless-fresh.js';
 
-/** Each in a build folder of its own. */
+/** The plain ones are built with the addon, from the same objects; each sanitizer has a folder of its own. */
 export const NATIVE_TESTS = {
-  plain: { folder: 'build/native-test', definitions: [], ctest: [] },
-  address: { folder: 'build/native-asan', definitions: ['-DSVC_SANITIZE=address'], ctest: [] },
+  plain: { folder: addonFolder, ctest: [] },
+  address: { folder: 'build/native-asan', ctest: [] },
   // The prebuilt libllama is not instrumented: threads are watched where a fake model stands in for it.
-  thread: { folder: 'build/native-tsan', definitions: ['-DSVC_SANITIZE=thread'], ctest: ['-L', 'fake'] },
+  thread: { folder: 'build/native-tsan', ctest: ['-L', 'fake'] },
 };
 
+/** REQUIRES for `plain`: the addon is built. */
 export async function buildNativeTests(kind) {
-  const { folder, definitions } = NATIVE_TESTS[kind];
+  const { folder } = NATIVE_TESTS[kind];
   const { inputs, facts } = await nativeInputs();
   const native = { inputs: [...inputs, 'native/test'], facts, outputs: [`${folder}/CTestTestfile.cmake`] };
-  await unlessFresh(folder.replace('/', '-'), native, async () => {
-    await requireTools();
-    const generator = (await isInstalled('ninja')) ? ['-G', 'Ninja'] : [];
-    const from = llama === null ? [] : [`-DSVC_LLAMA=${llama}`];
+  await unlessFresh(`native-tests-${kind}`, native, async () => {
     const title = `building the engine's tests${kind === 'plain' ? '' : ` (${kind} sanitizer)`}`;
-    await run(`${title}: configure`, 'cmake', [
-      '-S',
-      '.',
-      '-B',
-      folder,
-      ...generator,
-      '-DSVC_BUILD_TESTS=ON',
-      ...definitions,
-      ...from,
-    ]);
+    if (kind !== 'plain') await configure(title, folder, kind);
     await run(title, 'cmake', ['--build', folder, '--parallel', String(availableParallelism())]);
   });
+}
+
+async function configure(title, folder, sanitizer) {
+  await requireTools();
+  const generator = (await isInstalled('ninja')) ? ['-G', 'Ninja'] : [];
+  const definitions = [
+    '-DSVC_BUILD_TESTS=ON',
+    `-DSVC_SANITIZE=${sanitizer}`,
+    ...(llama === null ? [] : [`-DSVC_LLAMA=${llama}`]),
+  ];
+  await run(`${title}: configure`, 'cmake', ['-S', '.', '-B', folder, ...generator, ...definitions]);
 }
 
 /** Runs them; `{ passed, failed, output }`. */

@@ -68,7 +68,7 @@ test('no path of one machine, no host of a registry', () => {
 
 test('the addon that is built is of this version', async () => {
   const { addon } = await probeEngine({ measure: false });
-  assert.is(addon?.info.version, manifest.version);
+  assert.is(addon?.version, manifest.version);
 });
 
 test.run();
