@@ -44,6 +44,9 @@ const LIMITS: ListenerLimits = {
   stallMs: 120_000,
 };
 
+/** On the control socket: a person who reads in a pager takes their time. */
+const CONTROL_STALL_MS = 86_400_000;
+
 /** A client that was answered early may go on sending its body for so long. */
 const LINGER_MS = 2000;
 
@@ -56,7 +59,7 @@ export interface ListenerOptions {
 
 /** The caller listens and closes. While the router drains, and after `close`, connections end with their answers. */
 export function createListener({ services, control, limits: changed = {} }: ListenerOptions): Server {
-  const limits: ListenerLimits = { ...LIMITS, ...changed };
+  const limits: ListenerLimits = { ...LIMITS, ...(control ? { stallMs: CONTROL_STALL_MS } : {}), ...changed };
   const routes = control ? [...PUBLIC, ...CONTROL] : PUBLIC;
   const bodies = new BodyBudget(limits.bodiesBytes);
 
