@@ -1,4 +1,5 @@
 /** What tests of the local backend share, with fake engines and with real ones. */
+import { readFileSync } from 'node:fs';
 import type { Store } from '../../src/backends/local/local-backend.ts';
 import type { Logger } from '../../src/log/log.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
@@ -69,10 +70,13 @@ export function textOf(events: readonly GenerateEvent[]): string {
   return events.map((event) => (event.type === 'text' ? event.text : '')).join('');
 }
 
+/** Not gone, and not a corpse that its new parent has yet to bury. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
+    if (process.platform !== 'linux') return true;
+    const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).charAt(0) !== 'Z';
   } catch {
     return false;
   }
