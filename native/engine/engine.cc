@@ -115,7 +115,9 @@ Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputS
   const int threads = options.threads > 0 ? options.threads : DefaultThreads();
   const std::uint32_t sequences = std::clamp(options.max_sequences, 1U, kMaxSequences);
   Result<std::unique_ptr<Decoder>> decoder =
-      NewLlamaDecoder(*model.value(), ContextLength(options, *model.value()), threads, sequences);
+      NewLlamaDecoder(*model.value(), {.context_length = ContextLength(options, *model.value()),
+                                       .threads = threads,
+                                       .max_sequences = sequences});
   if (!decoder.ok()) return decoder.status();
 
   ModelInfo info = model.value()->Describe();

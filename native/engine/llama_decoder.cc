@@ -163,21 +163,21 @@ class LlamaDecoder final : public Decoder {
 }  // namespace
 
 Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
-                                                 std::uint32_t context_length, int threads,
-                                                 std::uint32_t max_sequences) {
+                                                 const DecoderOptions& options) {
   const bool recurrent =
       llama_model_is_recurrent(model.get()) || llama_model_is_hybrid(model.get());
-  if (recurrent) max_sequences = std::min(max_sequences, kMaxRecurrentSequences);
+  const std::uint32_t max_sequences =
+      recurrent ? std::min(options.max_sequences, kMaxRecurrentSequences) : options.max_sequences;
 
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = context_length;
+  params.n_ctx = options.context_length;
   params.n_batch = kMaxRows;
   params.n_ubatch = kMaxRows;
   params.n_seq_max = recurrent ? max_sequences : 1;
   params.n_outputs_max = max_sequences;
   params.n_outputs_max_per_seq = 1;
-  params.n_threads = threads;
-  params.n_threads_batch = threads;
+  params.n_threads = options.threads;
+  params.n_threads_batch = options.threads;
   params.kv_unified = true;
   params.swa_full = true;
   params.no_perf = true;
@@ -187,13 +187,13 @@ Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
   if (context == nullptr) {
     const std::string reason = log.Reason().empty() ? "libllama refuses it" : log.Reason();
     return Status(log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
-                  "no cache of " + std::to_string(context_length) + " tokens: " + reason);
+                  "no cache of " + std::to_string(options.context_length) + " tokens: " + reason);
   }
   if (llama_get_memory(context.get()) == nullptr) {
     return Status(StatusCode::kModelInvalid, "the model has no cache, so it cannot generate text");
   }
   return std::unique_ptr<Decoder>(std::make_unique<LlamaDecoder>(
-      model, std::move(context), std::make_unique<ThreadPool>(threads), max_sequences));
+      model, std::move(context), std::make_unique<ThreadPool>(options.threads), max_sequences));
 }
 
 }  // namespace svc

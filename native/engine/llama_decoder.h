@@ -8,10 +8,14 @@
 
 namespace svc {
 
-// `model` must outlive the decoder. `threads` > 0, `max_sequences` in 1..256, `context_length` > 0.
-// Errors: kOutOfMemory, kModelInvalid.
+struct DecoderOptions {
+  std::uint32_t context_length = kDefaultContextLength;  // > 0
+  int threads = 1;                                       // > 0
+  std::uint32_t max_sequences = 64;                      // in 1..256
+};
+
+// `model` must outlive the decoder. Errors: kOutOfMemory, kModelInvalid.
 Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
-                                                 std::uint32_t context_length, int threads,
-                                                 std::uint32_t max_sequences);
+                                                 const DecoderOptions& options);
 
 }  // namespace svc

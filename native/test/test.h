@@ -73,8 +73,8 @@ inline int Main(int argc, char** argv) {
 
 #define EXPECT_EQ(actual, expected)                                                 \
   do {                                                                              \
-    const auto actual_value = (actual);                                            \
-    const auto expected_value = (expected);                                        \
+    const auto actual_value = (actual);                                             \
+    const auto expected_value = (expected);                                         \
     if (!(actual_value == expected_value)) {                                        \
       svc::test::Fail(__FILE__, __LINE__,                                           \
                       std::string(#actual " is ") + svc::test::Show(actual_value) + \
