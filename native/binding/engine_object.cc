@@ -150,9 +150,9 @@ void EngineObject::OnSubmitted(Napi::Env env, GenerationId id,
                                const Napi::Promise::Deferred& promise,
                                const Result<std::uint32_t>& input_tokens) {
   if (!input_tokens.ok()) {
+    promise.Reject(MakeError(env, input_tokens.status()).Value());
     generations_.erase(id);
     UpdateHolds();
-    promise.Reject(MakeError(env, input_tokens.status()).Value());
     return;
   }
   Generation& generation = generations_[id];
@@ -198,9 +198,9 @@ Napi::Value EngineObject::Stats(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::Close(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  if (!closed_.IsEmpty()) return closed_.Value();
+  if (!close_promise_.IsEmpty()) return close_promise_.Value();
   const auto promise = Napi::Promise::Deferred::New(env);
-  closed_ = Napi::Persistent(promise.Promise().As<Napi::Object>());
+  close_promise_ = Napi::Persistent(promise.Promise().As<Napi::Object>());
   if (!engine_) {  // the environment has closed it
     promise.Resolve(env.Undefined());
     return promise.Promise();
@@ -209,8 +209,9 @@ Napi::Value EngineObject::Close(const Napi::CallbackInfo& info) {
   Task<Status>::Start(
       env, "svc:close", [engine = std::move(engine_)]() mutable { return CloseAndFree(engine); },
       [this, promise](Napi::Env js, const Status&) {
+        closing_ = promise;
         Deliver(js);  // how the last generations ended
-        promise.Resolve(js.Undefined());
+        FinishClosing();
         Unref();
       });
   return promise.Promise();
@@ -243,7 +244,14 @@ void EngineObject::UpdateHolds() {
     Ref();
   } else {
     Unref();
+    FinishClosing();
   }
+}
+
+void EngineObject::FinishClosing() {
+  if (!closing_ || !generations_.empty()) return;
+  closing_->Resolve(closing_->Env().Undefined());
+  closing_.reset();
 }
 
 }  // namespace svc::binding

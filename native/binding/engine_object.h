@@ -12,6 +12,7 @@
 #include <napi.h>
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -58,6 +59,8 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   void Deliver(Napi::Env env);
   // Tells whether generations_ has entries to whoever must know.
   void UpdateHolds();
+  // Settles the promise of close() when nothing is left to tell.
+  void FinishClosing();
 
   Environment* environment_;
   std::shared_ptr<Engine> engine_;  // null once close() has been called
@@ -66,7 +69,8 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::FunctionReference on_step_;
   std::unordered_map<GenerationId, Generation> generations_;  // submitted, end not yet handed over
   bool held_ = false;
-  Napi::ObjectReference closed_;  // the promise of close()
+  Napi::ObjectReference close_promise_;
+  std::optional<Napi::Promise::Deferred> closing_;  // the runner is joined, the promise not settled
 };
 
 }  // namespace svc::binding

@@ -28,7 +28,8 @@ Environment::~Environment() = default;
 void Environment::CloseAll() {
   closing_ = true;
   for (const auto& [job, owner] : loads) job->Cancel();
-  loads.clear();
+  // Not destroyed: this may be called from a listener that one of them has called.
+  for (const auto& [job, owner] : loads) job->Stop();
   for (EngineObject* engine : engines) engine->EnvironmentEnds();
   engines.clear();
 }

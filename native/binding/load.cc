@@ -29,8 +29,10 @@ Napi::Value Load(const Napi::CallbackInfo& info) {
   }
   Napi::Object load = Napi::Object::New(env);
   load.Set("done", job->promise());
-  load.Set("cancel", Napi::Function::New(env, [cancel = job->Canceller()](
-                                                  const Napi::CallbackInfo&) { cancel(); }));
+  const auto cancel = [cancelled = job->cancelled()](const Napi::CallbackInfo&) {
+    *cancelled = true;
+  };
+  load.Set("cancel", Napi::Function::New(env, cancel));
   LoadJob* key = job.get();
   environment.loads.emplace(key, std::move(job));
   return load;
@@ -54,13 +56,13 @@ LoadJob::LoadJob(Environment& environment, Napi::Env env, LoadOptions options,
   thread_ = std::thread([this] { Run(); });
 }
 
-LoadJob::~LoadJob() {
-  Cancel();
-  if (thread_.joinable()) thread_.join();
-}
+LoadJob::~LoadJob() { Stop(); }
 
-std::function<void()> LoadJob::Canceller() const {
-  return [cancelled = cancelled_] { *cancelled = true; };
+void LoadJob::Stop() {
+  Cancel();
+  if (!thread_.joinable()) return;
+  thread_.join();
+  result_.emplace(Status(StatusCode::kCancelled, "the load was cancelled"));
 }
 
 void LoadJob::Run() {
@@ -85,6 +87,7 @@ void LoadJob::OnWake(Napi::Env env) {
 void LoadJob::Settle(Napi::Env env) {
   const std::unique_ptr<LoadJob> self = std::move(environment_.loads.at(this));
   environment_.loads.erase(this);
+  if (thread_.joinable()) thread_.join();  // it has nothing left to do
   Result<std::unique_ptr<Engine>>& result = *result_;
   if (!result.ok()) {
     promise_.Reject(MakeError(env, result.status()).Value());

@@ -27,15 +27,16 @@ class LoadJob {
  public:
   LoadJob(Environment& environment, Napi::Env env, LoadOptions options, Napi::Function on_progress,
           Napi::Function on_step);
-  // Cancels and joins the thread.
   ~LoadJob();
   LoadJob(const LoadJob&) = delete;
   LoadJob& operator=(const LoadJob&) = delete;
 
   Napi::Promise promise() const { return promise_.Promise(); }
   void Cancel() { *cancelled_ = true; }
-  // Cancels the load, also when the job is gone.
-  std::function<void()> Canceller() const;
+  // Cancels the load, joins the thread and frees what it has loaded.
+  void Stop();
+  // Setting it cancels the load; it outlives the job.
+  std::shared_ptr<std::atomic<bool>> cancelled() const { return cancelled_; }
 
  private:
   void Run();

@@ -61,11 +61,12 @@ void LogForwarder::Deliver() {
     std::swap(dropped, dropped_);
   }
   if (dropped != 0) lines.push_back({"warn", std::to_string(dropped) + " log lines were dropped"});
-  const Napi::Env env = listener_.Env();
+  // The listener may set another one, and so end this object: from here on only locals.
+  const Napi::Function listener = listener_.Value();
+  const Napi::Env env = listener.Env();
   for (const Line& line : lines) {
     const Napi::HandleScope scope(env);
-    CallListener(listener_.Value(),
-                 {Napi::String::New(env, line.level), Napi::String::New(env, line.text)});
+    CallListener(listener, {Napi::String::New(env, line.level), Napi::String::New(env, line.text)});
   }
 }
 

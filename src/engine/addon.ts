@@ -77,32 +77,47 @@ export interface NativeStats {
 }
 
 export interface NativeLoadOptions {
+  /** At most 16,777,216. */
   readonly contextLength?: number;
+  /** At most 512. */
   readonly threads?: number;
   readonly gpuLayers?: number;
   readonly maxSequences?: number;
 }
 
-/** A load under way, on a thread of its own. */
+/** A load under way, on a thread of its own. The process waits for it. */
 export interface NativeLoad {
   readonly done: Promise<NativeEngine>;
   /** `done` then rejects with CANCELLED. */
   cancel(): void;
 }
 
+/**
+ * A loaded model. The process waits for the generations in it, not for an engine that is idle. One
+ * that is forgotten without close() is closed when it is collected; all are closed when the process
+ * or the Worker ends.
+ */
 export interface NativeEngine {
   readonly info: NativeModelInfo;
+  /** Both options default to false. */
   tokenize(text: string, options?: { addSpecial?: boolean; parseSpecial?: boolean }): Int32Array;
   detokenize(tokens: Int32Array, options?: { special?: boolean }): string;
   renderChat(messages: readonly { role: string; content: string }[]): string;
-  /** Templates and tokenises on a worker thread. Resolves with the number of input tokens. */
+  /**
+   * Templates and tokenises on a worker thread. Resolves with the number of input tokens, before
+   * onStep hears of the generation. The id is free again when onStep has been handed its end.
+   */
   submit(request: NativeRequest): Promise<number>;
+  /** Of a generation that is still being submitted too, as pause and resume. Other ids are ignored. */
   cancel(id: number): void;
   pause(id: number): void;
   resume(id: number): void;
   hold(on: boolean): void;
   stats(): NativeStats;
-  /** Joins the runner thread off the JavaScript thread. Idempotent. */
+  /**
+   * Joins the runner thread off the JavaScript thread. Resolves once onStep has heard how the
+   * generations ended. Idempotent; afterwards the methods throw ENGINE_UNAVAILABLE.
+   */
   close(): Promise<void>;
 }
 
@@ -117,14 +132,17 @@ export interface Addon {
   };
   /** The class that every error of the addon is thrown as: `new ErrorClass(code, message)`. */
   setErrorClass(errorClass: new (code: never, message: string) => Error): void;
-  /** libllama's own log lines, batched to the JavaScript thread. */
+  /**
+   * libllama's own log lines, batched to the JavaScript thread; they go to the last logger set in the
+   * process. Before the first, nothing is written anywhere.
+   */
   setLogger(logger: (level: 'debug' | 'info' | 'warn' | 'error', text: string) => void): void;
   loadBackends(directory: string): void;
   devices(): NativeDevice[];
   cpuFeatures(): string;
   /** A real matrix product on the device, checked; resolves with GFLOP/s. */
   measureDevice(index: number): Promise<number>;
-  /** Linux: the kernel kills this process when `parentPid` dies. Elsewhere: does nothing. */
+  /** Linux: the kernel kills this process when `parentPid` dies. Elsewhere: does nothing. On the main thread only. */
   dieWithParent(parentPid: number): void;
   load(
     path: string,

@@ -16,6 +16,14 @@ test.after(({ engine }) => engine.native.close());
 let nextId = 1;
 const greedy = (maxTokens: number) => ({ id: nextId++, prompt: 'The quick brown fox', temperature: 0, maxTokens });
 
+/** Others go on; this one does not. The first of them ends after all that was under way before. */
+async function assertStands(engine: TestEngine, id: number): Promise<void> {
+  await engine.generate(greedy(20));
+  const { length } = engine.text(id);
+  await engine.generate(greedy(20));
+  assert.is(engine.text(id).length, length);
+}
+
 test('a raw prompt and a chat are answered, with usage and timings', async ({ engine }) => {
   const { native } = engine;
   const request = greedy(8);
@@ -69,20 +77,24 @@ test('JavaScript is woken at most once a step', async ({ engine }) => {
   );
 });
 
-test('what a busy JavaScript thread missed comes in one call, nothing lost', async ({ engine }) => {
+test('what a busy JavaScript thread missed comes joined, nothing lost', async ({ engine }) => {
   const expected = await engine.generate(greedy(60));
   const request = greedy(60);
   const answered = engine.answer(request.id);
   await engine.native.submit(request);
   const callsBefore = engine.steps.length;
-  const until = performance.now() + 500;
-  while (performance.now() < until) {
-    // busy: the whole answer is produced meanwhile
-  }
+  const deadline = performance.now() + 20_000;
+  const isAnswering = (): boolean => {
+    const { active, waiting } = engine.native.stats();
+    return active + waiting > 0;
+  };
+  // Busy, while the whole answer is produced.
+  while (isAnswering()) assert.ok(performance.now() < deadline);
   const { text, finish } = await answered;
   assert.is(text, expected.text);
   assert.is(finish.outputTokens, 60);
-  assert.is(engine.steps.length - callsBefore, 1);
+  const calls = engine.steps.length - callsBefore;
+  assert.ok(calls <= 2, `${String(calls)} calls`); // the last output may just miss the first
 });
 
 test('the promise of submit settles before the first output', async ({ engine }) => {
@@ -149,10 +161,7 @@ test('cancel and pause reach a generation that is still being submitted', async 
   const accepted = engine.native.submit(paused);
   engine.native.pause(paused.id);
   await accepted;
-  await sleep(50);
-  const length = engine.text(paused.id).length;
-  await sleep(100);
-  assert.is(engine.text(paused.id).length, length);
+  await assertStands(engine, paused.id);
   engine.native.cancel(paused.id);
   assert.is((await end).finish.reason, 'cancelled');
 });
@@ -165,10 +174,7 @@ test('a paused generation waits while others go on, and then ends as it would ha
   await native.submit(request);
   await waitFor('text', () => engine.text(request.id).length > 0);
   native.pause(request.id);
-  await sleep(50); // the step under way
-  const length = engine.text(request.id).length;
-  assert.is((await engine.generate(greedy(20))).finish.outputTokens, 20);
-  assert.is(engine.text(request.id).length, length);
+  await assertStands(engine, request.id);
   native.resume(request.id);
   assert.is((await answered).text, expected.text);
 });
@@ -180,10 +186,14 @@ test('hold stops the runner, and what it had produced still comes', async ({ eng
   await native.submit(request);
   await waitFor('text', () => engine.text(request.id).length > 0);
   native.hold(true);
-  await sleep(50);
-  const { steps } = native.stats();
+  let last = -1;
+  const steps = await waitFor('the last step', () => {
+    const now = native.stats();
+    return now.stepAgeMs === 0 && last === (last = now.steps) && now.steps;
+  });
   await sleep(100);
   assert.is(native.stats().steps, steps);
+  assert.is(native.stats().active, 1);
   native.hold(false);
   assert.is((await answered).finish.outputTokens, 400);
 });

@@ -37,4 +37,15 @@ test('a load is told line by line, with levels; the last logger set hears it', a
   assert.not(lines.some(({ text }) => text.includes('xyzzy') || text.includes('plugh')));
 });
 
+test('a logger may set another while it is called', async () => {
+  const addon = openAddon();
+  let last = '';
+  addon.setLogger(() => {
+    addon.setLogger((_, text) => (last = text));
+  });
+  const engine = await openEngine('tiny-llama');
+  await engine.native.close();
+  await waitFor('the second logger', () => last.length > 0);
+});
+
 test.run();

@@ -20,8 +20,11 @@ const say = (text: string): void => {
   (process as unknown as { _rawDebug: (text: string) => void })._rawDebug(text);
 };
 
-const load = (onStep: (outputs: NativeOutput[]) => void = ignore): Promise<NativeEngine> =>
-  openAddon().load(modelPath('tiny-llama'), { contextLength: 2048, threads: 2 }, ignore, onStep).done;
+const load = (
+  onStep: (outputs: NativeOutput[]) => void = ignore,
+  onProgress: (fraction: number) => void = ignore,
+): Promise<NativeEngine> =>
+  openAddon().load(modelPath('tiny-llama'), { contextLength: 2048, threads: 2 }, onProgress, onStep).done;
 const endless = { id: 1, prompt: 'a', maxTokens: 1900, temperature: 0 };
 /** Templating and tokenising this takes a while. */
 const long = { id: 2, prompt: 'word '.repeat(200_000) };
@@ -75,9 +78,21 @@ const scenarios: Record<string, () => Promise<void>> = {
     });
     await engine.submit(endless);
   },
+  /** Until the load has ended, so that the last progress and the end come in one wake-up. */
+  async leavingFromProgress() {
+    await load(ignore, () => {
+      const until = performance.now() + 500;
+      while (performance.now() < until);
+      process.exit(0);
+    });
+  },
+  async leavingFromStep() {
+    const engine = await load(() => process.exit(0));
+    await engine.submit(endless);
+  },
 };
 
-const endsByItself = new Set(['idle', 'logging', 'answering', 'throwing']);
+const endsByItself = new Set(['idle', 'logging', 'answering', 'throwing', 'leavingFromProgress', 'leavingFromStep']);
 
 async function inWorker(name: string): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
