@@ -11,26 +11,6 @@ import type { Exchange } from './exchange.ts';
 /** Brackets and braces inside each other. */
 const MAX_DEPTH = 64;
 
-/** Bytes of request bodies that may be held at once, from arrival until the answer is complete. */
-export class BodyBudget {
-  #left: number;
-
-  constructor(bytes: number) {
-    this.#left = bytes;
-  }
-
-  /** False: they are not there. */
-  take(bytes: number): boolean {
-    if (bytes > this.#left) return false;
-    this.#left -= bytes;
-    return true;
-  }
-
-  give(bytes: number): void {
-    this.#left += bytes;
-  }
-}
-
 /** Throws REQUEST_TOO_LARGE, BUSY, INVALID_REQUEST, or CANCELLED when the client goes away. */
 export async function readJson(exchange: Exchange): Promise<unknown> {
   const { req, reply } = exchange;

@@ -1,7 +1,7 @@
 /** One request and the way its answer leaves. */
 import type { IncomingMessage } from 'node:http';
 import type { Services } from '../services.ts';
-import type { BodyBudget } from './body.ts';
+import type { BodyBudget } from './body-budget.ts';
 import type { Reply } from './reply.ts';
 
 export interface Exchange {

@@ -12,7 +12,7 @@ import type { Duplex } from 'node:stream';
 import { SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
 import { checkContentType, checkOrigin } from './access.ts';
-import { BodyBudget } from './body.ts';
+import { BodyBudget } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
 import { Reply, type ReplyLimits } from './reply.ts';
 import { CONTROL, familyOf, findRoute, PUBLIC, type Route } from './routes.ts';
