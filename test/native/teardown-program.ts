@@ -7,7 +7,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import type { NativeEngine, NativeOutput } from '../../src/engine/addon.ts';
 import { modelPath, openAddon } from '../support/native-engine.ts';
 
-const ROUNDS = 3;
+const ROUNDS = 2;
 /** A Worker does not inherit what makes its parent read TypeScript. */
 const BOOT = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).then(({ register }) => {
   register();
