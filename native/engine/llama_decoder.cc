@@ -98,6 +98,7 @@ class LlamaDecoder final : public Decoder {
     batch.logits = wants_logits_.data();
 
     abort_ = &abort;
+    const AbortedLog log(abort);
     const DecodeOutcome outcome = Run(batch);
     abort_ = nullptr;
     return outcome;

@@ -8,11 +8,17 @@ namespace svc {
 namespace {
 
 thread_local LogCapture* current = nullptr;
+thread_local const std::atomic<bool>* current_abort = nullptr;
 
 }  // namespace
 
 LogCapture::LogCapture() { current = this; }
 LogCapture::~LogCapture() { current = nullptr; }
+
+AbortedLog::AbortedLog(const std::atomic<bool>& abort) { current_abort = &abort; }
+AbortedLog::~AbortedLog() { current_abort = nullptr; }
+
+bool DemotesErrors() { return current_abort != nullptr && *current_abort; }
 
 void CaptureError(const char* text) {
   if (current != nullptr) current->errors_ += text;

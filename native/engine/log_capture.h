@@ -1,6 +1,7 @@
-// libllama says why it failed only in its log.
+// libllama says why it failed only in its log; and it logs as failures what was wanted.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 namespace svc {
@@ -23,7 +24,19 @@ class LogCapture {
   std::string errors_;  // lines
 };
 
+// While it lives, what libllama logs on this thread once `abort` is set is the echo of that abort:
+// DemotesErrors() is true. Does not nest.
+class AbortedLog {
+ public:
+  explicit AbortedLog(const std::atomic<bool>& abort);
+  ~AbortedLog();
+  AbortedLog(const AbortedLog&) = delete;
+  AbortedLog& operator=(const AbortedLog&) = delete;
+};
+
 // Called for each error by the log callback.
 void CaptureError(const char* text);
+// Asked for each line by the log callback.
+bool DemotesErrors();
 
 }  // namespace svc

@@ -41,6 +41,7 @@ const char* LevelName(ggml_log_level level) {
 
 void Receive(ggml_log_level level, const char* text, void* /*user*/) {
   if (level == GGML_LOG_LEVEL_ERROR) CaptureError(text);
+  if (level != GGML_LOG_LEVEL_CONT && DemotesErrors()) level = GGML_LOG_LEVEL_DEBUG;
   Sink& sink = TheSink();
   const std::lock_guard lock(sink.mutex);
   if (sink.call == nullptr) return;

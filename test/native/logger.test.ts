@@ -37,6 +37,30 @@ test('a load is told line by line, with levels; the last logger set hears it', a
   assert.not(lines.some(({ text }) => text.includes('xyzzy') || text.includes('plugh')));
 });
 
+test('a cancelled step is no failure in the log', async () => {
+  const addon = openAddon();
+  const lines: { level: string; text: string }[] = [];
+  addon.setLogger((level, text) => lines.push({ level, text }));
+  const engine = await openEngine('tiny-llama');
+  await engine.generate({ id: 1, prompt: 'hello', maxTokens: 2 });
+  lines.length = 0;
+  let id = 1;
+  // A cancel that falls between two steps leaves no line: again, until one has met a step.
+  await waitFor('an aborted step in the log', async () => {
+    id++;
+    const answered = engine.answer(id);
+    await engine.native.submit({ id, prompt: 'how now brown cow '.repeat(100) });
+    engine.native.cancel(id);
+    assert.is((await answered).finish.reason, 'cancelled');
+    return lines.some(({ text }) => text.includes('ret = 2'));
+  });
+  await engine.native.close();
+  assert.equal(
+    lines.filter(({ level }) => level === 'error' || level === 'warn'),
+    [],
+  );
+});
+
 test('a logger may set another while it is called', async () => {
   const addon = openAddon();
   let last = '';
