@@ -98,13 +98,12 @@ if(SVC_LLAMA STREQUAL "prebuilt")
     file(CREATE_LINK "${library}" "${CMAKE_BINARY_DIR}/bin/${name}" COPY_ON_ERROR SYMBOLIC)
   endforeach()
 elseif(SVC_LLAMA STREQUAL "source")
-  # Backends stay modules, as in the packages, so that there is one way to find and open them. The
-  # CPU module is compiled for this machine only: all 14 x86 variants take 14 times as long.
-  # A build for others sets GGML_NATIVE=OFF and GGML_CPU_ALL_VARIANTS=ON.
+  # For this machine only and with the CPU's code linked in, because that compiles once: as modules
+  # for all x86 processors it compiles 14 times. What is to run elsewhere sets GGML_NATIVE=OFF,
+  # GGML_BACKEND_DL=ON and GGML_CPU_ALL_VARIANTS=ON, as the packages do.
   # OpenMP would ignore the engine's thread pool and be one more library to ship.
   set(BUILD_SHARED_LIBS ON)
   set(CMAKE_PLATFORM_NO_VERSIONED_SONAME ON)
-  set(GGML_BACKEND_DL ON CACHE BOOL "")
   set(GGML_NATIVE ON CACHE BOOL "")
   set(GGML_OPENMP OFF CACHE BOOL "")
   set(LLAMA_BUILD_COMMON ON CACHE BOOL "")

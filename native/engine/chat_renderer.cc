@@ -85,6 +85,7 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
         return special_text_.NeedsGuard(message.content);
       })) {
     std::vector<std::string_view> contents;
+    contents.reserve(messages.size());
     for (const ChatMessage& message : messages) contents.emplace_back(message.content);
     guard = SpecialText::ChooseGuard(contents);
     if (guard.empty()) {

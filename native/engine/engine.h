@@ -165,8 +165,8 @@ class Engine {
 
   virtual EngineStats stats() const = 0;
 
-  // Ends every generation (kCancelled), joins the runner thread, frees the model. Idempotent;
-  // blocks.
+  // Ends every generation (kCancelled), joins the runner thread, frees the cache. Idempotent;
+  // blocks. The weights go with the engine itself: somebody may still be tokenizing.
   virtual void Close() = 0;
 };
 

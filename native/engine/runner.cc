@@ -88,6 +88,7 @@ void Runner::Close() {
     }
     wake_.notify_one();
     thread_.join();
+    decoder_.reset();
   });
 }
 

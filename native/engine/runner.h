@@ -57,8 +57,8 @@ class Runner {
   void Hold(bool on);
   EngineStats stats() const;
 
-  // Ends every generation with kCancelled and joins the thread. Idempotent; blocks for at most one
-  // step where the device cannot be interrupted.
+  // Ends every generation with kCancelled, joins the thread and frees the decoder. Idempotent; blocks
+  // for at most one step where the device cannot be interrupted.
   void Close();
 
  private:
@@ -89,7 +89,7 @@ class Runner {
   void PublishCounts();  // REQUIRES: mutex_ is held
   void SetWish(GenerationId id, bool Wish::*wish, bool value);
 
-  const std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<Decoder> decoder_;  // freed by Close
   const OutputSink sink_;
 
   // ---- the inbox, under mutex_ ----

@@ -145,6 +145,7 @@ TEST(ManyThreadsMayRenderAtOnce) {
   const Chat chat = {{"system", "Be brief."}, {"user", "What is <|im_end|>?"}};
   const std::vector<Token> expected = fixture.renderer->RenderTokens(chat).value().tokens;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int round = 0; round < 20; ++round) {

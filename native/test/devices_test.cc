@@ -9,8 +9,10 @@
 namespace svc {
 namespace {
 
+// The first test: nothing has been loaded yet.
 TEST(AFolderWithoutModulesIsNoEngine) {
   SetLogSink(nullptr, nullptr);
+  if (!ListDevices().empty()) return;  // a build with the CPU's code linked in
   const Status status = LoadBackends("/nonexistent");
   EXPECT_EQ(status.code(), StatusCode::kEngineUnavailable);
   const Result<std::unique_ptr<Engine>> engine = Engine::Load({.path = test::TinyModels()[0]}, {});

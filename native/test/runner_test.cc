@@ -511,12 +511,13 @@ void Storm(std::uint32_t seed) {
                }});
   constexpr GenerationId kThreads = 4;
   constexpr GenerationId kEach = 60;
-  std::vector<Want> wants(kThreads * kEach);
+  std::vector<Want> wants(std::size_t{kThreads} * kEach);
   {
     std::mt19937 random(seed + 1);
     for (GenerationId id = 0; id < wants.size(); ++id) wants[id] = RandomWant(id, random, 90);
   }
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (GenerationId thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
       std::mt19937 random(seed + 2 + thread);

@@ -15,8 +15,8 @@ std::uint32_t Total(const std::vector<Share>& shares) {
 }
 
 std::vector<Demand> Demands(const std::vector<std::uint32_t>& rows) {
-  std::vector<Demand> demands;
-  for (const std::uint32_t n : rows) demands.push_back({.rows = n});
+  std::vector<Demand> demands(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) demands[i].rows = rows[i];
   return demands;
 }
 

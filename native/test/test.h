@@ -45,6 +45,13 @@ std::string Show(const T& value) {
   }
 }
 
+template <typename Actual, typename Expected>
+void ExpectEqual(const char* file, int line, const char* what, const Actual& actual,
+                 const Expected& expected) {
+  if (actual == expected) return;
+  Fail(file, line, std::string(what) + " is " + Show(actual) + ", expected " + Show(expected));
+}
+
 inline int Main(int argc, char** argv) {
   int ran = 0;
   for (const Case& test : Cases()) {
@@ -71,16 +78,8 @@ inline int Main(int argc, char** argv) {
     if (!(condition)) svc::test::Fail(__FILE__, __LINE__, "expected " #condition); \
   } while (false)
 
-#define EXPECT_EQ(actual, expected)                                                 \
-  do {                                                                              \
-    const auto actual_value = (actual);                                             \
-    const auto expected_value = (expected);                                         \
-    if (!(actual_value == expected_value)) {                                        \
-      svc::test::Fail(__FILE__, __LINE__,                                           \
-                      std::string(#actual " is ") + svc::test::Show(actual_value) + \
-                          ", expected " + svc::test::Show(expected_value));         \
-    }                                                                               \
-  } while (false)
+#define EXPECT_EQ(actual, expected) \
+  svc::test::ExpectEqual(__FILE__, __LINE__, #actual, (actual), (expected))
 
 // Ends the test when what follows would make no sense.
 #define REQUIRE(condition)                                         \
