@@ -34,7 +34,9 @@ export const SamplingSchema = v.object({
   /** Token id and bias; a bias is added to the token's logit before sampling. */
   logit_bias: v.exactOptional(
     v.pipe(
-      v.array(v.tuple([v.pipe(v.number(), v.integer(), v.minValue(0)), v.pipe(finite, v.minValue(-100), v.maxValue(100))])),
+      v.array(
+        v.tuple([v.pipe(v.number(), v.integer(), v.minValue(0)), v.pipe(finite, v.minValue(-100), v.maxValue(100))]),
+      ),
       v.maxLength(LIMITS.logitBias),
     ),
   ),
@@ -51,7 +53,10 @@ export const GenerateRequestSchema = v.object({
   sampling: v.exactOptional(SamplingSchema, {}),
   /** The text ends before the first of these; none of it is ever sent. */
   stop: v.exactOptional(
-    v.pipe(v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.stopStringBytes))), v.maxLength(LIMITS.stopStrings)),
+    v.pipe(
+      v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.stopStringBytes))),
+      v.maxLength(LIMITS.stopStrings),
+    ),
     [],
   ),
   /** `local`, `cloud`, or `provider:NAME`. Absent: the configured order. */

@@ -154,7 +154,11 @@ export interface ProviderRecord {
   readonly base_url: string | null;
   readonly endpoints: readonly string[];
   readonly default_model: string | null;
-  readonly credential: { readonly source: 'env' | 'file' | 'keyring' | 'none'; readonly name: string | null; readonly present: boolean };
+  readonly credential: {
+    readonly source: 'env' | 'file' | 'keyring' | 'none';
+    readonly name: string | null;
+    readonly present: boolean;
+  };
   readonly enabled: boolean;
   readonly default_cloud: boolean;
   readonly state: ProviderState;
