@@ -38,7 +38,7 @@ async function digestPieces(
   const hash = createHash('sha256');
   const { size } = await file.stat();
   const buffer = Buffer.allocUnsafe(PIECE_BYTES);
-  for (let done = 0; ; ) {
+  for (let done = 0; ;) {
     const { bytesRead } = await file.read(buffer, 0, buffer.length, done);
     if (bytesRead === 0) return `sha256:${hash.digest('hex')}`;
     const piece = buffer.subarray(0, bytesRead);

@@ -195,7 +195,8 @@ function readArray(cursor: Cursor, key: string): GgufArray {
 function readTensor(cursor: Cursor): GgufTensor {
   const name = cursor.string('a tensor name', GGUF_LIMITS.tensorNameBytes);
   const dimensions = cursor.uint32();
-  if (dimensions > GGUF_LIMITS.dimensions) throw cursor.invalid(`gives tensor ${quoted(name)} ${dimensions} dimensions`);
+  if (dimensions > GGUF_LIMITS.dimensions)
+    throw cursor.invalid(`gives tensor ${quoted(name)} ${dimensions} dimensions`);
   const shape: number[] = [];
   let elements = 1;
   for (let index = 0; index < dimensions; index += 1) {
@@ -206,9 +207,12 @@ function readTensor(cursor: Cursor): GgufTensor {
   }
   const typeNumber = cursor.uint32();
   const type = TENSOR_TYPES.get(typeNumber);
-  if (type === undefined) throw cursor.invalid(`stores tensor ${quoted(name)} as type ${typeNumber}, which is not known`);
+  if (type === undefined)
+    throw cursor.invalid(`stores tensor ${quoted(name)} as type ${typeNumber}, which is not known`);
   if ((shape[0] ?? 1) % type.blockLength !== 0) {
-    throw cursor.invalid(`has rows of ${shape[0] ?? 1} values in tensor ${quoted(name)}, which ${type.name} cannot store`);
+    throw cursor.invalid(
+      `has rows of ${shape[0] ?? 1} values in tensor ${quoted(name)}, which ${type.name} cannot store`,
+    );
   }
   const bytes = (elements / type.blockLength) * type.blockBytes;
   if (!Number.isSafeInteger(bytes)) throw cursor.invalid(`gives tensor ${quoted(name)} an impossible shape`);
@@ -217,7 +221,12 @@ function readTensor(cursor: Cursor): GgufTensor {
 
 function alignmentOf(metadata: ReadonlyMap<string, GgufEntry>, cursor: Cursor): number {
   const alignment = metadata.get('general.alignment')?.value ?? DEFAULT_ALIGNMENT;
-  if (typeof alignment !== 'number' || alignment < 1 || alignment > GGUF_LIMITS.alignment || !Number.isInteger(Math.log2(alignment))) {
+  if (
+    typeof alignment !== 'number' ||
+    alignment < 1 ||
+    alignment > GGUF_LIMITS.alignment ||
+    !Number.isInteger(Math.log2(alignment))
+  ) {
     throw cursor.invalid('has an alignment that is not a power of two');
   }
   return alignment;

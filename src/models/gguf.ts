@@ -82,7 +82,7 @@ async function readHeader(file: FileHandle, fileBytes: number, path: string): Pr
 async function readPrefix(file: FileHandle, known: Buffer, length: number, path: string): Promise<Buffer<ArrayBuffer>> {
   const bytes = Buffer.allocUnsafe(length);
   known.copy(bytes);
-  for (let end = known.length; end < length; ) {
+  for (let end = known.length; end < length;) {
     const { bytesRead } = await file.read(bytes, end, length - end, end).catch((error: unknown) => {
       throw modelFileError(error, path);
     });

@@ -116,6 +116,7 @@ export class RegistryFile {
 export function cannotWrite(error: unknown, dir: string): unknown {
   const code = (error as NodeJS.ErrnoException).code;
   if (error instanceof SvcError || code === undefined) return error;
-  const why = code === 'ENOSPC' ? 'the disk is full' : code === 'EACCES' || code === 'EPERM' ? 'permission denied' : code;
+  const why =
+    code === 'ENOSPC' ? 'the disk is full' : code === 'EACCES' || code === 'EPERM' ? 'permission denied' : code;
   return new SvcError('CANNOT_WRITE', `cannot write to ${dir}: ${why}`, { cause: error });
 }

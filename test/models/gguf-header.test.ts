@@ -68,11 +68,19 @@ test('values of every type are read, little-endian', () => {
 });
 
 test('an array stays in place, as a span of the bytes', () => {
-  const bytes = gguf({ entries: [LLAMA, arrayEntry('words', VALUE_TYPE.string, 2, Buffer.concat([string('one'), string('two')]))] });
+  const bytes = gguf({
+    entries: [LLAMA, arrayEntry('words', VALUE_TYPE.string, 2, Buffer.concat([string('one'), string('two')]))],
+  });
   const { value } = parse(bytes).metadata.get('words')!;
   assert.ok(typeof value === 'object');
   assert.is(value.count, 2);
-  assert.is(bytes.subarray(value.start, value.end).toString('latin1').replace(/[^a-z]/g, ''), 'onetwo');
+  assert.is(
+    bytes
+      .subarray(value.start, value.end)
+      .toString('latin1')
+      .replace(/[^a-z]/g, ''),
+    'onetwo',
+  );
 });
 
 test('tensors have their place in the file, each aligned', () => {
@@ -128,8 +136,16 @@ const hostile: readonly [what: string, bytes: Uint8Array, says: RegExp][] = [
   ['an unknown element type', gguf({ entries: [arrayEntry('k', 77, 1, u64(0))] }), /type 77/],
   ['2^61 strings', gguf({ entries: [arrayEntry('k', VALUE_TYPE.string, 2n ** 61n)] }), /elements in "k"/],
   ['2^61 numbers, 2^64 bytes', gguf({ entries: [arrayEntry('k', VALUE_TYPE.uint64, 2n ** 61n)] }), /elements in "k"/],
-  ['a string value longer than the file', gguf({ entries: [Buffer.concat([string('k'), u32(8), string('v', HUGE)])] }), /longer/],
-  ['an element longer than the file', gguf({ entries: [arrayEntry('k', 8, 2, Buffer.concat([string('a'), string('b', HUGE)]))] }), /longer/],
+  [
+    'a string value longer than the file',
+    gguf({ entries: [Buffer.concat([string('k'), u32(8), string('v', HUGE)])] }),
+    /longer/,
+  ],
+  [
+    'an element longer than the file',
+    gguf({ entries: [arrayEntry('k', 8, 2, Buffer.concat([string('a'), string('b', HUGE)]))] }),
+    /longer/,
+  ],
   ['a tensor name of 64 bytes', gguf({ tensors: [tensor({ name: 'n'.repeat(64) })] }), /tensor name is 64 bytes/],
   ['a tensor twice', gguf({ tensors: [tensor(), tensor({ offset: 128 })], dataBytes: 256 }), /"a" twice/],
   ['five dimensions', gguf({ tensors: [tensor({ shape: [1, 1, 1, 1, 1] })] }), /5 dimensions/],
@@ -142,7 +158,11 @@ const hostile: readonly [what: string, bytes: Uint8Array, says: RegExp][] = [
   ['half a block', gguf({ tensors: [tensor({ shape: [33], type: 8 })] }), /rows of 33 values/],
   ['an offset of 2^64-1', gguf({ tensors: [tensor({ offset: -1n })] }), /places tensor "a"/],
   ['an offset into the header', gguf({ tensors: [tensor({ offset: -32n })] }), /places tensor "a"/],
-  ['tensors that overlap', gguf({ tensors: [tensor(), tensor({ name: 'b', offset: 64 })], dataBytes: 512 }), /"b" at 64 where 128/],
+  [
+    'tensors that overlap',
+    gguf({ tensors: [tensor(), tensor({ name: 'b', offset: 64 })], dataBytes: 512 }),
+    /"b" at 64 where 128/,
+  ],
   ['tensors beyond the end', gguf({ dataBytes: 127 }), /cut short: its tensors need \d+ bytes/],
   ['no data at all', gguf({ dataBytes: 0 }), /cut short/],
   ['an alignment of 0', gguf({ entries: [LLAMA, numberEntry('general.alignment', 0)] }), /alignment/],
@@ -162,7 +182,10 @@ for (const [what, bytes, says] of hostile) {
 }
 
 test('names out of the file do not reach the terminal raw', () => {
-  assert.not.match(refusal(gguf({ entries: [textEntry('\u001b[2J\u009b\u202e', 'a'), textEntry('\u001b[2J\u009b\u202e', 'a')] })), /[\u0000-\u001f\u009b\u202e]/);
+  assert.not.match(
+    refusal(gguf({ entries: [textEntry('\u001b[2J\u009b\u202e', 'a'), textEntry('\u001b[2J\u009b\u202e', 'a')] })),
+    /[\u0000-\u001f\u009b\u202e]/,
+  );
 });
 
 test('a file that is cut anywhere is refused', () => {
@@ -175,7 +198,10 @@ test('a file that is damaged anywhere is read or refused, and nothing else happe
   const whole = gguf({ entries: [LLAMA, arrayEntry('words', 8, 2, Buffer.concat([string('one'), string('two')]))] });
   let refused = 0;
   let state = 1;
-  const random = (below: number): number => ((state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0), (state >>> 8) % below);
+  const random = (below: number): number => (
+    (state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0),
+    (state >>> 8) % below
+  );
   for (let round = 0; round < 50_000; round += 1) {
     const bytes = Buffer.from(whole);
     for (let change = random(4); change >= 0; change -= 1) bytes[random(bytes.length - 128)] = random(256);

@@ -68,12 +68,18 @@ test('node-llama-cpp reads the same of the same files', async () => {
         bytes: ours.tensors[index]!.bytes,
       })),
     );
-    assert.is((await inspectGguf(path)).parameters, theirs.tensorInfo!.reduce((sum, { dimensions }) => sum + dimensions.map(Number).reduce((a, b) => a * b, 1), 0));
+    assert.is(
+      (await inspectGguf(path)).parameters,
+      theirs.tensorInfo!.reduce((sum, { dimensions }) => sum + dimensions.map(Number).reduce((a, b) => a * b, 1), 0),
+    );
   }
 });
 
 test('without a stated type the one that most bytes are in counts', async ({ write }) => {
-  const tensors = [tensor({ name: 'a', shape: [32, 64], type: 12 - 4 }), tensor({ name: 'b', shape: [64], offset: 2176 })];
+  const tensors = [
+    tensor({ name: 'a', shape: [32, 64], type: 12 - 4 }),
+    tensor({ name: 'b', shape: [64], offset: 2176 }),
+  ];
   const path = await write(gguf({ tensors, dataBytes: 2176 + 256 }));
   assert.is((await inspectGguf(path)).quantization, 'Q8_0');
 });
@@ -97,7 +103,11 @@ test('a file that is cut short is refused with both sizes', async ({ dir }) => {
   const path = join(dir, 'short.gguf');
   execFileSync('cp', [testModel('tiny-llama'), path]);
   await truncate(path, 3_000_000);
-  const { message, hint } = await rejection(() => inspectGguf(path), 'MODEL_INVALID', /cut short: its tensors need 54\d+ bytes and the file has 3000000$/);
+  const { message, hint } = await rejection(
+    () => inspectGguf(path),
+    'MODEL_INVALID',
+    /cut short: its tensors need 54\d+ bytes and the file has 3000000$/,
+  );
   assert.match(message, path);
   assert.match(hint ?? '', /fetch the file again/);
 });

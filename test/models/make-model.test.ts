@@ -71,7 +71,9 @@ test('a block of zeros stays one', () => {
 
 test('weights have the deviation they were asked for, and each name its own', () => {
   const rows = { rows: 100, rowLength: 1000, mean: 1, deviation: 0.5 };
-  const [first, again, other] = ['a', 'a', 'b'].map((name) => [...randomRows({ name, ...rows })].flatMap((piece) => [...piece])) as [number[], number[], number[]];
+  const [first, again, other] = ['a', 'a', 'b'].map((name) =>
+    [...randomRows({ name, ...rows })].flatMap((piece) => [...piece]),
+  ) as [number[], number[], number[]];
   const mean = first.reduce((sum, value) => sum + value, 0) / first.length;
   const deviation = Math.sqrt(first.reduce((sum, value) => sum + (value - mean) ** 2, 0) / first.length);
   assert.ok(Math.abs(mean - 1) < 0.01 && Math.abs(deviation - 0.5) < 0.01, `${mean} ± ${deviation}`);

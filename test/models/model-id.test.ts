@@ -23,18 +23,61 @@ test('an id that is taken gets a number, whatever the case', () => {
 
 test('a given name is taken as it is or refused', async () => {
   checkModelId('Qwen2.5-0.5B_q4');
-  for (const name of ['', '.', '..', 'a/b', 'a\\b', '-a', 'a.', 'a b', 'a:b', 'a\0', 'ü', 'x'.repeat(129), '%2e%2e', '~']) {
+  for (const name of [
+    '',
+    '.',
+    '..',
+    'a/b',
+    'a\\b',
+    '-a',
+    'a.',
+    'a b',
+    'a:b',
+    'a\0',
+    'ü',
+    'x'.repeat(129),
+    '%2e%2e',
+    '~',
+  ]) {
     await rejection(() => checkModelId(name), 'INVALID_REQUEST', /cannot be the name/);
   }
   await rejection(() => checkModelId('Builtin'), 'INVALID_REQUEST', /built-in/);
 });
 
 test('an id made from any name is one that could have been given', () => {
-  const alphabet = ['..', '/', '\\', ':', '\0', '\n', ' ', '%2e', 'a', 'Z', '9', '-', '_', '.', 'é', '漢', '\u202e', 'CON', '$(x)', 'builtin', '~'];
+  const alphabet = [
+    '..',
+    '/',
+    '\\',
+    ':',
+    '\0',
+    '\n',
+    ' ',
+    '%2e',
+    'a',
+    'Z',
+    '9',
+    '-',
+    '_',
+    '.',
+    'é',
+    '漢',
+    '\u202e',
+    'CON',
+    '$(x)',
+    'builtin',
+    '~',
+  ];
   let state = 7;
-  const random = (below: number): number => ((state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0), (state >>> 8) % below);
+  const random = (below: number): number => (
+    (state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0),
+    (state >>> 8) % below
+  );
   for (let round = 0; round < 20_000; round += 1) {
-    const name = Array.from({ length: 1 + random(random(10) === 0 ? 300 : 8) }, () => alphabet[random(alphabet.length)]).join('');
+    const name = Array.from(
+      { length: 1 + random(random(10) === 0 ? 300 : 8) },
+      () => alphabet[random(alphabet.length)],
+    ).join('');
     checkModelId(modelIdFor(name, none));
   }
 });

@@ -27,7 +27,12 @@ export function numberEntry(key: string, value: number): Buffer {
 }
 
 /** `count` may lie; `elements` are the bytes that follow. */
-export function arrayEntry(key: string, elementType: number, count: number | bigint, elements: Uint8Array = Buffer.of()): Buffer {
+export function arrayEntry(
+  key: string,
+  elementType: number,
+  count: number | bigint,
+  elements: Uint8Array = Buffer.of(),
+): Buffer {
   return Buffer.concat([string(key), u32(VALUE_TYPE.array), u32(elementType), u64(count), elements]);
 }
 
@@ -40,7 +45,13 @@ export interface TensorParts {
 }
 
 /** 32 F32 values unless told. */
-export function tensor({ name = 'a', shape = [32], dimensions = shape.length, type = 0, offset = 0 }: TensorParts = {}): Buffer {
+export function tensor({
+  name = 'a',
+  shape = [32],
+  dimensions = shape.length,
+  type = 0,
+  offset = 0,
+}: TensorParts = {}): Buffer {
   return Buffer.concat([string(name), u32(dimensions), ...shape.map(u64), u32(type), u64(offset)]);
 }
 
@@ -68,6 +79,17 @@ export function gguf({
   dataBytes = 128,
   alignment = 32,
 }: FileParts = {}): Buffer {
-  const head = Buffer.concat([Buffer.from(magic), u32(version), u64(tensorCount), u64(entryCount), ...entries, ...tensors]);
-  return Buffer.concat([head, Buffer.alloc((alignment - (head.length % alignment)) % alignment), Buffer.alloc(dataBytes)]);
+  const head = Buffer.concat([
+    Buffer.from(magic),
+    u32(version),
+    u64(tensorCount),
+    u64(entryCount),
+    ...entries,
+    ...tensors,
+  ]);
+  return Buffer.concat([
+    head,
+    Buffer.alloc((alignment - (head.length % alignment)) % alignment),
+    Buffer.alloc(dataBytes),
+  ]);
 }

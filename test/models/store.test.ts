@@ -17,7 +17,12 @@ import { gguf, LLAMA, numberEntry } from './raw-gguf.ts';
 const TINY = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.meta.url));
 const ADD = fileURLToPath(new URL('add-models.ts', import.meta.url));
 
-const test = suite<{ dir: string; models: string; store: ModelStore; file(name: string, bytes?: Uint8Array): Promise<string> }>('store');
+const test = suite<{
+  dir: string;
+  models: string;
+  store: ModelStore;
+  file(name: string, bytes?: Uint8Array): Promise<string>;
+}>('store');
 
 test.before.each(async (context) => {
   context.dir = await mkdtemp(join(tmpdir(), 'svc-store-'));
@@ -33,9 +38,14 @@ test.after.each(async ({ dir }) => rm(dir, { recursive: true }));
 
 const idsOf = async (store: ModelStore): Promise<string[]> => (await store.list()).map(({ id }) => id);
 const digestOf = async (path: string): Promise<string> =>
-  `sha256:${createHash('sha256').update(await readFile(path)).digest('hex')}`;
+  `sha256:${createHash('sha256')
+    .update(await readFile(path))
+    .digest('hex')}`;
 
-test('the built-in model is there before anything is added, and nothing is written to say so', async ({ store, models }) => {
+test('the built-in model is there before anything is added, and nothing is written to say so', async ({
+  store,
+  models,
+}) => {
   const [builtin, ...others] = await store.list();
   assert.equal(others, []);
   assert.equal(
@@ -124,7 +134,10 @@ test('a model is found by name in any case, by path, and near misses are named',
   assert.is((await store.find('Qwen-Small')).id, 'qwen-small');
   assert.is((await store.find(`file:${path}`)).id, 'qwen-small');
   const other = await file('other.gguf');
-  assert.equal([(await store.find(`file:${other}`)).id, (await store.find(`file:${other}`)).path], [`file:${other}`, other]);
+  assert.equal(
+    [(await store.find(`file:${other}`)).id, (await store.find(`file:${other}`)).path],
+    [`file:${other}`, other],
+  );
   const { hint } = await rejection(() => store.find('qwen-smal'), 'MODEL_NOT_FOUND', /no model "qwen-smal"/);
   assert.is(hint, 'did you mean qwen-small?');
   assert.match((await rejection(() => store.find('zzz'), 'MODEL_NOT_FOUND')).hint ?? '', /svc model list/);
@@ -137,7 +150,10 @@ test('the default is the one that was set, until it is removed', async ({ store,
   await store.add(path);
   await store.setDefault('MINE');
   assert.is((await store.find()).id, 'mine');
-  assert.equal((await store.list()).map((model) => model.default), [false, true]);
+  assert.equal(
+    (await store.list()).map((model) => model.default),
+    [false, true],
+  );
   await rejection(() => store.setDefault('nothing'), 'MODEL_NOT_FOUND');
   await rejection(() => store.setDefault(`file:${path}`), 'INVALID_REQUEST', /was added/);
   await store.setDefault('builtin');
@@ -172,7 +188,11 @@ test('a file that went, changed or broke since it was added is seen', async ({ s
 
   await rename(path, `${path}.away`);
   assert.is((await store.list())[1]!.state, 'failed');
-  const { hint } = await rejection(() => store.find('mine'), 'MODEL_NOT_FOUND', /mine cannot be loaded: there is no file/);
+  const { hint } = await rejection(
+    () => store.find('mine'),
+    'MODEL_NOT_FOUND',
+    /mine cannot be loaded: there is no file/,
+  );
   assert.match(hint ?? '', /svc model rm mine/);
 });
 
@@ -191,7 +211,13 @@ test('a damaged registry is an error, and stays as it is', async ({ store, model
   const path = await file('mine.gguf');
   await store.add(path);
   const registry = join(models, 'registry.json');
-  for (const damaged of ['', '{"version":1,', '[]', '{"version":2,"default":null,"models":[]}', (await readFile(registry, 'utf8')).replace('sha256:', '../')]) {
+  for (const damaged of [
+    '',
+    '{"version":1,',
+    '[]',
+    '{"version":2,"default":null,"models":[]}',
+    (await readFile(registry, 'utf8')).replace('sha256:', '../'),
+  ]) {
     await writeFile(registry, damaged);
     await rejection(() => store.list(), 'CONFIG_INVALID', /registry\.json is damaged/);
     await rejection(() => store.add(path), 'CONFIG_INVALID');
@@ -219,7 +245,15 @@ test('four processes that add at once lose nothing', async ({ store, models, fil
   const EACH = 8;
   const path = await file('mine.gguf');
   const add = (process: number): Promise<unknown> =>
-    promisify(execFile)(globalThis.process.execPath, ['--import', 'tsx', ADD, models, path, `p${process}`, String(EACH)]);
+    promisify(execFile)(globalThis.process.execPath, [
+      '--import',
+      'tsx',
+      ADD,
+      models,
+      path,
+      `p${process}`,
+      String(EACH),
+    ]);
   await Promise.all(Array.from({ length: PROCESSES }, (_, process) => add(process)));
   assert.is((await store.list()).length, 1 + PROCESSES * EACH);
   assert.equal(await readdir(models), ['registry.json']);
