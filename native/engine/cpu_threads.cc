@@ -13,6 +13,11 @@
 #endif
 
 namespace svc {
+namespace {
+
+constexpr std::uint64_t kBytesWorthAThread = 16U << 20U;
+
+}  // namespace
 
 #if defined(__linux__)
 namespace {
@@ -55,5 +60,10 @@ int DefaultThreads() {
 int DefaultThreads() { return std::max(1, static_cast<int>(common_cpu_get_num_math())); }
 
 #endif
+
+int DefaultThreads(std::uint64_t model_bytes) {
+  const std::uint64_t worth = std::max<std::uint64_t>(1, model_bytes / kBytesWorthAThread);
+  return static_cast<int>(std::min<std::uint64_t>(DefaultThreads(), worth));
+}
 
 }  // namespace svc

@@ -112,7 +112,8 @@ Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputS
   Result<std::unique_ptr<ChatRenderer>> chat = ChatRenderer::New(*model.value());
   if (!chat.ok()) return chat.status();
 
-  const int threads = options.threads > 0 ? options.threads : DefaultThreads();
+  ModelInfo info = model.value()->Describe();
+  const int threads = options.threads > 0 ? options.threads : DefaultThreads(info.size_bytes);
   const std::uint32_t sequences = std::clamp(options.max_sequences, 1U, kMaxSequences);
   Result<std::unique_ptr<Decoder>> decoder =
       NewLlamaDecoder(*model.value(), {.context_length = ContextLength(options, *model.value()),
@@ -120,7 +121,6 @@ Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputS
                                        .max_sequences = sequences});
   if (!decoder.ok()) return decoder.status();
 
-  ModelInfo info = model.value()->Describe();
   info.context_length = decoder.value()->cells_total();
   info.threads = threads;
   info.has_chat_template = chat.value()->has_template();

@@ -27,7 +27,7 @@ struct LoadOptions {
   // Tokens of the unified KV cache, shared by all sequences. 0: what the model was trained for, at
   // most kDefaultContextLength.
   std::uint32_t context_length = 0;
-  // 0: one for each physical core this process may run on.
+  // 0: one for each physical core this process may run on, fewer for a very small model.
   int threads = 0;
   // Layers on the GPU. Negative: all, where there is one.
   int gpu_layers = -1;

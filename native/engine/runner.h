@@ -57,8 +57,8 @@ class Runner {
   void Hold(bool on);
   EngineStats stats() const;
 
-  // Ends every generation with kCancelled, joins the thread and frees the decoder. Idempotent; blocks
-  // for at most one step where the device cannot be interrupted.
+  // Ends every generation with kCancelled, joins the thread and frees the decoder. Idempotent;
+  // blocks for at most one step where the device cannot be interrupted.
   void Close();
 
  private:

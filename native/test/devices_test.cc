@@ -46,7 +46,13 @@ TEST(EveryDeviceMultipliesRightly) {
   EXPECT_EQ(MeasureDevice(count).status().code(), StatusCode::kInvalidRequest);
 }
 
-TEST(ThereAreThreads) { EXPECT(DefaultThreads() >= 1 && DefaultThreads() <= 1024); }
+TEST(ThereAreThreadsAndFewForSmallModels) {
+  EXPECT(DefaultThreads() >= 1 && DefaultThreads() <= 1024);
+  EXPECT_EQ(DefaultThreads(0), 1);
+  EXPECT_EQ(DefaultThreads(5 << 20), 1);
+  EXPECT_EQ(DefaultThreads(33 << 20), std::min(DefaultThreads(), 2));
+  EXPECT_EQ(DefaultThreads(std::uint64_t{1} << 40), DefaultThreads());
+}
 
 TEST(LogLinesComeWhole) {
   struct Log {

@@ -224,6 +224,19 @@ TEST(MoreThanTheCacheHoldsTakeTurns) {
   EXPECT_EQ(bench.record.cells.load(), 0U);
 }
 
+TEST(APromptThatDoesNotFitBesideAnotherWaitsForIt) {
+  Bench bench({.cells = 64, .max_rows = 16});
+  bench.runner.Hold(true);
+  for (const GenerationId id : {1U, 2U}) {
+    REQUIRE(bench.Submit({.id = id, .prompt = std::vector<Token>(40, 3), .max_tokens = 5}).ok());
+  }
+  bench.runner.Hold(false);
+  for (const GenerationId id : {1U, 2U}) REQUIRE(bench.WaitFor(id));
+  // Nothing was computed twice.
+  EXPECT_EQ(bench.runner.stats().prompt_tokens, 80U);
+  EXPECT_EQ(bench.record.removals.load(), 2U);
+}
+
 TEST(TheCacheFullOfOneIsLength) {
   Bench bench({.cells = 24});
   Want want{.id = 1, .prompt = {5, 6, 7}};
