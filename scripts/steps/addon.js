@@ -1,6 +1,6 @@
 /** svc.node, with the libraries it needs beside it. */
 import { availableParallelism } from 'node:os';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { inRoot } from './root.js';
 import { lockedPackage } from './packages.js';
 import { run } from './run.js';
@@ -24,18 +24,23 @@ export async function buildAddon() {
   const outputs = [addonFile, `${addonFolder}/CTestTestfile.cmake`];
   await unlessFresh(addonFolder.replace('/', '-'), { ...(await nativeInputs()), outputs }, async () => {
     await requireTools();
-    const long =
+    await configure().catch(async () => {
+      // A folder that was made by another generator can't be used again.
+      await rm(inRoot(addonFolder), { recursive: true, force: true });
+      await configure();
+    });
+    const time =
       llama === 'source' ? 'with libllama from source, about 10 minutes on 2 cores' : 'less than a minute on 2 cores';
-    await run(`building the engine (${long})`, process.execPath, [
-      'node_modules/cmake-js/bin/cmake-js',
-      'build',
-      ...['--out', addonFolder],
-      ...['--parallel', String(availableParallelism())],
-      ...['--target', 'svc_addon'],
-      '--CDSVC_BUILD_TESTS=ON',
-      ...(llama === null ? [] : [`--CDSVC_LLAMA=${llama}`]),
-    ]);
+    const parallel = ['--parallel', String(availableParallelism())];
+    await run(`building the engine (${time})`, 'cmake', ['--build', addonFolder, '--target', 'svc_addon', ...parallel]);
   });
+}
+
+/** cmake-js knows where Node-API's headers are. */
+function configure() {
+  const definitions = ['--CDSVC_BUILD_TESTS=ON', ...(llama === null ? [] : [`--CDSVC_LLAMA=${llama}`])];
+  const cmakeJs = 'node_modules/cmake-js/bin/cmake-js';
+  return run('configuring the engine', process.execPath, [cmakeJs, 'configure', '--out', addonFolder, ...definitions]);
 }
 
 /** What every native build reads, and the version that it says of itself. */
