@@ -210,8 +210,10 @@ test('standard output that cannot be written is a failure', async ({ home }) => 
 test('an engine that dies midway is an error after the words that came', async ({ home, client }) => {
   const running = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => running.stdout() !== '');
-  const model = (await client.health()).models.find(({ active }) => active > 0);
-  process.kill(model?.pid as number, 'SIGKILL');
+  const model = await waitFor('the busy engine', async () =>
+    (await client.health()).models.find(({ active }) => active > 0),
+  );
+  process.kill(model.pid as number, 'SIGKILL');
   const result = await running.result;
   assert.is(result.code, 69);
   assert.match(result.stdout, /\S\n$/);

@@ -267,12 +267,14 @@ test('a client that goes away aborts the generation at once: waiting, streaming,
   for (const stream of [true, false]) {
     for (const started of [true, false]) {
       let abortedAt = 0;
+      let isWorking = false;
       let reason: unknown;
       listener.backend.script = async function* (_, { signal }) {
         if (started) {
           yield START;
           yield text('x');
         }
+        isWorking = true;
         reason = await aborted(signal);
         abortedAt = performance.now();
         throw reason;
@@ -285,8 +287,7 @@ test('a client that goes away aborts the generation at once: waiting, streaming,
         signal: gone.signal,
       });
       request.then((res) => res.text()).catch(() => undefined);
-      await waitFor('the generation', () => listener.router.active + listener.router.waiting === 1);
-      await sleep(20);
+      await waitFor('the generation', () => isWorking);
       const leftAt = performance.now();
       gone.abort();
       await waitFor('the abort', () => abortedAt !== 0);
