@@ -6,15 +6,12 @@
  * A gate whose tool this machine lacks says so and is left out. The last line is
  * `N passed, N failed` (and how many were skipped).
  */
-import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
-import { addonFolder } from './steps/addon.js';
+import { analyse, hasCompileCommands } from './steps/clang-tidy.js';
 import { installPackages } from './steps/packages.js';
 import { inRoot } from './steps/root.js';
 import { main, run, say, StepError } from './steps/run.js';
 import { isInstalled } from './steps/tools.js';
-import { unlessFresh } from './steps/unless-fresh.js';
 
 /** Thrown by a gate that can't be tried here. */
 class Skipped extends Error {}
@@ -29,7 +26,11 @@ const GATES = {
     await requireTool('clang-format');
     await run('c++ format', 'clang-format', ['--dry-run', '-Werror', ...(await nativeFiles(['.cc', '.h']))]);
   },
-  'c++ analysis': analyseNative,
+  'c++ analysis': async () => {
+    await requireTool('clang-tidy');
+    if (!hasCompileCommands()) throw new Skipped('run `npm run build` once, it writes down the compile commands');
+    await analyse(await nativeFiles(['.cc']));
+  },
   architecture: async () => {
     for (const name of await readdir(inRoot('test', 'architecture'))) {
       if (name.endsWith('.test.ts'))
@@ -64,28 +65,6 @@ async function outcome(name, gate) {
     process.stdout.write(`${error.message}\n`);
     return 'failed';
   }
-}
-
-/** clang-tidy takes seconds a file: only those that it has not passed as they are. */
-async function analyseNative() {
-  await requireTool('clang-tidy');
-  if (!existsSync(inRoot(addonFolder, 'compile_commands.json'))) {
-    throw new Skipped('run `npm run build` once, it writes down the compile commands');
-  }
-  const headers = [...(await nativeFiles(['.h'])), '.clang-tidy'];
-  const waiting = await nativeFiles(['.cc']);
-  const failures = [];
-  const worker = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const analyse = () => run(`clang-tidy ${file}`, 'clang-tidy', ['--quiet', '-p', addonFolder, file]);
-      const stamp = `tidy/${file.replaceAll('/', '-')}`;
-      await unlessFresh(stamp, { inputs: [file, ...headers], outputs: [] }, analyse).catch((error) =>
-        failures.push(error),
-      );
-    }
-  };
-  await Promise.all(Array.from({ length: availableParallelism() }, worker));
-  if (failures.length > 0) throw new StepError(failures.map(({ message }) => message).join('\n'));
 }
 
 async function requireTool(program) {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { VERSION } from '../../src/config/version.ts';
+import { addonCandidates } from '../../src/engine/loader.ts';
 import { probeEngine } from '../../src/engine/probe.ts';
 import { read, root, trackedFiles } from './source-files.ts';
 
@@ -66,7 +67,8 @@ test('no path of one machine, no host of a registry', () => {
   assert.equal(wrong, []);
 });
 
-test('the addon that is built is of this version', async () => {
+test('the addon, where one is built, is of this version', async () => {
+  if (!addonCandidates().some((path) => existsSync(path))) return;
   const { addon } = await probeEngine({ measure: false });
   assert.is(addon?.version, manifest.version);
 });

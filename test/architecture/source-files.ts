@@ -9,7 +9,7 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 export const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-/** Everything that git does not ignore, as paths from the root; a packed source without git has no such list. */
+/** Everything that git does not ignore, as paths from the root. */
 export function trackedFiles(): string[] {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root });
   return listed

@@ -1,0 +1,43 @@
+/** clang-tidy takes seconds a file: it is run only on those that it has not passed as they and their headers are. */
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { posix } from 'node:path';
+import { addonFolder } from './addon.js';
+import { inRoot } from './root.js';
+import { run, StepError } from './run.js';
+import { unlessFresh } from './unless-fresh.js';
+
+export const hasCompileCommands = () => existsSync(inRoot(addonFolder, 'compile_commands.json'));
+
+/** Throws StepError with what it finds in any of `files`. */
+export async function analyse(files) {
+  const waiting = [...files];
+  const failures = [];
+  const worker = async () => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      await analyseOne(file).catch((error) => failures.push(error));
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, worker));
+  if (failures.length > 0) throw new StepError(failures.map(({ message }) => message).join('\n'));
+}
+
+async function analyseOne(file) {
+  const inputs = ['.clang-tidy', ...(await withHeaders(file))];
+  await unlessFresh(`tidy/${file.replaceAll('/', '-')}`, { inputs, outputs: [] }, () =>
+    run(`clang-tidy ${file}`, 'clang-tidy', ['--quiet', '-p', addonFolder, file]),
+  );
+}
+
+/** The file and every header of ours that it includes, directly or not, sorted. */
+async function withHeaders(file, seen = new Set()) {
+  seen.add(file);
+  const text = await readFile(inRoot(file), 'utf8');
+  for (const [, name] of text.matchAll(/^\s*#\s*include\s+"([^"]+)"/gm)) {
+    const places = [posix.join(posix.dirname(file), name), posix.join('native', name)];
+    const header = places.find((place) => existsSync(inRoot(place)));
+    if (header !== undefined && !seen.has(header)) await withHeaders(header, seen);
+  }
+  return [...seen].sort();
+}
