@@ -88,7 +88,7 @@ class Writer:
         self.random = random.Random(seed)
         self.lexicon = read_lexicon(HERE / "lexicon.txt")
         self.intents = {}
-        for name in ("svc", "models", "providers", "concepts", "talk", "more"):
+        for name in ("svc", "models", "providers", "concepts", "talk"):
             for intent, found in read_intents(HERE / f"{name}.txt").items():
                 known = self.intents.setdefault(intent, {"a": [], "q": []})
                 known["a"] += found["a"]

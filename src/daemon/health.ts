@@ -48,7 +48,7 @@ export function healthRecord(identity: Identity, conditions: Conditions, measure
     version: identity.version,
     pid: process.pid,
     started_at: identity.startedAt.toISOString(),
-    uptime_seconds: uptimeSeconds(identity),
+    uptime_seconds: uptimeSeconds(),
     sampled_at: resources.sampledAt,
     conditions: conditions.all,
     queue,
@@ -78,7 +78,7 @@ export function statusRecord(
     socket: identity.socket,
     log_path: identity.logPath,
     started_at: identity.startedAt.toISOString(),
-    uptime_seconds: uptimeSeconds(identity),
+    uptime_seconds: uptimeSeconds(),
     models,
     last_exit: identity.lastExit,
   };
@@ -93,6 +93,7 @@ function measureDevice(
   return { name, backend, memory_total_bytes: totalMemoryBytes(), memory_free_bytes: resources.memoryAvailableBytes };
 }
 
-function uptimeSeconds(identity: Identity): number {
-  return Math.round((Date.now() - identity.startedAt.getTime()) / 100) / 10;
+/** Of the process, by the monotonic clock: the other one may be set while the daemon runs. */
+function uptimeSeconds(): number {
+  return Math.round(process.uptime() * 10) / 10;
 }
