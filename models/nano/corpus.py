@@ -36,25 +36,19 @@ def read_intents(path):
     return intents
 
 
-def provider_intents(path):
+def provider_intents(names, asked):
+    """An intent for each provider's key and one for asking it, from the ways to ask for any."""
     intents = {}
-    for line in path.read_text().splitlines():
+    for line in names.read_text().splitlines():
         if not line or line.startswith("#"):
             continue
-        name, shown, variable = (part.strip() for part in line.split("|"))
-        intents[f"key-{name}"] = {
-            "a": [f"Run `svc provider set {name} --api-key-stdin` and enter the key, or set `{variable}`."],
-            "q": [f"<how> <add> {shown}", f"<how> set my {shown} <key>", f"{shown} <key>", f"where do i put my {shown} <key>",
-                  f"set up {shown}", f"{shown} setup", f"i have a {shown} <key>", f"<add> {shown}", f"configure {shown} in svc",
-                  f"which variable holds the {shown} <key>", f"svc says the {shown} <key> is missing", f"i have a {shown} account",
-                  f"give svc access to {shown}", f"<how> log in to {shown}", f"connect my {shown} account"],
+        name, variable = (part.strip() for part in line.split("|"))
+        answers = {
+            "key": f"Run `svc provider set {name} --api-key-stdin` and enter the key, or set `{variable}`.",
+            "use": f"Use `svc run \"question\" --provider {name}`, once its key is set.",
         }
-        intents[f"use-{name}"] = {
-            "a": [f"Use `svc run \"question\" --provider {name}`, once its key is set."],
-            "q": [f"<how> <use> {shown}", f"<use> {shown}", f"ask {shown}", f"run a prompt with {shown}", f"send my question to {shown}",
-                  f"let {shown} answer", f"can svc <use> {shown}", f"i want {shown} to answer", f"answer with {shown}",
-                  f"use {shown} instead of the local model", f"run this at {shown}", f"prompt {shown} from the command line"],
-        }
+        for kind, found in read_intents(asked).items():
+            intents[f"{kind}-{name}"] = {"a": [answers[kind]], "q": [q.replace("{provider}", name) for q in found["q"]]}
     return intents
 
 
@@ -93,7 +87,7 @@ class Writer:
                 known = self.intents.setdefault(intent, {"a": [], "q": []})
                 known["a"] += found["a"]
                 known["q"] += found["q"]
-        self.intents.update(provider_intents(HERE / "provider-names.txt"))
+        self.intents.update(provider_intents(HERE / "provider-names.txt", HERE / "provider-questions.txt"))
         self.facts = []
         for line in (HERE / "facts.txt").read_text().splitlines():
             if line and not line.startswith("#"):

@@ -100,7 +100,7 @@ class Tokenizer:
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", required=True)
-    parser.add_argument("--size", type=int, default=2048)
+    parser.add_argument("--size", type=int, default=3072)
     options = parser.parse_args()
     with open(options.corpus) as file:
         texts = [part for line in file for turn in json.loads(line)["turns"] for part in turn]

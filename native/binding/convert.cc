@@ -1,6 +1,7 @@
 #include "binding/convert.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "binding/arguments.h"
 #include "binding/errors.h"
@@ -31,8 +32,7 @@ std::pair<Token, float> ReadBias(Napi::Value value, const std::string& name) {
   return {ReadInteger<Token>(pair.Get(0U), name + "[0]"), ReadFloat(pair.Get(1U), name + "[1]")};
 }
 
-SamplingParams ReadSampling(Napi::Object request) {
-  SamplingParams sampling;
+SamplingParams ReadSampling(Napi::Object request, SamplingParams sampling) {
   ReadField(request, "temperature", FloatInto(sampling.temperature));
   ReadField(request, "topK", IntegerInto(sampling.top_k));
   ReadField(request, "topP", FloatInto(sampling.top_p));
@@ -105,7 +105,7 @@ std::vector<ChatMessage> ReadMessages(Napi::Value value, const std::string& name
   return messages;
 }
 
-GenerationRequest ReadRequest(Napi::Value value) {
+GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults) {
   const Napi::Object object = ReadObject(value, "request");
   GenerationRequest request;
   request.id = ReadGenerationId(object.Get("id"), "id");
@@ -127,7 +127,7 @@ GenerationRequest ReadRequest(Napi::Value value) {
       request.stop.push_back(ReadString(element, element_name));
     });
   });
-  request.sampling = ReadSampling(object);
+  request.sampling = ReadSampling(object, std::move(defaults));
   return request;
 }
 

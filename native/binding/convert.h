@@ -12,7 +12,8 @@ namespace svc::binding {
 
 // These throw INVALID_REQUEST naming the field. They may run the caller's JavaScript (getters).
 LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options);
-GenerationRequest ReadRequest(Napi::Value value);
+// What the request does not say about sampling is taken from `defaults`.
+GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults);
 GenerationId ReadGenerationId(Napi::Value value, const std::string& name);
 std::vector<ChatMessage> ReadMessages(Napi::Value value, const std::string& name);
 // An Int32Array of ids below `vocabulary`.

@@ -125,8 +125,8 @@ Napi::Value EngineObject::Submit(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto promise = Napi::Promise::Deferred::New(env);
   try {
-    GenerationRequest request = ReadRequest(info[0]);
-    OpenEngine(env);
+    GenerationRequest request = ReadRequest(info[0], OpenEngine(env).info().sampling);
+    OpenEngine(env);  // reading runs the caller's getters, which may close it
     const GenerationId id = request.id;
     if (!generations_.try_emplace(id).second) {
       throw InvalidRequest(env, "id " + std::to_string(id) + " is in use");

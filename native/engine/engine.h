@@ -39,6 +39,20 @@ struct LoadOptions {
 
 inline constexpr std::uint32_t kDefaultContextLength = 8192;
 
+// llama.cpp's defaults and order: logit bias, penalties, top-k, top-p, min-p, temperature, draw.
+struct SamplingParams {
+  float temperature = 0.80F;  // 0: greedy
+  int top_k = 40;             // 0: all
+  float top_p = 0.95F;        // 1: off
+  float min_p = 0.05F;        // 0: off
+  int penalty_last_n = 64;
+  float repeat_penalty = 1.0F;
+  float frequency_penalty = 0.0F;
+  float presence_penalty = 0.0F;
+  std::optional<std::uint32_t> seed;  // absent: drawn from the system's entropy
+  std::vector<std::pair<Token, float>> logit_bias;
+};
+
 struct ModelInfo {
   std::string description;   // "llama 1B Q4_0"
   std::string architecture;  // "llama"
@@ -52,6 +66,9 @@ struct ModelInfo {
   std::uint32_t layers = 0;
   int threads = 0;
   bool has_chat_template = false;
+  // What a request that says nothing about it gets: the file's `general.sampling.*`, else
+  // llama.cpp's.
+  SamplingParams sampling;
   std::string device;  // where the layers are: "CPU", or the GPU's name
   std::vector<std::pair<std::string, std::string>> metadata;  // scalar GGUF keys, as text
 };
@@ -59,20 +76,6 @@ struct ModelInfo {
 struct ChatMessage {
   std::string role;
   std::string content;
-};
-
-// llama.cpp's defaults and order: logit bias, penalties, top-k, top-p, min-p, temperature, draw.
-struct SamplingParams {
-  float temperature = 0.80F;  // 0: greedy
-  int top_k = 40;             // 0: all
-  float top_p = 0.95F;        // 1: off
-  float min_p = 0.05F;        // 0: off
-  int penalty_last_n = 64;
-  float repeat_penalty = 1.0F;
-  float frequency_penalty = 0.0F;
-  float presence_penalty = 0.0F;
-  std::optional<std::uint32_t> seed;  // absent: drawn from the system's entropy
-  std::vector<std::pair<Token, float>> logit_bias;
 };
 
 struct GenerationRequest {

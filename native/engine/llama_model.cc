@@ -1,10 +1,14 @@
 #include "engine/llama_model.h"
 
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <system_error>
 
 #include "engine/log_capture.h"
 
@@ -40,6 +44,26 @@ Status CheckKind(const llama_model* model, const std::string& path) {
     return {StatusCode::kModelInvalid, path + " has no vocabulary"};
   }
   return Status::Ok();
+}
+
+template <typename Number>
+void ReadNumber(const std::string& text, Number min, Number max, Number& target) {
+  Number value{};
+  const auto [_, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && value >= min && value <= max) target = value;
+}
+
+// What the file recommends; a value that makes no sense is passed over.
+void ReadSampling(const std::string& key, const std::string& value, SamplingParams& sampling) {
+  constexpr std::string_view kPrefix = "general.sampling.";
+  if (!key.starts_with(kPrefix)) return;
+  const std::string_view name = std::string_view(key).substr(kPrefix.size());
+  if (name == "temp") ReadNumber(value, 0.0F, 100.0F, sampling.temperature);
+  if (name == "top_k") ReadNumber(value, 0, INT32_MAX, sampling.top_k);
+  if (name == "top_p") ReadNumber(value, 0.0F, 1.0F, sampling.top_p);
+  if (name == "min_p") ReadNumber(value, 0.0F, 1.0F, sampling.min_p);
+  if (name == "penalty_last_n") ReadNumber(value, 0, 65536, sampling.penalty_last_n);
+  if (name == "penalty_repeat") ReadNumber(value, 0.1F, 10.0F, sampling.repeat_penalty);
 }
 
 // Where layers go when they are offloaded.
@@ -137,6 +161,7 @@ ModelInfo LlamaModel::Describe() const {
       return llama_model_meta_val_str_by_index(model, i, data, size);
     });
     if (key == "general.architecture") info.architecture = value;
+    ReadSampling(key, value, info.sampling);
     info.metadata.emplace_back(std::move(key), std::move(value));
   }
   return info;
