@@ -6,6 +6,7 @@ export const VARIABLES = {
   SVC_SOCKET: 'path of the control socket',
   SVC_HTTP_ADDR: 'address of the HTTP listener, host:port',
   SVC_LOG_LEVEL: 'trace, debug, info, warn, error or fatal',
+  GGML_BACKEND_PATH: 'path of a GPU backend of ggml, instead of the installed package',
   SVC_ADDON: 'path of svc.node, instead of the built or shipped one',
   XDG_CONFIG_HOME: 'base of the config directory',
   XDG_DATA_HOME: 'base of the data directory',
@@ -35,4 +36,17 @@ export function childEnvironment(changes: Readonly<Record<string, string | undef
     if (value !== undefined) environment[name] = value;
   }
   return environment;
+}
+
+/**
+ * What an engine process may know: where it runs, and what libraries, drivers and Node itself look
+ * at. Everything else stays with the daemon, whose environment may hold the keys of providers.
+ */
+const FOR_ENGINES =
+  /^(PATH|HOME|USER|LOGNAME|USERPROFILE|TMPDIR|TEMP|TMP|TZ|LANG|LC_\w+|LD_LIBRARY_PATH|DYLD_\w+|XDG_\w+|SystemRoot|SystemDrive|windir|COMSPEC|PATHEXT|APPDATA|LOCALAPPDATA|ProgramData|ProgramFiles|DISPLAY|WAYLAND_DISPLAY|SVC_\w+|NODE_\w+|TSX_\w+|(A|L|T|UB)SAN_OPTIONS|(GGML|LLAMA|VK|MESA|LP|LIBGL|GALLIUM|RADV|CUDA|NVIDIA|HIP|ROCR?|HSA|ONEAPI|SYCL|ZE|OCL|OMP|GOMP|KMP)_\w+)$/i;
+const A_SECRET = /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH/i;
+
+export function engineEnvironment(changes: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const all = childEnvironment(changes);
+  return Object.fromEntries(Object.entries(all).filter(([name]) => FOR_ENGINES.test(name) && !A_SECRET.test(name)));
 }

@@ -6,6 +6,7 @@ import { loadConfig } from '../config/config.ts';
 import type { DaemonFile } from '../config/daemon-file.ts';
 import { variable } from '../config/environment.ts';
 import { resolvePaths } from '../config/paths.ts';
+import { usableGpu } from '../engine/gpu.ts';
 import { probeEngine } from '../engine/probe.ts';
 import { LogFile } from '../log/log-file.ts';
 import { createLogger, StderrLog, Tee, type LogDestination } from '../log/log.ts';
@@ -61,7 +62,8 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
 }
 
 async function findDevices(): Promise<readonly DeviceRecord[]> {
-  const { devices } = await probeEngine({ measure: false });
+  const { module } = await usableGpu();
+  const { devices } = await probeEngine({ measure: false, gpuModule: module });
   return devices.map(({ name, description, backend, type, memoryTotalBytes, memoryFreeBytes }) => ({
     name,
     description,

@@ -80,6 +80,8 @@ export interface ProbeFacts {
   } | null;
   readonly devices: readonly ProbedDevice[];
   readonly cpuFeatures: string | null;
+  /** What ggml said as it loaded its backends. */
+  readonly log: readonly string[];
   readonly error: ErrorRecord | null;
 }
 

@@ -3,13 +3,18 @@ import { SvcError } from '../protocol/errors.ts';
 import type { FromEngine, ProbedDevice, ProbeFacts, ToEngine } from './frames.ts';
 import { loadAddon } from './loader.ts';
 
+/** Loading backends says a line or two for each. */
+const LOG_LINES = 100;
+const LOG_LINE_CHARACTERS = 500;
+
 type Probe = Extract<ToEngine, { type: 'probe' }>;
 
 export async function inspectMachine(
   { measure, parentPid }: Probe,
   send: (message: FromEngine) => void,
 ): Promise<void> {
-  let facts: ProbeFacts = { addon: null, devices: [], cpuFeatures: null, error: null };
+  const log: string[] = [];
+  let facts: ProbeFacts = { addon: null, devices: [], cpuFeatures: null, log, error: null };
   /** Reaches the pipe before what comes next can block this thread. */
   const report = async (found: Partial<ProbeFacts>, next: string | null): Promise<void> => {
     facts = { ...facts, ...found };
@@ -21,6 +26,9 @@ export async function inspectMachine(
     await report({}, 'loading the addon');
     const { addon, path, directory } = loadAddon();
     addon.dieWithParent(parentPid);
+    addon.setLogger((level, text) => {
+      if (level !== 'debug' && log.length < LOG_LINES) log.push(text.slice(0, LOG_LINE_CHARACTERS));
+    });
     await report({ addon: { path, ...addon.info } }, 'looking for compute devices');
     addon.loadBackends(directory);
     const devices: ProbedDevice[] = addon.devices().map((device) => ({ ...device, gflops: null, error: null }));

@@ -3,65 +3,47 @@
  * or a GPU driver may crash a process, and that is an answer here, not an accident.
  */
 import { SvcError } from '../protocol/errors.ts';
-import { encodeFrame, FrameDecoder, FROM_ENGINE, type FromEngine, type ProbeFacts } from './frames.ts';
-import { describeExit, spawnEngine } from './spawn.ts';
+import { askChild } from './ask-child.ts';
+import type { ProbeFacts } from './frames.ts';
+import type { SpawnOptions } from './spawn.ts';
 
-export interface ProbeOptions {
+export interface ProbeOptions extends SpawnOptions {
   /** Run a kernel on each device and report its GFLOP/s (up to a second a device). */
   readonly measure: boolean;
   /** Default 60,000. */
   readonly timeoutMs?: number;
-  /** The child's entry file; another one in tests. */
-  readonly entry?: string;
 }
 
 /** `error` is set when anything failed; the rest is what was found out before that. */
-export type EngineProbe = ProbeFacts;
-
-const NOTHING: EngineProbe = { addon: null, devices: [], cpuFeatures: null, error: null };
-
-/** Never rejects. */
-export async function probeEngine(options: ProbeOptions): Promise<EngineProbe> {
-  try {
-    return await probe(options);
-  } catch (error) {
-    return { ...NOTHING, error: SvcError.from(error).toRecord() };
-  }
+export interface EngineProbe extends ProbeFacts {
+  /** The last that the child wrote to standard error. */
+  readonly stderr: string;
 }
 
-async function probe({ measure, timeoutMs = 60_000, entry }: ProbeOptions): Promise<EngineProbe> {
-  const child = await spawnEngine(entry);
-  const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
+const NOTHING: ProbeFacts = { addon: null, devices: [], cpuFeatures: null, log: [], error: null };
+
+/** Never rejects. */
+export async function probeEngine({ measure, timeoutMs = 60_000, ...child }: ProbeOptions): Promise<EngineProbe> {
   let facts = NOTHING;
-  let next = 'starting' as string | null;
-  let verdict: string | undefined;
-  const stop = (why: string): void => {
-    verdict = why;
-    child.kill();
-  };
-
-  child.stdout.resume();
-  child.stderr.resume();
-  child.pipe.on('error', () => undefined); // the exit says why
-  child.pipe.on('data', (chunk: Buffer) => {
-    try {
-      for (const message of frames.decode(chunk)) if (message.type === 'probed') ({ facts, next } = message);
-    } catch {
-      stop('wrote garbage');
-    }
-    if (next === null) child.kill(); // all is said; a driver's exit handlers may hang
-  });
-  child.pipe.write(encodeFrame({ type: 'probe', measure, parentPid: process.pid }));
-
-  const timer = setTimeout(() => {
-    stop(`gave no answer for ${String(timeoutMs / 1000)} s`);
-  }, timeoutMs);
-  const exit = await child.ended;
-  clearTimeout(timer);
-
-  if (next === null) return facts;
-  const error = new SvcError('ENGINE_CRASHED', `the engine process ${verdict ?? describeExit(exit)} while ${next}`, {
-    hint: 'reinstall svc-runtime; if it happens at a GPU, update its driver',
-  });
-  return { ...facts, error: error.toRecord() };
+  let doing = 'starting';
+  try {
+    const { answer, end, stderr } = await askChild({
+      ...child,
+      ask: { type: 'probe', measure, parentPid: process.pid },
+      timeoutMs,
+      read(message) {
+        if (message.type !== 'probed') return undefined;
+        facts = message.facts;
+        doing = message.next ?? doing;
+        return message.next === null ? facts : undefined;
+      },
+    });
+    if (answer !== undefined) return { ...answer, stderr };
+    const error = new SvcError('ENGINE_CRASHED', `the engine process ${end} while ${doing}`, {
+      hint: 'reinstall svc-runtime; if it happens at a GPU, update its driver',
+    });
+    return { ...facts, error: error.toRecord(), stderr };
+  } catch (error) {
+    return { ...NOTHING, error: SvcError.from(error).toRecord(), stderr: '' };
+  }
 }

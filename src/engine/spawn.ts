@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { dirname, extname } from 'node:path';
 import type { Duplex, Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { childEnvironment } from '../config/environment.ts';
+import { engineEnvironment } from '../config/environment.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 /** The entry, as source or compiled, whichever we are ourselves. */
@@ -27,9 +27,16 @@ export interface EngineExit {
   readonly signal: NodeJS.Signals | null;
 }
 
+export interface SpawnOptions {
+  /** The child's entry file; another one in tests. */
+  readonly entry?: string | undefined;
+  /** A backend of ggml that it loads besides those that lie with the addon (gpu.ts). */
+  readonly gpuModule?: string | undefined;
+}
+
 /** Throws ENGINE_CRASHED when the system has no process, file or memory to give. */
-export async function spawnEngine(entry: string = ENGINE_ENTRY): Promise<SpawnedEngine> {
-  const child = await start(entry);
+export async function spawnEngine({ entry = ENGINE_ENTRY, gpuModule }: SpawnOptions = {}): Promise<SpawnedEngine> {
+  const child = await start(entry, gpuModule);
   const ended = new Promise<EngineExit>((resolve) => {
     child.once('close', (code, signal) => {
       resolve({ code, signal });
@@ -45,14 +52,14 @@ export async function spawnEngine(entry: string = ENGINE_ENTRY): Promise<Spawned
   };
 }
 
-async function start(entry: string): Promise<ChildProcess> {
+async function start(entry: string, gpuModule: string | undefined): Promise<ChildProcess> {
   try {
     const child = spawn(process.execPath, [...loaderArguments(entry), entry], {
       // `--import tsx` is looked up from the working directory; and the directory in which somebody
       // happened to start the daemon must not be held.
       cwd: dirname(entry),
       // After a failed assertion ggml would attach a debugger to itself, which can hang and prints strings.
-      env: childEnvironment({ GGML_NO_BACKTRACE: '1' }),
+      env: engineEnvironment({ GGML_NO_BACKTRACE: '1', GGML_BACKEND_PATH: gpuModule }),
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       windowsHide: true,
     });

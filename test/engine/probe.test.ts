@@ -32,7 +32,7 @@ async function probeOf(script: string, timeoutMs?: number) {
     entry,
     `import { writeSync } from 'node:fs';
      const tell = (next, devices = []) => {
-       const json = Buffer.from(JSON.stringify({ type: 'probed', facts: { addon: null, devices, cpuFeatures: 'CPU', error: null }, next }));
+       const json = Buffer.from(JSON.stringify({ type: 'probed', facts: { addon: null, devices, cpuFeatures: 'CPU', log: [], error: null }, next }));
        const header = Buffer.alloc(4);
        header.writeUInt32LE(json.length, 0);
        writeSync(3, Buffer.concat([header, json]));

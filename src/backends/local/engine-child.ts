@@ -11,6 +11,7 @@ import {
   type FromEngine,
   type ToEngine,
 } from '../../engine/frames.ts';
+import { usableGpu } from '../../engine/gpu.ts';
 import { describeExit, spawnEngine, type SpawnedEngine } from '../../engine/spawn.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -100,9 +101,11 @@ export class EngineChild {
   async #live(): Promise<void> {
     const { model, path, load, log, entry } = this.#options;
     try {
-      const spawned = await spawnEngine(entry);
+      const gpu = await usableGpu();
+      const spawned = await spawnEngine({ entry, gpuModule: gpu.module });
       this.#spawned = spawned;
       log.info({ model, pid: spawned.pid }, 'engine started');
+      if (gpu.trouble !== null) log.warn({ model, reason: gpu.trouble.reason }, 'there is a GPU that is not used');
       this.#watch = new StallWatch(this.#options.stallTimeoutMs, (what) => {
         this.kill(this.#crash(what, 'if this machine is that slow, raise engine.stall_timeout_seconds'));
       });

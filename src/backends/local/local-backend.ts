@@ -209,10 +209,7 @@ export class LocalBackend implements Backend {
         }
       } catch (error) {
         if (attempt > 1 || spoke || !(error instanceof SvcError) || error.code !== 'ENGINE_CRASHED') throw error;
-        this.#options.log.warn(
-          { trace_id: traceId, model, reason: error.message },
-          'nothing was sent yet: trying once more',
-        );
+        this.#options.log.warn({ id: traceId, model, reason: error.message }, 'nothing was sent yet: trying once more');
       }
     }
   }
