@@ -114,8 +114,8 @@ export const COMMANDS = {
     summary: 'Check everything svc needs, and run a real kernel on every device',
     detail: ['Works with and without a daemon.'],
     arguments: [],
-    flags: { json },
-    examples: ['svc doctor', 'svc doctor --json'],
+    flags: { offline: { kind: 'switch', summary: 'do not ask whether the providers answer' }, json },
+    examples: ['svc doctor', 'svc doctor --offline --json'],
   },
   logs: {
     summary: "Print the daemon's log",

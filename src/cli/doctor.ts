@@ -1,17 +1,18 @@
 /** Every part is looked at, whatever the others say; what depends on a broken one is skipped. */
 import { resolvePaths, type Paths } from '../config/paths.ts';
-import type { DoctorCheck, DoctorRecord } from '../protocol/records.ts';
+import type { DoctorCheck, DoctorRecord } from '../protocol/doctor.ts';
 import type { Run } from './commands.ts';
-import { failed } from './doctor/check.ts';
+import { check, failed } from './doctor/check.ts';
+import { checkClock } from './doctor/clock-check.ts';
 import { checkConfig, checkDaemon, checkHttpAddress, checkLog, checkSocket } from './doctor/daemon-checks.ts';
 import { checkEngine } from './doctor/engine-checks.ts';
 import { checkDisk, checkMemory, checkNode } from './doctor/machine-checks.ts';
 import { checkModels } from './doctor/model-checks.ts';
-import { storeDirectory } from './models.ts';
+import { checkProviders } from './doctor/provider-check.ts';
 import { out, print, printJson, sayProgress } from './output.ts';
 
-export const run: Run<'doctor'> = async ({ json }) => {
-  const checks = await examine();
+export const run: Run<'doctor'> = async ({ json, offline }) => {
+  const checks = await examine(offline);
   sayProgress('');
   const record: DoctorRecord = { ok: checks.every((each) => each.status !== 'fail'), checks };
   if (json) printJson(record);
@@ -19,11 +20,11 @@ export const run: Run<'doctor'> = async ({ json }) => {
   return record.ok ? 0 : 1;
 };
 
-async function examine(): Promise<DoctorCheck[]> {
+async function examine(offline: boolean): Promise<DoctorCheck[]> {
   sayProgress('running a kernel on each device');
   // First and alone: what else runs would slow the kernels down.
   const engine = await checkEngine();
-  const machine = [checkNode(), ...engine, checkMemory()];
+  const machine = [checkNode(), ...engine.checks, checkMemory()];
   let paths: Paths;
   try {
     paths = resolvePaths();
@@ -31,12 +32,26 @@ async function examine(): Promise<DoctorCheck[]> {
     return [...machine, failed('paths', error)];
   }
   const { check: configCheck, config } = checkConfig(paths);
-  const { check: daemonCheck, status, serves } = await checkDaemon(paths);
-  const http = await checkHttpAddress(status, config);
-  const rest = [checkSocket(paths), daemonCheck, http, checkLog(paths)];
-  if (config === undefined) return [...machine, configCheck, ...rest];
+  const modelsDir = config.models.dir ?? paths.modelsDir;
+  const daemon = await checkDaemon(paths);
+  const files = [
+    check('paths', 'ok', paths.stateDir),
+    checkDisk(modelsDir, paths),
+    configCheck,
+    await checkHttpAddress(daemon, config),
+    checkSocket(paths),
+    daemon.check,
+    checkLog(paths),
+    checkClock(paths),
+  ];
   sayProgress('asking the default model for a token');
-  return [...machine, checkDisk(storeDirectory()), configCheck, ...rest, ...(await checkModels(paths, serves))];
+  const models = await checkModels(paths, {
+    modelsDir,
+    daemonServes: daemon.serves,
+    engineWorks: engine.works,
+  });
+  sayProgress('asking the providers');
+  return [...machine, ...files, ...models, await checkProviders(daemon.providers, { offline })];
 }
 
 function describe({ ok, checks }: DoctorRecord): string {

@@ -166,20 +166,6 @@ export interface ProviderRecord {
   readonly last_error: string | null;
 }
 
-export interface DoctorCheck {
-  readonly name: string;
-  readonly status: CheckStatus | 'skip';
-  readonly value: string | null;
-  readonly detail: string | null;
-  readonly hint: string | null;
-}
-
-/** `svc doctor --json`. */
-export interface DoctorRecord {
-  readonly ok: boolean;
-  readonly checks: readonly DoctorCheck[];
-}
-
 /** `svc version --json`. */
 export interface VersionRecord {
   readonly version: string;

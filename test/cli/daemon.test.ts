@@ -5,7 +5,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { DoctorRecord, HealthRecord, ModelRecord, StatusRecord } from '../../src/protocol/records.ts';
+import type { DoctorRecord } from '../../src/protocol/doctor.ts';
+import type { HealthRecord, ModelRecord, StatusRecord } from '../../src/protocol/records.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc, type SvcResult } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -63,7 +64,7 @@ test('start, ask, stop', async ({ run, home }) => {
 
   const doctor = parsed<DoctorRecord>(await run('doctor', '--json'));
   const verdicts = new Map(doctor.checks.map((check) => [check.name, check]));
-  for (const name of ['daemon', 'control_socket', 'http', 'log']) assert.is(verdicts.get(name)?.status, 'ok', name);
+  for (const name of ['daemon', 'control_socket', 'http', 'log'] as const) assert.is(verdicts.get(name)?.status, 'ok', name);
   assert.match(verdicts.get('default_model')?.detail ?? '', /in the daemon/);
 
   assert.match((await run('logs', '--tail', '1000')).stdout, /"mode":"background"/);

@@ -1,5 +1,5 @@
+import type { CheckName, DoctorCheck } from '../../protocol/doctor.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { DoctorCheck } from '../../protocol/records.ts';
 
 interface More {
   readonly detail?: string | null;
@@ -7,7 +7,7 @@ interface More {
 }
 
 export function check(
-  name: string,
+  name: CheckName,
   status: DoctorCheck['status'],
   value: string | null,
   { detail = null, hint = null }: More = {},
@@ -16,7 +16,12 @@ export function check(
 }
 
 /** A check that ended with an error. */
-export function failed(name: string, thrown: unknown, value: string | null = null): DoctorCheck {
+export function failed(name: CheckName, thrown: unknown, value: string | null = null): DoctorCheck {
   const error = SvcError.from(thrown);
-  return check(name, 'fail', value, { detail: error.message, hint: error.hint ?? null });
+  return check(name, 'fail', value, { detail: error.message, hint: error.hint ?? 'see docs/doctor.md' });
+}
+
+/** A check that was not made, and why. */
+export function skipped(name: CheckName, detail: string, value: string | null = null): DoctorCheck {
+  return check(name, 'skip', value, { detail });
 }

@@ -4,21 +4,23 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { dirname } from 'node:path';
 import { Client } from '../../client/client.ts';
-import { loadConfig, type Config } from '../../config/config.ts';
+import { loadConfig, parseConfig, type Config } from '../../config/config.ts';
 import type { Paths } from '../../config/paths.ts';
+import { VERSION } from '../../config/version.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { DoctorCheck, StatusRecord } from '../../protocol/records.ts';
+import type { DoctorCheck } from '../../protocol/doctor.ts';
+import type { ProviderRecord, StatusRecord } from '../../protocol/records.ts';
 import { bytes, duration } from '../format.ts';
-import { check, failed } from './check.ts';
+import { check, failed, skipped } from './check.ts';
 
-/** The config in force; undefined when it is not valid. */
-export function checkConfig(paths: Paths): { check: DoctorCheck; config: Config | undefined } {
+/** The config in force; the defaults when it is not valid, so that the rest can be looked at all the same. */
+export function checkConfig(paths: Paths): { check: DoctorCheck; config: Config } {
   try {
     const config = loadConfig(paths);
     const there = statOf(paths.configFile) !== undefined;
     return { config, check: check('config', 'ok', there ? paths.configFile : `defaults (no ${paths.configFile})`) };
   } catch (error) {
-    return { config: undefined, check: failed('config', error, paths.configFile) };
+    return { config: parseConfig('').config, check: failed('config', error, paths.configFile) };
   }
 }
 
@@ -26,8 +28,7 @@ export function checkConfig(paths: Paths): { check: DoctorCheck; config: Config 
 export function checkSocket({ socketPath, runtimeDir }: Paths): DoctorCheck {
   if (process.platform === 'win32') return check('control_socket', 'ok', socketPath);
   const socket = statOf(socketPath);
-  if (socket === undefined)
-    return check('control_socket', 'skip', socketPath, { detail: 'made when the daemon starts' });
+  if (socket === undefined) return skipped('control_socket', 'made when the daemon starts', socketPath);
   const fault =
     faultOf(socket, 0o600) ?? (dirname(socketPath) === runtimeDir ? faultOf(statSync(runtimeDir), 0o700) : undefined);
   if (!socket.isSocket())
@@ -47,48 +48,56 @@ function faultOf(stats: Stats, mode: number): string | undefined {
 
 export interface CheckedDaemon {
   readonly check: DoctorCheck;
+  /** Whether one is there, be it mute. */
+  readonly runs: boolean;
   /** undefined: it does not run, or does not answer. */
   readonly status: StatusRecord | undefined;
   /** Whether it takes prompts. */
   readonly serves: boolean;
+  readonly providers: readonly ProviderRecord[];
 }
 
 export async function checkDaemon(paths: Paths): Promise<CheckedDaemon> {
   const client = new Client(paths.socketPath);
   try {
-    const [status, ready] = await Promise.all([client.status(), client.ready()]);
+    const [status, ready, providers] = await Promise.all([client.status(), client.ready(), client.providers()]);
     const serves = ready.status === 'ready';
     const value = `${status.state}, pid ${String(status.pid)}, up ${duration(status.uptime_seconds)}`;
-    const troubles = ready.conditions.filter((condition) => condition.status !== 'ok');
-    const detail = troubles.map((condition) => `${condition.name}: ${condition.reason}`).join('; ') || null;
+    const troubles = ready.conditions
+      .filter((condition) => condition.status !== 'ok')
+      .map((condition) => `${condition.name}: ${condition.reason}`);
+    const isOther = status.version !== VERSION;
+    if (isOther) troubles.push(`it is version ${status.version ?? 'unknown'}, this command ${VERSION}`);
     const verdict = !serves ? 'fail' : troubles.length > 0 ? 'warn' : 'ok';
+    const hint = verdict === 'ok' ? null : isOther ? 'restart it: svc stop && svc start' : 'see `svc logs`';
     return {
       status,
+      runs: true,
       serves,
-      check: check('daemon', verdict, value, { detail, hint: verdict === 'ok' ? null : 'see `svc logs`' }),
+      providers,
+      check: check('daemon', verdict, value, { detail: troubles.join('; ') || null, hint }),
     };
   } catch (error) {
     const isAbsent = error instanceof SvcError && error.code === 'DAEMON_NOT_RUNNING';
     const hint = 'start it with `svc start`';
     return {
       status: undefined,
+      runs: !isAbsent,
       serves: false,
+      providers: [],
       check: isAbsent ? check('daemon', 'skip', 'not running', { hint }) : failed('daemon', error),
     };
   }
 }
 
 /** With a daemon, the address that it listens on; without one, whether the configured one is free. */
-export async function checkHttpAddress(
-  status: StatusRecord | undefined,
-  config: Config | undefined,
-): Promise<DoctorCheck> {
+export async function checkHttpAddress({ status, runs }: CheckedDaemon, config: Config): Promise<DoctorCheck> {
   if (status !== undefined) {
     return status.http === null
       ? check('http', 'fail', null, { detail: 'the daemon does not listen', hint: 'see `svc logs`' })
       : check('http', 'ok', status.http);
   }
-  if (config === undefined) return check('http', 'skip', null, { detail: 'the config is not valid' });
+  if (runs) return skipped('http', 'the daemon has it, and does not answer');
   const { host, port } = config.http;
   const value = `${host}:${String(port)}`;
   const server = createServer();
@@ -108,15 +117,15 @@ export async function checkHttpAddress(
 
 export function checkLog({ logFile }: Paths): DoctorCheck {
   const log = statOf(logFile);
-  if (log === undefined) return check('log', 'skip', logFile, { detail: 'made when the daemon starts' });
+  if (log === undefined) return skipped('log', 'made when the daemon starts', logFile);
+  const hint = 'make it a file of yours, or remove it';
+  if (!log.isFile()) return check('log', 'fail', logFile, { detail: 'it is not a file', hint });
   try {
     accessSync(logFile, constants.R_OK | constants.W_OK);
-    return check('log', 'ok', `${logFile} (${bytes(log.size)})`);
+    const older = statOf(`${logFile}.1`) === undefined ? '' : ', older ones beside it';
+    return check('log', 'ok', `${logFile} (${bytes(log.size)}${older})`);
   } catch {
-    return check('log', 'fail', logFile, {
-      detail: 'it cannot be read and written',
-      hint: 'make it yours, or remove it',
-    });
+    return check('log', 'fail', logFile, { detail: 'it cannot be read and written', hint });
   }
 }
 

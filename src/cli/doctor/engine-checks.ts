@@ -1,37 +1,69 @@
 /** The addon, the devices and the processor, as an engine process finds them. */
+import { examineGpu, type GpuExamination } from '../../engine/gpu.ts';
 import { probeEngine, type EngineProbe } from '../../engine/probe.ts';
-import type { DoctorCheck } from '../../protocol/records.ts';
+import type { DoctorCheck } from '../../protocol/doctor.ts';
 import { bytes } from '../format.ts';
-import { check } from './check.ts';
+import { check, skipped } from './check.ts';
 
-export async function checkEngine(): Promise<DoctorCheck[]> {
-  const { addon, devices, cpuFeatures, error } = await probeEngine({ measure: true });
-  const checks: DoctorCheck[] = [];
-  if (addon !== null) {
-    const detail = `for ${addon.builtFor}, llama.cpp ${addon.llamaCpp} (${addon.llama}), Node-API ${process.versions['napi'] ?? 'unknown'}`;
-    checks.push(check('addon', 'ok', addon.path, { detail }));
-  }
-  if (error !== null) {
-    const name = addon === null ? 'addon' : 'engine';
-    checks.push(check(name, 'fail', null, { detail: error.message, hint: error.hint ?? null }));
-  }
-  checks.push(...devices.map(checkDevice));
-  if (cpuFeatures !== null) checks.push(check('cpu_features', 'ok', presentFeatures(cpuFeatures)));
-  return checks;
+export interface CheckedEngine {
+  readonly checks: readonly DoctorCheck[];
+  /** Whether an engine can be started here at all. */
+  readonly works: boolean;
 }
 
-/** ggml writes `CPU : SSE3 = 1 | AVX = 0 | …`. */
-function presentFeatures(features: string): string {
-  return [...features.matchAll(/(\w+) = 1/g)].map(([, name]) => name).join(' ');
+export async function checkEngine(): Promise<CheckedEngine> {
+  const gpu = await examineGpu({ measure: true });
+  // What a GPU's driver did to its process must not be held against the rest.
+  const probe = gpu.probe === null || gpu.probe.error !== null ? await probeEngine({ measure: true }) : gpu.probe;
+  return {
+    checks: [checkAddon(probe), checkGpu(gpu, probe), ...probe.devices.map(checkDevice), checkProcessor(probe)],
+    works: probe.error === null,
+  };
+}
+
+function checkAddon({ addon, error }: EngineProbe): DoctorCheck {
+  const path = addon?.path ?? null;
+  if (error !== null) return check('addon', 'fail', path, { detail: error.message, hint: error.hint ?? 'reinstall svc-runtime' });
+  if (addon === null) return check('addon', 'fail', null, { hint: 'reinstall svc-runtime' });
+  const detail = `loads in a process of its own; for ${addon.builtFor}, llama.cpp ${addon.llamaCpp} (${addon.llama}), Node-API ${process.versions['napi'] ?? 'unknown'}`;
+  return check('addon', 'ok', path, { detail });
+}
+
+function checkGpu({ gpus, module, trouble }: GpuExamination, probe: EngineProbe): DoctorCheck {
+  if (probe.error !== null) return skipped('gpu', 'the addon cannot be loaded');
+  const present = gpus.map(({ name, driver }) => `${name} (${driver ?? 'no driver'})`).join(', ') || null;
+  if (trouble !== null) {
+    return check('gpu', 'warn', present, { detail: `not used: ${trouble.reason}`, hint: trouble.hint });
+  }
+  if (module === undefined) return skipped('gpu', 'there is none: models run on the processor');
+  return check('gpu', 'ok', present, { detail: `used through ${module}` });
 }
 
 function checkDevice(device: EngineProbe['devices'][number]): DoctorCheck {
-  const memory = device.memoryTotalBytes === null ? '' : `, ${bytes(device.memoryTotalBytes)} of memory`;
+  const { memoryTotalBytes: total, memoryFreeBytes: free } = device;
+  const memory = total === null ? '' : `, ${bytes(free)} of ${bytes(total)} of memory free`;
   const detail = `${device.description} (${device.backend}${memory})`;
-  const name = `device ${device.name}`;
+  const name = `device ${device.name}` as const;
   if (device.gflops !== null) return check(name, 'ok', `${device.gflops.toFixed(1)} GFLOP/s`, { detail });
   return check(name, 'fail', null, {
     detail: `${detail}: ${device.error ?? 'no kernel was run on it'}`,
     hint: device.type === 'cpu' ? 'reinstall svc-runtime' : 'update its driver',
   });
+}
+
+function checkProcessor({ cpuFeatures, log }: EngineProbe): DoctorCheck {
+  if (cpuFeatures === null) return skipped('cpu_features', 'the addon cannot be loaded');
+  const variant = kernelVariant(log);
+  const value = variant === null ? 'kernels built into the addon' : `kernels for ${variant}`;
+  return check('cpu_features', 'ok', value, { detail: presentFeatures(cpuFeatures) || null });
+}
+
+/** ggml says `loaded CPU backend from …/libggml-cpu-zen4.so`; null: its code is linked in. */
+function kernelVariant(log: readonly string[]): string | null {
+  return log.flatMap((line) => /ggml-cpu-(\w+)\.\w+$/.exec(line)?.[1] ?? [])[0] ?? null;
+}
+
+/** ggml writes `CPU : SSE3 = 1 | AVX = 0 | …`. */
+function presentFeatures(features: string): string {
+  return [...features.matchAll(/(\w+) = 1/g)].map(([, name]) => name).join(' ');
 }

@@ -2,7 +2,9 @@
 import { totalmem } from 'node:os';
 import { existsSync, readFileSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { CheckStatus, DoctorCheck } from '../../protocol/records.ts';
+import type { Paths } from '../../config/paths.ts';
+import type { DoctorCheck } from '../../protocol/doctor.ts';
+import type { CheckStatus } from '../../protocol/records.ts';
 import { bytes } from '../format.ts';
 import { check } from './check.ts';
 
@@ -26,13 +28,23 @@ export function checkMemory(): DoctorCheck {
   });
 }
 
-/** Where the models lie, or will. */
-export function checkDisk(modelsDir: string): DoctorCheck {
-  const { bavail, bsize } = statfsSync(existingAncestor(modelsDir));
-  const free = bavail * bsize;
-  return check('disk', judge(free, DISK), `${bytes(free)} free for ${modelsDir}`, {
-    hint: free < DISK.warn ? 'make room, or set models.dir in the config to another disk' : null,
+/** Where the models lie, or will, and where state and log are written. */
+export function checkDisk(modelsDir: string, { stateDir }: Pick<Paths, 'stateDir'>): DoctorCheck {
+  const places = [
+    { what: 'models', directory: modelsDir },
+    { what: 'state and log', directory: stateDir },
+  ].map((place) => ({ ...place, free: freeBytes(place.directory) }));
+  const least = Math.min(...places.map(({ free }) => free));
+  const detail = places.map(({ what, directory, free }) => `${bytes(free)} for ${what} in ${directory}`).join('; ');
+  return check('disk', judge(least, DISK), `${bytes(least)} free`, {
+    detail,
+    hint: least < DISK.warn ? 'make room, or set models.dir in the config, or SVC_HOME, to another disk' : null,
   });
+}
+
+function freeBytes(directory: string): number {
+  const { bavail, bsize } = statfsSync(existingAncestor(directory));
+  return bavail * bsize;
 }
 
 function judge(value: number, bound: { readonly warn: number; readonly fail: number }): CheckStatus {

@@ -1,41 +1,91 @@
-/** The model store, and one real token of the default model. */
+/** The model store, file by file, and one real token of the default model. */
 import { Client } from '../../client/client.ts';
 import type { Paths } from '../../config/paths.ts';
 import { tryModel } from '../../engine/try-model.ts';
-import type { DoctorCheck, ModelRecord } from '../../protocol/records.ts';
-import { openStore, storeDirectory } from '../models.ts';
-import { check, failed } from './check.ts';
+import { builtinModelPath } from '../../models/builtin.ts';
+import { digestOf } from '../../models/digest.ts';
+import { ModelStore } from '../../models/store.ts';
+import type { DoctorCheck } from '../../protocol/doctor.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
+import { check, failed, skipped } from './check.ts';
 
 const TOKEN_MS = 120_000;
+/** Files are read again for their digest up to so much in all, the smallest first: some seconds' worth. */
+const READ_BYTES = 2 * 1024 ** 3;
 
-export async function checkModels(paths: Paths, daemonServes: boolean): Promise<DoctorCheck[]> {
+export interface ModelCheckOptions {
+  readonly modelsDir: string;
+  readonly daemonServes: boolean;
+  /** Whether an engine can be started here at all. */
+  readonly engineWorks: boolean;
+}
+
+export async function checkModels(paths: Paths, options: ModelCheckOptions): Promise<DoctorCheck[]> {
+  const { modelsDir } = options;
   let models: readonly ModelRecord[];
   try {
-    models = await openStore().list();
+    models = await new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() }).list();
   } catch (error) {
-    return [failed('model_store', error)];
+    return [failed('model_store', error, modelsDir), skipped('default_model', 'the model store cannot be read')];
   }
-  const broken = models.filter((model) => model.state === 'failed');
-  const value = `${String(models.length)} in ${storeDirectory()}`;
-  const store =
-    broken.length === 0
-      ? check('model_store', 'ok', value)
-      : check('model_store', 'warn', value, {
-          detail: `cannot be used: ${broken.map((model) => model.id).join(', ')}`,
-          hint: `see \`svc model show ${broken[0]?.id ?? ''}\`, or remove it with \`svc model rm\``,
-        });
-  return [store, await checkDefaultModel(paths, models, daemonServes)];
+  return [await checkStore(models, modelsDir), await checkDefaultModel(paths, models, options)];
+}
+
+interface FileState {
+  readonly id: string;
+  readonly state: string;
+  readonly isBroken: boolean;
+}
+
+async function checkStore(models: readonly ModelRecord[], modelsDir: string): Promise<DoctorCheck> {
+  const states = await stateOfFiles(models);
+  const broken = states.find(({ isBroken }) => isBroken);
+  return check('model_store', broken === undefined ? 'ok' : 'warn', `${String(models.length)} in ${modelsDir}`, {
+    detail: states.map(({ id, state }) => `${id}: ${state}`).join('; ') || null,
+    hint:
+      broken === undefined
+        ? null
+        : `bring the file of ${broken.id} back and add it again, or remove it: svc model rm ${broken.id}`,
+  });
+}
+
+async function stateOfFiles(models: readonly ModelRecord[]): Promise<FileState[]> {
+  let left = READ_BYTES;
+  const states = new Map<string, FileState>();
+  for (const model of [...models].sort((a, b) => a.size_bytes - b.size_bytes)) {
+    const { id, size_bytes } = model;
+    const isRead = size_bytes <= left;
+    if (isRead) left -= size_bytes;
+    states.set(id, { id, ...(await stateOf(model, isRead)) });
+  }
+  return models.map(({ id }) => states.get(id) as FileState);
+}
+
+async function stateOf(model: ModelRecord, isRead: boolean): Promise<Omit<FileState, 'id'>> {
+  const { state, digest, builtin, path } = model;
+  if (state === 'failed') return { state: 'its file is gone or broken', isBroken: true };
+  if (digest === null) return { state: 'its file has changed since it was added', isBroken: true };
+  // The built-in model's digest was taken from the file just now.
+  if (builtin) return { state: digest.slice(0, 19), isBroken: false };
+  if (!isRead) return { state: 'unchanged by size and time (too large to be read here)', isBroken: false };
+  try {
+    if ((await digestOf(path)) === digest) return { state: 'digest verified', isBroken: false };
+    return { state: 'its content is not what was added (the digest differs)', isBroken: true };
+  } catch {
+    return { state: 'its file cannot be read', isBroken: true };
+  }
 }
 
 async function checkDefaultModel(
   paths: Paths,
   models: readonly ModelRecord[],
-  daemonServes: boolean,
+  { daemonServes, engineWorks }: ModelCheckOptions,
 ): Promise<DoctorCheck> {
   const model = models.find((each) => each.default);
   if (model === undefined) {
     return check('default_model', 'fail', null, { detail: 'there is none', hint: 'add one: svc model add FILE' });
   }
+  if (!daemonServes && !engineWorks) return skipped('default_model', 'the addon cannot be loaded', model.id);
   try {
     const startedAt = performance.now();
     if (daemonServes) await oneToken(new Client(paths.socketPath), model.id);

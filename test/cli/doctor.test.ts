@@ -1,0 +1,319 @@
+/** What doctor looks at: every fault that is planted turns its own check, and no other. */
+import { once } from 'node:events';
+import { execFile } from 'node:child_process';
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import * as v from 'valibot';
+import { checkProviders } from '../../src/cli/doctor/provider-check.ts';
+import { childEnvironment } from '../../src/config/environment.ts';
+import { builtinModelPath } from '../../src/models/builtin.ts';
+import { CHECK_NAMES, DoctorRecordSchema, type DoctorCheck, type DoctorRecord } from '../../src/protocol/doctor.ts';
+import type { ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
+import { buildBackend, SOFTWARE_GPU } from '../support/gpu-backends.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { svc, SVC_COMMAND } from '../support/svc.ts';
+import { read, root } from '../architecture/source-files.ts';
+
+const isRoot = process.getuid?.() === 0;
+
+interface Context {
+  home: Home;
+  /** Names of the checks that are bad here and were not in a home without faults. */
+  turned(env?: Readonly<Record<string, string>>): Promise<string[]>;
+  check(name: string): DoctorCheck;
+}
+const test = suite<Context>('doctor');
+
+let sound: ReadonlySet<string> | undefined;
+const isBad = ({ status }: DoctorCheck): boolean => status === 'warn' || status === 'fail';
+
+function parsed(stdout: string): DoctorRecord {
+  const record = v.parse(DoctorRecordSchema, JSON.parse(stdout));
+  assert.is(
+    record.ok,
+    record.checks.every(({ status }) => status !== 'fail'),
+  );
+  for (const each of record.checks.filter(isBad)) assert.ok(each.hint, `${each.name} says no mend`);
+  return record;
+}
+
+async function examine(home: Home, env: Readonly<Record<string, string>> = {}): Promise<DoctorRecord> {
+  const { stdout, code } = await svc(['doctor', '--json'], { home, env });
+  const record = parsed(stdout);
+  assert.is(code, record.ok ? 0 : 1);
+  return record;
+}
+
+test.before(async () => {
+  const home = await makeHome();
+  const { checks } = await examine(home);
+  await home.remove();
+  const names = checks.map(({ name }) => name);
+  assert.equal(
+    names.filter((name) => !name.startsWith('device ')),
+    [...CHECK_NAMES],
+    'each check is there, in its order',
+  );
+  sound = new Set(checks.filter((each) => !isBad(each)).map(({ name }) => name));
+});
+test.before.each(async (context) => {
+  const home = await makeHome();
+  let checks: readonly DoctorCheck[] = [];
+  context.home = home;
+  context.turned = async (env) => {
+    ({ checks } = await examine(home, env));
+    return checks.filter((each) => isBad(each) && (sound?.has(each.name) ?? true)).map(({ name }) => name);
+  };
+  context.check = (name) => checks.find((each) => each.name === name) as DoctorCheck;
+});
+test.after.each(async ({ home }) => {
+  await svc(['stop', '--force'], { home });
+  await home.remove();
+});
+
+test('a sound machine: a kernel on the processor, its variant, a token of the default model', async ({
+  turned,
+  check,
+}) => {
+  assert.equal(await turned(), []);
+  assert.match(check('device CPU').value ?? '', /^\d+\.\d GFLOP\/s$/);
+  assert.match(check('cpu_features').value ?? '', /^kernels /);
+  assert.match(check('addon').detail ?? '', /loads in a process of its own; for \w+-\w+, .*Node-API \d+/);
+  assert.match(check('model_store').detail ?? '', /^builtin: sha256:[0-9a-f]{12}$/);
+  assert.match(check('default_model').detail ?? '', /one token in an engine process of its own/);
+  assert.is(check('providers').status, 'skip');
+});
+
+test('a wrong line in the config', async ({ home, turned, check }) => {
+  mkdirSync(join(home.dir, 'config'));
+  writeFileSync(join(home.dir, 'config', 'config.json'), '{\n  "http": {},\n  "engin": {}\n}\n');
+  assert.equal(await turned(), ['config']);
+  assert.match(check('config').detail ?? '', /config\.json:3:3: unknown key "engin"/);
+});
+
+test('a port that somebody else has', async ({ turned, check }) => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  try {
+    assert.equal(await turned({ SVC_HTTP_ADDR: `127.0.0.1:${String(port)}` }), ['http']);
+    assert.match(check('http').detail ?? '', /EADDRINUSE/);
+  } finally {
+    server.close();
+  }
+});
+
+/** A socket that nobody listens on any more, as a crash leaves it. */
+async function leaveSocket(home: Home): Promise<string> {
+  const run = join(home.dir, 'run');
+  const path = join(run, 'svc.sock');
+  mkdirSync(run, { mode: 0o700 });
+  const server = createServer().listen(`${path}.new`);
+  await once(server, 'listening');
+  renameSync(`${path}.new`, path);
+  server.close();
+  chmodSync(path, 0o600);
+  return path;
+}
+
+test('a dead control socket is nothing; one with another mode is', async ({ home, turned, check }) => {
+  const path = await leaveSocket(home);
+  assert.equal(await turned(), []);
+  chmodSync(path, 0o666);
+  assert.equal(await turned(), ['control_socket']);
+  assert.match(check('control_socket').detail ?? '', /mode 666/);
+});
+
+test('a control socket in a directory that others may enter', async ({ home, turned }) => {
+  await leaveSocket(home);
+  chmodSync(join(home.dir, 'run'), 0o755);
+  assert.equal(await turned(), ['control_socket']);
+});
+
+if (isRoot) {
+  test('a control socket of somebody else', async ({ home, turned, check }) => {
+    chownSync(await leaveSocket(home), 12_345, 12_345);
+    assert.equal(await turned(), ['control_socket']);
+    assert.match(check('control_socket').detail ?? '', /belongs to user 12345/);
+  });
+
+  test('a disk without space', async ({ home }) => {
+    const state = join(home.dir, 'state');
+    mkdirSync(state);
+    // In a mount namespace of its own: it goes with the command.
+    const script = 'mount -t tmpfs -o size=16m tmpfs "$0" && exec "$@"';
+    const env = childEnvironment(home.env);
+    const run = promisify(execFile)(
+      'unshare',
+      ['--mount', 'sh', '-c', script, state, ...SVC_COMMAND, 'doctor', '--json'],
+      { cwd: root, env },
+    );
+    const { stdout = '', stderr = '' } = (await run.catch((error: unknown) => error)) as {
+      stdout?: string;
+      stderr?: string;
+    };
+    // A container may forbid both.
+    if (stdout === '' && /permitted|denied/i.test(stderr)) return;
+    const { checks } = parsed(stdout);
+    const bad = checks.filter((each) => isBad(each) && sound?.has(each.name));
+    assert.equal(
+      bad.map(({ name }) => name),
+      ['disk'],
+    );
+    assert.match(bad[0]?.detail ?? '', /16\.8 MB for state and log/);
+  });
+}
+
+test('a model whose content was damaged, and one whose file is gone', async ({ home, turned, check }) => {
+  assert.is((await svc(['model', 'add', builtinModelPath(), '--copy', '--name', 'copy'], { home })).code, 0);
+  assert.equal(await turned(), []);
+  assert.match(check('model_store').detail ?? '', /copy: digest verified/);
+
+  const [name = ''] = readdirSync(join(home.dir, 'models', 'blobs'));
+  const blob = join(home.dir, 'models', 'blobs', name);
+  const { size, atime, mtime } = statSync(blob);
+  const file = openSync(blob, 'r+');
+  writeSync(file, 'damage', size - 100);
+  closeSync(file);
+  utimesSync(blob, atime, mtime);
+  assert.equal(await turned(), ['model_store']);
+  assert.match(check('model_store').detail ?? '', /copy: its (content is not|file has changed)/);
+
+  renameSync(blob, `${blob}.away`);
+  assert.equal(await turned(), ['model_store']);
+  assert.match(check('model_store').detail ?? '', /copy: its file is gone/);
+  assert.match(check('model_store').hint ?? '', /svc model rm copy/);
+});
+
+test('an addon that is not there', async ({ home, turned, check }) => {
+  assert.equal(await turned({ SVC_ADDON: join(home.dir, 'none.node') }), ['addon']);
+  assert.match(check('addon').detail ?? '', /none\.node: not there/);
+  for (const name of ['gpu', 'cpu_features', 'default_model']) assert.is(check(name).status, 'skip', name);
+});
+
+test('a log that is not to be written', async ({ home, turned }) => {
+  mkdirSync(join(home.dir, 'state', 'daemon.log'), { recursive: true });
+  assert.equal(await turned(), ['log']);
+});
+
+test('a clock that was set back since the log was written', async ({ home, turned, check }) => {
+  mkdirSync(join(home.dir, 'state'));
+  const line = (time: Date): string => `${JSON.stringify({ level: 'info', time: time.toISOString(), msg: 'x' })}\n`;
+  const log = join(home.dir, 'state', 'daemon.log');
+  appendFileSync(log, line(new Date(Date.now() - 1000)));
+  assert.equal(await turned(), []);
+  appendFileSync(log, line(new Date(Date.now() + 86_400_000)));
+  assert.equal(await turned(), ['clock']);
+  assert.match(check('clock').detail ?? '', /last line of the log is (1d|23h 59m) in the future/);
+});
+
+test('paths that cannot be', async ({ turned }) => {
+  assert.equal(await turned({ SVC_SOCKET: 'not/absolute' }), ['paths']);
+});
+
+test('a GPU backend that crashes when it is loaded', async ({ home, turned, check }) => {
+  const library = await buildBackend('crash', home.dir);
+  if (library === null) return;
+  assert.equal(await turned({ GGML_BACKEND_PATH: library }), ['gpu']);
+  assert.match(check('gpu').detail ?? '', /not used: .*ended by SIGABRT/);
+  assert.match(check('default_model').detail ?? '', /one token/);
+});
+
+if (SOFTWARE_GPU !== null) {
+  test('a GPU: its backend is loaded and computes, in doctor and in the daemon', async ({ home, turned, check }) => {
+    const env = SOFTWARE_GPU ?? {};
+    assert.equal(await turned(env), []);
+    assert.match(check('gpu').detail ?? '', /used through .*libggml-vulkan\.so/);
+    assert.match(check('device Vulkan0').value ?? '', /^\d+\.\d GFLOP\/s$/);
+    assert.match(check('device Vulkan0').detail ?? '', /llvmpipe.*of memory free/);
+    const { value } = check('device Vulkan0');
+    console.log(`    Vulkan0: ${value ?? ''}`);
+
+    assert.is((await svc(['start', '--timeout', '60s'], { home, env })).code, 0);
+    const { pid } = (JSON.parse((await svc(['status', '--json'], { home })).stdout) as StatusRecord).models[0] as {
+      pid: number;
+    };
+    assert.match(readFileSync(`/proc/${String(pid)}/maps`, 'utf8'), 'libggml-vulkan.so');
+  });
+}
+
+test('a daemon that does not answer', async ({ home, turned, check }) => {
+  const started = await svc(['start', '--timeout', '60s', '--json'], { home });
+  assert.equal(await turned(), []);
+  assert.match(check('daemon').value ?? '', /^READY/);
+  const { pid } = JSON.parse(started.stdout) as { pid: number };
+  process.kill(pid, 'SIGSTOP');
+  assert.equal(await turned(), ['daemon']);
+  assert.is(check('http').status, 'skip');
+});
+
+function provider(changes: Partial<ProviderRecord>): ProviderRecord {
+  return {
+    name: 'cloudy',
+    kind: 'openai_compatible',
+    base_url: null,
+    endpoints: [],
+    default_model: null,
+    credential: { source: 'env', name: 'CLOUDY_KEY', present: true },
+    enabled: true,
+    default_cloud: false,
+    state: 'unknown',
+    last_checked_at: null,
+    last_error: null,
+    ...changes,
+  };
+}
+
+test('a provider without its key, one that is not there, and --offline', async () => {
+  const keyless = provider({ credential: { source: 'env', name: 'CLOUDY_KEY', present: false } });
+  const offline = { offline: true };
+  const online = { offline: false };
+  const missing = await checkProviders([keyless], offline);
+  assert.is(missing.status, 'fail');
+  assert.is(missing.detail, 'cloudy: no key in CLOUDY_KEY');
+  assert.is((await checkProviders([{ ...keyless, enabled: false }], offline)).status, 'skip');
+
+  const server = createHttpServer((_, answer) => {
+    answer.writeHead(401, { connection: 'close' }).end();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  const base_url = `http://127.0.0.1:${String(port)}/v1`;
+  assert.is((await checkProviders([provider({ base_url })], online)).status, 'ok');
+  server.close();
+  await once(server, 'close');
+  const silent = await checkProviders([provider({ base_url })], online);
+  assert.is(silent.status, 'warn');
+  assert.is(silent.detail, `cloudy: 127.0.0.1:${String(port)} cannot be reached (ECONNREFUSED)`);
+  assert.is((await checkProviders([provider({ base_url })], offline)).status, 'ok');
+});
+
+test('docs/doctor.md tells of each check, and of no other', () => {
+  const rows = read('docs/doctor.md').matchAll(/^\| `([^`]+)` \|([^|]+)\|([^|]+)\|$/gm);
+  const documented = [...rows].map(([, name, looks, mend]) => {
+    assert.ok(looks?.trim() && mend?.trim(), name);
+    return name;
+  });
+  assert.equal(documented.sort(), [...CHECK_NAMES, 'device NAME'].sort());
+});
+
+test.run();

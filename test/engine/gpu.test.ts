@@ -1,0 +1,62 @@
+/** GPUs: what is seen of them, and what their backends may do to the process that loads them. */
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { gpusOnBus } from '../../src/engine/gpu-bus.ts';
+import { troubleOf } from '../../src/engine/gpu.ts';
+import { probeEngine } from '../../src/engine/probe.ts';
+import { buildBackend, type BROKEN_BACKENDS } from '../support/gpu-backends.ts';
+
+const scratch = mkdtempSync(join(tmpdir(), 'svc-gpu-'));
+test.after(() => {
+  rmSync(scratch, { recursive: true });
+});
+
+function plug(bus: string, address: string, files: Readonly<Record<string, string>>, driver?: string): void {
+  const device = join(bus, address);
+  mkdirSync(device, { recursive: true });
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(device, name), `${text}\n`);
+  if (driver !== undefined) symlinkSync(`../../../bus/pci/drivers/${driver}`, join(device, 'driver'));
+}
+
+test('GPUs are seen on the bus, with and without a driver; what only shows a console is none', () => {
+  const bus = join(scratch, 'bus');
+  plug(bus, '0000:00:01.0', { vendor: '0x1234', device: '0x1111', class: '0x030000' }, 'bochs-drm');
+  plug(bus, '0000:00:02.0', { vendor: '0x8086', device: '0x100e', class: '0x020000' }, 'e1000');
+  plug(bus, '0000:01:00.0', { vendor: '0x10de', device: '0x2335', class: '0x030200' });
+  plug(bus, '0000:02:00.0', { vendor: '0x1002', device: '0x744c', class: '0x030000' }, 'amdgpu');
+  assert.equal(gpusOnBus(bus), [
+    { name: 'NVIDIA 10de:2335 at 0000:01:00.0', driver: null },
+    { name: 'AMD 1002:744c at 0000:02:00.0', driver: 'amdgpu' },
+  ]);
+  assert.equal(gpusOnBus(join(scratch, 'none')), []);
+});
+
+const SAID: Readonly<Record<keyof typeof BROKEN_BACKENDS, RegExp>> = {
+  crash: /tried in a process of its own: the engine process was ended by SIGABRT while looking for compute devices/,
+  hang: /gave no answer for 3 s while looking for compute devices/,
+  old: /driver is too old for the backend \(ggml_vulkan: Error: Vulkan 1\.2 required\.\)/,
+  deviceless: /no driver offers one/,
+  foreign: /does not fit \(.*failed to find ggml_backend_init/,
+};
+
+for (const kind of Object.keys(SAID) as (keyof typeof BROKEN_BACKENDS)[]) {
+  test(`a backend that is "${kind}" costs no more than a child, and is told with a mend`, async () => {
+    const library = await buildBackend(kind, scratch);
+    if (library === null) return;
+    const probe = await probeEngine({ measure: false, gpuModule: library, timeoutMs: kind === 'hang' ? 3000 : 60_000 });
+    const trouble = troubleOf(probe);
+    assert.match(trouble?.reason ?? '', SAID[kind]);
+    assert.ok(trouble?.hint);
+  });
+}
+
+test('a loader that is missing is told by name', () => {
+  const line = 'load_backend: failed to load /a/libggml-vulkan.so: libvulkan.so.1: cannot open shared object file';
+  const trouble = troubleOf({ addon: null, devices: [], cpuFeatures: '', log: [line], error: null, stderr: '' });
+  assert.match(trouble?.reason ?? '', 'libvulkan.so.1, is not installed');
+});
+
+test.run();
