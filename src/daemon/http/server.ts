@@ -82,6 +82,8 @@ export function createListener({ services, control, limits: changed = {} }: List
     const arrivedAt = performance.now();
     const id = newId();
     const { path, query } = splitTarget(req.url ?? '');
+    // The route, not the path: what a client puts into a URL may be anybody's secret.
+    const route = findRoute(routes, path)?.route.path ?? null;
     const client = new AbortController();
     const reply = new Reply(id, familyOf(path), res, limits, client.signal);
     answering.set(req.socket, res);
@@ -93,7 +95,7 @@ export function createListener({ services, control, limits: changed = {} }: List
       // An idle connection would keep a closing server open.
       if (!server.listening) server.closeIdleConnections();
       services.log.debug(
-        { id, method: req.method, path, status: res.statusCode, ms: performance.now() - arrivedAt },
+        { id, method: req.method, route, status: res.statusCode, ms: performance.now() - arrivedAt },
         'request',
       );
     });
@@ -101,8 +103,9 @@ export function createListener({ services, control, limits: changed = {} }: List
     const request = { id, req, reply, services, bodies, arrivedAt, query, signal: client.signal };
     answer(request, path, routes, control).catch((thrown: unknown) => {
       const error = SvcError.from(thrown);
-      const level = error.facts.http >= 500 ? 'error' : 'info';
-      services.log[level]({ id, method: req.method, path, err: error }, 'request failed');
+      // What a client did wrong is told to it alone: the message may quote what it sent.
+      if (error.facts.http >= 500) services.log.error({ id, method: req.method, route, err: error }, 'request failed');
+      else services.log.info({ id, method: req.method, route, code: error.code }, 'request failed');
       reply.fail(error);
     });
   };

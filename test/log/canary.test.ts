@@ -1,0 +1,319 @@
+/**
+ * A prompt and a key that nobody else has go into the daemon by every way there is, with the log at
+ * its most talkative, engines crash and the daemon is killed; then every channel is searched for them.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { LogFile } from '../../src/log/log-file.ts';
+import { parseLogLine } from '../../src/log/format.ts';
+import type { StatusRecord } from '../../src/protocol/records.ts';
+import { ask, type To } from '../http/ask.ts';
+import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { spawnSvc, svc } from '../support/svc.ts';
+import { waitFor } from '../support/wait.ts';
+
+const PROMPT = `canary-prompt-${randomBytes(8).toString('hex')}`;
+const KEY = `sk-canary-${randomBytes(8).toString('hex')}`;
+const SECRETS = [PROMPT, KEY] as const;
+const CHAT = '/v1/chat/completions';
+
+const test = suite<{ home: Home }>('canary');
+let daemon: DaemonProcess | undefined;
+test.before.each(async (context) => {
+  context.home = await makeHome();
+});
+test.after.each(async ({ home }) => {
+  if (daemon !== undefined) {
+    daemon.kill('SIGKILL');
+    await daemon.exit;
+    daemon = undefined;
+  }
+  await svc(['stop', '--force'], { home });
+  await home.remove();
+});
+
+/** A key in the environment is the daemon's to have, for its providers; nobody else's. */
+const ENVIRONMENT = {
+  SVC_LOG_LEVEL: 'trace',
+  OPENAI_API_KEY: KEY,
+  SOME_ACCESS_TOKEN: KEY,
+  HTTPS_PROXY: `http://user:${KEY}@127.0.0.1:9`,
+  UNRELATED: PROMPT,
+};
+
+function expectNone(channel: string, text: string): void {
+  for (const secret of SECRETS) {
+    const at = text.indexOf(secret);
+    if (at !== -1) assert.unreachable(`${channel} tells a secret: …${text.slice(Math.max(0, at - 200), at + 80)}…`);
+  }
+}
+
+/** Every file of the home: the log and what rotation put aside, state, stderr of a crash. */
+function searchFiles(home: Home): number {
+  const files = readdirSync(home.dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  for (const file of files) expectNone(file.name, readFileSync(join(file.parentPath, file.name), 'latin1'));
+  return files.length;
+}
+
+const procOf = (pid: number, file: string): string => readFileSync(`/proc/${String(pid)}/${file}`, 'latin1');
+
+function searchProcess(pid: number, isDaemon: boolean): void {
+  if (process.platform !== 'linux') return;
+  expectNone(`the command line of ${String(pid)}`, procOf(pid, 'cmdline'));
+  expectNone(`the title of ${String(pid)}`, procOf(pid, 'comm'));
+  if (!isDaemon) expectNone(`the environment of ${String(pid)}`, procOf(pid, 'environ'));
+}
+
+/** Whatever a command prints of the daemon. */
+async function searchCommands(home: Home): Promise<void> {
+  for (const args of [
+    ['status', '--json'],
+    ['health', '--json'],
+    ['health', '--source', 'socket'],
+    ['doctor', '--json'],
+    ['model', 'list', '--json'],
+    ['provider', 'list', '--json'],
+    ['version', '--json'],
+    ['logs', '--tail', '100000'],
+  ]) {
+    const { stdout, stderr } = await svc(args, { home, env: ENVIRONMENT });
+    expectNone(`svc ${args.join(' ')}`, stdout + stderr);
+  }
+}
+
+const messages = [{ role: 'user', content: PROMPT }];
+const answered = { messages: [{ role: 'system', content: PROMPT }, ...messages], max_tokens: 2 };
+const asked = { messages, max_tokens: 2, sampling: {}, stop: [PROMPT] };
+
+/** Good requests and bad ones: in each place where a client may put something. */
+async function tellEverything(http: To, control: To): Promise<void> {
+  const headers = {
+    authorization: `Bearer ${KEY}`,
+    'x-api-key': KEY,
+    'x-goog-api-key': KEY,
+    cookie: `session=${KEY}`,
+    'user-agent': PROMPT,
+    referer: `http://localhost/${KEY}`,
+    'x-request-id': KEY,
+  };
+  const bodies: readonly (object | string)[] = [
+    answered,
+    { ...answered, stream: true },
+    { ...answered, stop: [PROMPT], user: KEY, api_key: KEY, metadata: { key: KEY } },
+    { ...answered, temperature: PROMPT },
+    { ...answered, max_tokens: KEY },
+    { ...answered, stop: 7, tools: PROMPT },
+    { ...answered, response_format: { type: PROMPT } },
+    { messages: [{ role: PROMPT, content: KEY }] },
+    { messages: PROMPT },
+    { messages: [{ role: 'user', content: `${PROMPT} `.repeat(20_000) }] },
+    { [KEY]: PROMPT, messages },
+    `{"messages": [{"role": "user", "content": "${PROMPT}`,
+    `${PROMPT} ${KEY}`,
+  ];
+  const type = { 'content-type': 'application/json' };
+  for (const body of bodies) {
+    await ask(http, CHAT, { headers: { ...type, ...headers }, method: 'POST', body });
+    await ask(control, '/control/generate', { headers: type, method: 'POST', body });
+  }
+  await ask(control, '/control/generate', { body: asked });
+  for (const path of [`${CHAT}?key=${KEY}`, `/v1/models/${KEY}`, `/${PROMPT}`, `/readyz/${KEY}`, `/readyz?${PROMPT}`]) {
+    await ask(http, path, { headers });
+    await ask(http, path, { headers, body: answered });
+    await ask(control, path, { headers });
+  }
+  await ask(http, '/livez', { headers: { host: `${PROMPT}.example` } });
+  await ask(http, CHAT, { headers: { origin: `http://${KEY}.example` }, body: answered });
+  await ask(http, CHAT, { headers: { ...headers, 'content-type': `text/${KEY}` }, body: PROMPT });
+  for (const raw of [
+    `${KEY} / HTTP/1.1\r\n\r\n`,
+    `GET / HTTP/1.1\r\n${PROMPT}\r\n\r\n`,
+    `GET /${KEY} HTTP/9\r\n\r\n`,
+  ]) {
+    await sendRaw(http, raw);
+  }
+  await sendRaw(http, `POST ${CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\n${KEY}: ${'x'.repeat(40_000)}\r\n\r\n`);
+}
+
+async function sendRaw(to: To, text: string): Promise<void> {
+  const socket = 'port' in to ? connect(to.port, '127.0.0.1') : connect(to.socketPath);
+  socket.on('error', () => undefined);
+  socket.end(text);
+  socket.resume();
+  await once(socket, 'close');
+}
+
+async function engineOf(running: DaemonProcess): Promise<number> {
+  return await waitFor('an engine', async () => {
+    const { models } = await running.client.status();
+    return models.find(({ state }) => state === 'loaded')?.pid;
+  });
+}
+
+/** Runs a generation until it speaks, then does `harm`. */
+async function crashWhileGenerating(running: DaemonProcess, harm: () => void): Promise<void> {
+  const request = { messages: [{ role: 'user' as const, content: PROMPT }], sampling: {}, stop: [], max_tokens: 5000 };
+  try {
+    let harmed = false;
+    for await (const event of running.client.generate(request, new AbortController().signal)) {
+      if (event.type === 'start' && !harmed) {
+        harmed = true;
+        harm();
+      }
+    }
+  } catch {
+    // How it ends is told elsewhere; here counts what is told of it.
+  }
+}
+
+test('in the foreground: requests of every kind, crashes of the engine, and of the daemon', async ({ home }) => {
+  daemon = await spawnDaemon(home, { env: ENVIRONMENT }).settled();
+  const { http } = await daemon.client.status();
+  const port = Number(http?.split(':').at(-1));
+  const control = { socketPath: daemon.socketPath };
+  await tellEverything({ port }, control);
+
+  for (const signal of ['SIGSEGV', 'SIGABRT'] as const) {
+    const pid = await engineOf(daemon);
+    searchProcess(pid, false);
+    await crashWhileGenerating(daemon, () => process.kill(pid, signal));
+  }
+  searchProcess(await engineOf(daemon), false);
+  searchProcess(daemon.pid, true);
+  await searchCommands(home);
+  const health = await ask({ port }, '/v1/runtime/health');
+  expectNone('health', health.text);
+  await crashWhileGenerating(daemon, () => daemon?.kill('SIGKILL'));
+  await daemon.exit;
+
+  expectNone('standard error', daemon.stray.join('\n') + JSON.stringify(daemon.log));
+  assert.ok(daemon.log.some(({ msg }) => msg === 'engine ended'));
+  assert.ok(daemon.log.filter(({ msg }) => msg === 'request failed').length > 20);
+  assert.ok(searchFiles(home) > 1);
+  await searchCommands(home);
+});
+
+test('in the background: from the command line, standard input, and wrong settings', async ({ home }) => {
+  const env = ENVIRONMENT;
+  const options = { home, env };
+  assert.is((await svc(['start', '--timeout', '60s'], options)).code, 0);
+  const run = spawnSvc(['run', '-s', PROMPT, '--max-tokens', '50', '--stop', KEY, PROMPT], options);
+  const { pid } = run.child as { pid: number };
+  if (process.platform === 'linux') {
+    // It is in the arguments until the command has begun, as of any program; not for as long as it waits.
+    await waitFor('the title', () => run.child.exitCode !== null || procOf(pid, 'cmdline').startsWith('svc run'));
+    if (run.child.exitCode === null) expectNone('the command line', procOf(pid, 'cmdline'));
+  }
+  expectNone('svc run', (await run.result).stderr);
+  await svc(['run', '--max-tokens', '2', '-'], { ...options, input: `${PROMPT} ${KEY}` });
+  for (const args of [
+    ['run', '--temperature', '7000', PROMPT],
+    ['run', '--json', '--timeout', '1ms', PROMPT],
+  ]) {
+    expectNone(args.join(' ').slice(0, 20), (await svc(args, options)).stderr);
+  }
+
+  const status = JSON.parse((await svc(['status', '--json'], options)).stdout) as StatusRecord;
+  searchProcess(status.pid as number, true);
+  for (const model of status.models) if (model.pid !== null) searchProcess(model.pid, false);
+  searchFiles(home);
+
+  // Next to the settings that are wrong stand others that are nobody's business.
+  mkdirSync(join(home.dir, 'config'), { recursive: true });
+  const config = join(home.dir, 'config', 'config.json');
+  for (const text of [
+    `{"http": {"port": "${KEY}"}}`,
+    `{"http": {"host": ["${KEY}"]}}`,
+    `{"providers": {"api_key": "${KEY}"}}`,
+    `{"log": {"level": "${KEY}"}}`,
+    `{"models": {"dir": "${KEY}"}}`,
+    `{"a": "${KEY}`,
+    KEY,
+  ]) {
+    writeFileSync(config, text);
+    for (const args of [['serve'], ['doctor', '--json'], ['model', 'list']]) {
+      const { stdout, stderr, code } = await svc(args, options);
+      if (args[0] !== 'model') assert.is.not(code, 0);
+      expectNone(`svc ${args.join(' ')} with ${text.slice(0, 12)}`, stdout + stderr);
+    }
+  }
+  writeFileSync(config, '{}');
+  await svc(['stop'], options);
+  assert.ok(searchFiles(home) > 1);
+});
+
+test('each line of a request has its id', async ({ home }) => {
+  daemon = await spawnDaemon(home, { env: { SVC_LOG_LEVEL: 'debug' } }).settled();
+  const { http } = await daemon.client.status();
+  const to = { port: Number(http?.split(':').at(-1)) };
+  const answers = [
+    await ask(to, CHAT, { body: answered }),
+    await ask(to, CHAT, { body: { messages: 7 } }),
+    await ask(to, '/nothing'),
+  ];
+  const ids = answers.map(({ headers }) => headers['x-request-id']);
+  const linesOf = (id: unknown) => daemon?.log.filter((line) => line['id'] === id).map(({ msg }) => msg);
+  await waitFor('the lines', () => linesOf(ids[2])?.length === 2);
+  assert.equal(ids.map(linesOf), [['request'], ['request failed', 'request'], ['request failed', 'request']]);
+  const about = daemon.log.filter(({ msg }) => /request|connection/.test(msg));
+  assert.ok(about.every((line) => typeof line['id'] === 'string'));
+});
+
+test('what is kept of the log is bounded, whatever is written; `svc logs -f` misses no line of it', async ({
+  home,
+}) => {
+  const path = join(home.dir, 'state', 'daemon.log');
+  mkdirSync(join(home.dir, 'state'));
+  const file = new LogFile(path, { maxBytes: 20_000, keep: 2 });
+  const write = (n: number): void => {
+    const time = new Date().toISOString();
+    file.write(`${JSON.stringify({ level: 'info', time, msg: `line ${String(n)}`, padding: 'x'.repeat(100) })}\n`);
+  };
+  write(0);
+  await waitFor('the file', () => readdirSync(join(home.dir, 'state')).includes('daemon.log'));
+  const following = spawnSvc(['logs', '-f', '--tail', '1'], { home });
+  const seen = (): (string | undefined)[] =>
+    following
+      .stdout()
+      .trimEnd()
+      .split('\n')
+      .map((line) => parseLogLine(line)?.msg);
+  await waitFor('the first line', () => seen().at(-1) === 'line 0');
+  for (let n = 1; n <= 1000; n++) {
+    write(n);
+    // A rotation at a time: about 120 lines are one file.
+    if (n % 60 === 0) await waitFor(`line ${String(n)}`, () => seen().at(-1) === `line ${String(n)}`);
+  }
+  await waitFor('the last line', () => seen().at(-1) === 'line 1000');
+  following.child.kill('SIGINT');
+  await following.result;
+  await file.close();
+  assert.equal(
+    seen(),
+    Array.from({ length: 1001 }, (_, n) => `line ${String(n)}`),
+  );
+  const files = readdirSync(join(home.dir, 'state')).filter((name) => name.startsWith('daemon.log'));
+  assert.equal(files.sort(), ['daemon.log', 'daemon.log.1', 'daemon.log.2']);
+  const bytes = files.reduce((sum, name) => sum + readFileSync(join(home.dir, 'state', name)).length, 0);
+  assert.ok(bytes < 3 * (20_000 + 65_536), String(bytes));
+
+  for (const [tail, lines] of [
+    ['0', 0],
+    ['3', 3],
+    ['1000000', -1],
+  ] as const) {
+    const { code, stdout } = await svc(['logs', '--tail', tail], { home });
+    assert.is(code, 0);
+    if (lines >= 0) assert.is(stdout.split('\n').length - 1, lines);
+    else assert.match(stdout, 'line 1000');
+  }
+  for (const tail of ['x', '1.5', '-1', '']) assert.is((await svc(['logs', '--tail', tail], { home })).code, 2, tail);
+});
+
+test.run();
