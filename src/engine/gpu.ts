@@ -17,6 +17,13 @@ export interface GpuTrouble {
   readonly hint: string;
 }
 
+export interface ExamineOptions {
+  /** As of probeEngine. */
+  readonly measure: boolean;
+  /** Where GPUs are looked for; another place in tests. */
+  readonly bus?: string;
+}
+
 export interface GpuExamination {
   readonly gpus: readonly Gpu[];
   /** The backend that engines load; undefined: they do without. */
@@ -39,8 +46,8 @@ export async function usableGpu(): Promise<GpuExamination> {
 }
 
 /** Looks and tries. A backend named by GGML_BACKEND_PATH is tried even where no GPU is seen. Never rejects. */
-export async function examineGpu({ measure }: { readonly measure: boolean }): Promise<GpuExamination> {
-  const gpus = gpusOnBus();
+export async function examineGpu({ measure, bus }: ExamineOptions): Promise<GpuExamination> {
+  const gpus = gpusOnBus(bus);
   const nothing = { gpus, module: undefined, trouble: null, probe: null };
   const named = variable('GGML_BACKEND_PATH');
   if (named === undefined && gpus.length === 0) return nothing;

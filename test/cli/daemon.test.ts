@@ -64,7 +64,8 @@ test('start, ask, stop', async ({ run, home }) => {
 
   const doctor = parsed<DoctorRecord>(await run('doctor', '--json'));
   const verdicts = new Map(doctor.checks.map((check) => [check.name, check]));
-  for (const name of ['daemon', 'control_socket', 'http', 'log'] as const) assert.is(verdicts.get(name)?.status, 'ok', name);
+  for (const name of ['daemon', 'control_socket', 'http', 'log'] as const)
+    assert.is(verdicts.get(name)?.status, 'ok', name);
   assert.match(verdicts.get('default_model')?.detail ?? '', /in the daemon/);
 
   assert.match((await run('logs', '--tail', '1000')).stdout, /"mode":"background"/);

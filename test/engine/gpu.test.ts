@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { variable } from '../../src/config/environment.ts';
 import { gpusOnBus } from '../../src/engine/gpu-bus.ts';
-import { troubleOf } from '../../src/engine/gpu.ts';
+import { examineGpu, troubleOf } from '../../src/engine/gpu.ts';
 import { probeEngine } from '../../src/engine/probe.ts';
 import { buildBackend, type BROKEN_BACKENDS } from '../support/gpu-backends.ts';
 
@@ -52,6 +53,23 @@ for (const kind of Object.keys(SAID) as (keyof typeof BROKEN_BACKENDS)[]) {
     assert.ok(trouble?.hint);
   });
 }
+
+test('a GPU without a driver: the installed backend is found and tried, and the kernel is blamed', async () => {
+  if (process.platform !== 'linux' || process.arch !== 'x64' || variable('GGML_BACKEND_PATH') !== undefined) return;
+  const bus = join(scratch, 'bare');
+  plug(bus, '0000:01:00.0', { vendor: '0x10de', device: '0x2335', class: '0x030200' });
+  const { gpus, module, trouble, probe } = await examineGpu({ measure: false, bus });
+  assert.is(gpus.length, 1);
+  assert.is(module, undefined);
+  assert.match(trouble?.reason ?? '', /^the kernel has no driver for NVIDIA 10de:2335 at 0000:01:00\.0; /);
+  assert.match((probe?.log ?? []).join('\n'), 'libggml-vulkan.so');
+});
+
+test('a machine without a GPU tries nothing', async () => {
+  if (variable('GGML_BACKEND_PATH') !== undefined) return;
+  const bus = join(scratch, 'empty');
+  assert.equal(await examineGpu({ measure: false, bus }), { gpus: [], module: undefined, trouble: null, probe: null });
+});
 
 test('a loader that is missing is told by name', () => {
   const line = 'load_backend: failed to load /a/libggml-vulkan.so: libvulkan.so.1: cannot open shared object file';

@@ -41,7 +41,7 @@ test('each error has an id that stands in exactly one log line', async () => {
   assert.is(answer.headers['x-request-id'], id);
   const lines = listener.logged.filter((line) => line['id'] === id && line['level'] !== 'debug');
   assert.is(lines.length, 1);
-  assert.is(lines[0]?.['path'], PATH);
+  assert.is(lines[0]?.['route'], PATH);
 });
 
 test('a compressed body is refused, not unpacked', async () => {

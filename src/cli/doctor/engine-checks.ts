@@ -23,7 +23,8 @@ export async function checkEngine(): Promise<CheckedEngine> {
 
 function checkAddon({ addon, error }: EngineProbe): DoctorCheck {
   const path = addon?.path ?? null;
-  if (error !== null) return check('addon', 'fail', path, { detail: error.message, hint: error.hint ?? 'reinstall svc-runtime' });
+  if (error !== null)
+    return check('addon', 'fail', path, { detail: error.message, hint: error.hint ?? 'reinstall svc-runtime' });
   if (addon === null) return check('addon', 'fail', null, { hint: 'reinstall svc-runtime' });
   const detail = `loads in a process of its own; for ${addon.builtFor}, llama.cpp ${addon.llamaCpp} (${addon.llama}), Node-API ${process.versions['napi'] ?? 'unknown'}`;
   return check('addon', 'ok', path, { detail });

@@ -9,7 +9,7 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { SvcError } from '../../protocol/errors.ts';
+import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
 import { checkContentType, checkOrigin } from './access.ts';
 import { BodyBudget } from './body-budget.ts';
@@ -103,9 +103,10 @@ export function createListener({ services, control, limits: changed = {} }: List
     const request = { id, req, reply, services, bodies, arrivedAt, query, signal: client.signal };
     answer(request, path, routes, control).catch((thrown: unknown) => {
       const error = SvcError.from(thrown);
+      const { http } = error.facts;
       // What a client did wrong is told to it alone: the message may quote what it sent.
-      if (error.facts.http >= 500) services.log.error({ id, method: req.method, route, err: error }, 'request failed');
-      else services.log.info({ id, method: req.method, route, code: error.code }, 'request failed');
+      const what = http < ERRORS.BUSY.http ? { code: error.code } : { err: error };
+      services.log[http >= 500 ? 'error' : 'info']({ id, method: req.method, route, ...what }, 'request failed');
       reply.fail(error);
     });
   };
