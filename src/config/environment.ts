@@ -42,11 +42,28 @@ export function childEnvironment(changes: Readonly<Record<string, string | undef
  * What an engine process may know: where it runs, and what libraries, drivers and Node itself look
  * at. Everything else stays with the daemon, whose environment may hold the keys of providers.
  */
-const FOR_ENGINES =
-  /^(PATH|HOME|USER|LOGNAME|USERPROFILE|TMPDIR|TEMP|TMP|TZ|LANG|LC_\w+|LD_LIBRARY_PATH|DYLD_\w+|XDG_\w+|SystemRoot|SystemDrive|windir|COMSPEC|PATHEXT|APPDATA|LOCALAPPDATA|ProgramData|ProgramFiles|DISPLAY|WAYLAND_DISPLAY|SVC_\w+|NODE_\w+|TSX_\w+|(A|L|T|UB)SAN_OPTIONS|(GGML|LLAMA|VK|MESA|LP|LIBGL|GALLIUM|RADV|CUDA|NVIDIA|HIP|ROCR?|HSA|ONEAPI|SYCL|ZE|OCL|OMP|GOMP|KMP)_\w+)$/i;
+const FOR_ENGINES = new Set(
+  [
+    'PATH HOME USER LOGNAME USERPROFILE TMPDIR TEMP TMP TZ LANG DISPLAY WAYLAND_DISPLAY LD_LIBRARY_PATH',
+    'SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT APPDATA LOCALAPPDATA PROGRAMDATA PROGRAMFILES',
+    'ASAN_OPTIONS LSAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS',
+  ].flatMap((line) => line.split(' ')),
+);
+/** What stands before the first underscore: of ours, Node's, ggml's, and of GPU drivers and compute libraries. */
+const FAMILIES_FOR_ENGINES = new Set(
+  [
+    'SVC XDG LC DYLD NODE TSX GGML LLAMA OMP GOMP KMP',
+    'VK MESA LP LIBGL DRI GALLIUM RADV NV CUDA NVIDIA HIP ROC ROCR HSA ONEAPI SYCL ZE OCL',
+  ].flatMap((line) => line.split(' ')),
+);
 const A_SECRET = /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH/i;
 
 export function engineEnvironment(changes: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  const all = childEnvironment(changes);
-  return Object.fromEntries(Object.entries(all).filter(([name]) => FOR_ENGINES.test(name) && !A_SECRET.test(name)));
+  const isForEngines = (name: string): boolean => {
+    const upper = name.toUpperCase();
+    const family = /^_*([A-Z]+)_/.exec(upper)?.[1];
+    if (A_SECRET.test(name)) return false;
+    return FOR_ENGINES.has(upper) || (family !== undefined && FAMILIES_FOR_ENGINES.has(family));
+  };
+  return Object.fromEntries(Object.entries(childEnvironment(changes)).filter(([name]) => isForEngines(name)));
 }

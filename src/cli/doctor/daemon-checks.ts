@@ -90,26 +90,34 @@ export async function checkDaemon(paths: Paths): Promise<CheckedDaemon> {
   }
 }
 
+export interface Address {
+  readonly name: 'http';
+  /** null: the daemon does not listen there. */
+  readonly bound: string | null | undefined;
+  readonly configured: { readonly host: string; readonly port: number };
+  readonly hint: string;
+}
+
 /** With a daemon, the address that it listens on; without one, whether the configured one is free. */
-export async function checkHttpAddress({ status, runs }: CheckedDaemon, config: Config): Promise<DoctorCheck> {
+export async function checkAddress(
+  { name, bound, configured, hint }: Address,
+  { status, runs }: CheckedDaemon,
+): Promise<DoctorCheck> {
   if (status !== undefined) {
-    return status.http === null
-      ? check('http', 'fail', null, { detail: 'the daemon does not listen', hint: 'see `svc logs`' })
-      : check('http', 'ok', status.http);
+    return bound === null || bound === undefined
+      ? check(name, 'fail', null, { detail: 'the daemon does not listen', hint: 'see `svc logs`' })
+      : check(name, 'ok', bound);
   }
-  if (runs) return skipped('http', 'the daemon has it, and does not answer');
-  const { host, port } = config.http;
-  const value = `${host}:${String(port)}`;
+  if (runs) return skipped(name, 'the daemon has it, and does not answer');
+  const value = `${configured.host}:${String(configured.port)}`;
   const server = createServer();
   try {
-    server.listen({ host, port, exclusive: true });
+    server.listen({ ...configured, exclusive: true });
     await once(server, 'listening');
-    return check('http', 'ok', `${value} is free`);
+    return check(name, 'ok', `${value} is free`);
   } catch (error) {
-    return check('http', 'fail', value, {
-      detail: `cannot listen there: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`,
-      hint: 'end what uses it, or set http.port in the config or SVC_HTTP_ADDR',
-    });
+    const why = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+    return check(name, 'fail', value, { detail: `cannot listen there: ${why}`, hint });
   } finally {
     server.close();
   }

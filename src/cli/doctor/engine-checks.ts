@@ -42,7 +42,9 @@ function checkGpu({ gpus, module, trouble }: GpuExamination, probe: EngineProbe)
 
 function checkDevice(device: EngineProbe['devices'][number]): DoctorCheck {
   const { memoryTotalBytes: total, memoryFreeBytes: free } = device;
-  const memory = total === null ? '' : `, ${bytes(free)} of ${bytes(total)} of memory free`;
+  // Of the processor ggml knows the whole memory only, and calls all of it free.
+  const of = device.type === 'cpu' ? '' : `${bytes(free)} free of `;
+  const memory = total === null ? '' : `, ${of}${bytes(total)} of memory`;
   const detail = `${device.description} (${device.backend}${memory})`;
   const name = `device ${device.name}` as const;
   if (device.gflops !== null) return check(name, 'ok', `${device.gflops.toFixed(1)} GFLOP/s`, { detail });
