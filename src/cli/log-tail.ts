@@ -6,6 +6,8 @@ import { SvcError } from '../protocol/errors.ts';
 const BLOCK_BYTES = 64 * 1024;
 const POLL_MS = 200;
 const NEWLINE = 0x0a;
+/** Files that rotation has put aside, `.1` the newest: more than the daemon keeps. */
+export const OLDER_FILES = 9;
 
 /** A log file, by its descriptor: rotation renames it, which a descriptor does not notice. */
 export interface OpenLog {
@@ -73,13 +75,24 @@ export async function follow(path: string, start: OpenLog | undefined, onLine: (
   for (;;) {
     if (current !== undefined) current = { ...current, position: readOn(current, onLine) };
     if (current === undefined || isReplaced(path, current)) {
+      const next = successor(path, current?.file);
       if (current !== undefined) closeSync(current.file);
-      const file = openLog(path);
-      current = file === undefined ? undefined : { file, position: 0 };
+      current = next === undefined ? undefined : { file: next, position: 0 };
       if (current !== undefined) continue;
     }
     await sleep(POLL_MS);
   }
+}
+
+/** The file that came after `file`: not always the newest, for the log may have been rotated more than once since. */
+function successor(path: string, file: number | undefined): number | undefined {
+  const ino = file === undefined ? undefined : fstatSync(file).ino;
+  for (let n = 1; ino !== undefined && n <= OLDER_FILES; n++) {
+    const older = statSync(`${path}.${String(n)}`, { throwIfNoEntry: false });
+    if (older === undefined) break;
+    if (older.ino === ino) return openLog(n === 1 ? path : `${path}.${String(n - 1)}`);
+  }
+  return openLog(path);
 }
 
 /** Returns how far it has come: the end of the last whole line. */

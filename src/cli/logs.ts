@@ -4,11 +4,8 @@ import { readDaemonFile } from '../config/daemon-file.ts';
 import { resolvePaths, type Paths } from '../config/paths.ts';
 import { formatLogLine, isAtLeast } from '../log/format.ts';
 import type { Run } from './commands.ts';
-import { endOfLines, follow, lastLines, openLog } from './log-tail.ts';
+import { endOfLines, follow, lastLines, OLDER_FILES, openLog } from './log-tail.ts';
 import { out, print, say } from './output.ts';
-
-/** More than the daemon keeps. */
-const OLDER_FILES = 9;
 
 export const run: Run<'logs'> = async ({ tail, follow: follows, level }) => {
   const paths = resolvePaths();

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -52,6 +52,29 @@ test('a line under way is not a line yet; nothing is none', ({ path }) => {
   assert.is(endOfLines(opened(path)), 2);
   writeFileSync(path, 'hal');
   assert.is(endOfLines(opened(path)), 0);
+});
+
+test('following: a log that is rotated more than once between two looks loses nothing', async ({ path }) => {
+  const seen: string[] = [];
+  const stop = new Error('enough');
+  writeFileSync(path, 'a\n');
+  const following = follow(path, undefined, (line) => {
+    seen.push(line);
+    if (line === 'end') throw stop;
+  });
+  await waitFor('a', () => seen.includes('a'));
+  for (const line of ['b', 'c', 'd']) {
+    for (let n = 3; n >= 0; n--) {
+      const from = n === 0 ? path : `${path}.${String(n)}`;
+      if (existsSync(from)) renameSync(from, `${path}.${String(n + 1)}`);
+    }
+    writeFileSync(path, `${line}\n`);
+  }
+  appendFileSync(path, 'end\n');
+  await following.catch((error: unknown) => {
+    assert.is(error, stop);
+  });
+  assert.equal(seen, ['a', 'b', 'c', 'd', 'end']);
 });
 
 test('following: whole lines, through rotation, truncation and a file that is not there yet', async ({ path }) => {
