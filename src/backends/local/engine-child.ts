@@ -105,7 +105,7 @@ export class EngineChild {
       const spawned = await spawnEngine({ entry, gpuModule: gpu.module });
       this.#spawned = spawned;
       log.info({ model, pid: spawned.pid }, 'engine started');
-      if (gpu.trouble !== null) log.warn({ model, reason: gpu.trouble.reason }, 'there is a GPU that is not used');
+      if (gpu.trouble !== null) log.info({ model, reason: gpu.trouble.reason }, 'there is a GPU that is not used');
       this.#watch = new StallWatch(this.#options.stallTimeoutMs, (what) => {
         this.kill(this.#crash(what, 'if this machine is that slow, raise engine.stall_timeout_seconds'));
       });
