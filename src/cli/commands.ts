@@ -106,9 +106,10 @@ export const COMMANDS = {
         default: 'http',
         summary: 'which listener to ask; the record is the same',
       },
+      watch: { kind: 'switch', short: 'w', summary: 'go on and print what changes' },
       json,
     },
-    examples: ['svc health', 'svc health --source socket', 'svc health --json'],
+    examples: ['svc health', 'svc health --source grpc --json', 'svc health --watch'],
   },
   doctor: {
     summary: 'Check everything svc needs, and run a real kernel on every device',

@@ -29,6 +29,8 @@ import { Checks, type Store } from './checks.ts';
 import { Conditions, type ConditionWriter } from './conditions.ts';
 import { OwnDaemonFile } from './daemon-file.ts';
 import { healthRecord, readyRecord, statusRecord, type Identity } from './health.ts';
+import { GrpcListener } from './grpc/listener.ts';
+import { HealthFeed } from './health-feed.ts';
 import { createListener } from './http/server.ts';
 import { drain, type Lifecycle, type StopCause } from './lifecycle.ts';
 import { listenOnLoopback } from './listeners.ts';
@@ -70,10 +72,12 @@ export class Daemon implements Services {
   readonly #monitor: Monitor;
   readonly #http: Server;
   readonly #control: Server;
+  readonly #grpc: GrpcListener;
   readonly #ending = new AbortController();
   readonly log: Logger;
   readonly router: Router;
   readonly allowedHosts: readonly string[];
+  readonly healthFeed = new HealthFeed();
   #identity: Identity;
   #devices: readonly DeviceRecord[] = [];
   /** Why the default model could not be loaded; null once it was. */
@@ -91,11 +95,12 @@ export class Daemon implements Services {
       mode,
       startedAt: new Date(),
       http: null,
+      grpc: null,
       socket: paths.socketPath,
       logPath: paths.logFile,
       lastExit: null,
     };
-    this.#conditions = new Conditions(log);
+    this.#conditions = new Conditions(log, undefined, () => this.healthFeed.changed());
     this.#engine = this.#conditions.writer('engine');
     this.#conditions.writer('config')(
       'ok',
@@ -107,9 +112,11 @@ export class Daemon implements Services {
       listeners: this.#conditions.writer('listeners'),
       socketPath: paths.socketPath,
       models: () => parts.local.loadedModels(),
+      onSample: () => this.healthFeed.changed(),
     });
     this.#http = createListener({ services: this, control: false });
     this.#control = createListener({ services: this, control: true });
+    this.#grpc = new GrpcListener(this);
   }
 
   /** Resolves, when nothing is left of it, with what ended it. Throws what kept it from starting. */
@@ -176,6 +183,7 @@ export class Daemon implements Services {
   engineChanged(): void {
     const { status, reason } = this.#parts.local.engineStatus();
     this.#engine(status, status === 'fail' && this.#loadFailure !== null ? this.#loadFailure.message : reason);
+    this.healthFeed.changed();
   }
 
   /** Binds the listeners; from then on this process is the daemon. */
@@ -183,7 +191,7 @@ export class Daemon implements Services {
     try {
       return await becomeTheDaemon(this.#parts.paths, this.#control, () => this.#takeOver());
     } catch (error) {
-      this.#control.close();
+      for (const server of [this.#control, this.#http, this.#grpc.server]) server.close();
       throw error;
     }
   }
@@ -199,16 +207,17 @@ export class Daemon implements Services {
       pid: process.pid,
       mode,
       version,
-      grpc: null,
       socket: paths.socketPath,
       log_path: paths.logFile,
       started_at,
     };
 
-    file.begin({ ...facts, http: null });
+    file.begin({ ...facts, http: null, grpc: null });
     let http: string;
+    let grpc: string;
     try {
-      http = await listenOnLoopback(this.#http, config.http.host, config.http.port);
+      http = await listenOnLoopback(this.#http, 'http', config.http);
+      grpc = await listenOnLoopback(this.#grpc.server, 'grpc', config.grpc);
     } catch (error) {
       const { code, message } = SvcError.from(error);
       log.fatal({ err: error }, 'cannot start');
@@ -216,11 +225,11 @@ export class Daemon implements Services {
       file.end({ code: ERRORS[code].exit, signal: null, at: new Date().toISOString(), reason });
       throw error;
     }
-    file.begin({ ...facts, http });
-    this.#identity = { ...this.#identity, lastExit, http };
+    file.begin({ ...facts, http, grpc });
+    this.#identity = { ...this.#identity, lastExit, http, grpc };
 
     log.info(
-      { pid: process.pid, version, node: process.versions.node, mode, http, socket: paths.socketPath },
+      { pid: process.pid, version, node: process.versions.node, mode, http, grpc, socket: paths.socketPath },
       'started',
     );
     if (lastExit !== null && lastExit.code !== 0) {
@@ -230,7 +239,8 @@ export class Daemon implements Services {
   }
 
   #addresses(): string {
-    return `http ${this.#identity.http ?? ''}, control socket ${this.#identity.socket}`;
+    const { http, grpc, socket } = this.#identity;
+    return `http ${http ?? ''}, grpc ${grpc ?? ''}, control socket ${socket}`;
   }
 
   /**
@@ -278,6 +288,7 @@ export class Daemon implements Services {
       hurry: lifecycle.hurry,
       log,
     });
+    await this.#grpc.close();
     this.#monitor.stop();
   }
 }

@@ -10,12 +10,15 @@ import type {
   StatusRecord,
 } from '../protocol/records.ts';
 import type { LoadEvent } from '../protocol/routes.ts';
+import type { HealthFeed } from './health-feed.ts';
 
 export interface Services {
   readonly log: Logger;
   readonly router: Router;
   /** Host header values that are let in besides the bound addresses. */
   readonly allowedHosts: readonly string[];
+  /** News in what `health` and `ready` tell. */
+  readonly healthFeed: HealthFeed;
   ready(exclude?: ReadonlySet<ConditionName>): ReadyRecord;
   health(): HealthRecord;
   status(): StatusRecord;

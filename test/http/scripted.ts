@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Backend, GenerateContext } from '../../src/backends/backend.ts';
 import { createListener, type ListenerLimits } from '../../src/daemon/http/server.ts';
+import { HealthFeed } from '../../src/daemon/health-feed.ts';
 import type { Services } from '../../src/daemon/services.ts';
 import { createLogger } from '../../src/log/log.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
@@ -164,6 +165,7 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
     }),
     router,
     allowedHosts: options.allowedHosts ?? [],
+    healthFeed: new HealthFeed(),
     ready: (exclude) => {
       const conditions = world.conditions.filter(({ name }) => exclude?.has(name) !== true);
       const failed = conditions.some(({ status }) => status === 'fail');

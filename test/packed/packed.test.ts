@@ -118,6 +118,7 @@ async function bareEnvironment(dir: string): Promise<Record<string, string>> {
     TMPDIR: tmpdir(),
     SVC_HOME: join(dir, 'svc'),
     SVC_HTTP_ADDR: '127.0.0.1:0',
+    SVC_GRPC_ADDR: '127.0.0.1:0',
     npm_config_userconfig: await npmConfig('userconfig'),
     npm_config_globalconfig: await npmConfig('globalconfig'),
     npm_config_cache: join(dir, 'cache'),

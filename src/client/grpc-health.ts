@@ -1,0 +1,96 @@
+/** The health record over gRPC, as any other program sees it: once, or again with every change. */
+import { Client, credentials, status, type ServiceError } from '@grpc/grpc-js';
+import { Definitions } from '../grpc/definitions.ts';
+import { toRecord } from '../grpc/records.ts';
+import { decodeDetails, DETAILS_KEY } from '../grpc/status.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type { HealthRecord } from '../protocol/records.ts';
+
+const ANSWER_MS = 5000;
+
+const HEALTH = 'svc.v1.Health';
+const definitions = new Definitions();
+const runtime = definitions.service('svc.v1.Runtime');
+
+/** `address` as the daemon states it: `127.0.0.1:7118`. Throws DAEMON_NOT_RUNNING when nobody listens there. */
+export async function probeGrpcHealth(address: string): Promise<HealthRecord> {
+  const client = connect(address);
+  const { path, requestSerialize, responseDeserialize } = method('GetHealth');
+  try {
+    return await new Promise((resolve, reject) => {
+      client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        {},
+        { deadline: Date.now() + ANSWER_MS },
+        (error, message) => {
+          if (message === undefined) reject(failure(error));
+          else resolve(recordOf(message));
+        },
+      );
+    });
+  } finally {
+    client.close();
+  }
+}
+
+/** The record as it is, then each that is newer. Ends only by throwing: when the daemon goes away. */
+export async function* watchGrpcHealth(address: string): AsyncGenerator<HealthRecord, void, undefined> {
+  const client = connect(address);
+  const { path, requestSerialize, responseDeserialize } = method('WatchHealth');
+  const call = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, {});
+  try {
+    for await (const update of call) yield recordOf((update as { health: object }).health);
+    throw gone();
+  } catch (error) {
+    throw failure(error);
+  } finally {
+    call.cancel();
+    client.close();
+  }
+}
+
+function connect(address: string): Client {
+  // A proxy that the environment names is for other machines.
+  return new Client(address, credentials.createInsecure(), { 'grpc.enable_http_proxy': 0 });
+}
+
+interface Method {
+  readonly path: string;
+  readonly requestSerialize: (message: object) => Buffer;
+  readonly responseDeserialize: (bytes: Buffer) => object;
+}
+
+function method(name: string): Method {
+  return runtime[name] as unknown as Method;
+}
+
+function recordOf(message: object): HealthRecord {
+  return toRecord(definitions, HEALTH, message as Record<string, unknown>) as unknown as HealthRecord;
+}
+
+function failure(thrown: unknown): SvcError {
+  if (thrown instanceof SvcError) return thrown;
+  const { code, metadata } = thrown as ServiceError;
+  const [details] = (metadata as ServiceError['metadata'] | undefined)?.get(DETAILS_KEY) ?? [];
+  const told = Buffer.isBuffer(details) ? decodeDetails(definitions, details) : null;
+  if (told !== null) return told;
+  switch (code) {
+    case status.UNAVAILABLE:
+      return gone();
+    case status.DEADLINE_EXCEEDED:
+      return new SvcError('NOT_READY', 'the daemon does not answer', {
+        hint: 'see `svc logs`; `svc stop --force` ends it',
+      });
+    default:
+      return new SvcError('INTERNAL', `the daemon cannot be understood (gRPC status ${String(code)})`, {
+        hint: 'another version, or another program, may be running there; see `svc status`',
+        cause: thrown,
+      });
+  }
+}
+
+function gone(): SvcError {
+  return new SvcError('DAEMON_NOT_RUNNING', 'the daemon is not running', { hint: 'start it with `svc start`' });
+}
