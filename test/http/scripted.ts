@@ -142,7 +142,15 @@ export interface ScriptedOptions {
   readonly host?: string;
 }
 
-export async function startScripted(options: ScriptedOptions = {}): Promise<ScriptedListener> {
+export interface ScriptedServices {
+  readonly services: Services;
+  readonly router: Router;
+  readonly backend: ScriptedBackend;
+  readonly world: World;
+  readonly logged: Record<string, unknown>[];
+}
+
+export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
   const backend = new ScriptedBackend(options.script ?? hello);
   const router = new Router(new Map([[backend.name, backend]]));
   const logged: Record<string, unknown>[] = [];
@@ -185,6 +193,11 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
     },
     stop: (drainTimeoutMs) => void world.stopped.push(drainTimeoutMs),
   };
+  return { services, router, backend, world, logged };
+}
+
+export async function startScripted(options: ScriptedOptions = {}): Promise<ScriptedListener> {
+  const { services, router, backend, world, logged } = scriptedServices(options);
   const control = options.control ?? false;
   const server = createListener({
     services,
