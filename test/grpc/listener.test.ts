@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
-import { status, type ClientReadableStream } from '@grpc/grpc-js';
+import { status, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js';
 import { service as healthService } from 'grpc-health-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -10,7 +10,7 @@ import { ERRORS, SvcError, type ErrorCode } from '../../src/protocol/errors.ts';
 import type { Condition } from '../../src/protocol/records.ts';
 import { aborted, FINISH, START, text, type Script } from '../http/scripted.ts';
 import { waitFor } from '../support/wait.ts';
-import { failureOf, startScriptedGrpc, type ScriptedGrpc, type TestClient } from './scripted.ts';
+import { failureOf, readFailure, startScriptedGrpc, type ScriptedGrpc, type TestClient } from './scripted.ts';
 
 const PROMPT = 'a secret of the user';
 const REQUEST = { messages: [{ role: 'user', content: PROMPT }] };
@@ -68,7 +68,7 @@ test('the events of an answer, in order', async () => {
     ['route', 'start', 'text', 'text', 'finish'],
   );
   assert.equal([events[0].route.requested, events[0].route.chosen], ['default', 'local']);
-  assert.equal([events[1].start.model, events[2].text.text + events[3].text.text], ['tiny', 'hello world']);
+  assert.equal([events[1].start.model, events[2].text.text, events[3].text.text], ['tiny', 'hello ', 'world']);
   const { reason, usage, timings } = events[4].finish;
   assert.equal([reason, usage], [FINISH.reason, FINISH.usage]);
   assert.equal([timings.queue_ms, timings.ttft_ms, timings.total_ms, timings.tokens_per_second], [1, 2, 3, 4]);
@@ -208,7 +208,7 @@ test('health: the record as it is, then each change; a slow reader gets the newe
   grpc.world.conditions = FAILED;
   healthFeed.changed();
   const second = await next(call);
-  assert.equal([second.sequence, second.health.status], [first.sequence + 1, 'not_ready']);
+  assert.equal([second.sequence, second.health.status], [Number(first.sequence) + 1, 'not_ready']);
 
   // More than all buffers between the two hold.
   const CHANGES = 2000;
@@ -289,13 +289,12 @@ test('requests that never become complete: only so many, and only for so long', 
   const slow = session.request(HEADERS).on('error', () => undefined);
   slow.write(PARTIAL);
   const client = grpc.connect();
-  const busy = await waitFor('the only place to be taken', async () => {
-    const outcome = await client.unary('Runtime/GetHealth').then(
-      () => null,
-      (error: unknown) => error,
-    );
-    return outcome === null ? false : failureOf(Promise.reject(outcome as Error));
-  });
+  const busy = await waitFor('the only place to be taken', () =>
+    client.unary('Runtime/GetHealth').then(
+      () => false as const,
+      (error: unknown) => readFailure(error as ServiceError),
+    ),
+  );
   assert.equal([busy.status, busy.reason, busy.retrySeconds], [status.RESOURCE_EXHAUSTED, 'BUSY', 1]);
   const [headers] = (await once(slow, 'response')) as [Record<string, unknown>];
   assert.is(headers['grpc-status'], String(status.DEADLINE_EXCEEDED));
@@ -355,7 +354,7 @@ test('a connection without a call is closed after a while; more than allowed are
   const third = connectTcp(grpc.port, '127.0.0.1');
   third.on('error', () => undefined).resume();
   await once(third, 'close');
-  await Promise.all(sessions.map((session) => (session.closed ? undefined : once(session, 'close'))));
+  await waitFor('both to be closed', () => sessions.every(({ destroyed }) => destroyed));
   assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
 });
 
