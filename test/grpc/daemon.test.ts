@@ -191,6 +191,22 @@ test('an address that is taken, or that others can reach, is refused', async () 
   taken.close();
 });
 
+test('a stop that does not wait ends what runs with NOT_READY', async () => {
+  const other = await makeHome();
+  const second = await spawnDaemon(other).settled();
+  const { grpc } = await second.client.status();
+  const speaker = connectTo(grpc ?? '');
+  const call = speaker.stream('Inference/Generate', ENDLESS);
+  await texts(call, 1);
+  const [failure, stopped] = await Promise.all([failureOf(call), svc(['stop', '--force'], { home: other })]);
+  assert.equal([failure.status, failure.reason], [status.UNAVAILABLE, 'NOT_READY']);
+  assert.is(stopped.code, 0, stopped.stderr);
+  assert.is((await second.exit).code, 0);
+  assert.equal(second.stray, []);
+  speaker.close();
+  await other.remove();
+});
+
 test('no prompt stands in the log', async () => {
   const log = await readFile(join(home.dir, 'state', 'daemon.log'), 'utf8');
   assert.ok(log.includes('/svc.v1.Inference/Generate'));
@@ -215,6 +231,7 @@ test('stop: NOT_SERVING first, a generation may end, then every watch does', asy
   const [error] = await ended;
   assert.is(error?.code, status.UNAVAILABLE);
   assert.is((await daemon.exit).code, 0);
+  assert.equal(daemon.stray, []);
 
   const gone = await svc(['health', '--source', 'grpc', '--json'], { home });
   assert.is(gone.code, 69);
