@@ -6,7 +6,8 @@ import { decodeDetails, DETAILS_KEY } from '../grpc/status.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { HealthRecord } from '../protocol/records.ts';
 
-const ANSWER_MS = 5000;
+/** The first call has the daemon load what it needs for gRPC, and the machine may be busy. */
+const ANSWER_MS = 15_000;
 
 const HEALTH = 'svc.v1.Health';
 const definitions = new Definitions();

@@ -284,11 +284,11 @@ export class Daemon implements Services {
       router,
       backends: [...backends.values()],
       servers: [this.#http, this.#control],
+      grpc: this.#grpc,
       timeoutMs: drainTimeoutMs,
       hurry: lifecycle.hurry,
       log,
     });
-    await this.#grpc.close();
     this.#monitor.stop();
   }
 }

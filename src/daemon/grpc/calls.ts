@@ -128,6 +128,7 @@ export interface ErrorStatus {
 
 export function errorStatus(definitions: Definitions, error: SvcError, id: string): ErrorStatus {
   const metadata = new Metadata();
+  metadata.set(ID_KEY, id);
   metadata.set(DETAILS_KEY, encodeDetails(definitions, error, id));
   // The table's numbers are google.rpc.Code's, as the library's enum is.
   // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
