@@ -17,8 +17,8 @@ export const run: Run<'health'> = async ({ source, json }) => {
   try {
     record = await ask(source);
   } catch (error) {
-    report(error, json);
-    return UNREACHABLE;
+    const exit = report(error, json);
+    return error instanceof SvcError && error.code === 'UNAUTHORIZED' ? exit : UNREACHABLE;
   }
   if (json) printJson(record);
   else print(describe(record));

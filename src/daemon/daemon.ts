@@ -31,8 +31,10 @@ import { OwnDaemonFile } from './daemon-file.ts';
 import { healthRecord, readyRecord, statusRecord, type Identity } from './health.ts';
 import { createListener } from './http/server.ts';
 import { drain, type Lifecycle, type StopCause } from './lifecycle.ts';
-import { listenOnLoopback } from './listeners.ts';
+import { Keys } from './keys.ts';
+import { listen } from './listeners.ts';
 import { becomeTheDaemon } from './lock.ts';
+import { Metrics } from './metrics.ts';
 import { Monitor } from './monitor.ts';
 import type { Services } from './services.ts';
 
@@ -41,6 +43,8 @@ export interface LocalEngines extends Backend {
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
   loadedModels(): readonly LoadedModelHealth[];
+  /** Since the start. */
+  engineCounts(): { readonly crashes: number; readonly restarts: number };
   engineStatus(): { readonly status: CheckStatus; readonly reason: string };
 }
 
@@ -74,6 +78,8 @@ export class Daemon implements Services {
   readonly log: Logger;
   readonly router: Router;
   readonly allowedHosts: readonly string[];
+  readonly access: Keys;
+  readonly metrics: Metrics;
   #identity: Identity;
   #devices: readonly DeviceRecord[] = [];
   /** Why the default model could not be loaded; null once it was. */
@@ -86,6 +92,7 @@ export class Daemon implements Services {
     this.log = log;
     this.router = router;
     this.allowedHosts = config.http.allowed_hosts.map((name) => name.toLowerCase());
+    this.access = new Keys(paths.keyFile, log);
     this.#identity = {
       version: VERSION,
       mode,
@@ -108,6 +115,18 @@ export class Daemon implements Services {
       socketPath: paths.socketPath,
       models: () => parts.local.loadedModels(),
     });
+    this.metrics = new Metrics({
+      vllmAliases: config.metrics.vllm_aliases,
+      snapshot: () => ({
+        version: VERSION,
+        ready: this.ready().status === 'ready',
+        queue: { waiting: router.waiting, active: router.active },
+        models: parts.local.loadedModels(),
+        engines: parts.local.engineCounts(),
+        providers: this.providers(),
+      }),
+    });
+    router.observe((outcome) => this.metrics.generationEnded(outcome));
     this.#http = createListener({ services: this, control: false });
     this.#control = createListener({ services: this, control: true });
   }
@@ -208,7 +227,7 @@ export class Daemon implements Services {
     file.begin({ ...facts, http: null });
     let http: string;
     try {
-      http = await listenOnLoopback(this.#http, config.http.host, config.http.port);
+      http = await listen(this.#http, config.http.host, config.http.port, this.access.exist());
     } catch (error) {
       const { code, message } = SvcError.from(error);
       log.fatal({ err: error }, 'cannot start');

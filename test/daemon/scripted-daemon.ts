@@ -47,6 +47,7 @@ const local: LocalEngines = {
   },
   unload: () => Promise.resolve(),
   loadedModels: (): readonly LoadedModelHealth[] => [],
+  engineCounts: () => ({ crashes: 0, restarts: 0 }),
   engineStatus: () => engine,
   close: () => Promise.resolve(),
   destroy: (error) => {

@@ -9,7 +9,7 @@ import { DepthGauge } from './depth-gauge.ts';
 import type { Exchange } from './exchange.ts';
 
 /** Brackets and braces inside each other. */
-const MAX_DEPTH = 64;
+export const MAX_DEPTH = 64;
 
 /** Throws REQUEST_TOO_LARGE, BUSY, INVALID_REQUEST, or CANCELLED when the client goes away. */
 export async function readJson(exchange: Exchange): Promise<unknown> {

@@ -12,6 +12,7 @@ import type { Duplex } from 'node:stream';
 import { SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
 import { checkContentType, checkOrigin } from './access.ts';
+import { authorize } from './authorize.ts';
 import { BodyBudget } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
 import { Reply, type ReplyLimits } from './reply.ts';
@@ -32,7 +33,7 @@ export interface ListenerLimits extends ReplyLimits {
   readonly bodiesBytes: number;
 }
 
-const LIMITS: ListenerLimits = {
+export const LIMITS: ListenerLimits = {
   headersMs: 10_000,
   requestMs: 120_000,
   keepAliveMs: 75_000,
@@ -92,6 +93,7 @@ export function createListener({ services, control, limits: changed = {} }: List
       if (!res.writableFinished) client.abort(new SvcError('CANCELLED', 'the client went away'));
       // An idle connection would keep a closing server open.
       if (!server.listening) server.closeIdleConnections();
+      services.metrics.requestEnded(findRoute(routes, path)?.route.path ?? null, res.statusCode);
       services.log.debug(
         { id, method: req.method, path, status: res.statusCode, ms: performance.now() - arrivedAt },
         'request',
@@ -125,7 +127,7 @@ export function createListener({ services, control, limits: changed = {} }: List
 }
 
 async function answer(
-  request: Omit<Exchange, 'param'>,
+  request: Omit<Exchange, 'param' | 'trusted'>,
   path: string,
   routes: readonly Route[],
   control: boolean,
@@ -133,6 +135,7 @@ async function answer(
   const { req, reply, services } = request;
   if (!control) checkOrigin(req, services.allowedHosts);
   const match = findRoute(routes, path);
+  const trusted = control || (await authorize(req, match?.route.scope ?? 'inference', services.access));
   if (match === undefined) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
   const { route, param } = match;
   if (route.method !== (req.method === 'HEAD' ? 'GET' : req.method)) {
@@ -141,7 +144,7 @@ async function answer(
     throw new SvcError('METHOD_NOT_ALLOWED', `this path answers ${allow} only`);
   }
   if (!control && route.method === 'POST') checkContentType(req);
-  await route.handler({ ...request, param });
+  await route.handler({ ...request, param, trusted });
 }
 
 function newId(): string {
@@ -169,6 +172,7 @@ function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex, services
   const id = newId();
   const [status, code, message] = describeClientError(error.code);
   services.log.debug({ id, status, code: error.code }, 'connection refused');
+  services.metrics.requestEnded(null, status);
   const body = `${JSON.stringify({ id, error: { code, message } })}\n`;
   const head = [
     `HTTP/1.1 ${String(status)} ${STATUS_CODES[status] ?? ''}`,
