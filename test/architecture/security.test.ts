@@ -5,7 +5,7 @@ import * as v from 'valibot';
 import { ConfigSchema } from '../../src/config/config.ts';
 import { MAX_KEYS } from '../../src/config/key-file.ts';
 import type { RouteScope } from '../../src/daemon/http/authorize.ts';
-import { MAX_DEPTH } from '../../src/daemon/http/body.ts';
+import { MAX_DEPTH, MAX_PIECES, MAX_VALUES } from '../../src/daemon/http/body.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
 import { LIMITS as LISTENER } from '../../src/daemon/http/server.ts';
 import { LIMITS } from '../../src/protocol/limits.ts';
@@ -53,11 +53,14 @@ test('the table of bounds has those of the code', () => {
       ['a body', mebibytes(LIMITS.bodyBytes)],
       ['all bodies at once', mebibytes(LISTENER.bodiesBytes)],
       ['nesting of JSON', String(MAX_DEPTH)],
+      ['values in a body, text aside', String(MAX_VALUES)],
+      ['pieces in which a body comes', String(MAX_PIECES)],
       ['messages in a request', String(LIMITS.messages)],
       ['stop strings', String(LIMITS.stopStrings)],
       ['bytes of a stop string', String(LIMITS.stopStringBytes)],
       ['entries of logit_bias', String(LIMITS.logitBias)],
       ['connections', String(LISTENER.connections)],
+      ['requests on one connection that wait for their answers', String(LISTENER.pipelined)],
       ['a client that does not read its answer', seconds(LISTENER.stallMs)],
       ['requests that wait for an engine', String(config.engine.queue_limit)],
       ['API keys', String(MAX_KEYS)],

@@ -29,6 +29,8 @@ export interface ListenerLimits extends ReplyLimits {
   readonly checkMs: number;
   readonly headerBytes: number;
   readonly connections: number;
+  /** Requests on one connection that wait for their answers: nearly every client sends one at a time. */
+  readonly pipelined: number;
   /** Of all request bodies that are held at once. */
   readonly bodiesBytes: number;
 }
@@ -40,6 +42,7 @@ export const LIMITS: ListenerLimits = {
   checkMs: 2000,
   headerBytes: 16 * 1024,
   connections: 8192,
+  pipelined: 16,
   bodiesBytes: 256 * 1024 * 1024,
   heartbeatMs: 10_000,
   stallMs: 120_000,
@@ -76,20 +79,29 @@ export function createListener({ services, control, limits: changed = {} }: List
   });
   server.maxConnections = limits.connections;
 
-  /** The answer that each connection is at. */
-  const answering = new WeakMap<Duplex, ServerResponse>();
+  /** The answers that each connection is still owed. */
+  const answering = new WeakMap<Duplex, Set<ServerResponse>>();
 
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
+    const { socket } = req;
+    const owed = answering.get(socket) ?? new Set();
+    // Node would read on and on, and hold a request and its answer for every line of it.
+    if (owed.size >= limits.pipelined) return void socket.destroy();
+    if (!answering.has(socket)) {
+      answering.set(socket, owed);
+      socket.once('close', () => endAll(owed));
+    }
+    owed.add(res);
     const arrivedAt = performance.now();
     const id = newId();
     const { path, query } = splitTarget(req.url ?? '');
     const client = new AbortController();
     const reply = new Reply(id, familyOf(path), res, limits, client.signal);
-    answering.set(req.socket, res);
     reply.setHeader('x-request-id', id);
     if (services.router.draining) reply.setHeader('connection', 'close');
     res.once('finish', () => lingerUntilRead(req));
     res.once('close', () => {
+      owed.delete(res);
       if (!res.writableFinished) client.abort(new SvcError('CANCELLED', 'the client went away'));
       // An idle connection would keep a closing server open.
       if (!server.listening) server.closeIdleConnections();
@@ -117,9 +129,9 @@ export function createListener({ services, control, limits: changed = {} }: List
   server.on('checkContinue', onRequest);
   server.on('checkExpectation', onRequest);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const current = answering.get(socket);
+    const isAnswering = [...(answering.get(socket) ?? [])].some((res) => res.headersSent && !res.writableFinished);
     // Into the middle of an answer nothing else can be written.
-    if (current?.headersSent === true && !current.writableFinished) socket.destroy();
+    if (isAnswering) socket.destroy();
     else refuseConnection(error, socket, services);
   });
 
@@ -155,6 +167,14 @@ function splitTarget(target: string): { path: string; query: URLSearchParams } {
   const mark = target.indexOf('?');
   if (mark === -1) return { path: target, query: new URLSearchParams() };
   return { path: target.slice(0, mark), query: new URLSearchParams(target.slice(mark + 1)) };
+}
+
+/** The connection is gone. Node tells only the answer whose turn it was; the work behind the others has to end too. */
+function endAll(answers: ReadonlySet<ServerResponse>): void {
+  for (const res of [...answers]) {
+    res.destroy();
+    res.emit('close');
+  }
 }
 
 /** Answered before its body had come: closing at once would reset the connection and take the answer with it. */
