@@ -22,8 +22,8 @@ export const run: Run<'health'> = async ({ source, watch, json }) => {
     else print(describe(record));
     return record.status === 'ready' ? 0 : ERRORS.NOT_READY.exit;
   } catch (error) {
-    report(error, json);
-    return UNREACHABLE;
+    const exit = report(error, json);
+    return error instanceof SvcError && error.code === 'UNAUTHORIZED' ? exit : UNREACHABLE;
   }
 };
 

@@ -1,5 +1,6 @@
 /** The health record over gRPC, as any other program sees it: once, or again with every change. */
-import { Client, credentials, status, type ServiceError } from '@grpc/grpc-js';
+import { Client, credentials, Metadata, status, type ServiceError } from '@grpc/grpc-js';
+import { variable } from '../config/environment.ts';
 import { Definitions } from '../grpc/definitions.ts';
 import { toRecord } from '../grpc/records.ts';
 import { decodeDetails, DETAILS_KEY } from '../grpc/status.ts';
@@ -13,7 +14,7 @@ const HEALTH = 'svc.v1.Health';
 const definitions = new Definitions();
 const runtime = definitions.service('svc.v1.Runtime');
 
-/** `address` as the daemon states it: `127.0.0.1:7118`. Throws DAEMON_NOT_RUNNING when nobody listens there. */
+/** `address` as the daemon states it: `127.0.0.1:7118`. Throws DAEMON_NOT_RUNNING when nobody listens there, UNAUTHORIZED without a key where one is needed. */
 export async function probeGrpcHealth(address: string): Promise<HealthRecord> {
   const client = connect(address);
   const { path, requestSerialize, responseDeserialize } = method('GetHealth');
@@ -24,6 +25,7 @@ export async function probeGrpcHealth(address: string): Promise<HealthRecord> {
         requestSerialize,
         responseDeserialize,
         {},
+        withKey(),
         { deadline: Date.now() + ANSWER_MS },
         (error, message) => {
           if (message === undefined) reject(failure(error));
@@ -40,7 +42,7 @@ export async function probeGrpcHealth(address: string): Promise<HealthRecord> {
 export async function* watchGrpcHealth(address: string): AsyncGenerator<HealthRecord, void, undefined> {
   const client = connect(address);
   const { path, requestSerialize, responseDeserialize } = method('WatchHealth');
-  const call = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, {});
+  const call = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, {}, withKey());
   try {
     for await (const update of call) yield recordOf((update as { health: object }).health);
     throw gone();
@@ -53,8 +55,17 @@ export async function* watchGrpcHealth(address: string): AsyncGenerator<HealthRe
 }
 
 function connect(address: string): Client {
+  // Bound to all addresses, it is reached from this machine by these.
+  const reached = address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
   // A proxy that the environment names is for other machines.
-  return new Client(address, credentials.createInsecure(), { 'grpc.enable_http_proxy': 0 });
+  return new Client(reached, credentials.createInsecure(), { 'grpc.enable_http_proxy': 0 });
+}
+
+function withKey(): Metadata {
+  const metadata = new Metadata();
+  const key = variable('SVC_API_KEY');
+  if (key !== undefined) metadata.set('authorization', `Bearer ${key}`);
+  return metadata;
 }
 
 interface Method {
@@ -76,6 +87,11 @@ function failure(thrown: unknown): SvcError {
   const { code, metadata } = thrown as ServiceError;
   const [details] = (metadata as ServiceError['metadata'] | undefined)?.get(DETAILS_KEY) ?? [];
   const told = Buffer.isBuffer(details) ? decodeDetails(definitions, details) : null;
+  if (told?.code === 'UNAUTHORIZED') {
+    return new SvcError('UNAUTHORIZED', told.message, {
+      hint: 'set SVC_API_KEY to a key of this daemon, or ask without one: svc health --source socket',
+    });
+  }
   if (told !== null) return told;
   switch (code) {
     case status.UNAVAILABLE:

@@ -82,6 +82,13 @@ export const ConfigSchema = section({
     }),
     {},
   ),
+  metrics: v.exactOptional(
+    section({
+      /** Some figures under vLLM's names too. */
+      vllm_aliases: v.exactOptional(v.boolean('must be true or false'), false),
+    }),
+    {},
+  ),
   log: v.exactOptional(section({ level: v.exactOptional(logLevel, 'info') }), {}),
 });
 

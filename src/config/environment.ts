@@ -6,6 +6,7 @@ export const VARIABLES = {
   SVC_SOCKET: 'path of the control socket',
   SVC_HTTP_ADDR: 'address of the HTTP listener, host:port',
   SVC_GRPC_ADDR: 'address of the gRPC listener, host:port',
+  SVC_API_KEY: 'the key with which `svc health` asks over HTTP and gRPC',
   SVC_LOG_LEVEL: 'trace, debug, info, warn, error or fatal',
   SVC_ADDON: 'path of svc.node, instead of the built or shipped one',
   XDG_CONFIG_HOME: 'base of the config directory',

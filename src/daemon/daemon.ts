@@ -33,8 +33,10 @@ import { GrpcListener } from './grpc/listener.ts';
 import { HealthFeed } from './health-feed.ts';
 import { createListener } from './http/server.ts';
 import { drain, type Lifecycle, type StopCause } from './lifecycle.ts';
-import { listenOnLoopback } from './listeners.ts';
+import { Keys } from './keys.ts';
+import { listen } from './listeners.ts';
 import { becomeTheDaemon } from './lock.ts';
+import { Metrics } from './metrics.ts';
 import { Monitor } from './monitor.ts';
 import type { Services } from './services.ts';
 
@@ -43,6 +45,8 @@ export interface LocalEngines extends Backend {
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
   loadedModels(): readonly LoadedModelHealth[];
+  /** Since the start. */
+  engineCounts(): { readonly crashes: number; readonly restarts: number };
   engineStatus(): { readonly status: CheckStatus; readonly reason: string };
 }
 
@@ -78,6 +82,8 @@ export class Daemon implements Services {
   readonly router: Router;
   readonly allowedHosts: readonly string[];
   readonly healthFeed = new HealthFeed();
+  readonly access: Keys;
+  readonly metrics: Metrics;
   #identity: Identity;
   #devices: readonly DeviceRecord[] = [];
   /** Why the default model could not be loaded; null once it was. */
@@ -90,6 +96,7 @@ export class Daemon implements Services {
     this.log = log;
     this.router = router;
     this.allowedHosts = config.http.allowed_hosts.map((name) => name.toLowerCase());
+    this.access = new Keys(paths.keyFile, log);
     this.#identity = {
       version: VERSION,
       mode,
@@ -114,6 +121,18 @@ export class Daemon implements Services {
       models: () => parts.local.loadedModels(),
       onSample: () => this.healthFeed.changed(),
     });
+    this.metrics = new Metrics({
+      vllmAliases: config.metrics.vllm_aliases,
+      snapshot: () => ({
+        version: VERSION,
+        ready: this.ready().status === 'ready',
+        queue: { waiting: router.waiting, active: router.active },
+        models: parts.local.loadedModels(),
+        engines: parts.local.engineCounts(),
+        providers: this.providers(),
+      }),
+    });
+    router.observe((outcome) => this.metrics.generationEnded(outcome));
     this.#http = createListener({ services: this, control: false });
     this.#control = createListener({ services: this, control: true });
     this.#grpc = new GrpcListener(this);
@@ -216,8 +235,9 @@ export class Daemon implements Services {
     let http: string;
     let grpc: string;
     try {
-      http = await listenOnLoopback(this.#http, 'http', config.http);
-      grpc = await listenOnLoopback(this.#grpc.server, 'grpc', config.grpc);
+      const hasKeys = this.access.exist();
+      http = await listen(this.#http, 'http', config.http, hasKeys);
+      grpc = await listen(this.#grpc.server, 'grpc', config.grpc, hasKeys);
     } catch (error) {
       const { code, message } = SvcError.from(error);
       log.fatal({ err: error }, 'cannot start');

@@ -6,26 +6,34 @@ import { SvcError } from '../protocol/errors.ts';
 
 export type ListenerName = 'http' | 'grpc';
 
+const LOCAL = { http: 'SVC_HTTP_ADDR=127.0.0.1:7117', grpc: 'SVC_GRPC_ADDR=127.0.0.1:7118' };
+
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
+/** Whether only this machine reaches `address`. */
+export function isLoopback(address: string): boolean {
+  return LOOPBACK.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+}
+
 /**
- * Resolves with `host:port` as bound. Only a loopback address is bound: there are no API keys yet
- * that would keep others out.
+ * Resolves with `host:port` as bound. What other machines can reach is bound only when there are API
+ * keys that keep them out.
  */
-export async function listenOnLoopback(
+export async function listen(
   server: Server,
   name: ListenerName,
   { host, port }: { readonly host: string; readonly port: number },
+  hasKeys: boolean,
 ): Promise<string> {
-  const { address, family } = await resolve(name, host);
-  if (!LOOPBACK.check(address, family === 6 ? 'ipv6' : 'ipv4')) {
+  const { address } = await resolve(name, host);
+  if (!hasKeys && !isLoopback(address)) {
     throw new SvcError(
       'CONFIG_INVALID',
       `${name}.host ${host} can be reached by other machines, and no API key keeps them out`,
       {
-        hint: `set ${name}.host to 127.0.0.1 or ::1`,
+        hint: `make a key: \`svc key add NAME\`; or stay on this machine: \`${LOCAL[name]} svc start\``,
       },
     );
   }

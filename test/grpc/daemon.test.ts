@@ -214,6 +214,21 @@ test('an address that is taken, or that others can reach, is refused', async () 
   taken.close();
 });
 
+test('once there is a key, gRPC needs it as HTTP does', async () => {
+  const key = (await svc(['key', 'add', 'prober'], { home })).stdout.trim();
+  const failure = await failureOf(client.unary('Runtime/GetHealth'));
+  assert.equal([failure.status, failure.reason], [status.UNAUTHENTICATED, 'UNAUTHORIZED']);
+  const [without, withKey] = await Promise.all(
+    [undefined, key].map((SVC_API_KEY) =>
+      svc(['health', '--source', 'grpc', '--json'], { home, env: { SVC_API_KEY }, ...SLOW }),
+    ),
+  );
+  assert.is(without?.code, 77, without?.stderr);
+  assert.is(withKey?.code, 0, withKey?.stderr);
+  assert.is((await svc(['key', 'rm', 'prober'], { home })).code, 0);
+  assert.is((await client.unary('Runtime/GetHealth')).status, 'ready');
+});
+
 test('a stop that does not wait ends what runs with NOT_READY', async () => {
   const other = await makeHome();
   const second = await spawnDaemon(other).settled();

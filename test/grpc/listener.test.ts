@@ -272,6 +272,28 @@ test('who gets in: addresses of ours and allowed names', async () => {
   }
 });
 
+test('where keys are needed: health checks for all, the rest by scope', async () => {
+  const grpc = await start();
+  const client = grpc.connect();
+  const refusals = async (): Promise<(string | undefined)[]> => {
+    const outcomes = ['GetHealth', 'ListModels', 'ListProviders'].map((name) =>
+      client.unary(`Runtime/${name}`).then(
+        () => undefined,
+        (error: unknown) => readFailure(error as ServiceError).reason,
+      ),
+    );
+    return await Promise.all(outcomes);
+  };
+  grpc.world.admits = null;
+  assert.equal(await refusals(), ['UNAUTHORIZED', 'UNAUTHORIZED', 'UNAUTHORIZED']);
+  assert.is((await failureOf(client.stream('Inference/Generate', REQUEST))).status, status.UNAUTHENTICATED);
+  assert.is((await next(watchStatus(client))).status, 'SERVING');
+  grpc.world.admits = 'inference';
+  assert.equal(await refusals(), [undefined, undefined, 'FORBIDDEN']);
+  grpc.world.admits = 'admin';
+  assert.equal(await refusals(), [undefined, undefined, undefined]);
+});
+
 test('a request that is too large, and too many at once', async () => {
   const grpc = await start({ grpc: { messageBytes: 10_000, requestsBytes: 5000 } });
   const client = grpc.connect();

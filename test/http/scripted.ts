@@ -10,6 +10,7 @@ import { createListener, type ListenerLimits } from '../../src/daemon/http/serve
 import { HealthFeed } from '../../src/daemon/health-feed.ts';
 import type { Services } from '../../src/daemon/services.ts';
 import { createLogger } from '../../src/log/log.ts';
+import type { KeyScope } from '../../src/protocol/keys.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import type { LoadEvent } from '../../src/protocol/routes.ts';
@@ -131,6 +132,10 @@ export interface World {
   conditions: Condition[];
   stopped: number[];
   unloaded: string[];
+  /** What every caller over TCP may do. */
+  admits: KeyScope | null;
+  /** Each request's route and status. */
+  ended: string[];
   load: (model: string, signal: AbortSignal) => AsyncIterable<LoadEvent>;
 }
 
@@ -158,6 +163,8 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     conditions: [{ name: 'engine', status: 'ok', reason: 'a token was produced', since: '2026-11-01T00:00:00Z' }],
     stopped: [],
     unloaded: [],
+    admits: 'admin',
+    ended: [],
     load: async function* () {
       yield { type: 'loaded', model: 'tiny', pid: 1, context_length: 4096 };
     },
@@ -174,6 +181,11 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     router,
     allowedHosts: options.allowedHosts ?? [],
     healthFeed: new HealthFeed(),
+    access: { admit: () => Promise.resolve(world.admits) },
+    metrics: {
+      requestEnded: (route, status) => void world.ended.push(`${route ?? 'none'} ${String(status)}`),
+      page: () => Promise.resolve({ contentType: 'text/plain', text: 'svc_ready 1\n' }),
+    },
     ready: (exclude) => {
       const conditions = world.conditions.filter(({ name }) => exclude?.has(name) !== true);
       const failed = conditions.some(({ status }) => status === 'fail');

@@ -1,12 +1,14 @@
 /**
- * What every call passes first: it gets an id, must name a host of ours, and its request must be
- * complete in time; only so many may be arriving at once, since what has arrived of each is held.
+ * What every call passes first: it gets an id, must name a host of ours, needs a key where HTTP needs
+ * one, and its request must be complete in time; only so many may be arriving at once, since what has
+ * arrived of each is held.
  */
 import { randomBytes } from 'node:crypto';
-import { ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js';
+import { ServerInterceptingCall, type Metadata, type ServerInterceptor } from '@grpc/grpc-js';
 import type { Definitions } from '../../grpc/definitions.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { isOurHost } from '../http/access.ts';
+import { authorize, type RouteScope } from '../http/authorize.ts';
 import type { Services } from '../services.ts';
 import { errorStatus, ID_KEY } from './calls.ts';
 import type { GrpcLimits } from './listener.ts';
@@ -43,16 +45,22 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
       start: (next) => {
         next({
           onReceiveMetadata: (metadata, nextMetadata) => {
-            if (!isOurHost(call.getHost(), call.getConnectionInfo().localAddress, services.allowedHosts)) {
-              return refuse(foreignHost());
-            }
-            if (arriving >= limits.arriving) return refuse(new SvcError('BUSY', 'too many requests are arriving'));
-            arriving += 1;
-            timer = setTimeout(() => {
-              refuse(new SvcError('TIMEOUT', 'the request took too long to arrive'));
-            }, limits.requestMs);
-            metadata.set(ID_KEY, id);
-            nextMetadata(metadata);
+            const { localAddress } = call.getConnectionInfo();
+            if (!isOurHost(call.getHost(), localAddress, services.allowedHosts)) return refuse(foreignHost());
+            const caller = { headers: headersOf(metadata), socket: { localAddress } };
+            authorize(caller, scopeOf(method.path), services.access).then(
+              () => {
+                if (ended) return;
+                if (arriving >= limits.arriving) return refuse(new SvcError('BUSY', 'too many requests are arriving'));
+                arriving += 1;
+                timer = setTimeout(() => {
+                  refuse(new SvcError('TIMEOUT', 'the request took too long to arrive'));
+                }, limits.requestMs);
+                metadata.set(ID_KEY, id);
+                nextMetadata(metadata);
+              },
+              (thrown: unknown) => refuse(SvcError.from(thrown)),
+            );
           },
           // A stream of requests is complete when the client says so.
           onReceiveMessage: (message, nextMessage) => {
@@ -76,6 +84,19 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
       },
     });
   };
+}
+
+/** As the routes of HTTP that answer the same. */
+function scopeOf(path: string): RouteScope {
+  if (path.startsWith('/grpc.health.v1.Health/')) return 'probe';
+  return path === '/svc.v1.Runtime/ListProviders' ? 'admin' : 'inference';
+}
+
+/** Those that may carry a key. */
+function headersOf(metadata: Metadata): Record<string, string> {
+  return Object.fromEntries(
+    ['authorization', 'x-api-key'].flatMap((name) => metadata.get(name).map((value) => [name, String(value)])),
+  ) as Record<string, string>;
 }
 
 function foreignHost(): SvcError {
