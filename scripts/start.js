@@ -36,7 +36,13 @@ await main(async () => {
 
 /** Resolves with the exit code. No standard input: one that stays open would be waited for. */
 function svc(home, args, output) {
-  const env = { ...process.env, SVC_HOME: home, SVC_HTTP_ADDR: '127.0.0.1:0', ...addonVariables };
+  const env = {
+    ...process.env,
+    SVC_HOME: home,
+    SVC_HTTP_ADDR: '127.0.0.1:0',
+    SVC_GRPC_ADDR: '127.0.0.1:0',
+    ...addonVariables,
+  };
   const child = spawn(process.execPath, ['bin/svc.js', ...args], { cwd: root, env, stdio: ['ignore', output, output] });
   return new Promise((resolve, reject) => {
     child.once('error', reject);

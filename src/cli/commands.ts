@@ -106,9 +106,10 @@ export const COMMANDS = {
         default: 'http',
         summary: 'which listener to ask; the record is the same',
       },
+      watch: { kind: 'switch', short: 'w', summary: 'go on and print what changes' },
       json,
     },
-    examples: ['svc health', 'svc health --source socket', 'svc health --json'],
+    examples: ['svc health', 'svc health --source grpc --json', 'svc health --watch'],
   },
   doctor: {
     summary: 'Check everything svc needs, and run a real kernel on every device',
@@ -224,6 +225,37 @@ export const COMMANDS = {
     flags: { json },
     examples: ['svc model unload qwen'],
   },
+  'key add': {
+    summary: 'Make an API key',
+    detail: [
+      'It is shown this once; only its digest is kept. It counts at once, also for a daemon that runs.',
+      'Once there is a key, every program that comes over TCP needs one. The commands of svc itself do not.',
+    ],
+    arguments: [{ name: 'name', required: true }],
+    flags: {
+      scope: {
+        kind: 'choice',
+        choices: ['inference', 'admin'],
+        default: 'inference',
+        summary: 'what it lets its holder do; admin is everything',
+      },
+      json,
+    },
+    examples: ['svc key add laptop', 'svc key add --scope admin deploy --json'],
+  },
+  'key list': {
+    summary: 'List the API keys',
+    arguments: [],
+    flags: { json },
+    examples: ['svc key list', 'svc key list --json'],
+  },
+  'key rm': {
+    summary: 'Remove an API key',
+    detail: ['Whoever holds it is refused from then on, also by a daemon that runs.'],
+    arguments: [{ name: 'name', required: true }],
+    flags: { json },
+    examples: ['svc key rm laptop'],
+  },
   'provider list': {
     summary: 'List what can answer a prompt',
     arguments: [],
@@ -237,6 +269,7 @@ export type CommandName = keyof typeof COMMANDS;
 /** Groups of commands, for the help of `svc model`. */
 export const GROUPS = {
   model: 'The models on this machine',
+  key: 'Who gets in over TCP',
   provider: 'What can answer a prompt',
 } as const satisfies Record<string, string>;
 

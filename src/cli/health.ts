@@ -1,41 +1,79 @@
 import { Client } from '../client/client.ts';
 import { probeHttpHealth } from '../client/http-probe.ts';
+import { watchHealth } from '../client/watch-health.ts';
 import { readDaemonFile } from '../config/daemon-file.ts';
 import { resolvePaths } from '../config/paths.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type { CheckStatus, HealthRecord } from '../protocol/records.ts';
 import type { Run } from './commands.ts';
 import { bytes, duration, facts, percent, table, text } from './format.ts';
-import { out, print, printJson, report } from './output.ts';
+import { out, print, printJson, printJsonLine, report } from './output.ts';
 import { modelTable } from './status.ts';
 
 /** Whatever keeps the record from us: nobody there, no answer, somebody else. */
 const UNREACHABLE = 69;
 
-export const run: Run<'health'> = async ({ source, json }) => {
-  let record: HealthRecord;
+export const run: Run<'health'> = async ({ source, watch, json }) => {
   try {
-    record = await ask(source);
+    const health = await open(source);
+    if (watch) return await show(health.watch(), json);
+    const record = await health.once();
+    if (json) printJson(record);
+    else print(describe(record));
+    return record.status === 'ready' ? 0 : ERRORS.NOT_READY.exit;
   } catch (error) {
-    report(error, json);
-    return UNREACHABLE;
+    const exit = report(error, json);
+    return error instanceof SvcError && error.code === 'UNAUTHORIZED' ? exit : UNREACHABLE;
   }
-  if (json) printJson(record);
-  else print(describe(record));
-  return record.status === 'ready' ? 0 : ERRORS.NOT_READY.exit;
 };
 
-async function ask(source: 'http' | 'grpc' | 'socket'): Promise<HealthRecord> {
+interface Source {
+  once(): Promise<HealthRecord>;
+  /** Ends only by throwing. */
+  watch(): AsyncIterable<HealthRecord>;
+}
+
+async function open(source: 'http' | 'grpc' | 'socket'): Promise<Source> {
   const paths = resolvePaths();
-  if (source === 'socket') return await new Client(paths.socketPath).health();
-  if (source === 'grpc') {
-    throw new SvcError('NOT_FOUND', 'this version of svc does not serve gRPC', { hint: 'use --source http or socket' });
+  if (source === 'socket') {
+    const client = new Client(paths.socketPath);
+    return asked(() => client.health());
   }
   const daemon = readDaemonFile(paths.daemonFile);
-  if (daemon === null || daemon.exit !== null || daemon.http === null) {
+  const address = daemon === null || daemon.exit !== null ? null : daemon[source];
+  if (address === null) {
     throw new SvcError('DAEMON_NOT_RUNNING', 'the daemon is not running', { hint: 'start it with `svc start`' });
   }
-  return await probeHttpHealth(daemon.http);
+  if (source === 'http') return asked(() => probeHttpHealth(address));
+  // Only here: the library takes longer to load than all the rest.
+  const { probeGrpcHealth, watchGrpcHealth } = await import('../client/grpc-health.ts');
+  return { once: () => probeGrpcHealth(address), watch: () => watchGrpcHealth(address) };
+}
+
+function asked(ask: () => Promise<HealthRecord>): Source {
+  return { once: ask, watch: () => watchHealth(ask) };
+}
+
+async function show(records: AsyncIterable<HealthRecord>, json: boolean): Promise<never> {
+  for await (const record of records) {
+    if (json) printJsonLine(record);
+    else print(line(record));
+  }
+  throw new Error('the watch ended without a reason');
+}
+
+/** A record as one line of a watch. */
+function line({ sampled_at, status, state, reason, queue, resources }: HealthRecord): string {
+  const paint = status === 'ready' ? (state === 'READY' ? out.green : out.yellow) : out.red;
+  return [
+    sampled_at,
+    paint(state),
+    `${String(queue.active)} active`,
+    `${String(queue.waiting)} waiting`,
+    `cpu ${percent(resources.cpu_percent)}`,
+    `memory ${bytes(resources.rss_bytes)}`,
+    ...(reason === null ? [] : [reason]),
+  ].join('  ');
 }
 
 function describe(record: HealthRecord): string {

@@ -21,6 +21,9 @@ const LOADERS: { readonly [Name in CommandName]: () => Promise<{ readonly run: R
   'model default': () => import('./model/default.ts'),
   'model load': () => import('./model/load.ts'),
   'model unload': () => import('./model/unload.ts'),
+  'key add': () => import('./key/add.ts'),
+  'key list': () => import('./key/list.ts'),
+  'key rm': () => import('./key/rm.ts'),
   'provider list': () => import('./provider/list.ts'),
 };
 

@@ -57,6 +57,7 @@ function describe(status: StatusRecord, ready: ReadyRecord | null): string {
       ['pid', `${String(status.pid)} (${text(status.mode)})`],
       ['version', text(status.version)],
       ['http', status.http === null ? text(null) : `http://${status.http}`],
+      ['grpc', text(status.grpc)],
       ['uptime', duration(status.uptime_seconds)],
     );
   }

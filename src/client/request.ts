@@ -9,6 +9,8 @@ export interface RequestOptions {
   readonly path: string;
   /** Sent as JSON. */
   readonly body?: unknown;
+  /** For TCP, where the daemon may ask for one. */
+  readonly apiKey?: string | undefined;
   /** Aborting ends the exchange; it then fails with CANCELLED. */
   readonly signal?: AbortSignal;
   /** Until the answer begins, and for `fetchJson` until it is complete. Then NOT_READY. Absent: no limit. */
@@ -31,6 +33,7 @@ export async function send(target: Target, options: RequestOptions): Promise<Inc
       headers: {
         ...('socketPath' in target ? { host: 'localhost' } : {}),
         accept: 'application/json, application/x-ndjson',
+        ...(options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` }),
         ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
       },
       ...(options.signal === undefined ? {} : { signal: options.signal }),

@@ -50,6 +50,14 @@ export const ConfigSchema = section({
     }),
     {},
   ),
+  grpc: v.exactOptional(
+    section({
+      host: v.exactOptional(text, '127.0.0.1'),
+      /** 0: any free port. */
+      port: v.exactOptional(wholeNumber(0, 65_535), 7118),
+    }),
+    {},
+  ),
   models: v.exactOptional(
     section({
       /** Where models are kept, instead of the data directory. */
@@ -71,6 +79,13 @@ export const ConfigSchema = section({
       stall_timeout_seconds: v.exactOptional(wholeNumber(1, 86_400), 60),
       /** Requests that may wait; one more is refused with BUSY. */
       queue_limit: v.exactOptional(wholeNumber(1, 100_000), 256),
+    }),
+    {},
+  ),
+  metrics: v.exactOptional(
+    section({
+      /** Some figures under vLLM's names too. */
+      vllm_aliases: v.exactOptional(v.boolean('must be true or false'), false),
     }),
     {},
   ),
@@ -156,23 +171,28 @@ function readConfigFile(file: string): string {
 }
 
 function withEnvironment(config: Config): Config {
-  const address = variable('SVC_HTTP_ADDR');
   const level = variable('SVC_LOG_LEVEL');
   return {
     ...config,
-    http: address === undefined ? config.http : { ...config.http, ...parseAddress(address) },
+    http: { ...config.http, ...addressOf('SVC_HTTP_ADDR', '127.0.0.1:7117') },
+    grpc: { ...config.grpc, ...addressOf('SVC_GRPC_ADDR', '127.0.0.1:7118') },
     log: level === undefined ? config.log : { level: parseLevel(level) },
   };
 }
 
-/** `host:port`, `[v6]:port`. */
-function parseAddress(address: string): { host: string; port: number } {
+/** `host:port`, `[v6]:port`; nothing when the variable is not set. */
+function addressOf(
+  name: 'SVC_HTTP_ADDR' | 'SVC_GRPC_ADDR',
+  example: string,
+): { host: string; port: number } | undefined {
+  const address = variable(name);
+  if (address === undefined) return undefined;
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address);
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
   if (host !== undefined && port <= 65_535) return { host, port };
-  throw new SvcError('CONFIG_INVALID', `SVC_HTTP_ADDR must be host:port, not ${address}`, {
-    hint: 'for example SVC_HTTP_ADDR=127.0.0.1:7117; port 0 means any free port',
+  throw new SvcError('CONFIG_INVALID', `${name} must be host:port, not ${address}`, {
+    hint: `for example ${name}=${example}; port 0 means any free port`,
   });
 }
 

@@ -5,6 +5,8 @@ export const VARIABLES = {
   SVC_CONFIG: 'path of the config file',
   SVC_SOCKET: 'path of the control socket',
   SVC_HTTP_ADDR: 'address of the HTTP listener, host:port',
+  SVC_GRPC_ADDR: 'address of the gRPC listener, host:port',
+  SVC_API_KEY: 'the key with which `svc health` asks over HTTP and gRPC',
   SVC_LOG_LEVEL: 'trace, debug, info, warn, error or fatal',
   GGML_BACKEND_PATH: 'path of a GPU backend of ggml, instead of the installed package',
   SVC_ADDON: 'path of svc.node, instead of the built or shipped one',

@@ -14,6 +14,8 @@ export interface Paths {
   /** The default place of models; `models.dir` in the config overrides it. */
   readonly modelsDir: string;
   readonly dataDir: string;
+  /** The API keys' digests. */
+  readonly keyFile: string;
   readonly stateDir: string;
   readonly cacheDir: string;
   /** Private to the user (0700); holds the control socket. */
@@ -55,6 +57,7 @@ export function resolvePaths(from: Surroundings = thisMachine()): Paths {
     configFile: absolute(from, 'SVC_CONFIG') ?? join(bases.config, 'config.json'),
     modelsDir: bases.models,
     dataDir: bases.data,
+    keyFile: join(bases.data, 'keys.json'),
     stateDir: bases.state,
     cacheDir: bases.cache,
     runtimeDir: bases.run,

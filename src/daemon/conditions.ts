@@ -50,14 +50,17 @@ export function judge(
 export class Conditions {
   readonly #log: Logger;
   readonly #now: () => Date;
+  readonly #onNews: () => void;
   readonly #conditions = new Map<ConditionName, Condition>();
   readonly #claimed = new Set<ConditionName>();
   #phase: Phase = 'starting';
   #state: State = 'STARTING';
 
-  constructor(log: Logger, now: () => Date = () => new Date()) {
+  /** `onNews` is called after every change of a condition, its reason or the phase. */
+  constructor(log: Logger, now: () => Date = () => new Date(), onNews: () => void = () => undefined) {
     this.#log = log;
     this.#now = now;
+    this.#onNews = onNews;
     for (const name of CONDITION_NAMES) {
       this.#conditions.set(name, { name, status: 'fail', reason: 'not checked yet', since: now().toISOString() });
     }
@@ -92,6 +95,7 @@ export class Conditions {
         this.#log[status === 'ok' ? 'info' : 'warn']({ condition: name, status, reason }, 'condition changed');
       }
       this.#follow();
+      this.#onNews();
     };
   }
 
@@ -100,6 +104,7 @@ export class Conditions {
     if (this.#phase === 'stopping') return;
     this.#phase = phase;
     this.#follow(why);
+    this.#onNews();
   }
 
   #follow(why?: string): void {

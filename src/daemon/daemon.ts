@@ -29,10 +29,14 @@ import { Checks, type Store } from './checks.ts';
 import { Conditions, type ConditionWriter } from './conditions.ts';
 import { OwnDaemonFile } from './daemon-file.ts';
 import { healthRecord, readyRecord, statusRecord, type Identity } from './health.ts';
+import { GrpcListener } from './grpc/listener.ts';
+import { HealthFeed } from './health-feed.ts';
 import { createListener } from './http/server.ts';
 import { drain, type Lifecycle, type StopCause } from './lifecycle.ts';
-import { listenOnLoopback } from './listeners.ts';
+import { Keys } from './keys.ts';
+import { listen } from './listeners.ts';
 import { becomeTheDaemon } from './lock.ts';
+import { Metrics } from './metrics.ts';
 import { Monitor } from './monitor.ts';
 import type { Services } from './services.ts';
 
@@ -41,6 +45,8 @@ export interface LocalEngines extends Backend {
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
   loadedModels(): readonly LoadedModelHealth[];
+  /** Since the start. */
+  engineCounts(): { readonly crashes: number; readonly restarts: number };
   engineStatus(): { readonly status: CheckStatus; readonly reason: string };
 }
 
@@ -70,10 +76,14 @@ export class Daemon implements Services {
   readonly #monitor: Monitor;
   readonly #http: Server;
   readonly #control: Server;
+  readonly #grpc: GrpcListener;
   readonly #ending = new AbortController();
   readonly log: Logger;
   readonly router: Router;
   readonly allowedHosts: readonly string[];
+  readonly healthFeed = new HealthFeed();
+  readonly access: Keys;
+  readonly metrics: Metrics;
   #identity: Identity;
   #devices: readonly DeviceRecord[] = [];
   /** Why the default model could not be loaded; null once it was. */
@@ -86,16 +96,18 @@ export class Daemon implements Services {
     this.log = log;
     this.router = router;
     this.allowedHosts = config.http.allowed_hosts.map((name) => name.toLowerCase());
+    this.access = new Keys(paths.keyFile, log);
     this.#identity = {
       version: VERSION,
       mode,
       startedAt: new Date(),
       http: null,
+      grpc: null,
       socket: paths.socketPath,
       logPath: paths.logFile,
       lastExit: null,
     };
-    this.#conditions = new Conditions(log);
+    this.#conditions = new Conditions(log, undefined, () => this.healthFeed.changed());
     this.#engine = this.#conditions.writer('engine');
     this.#conditions.writer('config')(
       'ok',
@@ -107,9 +119,23 @@ export class Daemon implements Services {
       listeners: this.#conditions.writer('listeners'),
       socketPath: paths.socketPath,
       models: () => parts.local.loadedModels(),
+      onSample: () => this.healthFeed.changed(),
     });
+    this.metrics = new Metrics({
+      vllmAliases: config.metrics.vllm_aliases,
+      snapshot: () => ({
+        version: VERSION,
+        ready: this.ready().status === 'ready',
+        queue: { waiting: router.waiting, active: router.active },
+        models: parts.local.loadedModels(),
+        engines: parts.local.engineCounts(),
+        providers: this.providers(),
+      }),
+    });
+    router.observe((outcome) => this.metrics.generationEnded(outcome));
     this.#http = createListener({ services: this, control: false });
     this.#control = createListener({ services: this, control: true });
+    this.#grpc = new GrpcListener(this);
   }
 
   /** Resolves, when nothing is left of it, with what ended it. Throws what kept it from starting. */
@@ -176,6 +202,7 @@ export class Daemon implements Services {
   engineChanged(): void {
     const { status, reason } = this.#parts.local.engineStatus();
     this.#engine(status, status === 'fail' && this.#loadFailure !== null ? this.#loadFailure.message : reason);
+    this.healthFeed.changed();
   }
 
   /** Binds the listeners; from then on this process is the daemon. */
@@ -183,7 +210,7 @@ export class Daemon implements Services {
     try {
       return await becomeTheDaemon(this.#parts.paths, this.#control, () => this.#takeOver());
     } catch (error) {
-      this.#control.close();
+      for (const server of [this.#control, this.#http, this.#grpc.server]) server.close();
       throw error;
     }
   }
@@ -199,16 +226,18 @@ export class Daemon implements Services {
       pid: process.pid,
       mode,
       version,
-      grpc: null,
       socket: paths.socketPath,
       log_path: paths.logFile,
       started_at,
     };
 
-    file.begin({ ...facts, http: null });
+    file.begin({ ...facts, http: null, grpc: null });
     let http: string;
+    let grpc: string;
     try {
-      http = await listenOnLoopback(this.#http, config.http.host, config.http.port);
+      const hasKeys = this.access.exist();
+      http = await listen(this.#http, 'http', config.http, hasKeys);
+      grpc = await listen(this.#grpc.server, 'grpc', config.grpc, hasKeys);
     } catch (error) {
       const { code, message } = SvcError.from(error);
       log.fatal({ err: error }, 'cannot start');
@@ -216,11 +245,11 @@ export class Daemon implements Services {
       file.end({ code: ERRORS[code].exit, signal: null, at: new Date().toISOString(), reason });
       throw error;
     }
-    file.begin({ ...facts, http });
-    this.#identity = { ...this.#identity, lastExit, http };
+    file.begin({ ...facts, http, grpc });
+    this.#identity = { ...this.#identity, lastExit, http, grpc };
 
     log.info(
-      { pid: process.pid, version, node: process.versions.node, mode, http, socket: paths.socketPath },
+      { pid: process.pid, version, node: process.versions.node, mode, http, grpc, socket: paths.socketPath },
       'started',
     );
     if (lastExit !== null && lastExit.code !== 0) {
@@ -230,7 +259,8 @@ export class Daemon implements Services {
   }
 
   #addresses(): string {
-    return `http ${this.#identity.http ?? ''}, control socket ${this.#identity.socket}`;
+    const { http, grpc, socket } = this.#identity;
+    return `http ${http ?? ''}, grpc ${grpc ?? ''}, control socket ${socket}`;
   }
 
   /**
@@ -274,6 +304,7 @@ export class Daemon implements Services {
       router,
       backends: [...backends.values()],
       servers: [this.#http, this.#control],
+      grpc: this.#grpc,
       timeoutMs: drainTimeoutMs,
       hurry: lifecycle.hurry,
       log,

@@ -17,6 +17,7 @@ export interface Identity {
   readonly mode: 'background' | 'foreground' | 'service';
   readonly startedAt: Date;
   readonly http: string | null;
+  readonly grpc: string | null;
   readonly socket: string;
   readonly logPath: string;
   readonly lastExit: LastExit | null;
@@ -74,7 +75,7 @@ export function statusRecord(
     mode: identity.mode,
     version: identity.version,
     http: identity.http,
-    grpc: null,
+    grpc: identity.grpc,
     socket: identity.socket,
     log_path: identity.logPath,
     started_at: identity.startedAt.toISOString(),

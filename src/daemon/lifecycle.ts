@@ -92,6 +92,7 @@ export interface DrainOptions {
   readonly router: Router;
   readonly backends: readonly Backend[];
   readonly servers: readonly Server[];
+  readonly grpc: { close(): Promise<void> };
   readonly timeoutMs: number;
   /** Ends the wait for what is under way. */
   readonly hurry: AbortSignal;
@@ -99,7 +100,7 @@ export interface DrainOptions {
 }
 
 /** Steps 1 to 4. Never rejects; when it resolves, no socket, generation or engine process is left. */
-export async function drain({ router, backends, servers, timeoutMs, hurry, log }: DrainOptions): Promise<void> {
+export async function drain({ router, backends, servers, grpc, timeoutMs, hurry, log }: DrainOptions): Promise<void> {
   router.drain();
   const { active, waiting } = router;
   if (active + waiting > 0) log.info({ active, waiting, timeout_ms: timeoutMs }, 'waiting for what is under way');
@@ -115,7 +116,7 @@ export async function drain({ router, backends, servers, timeoutMs, hurry, log }
   });
   await within(CLOSE_MS, Promise.allSettled(backends.map((backend) => backend.destroy(error))));
 
-  await Promise.all(servers.map((server) => closeServer(server)));
+  await Promise.all([grpc.close(), ...servers.map((server) => closeServer(server))]);
 }
 
 /** Answers that are being written get their time; connections that only wait do not. */

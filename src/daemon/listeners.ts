@@ -1,25 +1,39 @@
-/** The TCP listener: where it may bind, and what it says when it can't. */
+/** The TCP listeners: where they may bind, and what they say when they can't. */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { BlockList, isIPv6, type AddressInfo, type Server } from 'node:net';
 import { SvcError } from '../protocol/errors.ts';
 
+export type ListenerName = 'http' | 'grpc';
+
+const LOCAL = { http: 'SVC_HTTP_ADDR=127.0.0.1:7117', grpc: 'SVC_GRPC_ADDR=127.0.0.1:7118' };
+
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
+/** Whether only this machine reaches `address`. */
+export function isLoopback(address: string): boolean {
+  return LOOPBACK.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+}
+
 /**
- * Resolves with `host:port` as bound. Only a loopback address is bound: there are no API keys yet
- * that would keep others out.
+ * Resolves with `host:port` as bound. What other machines can reach is bound only when there are API
+ * keys that keep them out.
  */
-export async function listenOnLoopback(server: Server, host: string, port: number): Promise<string> {
-  const { address, family } = await resolve(host);
-  if (!LOOPBACK.check(address, family === 6 ? 'ipv6' : 'ipv4')) {
+export async function listen(
+  server: Server,
+  name: ListenerName,
+  { host, port }: { readonly host: string; readonly port: number },
+  hasKeys: boolean,
+): Promise<string> {
+  const { address } = await resolve(name, host);
+  if (!hasKeys && !isLoopback(address)) {
     throw new SvcError(
       'CONFIG_INVALID',
-      `http.host ${host} can be reached by other machines, and no API key keeps them out`,
+      `${name}.host ${host} can be reached by other machines, and no API key keeps them out`,
       {
-        hint: 'set http.host to 127.0.0.1 or ::1',
+        hint: `make a key: \`svc key add NAME\`; or stay on this machine: \`${LOCAL[name]} svc start\``,
       },
     );
   }
@@ -28,7 +42,7 @@ export async function listenOnLoopback(server: Server, host: string, port: numbe
     server.listen(port, address);
     await bound;
   } catch (error) {
-    throw cannotBind(error, formatAddress(address, port));
+    throw cannotBind(error, name, formatAddress(address, port));
   }
   return formatAddress(address, (server.address() as AddressInfo).port);
 }
@@ -37,20 +51,20 @@ function formatAddress(address: string, port: number): string {
   return `${isIPv6(address) ? `[${address}]` : address}:${String(port)}`;
 }
 
-async function resolve(host: string): Promise<{ address: string; family: number }> {
+async function resolve(name: ListenerName, host: string): Promise<{ address: string; family: number }> {
   try {
     return await lookup(host);
   } catch (error) {
-    throw new SvcError('CONFIG_INVALID', `http.host ${host} is no address of this machine`, {
-      hint: 'set http.host to 127.0.0.1 or ::1',
+    throw new SvcError('CONFIG_INVALID', `${name}.host ${host} is no address of this machine`, {
+      hint: `set ${name}.host to 127.0.0.1 or ::1`,
       cause: error,
     });
   }
 }
 
-function cannotBind(error: unknown, address: string): SvcError {
+function cannotBind(error: unknown, name: ListenerName, address: string): SvcError {
   const { code, message } = error as NodeJS.ErrnoException;
-  const elsewhere = 'choose another: http.port in the config, or SVC_HTTP_ADDR=127.0.0.1:0 for any free port';
+  const elsewhere = `choose another: ${name}.port in the config, or SVC_${name.toUpperCase()}_ADDR=127.0.0.1:0 for any free port`;
   if (code === 'EADDRINUSE') {
     return new SvcError('CONFIG_INVALID', `another program listens on ${address}`, { hint: elsewhere, cause: error });
   }

@@ -17,6 +17,8 @@ export interface MonitorOptions {
   readonly listeners: ConditionWriter;
   readonly socketPath: string;
   models(): readonly LoadedModelHealth[];
+  /** Told after every sample. */
+  onSample(): void;
 }
 
 export class Monitor {
@@ -62,6 +64,7 @@ export class Monitor {
       .models()
       .flatMap(({ pid, rss_bytes }): EngineProcess[] => (pid === null ? [] : [{ pid, rssBytes: rss_bytes }]));
     this.#resources = await this.#meter.sample(engines);
+    this.#options.onSample();
   }
 
   async #check(file: OwnDaemonFile, inode: number | null, addresses: string): Promise<void> {

@@ -9,13 +9,35 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
+import type { KeyScope } from '../protocol/keys.ts';
 import type { LoadEvent } from '../protocol/routes.ts';
+import type { HealthFeed } from './health-feed.ts';
+
+/** Who is let in over TCP. */
+export interface Access {
+  /**
+   * What a caller may do who came to `localAddress` with these keys; `admin` where no key is needed.
+   * null: nothing. Never rejects.
+   */
+  admit(localAddress: string | undefined, keys: readonly string[]): Promise<KeyScope | null>;
+}
+
+/** What the listeners count, and the page on which it stands with all the rest. */
+export interface HttpMetrics {
+  /** `route`: its path in the table of routes; null: there was none. */
+  requestEnded(route: string | null, status: number): void;
+  page(): Promise<{ readonly contentType: string; readonly text: string }>;
+}
 
 export interface Services {
   readonly log: Logger;
   readonly router: Router;
+  readonly access: Access;
+  readonly metrics: HttpMetrics;
   /** Host header values that are let in besides the bound addresses. */
   readonly allowedHosts: readonly string[];
+  /** News in what `health` and `ready` tell. */
+  readonly healthFeed: HealthFeed;
   ready(exclude?: ReadonlySet<ConditionName>): ReadyRecord;
   health(): HealthRecord;
   status(): StatusRecord;

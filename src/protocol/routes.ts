@@ -7,6 +7,7 @@ export const HTTP_ROUTES = {
   livez: '/livez',
   readyz: '/readyz',
   health: '/v1/runtime/health',
+  metrics: '/metrics',
   chatCompletions: '/v1/chat/completions',
   models: '/v1/models',
 } as const;

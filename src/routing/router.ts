@@ -6,14 +6,27 @@
  * one `finish`; or a SvcError is thrown. A deadline or an abort ends the work behind the iterator,
  * and so does returning from it early.
  */
-import { SvcError } from '../protocol/errors.ts';
-import type { GenerateEvent, GenerateRequest, RouteEvent } from '../protocol/generate.ts';
+import { SvcError, type ErrorCode } from '../protocol/errors.ts';
+import type { FinishEvent, GenerateEvent, GenerateRequest, RouteEvent } from '../protocol/generate.ts';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { decide } from './policy.ts';
+
+/** What became of a generation. */
+export interface Outcome {
+  readonly provider: string;
+  /** null: nobody has begun to answer. */
+  readonly model: string | null;
+  readonly outcome: 'ok' | ErrorCode;
+  /** Since the request arrived. null: there was no text. */
+  readonly firstTextMs: number | null;
+  /** null: it did not come to its end. */
+  readonly finish: FinishEvent | null;
+}
 
 export class Router {
   readonly #backends: ReadonlyMap<string, Backend>;
   readonly #idleListeners: (() => void)[] = [];
+  #observer: (outcome: Outcome) => void = () => undefined;
   #active = 0;
   #waiting = 0;
   #draining = false;
@@ -35,6 +48,11 @@ export class Router {
 
   get draining(): boolean {
     return this.#draining;
+  }
+
+  /** `observer` is told of each generation when it is over, however it ended. */
+  observe(observer: (outcome: Outcome) => void): void {
+    this.#observer = observer;
   }
 
   /** From now on every new request is refused; those under way go on. Idempotent. */
@@ -60,15 +78,18 @@ export class Router {
     if (backend === undefined) throw new SvcError('INTERNAL', `no backend answers for ${decision.provider}`);
 
     const deadline = startDeadline(request.timeout_ms, context);
-    let started = false;
-    let finished = false;
+    let model: string | null = null;
+    let firstTextMs: number | null = null;
+    let finish: FinishEvent | null = null;
+    // A consumer that leaves early throws nothing.
+    let outcome: Outcome['outcome'] = 'CANCELLED';
     this.#waiting += 1;
     try {
       const { model: _asked, route: _route, timeout_ms: _timeout, ...rest } = request;
       const forwarded = decision.model === undefined ? rest : { ...rest, model: decision.model };
       for await (const event of backend.generate(forwarded, { ...context, signal: deadline.signal })) {
         if (event.type === 'start') {
-          started = true;
+          model = event.model;
           this.#waiting -= 1;
           this.#active += 1;
           yield {
@@ -80,16 +101,23 @@ export class Router {
               attempts: [{ provider: backend.name, model: event.model, outcome: 'ok', reason: null }],
             },
           };
+        } else if (event.type === 'text') firstTextMs ??= performance.now() - context.arrivedAt;
+        else {
+          finish = event;
+          outcome = 'ok';
         }
-        if (event.type === 'finish') finished = true;
         yield event;
       }
-      if (finished) return;
+      if (finish !== null) return;
       deadline.signal.throwIfAborted();
       throw new SvcError('PROVIDER_FAILED', `${backend.name} ended its answer before it was complete`);
+    } catch (error) {
+      outcome = SvcError.from(error).code;
+      throw error;
     } finally {
       deadline.stop();
-      if (started) this.#active -= 1;
+      this.#observer({ provider: backend.name, model, outcome, firstTextMs, finish });
+      if (model !== null) this.#active -= 1;
       else this.#waiting -= 1;
       if (this.#active + this.#waiting === 0) for (const resolve of this.#idleListeners.splice(0)) resolve();
     }

@@ -38,6 +38,7 @@ test('the package holds what runs, and nothing else of the tree', () => {
     'dist',
     'models/builtin.gguf',
     'prebuilds',
+    'proto',
   ]);
   assert.ok(existsSync(join(root, 'LICENSE')));
 });

@@ -75,4 +75,21 @@ test('only serve reaches the daemon, and by import() alone', () => {
   }
 });
 
+test('gRPC is loaded by who speaks it, and by nobody at the start', () => {
+  const grpc = /^(@grpc\/|grpc-health-check|protobufjs)/;
+  for (const entry of ['src/cli/health.ts', 'src/cli/status.ts', 'src/cli/run.ts', 'src/daemon/main.ts']) {
+    assert.equal(
+      [...loadedWith(entry)].filter((path) => grpc.test(path)),
+      [],
+      entry,
+    );
+  }
+  for (const entry of ['src/client/grpc-health.ts', 'src/daemon/grpc/server.ts']) {
+    assert.ok(
+      [...loadedWith(entry)].some((path) => grpc.test(path)),
+      entry,
+    );
+  }
+});
+
 test.run();

@@ -15,6 +15,7 @@ test.after(() => {
 test.before.each(() => {
   rmSync(configFile, { recursive: true, force: true });
   delete process.env['SVC_HTTP_ADDR'];
+  delete process.env['SVC_GRPC_ADDR'];
   delete process.env['SVC_LOG_LEVEL'];
 });
 
@@ -31,6 +32,7 @@ function refusal(): SvcError {
 test('no file, an empty file and an empty object are the defaults', () => {
   const defaults = loadConfig({ configFile });
   assert.equal(defaults.http, { host: '127.0.0.1', port: 7117, allowed_hosts: [] });
+  assert.equal(defaults.grpc, { host: '127.0.0.1', port: 7118 });
   assert.equal(defaults.engine, { stall_timeout_seconds: 60, queue_limit: 256 });
   assert.equal(defaults.log, { level: 'info' });
   for (const text of ['', '  \n', '// nothing yet\n', '{}', '\uFEFF{}']) {
@@ -51,12 +53,15 @@ test('comments and trailing commas are taken; what is given wins over the defaul
 });
 
 test('the environment wins over the file', () => {
-  writeFileSync(configFile, '{"http": {"port": 8000}, "log": {"level": "warn"}}');
+  writeFileSync(configFile, '{"http": {"port": 8000}, "grpc": {"port": 8001}, "log": {"level": "warn"}}');
+  assert.is(loadConfig({ configFile }).grpc.port, 8001);
   process.env['SVC_HTTP_ADDR'] = '[::1]:0';
+  process.env['SVC_GRPC_ADDR'] = 'localhost:1';
   process.env['SVC_LOG_LEVEL'] = 'debug';
   const config = loadConfig({ configFile });
   assert.is(config.http.host, '::1');
   assert.is(config.http.port, 0);
+  assert.equal(config.grpc, { host: 'localhost', port: 1 });
   assert.is(config.log.level, 'debug');
 });
 
@@ -66,6 +71,9 @@ test('a bad value in the environment is refused', () => {
     assert.match(refusal().message, 'SVC_HTTP_ADDR', address);
   }
   delete process.env['SVC_HTTP_ADDR'];
+  process.env['SVC_GRPC_ADDR'] = '7118';
+  assert.match(refusal().message, 'SVC_GRPC_ADDR');
+  delete process.env['SVC_GRPC_ADDR'];
   process.env['SVC_LOG_LEVEL'] = 'loud';
   assert.match(refusal().message, 'SVC_LOG_LEVEL');
 });

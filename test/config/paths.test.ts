@@ -28,6 +28,7 @@ test('linux: XDG defaults', () => {
     configFile: '/people/ann/.config/svc/config.json',
     modelsDir: '/people/ann/.local/share/svc/models',
     dataDir: '/people/ann/.local/share/svc',
+    keyFile: '/people/ann/.local/share/svc/keys.json',
     stateDir: '/people/ann/.local/state/svc',
     cacheDir: '/people/ann/.cache/svc',
     runtimeDir: '/tmp/svc-1000',

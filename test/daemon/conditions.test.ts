@@ -66,6 +66,20 @@ test('a condition has one writer', () => {
   assert.throws(() => all.writer('engine'), /has a writer/);
 });
 
+test('every change is told, what stays as it is is not', () => {
+  let told = 0;
+  const all = new Conditions(createLogger({ level: 'silent' }), undefined, () => (told += 1));
+  const memory = all.writer('memory');
+  memory('ok', '10 MiB');
+  memory('ok', '10 MiB');
+  assert.is(told, 1);
+  memory('ok', '11 MiB');
+  all.enter('running');
+  all.enter('stopping');
+  all.enter('running');
+  assert.is(told, 4);
+});
+
 test('since is when the status changed, not when the reason did', () => {
   let now = 0;
   const all = new Conditions(createLogger({ level: 'silent' }), () => new Date(now));

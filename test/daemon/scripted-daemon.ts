@@ -3,9 +3,9 @@
  * `{engine}` sets the engine's status, `{crash}` throws and `{reject}` rejects where nobody catches.
  *
  * A generation yields `max_tokens` ticks, one every 20 ms; the model `deaf` does not hear that it is
- * to end.
+ * to end, and `flood` has 16 KiB ready at each turn.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Backend } from '../../src/backends/backend.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { resolvePaths } from '../../src/config/paths.ts';
@@ -33,6 +33,12 @@ const local: LocalEngines = {
     const end = request.model === 'deaf' ? new AbortController().signal : AbortSignal.any([signal, running.signal]);
     yield START;
     for (let i = 0; i < (request.max_tokens ?? 1); i++) {
+      if (request.model === 'flood') {
+        await setImmediate();
+        end.throwIfAborted();
+        yield text('x'.repeat(16 * 1024));
+        continue;
+      }
       await sleep(20);
       end.throwIfAborted();
       yield text('tick ');
@@ -47,6 +53,7 @@ const local: LocalEngines = {
   },
   unload: () => Promise.resolve(),
   loadedModels: (): readonly LoadedModelHealth[] => [],
+  engineCounts: () => ({ crashes: 0, restarts: 0 }),
   engineStatus: () => engine,
   close: () => Promise.resolve(),
   destroy: (error) => {
@@ -91,7 +98,7 @@ function obey(daemon: Daemon): void {
       daemon.engineChanged();
     }
     if (orders.crash === true) {
-      setImmediate(() => {
+      globalThis.setImmediate(() => {
         throw new TypeError('a planted bug');
       });
     }

@@ -176,13 +176,67 @@ test('a client that never reads holds a bounded amount, then is cut off', async 
 
 test('a whole answer that nobody reads holds no generation', async () => {
   await withListener({}, async (listener) => {
-    const socket = await dial(listener.port);
-    socket.pause();
-    for (let i = 0; i < 100; i += 1) socket.write(post(JSON.stringify({ messages: MESSAGES })));
+    const sockets = await Promise.all(Array.from({ length: 10 }, () => dial(listener.port)));
+    for (const socket of sockets) {
+      socket.pause();
+      for (let i = 0; i < 10; i += 1) socket.write(post(JSON.stringify({ messages: MESSAGES })));
+    }
     await waitFor('the answers', () => listener.backend.requests.length === 100);
     await waitFor('the router', () => listener.router.active + listener.router.waiting === 0);
-    socket.destroy();
+    for (const socket of sockets) socket.destroy();
   });
+});
+
+test('a connection with too many requests under way is cut off, and they end', async () => {
+  let begun = 0;
+  let ended = 0;
+  await withListener(
+    {
+      script: async function* (_, { signal }) {
+        begun += 1;
+        try {
+          yield START;
+          await once(signal, 'abort');
+        } finally {
+          ended += 1;
+        }
+      },
+    },
+    async (listener) => {
+      const socket = await dial(listener.port);
+      socket.write(post(JSON.stringify({ messages: MESSAGES })).repeat(16));
+      await waitFor('sixteen generations', () => begun === 16);
+      assert.not.ok(socket.destroyed);
+      socket.write(post(JSON.stringify({ messages: MESSAGES })).repeat(1000));
+      assert.is(await readAll(socket), '');
+      await waitFor('their end', () => ended === 16 && listener.router.active === 0);
+      assert.is(begun, 16);
+    },
+  );
+});
+
+test('requests behind the one that is answered end with their connection, and give back what they held', async () => {
+  const content = 'x'.repeat(60_000);
+  await withListener(
+    {
+      limits: { bodiesBytes: 300_000 },
+      script: async function* (_, { signal }) {
+        yield START;
+        await once(signal, 'abort');
+      },
+    },
+    async (listener) => {
+      for (let round = 0; round < 5; round += 1) {
+        const socket = await dial(listener.port);
+        socket.write(post(JSON.stringify({ messages: [{ role: 'user', content }] })).repeat(4));
+        await waitFor('all four', () => listener.router.active === 4);
+        socket.destroy();
+        await waitFor('their end', () => listener.router.active === 0);
+      }
+      assert.is(listener.backend.requests.length, 20);
+      assert.is(listener.logged.filter(({ msg }) => msg === 'request').length, 20, 'each has its line');
+    },
+  );
 });
 
 test('connections beyond the bound are dropped, and the others still answer', async () => {

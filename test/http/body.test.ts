@@ -68,6 +68,34 @@ test('nesting is bounded, before anything is parsed', async () => {
   assert.is((await post(quoted)).status, 200, 'brackets in strings are text');
 });
 
+test('the number of values is bounded, before anything is parsed', async () => {
+  for (const piece of ['{}', '[]', '0', '{"a":1}']) {
+    const listed = (count: number): string =>
+      `{"messages":[{"role":"user","content":"hi"}],"extra":[${Array.from({ length: count }, () => piece).join(',')}]}`;
+    assert.is((await post(listed(30_000))).status, 200, piece);
+    const answer = await post(listed(100_001));
+    assert.is(answer.status, 400, piece);
+    assert.match(answer.json().error.message, /more than 100000 values/);
+  }
+  const commas = JSON.stringify({ messages: [{ role: 'user', content: ',[{'.repeat(200_000) }] });
+  assert.is((await post(commas)).status, 200, 'commas in strings are text');
+});
+
+test('a body may come in small pieces, but not in too many', async () => {
+  const send = async (characters: number): Promise<string> => {
+    const socket = await dial(listener.port);
+    socket.on('error', () => undefined);
+    const body = `{"messages":[{"role":"user","content":"${'a'.repeat(characters)}"}]}`;
+    socket.write(
+      `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
+    );
+    socket.write(`${Array.from(body, (byte) => `1\r\n${byte}\r\n`).join('')}0\r\n\r\n`);
+    return readAll(socket);
+  };
+  assert.match(await send(60_000), /^HTTP\/1\.1 200 OK/);
+  assert.match(await send(1_000_000), /^HTTP\/1\.1 400 [\s\S]*more than 65536 pieces/);
+});
+
 test('a body that says it is too large is refused before it is sent', async () => {
   const req = request({ host: '127.0.0.1', port: listener.port, path: PATH, method: 'POST', agent: false });
   req.on('error', () => undefined);

@@ -7,8 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Backend, GenerateContext } from '../../src/backends/backend.ts';
 import { createListener, type ListenerLimits } from '../../src/daemon/http/server.ts';
+import { HealthFeed } from '../../src/daemon/health-feed.ts';
 import type { Services } from '../../src/daemon/services.ts';
 import { createLogger } from '../../src/log/log.ts';
+import type { KeyScope } from '../../src/protocol/keys.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import type { LoadEvent } from '../../src/protocol/routes.ts';
@@ -130,6 +132,10 @@ export interface World {
   conditions: Condition[];
   stopped: number[];
   unloaded: string[];
+  /** What every caller over TCP may do. */
+  admits: KeyScope | null;
+  /** Each request's route and status. */
+  ended: string[];
   load: (model: string, signal: AbortSignal) => AsyncIterable<LoadEvent>;
 }
 
@@ -141,7 +147,15 @@ export interface ScriptedOptions {
   readonly host?: string;
 }
 
-export async function startScripted(options: ScriptedOptions = {}): Promise<ScriptedListener> {
+export interface ScriptedServices {
+  readonly services: Services;
+  readonly router: Router;
+  readonly backend: ScriptedBackend;
+  readonly world: World;
+  readonly logged: Record<string, unknown>[];
+}
+
+export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
   const backend = new ScriptedBackend(options.script ?? hello);
   const router = new Router(new Map([[backend.name, backend]]));
   const logged: Record<string, unknown>[] = [];
@@ -149,6 +163,8 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
     conditions: [{ name: 'engine', status: 'ok', reason: 'a token was produced', since: '2026-11-01T00:00:00Z' }],
     stopped: [],
     unloaded: [],
+    admits: 'admin',
+    ended: [],
     load: async function* () {
       yield { type: 'loaded', model: 'tiny', pid: 1, context_length: 4096 };
     },
@@ -164,6 +180,12 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
     }),
     router,
     allowedHosts: options.allowedHosts ?? [],
+    healthFeed: new HealthFeed(),
+    access: { admit: () => Promise.resolve(world.admits) },
+    metrics: {
+      requestEnded: (route, status) => void world.ended.push(`${route ?? 'none'} ${String(status)}`),
+      page: () => Promise.resolve({ contentType: 'text/plain', text: 'svc_ready 1\n' }),
+    },
     ready: (exclude) => {
       const conditions = world.conditions.filter(({ name }) => exclude?.has(name) !== true);
       const failed = conditions.some(({ status }) => status === 'fail');
@@ -183,6 +205,11 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
     },
     stop: (drainTimeoutMs) => void world.stopped.push(drainTimeoutMs),
   };
+  return { services, router, backend, world, logged };
+}
+
+export async function startScripted(options: ScriptedOptions = {}): Promise<ScriptedListener> {
+  const { services, router, backend, world, logged } = scriptedServices(options);
   const control = options.control ?? false;
   const server = createListener({
     services,

@@ -83,7 +83,7 @@ test('the package holds no source, no test and no build tool', async () => {
     'models',
     'node_modules',
   ];
-  assert.equal(files, [...expected, 'package.json', 'prebuilds']);
+  assert.equal(files, [...expected, 'package.json', 'prebuilds', 'proto']);
   const [platform = ''] = await readdir(join(installed, 'prebuilds'));
   const native = await readdir(join(installed, 'prebuilds', platform));
   assert.ok(native.includes('THIRD_PARTY_NOTICES.md'));
@@ -118,6 +118,7 @@ async function bareEnvironment(dir: string): Promise<Record<string, string>> {
     TMPDIR: tmpdir(),
     SVC_HOME: join(dir, 'svc'),
     SVC_HTTP_ADDR: '127.0.0.1:0',
+    SVC_GRPC_ADDR: '127.0.0.1:0',
     npm_config_userconfig: await npmConfig('userconfig'),
     npm_config_globalconfig: await npmConfig('globalconfig'),
     npm_config_cache: join(dir, 'cache'),

@@ -58,6 +58,8 @@ export class LocalBackend implements Backend {
   #closing = false;
   #sinceToken: string | null = null;
   #defaultModel: string | null = null;
+  #crashes = 0;
+  #restarts = 0;
 
   constructor(options: LocalBackendOptions) {
     this.#options = options;
@@ -169,6 +171,11 @@ export class LocalBackend implements Backend {
     return engineStatus(this.#pool.engines, this.#sinceToken);
   }
 
+  /** Since the start, of all engines. */
+  engineCounts(): { readonly crashes: number; readonly restarts: number } {
+    return { crashes: this.#crashes, restarts: this.#restarts };
+  }
+
   /** Takes no new work, lets what runs end, and ends the engines. */
   async close(): Promise<void> {
     this.#closing = true;
@@ -227,6 +234,12 @@ export class LocalBackend implements Backend {
       stallTimeoutMs: engine.stall_timeout_seconds * 1000,
       log,
       entry,
+      onCrash: () => {
+        this.#crashes += 1;
+      },
+      onRestart: () => {
+        this.#restarts += 1;
+      },
       onChange: () => {
         if (this.#pool.engines.some(({ state }) => state === 'loaded')) this.#sinceToken ??= new Date().toISOString();
         onChange();

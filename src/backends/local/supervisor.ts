@@ -41,6 +41,9 @@ export interface SupervisorOptions {
   readonly entry?: string | undefined;
   /** The state has changed. */
   onChange(): void;
+  /** For the counts of both. */
+  onCrash?(): void;
+  onRestart?(): void;
 }
 
 type State =
@@ -207,6 +210,7 @@ export class Supervisor implements GenerationOwner {
 
   #start(): void {
     clearTimeout(this.#restart);
+    if (this.#failures > 0) this.#options.onRestart?.();
     const { log, load, stallTimeoutMs, entry } = this.#options;
     const done = deferred();
     const child: EngineChild = new EngineChild({
@@ -239,6 +243,7 @@ export class Supervisor implements GenerationOwner {
   }
 
   #failed(error: SvcError): void {
+    if (error.code === 'ENGINE_CRASHED') this.#options.onCrash?.();
     const state = this.#state;
     const now = performance.now();
     if (state.name === 'loaded' && now - state.since > STABLE_MS) this.#failures = 0;

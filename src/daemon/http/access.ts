@@ -16,9 +16,7 @@ const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1'];
 export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[]): void {
   const { host, origin } = req.headers;
   if (host === undefined) throw new SvcError('INVALID_REQUEST', 'the Host header is missing');
-  const allowed = (name: string | null): boolean =>
-    name !== null && (allowedHosts.includes(name) || isAddressOf(req, name));
-  if (!allowed(hostName(host))) {
+  if (!isOurHost(host, req.socket.localAddress, allowedHosts)) {
     throw new SvcError('FORBIDDEN', 'the Host header names neither an address of this server nor an allowed host', {
       hint: 'add the name to http.allowed_hosts in the configuration',
     });
@@ -36,6 +34,12 @@ export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[
   }
 }
 
+/** `host` as a Host header or an authority has it; `localAddress`: where the connection arrived. */
+export function isOurHost(host: string, localAddress: string | undefined, allowedHosts: readonly string[]): boolean {
+  const name = hostName(host);
+  return name !== null && (allowedHosts.includes(name) || isAddress(localAddress, name));
+}
+
 /** Throws INVALID_REQUEST. What a page may send without asking first is never declared as JSON. */
 export function checkContentType(req: IncomingMessage): void {
   if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(req.headers['content-type'] ?? '')) {
@@ -50,8 +54,8 @@ function hostName(host: string): string | null {
 }
 
 /** The port is left aside: it may be mapped, and a page that could choose it still cannot choose the name. */
-function isAddressOf(req: IncomingMessage, name: string): boolean {
-  return LOOPBACK.includes(name) || name === req.socket.localAddress?.replace(/^::ffff:/, '');
+function isAddress(localAddress: string | undefined, name: string): boolean {
+  return LOOPBACK.includes(name) || name === localAddress?.replace(/^::ffff:/, '');
 }
 
 /** `null`, which sandboxed pages and files send, has no host. */

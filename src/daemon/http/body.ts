@@ -1,15 +1,23 @@
 /**
  * A request's JSON body, read within bounds: bytes of one body, bytes of all bodies together, depth
- * of nesting. Each bound is checked as the bytes arrive, before anything is parsed.
+ * of nesting, number of values. Each bound is checked as the bytes arrive, before anything is parsed.
  */
 import { isUtf8 } from 'node:buffer';
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/generate.ts';
-import { DepthGauge } from './depth-gauge.ts';
 import type { Exchange } from './exchange.ts';
+import { JsonGauge } from './json-gauge.ts';
 
 /** Brackets and braces inside each other. */
-const MAX_DEPTH = 64;
+export const MAX_DEPTH = 64;
+/**
+ * Everything but text: ten thousand messages have sixty thousand. Millions of tiny values, which fit
+ * into a body, would keep the parser, and with it the whole daemon, for many seconds.
+ */
+export const MAX_VALUES = 100_000;
+/** A body of full size over a slow link has thirty thousand; each costs the daemon some microseconds. */
+export const MAX_PIECES = 65_536;
+const FIRST_BYTES = 4096;
 
 /** Throws REQUEST_TOO_LARGE, BUSY, INVALID_REQUEST, or CANCELLED when the client goes away. */
 export async function readJson(exchange: Exchange): Promise<unknown> {
@@ -32,10 +40,12 @@ export async function readJson(exchange: Exchange): Promise<unknown> {
 /** Not by `for await`, which would destroy the connection together with the loop and the answer with it. */
 function readBody({ req, reply, bodies, signal }: Exchange): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    const depth = new DepthGauge();
-    let held = 0;
-    reply.onClose(() => bodies.give(held));
+    const gauge = new JsonGauge();
+    // One buffer that doubles, not a list: a body may come in pieces of one byte, and each would cost a hundred.
+    let buffer = Buffer.alloc(0);
+    let length = 0;
+    let pieces = 0;
+    reply.onClose(() => bodies.give(buffer.length));
 
     const settle = (): void => {
       req.off('data', onData).off('end', onEnd);
@@ -48,15 +58,30 @@ function readBody({ req, reply, bodies, signal }: Exchange): Promise<Buffer> {
       reject(error);
     };
     const onData = (chunk: Buffer): void => {
-      if (held + chunk.length > LIMITS.bodyBytes) return fail(tooLarge());
-      if (!bodies.take(chunk.length)) return fail(new SvcError('BUSY', 'too many large requests at once'));
-      held += chunk.length;
-      if (depth.measure(chunk) > MAX_DEPTH) return fail(tooDeep());
-      chunks.push(chunk);
+      pieces += 1;
+      if (pieces > MAX_PIECES) {
+        fail(new SvcError('INVALID_REQUEST', `the body comes in more than ${String(MAX_PIECES)} pieces`));
+        // Throwing them away would cost as much as taking them.
+        req.pause();
+        return;
+      }
+      const needed = length + chunk.length;
+      if (needed > LIMITS.bodyBytes) return fail(tooLarge());
+      if (needed > buffer.length) {
+        const larger = Math.min(LIMITS.bodyBytes, Math.max(FIRST_BYTES, 2 ** Math.ceil(Math.log2(needed))));
+        if (!bodies.take(larger - buffer.length)) return fail(new SvcError('BUSY', 'too many large requests at once'));
+        const before = buffer;
+        buffer = Buffer.allocUnsafeSlow(larger);
+        before.copy(buffer, 0, 0, length);
+      }
+      chunk.copy(buffer, length);
+      length = needed;
+      if (gauge.measure(chunk) > MAX_DEPTH) return fail(tooDeep());
+      if (gauge.values > MAX_VALUES) return fail(tooMany());
     };
     const onEnd = (): void => {
       settle();
-      resolve(Buffer.concat(chunks, held));
+      resolve(buffer.subarray(0, length));
     };
     const onAbort = (): void => fail(SvcError.from(signal.reason));
     req.on('data', onData).on('end', onEnd);
@@ -67,6 +92,10 @@ function readBody({ req, reply, bodies, signal }: Exchange): Promise<Buffer> {
 
 function tooLarge(): SvcError {
   return new SvcError('REQUEST_TOO_LARGE', `the body is larger than ${String(LIMITS.bodyBytes)} bytes`);
+}
+
+function tooMany(): SvcError {
+  return new SvcError('INVALID_REQUEST', `the body has more than ${String(MAX_VALUES)} values`);
 }
 
 function tooDeep(): SvcError {

@@ -16,6 +16,8 @@ export interface Exchange {
   readonly query: URLSearchParams;
   /** What the `*` of the route's path stands for, decoded; empty without one. */
   readonly param: string;
+  /** The caller may see more than a probe needs. */
+  readonly trusted: boolean;
   /** Aborted with CANCELLED when the client goes away before the answer is complete. */
   readonly signal: AbortSignal;
 }

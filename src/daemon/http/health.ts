@@ -3,10 +3,12 @@
  * server, so that its tools read them. No body is read and nothing is waited for.
  */
 import { SvcError } from '../../protocol/errors.ts';
-import { CONDITION_NAMES, type Condition, type ConditionName } from '../../protocol/records.ts';
+import { CONDITION_NAMES, type Condition, type ConditionName, type ReadyRecord } from '../../protocol/records.ts';
 import type { Exchange } from './exchange.ts';
 
 const RETRY_AFTER_SECONDS = 1;
+/** The API server's words for the same. */
+const WITHHELD = 'reason withheld';
 
 /** Depends on nothing but the event loop. */
 export function livez({ query, reply }: Exchange): void {
@@ -16,9 +18,9 @@ export function livez({ query, reply }: Exchange): void {
 }
 
 export function readyz(exchange: Exchange): void {
-  const { query, services, reply } = exchange;
+  const { query, services, reply, trusted } = exchange;
   const excluded = query.getAll('exclude');
-  const record = services.ready(new Set(excluded.filter(isConditionName)));
+  const record = forCaller(services.ready(new Set(excluded.filter(isConditionName))), trusted);
   const passed = record.status === 'ready';
   const status = begin(exchange, passed);
   if (!query.has('verbose')) return reply.json(status, record);
@@ -36,8 +38,8 @@ export function readyz(exchange: Exchange): void {
 
 /** `/readyz/NAME`: one condition; a warning passes. */
 export function readyzOne(exchange: Exchange): void {
-  const { param, query, services, reply } = exchange;
-  const record = services.ready();
+  const { param, query, services, reply, trusted } = exchange;
+  const record = forCaller(services.ready(), trusted);
   const condition = record.conditions.find(({ name }) => name === param);
   if (condition === undefined) throw new SvcError('NOT_FOUND', 'no check has this name');
 
@@ -51,6 +53,12 @@ export function readyzOne(exchange: Exchange): void {
 export function health(exchange: Exchange): void {
   const record = exchange.services.health();
   exchange.reply.json(begin(exchange, record.status === 'ready'), record);
+}
+
+/** Reasons name models, paths and addresses: nothing for strangers. */
+function forCaller(record: ReadyRecord, trusted: boolean): ReadyRecord {
+  if (trusted) return record;
+  return { ...record, conditions: record.conditions.map((condition) => ({ ...condition, reason: WITHHELD })) };
 }
 
 function begin({ reply }: Exchange, passed: boolean): number {

@@ -66,8 +66,8 @@ export class Reply {
     this.#whole(status, 'application/json; charset=utf-8', `${JSON.stringify(body)}\n`);
   }
 
-  text(status: number, body: string): void {
-    this.#whole(status, 'text/plain; charset=utf-8', body);
+  text(status: number, body: string, contentType = 'text/plain; charset=utf-8'): void {
+    this.#whole(status, contentType, body);
   }
 
   /** Begins a stream; nothing is sent before the first `write` or heartbeat. */
@@ -115,6 +115,7 @@ export class Reply {
     if (error.code === 'BUSY' || error.code === 'NOT_READY' || error.retryAfterSeconds !== undefined) {
       res.setHeader('retry-after', String(Math.ceil(error.retryAfterSeconds ?? RETRY_AFTER_SECONDS)));
     }
+    if (error.code === 'UNAUTHORIZED') res.setHeader('www-authenticate', 'Bearer');
     // OpenAI's clients try every 5xx again unless they are told not to.
     if (http >= 500 && !retryable) res.setHeader('x-should-retry', 'false');
     this.json(

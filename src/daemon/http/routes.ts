@@ -1,9 +1,11 @@
 /** Every path, its method and its handler; the whole API can be read here. */
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../protocol/routes.ts';
+import type { RouteScope } from './authorize.ts';
 import { chatCompletions } from './chat-completions.ts';
 import * as control from './control.ts';
 import type { Handler } from './exchange.ts';
 import { health, livez, readyz, readyzOne } from './health.ts';
+import { metrics } from './metrics.ts';
 import { listModels, showModel } from './models.ts';
 import type { ApiFamily } from './reply.ts';
 
@@ -11,29 +13,32 @@ export interface Route {
   readonly method: 'GET' | 'POST';
   /** Ends with `/*` where the rest of the path is a parameter. */
   readonly path: string;
+  /** What a key must allow, over TCP. */
+  readonly scope: RouteScope;
   readonly handler: Handler;
 }
 
 /** TCP and the control socket. A GET changes nothing and answers HEAD too. */
 export const PUBLIC: readonly Route[] = [
-  { method: 'GET', path: HTTP_ROUTES.livez, handler: livez },
-  { method: 'GET', path: HTTP_ROUTES.readyz, handler: readyz },
-  { method: 'GET', path: `${HTTP_ROUTES.readyz}/*`, handler: readyzOne },
-  { method: 'GET', path: HTTP_ROUTES.health, handler: health },
-  { method: 'POST', path: HTTP_ROUTES.chatCompletions, handler: chatCompletions },
-  { method: 'GET', path: HTTP_ROUTES.models, handler: listModels },
-  { method: 'GET', path: `${HTTP_ROUTES.models}/*`, handler: showModel },
+  { method: 'GET', path: HTTP_ROUTES.livez, scope: 'none', handler: livez },
+  { method: 'GET', path: HTTP_ROUTES.readyz, scope: 'probe', handler: readyz },
+  { method: 'GET', path: `${HTTP_ROUTES.readyz}/*`, scope: 'probe', handler: readyzOne },
+  { method: 'GET', path: HTTP_ROUTES.health, scope: 'inference', handler: health },
+  { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'inference', handler: metrics },
+  { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'inference', handler: chatCompletions },
+  { method: 'GET', path: HTTP_ROUTES.models, scope: 'inference', handler: listModels },
+  { method: 'GET', path: `${HTTP_ROUTES.models}/*`, scope: 'inference', handler: showModel },
 ];
 
 /** The control socket only. */
 export const CONTROL: readonly Route[] = [
-  { method: 'GET', path: CONTROL_ROUTES.status, handler: control.status },
-  { method: 'POST', path: CONTROL_ROUTES.stop, handler: control.stop },
-  { method: 'POST', path: CONTROL_ROUTES.generate, handler: control.generate },
-  { method: 'GET', path: CONTROL_ROUTES.models, handler: control.models },
-  { method: 'POST', path: CONTROL_ROUTES.load, handler: control.load },
-  { method: 'POST', path: CONTROL_ROUTES.unload, handler: control.unload },
-  { method: 'GET', path: CONTROL_ROUTES.providers, handler: control.providers },
+  { method: 'GET', path: CONTROL_ROUTES.status, scope: 'admin', handler: control.status },
+  { method: 'POST', path: CONTROL_ROUTES.stop, scope: 'admin', handler: control.stop },
+  { method: 'POST', path: CONTROL_ROUTES.generate, scope: 'admin', handler: control.generate },
+  { method: 'GET', path: CONTROL_ROUTES.models, scope: 'admin', handler: control.models },
+  { method: 'POST', path: CONTROL_ROUTES.load, scope: 'admin', handler: control.load },
+  { method: 'POST', path: CONTROL_ROUTES.unload, scope: 'admin', handler: control.unload },
+  { method: 'GET', path: CONTROL_ROUTES.providers, scope: 'admin', handler: control.providers },
 ];
 
 export interface RouteMatch {

@@ -12,6 +12,7 @@ import type { Duplex } from 'node:stream';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
 import { checkContentType, checkOrigin } from './access.ts';
+import { authorize } from './authorize.ts';
 import { BodyBudget } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
 import { Reply, type ReplyLimits } from './reply.ts';
@@ -28,17 +29,20 @@ export interface ListenerLimits extends ReplyLimits {
   readonly checkMs: number;
   readonly headerBytes: number;
   readonly connections: number;
+  /** Requests on one connection that wait for their answers: nearly every client sends one at a time. */
+  readonly pipelined: number;
   /** Of all request bodies that are held at once. */
   readonly bodiesBytes: number;
 }
 
-const LIMITS: ListenerLimits = {
+export const LIMITS: ListenerLimits = {
   headersMs: 10_000,
   requestMs: 120_000,
   keepAliveMs: 75_000,
   checkMs: 2000,
   headerBytes: 16 * 1024,
   connections: 8192,
+  pipelined: 16,
   bodiesBytes: 256 * 1024 * 1024,
   heartbeatMs: 10_000,
   stallMs: 120_000,
@@ -75,10 +79,19 @@ export function createListener({ services, control, limits: changed = {} }: List
   });
   server.maxConnections = limits.connections;
 
-  /** The answer that each connection is at. */
-  const answering = new WeakMap<Duplex, ServerResponse>();
+  /** The answers that each connection is still owed. */
+  const answering = new WeakMap<Duplex, Set<ServerResponse>>();
 
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
+    const { socket } = req;
+    const owed = answering.get(socket) ?? new Set();
+    // Node would read on and on, and hold a request and its answer for every line of it.
+    if (owed.size >= limits.pipelined) return void socket.destroy();
+    if (!answering.has(socket)) {
+      answering.set(socket, owed);
+      socket.once('close', () => endAll(owed));
+    }
+    owed.add(res);
     const arrivedAt = performance.now();
     const id = newId();
     const { path, query } = splitTarget(req.url ?? '');
@@ -86,14 +99,15 @@ export function createListener({ services, control, limits: changed = {} }: List
     const route = findRoute(routes, path)?.route.path ?? null;
     const client = new AbortController();
     const reply = new Reply(id, familyOf(path), res, limits, client.signal);
-    answering.set(req.socket, res);
     reply.setHeader('x-request-id', id);
     if (services.router.draining) reply.setHeader('connection', 'close');
     res.once('finish', () => lingerUntilRead(req));
     res.once('close', () => {
+      owed.delete(res);
       if (!res.writableFinished) client.abort(new SvcError('CANCELLED', 'the client went away'));
       // An idle connection would keep a closing server open.
       if (!server.listening) server.closeIdleConnections();
+      services.metrics.requestEnded(findRoute(routes, path)?.route.path ?? null, res.statusCode);
       services.log.debug(
         { id, method: req.method, route, status: res.statusCode, ms: performance.now() - arrivedAt },
         'request',
@@ -119,9 +133,9 @@ export function createListener({ services, control, limits: changed = {} }: List
   server.on('checkContinue', onRequest);
   server.on('checkExpectation', onRequest);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const current = answering.get(socket);
+    const isAnswering = [...(answering.get(socket) ?? [])].some((res) => res.headersSent && !res.writableFinished);
     // Into the middle of an answer nothing else can be written.
-    if (current?.headersSent === true && !current.writableFinished) socket.destroy();
+    if (isAnswering) socket.destroy();
     else refuseConnection(error, socket, services);
   });
 
@@ -129,7 +143,7 @@ export function createListener({ services, control, limits: changed = {} }: List
 }
 
 async function answer(
-  request: Omit<Exchange, 'param'>,
+  request: Omit<Exchange, 'param' | 'trusted'>,
   path: string,
   routes: readonly Route[],
   control: boolean,
@@ -137,6 +151,7 @@ async function answer(
   const { req, reply, services } = request;
   if (!control) checkOrigin(req, services.allowedHosts);
   const match = findRoute(routes, path);
+  const trusted = control || (await authorize(req, match?.route.scope ?? 'inference', services.access));
   if (match === undefined) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
   const { route, param } = match;
   if (route.method !== (req.method === 'HEAD' ? 'GET' : req.method)) {
@@ -145,7 +160,7 @@ async function answer(
     throw new SvcError('METHOD_NOT_ALLOWED', `this path answers ${allow} only`);
   }
   if (!control && route.method === 'POST') checkContentType(req);
-  await route.handler({ ...request, param });
+  await route.handler({ ...request, param, trusted });
 }
 
 function newId(): string {
@@ -156,6 +171,14 @@ function splitTarget(target: string): { path: string; query: URLSearchParams } {
   const mark = target.indexOf('?');
   if (mark === -1) return { path: target, query: new URLSearchParams() };
   return { path: target.slice(0, mark), query: new URLSearchParams(target.slice(mark + 1)) };
+}
+
+/** The connection is gone. Node tells only the answer whose turn it was; the work behind the others has to end too. */
+function endAll(answers: ReadonlySet<ServerResponse>): void {
+  for (const res of [...answers]) {
+    res.destroy();
+    res.emit('close');
+  }
 }
 
 /** Answered before its body had come: closing at once would reset the connection and take the answer with it. */
@@ -173,6 +196,7 @@ function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex, services
   const id = newId();
   const [status, code, message] = describeClientError(error.code);
   services.log.debug({ id, status, code: error.code }, 'connection refused');
+  services.metrics.requestEnded(null, status);
   const body = `${JSON.stringify({ id, error: { code, message } })}\n`;
   const head = [
     `HTTP/1.1 ${String(status)} ${STATUS_CODES[status] ?? ''}`,

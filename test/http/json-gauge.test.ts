@@ -1,10 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { DepthGauge } from '../../src/daemon/http/depth-gauge.ts';
+import { JsonGauge } from '../../src/daemon/http/json-gauge.ts';
 
 function measure(json: string, cuts: readonly number[] = []): number {
   const bytes = Buffer.from(json);
-  const gauge = new DepthGauge();
+  const gauge = new JsonGauge();
   const bounds = [0, ...[...cuts].sort((a, b) => a - b), bytes.length];
   return Math.max(...bounds.slice(1).map((end, i) => gauge.measure(bytes.subarray(bounds[i], end))));
 }
@@ -52,6 +52,19 @@ test('any JSON, cut anywhere, is as deep as it is', () => {
     const { length } = Buffer.from(json);
     const cuts = Array.from({ length: random(8) }, () => random(length + 1));
     assert.is(measure(json, cuts), depthOf(value), `${json} cut at ${cuts.join(' ')}`);
+  }
+});
+
+test('values are counted outside of strings, never too low', () => {
+  const count = (value: unknown): number => {
+    if (typeof value !== 'object' || value === null) return 1;
+    return 1 + Object.values(value).reduce((sum: number, each) => sum + count(each), 0);
+  };
+  for (const value of [1, 'a,[,{', [], {}, [1, 2, 3], { a: [{}, ',"\\', [[]]], b: null }]) {
+    const gauge = new JsonGauge();
+    gauge.measure(Buffer.from(JSON.stringify(value)));
+    assert.ok(gauge.values >= count(value), JSON.stringify(value));
+    assert.ok(gauge.values <= 2 * count(value), JSON.stringify(value));
   }
 });
 

@@ -1,21 +1,28 @@
 /**
- * How deep JSON is nested, told while its bytes arrive. Only what is between strings is looked at
- * byte by byte; a string is skipped from quote to quote. What is not JSON gets some number: telling
- * so is the parser's part.
+ * What JSON will cost its parser, told while its bytes arrive: how deep it is nested, and how many
+ * values it has. Only what is between strings is looked at byte by byte; a string is skipped from
+ * quote to quote. What is not JSON gets some number: telling so is the parser's part.
  */
 
 const QUOTE = 0x22;
+const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
 /** `[` and `{`, and `]` and `}`, differ in this bit only. */
 const CURLY = 0x20;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-export class DepthGauge {
+export class JsonGauge {
   #depth = 0;
+  #values = 1;
   #inString = false;
   /** In a string: the next byte is escaped. */
   #escaped = false;
+
+  /** At least as many as there have been: an empty list counts as one with an element. */
+  get values(): number {
+    return this.#values;
+  }
 
   /** The greatest depth in `chunk`, the next bytes. */
   measure(chunk: Buffer): number {
@@ -28,8 +35,11 @@ export class DepthGauge {
       const byte = chunk[at] as number;
       at += 1;
       if (byte === QUOTE) this.#inString = true;
-      else if ((byte | CURLY) === OPEN) deepest = Math.max(deepest, (this.#depth += 1));
-      else if ((byte | CURLY) === CLOSE) this.#depth -= 1;
+      else if (byte === COMMA) this.#values += 1;
+      else if ((byte | CURLY) === OPEN) {
+        this.#values += 1;
+        deepest = Math.max(deepest, (this.#depth += 1));
+      } else if ((byte | CURLY) === CLOSE) this.#depth -= 1;
     }
     return deepest;
   }

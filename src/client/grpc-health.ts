@@ -1,0 +1,113 @@
+/** The health record over gRPC, as any other program sees it: once, or again with every change. */
+import { Client, credentials, Metadata, status, type ServiceError } from '@grpc/grpc-js';
+import { variable } from '../config/environment.ts';
+import { Definitions } from '../grpc/definitions.ts';
+import { toRecord } from '../grpc/records.ts';
+import { decodeDetails, DETAILS_KEY } from '../grpc/status.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type { HealthRecord } from '../protocol/records.ts';
+
+/** The first call has the daemon load what it needs for gRPC, and the machine may be busy. */
+const ANSWER_MS = 15_000;
+
+const HEALTH = 'svc.v1.Health';
+const definitions = new Definitions();
+const runtime = definitions.service('svc.v1.Runtime');
+
+/** `address` as the daemon states it: `127.0.0.1:7118`. Throws DAEMON_NOT_RUNNING when nobody listens there, UNAUTHORIZED without a key where one is needed. */
+export async function probeGrpcHealth(address: string): Promise<HealthRecord> {
+  const client = connect(address);
+  const { path, requestSerialize, responseDeserialize } = method('GetHealth');
+  try {
+    return await new Promise((resolve, reject) => {
+      client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        {},
+        withKey(),
+        { deadline: Date.now() + ANSWER_MS },
+        (error, message) => {
+          if (message === undefined) reject(failure(error));
+          else resolve(recordOf(message));
+        },
+      );
+    });
+  } finally {
+    client.close();
+  }
+}
+
+/** The record as it is, then each that is newer. Ends only by throwing: when the daemon goes away. */
+export async function* watchGrpcHealth(address: string): AsyncGenerator<HealthRecord, void, undefined> {
+  const client = connect(address);
+  const { path, requestSerialize, responseDeserialize } = method('WatchHealth');
+  const call = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, {}, withKey());
+  try {
+    for await (const update of call) yield recordOf((update as { health: object }).health);
+    throw gone();
+  } catch (error) {
+    throw failure(error);
+  } finally {
+    call.cancel();
+    client.close();
+  }
+}
+
+function connect(address: string): Client {
+  // Bound to all addresses, it is reached from this machine by these.
+  const reached = address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
+  // A proxy that the environment names is for other machines.
+  return new Client(reached, credentials.createInsecure(), { 'grpc.enable_http_proxy': 0 });
+}
+
+function withKey(): Metadata {
+  const metadata = new Metadata();
+  const key = variable('SVC_API_KEY');
+  if (key !== undefined) metadata.set('authorization', `Bearer ${key}`);
+  return metadata;
+}
+
+interface Method {
+  readonly path: string;
+  readonly requestSerialize: (message: object) => Buffer;
+  readonly responseDeserialize: (bytes: Buffer) => object;
+}
+
+function method(name: string): Method {
+  return runtime[name] as unknown as Method;
+}
+
+function recordOf(message: object): HealthRecord {
+  return toRecord(definitions, HEALTH, message as Record<string, unknown>) as unknown as HealthRecord;
+}
+
+function failure(thrown: unknown): SvcError {
+  if (thrown instanceof SvcError) return thrown;
+  const { code, metadata } = thrown as ServiceError;
+  const [details] = (metadata as ServiceError['metadata'] | undefined)?.get(DETAILS_KEY) ?? [];
+  const told = Buffer.isBuffer(details) ? decodeDetails(definitions, details) : null;
+  if (told?.code === 'UNAUTHORIZED') {
+    return new SvcError('UNAUTHORIZED', told.message, {
+      hint: 'set SVC_API_KEY to a key of this daemon, or ask without one: svc health --source socket',
+    });
+  }
+  if (told !== null) return told;
+  switch (code) {
+    case status.UNAVAILABLE:
+      return gone();
+    case status.DEADLINE_EXCEEDED:
+      return new SvcError('NOT_READY', 'the daemon does not answer', {
+        hint: 'see `svc logs`; `svc stop --force` ends it',
+      });
+    default:
+      return new SvcError('INTERNAL', `the daemon cannot be understood (gRPC status ${String(code)})`, {
+        hint: 'another version, or another program, may be running there; see `svc status`',
+        cause: thrown,
+      });
+  }
+}
+
+function gone(): SvcError {
+  return new SvcError('DAEMON_NOT_RUNNING', 'the daemon is not running', { hint: 'start it with `svc start`' });
+}

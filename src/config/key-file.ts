@@ -1,0 +1,156 @@
+/**
+ * `keys.json`: the API keys that let programs in over TCP.
+ *
+ * A key is 32 random bytes and stands here as its SHA-256 digest. Nobody can try that many keys, so a
+ * slow hash, which is made for passwords, would only slow down the daemon.
+ *
+ * Read without a lock: a write replaces the file whole. Changed under a lock, for a change is read,
+ * modify, write. A file that cannot be understood, or that others may write, is an error and lets
+ * nobody in.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { lock } from 'proper-lockfile';
+import * as v from 'valibot';
+import writeFileAtomic from 'write-file-atomic';
+import { SvcError } from '../protocol/errors.ts';
+import { KEY_SCOPES, type KeyScope } from '../protocol/keys.ts';
+
+const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
+const KEY_BYTES = 32;
+/** Makes a key that lies about recognisable, to people and to scanners. */
+const KEY_PREFIX = 'svc_';
+export const MAX_KEYS = 1000;
+const FILE_BYTES = 1024 * 1024;
+
+const KeyFileSchema = v.object({
+  version: v.literal(1),
+  keys: v.pipe(
+    v.array(
+      v.object({
+        name: v.pipe(v.string(), v.regex(NAME)),
+        scope: v.picklist(KEY_SCOPES),
+        sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
+        created_at: v.string(),
+      }),
+    ),
+    v.maxLength(MAX_KEYS),
+  ),
+});
+export type KeyEntry = v.InferOutput<typeof KeyFileSchema>['keys'][number];
+
+/** A change takes milliseconds; a lock this old belongs to a process that is gone. */
+const STALE_LOCK_MS = 10_000;
+const LOCK_RETRIES = { retries: 100, factor: 1.2, minTimeout: 10, maxTimeout: 200, randomize: true };
+
+export function digestOfKey(key: string): Buffer {
+  return createHash('sha256').update(key).digest();
+}
+
+/** No file: no keys. Throws CONFIG_INVALID. */
+export function readKeyFile(path: string): readonly KeyEntry[] {
+  let text: string;
+  try {
+    text = readOwnFile(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error instanceof SvcError ? error : unusable(path, 'cannot be read', error);
+  }
+  try {
+    return v.parse(KeyFileSchema, JSON.parse(text)).keys;
+  } catch (error) {
+    throw unusable(path, 'is damaged, or of a newer svc', error);
+  }
+}
+
+/** The new key: this once, and never again. Throws INVALID_REQUEST, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
+export async function addKey(path: string, name: string, scope: KeyScope): Promise<{ entry: KeyEntry; key: string }> {
+  if (!NAME.test(name)) {
+    throw new SvcError('INVALID_REQUEST', `${JSON.stringify(name.slice(0, 80))} cannot be the name of a key`, {
+      hint: 'up to 64 letters, digits, dots, dashes and underscores; a letter or digit first',
+    });
+  }
+  const key = KEY_PREFIX + randomBytes(KEY_BYTES).toString('base64url');
+  const entry: KeyEntry = {
+    name,
+    scope,
+    sha256: digestOfKey(key).toString('hex'),
+    created_at: new Date().toISOString(),
+  };
+  await change(path, (keys) => {
+    if (keys.some((other) => other.name === name)) {
+      throw new SvcError('INVALID_REQUEST', `there is a key ${name} already`, {
+        hint: `choose another name, or remove that one: svc key rm ${name}`,
+      });
+    }
+    if (keys.length >= MAX_KEYS) {
+      throw new SvcError('INVALID_REQUEST', `there are ${String(MAX_KEYS)} keys already`, {
+        hint: 'remove one that nobody uses: svc key rm NAME',
+      });
+    }
+    return [...keys, entry];
+  });
+  return { entry, key };
+}
+
+/** Resolves with how many are left. Throws NOT_FOUND, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
+export async function removeKey(path: string, name: string): Promise<number> {
+  return await change(path, (keys) => {
+    const rest = keys.filter((entry) => entry.name !== name);
+    if (rest.length < keys.length) return rest;
+    throw new SvcError('NOT_FOUND', `there is no key ${JSON.stringify(name.slice(0, 80))}`, {
+      hint: 'see which there are: svc key list',
+    });
+  });
+}
+
+async function change(path: string, edit: (keys: readonly KeyEntry[]) => readonly KeyEntry[]): Promise<number> {
+  const dir = dirname(path);
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    const release = await lock(dir, {
+      lockfilePath: join(dir, 'keys.lock'),
+      stale: STALE_LOCK_MS,
+      retries: LOCK_RETRIES,
+      // Only a process that stood still for as long as STALE_LOCK_MS can lose its lock.
+      onCompromised: () => undefined,
+    });
+    try {
+      const keys = edit(readKeyFile(path));
+      await writeFileAtomic(path, `${JSON.stringify({ version: 1, keys }, null, 2)}\n`, { mode: 0o600 });
+      return keys.length;
+    } finally {
+      await release().catch(() => undefined);
+    }
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    const { code = 'no reason given' } = error as NodeJS.ErrnoException;
+    if (code === 'ELOCKED') throw new SvcError('BUSY', 'another svc is changing the keys', { hint: 'try again' });
+    throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${code}`, { cause: error });
+  }
+}
+
+/** Whoever may write the file could let himself in. Throws CONFIG_INVALID, or what the file system says. */
+function readOwnFile(path: string): string {
+  const descriptor = openSync(path, 'r');
+  try {
+    const { mode, uid, size } = fstatSync(descriptor);
+    if (size > FILE_BYTES) throw unusable(path, `has more than ${String(FILE_BYTES)} bytes`);
+    if (process.platform !== 'win32') {
+      if ((mode & 0o022) !== 0) throw unusable(path, 'may be written by others', undefined, `chmod 600 ${path}`);
+      if (uid !== 0 && uid !== process.getuid?.()) throw unusable(path, `belongs to user ${String(uid)}`);
+    }
+    return readFileSync(descriptor, 'utf8');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function unusable(path: string, what: string, cause?: unknown, hint?: string): SvcError {
+  return new SvcError('CONFIG_INVALID', `the file of API keys ${path} ${what}`, {
+    hint: hint ?? 'mend it, or move it away and make new keys: svc key add NAME',
+    ...(cause === undefined ? {} : { cause }),
+  });
+}

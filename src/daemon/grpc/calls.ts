@@ -1,0 +1,161 @@
+/**
+ * What every call has in common: an id, a signal that is aborted when the client goes away, and one
+ * way for an error to leave, as status and log line.
+ */
+import {
+  Metadata,
+  type sendUnaryData,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type status,
+} from '@grpc/grpc-js';
+import type { Definitions } from '../../grpc/definitions.ts';
+import { DETAILS_KEY, encodeDetails } from '../../grpc/status.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { Services } from '../services.ts';
+
+/** Carries the id from the guard to the handler, and in the answer to the client. */
+export const ID_KEY = 'x-request-id';
+
+type Message = Readonly<Record<string, unknown>>;
+
+export interface StreamCall {
+  readonly id: string;
+  /** `performance.now()` when the request was complete. */
+  readonly arrivedAt: number;
+  readonly request: Message;
+  /** Until the deadline that the client set. null: it set none. */
+  readonly timeoutMs: number | null;
+  /** Aborted with CANCELLED or TIMEOUT when the call is over. */
+  readonly signal: AbortSignal;
+  /** Resolves when more may be written. Rejects when the client goes away or stops reading. */
+  write(message: object): Promise<void>;
+}
+
+export interface CallsOptions {
+  readonly definitions: Definitions;
+  readonly services: Services;
+  readonly stallMs: number;
+  /** Aborted when the listener closes, with what its streams are to end with. */
+  readonly closing: AbortSignal;
+}
+
+export type UnaryHandler = (call: ServerUnaryCall<Message, object>, callback: sendUnaryData<object>) => void;
+export type StreamHandler = (call: ServerWritableStream<Message, object>) => void;
+
+export class Calls {
+  readonly #options: CallsOptions;
+
+  constructor(options: CallsOptions) {
+    this.#options = options;
+  }
+
+  /** Aborted when the listener closes. */
+  get closing(): AbortSignal {
+    return this.#options.closing;
+  }
+
+  unary(answer: () => object | Promise<object>): UnaryHandler {
+    return (call, callback) => {
+      Promise.resolve()
+        .then(answer)
+        .then(
+          (message) => callback(null, message),
+          (thrown: unknown) => callback(this.#status(thrown, call)),
+        );
+    };
+  }
+
+  /** The stream ends well when `answer` resolves. */
+  stream(answer: (call: StreamCall) => Promise<void>): StreamHandler {
+    return (call) => {
+      const arrivedAt = performance.now();
+      const deadline = Number(call.getDeadline());
+      const client = new AbortController();
+      const onCancel = (): void => {
+        client.abort(
+          Date.now() >= deadline
+            ? new SvcError('TIMEOUT', 'the deadline of the call has passed')
+            : new SvcError('CANCELLED', 'the client went away'),
+        );
+      };
+      call.once('cancelled', onCancel);
+      if (call.cancelled) onCancel();
+      const { signal } = client;
+      answer({
+        id: idOf(call),
+        arrivedAt,
+        request: call.request,
+        timeoutMs: Number.isFinite(deadline) ? Math.max(1, deadline - Date.now()) : null,
+        signal,
+        write: async (message) => {
+          signal.throwIfAborted();
+          if (!call.write(message)) await drained(call, signal, this.#options.stallMs);
+        },
+      }).then(
+        () => call.end(),
+        (thrown: unknown) => call.emit('error', this.#status(thrown, call)),
+      );
+    };
+  }
+
+  /** A stream that another package answers: it ends, too, when the listener closes. */
+  adopt(handle: StreamHandler): StreamHandler {
+    return (call) => {
+      const { closing } = this.#options;
+      const onClosing = (): void => void call.emit('error', this.#status(closing.reason, call));
+      closing.addEventListener('abort', onClosing, { once: true });
+      call.once('cancelled', () => closing.removeEventListener('abort', onClosing));
+      handle(call);
+    };
+  }
+
+  #status(thrown: unknown, call: { readonly metadata: Metadata; getPath(): string }): ErrorStatus {
+    const { definitions, services } = this.#options;
+    const error = SvcError.from(thrown);
+    const id = idOf(call);
+    const level = error.facts.http >= 500 ? 'error' : 'info';
+    services.log[level]({ id, method: call.getPath(), err: error }, 'call failed');
+    return errorStatus(definitions, error, id);
+  }
+}
+
+export interface ErrorStatus {
+  readonly code: status;
+  readonly details: string;
+  readonly metadata: Metadata;
+}
+
+export function errorStatus(definitions: Definitions, error: SvcError, id: string): ErrorStatus {
+  const metadata = new Metadata();
+  metadata.set(ID_KEY, id);
+  metadata.set(DETAILS_KEY, encodeDetails(definitions, error, id));
+  // The table's numbers are google.rpc.Code's, as the library's enum is.
+  // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
+  return { code: error.facts.grpc, details: error.message, metadata };
+}
+
+function idOf({ metadata }: { readonly metadata: Metadata }): string {
+  return String(metadata.get(ID_KEY)[0] ?? '');
+}
+
+async function drained(
+  call: ServerWritableStream<Message, object>,
+  signal: AbortSignal,
+  stallMs: number,
+): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const settle = (error?: SvcError): void => {
+      clearTimeout(timer);
+      call.off('drain', onDrain);
+      signal.removeEventListener('abort', onAbort);
+      if (error === undefined) resolve();
+      else reject(error);
+    };
+    const onDrain = (): void => settle();
+    const onAbort = (): void => settle(SvcError.from(signal.reason));
+    const timer = setTimeout(() => settle(new SvcError('CANCELLED', 'the client stopped reading')), stallMs);
+    call.once('drain', onDrain);
+    signal.addEventListener('abort', onAbort);
+  });
+}

@@ -1,0 +1,106 @@
+/**
+ * What every call passes first: it gets an id, must name a host of ours, needs a key where HTTP needs
+ * one, and its request must be complete in time; only so many may be arriving at once, since what has
+ * arrived of each is held.
+ */
+import { randomBytes } from 'node:crypto';
+import { ServerInterceptingCall, type Metadata, type ServerInterceptor } from '@grpc/grpc-js';
+import type { Definitions } from '../../grpc/definitions.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import { isOurHost } from '../http/access.ts';
+import { authorize, type RouteScope } from '../http/authorize.ts';
+import type { Services } from '../services.ts';
+import { errorStatus, ID_KEY } from './calls.ts';
+import type { GrpcLimits } from './listener.ts';
+
+export function guard(definitions: Definitions, services: Services, limits: GrpcLimits): ServerInterceptor {
+  let arriving = 0;
+  return (method, call) => {
+    const id = randomBytes(16).toString('hex');
+    const startedAt = performance.now();
+    let timer: NodeJS.Timeout | null = null;
+    let ended = false;
+
+    const arrived = (): void => {
+      if (timer === null) return;
+      clearTimeout(timer);
+      timer = null;
+      arriving -= 1;
+    };
+    /** `code` is null when the client has gone. */
+    const end = (code: number | null): void => {
+      arrived();
+      if (ended) return;
+      ended = true;
+      const ms = performance.now() - startedAt;
+      services.log.debug({ id, method: method.path, code, ms }, 'call');
+    };
+    const refuse = (error: SvcError): void => {
+      services.log.info({ id, method: method.path, err: error }, 'call failed');
+      end(error.facts.grpc);
+      call.sendStatus(errorStatus(definitions, error, id));
+    };
+
+    return new ServerInterceptingCall(call, {
+      start: (next) => {
+        next({
+          onReceiveMetadata: (metadata, nextMetadata) => {
+            const { localAddress } = call.getConnectionInfo();
+            if (!isOurHost(call.getHost(), localAddress, services.allowedHosts)) return refuse(foreignHost());
+            const caller = { headers: headersOf(metadata), socket: { localAddress } };
+            authorize(caller, scopeOf(method.path), services.access).then(
+              () => {
+                if (ended) return;
+                if (arriving >= limits.arriving) return refuse(new SvcError('BUSY', 'too many requests are arriving'));
+                arriving += 1;
+                timer = setTimeout(() => {
+                  refuse(new SvcError('TIMEOUT', 'the request took too long to arrive'));
+                }, limits.requestMs);
+                metadata.set(ID_KEY, id);
+                nextMetadata(metadata);
+              },
+              (thrown: unknown) => refuse(SvcError.from(thrown)),
+            );
+          },
+          // A stream of requests is complete when the client says so.
+          onReceiveMessage: (message, nextMessage) => {
+            if (!method.requestStream) arrived();
+            nextMessage(message);
+          },
+          onReceiveHalfClose: (nextHalfClose) => {
+            arrived();
+            nextHalfClose();
+          },
+          onCancel: () => end(null),
+        });
+      },
+      sendMetadata: (metadata, next) => {
+        metadata.set(ID_KEY, id);
+        next(metadata);
+      },
+      sendStatus: (status, next) => {
+        end(status.code);
+        next(status);
+      },
+    });
+  };
+}
+
+/** As the routes of HTTP that answer the same. */
+function scopeOf(path: string): RouteScope {
+  if (path.startsWith('/grpc.health.v1.Health/')) return 'probe';
+  return path === '/svc.v1.Runtime/ListProviders' ? 'admin' : 'inference';
+}
+
+/** Those that may carry a key. */
+function headersOf(metadata: Metadata): Record<string, string> {
+  return Object.fromEntries(
+    ['authorization', 'x-api-key'].flatMap((name) => metadata.get(name).map((value) => [name, String(value)])),
+  ) as Record<string, string>;
+}
+
+function foreignHost(): SvcError {
+  return new SvcError('FORBIDDEN', 'the authority names neither an address of this server nor an allowed host', {
+    hint: 'add the name to http.allowed_hosts in the configuration',
+  });
+}

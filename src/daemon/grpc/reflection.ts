@@ -1,0 +1,94 @@
+/**
+ * Server reflection (v1 and v1alpha), of the package. Two things are mended here: the descriptors that
+ * it is given, and the pace at which it answers.
+ */
+import type { Server, ServerDuplexStream, UntypedServiceImplementation } from '@grpc/grpc-js';
+import { loadSync, type MessageTypeDefinition } from '@grpc/proto-loader';
+import { ReflectionService } from '@grpc/reflection';
+import type { Definitions } from '../../grpc/definitions.ts';
+
+/** What clients call. The messages of errors are googleapis', which clients have. */
+const SERVICES = ['svc.v1.Runtime', 'svc.v1.Inference', 'grpc.health.v1.Health'];
+
+export function addReflection(server: Server, definitions: Definitions): void {
+  const files = new Set(SERVICES.flatMap((name) => filesOf(definitions, name)).map((file) => file.toString('base64')));
+  const fileDescriptorProtos = mend([...files].map((file) => Buffer.from(file, 'base64')));
+  const all = { svc: { format: '', type: {}, fileDescriptorProtos } } as unknown as Definitions['all'];
+  new ReflectionService(all, { services: SERVICES }).addToServer({
+    addService: (service: Parameters<Server['addService']>[0], handlers: UntypedServiceImplementation) =>
+      server.addService(service, { ServerReflectionInfo: atReadersPace(handlers['ServerReflectionInfo'] as Bidi) }),
+  });
+}
+
+function filesOf(definitions: Definitions, service: string): readonly Buffer[] {
+  return Object.values(definitions.service(service)).flatMap(({ requestType }) => requestType.fileDescriptorProtos);
+}
+
+interface FieldDescriptor {
+  readonly name: string;
+  typeName?: string;
+  oneofIndex?: number;
+  proto3Optional?: boolean;
+}
+
+interface MessageDescriptor {
+  name: string;
+  readonly field?: readonly FieldDescriptor[];
+  readonly nestedType?: readonly MessageDescriptor[];
+  readonly oneofDecl?: readonly { readonly name: string }[];
+  readonly options?: { readonly mapEntry?: boolean };
+}
+
+interface FileDescriptor {
+  readonly package: string;
+  readonly messageType?: readonly MessageDescriptor[];
+}
+
+/**
+ * protobufjs names the entries of a map unlike protoc and does not mark optional fields, for which C++,
+ * Python and Go refuse the whole file, or show a oneof.
+ */
+function mend(files: readonly Buffer[]): Buffer[] {
+  const { serialize, deserialize } = loadSync('google/protobuf/descriptor.proto')[
+    'google.protobuf.FileDescriptorProto'
+  ] as MessageTypeDefinition<object, object>;
+  const packages = SERVICES.map((name) => name.slice(0, name.lastIndexOf('.')));
+  return files.flatMap((bytes) => {
+    const file = deserialize(bytes) as FileDescriptor;
+    if (!packages.includes(file.package)) return [];
+    file.messageType?.forEach(mendMessage);
+    return [serialize(file)];
+  });
+}
+
+function mendMessage({ field = [], nestedType = [], oneofDecl = [] }: MessageDescriptor): void {
+  nestedType.forEach(mendMessage);
+  for (const each of field) {
+    const entry = nestedType.find(({ name, options }) => options?.mapEntry === true && name === each.typeName);
+    if (entry !== undefined) {
+      const words = each.name.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+      entry.name = each.typeName = `${words.join('')}Entry`;
+    }
+    if (each.oneofIndex !== undefined && oneofDecl[each.oneofIndex]?.name === `_${each.name}`) {
+      each.proto3Optional = true;
+    }
+  }
+}
+
+type Bidi = (call: ServerDuplexStream<unknown, unknown>) => void;
+
+/** The package answers as fast as it is asked; who asks without reading is to be asked no more. */
+function atReadersPace(handle: Bidi): Bidi {
+  return (call) => {
+    const write = call.write.bind(call) as (message: unknown) => boolean;
+    call.write = (message: unknown): boolean => {
+      const goOn = write(message);
+      if (!goOn) {
+        call.pause();
+        call.once('drain', () => call.resume());
+      }
+      return goOn;
+    };
+    handle(call);
+  };
+}

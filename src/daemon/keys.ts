@@ -1,0 +1,76 @@
+/**
+ * Who is let in over TCP. No key is needed while there is none and only this machine can connect;
+ * otherwise everybody needs one. The file of keys is looked at with every request, so that a key that
+ * was added or removed counts at once, whoever did it; it is read again only when it has changed.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import { digestOfKey, readKeyFile } from '../config/key-file.ts';
+import type { Logger } from '../log/log.ts';
+import type { KeyScope } from '../protocol/keys.ts';
+import { isLoopback } from './listeners.ts';
+import type { Access } from './services.ts';
+
+interface Key {
+  readonly digest: Buffer;
+  readonly scope: KeyScope;
+}
+
+export class Keys implements Access {
+  readonly #path: string;
+  readonly #log: Logger;
+  /** As of `#version`; null: the file cannot be used, and nobody is let in. */
+  #keys: readonly Key[] | null = [];
+  #version = '';
+
+  constructor(path: string, log: Logger) {
+    this.#path = path;
+    this.#log = log;
+  }
+
+  /** Whether there is any. Throws CONFIG_INVALID when the file cannot be used. */
+  exist(): boolean {
+    return readKeyFile(this.#path).length > 0;
+  }
+
+  async admit(localAddress: string | undefined, keys: readonly string[]): Promise<KeyScope | null> {
+    const known = await this.#current();
+    if (known === null) return null;
+    if (known.length === 0 && localAddress !== undefined && isLoopback(localAddress)) return 'admin';
+    const scopes = keys.map((key) => scopeOf(key, known));
+    return scopes.find((scope) => scope === 'admin') ?? scopes.find((scope) => scope !== null) ?? null;
+  }
+
+  async #current(): Promise<readonly Key[] | null> {
+    const version = await versionOf(this.#path);
+    if (version === this.#version) return this.#keys;
+    this.#version = version;
+    try {
+      this.#keys = readKeyFile(this.#path).map(({ sha256, scope }) => ({ digest: Buffer.from(sha256, 'hex'), scope }));
+      this.#log.info({ keys: this.#keys.length }, 'API keys read');
+    } catch (error) {
+      this.#keys = null;
+      this.#log.error({ err: error }, 'the API keys cannot be read: nobody is let in over TCP');
+    }
+    return this.#keys;
+  }
+}
+
+/** All are compared, each in constant time: how long it takes tells nothing of any. */
+function scopeOf(key: string, known: readonly Key[]): KeyScope | null {
+  const digest = digestOfKey(key);
+  let found: KeyScope | null = null;
+  for (const { digest: other, scope } of known) if (timingSafeEqual(digest, other)) found = scope;
+  return found;
+}
+
+/** Another one after every change; empty while there is no file. */
+async function versionOf(path: string): Promise<string> {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+    return [ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' ? '' : `cannot be looked at: ${String(code)}`;
+  }
+}

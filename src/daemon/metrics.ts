@@ -1,0 +1,192 @@
+/**
+ * What is measured, for Prometheus. Counters and histograms are fed as things happen; everything else
+ * is read when the page is asked for, from where health reads it.
+ *
+ * No label can grow without bound or hold what a person wrote: routes and codes come from our tables,
+ * providers from the config. Only the name of a model may come from a request, so that a model that
+ * was given as a file is `file`, and all names after the first MAX_MODELS are `other`.
+ */
+import { readdir } from 'node:fs/promises';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { LoadedModelHealth, ProviderRecord, ProviderState } from '../protocol/records.ts';
+import type { Outcome } from '../routing/router.ts';
+import type { HttpMetrics } from './services.ts';
+
+/** What the page is made from, as it is now. */
+export interface Snapshot {
+  readonly version: string;
+  readonly ready: boolean;
+  readonly queue: { readonly waiting: number; readonly active: number };
+  readonly models: readonly LoadedModelHealth[];
+  /** Since the daemon started. */
+  readonly engines: { readonly crashes: number; readonly restarts: number };
+  readonly providers: readonly ProviderRecord[];
+}
+
+export interface MetricsOptions {
+  /** Some figures under the names that vLLM gives them, for schedulers that read those. */
+  readonly vllmAliases: boolean;
+  snapshot(): Snapshot;
+}
+
+const MAX_MODELS = 100;
+const PROVIDER_STATES: readonly ProviderState[] = ['unknown', 'healthy', 'unhealthy', 'unconfigured'];
+const FIRST_TOKEN_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 10, 30, 60, 120];
+const INTER_TOKEN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5];
+
+type Set = (labels: Record<string, string>, value: number) => void;
+
+export class Metrics implements HttpMetrics {
+  readonly #registry = new Registry();
+  readonly #options: MetricsOptions;
+  readonly #models = new Set<string>();
+  readonly #requests = this.#counter('svc_http_requests_total', 'HTTP requests by route and status', [
+    'route',
+    'status',
+  ]);
+  readonly #generations = this.#counter('svc_generations_total', 'Generations by what became of them', [
+    'provider',
+    'model',
+    'outcome',
+  ]);
+  readonly #inputTokens = this.#counter('svc_input_tokens_total', 'Tokens of prompts');
+  readonly #cachedTokens = this.#counter('svc_cache_hit_tokens_total', 'Tokens of prompts that a cache held');
+  readonly #outputTokens = this.#counter('svc_output_tokens_total', 'Tokens of answers');
+  readonly #firstToken = this.#histogram(
+    'svc_time_to_first_token_seconds',
+    'From the arrival of a request until the first text of its answer',
+    FIRST_TOKEN_SECONDS,
+  );
+  readonly #interToken = this.#histogram(
+    'svc_inter_token_seconds',
+    'Mean time from one token of an answer to the next',
+    INTER_TOKEN_SECONDS,
+  );
+
+  constructor(options: MetricsOptions) {
+    this.#options = options;
+    this.#readWhenAsked();
+    if (options.vllmAliases) this.#addAliases();
+  }
+
+  requestEnded(route: string | null, status: number): void {
+    this.#requests.inc({ route: route ?? 'none', status: String(status) });
+  }
+
+  generationEnded({ provider, model: name, outcome, firstTextMs, finish }: Outcome): void {
+    const model = name === null ? 'none' : this.#modelLabel(name);
+    this.#generations.inc({ provider, model, outcome });
+    const labels = { provider, model };
+    if (firstTextMs !== null) this.#firstToken.observe(labels, firstTextMs / 1000);
+    if (finish === null) return;
+    const { usage, timings } = finish;
+    this.#inputTokens.inc(labels, usage.input_tokens);
+    this.#cachedTokens.inc(labels, usage.cached_tokens);
+    this.#outputTokens.inc(labels, usage.output_tokens);
+    if (timings.tokens_per_second) this.#interToken.observe(labels, 1 / timings.tokens_per_second);
+  }
+
+  async page(): Promise<{ contentType: string; text: string }> {
+    return { contentType: this.#registry.contentType, text: await this.#registry.metrics() };
+  }
+
+  #readWhenAsked(): void {
+    const now = (): Snapshot => this.#options.snapshot();
+    const perModel = (name: string, help: string, figure: (model: LoadedModelHealth) => number | null): void => {
+      this.#gauge(name, help, ['model'], (set) => {
+        for (const model of now().models) {
+          const value = figure(model);
+          // What cannot be measured is left out, never 0.
+          if (value !== null) set({ model: this.#modelLabel(model.id) }, value);
+        }
+      });
+    };
+
+    this.#gauge('svc_build_info', 'Always 1', ['version'], (set) => set({ version: now().version }, 1));
+    this.#gauge('svc_ready', 'Whether /readyz says yes', [], (set) => set({}, now().ready ? 1 : 0));
+    this.#gauge('svc_requests_waiting', 'Generations that nobody has begun to answer', [], (set) =>
+      set({}, now().queue.waiting),
+    );
+    this.#gauge('svc_requests_active', 'Generations that are being answered', [], (set) => set({}, now().queue.active));
+    perModel('svc_model_requests_waiting', 'Generations that wait for this engine', ({ waiting }) => waiting);
+    perModel('svc_model_requests_active', 'Generations that this engine computes', ({ active }) => active);
+    perModel('svc_kv_cells_used', 'Tokens in the cache of this engine', (model) => model.kv_cells_used);
+    perModel('svc_kv_cells_capacity', 'Tokens that fit there', (model) => model.kv_cells_total);
+    perModel('svc_engine_resident_memory_bytes', 'Memory of this engine process', ({ rss_bytes }) => rss_bytes);
+    this.#readCounter('svc_engine_crashes_total', 'Engines that ended unasked', () => now().engines.crashes);
+    this.#readCounter('svc_engine_restarts_total', 'Starts of an engine after a failure', () => now().engines.restarts);
+    this.#gauge('svc_provider_state', '1 for the state that it is in', ['provider', 'state'], (set) => {
+      for (const { name, state } of now().providers)
+        for (const each of PROVIDER_STATES) set({ provider: name, state: each }, each === state ? 1 : 0);
+    });
+
+    const started = Date.now() / 1000 - process.uptime();
+    this.#gauge('process_start_time_seconds', 'Since the epoch', [], (set) => set({}, started));
+    this.#gauge('process_resident_memory_bytes', 'Memory of the daemon, without its engines', [], (set) =>
+      set({}, process.memoryUsage.rss()),
+    );
+    this.#readCounter('process_cpu_seconds_total', 'Processor time of the daemon, without its engines', () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    });
+    if (process.platform !== 'linux') return;
+    this.#gauge('process_open_fds', 'Open files and sockets of the daemon', [], async (set) => {
+      set({}, (await readdir('/proc/self/fd')).length);
+    });
+  }
+
+  #addAliases(): void {
+    const now = (): Snapshot => this.#options.snapshot();
+    const sum = (figure: (model: LoadedModelHealth) => number | null): number =>
+      now().models.reduce((total, model) => total + (figure(model) ?? 0), 0);
+    this.#gauge('vllm:num_requests_waiting', 'svc_requests_waiting', [], (set) => set({}, now().queue.waiting));
+    this.#gauge('vllm:num_requests_running', 'svc_requests_active', [], (set) => set({}, now().queue.active));
+    this.#gauge('vllm:kv_cache_usage_perc', 'Share of all KV cells that is used, 0 to 1', [], (set) => {
+      const total = sum((model) => model.kv_cells_total);
+      set({}, total === 0 ? 0 : sum((model) => model.kv_cells_used) / total);
+    });
+  }
+
+  #modelLabel(name: string): string {
+    if (name.startsWith('file:') || name.startsWith('/')) return 'file';
+    if (!this.#models.has(name) && this.#models.size >= MAX_MODELS) return 'other';
+    this.#models.add(name);
+    return name;
+  }
+
+  #counter(name: string, help: string, labelNames: readonly string[] = ['provider', 'model']): Counter {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+  }
+
+  #histogram(name: string, help: string, buckets: number[]): Histogram {
+    return new Histogram({ name, help, buckets, labelNames: ['provider', 'model'], registers: [this.#registry] });
+  }
+
+  /** A figure that is counted elsewhere. */
+  #readCounter(name: string, help: string, read: () => number): void {
+    new Counter({
+      name,
+      help,
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    });
+  }
+
+  /** `read` sets the gauge anew each time: what is gone since then does not stay. */
+  #gauge(name: string, help: string, labelNames: readonly string[], read: (set: Set) => void | Promise<void>): void {
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [this.#registry],
+      async collect() {
+        this.reset();
+        // Models that share a label are added up.
+        await read((labels, value) => this.inc(labels, value));
+      },
+    });
+  }
+}

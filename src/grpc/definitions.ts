@@ -1,0 +1,82 @@
+/**
+ * What both ends of gRPC speak: the files of proto/, read at run time. Nothing is generated, so that
+ * there is one definition of each message and no tool to install; loading takes 25 ms, and nobody
+ * loads it who does not speak gRPC.
+ */
+import { fileURLToPath } from 'node:url';
+import {
+  loadSync,
+  type MessageTypeDefinition,
+  type PackageDefinition,
+  type ServiceDefinition,
+} from '@grpc/proto-loader';
+
+/** `src/grpc` and `dist/grpc` are equally deep. */
+const PROTO_DIR = fileURLToPath(new URL('../../proto', import.meta.url));
+
+const FILES = [
+  'svc/v1/runtime.proto',
+  'svc/v1/inference.proto',
+  'google/rpc/status.proto',
+  'google/rpc/error_details.proto',
+];
+
+/** A field of a message, as its descriptor tells it. */
+export interface Field {
+  readonly name: string;
+  readonly isRepeated: boolean;
+  /** Full name of the message that the field holds; null: it holds a scalar. */
+  readonly message: string | null;
+}
+
+export class Definitions {
+  /** For reflection, which serves all of it. */
+  readonly all: PackageDefinition;
+
+  /** `others`: paths of .proto files of packages. */
+  constructor(others: readonly string[] = []) {
+    this.all = loadSync([...FILES, ...others], {
+      keepCase: true,
+      longs: Number,
+      enums: String,
+      defaults: true,
+      oneofs: true,
+      includeDirs: [PROTO_DIR],
+    });
+  }
+
+  service(name: string): ServiceDefinition {
+    return this.#find(name) as ServiceDefinition;
+  }
+
+  encode(message: string, value: object): Buffer {
+    return this.#message(message).serialize(value);
+  }
+
+  decode(message: string, bytes: Buffer): Readonly<Record<string, unknown>> {
+    return this.#message(message).deserialize(bytes) as Record<string, unknown>;
+  }
+
+  /** In the order of the file. */
+  fields(message: string): readonly Field[] {
+    const { field } = this.#message(message).type as {
+      readonly field: readonly { readonly name: string; readonly label: string; readonly typeName: string }[];
+    };
+    const scope = message.slice(0, message.lastIndexOf('.') + 1);
+    return field.map(({ name, label, typeName }) => ({
+      name,
+      isRepeated: label === 'LABEL_REPEATED',
+      message: typeName === '' ? null : typeName.includes('.') ? typeName : scope + typeName,
+    }));
+  }
+
+  #message(name: string): MessageTypeDefinition<object, object> {
+    return this.#find(name) as MessageTypeDefinition<object, object>;
+  }
+
+  #find(name: string): PackageDefinition[string] {
+    const found = this.all[name];
+    if (found === undefined) throw new Error(`proto/ does not define ${name}`);
+    return found;
+  }
+}

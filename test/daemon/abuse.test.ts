@@ -1,0 +1,368 @@
+/**
+ * What an attacker sends to a daemon that runs, with the bounds that it has. While it lasts `/livez`
+ * answers and the daemon's memory stays bounded; afterwards it does its work as before. The single
+ * bounds, made small, are in test/http/abuse.test.ts.
+ */
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ask } from '../http/ask.ts';
+import { spawnDaemon, type DaemonProcess, type DaemonProcessOptions } from '../support/daemon.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { waitFor } from '../support/wait.ts';
+
+const MIB = 1024 * 1024;
+const CHAT = '/v1/chat/completions';
+/** As long as this, on a machine that does other things too, is still alive. */
+const LIVE_MS = 3000;
+/** The budget of bodies, what a few parsed ones take, and some room for the garbage collector. */
+const MEMORY_MIB = 600;
+
+interface Target {
+  readonly home: Home;
+  readonly daemon: DaemonProcess;
+  readonly port: number;
+}
+
+let real: Target;
+test.before(async () => {
+  real = await start();
+});
+test.after(() => end(real));
+
+async function start(options: DaemonProcessOptions = {}): Promise<Target> {
+  const home = await makeHome();
+  const daemon = await spawnDaemon(home, options).settled();
+  return { home, daemon, port: Number((await daemon.client.status()).http?.split(':').at(-1)) };
+}
+
+async function end({ home, daemon }: Target): Promise<void> {
+  daemon.kill('SIGTERM');
+  const { code } = await daemon.exit;
+  await home.remove();
+  assert.is(code, 0);
+  assert.equal(daemon.stray, []);
+}
+
+function memoryMib(pid: number): number {
+  const path = `/proc/${String(pid)}/status`;
+  const kib = existsSync(path)
+    ? /^VmRSS:\s+(\d+)/m.exec(readFileSync(path, 'utf8'))?.[1]
+    : execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' }).trim();
+  return Number(kib) / 1024;
+}
+
+/** Watches the daemon while `attack` lasts; prints what it saw. */
+async function survives({ daemon, port }: Target, what: string, attack: () => Promise<void>): Promise<void> {
+  const before = memoryMib(daemon.pid);
+  let worstMib = before;
+  let worstMs = 0;
+  let asked = 0;
+  let isOver = false;
+  const watch = async (): Promise<void> => {
+    while (!isOver || asked < 2) {
+      const from = performance.now();
+      assert.is((await ask({ port }, '/livez')).status, 200);
+      worstMs = Math.max(worstMs, performance.now() - from);
+      worstMib = Math.max(worstMib, memoryMib(daemon.pid));
+      asked += 1;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  const watching = watch();
+  try {
+    await attack();
+  } finally {
+    isOver = true;
+    await watching;
+  }
+  console.log(
+    `${what}: /livez asked ${String(asked)} times, the slowest took ${worstMs.toFixed(0)} ms; memory ${before.toFixed(0)} to at most ${worstMib.toFixed(0)} MiB`,
+  );
+  assert.ok(worstMs < LIVE_MS, `/livez took ${worstMs.toFixed(0)} ms`);
+  assert.ok(worstMib < before + MEMORY_MIB, `${worstMib.toFixed(0)} MiB`);
+}
+
+/** A person's request, which the daemon has time and room for. */
+async function serves({ port }: Target): Promise<void> {
+  const body = { messages: [{ role: 'user', content: 'Hello' }], max_completion_tokens: 4 };
+  const answer = await ask({ port }, CHAT, { body });
+  assert.is(answer.status, 200, answer.text);
+  assert.ok(answer.json().usage.completion_tokens > 0);
+}
+
+/** A connection that shrugs off whatever happens to it. */
+async function dial(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  return socket;
+}
+
+async function dialMany(port: number, count: number): Promise<Socket[]> {
+  const sockets: Socket[] = [];
+  while (sockets.length < count) {
+    const some = Math.min(100, count - sockets.length);
+    sockets.push(...(await Promise.all(Array.from({ length: some }, () => dial(port)))));
+  }
+  return sockets;
+}
+
+function head(length: number | 'chunked'): string {
+  const how = length === 'chunked' ? 'transfer-encoding: chunked' : `content-length: ${String(length)}`;
+  return `POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${how}\r\n\r\n`;
+}
+
+/** Writes and waits until it is taken, or the connection is closed. */
+async function push(socket: Socket, bytes: string | Buffer): Promise<boolean> {
+  if (!socket.writable) return false;
+  if (socket.write(bytes)) return true;
+  await new Promise<void>((resolve) => {
+    const settle = (): void => {
+      socket.off('drain', settle).off('close', settle);
+      resolve();
+    };
+    socket.on('drain', settle).on('close', settle);
+  });
+  return socket.writable;
+}
+
+/** All that it is sent until the connection is closed. */
+function answerOf(socket: Socket): Promise<string> {
+  let text = '';
+  socket.on('data', (chunk) => (text += String(chunk)));
+  return new Promise((resolve) => {
+    if (socket.destroyed) resolve(text);
+    else socket.once('close', () => resolve(text));
+  });
+}
+
+test('slowloris: 500 requests whose headers never end, 500 whose bodies do not', async () => {
+  const { port } = real;
+  await survives(real, 'slowloris', async () => {
+    const headers = await dialMany(port, 500);
+    const bodies = await dialMany(port, 500);
+    const answers = headers.map(answerOf);
+    for (const socket of headers) socket.write('GET /livez HTTP/1.1\r\nhost: localhost\r\n');
+    for (const socket of bodies) socket.resume().write(head(1_000_000));
+    const drip = setInterval(() => {
+      for (const socket of headers) if (socket.writable) socket.write('x: y\r\n');
+      for (const socket of bodies) if (socket.writable) socket.write(' ');
+    }, 500);
+    try {
+      await serves(real);
+      // Ten seconds, and two until the next look.
+      const all = await Promise.all(answers);
+      assert.ok(all.every((text) => text.startsWith('HTTP/1.1 408 ')));
+      assert.ok(
+        bodies.every((socket) => !socket.destroyed),
+        'a slow line is no attack yet: a body has two minutes',
+      );
+      await serves(real);
+    } finally {
+      clearInterval(drip);
+      for (const socket of bodies) socket.destroy();
+    }
+  });
+  await serves(real);
+});
+
+test('headers without end', async () => {
+  const { port } = real;
+  const piece = `${'y'.repeat(64 * 1024)}`;
+  await survives(real, 'oversize headers', async () => {
+    for (const opening of ['GET /livez HTTP/1.1\r\nhost: localhost\r\nx: ', 'GET /', 'GET /livez HTTP/1.1\r\n']) {
+      const sockets = await dialMany(port, 50);
+      const answers = sockets.map(answerOf);
+      await Promise.all(
+        sockets.map(async (socket) => {
+          const lines = opening.endsWith('\r\n') ? `x: y\r\n`.repeat(10_000) : piece;
+          await push(socket, opening);
+          for (let i = 0; i < 32; i += 1) if (!(await push(socket, lines))) break;
+        }),
+      );
+      for (const text of await Promise.all(answers)) assert.match(text, /^(HTTP\/1\.1 431 |$)/);
+    }
+  });
+  await serves(real);
+});
+
+test('bodies without end, of any kind that a parser dreads', async () => {
+  const { port } = real;
+  const LENGTH = 31 * MIB;
+  /** Repeats `piece` up to the length of a body that is just let in. */
+  const filled = (before: string, piece: string, after: string): Buffer => {
+    const middle = Buffer.alloc(
+      Math.floor((LENGTH - before.length - after.length) / piece.length) * piece.length,
+      piece,
+    );
+    return Buffer.concat([Buffer.from(before), middle, Buffer.from(after)]);
+  };
+  const keys = (): Buffer => {
+    const names = Array.from({ length: 2_000_000 }, (_, i) => `"k${String(i)}":0`);
+    return Buffer.from(`{${names.join(',')}}`);
+  };
+  const bodies: [what: string, body: Buffer, expected: RegExp][] = [
+    ['objects', filled('{"messages":[', '{},', '{}]}'), /^HTTP\/1\.1 400 /],
+    ['lists', filled('{"messages":[', '[],', '[]]}'), /^HTTP\/1\.1 400 /],
+    ['numbers', filled('{"messages":[', '1,', '1]}'), /^HTTP\/1\.1 400 /],
+    ['keys', keys(), /^HTTP\/1\.1 400 /],
+    ['depth', filled('', '[', ''), /^HTTP\/1\.1 400 /],
+    ['one number', filled('{"seed":', '1', '}'), /^HTTP\/1\.1 400 /],
+    ['blanks', filled('{', ' ', '}'), /^HTTP\/1\.1 400 /],
+    ['escapes', filled('{"messages":"', '\\u00e9', '"}'), /^HTTP\/1\.1 400 /],
+    ['one key', filled('{"', 'k', '":1}'), /^HTTP\/1\.1 400 /],
+    ['a text', filled('{"messages":[{"role":"user","content":"', 'word ', '"}]}'), /^HTTP\/1\.1 413 /],
+    ['noughts', Buffer.alloc(LENGTH), /^HTTP\/1\.1 400 /],
+    ['not UTF-8', Buffer.alloc(LENGTH, 0xff), /^HTTP\/1\.1 400 /],
+  ];
+  for (const [what, body, expected] of bodies) {
+    await survives(real, `31 MiB of ${what}, twice`, async () => {
+      const sockets = await dialMany(port, 2);
+      const answers = sockets.map(answerOf);
+      await Promise.all(
+        sockets.map(async (socket) => {
+          await push(socket, head(body.length).replace('\r\n', '\r\nconnection: close\r\n'));
+          for (let at = 0; at < body.length; at += MIB) if (!(await push(socket, body.subarray(at, at + MIB)))) break;
+        }),
+      );
+      for (const text of await Promise.all(answers)) assert.match(text, expected);
+    });
+  }
+  await survives(real, 'bodies that say or turn out to be too large', async () => {
+    const said = await dialMany(port, 20);
+    for (const socket of said) socket.write(head(1e12));
+    const grown = await dialMany(port, 4);
+    const chunk = `100000\r\n${' '.repeat(MIB)}\r\n`;
+    const answers = [...said, ...grown].map(answerOf);
+    await Promise.all(
+      grown.map(async (socket) => {
+        await push(socket, head('chunked'));
+        for (let i = 0; i < 64; i += 1) if (!(await push(socket, chunk))) break;
+      }),
+    );
+    for (const text of await Promise.all(answers)) assert.match(text, /^(HTTP\/1\.1 413 |$)/);
+  });
+  await survives(real, 'bodies in pieces of one byte', async () => {
+    const sockets = await dialMany(port, 4);
+    const answers = sockets.map(answerOf);
+    const pieces = '1\r\n \r\n'.repeat(10_000);
+    await Promise.all(
+      sockets.map(async (socket) => {
+        await push(socket, head('chunked'));
+        for (let i = 0; i < 100; i += 1) if (!(await push(socket, pieces))) break;
+      }),
+    );
+    for (const text of await Promise.all(answers)) assert.match(text, /^(HTTP\/1\.1 400 |$)/);
+  });
+  await serves(real);
+});
+
+test('5,000 connections that say nothing', async () => {
+  const { port } = real;
+  const files = /^Max open files\s+(\d+)/m;
+  const most = existsSync('/proc/self/limits')
+    ? Number(files.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
+    : 4096;
+  const count = Math.min(5000, most - 500);
+  if (count < 5000) console.log(`only ${String(count)} connections: this process may open ${String(most)} files`);
+  await survives(real, `${String(count)} idle connections`, async () => {
+    const sockets = await dialMany(port, count);
+    assert.ok(
+      sockets.every((socket) => !socket.destroyed),
+      'all are let in',
+    );
+    const closed = Promise.all(sockets.map(answerOf));
+    await serves(real);
+    const answers = await closed;
+    assert.ok(
+      answers.every((text) => text.startsWith('HTTP/1.1 408 ')),
+      'and shown out after ten seconds',
+    );
+  });
+  await serves(real);
+});
+
+test('garbage as fast as it can be sent', async () => {
+  const { port } = real;
+  const garbage = Buffer.alloc(MIB);
+  for (let i = 0; i < garbage.length; i += 1) garbage[i] = (i * 2_654_435_761) >>> 13;
+  const BYTES = 400 * MIB;
+  let sent = 0;
+  let connections = 0;
+  const from = performance.now();
+  await survives(real, 'garbage', async () => {
+    const one = async (opening: string): Promise<void> => {
+      while (sent < BYTES) {
+        const socket = await dial(port);
+        socket.resume();
+        connections += 1;
+        await push(socket, opening);
+        for (let i = 0; i < 31 && sent < BYTES; i += 1) {
+          if (!(await push(socket, garbage))) break;
+          sent += garbage.length;
+        }
+        socket.destroy();
+      }
+    };
+    // As it is, as a body of no kind, and as one that might become JSON.
+    const openings = ['', head(32 * MIB), `${head(32 * MIB)}{"messages":[{"role":"user","content":"`];
+    await Promise.all([...openings, ...openings].map(one));
+  });
+  const seconds = (performance.now() - from) / 1000;
+  console.log(
+    `garbage: ${String(sent / MIB)} MiB over ${String(connections)} connections in ${seconds.toFixed(1)} s, ${(sent / MIB / seconds).toFixed(0)} MiB/s`,
+  );
+  await waitFor('the daemon to have nothing under way', async () => {
+    const { queue } = await real.daemon.client.health();
+    return queue.active + queue.waiting === 0;
+  });
+  await serves(real);
+});
+
+test('answers that nobody reads', async () => {
+  const scripted = await start({ entry: fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)), args: [] });
+  const { port, daemon } = scripted;
+  try {
+    await survives(scripted, '200 streams and 100,000 answers that nobody reads', async () => {
+      const streams = await dialMany(port, 200);
+      const flood = JSON.stringify({
+        model: 'flood',
+        messages: [{ role: 'user', content: 'x' }],
+        stream: true,
+        max_completion_tokens: 1_000_000,
+      });
+      for (const socket of streams) socket.pause().write(head(flood.length) + flood);
+      await waitFor('all to be answered', async () => (await daemon.client.health()).queue.active === 200);
+
+      const pipelined = await dialMany(port, 20);
+      const requests = `GET /v1/runtime/health HTTP/1.1\r\nhost: localhost\r\n\r\n`.repeat(5000);
+      for (const socket of pipelined) socket.pause().write(requests);
+
+      // Nothing happens any more: the daemon waits for whoever does not read.
+      let before = NaN;
+      await waitFor(
+        'the daemon to rest',
+        async () => {
+          const { resources } = await daemon.client.health();
+          const rests = resources.cpu_percent !== null && resources.cpu_percent < 20 && before === resources.rss_bytes;
+          before = resources.rss_bytes ?? NaN;
+          return rests || resources.cpu_percent! < 10;
+        },
+        { timeoutMs: 30_000, intervalMs: 500 },
+      );
+      for (const socket of [...streams, ...pipelined]) socket.destroy();
+      await waitFor('the generations to end', async () => (await daemon.client.health()).queue.active === 0);
+    });
+    const after = await ask({ port }, CHAT, { body: { messages: [{ role: 'user', content: 'x' }] } });
+    assert.is(after.status, 200);
+  } finally {
+    await end(scripted);
+  }
+});
+
+test.run();

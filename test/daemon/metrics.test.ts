@@ -1,0 +1,280 @@
+/** `/metrics`: what it says of a real daemon, and that others can read it. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { childEnvironment } from '../../src/config/environment.ts';
+import { Metrics, type Snapshot } from '../../src/daemon/metrics.ts';
+import type { LoadedModelHealth } from '../../src/protocol/records.ts';
+import { read } from '../architecture/source-files.ts';
+import { ask } from '../http/ask.ts';
+import { FINISH, LOCAL } from '../http/scripted.ts';
+import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { waitFor } from '../support/wait.ts';
+
+let home: Home;
+let daemon: DaemonProcess;
+let port: number;
+
+test.before(async () => {
+  home = await makeHome();
+  const dir = join(home.dir, 'config');
+  mkdirSync(dir, { recursive: true });
+  writeFileSync(join(dir, 'config.json'), '{ "metrics": { "vllm_aliases": true } }');
+  daemon = await spawnDaemon(home).settled();
+  port = Number((await daemon.client.status()).http?.split(':').at(-1));
+});
+test.after(async () => {
+  daemon.kill('SIGTERM');
+  await daemon.exit;
+  await home.remove();
+});
+
+/** Name and labels, as they stand on the page, to the value. */
+function parse(page: string): Map<string, number> {
+  const samples = page.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return new Map(
+    samples.map((line) => {
+      const space = line.lastIndexOf(' ');
+      return [line.slice(0, space), Number(line.slice(space + 1))];
+    }),
+  );
+}
+
+/** The engine's first heartbeat tells of its cells. */
+async function heartbeat(): Promise<void> {
+  await waitFor('the heartbeat', async () => (await samples()).has('svc_kv_cells_used{model="builtin"}'));
+}
+
+async function samples(): Promise<Map<string, number>> {
+  return parse((await ask({ port }, '/metrics')).text);
+}
+
+const LOCAL_BUILTIN = '{provider="local",model="builtin"}';
+
+test('a generation is counted: tokens, times, requests, cells', async () => {
+  await heartbeat();
+  const before = await samples();
+  const body = { messages: [{ role: 'user', content: 'Hello' }], max_completion_tokens: 16, seed: 1 };
+  const answer = (await ask({ port }, '/v1/chat/completions', { body })).json();
+  const after = await samples();
+  const grown = (name: string): number => (after.get(name) ?? NaN) - (before.get(name) ?? 0);
+
+  assert.is(grown('svc_http_requests_total{route="/v1/chat/completions",status="200"}'), 1);
+  assert.is(grown('svc_generations_total{provider="local",model="builtin",outcome="ok"}'), 1);
+  assert.is(grown(`svc_input_tokens_total${LOCAL_BUILTIN}`), answer.usage.prompt_tokens);
+  assert.is(grown(`svc_output_tokens_total${LOCAL_BUILTIN}`), answer.usage.completion_tokens);
+  assert.is(grown(`svc_cache_hit_tokens_total${LOCAL_BUILTIN}`), answer.usage.prompt_tokens_details.cached_tokens);
+  assert.is(grown(`svc_time_to_first_token_seconds_count${LOCAL_BUILTIN}`), 1);
+  assert.ok(
+    grown(`svc_time_to_first_token_seconds_sum${LOCAL_BUILTIN}`) * 1000 <= Number(answer.timings.total_ms) + 50,
+  );
+  assert.is(grown(`svc_inter_token_seconds_count${LOCAL_BUILTIN}`), 1);
+  const perToken = grown(`svc_inter_token_seconds_sum${LOCAL_BUILTIN}`);
+  assert.ok(Math.abs(perToken * answer.timings.tokens_per_second - 1) < 0.01);
+
+  const health = await daemon.client.health();
+  assert.is(after.get('svc_kv_cells_capacity{model="builtin"}'), health.models[0]?.kv_cells_total);
+  assert.is(after.get('svc_ready'), 1);
+  assert.is(after.get('svc_provider_state{provider="local",state="healthy"}'), 1);
+  assert.is(after.get('svc_provider_state{provider="local",state="unhealthy"}'), 0);
+  assert.ok((after.get('process_resident_memory_bytes') ?? 0) > 10e6);
+  assert.ok((after.get('process_cpu_seconds_total') ?? 0) > 0.05);
+  const started = Date.parse(health.started_at) / 1000;
+  assert.ok(Math.abs((after.get('process_start_time_seconds') ?? 0) - started) < 30);
+});
+
+test('what runs, and what was given up, shows', async () => {
+  const endless = { messages: [{ role: 'user', content: 'go' }], logit_bias: { '100': 100 }, stream: true };
+  const leave = new AbortController();
+  const running = fetch(`http://127.0.0.1:${String(port)}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(endless),
+    signal: leave.signal,
+  }).then(async (response) => response.body?.getReader().read());
+  await running;
+  const active = await waitFor('the generation on the page', async () => {
+    const now = await samples();
+    return now.get('svc_requests_active') === 1 && now.get('svc_model_requests_active{model="builtin"}') === 1 && now;
+  });
+  assert.is(active.get('vllm:num_requests_running'), 1);
+  assert.is(active.get('vllm:num_requests_waiting'), 0);
+  const used =
+    (active.get('svc_kv_cells_used{model="builtin"}') ?? 0) /
+    (active.get('svc_kv_cells_capacity{model="builtin"}') ?? 1);
+  assert.is(active.get('vllm:kv_cache_usage_perc'), used);
+  leave.abort();
+  await waitFor('the end of it', async () => {
+    const now = await samples();
+    const cancelled = now.get('svc_generations_total{provider="local",model="builtin",outcome="CANCELLED"}');
+    return cancelled === 1 && now.get('svc_requests_active') === 0;
+  });
+});
+
+test('an engine that is killed is a crash and a restart', async () => {
+  const { models } = await daemon.client.health();
+  process.kill(models[0]?.pid as number, 'SIGKILL');
+  const after = await waitFor('the crash and the restart on the page', async () => {
+    const now = await samples();
+    return now.get('svc_engine_crashes_total') === 1 && now.get('svc_engine_restarts_total') === 1 && now;
+  });
+  assert.ok(after.has('svc_ready'));
+  await waitFor('the engine to be back', async () => (await daemon.client.health()).status === 'ready');
+});
+
+test('nothing that a client says becomes a label', async () => {
+  const odd = ['/canary', '/v1/models/canary', '/readyz/canary', '/%00canary', `/${'canary'.repeat(100)}`];
+  for (const path of odd) await ask({ port }, path);
+  await ask({ port }, '/v1/chat/completions', {
+    body: { model: 'canary', messages: [{ role: 'user', content: 'canary' }] },
+  });
+  await ask({ port }, '/livez', { headers: { host: 'canary' } });
+  const page = (await ask({ port }, '/metrics')).text;
+  assert.not.match(page, /canary/);
+  assert.ok((parse(page).get('svc_http_requests_total{route="none",status="404"}') ?? 0) >= 2);
+  assert.ok((parse(page).get('svc_http_requests_total{route="/v1/models/*",status="404"}') ?? 0) >= 1);
+});
+
+test('the page has its type, is not cached, and answers HEAD', async () => {
+  const page = await ask({ port }, '/metrics');
+  assert.is(page.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8');
+  assert.is(page.headers['cache-control'], 'no-store');
+  assert.is((await ask({ port }, '/metrics', { method: 'HEAD' })).text, '');
+  assert.is((await ask({ port }, '/metrics', { method: 'POST' })).status, 405);
+});
+
+/** Runs `program` on a page; undefined where it is not installed. */
+function feed(
+  program: string,
+  args: readonly string[],
+  page: string,
+): { status: number | null; said: string } | undefined {
+  const { error, status, stdout, stderr } = spawnSync(program, args, {
+    input: page,
+    encoding: 'utf8',
+    env: childEnvironment(),
+  });
+  return error === undefined ? { status, said: stdout + stderr } : undefined;
+}
+
+test('promtool has nothing to complain about', async () => {
+  const page = (await ask({ port }, '/metrics')).text;
+  const ours = page.split('\n\n').filter((family) => !family.includes(' vllm:'));
+  assert.ok(ours.length > 15);
+  const checked = feed('promtool', ['check', 'metrics'], `${ours.join('\n\n')}\n`);
+  if (checked === undefined) {
+    console.log('skipped: there is no promtool (Debian: prometheus)');
+    return;
+  }
+  assert.equal(checked, { status: 0, said: '' });
+  // Colons are for recording rules; the names are vLLM's. It reads them all the same.
+  const { said = '' } = feed('promtool', ['check', 'metrics'], page) ?? {};
+  const others = said
+    .split('\n')
+    .filter((line) => line !== '' && !/^vllm:\S+ metric names should not contain ':'$/.test(line));
+  assert.equal(others, []);
+});
+
+test("Prometheus' own Python client reads every family of the page", async () => {
+  const page = (await ask({ port }, '/metrics')).text;
+  const script =
+    'import sys\nfrom prometheus_client.parser import text_string_to_metric_families as parse\n' +
+    'for f in parse(sys.stdin.read()): print(f.name, f.type, len(f.samples))';
+  const python = process.platform === 'linux' ? '/usr/bin/python3' : 'python3';
+  const parsed = feed(python, ['-c', script], page);
+  if (parsed === undefined || /No module named/.test(parsed.said)) {
+    console.log('skipped: there is no python3-prometheus-client');
+    return;
+  }
+  assert.is(parsed.status, 0, parsed.said);
+  const families = page.split('\n').filter((line) => line.startsWith('# TYPE ')).length;
+  assert.is(parsed.said.trim().split('\n').length, families);
+});
+
+const NOTHING: Snapshot = {
+  version: '1.2.3',
+  ready: false,
+  queue: { waiting: 0, active: 0 },
+  models: [],
+  engines: { crashes: 0, restarts: 0 },
+  providers: [LOCAL],
+};
+
+test('labels are bounded whatever models are asked for, and a path is never one', async () => {
+  const metrics = new Metrics({ vllmAliases: false, snapshot: () => NOTHING });
+  for (let i = 0; i < 1000; i += 1) {
+    metrics.generationEnded({
+      provider: 'local',
+      model: `m${String(i)}`,
+      outcome: 'ok',
+      firstTextMs: 1,
+      finish: FINISH,
+    });
+  }
+  const path = '/models/private.gguf';
+  for (const model of [path, `file:${path}`]) {
+    metrics.generationEnded({ provider: 'local', model, outcome: 'ok', firstTextMs: 1, finish: FINISH });
+  }
+  const { text } = await metrics.page();
+  const models = new Set(Array.from(text.matchAll(/model="([^"]*)"/g), ([, model]) => model));
+  assert.is(models.size, 102);
+  assert.ok(models.has('other') && models.has('file') && models.has('m99') && !models.has('m100'));
+  assert.is(parse(text).get('svc_generations_total{provider="local",model="other",outcome="ok"}'), 900);
+});
+
+test('what cannot be measured is left out', async () => {
+  const unknown: LoadedModelHealth = {
+    id: 'm',
+    state: 'loading',
+    pid: null,
+    rss_bytes: null,
+    context_length: null,
+    active: 0,
+    waiting: 2,
+    kv_cells_used: null,
+    kv_cells_total: null,
+    tokens_per_second: null,
+  };
+  let models = [unknown];
+  const metrics = new Metrics({ vllmAliases: true, snapshot: () => ({ ...NOTHING, models }) });
+  const page = parse((await metrics.page()).text);
+  assert.is(page.get('svc_model_requests_waiting{model="m"}'), 2);
+  for (const name of ['svc_kv_cells_used', 'svc_kv_cells_capacity', 'svc_engine_resident_memory_bytes']) {
+    assert.not.ok(
+      [...page.keys()].some((key) => key.startsWith(name)),
+      name,
+    );
+  }
+  assert.is(page.get('vllm:kv_cache_usage_perc'), 0);
+  models = [];
+  assert.not.match((await metrics.page()).text, /model="m"/, 'gone when it is unloaded');
+});
+
+test('docs/metrics.md is the page: name, type, labels', async () => {
+  const rows = read('docs/metrics.md')
+    .split('\n')
+    .filter((line) => /^\| `/.test(line))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, 4)
+        .map((cell) => cell.replaceAll('`', '').trim()),
+    );
+  const documented = new Map(rows.map(([name = '', ...rest]) => [name, rest]));
+
+  await heartbeat();
+  const page = (await ask({ port }, '/metrics')).text;
+  const types = Array.from(page.matchAll(/^# TYPE (\S+) (\S+)$/gm), ([, name = '', type = '']) => ({ name, type }));
+  assert.equal([...documented.keys()].sort(), types.map(({ name }) => name).sort());
+  for (const { name, type } of types) {
+    const sample = new RegExp(`^${name}(?:_sum)?(?:\\{(.*)\\})? `, 'm').exec(page);
+    assert.ok(sample, `${name} has no value: the tests before have given it one`);
+    const labels = Array.from((sample[1] ?? '').matchAll(/(\w+)="/g), ([, label]) => label).join(', ');
+    assert.equal(documented.get(name), [type, labels], name);
+  }
+});
+
+test.run();

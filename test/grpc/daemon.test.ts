@@ -1,0 +1,279 @@
+/** The real daemon over gRPC: one record of health, the engine behind a call, the end of it all. */
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { status, type ClientReadableStream } from '@grpc/grpc-js';
+import { service as healthService } from 'grpc-health-check';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { probeGrpcHealth } from '../../src/client/grpc-health.ts';
+import { probeHttpHealth } from '../../src/client/http-probe.ts';
+import type { HealthRecord } from '../../src/protocol/records.ts';
+import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { spawnSvc, svc } from '../support/svc.ts';
+import { waitFor } from '../support/wait.ts';
+import { connectTo, failureOf, type TestClient } from './scripted.ts';
+
+let home: Home;
+let daemon: DaemonProcess;
+let client: TestClient;
+
+test.before(async () => {
+  home = await makeHome();
+  daemon = await spawnDaemon(home).settled();
+  client = connectTo(await grpcAddress());
+});
+test.after(async () => {
+  client.close();
+  daemon.kill('SIGKILL');
+  await daemon.exit;
+  await home.remove();
+});
+
+const messages = [{ role: 'user', content: 'Tell me about llamas, please.' }];
+/** The same token again and again: an answer that does not end by itself before the context does. */
+const ENDLESS = { messages, sampling: { logit_bias: [{ token: 100, bias: 100 }] } };
+
+async function grpcAddress(): Promise<string> {
+  return (await daemon.client.status()).grpc ?? '';
+}
+
+/** Reads until `count` texts have come. */
+async function texts(call: ClientReadableStream<any>, count: number): Promise<void> {
+  call.on('error', () => undefined);
+  for (let seen = 0; seen < count;) {
+    const event = call.read();
+    if (event === null) await once(call, 'readable');
+    else if (event.event === 'text') seen += 1;
+  }
+}
+
+async function engineIsIdle(): Promise<void> {
+  await waitFor('the engine to free its cells', async () => {
+    const { models, queue } = await daemon.client.health();
+    return queue.active === 0 && models.every(({ active, waiting }) => active === 0 && waiting === 0);
+  });
+}
+
+/** Commands are processes, and the machine may be busy. */
+const SLOW = { timeoutMs: 40_000 };
+
+const json = async (source: string): Promise<HealthRecord> => {
+  const { code, stdout, stderr } = await svc(['health', '--source', source, '--json'], { home });
+  assert.is(code, 0, stderr);
+  return JSON.parse(stdout) as HealthRecord;
+};
+
+test('the address: in status, in daemon.json, in the condition', async () => {
+  const address = await grpcAddress();
+  assert.match(address, /^127\.0\.0\.1:[1-9]\d+$/);
+  const file = JSON.parse(await readFile(join(home.dir, 'state', 'daemon.json'), 'utf8')) as { grpc: string };
+  assert.is(file.grpc, address);
+  const { conditions } = await daemon.client.health();
+  assert.ok(conditions.find(({ name }) => name === 'listeners')?.reason.includes(`grpc ${address}`));
+});
+
+test('one record, whichever the source: the same fields, in the same order, with the same values', async () => {
+  const { http, grpc } = await daemon.client.status();
+  // A sample may lie between two of them.
+  const records = await waitFor('three records of one sample', async () => {
+    const all = [await probeHttpHealth(http ?? ''), await probeGrpcHealth(grpc ?? ''), await daemon.client.health()];
+    const isComplete = all.every(({ models, resources }) => models.length > 0 && resources.devices.length > 0);
+    return isComplete && new Set(all.map(({ sampled_at }) => sampled_at)).size === 1 && all;
+  });
+  const [overHttp, overGrpc, overSocket] = records.map((record) =>
+    JSON.stringify({ ...record, uptime_seconds: typeof record.uptime_seconds }),
+  );
+  assert.is(overGrpc, overHttp);
+  assert.is(overSocket, overHttp);
+});
+
+test('svc health prints it from each', async () => {
+  const keys = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.slice(0, 1).map(keys);
+    if (value === null || typeof value !== 'object') return null;
+    return Object.entries(value).map(([key, each]) => [key, keys(each)]);
+  };
+  const http = keys(await json('http'));
+  assert.equal(keys(await json('grpc')), http);
+  assert.equal(keys(await json('socket')), http);
+});
+
+test('models and providers are the records of the other listeners', async () => {
+  const [models, providers] = [await daemon.client.models(), await daemon.client.providers()];
+  const listed = (await client.unary('Runtime/ListModels')).models;
+  assert.equal(
+    listed.map(({ id, default: isDefault, size_bytes, loaded }: any) => [id, isDefault, size_bytes, loaded.pid]),
+    models.map(({ id, default: isDefault, size_bytes, loaded }) => [id, isDefault, size_bytes, loaded?.pid]),
+  );
+  assert.not.ok('path' in listed[0], 'no path leaves the machine');
+  assert.equal(
+    (await client.unary('Runtime/ListProviders')).providers.map(({ name, state }: any) => [name, state]),
+    providers.map(({ name, state }) => [name, state]),
+  );
+});
+
+test('svc health --watch: records as they change, from each source, as long as one looks', async () => {
+  const sources = ['http', 'grpc', 'socket'].map(async (source) => {
+    const watch = spawnSvc(['health', '--watch', '--json', '--source', source], { home });
+    const records = await waitFor(
+      'two records',
+      () => {
+        const lines = watch.stdout().split('\n').slice(0, -1);
+        return lines.length >= 2 && lines.map((line) => JSON.parse(line) as HealthRecord);
+      },
+      SLOW,
+    );
+    watch.child.kill('SIGKILL');
+    await watch.result;
+    assert.is(records[0]!.state, 'READY', source);
+    assert.is.not(records[0]!.sampled_at, records[1]!.sampled_at, source);
+  });
+  await Promise.all(sources);
+});
+
+test('a seed gives the text that HTTP gives', async () => {
+  const sampling = { seed: 7, temperature: 1 };
+  let text = '';
+  for await (const event of client.stream('Inference/Generate', { messages, max_tokens: 12, sampling })) {
+    text += String(event.text?.text ?? '');
+  }
+  const { http } = await daemon.client.status();
+  const answer = await fetch(`http://${String(http)}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ messages, max_tokens: 12, seed: 7, temperature: 1 }),
+  });
+  assert.is(text, ((await answer.json()) as any).choices[0].message.content);
+});
+
+test('a cancel, a deadline and a lost connection stop the generation in the engine', async () => {
+  const cancelled = client.stream('Inference/Generate', ENDLESS);
+  await texts(cancelled, 3);
+  cancelled.cancel();
+  await engineIsIdle();
+
+  const late = client.stream('Inference/Generate', ENDLESS, { deadline: Date.now() + 200 });
+  assert.is((await failureOf(late)).status, status.DEADLINE_EXCEEDED);
+  await engineIsIdle();
+
+  // Nobody reads, so nobody cancels either: the daemon keeps the deadline by itself.
+  const unread = client.stream('Inference/Generate', ENDLESS, { deadline: Date.now() + 500 });
+  await texts(unread, 1);
+  await engineIsIdle();
+
+  const other = connectTo(await grpcAddress());
+  await texts(other.stream('Inference/Generate', ENDLESS), 3);
+  other.close();
+  await engineIsIdle();
+});
+
+test('the engine is killed in the middle of a stream: an error, and health tells within a second', async () => {
+  const watch = client.stream('Runtime/WatchHealth');
+  watch.on('error', () => undefined);
+  const states: { state: string; at: number }[] = [];
+  watch.on('data', ({ health }: any) => {
+    const at = performance.now();
+    if (states.at(-1)?.state !== health.status) states.push({ state: health.status, at });
+  });
+  const call = client.stream('Inference/Generate', ENDLESS);
+  await texts(call, 3);
+  const killedAt = performance.now();
+  process.kill((await daemon.client.health()).models[0]?.pid ?? 0, 'SIGKILL');
+  const failure = await failureOf(call);
+  assert.equal([failure.status, failure.reason], [status.UNAVAILABLE, 'ENGINE_CRASHED']);
+  await waitFor('not ready, then ready again', () => states.length >= 3);
+  watch.cancel();
+  assert.equal(
+    states.map(({ state }) => state),
+    ['ready', 'not_ready', 'ready'],
+  );
+  const ms = states[1]!.at - killedAt;
+  assert.ok(ms < 1000, `it took ${ms.toFixed(0)} ms`);
+  for await (const _ of client.stream('Inference/Generate', { messages, max_tokens: 2 }));
+});
+
+test('an address that is taken, or that others can reach, is refused', async () => {
+  const taken = createServer();
+  taken.listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  for (const [address, message] of [
+    [`127.0.0.1:${String(port)}`, /another program listens on 127\.0\.0\.1:\d+/],
+    ['0.0.0.0:0', /grpc\.host 0\.0\.0\.0 can be reached by other machines/],
+    ['nonsense', /SVC_GRPC_ADDR must be host:port/],
+  ] as const) {
+    const other = await makeHome();
+    const { code, stderr } = await svc(['serve'], { home: other, env: { SVC_GRPC_ADDR: address } });
+    assert.is(code, 78, stderr);
+    assert.match(stderr, message);
+    await other.remove();
+  }
+  taken.close();
+});
+
+test('once there is a key, gRPC needs it as HTTP does', async () => {
+  const key = (await svc(['key', 'add', 'prober'], { home })).stdout.trim();
+  const failure = await failureOf(client.unary('Runtime/GetHealth'));
+  assert.equal([failure.status, failure.reason], [status.UNAUTHENTICATED, 'UNAUTHORIZED']);
+  const [without, withKey] = await Promise.all(
+    [undefined, key].map((SVC_API_KEY) =>
+      svc(['health', '--source', 'grpc', '--json'], { home, env: { SVC_API_KEY }, ...SLOW }),
+    ),
+  );
+  assert.is(without?.code, 77, without?.stderr);
+  assert.is(withKey?.code, 0, withKey?.stderr);
+  assert.is((await svc(['key', 'rm', 'prober'], { home })).code, 0);
+  assert.is((await client.unary('Runtime/GetHealth')).status, 'ready');
+});
+
+test('a stop that does not wait ends what runs with NOT_READY', async () => {
+  const other = await makeHome();
+  const second = await spawnDaemon(other).settled();
+  const { grpc } = await second.client.status();
+  const speaker = connectTo(grpc ?? '');
+  const call = speaker.stream('Inference/Generate', ENDLESS);
+  await texts(call, 1);
+  const [failure, stopped] = await Promise.all([failureOf(call), svc(['stop', '--force'], { home: other })]);
+  assert.equal([failure.status, failure.reason], [status.UNAVAILABLE, 'NOT_READY']);
+  assert.is(stopped.code, 0, stopped.stderr);
+  assert.is((await second.exit).code, 0);
+  assert.equal(second.stray, []);
+  speaker.close();
+  await other.remove();
+});
+
+test('no prompt stands in the log', async () => {
+  const log = await readFile(join(home.dir, 'state', 'daemon.log'), 'utf8');
+  assert.ok(log.includes('/svc.v1.Inference/Generate'));
+  for (const word of ['Tell me about llamas', 'logit_bias']) assert.not.ok(log.includes(word), word);
+});
+
+test('stop: NOT_SERVING first, a generation may end, then every watch does', async () => {
+  const { path, requestSerialize, responseDeserialize } = healthService['Watch']!;
+  const watch = client.client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, { service: '' });
+  const seen: string[] = [];
+  watch.on('data', ({ status: serving }: any) => seen.push(serving));
+  const ended = once(watch, 'error') as Promise<{ code: number }[]>;
+  await waitFor('the first status', () => seen.length === 1);
+  const call = client.stream('Inference/Generate', { ...ENDLESS, max_tokens: 600 });
+  const events: string[] = [];
+  call.on('data', ({ event }: any) => events.push(event));
+  await waitFor('its first text', () => events.includes('text'));
+  const [stopped] = await Promise.all([svc(['stop'], { home }), once(call, 'end')]);
+  assert.is(stopped.code, 0, stopped.stderr);
+  assert.is(events.at(-1), 'finish');
+  assert.equal(seen, ['SERVING', 'NOT_SERVING']);
+  const [error] = await ended;
+  assert.is(error?.code, status.UNAVAILABLE);
+  assert.is((await daemon.exit).code, 0);
+  assert.equal(daemon.stray, []);
+
+  const gone = await svc(['health', '--source', 'grpc', '--json'], { home });
+  assert.is(gone.code, 69);
+  assert.is(JSON.parse(gone.stderr).error.code, 'DAEMON_NOT_RUNNING');
+});
+
+test.run();

@@ -1,0 +1,399 @@
+/** What the gRPC listener answers and what it withstands, over scripted services. */
+import { once } from 'node:events';
+import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { status, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js';
+import { service as healthService } from 'grpc-health-check';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ERRORS, SvcError, type ErrorCode } from '../../src/protocol/errors.ts';
+import type { Condition } from '../../src/protocol/records.ts';
+import { aborted, FINISH, START, text, type Script } from '../http/scripted.ts';
+import { waitFor } from '../support/wait.ts';
+import { failureOf, readFailure, startScriptedGrpc, type ScriptedGrpc, type TestClient } from './scripted.ts';
+
+const PROMPT = 'a secret of the user';
+const REQUEST = { messages: [{ role: 'user', content: PROMPT }] };
+const FAILED: Condition[] = [{ name: 'engine', status: 'fail', reason: 'it is gone', since: '2026-11-01T00:00:00Z' }];
+
+const running: ScriptedGrpc[] = [];
+async function start(options: Parameters<typeof startScriptedGrpc>[0] = {}): Promise<ScriptedGrpc> {
+  const grpc = await startScriptedGrpc(options);
+  running.push(grpc);
+  return grpc;
+}
+test.after.each(async () => {
+  for (const grpc of running.splice(0)) await grpc.stop();
+});
+
+/** What comes, one at a time. */
+async function next(stream: ClientReadableStream<any>): Promise<any> {
+  const waiting = stream.read();
+  if (waiting !== null) return waiting;
+  await once(stream, 'readable');
+  return stream.read();
+}
+
+function watchStatus({ client }: TestClient, service = ''): ClientReadableStream<any> {
+  const { path, requestSerialize, responseDeserialize } = healthService['Watch']!;
+  const watch = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, { service });
+  // Ended by the test, or by the server's end.
+  watch.on('error', () => undefined);
+  return watch;
+}
+
+/** A connection that sends what no client would. */
+async function raw(grpc: ScriptedGrpc): Promise<ClientHttp2Session> {
+  const session = connectHttp2(`http://${grpc.address}`);
+  session.on('error', () => undefined);
+  await once(session, 'remoteSettings');
+  return session;
+}
+
+const HEADERS = {
+  ':method': 'POST',
+  ':path': '/svc.v1.Runtime/GetHealth',
+  'content-type': 'application/grpc',
+  te: 'trailers',
+};
+/** The beginning of a message of ten bytes. */
+const PARTIAL = Buffer.from([0, 0, 0, 0, 10, 1]);
+
+test('the events of an answer, in order', async () => {
+  const grpc = await start();
+  const events: any[] = [];
+  for await (const event of grpc.connect().stream('Inference/Generate', REQUEST)) events.push(event);
+  assert.equal(
+    events.map(({ event }) => event),
+    ['route', 'start', 'text', 'text', 'finish'],
+  );
+  assert.equal([events[0].route.requested, events[0].route.chosen], ['default', 'local']);
+  assert.equal([events[1].start.model, events[2].text.text, events[3].text.text], ['tiny', 'hello ', 'world']);
+  const { reason, usage, timings } = events[4].finish;
+  assert.equal([reason, usage], [FINISH.reason, FINISH.usage]);
+  assert.equal([timings.queue_ms, timings.ttft_ms, timings.total_ms, timings.tokens_per_second], [1, 2, 3, 4]);
+});
+
+test('a request is what HTTP would make of it: nothing is set that was not sent', async () => {
+  const grpc = await start();
+  const client = grpc.connect();
+  for await (const _ of client.stream('Inference/Generate', REQUEST));
+  assert.equal(grpc.backend.requests[0], { ...REQUEST, sampling: {}, stop: [] });
+
+  const sampling = { temperature: 0, top_k: 0, top_p: 0.5, min_p: 0, seed: 0, logit_bias: [{ token: 7, bias: -1 }] };
+  const full = { ...REQUEST, model: 'tiny', max_tokens: 3, stop: ['a', 'b'], sampling };
+  for await (const _ of client.stream('Inference/Generate', full));
+  assert.equal(grpc.backend.requests[1], { ...full, sampling: { ...sampling, logit_bias: [[7, -1]] } });
+});
+
+test('every error of the table: its status, its code as the reason, an id that the log repeats', async () => {
+  let thrown: SvcError = new SvcError('INTERNAL', '');
+  const grpc = await start({
+    async *script() {
+      throw thrown;
+    },
+  });
+  const client = grpc.connect();
+  for (const code of Object.keys(ERRORS) as ErrorCode[]) {
+    thrown = new SvcError(code, `how ${code} feels: ü`, { hint: 'a hint', param: 'messages' });
+    const failure = await failureOf(client.stream('Inference/Generate', REQUEST));
+    assert.equal([failure.status, failure.message, failure.reason], [ERRORS[code].grpc, thrown.message, code]);
+    const { request_id: id, ...metadata } = failure.metadata;
+    assert.equal(metadata, { hint: 'a hint', param: 'messages' });
+    assert.is(failure.retrySeconds, code === 'BUSY' || code === 'NOT_READY' ? 1 : undefined, code);
+    const logged = grpc.logged.filter((line) => line['id'] === id).map(({ msg }) => msg);
+    assert.equal(logged, ['call failed', 'call'], code);
+  }
+  assert.not.ok(JSON.stringify(grpc.logged).includes(PROMPT));
+});
+
+test('a bug tells nothing of itself', async () => {
+  const grpc = await start({
+    async *script() {
+      throw new TypeError(PROMPT);
+    },
+  });
+  const failure = await failureOf(grpc.connect().stream('Inference/Generate', REQUEST));
+  assert.equal([failure.status, failure.reason], [status.INTERNAL, 'INTERNAL']);
+  assert.not.ok(failure.message.includes(PROMPT));
+});
+
+test('an error after the first text ends the stream with it', async () => {
+  const grpc = await start({
+    async *script() {
+      yield START;
+      yield text('half');
+      throw new SvcError('ENGINE_CRASHED', 'the engine is gone');
+    },
+  });
+  const call = grpc.connect().stream('Inference/Generate', REQUEST);
+  const seen: string[] = [];
+  call.on('data', ({ event }: { event: string }) => seen.push(event));
+  const [error] = (await once(call, 'error')) as [{ code: number }];
+  assert.equal(seen, ['route', 'start', 'text']);
+  assert.is(error.code, status.UNAVAILABLE);
+});
+
+test('a model is never a file, and what is invalid is named', async () => {
+  const grpc = await start();
+  const client = grpc.connect();
+  const file = await failureOf(client.stream('Inference/Generate', { ...REQUEST, model: 'file:/etc/passwd' }));
+  assert.equal([file.status, file.reason], [status.NOT_FOUND, 'MODEL_NOT_FOUND']);
+  const none = await failureOf(client.stream('Inference/Generate', { messages: [] }));
+  assert.equal([none.status, none.reason, none.metadata['param']], [3, 'INVALID_REQUEST', 'messages']);
+  assert.is(grpc.backend.requests.length, 0);
+});
+
+test('a cancel and a deadline reach the backend', async () => {
+  const reasons: string[] = [];
+  const grpc = await start({
+    async *script(_, { signal }) {
+      yield START;
+      const reason = (await aborted(signal)) as SvcError;
+      reasons.push(reason.code);
+      throw reason;
+    },
+  });
+  const client = grpc.connect();
+  const call = client.stream('Inference/Generate', REQUEST);
+  await next(call);
+  const cancelled = failureOf(call);
+  call.cancel();
+  assert.is((await cancelled).status, status.CANCELLED);
+  await waitFor('the backend to hear it', () => reasons.length === 1);
+  assert.is(reasons[0], 'CANCELLED');
+
+  const late = await failureOf(client.stream('Inference/Generate', REQUEST, { deadline: Date.now() + 50 }));
+  assert.is(late.status, status.DEADLINE_EXCEEDED);
+  await waitFor('the backend to hear it', () => reasons.length === 2);
+  await waitFor('the router to forget both', () => grpc.router.active + grpc.router.waiting === 0);
+});
+
+test('a client that does not read stops the generation, and is given up', async () => {
+  const KIB = 1024;
+  let produced = 0;
+  let over = false;
+  const endless: Script = async function* () {
+    try {
+      yield START;
+      for (;;) {
+        yield text('x'.repeat(KIB));
+        produced += 1;
+      }
+    } finally {
+      over = true;
+    }
+  };
+  const grpc = await start({ script: endless, grpc: { stallMs: 200 } });
+  const call = grpc.connect().stream('Inference/Generate', REQUEST);
+  call.on('error', () => undefined);
+  // A client of this library keeps all that comes until it has read once.
+  await next(call);
+  await waitFor('the listener to give it up', () => over);
+  assert.ok(produced > 16, `${String(produced)} KiB fill the buffers`);
+  assert.ok(produced < 1024, `${String(produced)} KiB were produced for nobody`);
+  call.resume();
+  const [error] = (await once(call, 'error')) as [{ code: number }];
+  assert.is(error.code, status.CANCELLED);
+});
+
+test('health: the record as it is, then each change; a slow reader gets the newest', async () => {
+  const grpc = await start();
+  const { healthFeed } = grpc.services;
+  const client = grpc.connect();
+  const call = client.stream('Runtime/WatchHealth');
+  call.on('error', () => undefined);
+  const first = await next(call);
+  assert.equal([first.sequence, first.health.status], [healthFeed.sequence, 'ready']);
+  grpc.world.conditions = FAILED;
+  healthFeed.changed();
+  const second = await next(call);
+  assert.equal([second.sequence, second.health.status], [Number(first.sequence) + 1, 'not_ready']);
+
+  // More than all buffers between the two hold.
+  const CHANGES = 2000;
+  for (let i = 0; i < CHANGES; i += 1) {
+    grpc.world.conditions = [{ ...FAILED[0]!, reason: `${String(i)} ${'x'.repeat(4096)}` }];
+    healthFeed.changed();
+    if (i % 10 === 0) await new Promise(setImmediate);
+  }
+  let updates = 0;
+  let last = second.sequence;
+  for await (const { sequence, health } of call) {
+    updates += 1;
+    assert.ok(sequence > last);
+    last = sequence;
+    if (sequence < healthFeed.sequence) continue;
+    assert.match(health.conditions[0].reason, `${String(CHANGES - 1)} `);
+    break;
+  }
+  assert.ok(updates < CHANGES / 4, `${String(updates)} of ${String(CHANGES)} changes were kept for a slow reader`);
+});
+
+test('grpc.health.v1 follows readiness at once, without repeating itself', async () => {
+  const grpc = await start();
+  const { healthFeed } = grpc.services;
+  const client = grpc.connect();
+  const all = watchStatus(client);
+  const runtime = watchStatus(client, 'svc.v1.Runtime');
+  assert.is((await next(all)).status, 'SERVING');
+  assert.is((await next(runtime)).status, 'SERVING');
+  assert.is((await next(watchStatus(client, 'nobody'))).status, 'SERVICE_UNKNOWN');
+  healthFeed.changed();
+  grpc.world.conditions = FAILED;
+  healthFeed.changed();
+  assert.is((await next(all)).status, 'NOT_SERVING');
+  assert.is(runtime.read(), null, 'it tells of itself still');
+});
+
+test('closing: every stream ends with NOT_READY, and it can be done twice', async () => {
+  const grpc = await start();
+  const client = grpc.connect();
+  const health = client.stream('Runtime/WatchHealth');
+  await next(health);
+  const watch = watchStatus(client);
+  await next(watch);
+  const ends = [failureOf(health), failureOf(watch)];
+  await Promise.all([grpc.listener.close(), grpc.listener.close()]);
+  for (const { status: code, reason, retrySeconds } of await Promise.all(ends)) {
+    assert.equal([code, reason, retrySeconds], [status.UNAVAILABLE, 'NOT_READY', 1]);
+  }
+  await grpc.listener.close();
+});
+
+test('who gets in: addresses of ours and allowed names', async () => {
+  const grpc = await start({ allowedHosts: ['friend.test'] });
+  for (const authority of ['localhost', 'localhost:1', '[::1]:2', 'friend.test', grpc.address]) {
+    assert.is((await grpc.connect(authority).unary('Runtime/GetHealth')).status, 'ready', authority);
+  }
+  for (const authority of ['evil.test', 'localhost.evil.test', '127.0.0.1.evil.test:80']) {
+    const failure = await failureOf(grpc.connect(authority).unary('Runtime/GetHealth'));
+    assert.equal([failure.status, failure.reason], [status.PERMISSION_DENIED, 'FORBIDDEN'], authority);
+  }
+});
+
+test('where keys are needed: health checks for all, the rest by scope', async () => {
+  const grpc = await start();
+  const client = grpc.connect();
+  const refusals = async (): Promise<(string | undefined)[]> => {
+    const outcomes = ['GetHealth', 'ListModels', 'ListProviders'].map((name) =>
+      client.unary(`Runtime/${name}`).then(
+        () => undefined,
+        (error: unknown) => readFailure(error as ServiceError).reason,
+      ),
+    );
+    return await Promise.all(outcomes);
+  };
+  grpc.world.admits = null;
+  assert.equal(await refusals(), ['UNAUTHORIZED', 'UNAUTHORIZED', 'UNAUTHORIZED']);
+  assert.is((await failureOf(client.stream('Inference/Generate', REQUEST))).status, status.UNAUTHENTICATED);
+  assert.is((await next(watchStatus(client))).status, 'SERVING');
+  grpc.world.admits = 'inference';
+  assert.equal(await refusals(), [undefined, undefined, 'FORBIDDEN']);
+  grpc.world.admits = 'admin';
+  assert.equal(await refusals(), [undefined, undefined, undefined]);
+});
+
+test('a request that is too large, and too many at once', async () => {
+  const grpc = await start({ grpc: { messageBytes: 10_000, requestsBytes: 5000 } });
+  const client = grpc.connect();
+  const ask = (bytes: number) =>
+    client.stream('Inference/Generate', { messages: [{ role: 'user', content: 'x'.repeat(bytes) }] });
+  assert.equal((await failureOf(ask(20_000))).status, status.RESOURCE_EXHAUSTED);
+  assert.equal((await failureOf(ask(6000))).reason, 'BUSY');
+  for (let i = 0; i < 3; i += 1) for await (const _ of ask(4000));
+  assert.is(grpc.backend.requests.length, 3, 'what was held is given back');
+});
+
+test('requests that never become complete: only so many, and only for so long', async () => {
+  const grpc = await start({ grpc: { arriving: 1, requestMs: 300 } });
+  const session = await raw(grpc);
+  const slow = session.request(HEADERS).on('error', () => undefined);
+  slow.write(PARTIAL);
+  const client = grpc.connect();
+  const busy = await waitFor('the only place to be taken', () =>
+    client.unary('Runtime/GetHealth').then(
+      () => false as const,
+      (error: unknown) => readFailure(error as ServiceError),
+    ),
+  );
+  assert.equal([busy.status, busy.reason, busy.retrySeconds], [status.RESOURCE_EXHAUSTED, 'BUSY', 1]);
+  const [headers] = (await once(slow, 'response')) as [Record<string, unknown>];
+  assert.is(headers['grpc-status'], String(status.DEADLINE_EXCEEDED));
+  assert.is((await client.unary('Runtime/GetHealth')).status, 'ready', 'its place is free again');
+
+  // A client that goes away gives its place back, too.
+  const gone = session.request(HEADERS).on('error', () => undefined);
+  gone.write(PARTIAL);
+  gone.close();
+  await waitFor('its place', () => client.unary('Runtime/GetHealth'));
+  session.close();
+});
+
+test('reflection asks for no more while its answers are not read', async () => {
+  const grpc = await start();
+  const session = await raw(grpc);
+  const stream = session.request({ ...HEADERS, ':path': '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo' });
+  stream.on('error', () => undefined);
+  // list_services: "*"
+  const question = Buffer.from([0, 0, 0, 0, 3, 0x3a, 1, 0x2a]);
+  stream.write(Buffer.concat(new Array<Buffer>(200_000).fill(question)));
+  const client = grpc.connect();
+  await waitFor('the first answers', () => stream.readableLength > 0);
+  for (let i = 0; i < 50; i += 1) await client.unary('Runtime/GetHealth');
+  assert.ok(stream.writableNeedDrain, 'it read all questions');
+  session.destroy();
+});
+
+test('calls of one connection at once are limited', async () => {
+  const grpc = await start({ grpc: { streams: 7 } });
+  const session = await raw(grpc);
+  assert.is(session.remoteSettings.maxConcurrentStreams, 7);
+  session.close();
+});
+
+test('a connection that says nothing, or no HTTP/2, is closed', async () => {
+  const grpc = await start({ grpc: { prefaceMs: 100 } });
+  const closed = async (first?: string): Promise<string> => {
+    const socket: Socket = connectTcp(grpc.port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    if (first !== undefined) socket.write(first);
+    let answer = '';
+    socket.on('data', (data) => (answer += data.toString('latin1')));
+    await once(socket, 'close');
+    return answer;
+  };
+  assert.is(await closed(), '');
+  assert.is(await closed('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n'), '');
+  assert.is(await closed('\u0016\u0003\u0001'), '');
+  await closed('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n and then garbage');
+  assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
+});
+
+test('a connection without a call is closed after a while; more than allowed are not taken', async () => {
+  const grpc = await start({ grpc: { idleMs: 100, connections: 2 } });
+  const sessions = await Promise.all([raw(grpc), raw(grpc)]);
+  const third = connectTcp(grpc.port, '127.0.0.1');
+  third.on('error', () => undefined).resume();
+  await once(third, 'close');
+  await waitFor('both to be closed', () => sessions.every(({ destroyed }) => destroyed));
+  assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
+});
+
+test('the first call of all may be a large one', async () => {
+  const grpc = await start();
+  const content = 'x'.repeat(3 * 1024 * 1024);
+  for await (const _ of grpc.connect().stream('Inference/Generate', { messages: [{ role: 'user', content }] }));
+  assert.is(grpc.backend.requests[0]?.messages[0]?.content.length, content.length);
+});
+
+test('every answer names its request', async () => {
+  const grpc = await start();
+  const call = grpc.connect().stream('Inference/Generate', REQUEST);
+  const [metadata] = (await once(call.resume(), 'metadata')) as [{ get(key: string): string[] }];
+  const [id = ''] = metadata.get('x-request-id');
+  assert.match(id, /^[0-9a-f]{32}$/);
+  await waitFor('its log line', () => grpc.logged.some((line) => line['id'] === id && line['code'] === 0));
+});
+
+test.run();

@@ -1,0 +1,119 @@
+/** The definitions are what the records and the documentation say. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import ts from 'typescript';
+import { read } from '../architecture/source-files.ts';
+import { definitions } from './scripted.ts';
+
+const MESSAGES = Object.keys(definitions.all).filter(
+  (name) => name.startsWith('svc.v1.') && 'type' in definitions.all[name]!,
+);
+
+/** The properties of each interface, and of the object types inside it as `Interface.property`. */
+function interfacesOf(...paths: string[]): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  const visit = (name: string, members: ts.NodeArray<ts.TypeElement>, source: ts.SourceFile): void => {
+    const properties = members.filter(ts.isPropertySignature);
+    found.set(
+      name,
+      properties.map((property) => property.name.getText(source)),
+    );
+    for (const { name: inner, type } of properties) {
+      if (type !== undefined && ts.isTypeLiteralNode(type))
+        visit(`${name}.${inner.getText(source)}`, type.members, source);
+    }
+  };
+  for (const path of paths) {
+    const source = ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest);
+    for (const statement of source.statements) {
+      if (ts.isInterfaceDeclaration(statement)) visit(statement.name.text, statement.members, source);
+    }
+  }
+  return found;
+}
+
+test('every field of a record is a field of its message, in the same order', () => {
+  const interfaces = interfacesOf('src/protocol/records.ts', 'src/protocol/generate.ts');
+  const left: Record<string, readonly string[]> = {
+    // Over TCP no path of this machine is told.
+    Model: ['path'],
+    // Which field of the oneof is set says it.
+    StartEvent: ['type'],
+    TextEvent: ['type'],
+    FinishEvent: ['type'],
+  };
+  const pairs = {
+    Health: 'HealthRecord',
+    Queue: 'HealthRecord.queue',
+    Resources: 'HealthRecord.resources',
+    Condition: 'Condition',
+    ModelHealth: 'LoadedModelHealth',
+    ProviderHealth: 'ProviderHealth',
+    Model: 'ModelRecord',
+    LoadedModel: 'LoadedModel',
+    Provider: 'ProviderRecord',
+    Credential: 'ProviderRecord.credential',
+    RouteAttempt: 'RouteAttempt',
+    StartEvent: 'StartEvent',
+    TextEvent: 'TextEvent',
+    FinishEvent: 'FinishEvent',
+    Usage: 'Usage',
+    Timings: 'Timings',
+  };
+  for (const [message, record] of Object.entries(pairs)) {
+    const fields = definitions.fields(`svc.v1.${message}`).map(({ name }) => name);
+    const expected = interfaces.get(record)?.filter((name) => left[message]?.includes(name) !== true);
+    assert.equal(fields, expected, message);
+  }
+});
+
+test('docs/grpc.md names every method with its messages, and every message with its fields', () => {
+  const rows = read('docs/grpc.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .map((line) => line.split('|').map((cell) => cell.trim()));
+  const documented = new Map(rows.map(([, name = '', ...cells]) => [name.replaceAll('`', ''), cells]));
+  const nameOf = ({ type }: { type: object }): string => (type as { name: string }).name;
+  for (const service of ['Runtime', 'Inference']) {
+    for (const method of Object.values(definitions.service(`svc.v1.${service}`))) {
+      const [request, response] = documented.get(method.path.slice(1)) ?? [];
+      assert.is(request, `\`${nameOf(method.requestType)}\``, method.path);
+      const stream = method.responseStream ? 'stream of ' : '';
+      assert.is(response, `${stream}\`${nameOf(method.responseType)}\``, method.path);
+    }
+  }
+  assert.ok(MESSAGES.length > 0);
+  for (const message of MESSAGES) {
+    const fields = definitions.fields(message).map(({ name }) => `\`${name}\``);
+    const name = message.slice('svc.v1.'.length);
+    assert.is(documented.get(name)?.[0], fields.length === 0 ? 'none' : fields.join(', '), name);
+  }
+});
+
+test('the bounds in docs/grpc.md are those of the listener', () => {
+  const source = read('src/daemon/grpc/listener.ts');
+  const bound = (name: string): number => {
+    const expression = new RegExp(`^  ${name}: ([\\d_* ]+),$`, 'm').exec(source)?.[1] ?? '';
+    return expression
+      .replaceAll('_', '')
+      .split('*')
+      .reduce((product, factor) => product * Number(factor), 1);
+  };
+  const text = read('docs/grpc.md');
+  const MIB = 1024 * 1024;
+  for (const row of [
+    `| connections | ${String(bound('connections'))} |`,
+    `| calls of one connection at once | ${String(bound('streams'))} |`,
+    `| a request | ${String(bound('messageBytes') / MIB)} MiB |`,
+    `| requests that are arriving at once, on all connections | ${String(bound('arriving'))}, else \`BUSY\` |`,
+    `| a request's arrival | ${String(bound('requestMs') / 1000)} s, else \`TIMEOUT\` |`,
+    `| text of all requests that are being answered | ${String(bound('requestsBytes') / MIB)} MiB, else \`BUSY\` |`,
+    `| a connection's first bytes | ${String(bound('prefaceMs') / 1000)} s |`,
+    `| a connection without a call | ${String(bound('idleMs') / 60_000)} min |`,
+    `after ${String(bound('stallMs') / 1000)} s it is given up`,
+  ]) {
+    assert.ok(text.includes(row), row);
+  }
+});
+
+test.run();

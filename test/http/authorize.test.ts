@@ -1,0 +1,111 @@
+/** What a caller may do on which route; who the caller is, is the daemon's to say (test/daemon/keys.test.ts). */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { authorize, type RouteScope } from '../../src/daemon/http/authorize.ts';
+import { CONTROL, PUBLIC } from '../../src/daemon/http/routes.ts';
+import type { KeyScope } from '../../src/protocol/keys.ts';
+import { rejection } from '../support/errors.ts';
+import { ask } from './ask.ts';
+import { startScripted } from './scripted.ts';
+
+function decide(needed: RouteScope, may: KeyScope | null): Promise<boolean> {
+  return authorize({ headers: {}, socket: { localAddress: '127.0.0.1' } }, needed, {
+    admit: () => Promise.resolve(may),
+  });
+}
+
+test('the whole table of scopes', async () => {
+  assert.is(await decide('inference', 'inference'), true);
+  assert.is(await decide('inference', 'admin'), true);
+  assert.is(await decide('admin', 'admin'), true);
+  await rejection(() => decide('admin', 'inference'), 'FORBIDDEN', /inference only/);
+  await rejection(() => decide('inference', null), 'UNAUTHORIZED');
+  await rejection(() => decide('admin', null), 'UNAUTHORIZED');
+  assert.is(await decide('probe', null), false);
+  assert.is(await decide('probe', 'inference'), true);
+  assert.is(await decide('none', null), false);
+});
+
+test('liveness looks at no key: it depends on nothing', async () => {
+  const never = { admit: () => new Promise<never>(() => undefined) };
+  const req = { headers: {}, socket: {} };
+  assert.is(await authorize(req, 'none', never), false);
+});
+
+test('keys come as Bearer or as x-api-key, or both', async () => {
+  const given = async (headers: Record<string, string>): Promise<readonly string[]> => {
+    let seen: readonly string[] = [];
+    await authorize({ headers, socket: {} }, 'probe', {
+      admit: (_, keys) => {
+        seen = keys;
+        return Promise.resolve(null);
+      },
+    });
+    return seen;
+  };
+  assert.equal(await given({}), []);
+  assert.equal(await given({ authorization: 'Bearer a' }), ['a']);
+  assert.equal(await given({ authorization: 'bearer  a' }), ['a']);
+  assert.equal(await given({ 'x-api-key': 'b' }), ['b']);
+  assert.equal(await given({ authorization: 'Bearer a', 'x-api-key': 'b' }), ['a', 'b']);
+  for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic YTpi', 'Bearer a b', 'a']) {
+    assert.equal(await given({ authorization }), [], authorization);
+  }
+});
+
+test('what administers is not served over TCP, and would need an admin key', async () => {
+  assert.equal(
+    PUBLIC.filter(({ scope, path }) => scope === 'admin' || path.startsWith('/control')),
+    [],
+  );
+  assert.ok(CONTROL.every(({ scope }) => scope === 'admin'));
+  assert.equal(
+    PUBLIC.filter(({ scope }) => scope === 'none' || scope === 'probe').map(({ path }) => path),
+    ['/livez', '/readyz', '/readyz/*'],
+  );
+});
+
+test('strangers get 401 on every path but the probes, before anything is read or said', async () => {
+  const listener = await startScripted();
+  listener.world.admits = null;
+  try {
+    for (const path of [
+      '/v1/models',
+      '/v1/models/tiny',
+      '/v1/runtime/health',
+      '/metrics',
+      '/nowhere',
+      '/control/status',
+    ]) {
+      const answer = await ask(listener, path);
+      assert.is(answer.status, 401, path);
+      assert.is(answer.headers['www-authenticate'], 'Bearer');
+      assert.not.match(answer.text, /tiny/);
+    }
+    const post = await ask(listener, '/v1/chat/completions', { body: 'x'.repeat(100_000) });
+    assert.is(post.status, 401);
+    assert.is(post.json().error.type, 'authentication_error');
+    assert.is(post.json().error.code, 'invalid_api_key');
+    assert.equal(listener.backend.requests, []);
+    assert.is((await ask(listener, '/livez')).status, 200);
+    const ready = await ask(listener, '/readyz?verbose');
+    assert.is(ready.status, 200);
+
+    listener.world.conditions = [
+      { name: 'engine', status: 'fail', reason: 'the model secret.gguf is gone', since: '2026-11-01T00:00:00Z' },
+    ];
+    for (const path of ['/readyz', '/readyz?verbose', '/readyz/engine', '/readyz/engine?verbose']) {
+      const answer = await ask(listener, path);
+      assert.is(answer.status, 503, path);
+      assert.match(answer.text, /engine/);
+      assert.match(answer.text, /reason withheld/);
+      assert.not.match(answer.text, /secret/);
+    }
+    listener.world.admits = 'inference';
+    assert.match((await ask(listener, '/readyz')).text, /secret/);
+  } finally {
+    await listener.stop();
+  }
+});
+
+test.run();
