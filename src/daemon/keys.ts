@@ -21,7 +21,10 @@ export class Keys implements Access {
   readonly #log: Logger;
   /** As of `#version`; null: the file cannot be used, and nobody is let in. */
   #keys: readonly Key[] | null = [];
-  #version = '';
+  /** null: read it again with the next request, for what kept it from being read may pass. */
+  #version: string | null = '';
+  /** The version that the log has a complaint about. */
+  #complaint: string | null = null;
 
   constructor(path: string, log: Logger) {
     this.#path = path;
@@ -50,7 +53,10 @@ export class Keys implements Access {
       this.#log.info({ keys: this.#keys.length }, 'API keys read');
     } catch (error) {
       this.#keys = null;
-      this.#log.error({ err: error }, 'the API keys cannot be read: nobody is let in over TCP');
+      this.#version = null;
+      if (this.#complaint !== version)
+        this.#log.error({ err: error }, 'the API keys cannot be read: nobody is let in over TCP');
+      this.#complaint = version;
     }
     return this.#keys;
   }
