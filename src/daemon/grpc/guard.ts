@@ -96,7 +96,7 @@ function scopeOf(path: string): RouteScope {
 function headersOf(metadata: Metadata): Record<string, string> {
   return Object.fromEntries(
     ['authorization', 'x-api-key'].flatMap((name) => metadata.get(name).map((value) => [name, String(value)])),
-  ) as Record<string, string>;
+  );
 }
 
 function foreignHost(): SvcError {
