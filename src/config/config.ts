@@ -15,7 +15,7 @@ import {
 import * as v from 'valibot';
 import { SvcError } from '../protocol/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
-import { variable } from './environment.ts';
+import { variable, type Variable } from './environment.ts';
 import type { Paths } from './paths.ts';
 
 const CONFIG_FILE_BYTES = 1024 * 1024;
@@ -117,9 +117,23 @@ export function parseConfig(source: string): { config: Config; problems: ConfigP
   if (root === undefined) return { config: defaults, problems: [] };
 
   const result = v.safeParse(ConfigSchema, getNodeValue(root));
-  if (result.success) return { config: result.output, problems: [] };
-  const problems = result.issues.map((issue) => place(...locate(root, issue)));
+  const problems = [
+    ...repeatedKeys(root).map(({ offset, value }) => place(offset, `the key "${String(value)}" stands here twice`)),
+    ...(result.issues ?? []).map((issue) => place(...locate(root, issue))),
+  ];
+  if (result.success && problems.length === 0) return { config: result.output, problems };
   return { config: defaults, problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) };
+}
+
+/** Keys that their object has already: the last one would win without a word. */
+function repeatedKeys(node: Node): Node[] {
+  const seen = new Set<unknown>();
+  return (node.children ?? []).flatMap((child) => {
+    const key = node.type === 'object' ? child.children?.[0] : undefined;
+    const isRepeated = key !== undefined && seen.has(key.value);
+    if (key !== undefined) seen.add(key.value);
+    return [...(isRepeated ? [key] : []), ...repeatedKeys(child)];
+  });
 }
 
 function locate(root: Node, issue: v.BaseIssue<unknown>): [offset: number, message: string] {
@@ -136,12 +150,14 @@ function syntaxMessage(error: ParseError): string {
   return `not valid JSON: ${words.toLowerCase()}`;
 }
 
-function position(source: string, offset: number): { line: number; column: number } {
+/** Lines and columns count from 1. */
+export function position(source: string, offset: number): { line: number; column: number } {
   const before = source.slice(0, offset);
   return { line: before.split('\n').length, column: offset - before.lastIndexOf('\n') };
 }
 
-function readConfigFile(file: string): string {
+/** Empty when there is none. Throws CONFIG_INVALID when it cannot be read. */
+export function readConfigFile(file: string): string {
   try {
     const { size } = statSync(file);
     if (size > CONFIG_FILE_BYTES) throw new Error(`it is larger than ${String(CONFIG_FILE_BYTES)} bytes`);
@@ -155,14 +171,31 @@ function readConfigFile(file: string): string {
   }
 }
 
+/** What each variable says: settings by name, which win over the file. */
+const FROM_ENVIRONMENT: { readonly [Name in Variable]?: (value: string) => Readonly<Record<string, unknown>> } = {
+  SVC_HTTP_ADDR: (value) => {
+    const { host, port } = parseAddress(value);
+    return { 'http.host': host, 'http.port': port };
+  },
+  SVC_LOG_LEVEL: (value) => ({ 'log.level': parseLevel(value) }),
+};
+
+/** The settings that the environment gives, and the variable of each. Throws CONFIG_INVALID. */
+export function environmentSettings(): { name: string; value: unknown; variable: Variable }[] {
+  return (Object.keys(FROM_ENVIRONMENT) as Variable[]).flatMap((name) => {
+    const given = variable(name);
+    const settings = given === undefined ? {} : (FROM_ENVIRONMENT[name]?.(given) ?? {});
+    return Object.entries(settings).map(([setting, value]) => ({ name: setting, value, variable: name }));
+  });
+}
+
 function withEnvironment(config: Config): Config {
-  const address = variable('SVC_HTTP_ADDR');
-  const level = variable('SVC_LOG_LEVEL');
-  return {
-    ...config,
-    http: address === undefined ? config.http : { ...config.http, ...parseAddress(address) },
-    log: level === undefined ? config.log : { level: parseLevel(level) },
-  };
+  const sections: Record<string, Readonly<Record<string, unknown>>> = { ...config };
+  for (const { name, value } of environmentSettings()) {
+    const [section = '', key = ''] = name.split('.');
+    sections[section] = { ...sections[section], [key]: value };
+  }
+  return sections as Config;
 }
 
 /** `host:port`, `[v6]:port`. */
