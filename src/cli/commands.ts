@@ -213,6 +213,21 @@ export const COMMANDS = {
     flags: { json },
     examples: ['svc ps', 'svc ps --json'],
   },
+  bench: {
+    summary: 'Measure how fast a model answers',
+    detail: [
+      'One prompt at a time through the running daemon: a warm-up, then the median, least and most of some runs.',
+    ],
+    arguments: [],
+    flags: {
+      model: chosenModel,
+      runs: { kind: 'count', value: 'N', default: '5', summary: 'how many runs are measured' },
+      'prompt-tokens': { kind: 'count', value: 'N', default: '512', summary: 'about how long the prompts are' },
+      'max-tokens': { kind: 'count', value: 'N', default: '128', summary: 'how long the answers may be' },
+      json,
+    },
+    examples: ['svc bench', 'svc bench -m qwen --prompt-tokens 4000 --runs 3', 'svc bench --json'],
+  },
   'model list': {
     summary: 'List the models on this machine',
     arguments: [],
