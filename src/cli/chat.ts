@@ -94,18 +94,18 @@ class Chat {
 
   /** Throws what the answer ended with; the turn is then not part of the conversation, unless words came of it. */
   async say(turn: string): Promise<void> {
-    await this.connect();
+    const controller = new AbortController();
+    this.#answering = controller;
     const { system } = this.#flags;
     const asked: Message = { role: 'user', content: turn };
     const before: Message[] = system === undefined ? [] : [{ role: 'system', content: system }];
     const request = requestOf(this.#flags, this.#model, [...before, ...this.#messages, asked]);
-    const controller = new AbortController();
-    this.#answering = controller;
     let text = '';
     const keep = (): void => {
       this.#messages.push(asked, { role: 'assistant', content: text });
     };
     try {
+      await this.connect();
       const { finish_reason } = await receive(this.#client, request, {
         signal: controller.signal,
         onStart: this.#admitPlaceholder(),

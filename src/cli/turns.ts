@@ -10,7 +10,7 @@ import { createInterface, type Interface } from 'node:readline';
 import { TextDecoder } from 'node:util';
 import { SvcError } from '../protocol/errors.ts';
 import { LIMITS } from '../protocol/limits.ts';
-import { err, PromptOutput, say } from './output.ts';
+import { err, exit, PromptOutput, say } from './output.ts';
 
 export interface Turns {
   /** undefined: there are no more. */
@@ -18,6 +18,7 @@ export interface Turns {
   close(): void;
 }
 
+const INTERRUPTED = 130;
 const QUOTES = '"""';
 const HISTORY_LINES = 1000;
 const PROMPT = '>>> ';
@@ -167,20 +168,26 @@ class TerminalLines implements Lines {
 
 class PipedLines implements Lines {
   readonly #lines = linesOfStdin();
-  readonly #onInterrupt: () => void;
+  readonly #onSignal: () => void;
+  #isWaiting = false;
 
   constructor(onInterrupt: () => void) {
-    this.#onInterrupt = onInterrupt;
-    process.on('SIGINT', this.#onInterrupt);
+    this.#onSignal = () => {
+      if (this.#isWaiting) exit(INTERRUPTED);
+      onInterrupt();
+    };
+    process.on('SIGINT', this.#onSignal);
   }
 
   async next(): Promise<string | undefined> {
+    this.#isWaiting = true;
     const { value } = await this.#lines.next();
+    this.#isWaiting = false;
     return value ?? undefined;
   }
 
   close(): void {
-    process.off('SIGINT', this.#onInterrupt);
+    process.off('SIGINT', this.#onSignal);
     process.stdin.destroy();
   }
 }

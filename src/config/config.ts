@@ -173,10 +173,7 @@ export function readConfigFile(file: string): string {
 
 /** What each variable says: settings by name, which win over the file. */
 const FROM_ENVIRONMENT: { readonly [Name in Variable]?: (value: string) => Readonly<Record<string, unknown>> } = {
-  SVC_HTTP_ADDR: (value) => {
-    const { host, port } = parseAddress(value);
-    return { 'http.host': host, 'http.port': port };
-  },
+  SVC_HTTP_ADDR: (value) => addressIn('http', value, 'SVC_HTTP_ADDR', '127.0.0.1:7117'),
   SVC_LOG_LEVEL: (value) => ({ 'log.level': parseLevel(value) }),
 };
 
@@ -198,14 +195,14 @@ function withEnvironment(config: Config): Config {
   return sections as Config;
 }
 
-/** `host:port`, `[v6]:port`. */
-function parseAddress(address: string): { host: string; port: number } {
+/** `host:port`, `[v6]:port`, as the two settings of a section. */
+function addressIn(section: string, address: string, name: Variable, example: string): Record<string, unknown> {
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address);
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
-  if (host !== undefined && port <= 65_535) return { host, port };
-  throw new SvcError('CONFIG_INVALID', `SVC_HTTP_ADDR must be host:port, not ${address}`, {
-    hint: 'for example SVC_HTTP_ADDR=127.0.0.1:7117; port 0 means any free port',
+  if (host !== undefined && port <= 65_535) return { [`${section}.host`]: host, [`${section}.port`]: port };
+  throw new SvcError('CONFIG_INVALID', `${name} must be host:port, not ${address}`, {
+    hint: `for example ${name}=${example}; port 0 means any free port`,
   });
 }
 

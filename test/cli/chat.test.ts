@@ -1,9 +1,12 @@
 /** `svc chat`, from a pipe and at a keyboard. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readdirSync, readFileSync } from 'node:fs';
 import { Client } from '../../src/client/client.ts';
+import { childEnvironment } from '../../src/config/environment.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
@@ -12,7 +15,8 @@ import { KEYS, NO_TERMINAL, Terminal } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
 
 const STEADY = ['--temperature', '0', '--max-tokens', '8'];
-const MODELS = join(import.meta.dirname, '..', '..', 'build', 'models');
+const ROOT = join(import.meta.dirname, '..', '..');
+const MODELS = join(ROOT, 'build', 'models');
 /** Talks on until its context is full. */
 const LONG = join(MODELS, 'tiny-gemma.gguf');
 
@@ -134,6 +138,18 @@ test('Ctrl-C in a pipe ends it and the generation', async ({ home, client }) => 
   running.child.kill('SIGINT');
   assert.is((await running.result).code, 130);
   await waitFor('the engine to be idle', async () => (await client.health()).queue.active === 0);
+});
+
+test('Ctrl-C while a pipe says nothing ends it, too', async ({ home }) => {
+  const [program = '', ...before] = SVC_COMMAND;
+  const child = spawn(program, [...before, 'chat'], { cwd: ROOT, env: childEnvironment(home.env), stdio: 'pipe' });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const end = once(child, 'close');
+  child.stdin.write('/model\n');
+  await waitFor('its answer', () => stderr.includes('talking with'));
+  child.kill('SIGINT');
+  assert.is((await end)[0], 130, stderr);
 });
 
 const atKeyboard = unless(NO_TERMINAL, test);
