@@ -91,6 +91,8 @@ unless(NO_TERMINAL, test)('bash, at the keyboard', async ({ env, script }) => {
     await terminal.shows('ready>');
     terminal.type(`svc vers${KEYS.tab}--js${KEYS.tab}`);
     await terminal.shows('svc version --json');
+    terminal.type(`\u0015svc model add ./scri${KEYS.tab}`);
+    await terminal.shows('svc model add ./scripts/');
   } finally {
     terminal.kill();
   }

@@ -70,6 +70,9 @@ complete -F _svc svc
 `;
 }
 
+/** A slash behind directories; bash 3.2 knows no such thing. */
+const FILES = 'compopt -o filenames 2>/dev/null; ';
+
 /** Whose next word is no argument. */
 function valuedFlags(): string {
   return patterns(() => 'skip=1');
@@ -100,9 +103,9 @@ function reply(offer: Offer): string {
     case 'words':
       return generated(`-W ${quote(offer.words.join('\n'))}`);
     case 'listed':
-      return generated(`${offer.orFile ? '-f ' : ''}-W "$(_svc_listed ${offer.by})"`);
+      return `${offer.orFile ? FILES : ''}${generated(`${offer.orFile ? '-f ' : ''}-W "$(_svc_listed ${offer.by})"`)}`;
     case 'file':
-      return generated('-f');
+      return FILES + generated('-f');
     case 'nothing':
       return ':';
   }
