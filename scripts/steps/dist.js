@@ -1,4 +1,4 @@
-/** dist/: the TypeScript of src/ as JavaScript. */
+/** dist/: the TypeScript of src/ as JavaScript, and the man page that follows from it. */
 import { rename, rm } from 'node:fs/promises';
 import { inRoot } from './root.js';
 import { lockedPackage } from './packages.js';
@@ -6,10 +6,10 @@ import { run } from './run.js';
 import { unlessFresh } from './unless-fresh.js';
 
 export async function compileSources() {
-  const inputs = ['src', 'tsconfig.json', 'tsconfig.build.json'];
+  const inputs = ['src', 'tsconfig.json', 'tsconfig.build.json', 'scripts/make-man.ts', 'docs/cli.md', 'package.json'];
   await unlessFresh(
     'dist',
-    { inputs, facts: [await lockedPackage('typescript')], outputs: ['dist/cli/main.js'] },
+    { inputs, facts: [await lockedPackage('typescript')], outputs: ['dist/cli/main.js', 'dist/svc.1'] },
     async () => {
       // Into a fresh folder, so that nothing of a file that is gone stays behind.
       const fresh = 'build/dist';
@@ -21,6 +21,7 @@ export async function compileSources() {
         '--outDir',
         fresh,
       ]);
+      await run('writing the man page', process.execPath, ['--import', 'tsx', 'scripts/make-man.ts', `${fresh}/svc.1`]);
       await rm(inRoot('dist'), { recursive: true, force: true });
       await rename(inRoot(fresh), inRoot('dist'));
     },

@@ -3,10 +3,14 @@
  * mean" and the test of docs/cli.md read this table; a command's own file reads its types from it.
  */
 
+/** What the shell offers in a place, beyond the values to choose from. */
+export type Completes = 'model' | 'provider' | 'setting' | 'file';
+
 interface FlagFacts {
   readonly summary: string;
   /** One letter: `-m`. */
   readonly short?: string;
+  readonly completes?: Completes;
 }
 
 /** A flag without a value. Off unless given. */
@@ -35,6 +39,8 @@ export type Flag = Switch | Choice | Valued | Repeatable;
 export interface Argument {
   readonly name: string;
   readonly required: boolean;
+  readonly choices?: readonly string[];
+  readonly completes?: Completes;
 }
 
 export interface Command {
@@ -47,7 +53,32 @@ export interface Command {
 }
 
 const json = { kind: 'switch', summary: 'print JSON' } as const;
-const model = [{ name: 'model', required: true }] as const;
+const model = [{ name: 'model', required: true, completes: 'model' }] as const;
+const setting = { name: 'setting', required: true, completes: 'setting' } as const;
+
+const chosenModel = {
+  kind: 'string',
+  short: 'm',
+  value: 'MODEL',
+  summary: 'a model by id or alias, or a path to a .gguf file',
+  completes: 'model',
+} as const;
+const system = { kind: 'string', short: 's', value: 'TEXT', summary: 'the system message' } as const;
+const sampling = {
+  'max-tokens': { kind: 'count', value: 'N', summary: 'stop after so many tokens' },
+  temperature: { kind: 'number', value: 'X', summary: 'randomness; 0 always takes the likeliest token' },
+  'top-p': { kind: 'number', value: 'X', summary: 'keep the likeliest tokens that make up this probability' },
+  'top-k': { kind: 'count', value: 'N', summary: 'keep the N likeliest tokens; 0 keeps all' },
+  'min-p': { kind: 'number', value: 'X', summary: 'drop tokens below this share of the likeliest one' },
+  seed: { kind: 'count', value: 'N', summary: 'the same seed gives the same answer' },
+  stop: { kind: 'strings', value: 'TEXT', summary: 'end before this text; may be given more than once' },
+} as const;
+const routing = {
+  'no-start': { kind: 'switch', summary: 'fail when there is no daemon instead of starting one' },
+  local: { kind: 'switch', summary: 'use a model on this machine and nothing else' },
+  cloud: { kind: 'switch', summary: 'use the default cloud provider' },
+  provider: { kind: 'string', value: 'NAME', summary: 'use this provider and no other', completes: 'provider' },
+} as const;
 
 export const COMMANDS = {
   start: {
@@ -142,40 +173,61 @@ export const COMMANDS = {
   run: {
     summary: 'Answer one prompt',
     detail: [
-      'A pipe, or `-` as the prompt, reads standard input; with a prompt as well, the input follows it after a blank line.',
+      'A pipe, or `-` as the prompt, reads standard input; with a prompt as well, the input follows it after a blank line. With a prompt, a pipe that stays silent is not waited for, unless `-` follows the prompt.',
       'Starts the daemon when there is none. Ctrl-C stops the generation in the engine.',
     ],
-    arguments: [{ name: 'prompt', required: false }],
+    arguments: [
+      { name: 'prompt', required: false },
+      { name: '-', required: false },
+    ],
     flags: {
-      model: {
-        kind: 'string',
-        short: 'm',
-        value: 'MODEL',
-        summary: 'a model by id or alias, or a path to a .gguf file',
-      },
-      system: { kind: 'string', short: 's', value: 'TEXT', summary: 'the system message' },
+      model: chosenModel,
+      system,
       json: { kind: 'switch', summary: 'print the whole answer as JSON, with route, usage and timings' },
       'no-stream': { kind: 'switch', summary: 'print the answer when it is complete' },
-      'max-tokens': { kind: 'count', value: 'N', summary: 'stop after so many tokens' },
-      temperature: { kind: 'number', value: 'X', summary: 'randomness; 0 always takes the likeliest token' },
-      'top-p': { kind: 'number', value: 'X', summary: 'keep the likeliest tokens that make up this probability' },
-      'top-k': { kind: 'count', value: 'N', summary: 'keep the N likeliest tokens; 0 keeps all' },
-      'min-p': { kind: 'number', value: 'X', summary: 'drop tokens below this share of the likeliest one' },
-      seed: { kind: 'count', value: 'N', summary: 'the same seed gives the same answer' },
-      stop: { kind: 'strings', value: 'TEXT', summary: 'end before this text; may be given more than once' },
+      ...sampling,
       timeout: { kind: 'duration', value: 'TIME', summary: 'give up after this time' },
       stats: { kind: 'switch', summary: 'print token counts and speed on standard error' },
-      'no-start': { kind: 'switch', summary: 'fail when there is no daemon instead of starting one' },
-      local: { kind: 'switch', summary: 'use a model on this machine and nothing else' },
-      cloud: { kind: 'switch', summary: 'use the default cloud provider' },
-      provider: { kind: 'string', value: 'NAME', summary: 'use this provider and no other' },
+      ...routing,
     },
     examples: [
       'svc run "Why is the sky blue?"',
       'svc run -m ./model.gguf --temperature 0 "Count to ten"',
       'cat report.txt | svc run "Summarise this"',
+      'slow-report | svc run "Summarise this" -',
       'svc run --json --seed 7 --max-tokens 64 "Hello"',
     ],
+  },
+  chat: {
+    summary: 'Talk with a model, turn by turn',
+    detail: [
+      'On a terminal: Ctrl-C stops the answer, Ctrl-D or /exit leaves, /help shows the rest. From a pipe every line is a turn.',
+      'The conversation is kept in memory only.',
+    ],
+    arguments: [],
+    flags: { model: chosenModel, system, ...sampling, ...routing },
+    examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
+  },
+  ps: {
+    summary: 'Show the models in memory and what they do',
+    arguments: [],
+    flags: { json },
+    examples: ['svc ps', 'svc ps --json'],
+  },
+  bench: {
+    summary: 'Measure how fast a model answers',
+    detail: [
+      'One prompt at a time through the running daemon: a warm-up, then the median, least and most of some runs.',
+    ],
+    arguments: [],
+    flags: {
+      model: chosenModel,
+      runs: { kind: 'count', value: 'N', default: '5', summary: 'how many runs are measured' },
+      'prompt-tokens': { kind: 'count', value: 'N', default: '512', summary: 'about how long the prompts are' },
+      'max-tokens': { kind: 'count', value: 'N', default: '128', summary: 'how long the answers may be' },
+      json,
+    },
+    examples: ['svc bench', 'svc bench -m qwen --prompt-tokens 4000 --runs 3', 'svc bench --json'],
   },
   'model list': {
     summary: 'List the models on this machine',
@@ -192,7 +244,7 @@ export const COMMANDS = {
   'model add': {
     summary: 'Register a GGUF file, after checking it',
     detail: ['The file stays where it lies unless --copy brings it into the store.'],
-    arguments: [{ name: 'file', required: true }],
+    arguments: [{ name: 'file', required: true, completes: 'file' }],
     flags: {
       name: { kind: 'string', value: 'ID', summary: 'its id; otherwise made from the file name' },
       copy: { kind: 'switch', summary: 'copy the file into the store' },
@@ -262,6 +314,56 @@ export const COMMANDS = {
     flags: { json },
     examples: ['svc provider list', 'svc provider list --json'],
   },
+  'config show': {
+    summary: 'Show every setting',
+    arguments: [],
+    flags: { origin: { kind: 'switch', summary: 'also where each value comes from' }, json },
+    examples: ['svc config show', 'svc config show --origin', 'svc config show --json'],
+  },
+  'config get': {
+    summary: 'Print the value of a setting',
+    arguments: [setting],
+    flags: { json },
+    examples: ['svc config get http.port', 'svc config get engine.threads --json'],
+  },
+  'config set': {
+    summary: 'Write a setting to the config file',
+    detail: ['The value is checked before anything is written; comments stay where they are.'],
+    arguments: [setting, { name: 'value', required: true }],
+    flags: { json },
+    examples: [
+      'svc config set http.port 8000',
+      'svc config set log.level debug',
+      'svc config set models.dir /srv/models',
+    ],
+  },
+  'config unset': {
+    summary: 'Take a setting out of the config file, so that its default holds',
+    arguments: [setting],
+    flags: { json },
+    examples: ['svc config unset http.port'],
+  },
+  'config validate': {
+    summary: 'Check the config file and the environment',
+    arguments: [],
+    flags: { json },
+    examples: ['svc config validate', 'SVC_CONFIG=/tmp/new.json svc config validate', 'svc config validate --json'],
+  },
+  'config path': {
+    summary: 'Print the path of the config file',
+    arguments: [],
+    flags: { json },
+    examples: ['svc config path', 'svc config path --json'],
+  },
+  completion: {
+    summary: 'Print the completion script of a shell',
+    detail: [
+      'bash: `svc completion bash > ~/.local/share/bash-completion/completions/svc`. zsh: into a file `_svc` in a directory of $fpath. fish: `svc completion fish > ~/.config/fish/completions/svc.fish`.',
+    ],
+    arguments: [{ name: 'shell', required: true, choices: ['bash', 'zsh', 'fish'] }],
+    flags: {},
+    examples: ['svc completion bash', 'svc completion zsh', 'svc completion fish'],
+  },
 } as const satisfies Record<string, Command>;
 
 export type CommandName = keyof typeof COMMANDS;
@@ -271,6 +373,7 @@ export const GROUPS = {
   model: 'The models on this machine',
   key: 'Who gets in over TCP',
   provider: 'What can answer a prompt',
+  config: 'The settings of the daemon',
 } as const satisfies Record<string, string>;
 
 type Given<F, T> = F extends { readonly default: string } ? T : T | undefined;
@@ -287,10 +390,11 @@ type FlagValue<F> = F extends { readonly kind: 'switch' }
 export type Flags<Name extends CommandName> = {
   readonly [F in keyof (typeof COMMANDS)[Name]['flags']]: FlagValue<(typeof COMMANDS)[Name]['flags'][F]>;
 };
+type ArgumentValue<A> = A extends { readonly choices: readonly (infer C)[] } ? C : string;
 export type Arguments<Name extends CommandName> = {
   readonly [A in (typeof COMMANDS)[Name]['arguments'][number] as A['name']]: A['required'] extends true
-    ? string
-    : string | undefined;
+    ? ArgumentValue<A>
+    : ArgumentValue<A> | undefined;
 };
 
 /** A command as its file exports it, under the name `run`. Resolves with the exit code. */

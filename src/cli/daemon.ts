@@ -38,6 +38,21 @@ export async function ensureDaemon(paths: Paths, { timeoutMs, json, onSpawn }: E
   }
 }
 
+/** For a daemon that has to be started first. */
+const START_MS = 60_000;
+
+/**
+ * As `ensureDaemon`, for those who then ask for an answer: a daemon that has settled without being
+ * ready may still have one for this model, or the reason why not. Only one that still starts is thrown.
+ */
+export async function ensureServing(paths: Paths, json: boolean): Promise<void> {
+  const onSpawn = (): void => {
+    say('starting the daemon');
+  };
+  const { trouble, isStarting } = await ensureDaemon(paths, { timeoutMs: START_MS, json, onSpawn });
+  if (trouble !== null && isStarting) throw trouble;
+}
+
 /** The daemon's own error, when it had one, is the error; whatever else it wrote last is shown before. */
 function died(end: string, lines: readonly string[], json: boolean): SvcError {
   const after = (prefix: string): string | undefined =>

@@ -14,6 +14,9 @@ const LOADERS: { readonly [Name in CommandName]: () => Promise<{ readonly run: R
   logs: () => import('./logs.ts'),
   version: () => import('./version.ts'),
   run: () => import('./run.ts'),
+  chat: () => import('./chat.ts'),
+  ps: () => import('./ps.ts'),
+  bench: () => import('./bench.ts'),
   'model list': () => import('./model/list.ts'),
   'model show': () => import('./model/show.ts'),
   'model add': () => import('./model/add.ts'),
@@ -25,6 +28,13 @@ const LOADERS: { readonly [Name in CommandName]: () => Promise<{ readonly run: R
   'key list': () => import('./key/list.ts'),
   'key rm': () => import('./key/rm.ts'),
   'provider list': () => import('./provider/list.ts'),
+  'config show': () => import('./config/show.ts'),
+  'config get': () => import('./config/get.ts'),
+  'config set': () => import('./config/set.ts'),
+  'config unset': () => import('./config/unset.ts'),
+  'config validate': () => import('./config/validate.ts'),
+  'config path': () => import('./config/path.ts'),
+  completion: () => import('./completion.ts'),
 };
 
 async function main(argv: readonly string[]): Promise<number> {

@@ -2,6 +2,7 @@
  * The only file of the CLI that writes to the terminal. Standard output carries data, standard error
  * carries messages; whether one is a terminal says nothing about the other.
  */
+import { Writable } from 'node:stream';
 import { variable } from '../config/environment.ts';
 import { SvcError } from '../protocol/errors.ts';
 
@@ -70,6 +71,25 @@ export async function askYesNo(question: string): Promise<boolean | undefined> {
     return /^y(es)?$/i.test((await terminal.question(`svc: ${question} [y/N] `)).trim());
   } finally {
     terminal.close();
+  }
+}
+
+/** Standard error for a line editor, which must not write while an answer does. */
+export class PromptOutput extends Writable {
+  isMuted = false;
+
+  constructor() {
+    super();
+    process.stderr.on('resize', () => this.emit('resize'));
+  }
+
+  get columns(): number {
+    return process.stderr.columns;
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    if (!this.isMuted) process.stderr.write(chunk);
+    done();
   }
 }
 

@@ -54,7 +54,9 @@ function topicOf(words: readonly string[]): CommandName | keyof typeof GROUPS | 
   if (isCommand(first)) return first;
   const names = Object.keys(COMMANDS);
   if (!isGroup(first)) {
-    const likely = suggest(first, [...names, ...Object.keys(GROUPS), 'help']);
+    // The second word of a group's command, alone: `svc load`.
+    const likely =
+      suggest(first, [...names, ...Object.keys(GROUPS), 'help']) ?? names.find((name) => name.endsWith(` ${first}`));
     throw usage(`unknown command ${quote(first)}`, didYouMean(likely));
   }
   if (second === undefined) return first;
@@ -88,7 +90,9 @@ function read(
     readonly _: readonly string[];
     readonly [flag: string]: unknown;
   };
-  const [unexpected] = collected._;
+  // An argument that is named `-` stands for itself.
+  const strays = command.arguments.map(({ name: word }, index) => (word === '-' ? parsed.args[index] : undefined));
+  const unexpected = collected._[0] ?? strays.find((stray) => stray !== undefined && stray !== '-');
   if (unexpected !== undefined) {
     const hint = name === 'run' ? 'put quotes around the prompt; name the model with -m' : seeHelp(name);
     throw usage(`unexpected argument ${quote(unexpected)}`, hint);
@@ -97,6 +101,13 @@ function read(
   command.arguments.forEach((argument, index) => {
     const value = parsed.args[index];
     if (value === undefined && argument.required) throw usage(`svc ${name} needs a ${argument.name}`, seeHelp(name));
+    if (value !== undefined && argument.choices?.includes(value) === false) {
+      const likely = suggest(value, argument.choices);
+      throw usage(
+        `the ${argument.name} must be one of ${argument.choices.join(', ')}, not ${quote(value)}`,
+        didYouMean(likely, name),
+      );
+    }
     args[argument.name] = value;
   });
   return {

@@ -5,34 +5,25 @@
 import { Client } from '../client/client.ts';
 import { resolvePaths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
-import type { FinishEvent, GenerateRequest, GenerateResult, RouteEvent, StartEvent } from '../protocol/generate.ts';
+import type { GenerateRequest, GenerateResult, Message } from '../protocol/generate.ts';
 import { LIMITS } from '../protocol/limits.ts';
+import { given, receive, requestOf, routeOf } from './answer.ts';
 import type { Flags, Run } from './commands.ts';
-import { ensureDaemon } from './daemon.ts';
-import { modelName } from './model-name.ts';
-import { exit, printJson, say, sayProgress, write } from './output.ts';
+import { ensureServing } from './daemon.ts';
+import { exit, printJson, say, write } from './output.ts';
 import { watchForPlaceholder } from './placeholder.ts';
-import { hasInput, readInput } from './stdin.ts';
+import { hasInput, readInput, readPromptInput, type PromptInput } from './stdin.ts';
 
-/** For a daemon that has to be started first. */
-const START_MS = 60_000;
-/** Silence for so long is explained, on a terminal. */
-const QUIET_MS = 1000;
 const INTERRUPTED = 130;
 
-export const run: Run<'run'> = async (flags, { prompt }) => {
-  const route = routeOf(flags);
-  const request = requestOf(flags, route, await readPrompt(prompt));
+export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) => {
+  // Before standard input, which may take long.
+  routeOf(flags);
+  const { text: prompt, late } = await readPrompt(argument, dash === '-');
+  const request = withPrompt(flags, prompt);
   const paths = resolvePaths();
-  if (!flags['no-start']) {
-    const onSpawn = (): void => {
-      say('starting the daemon');
-    };
-    const { trouble, isStarting } = await ensureDaemon(paths, { timeoutMs: START_MS, json: flags.json, onSpawn });
-    // One that has settled without being ready may still have an answer for this model, or the reason why not.
-    if (trouble !== null && isStarting) throw trouble;
-  }
-  const result = await answer(new Client(paths.socketPath), request, !flags.json && !flags['no-stream']);
+  if (!flags['no-start']) await ensureServing(paths, flags.json);
+  const result = await answer(new Client(paths.socketPath), request, !flags.json && !flags['no-stream'], late);
   if (flags.json) printJson(result);
   else if (flags['no-stream']) write(asLine(result.text));
   if (result.finish_reason === 'length' && flags['max-tokens'] === undefined) {
@@ -42,113 +33,59 @@ export const run: Run<'run'> = async (flags, { prompt }) => {
   return 0;
 };
 
-/** The argument, standard input, or both. */
-async function readPrompt(argument: string | undefined): Promise<string> {
-  const input = argument === '-' || hasInput() ? await readInput(LIMITS.bodyBytes) : '';
-  const parts = [argument === '-' ? '' : (argument ?? ''), input].filter((part) => part.trim() !== '');
-  if (parts.length > 0) return parts.join('\n\n');
+/** The argument, standard input, or both. Only an argument alone lets a silent pipe go unread. */
+async function readPrompt(argument: string | undefined, isAwaited: boolean): Promise<PromptInput> {
+  const typed = argument === '-' ? '' : (argument ?? '');
+  const isNeeded = argument === '-' || isAwaited;
+  const { text: input, late } =
+    isNeeded || (hasInput() && typed.trim() === '')
+      ? { text: await readInput(LIMITS.bodyBytes), late: undefined }
+      : await readPromptInput(LIMITS.bodyBytes);
+  const parts = [typed, input].filter((part) => part.trim() !== '');
+  if (parts.length > 0) return { text: parts.join('\n\n'), late };
   throw new SvcError('INVALID_REQUEST', 'there is no prompt', {
     hint: 'give one: svc run "Why is the sky blue?", or pipe it in: svc run - < question.txt',
   });
 }
 
-function routeOf(flags: Flags<'run'>): string | undefined {
-  const { local, cloud, provider } = flags;
-  const given = [local ? 'local' : undefined, cloud ? 'cloud' : undefined, provider && `provider:${provider}`];
-  const routes = given.filter((route) => route !== undefined);
-  if (routes.length > 1) {
-    throw new SvcError('INVALID_REQUEST', '--local, --cloud and --provider exclude each other', {
-      hint: 'give one of them',
-    });
-  }
-  return routes[0];
+function withPrompt(flags: Flags<'run'>, prompt: string): GenerateRequest {
+  const { system, model, timeout } = flags;
+  const messages: Message[] = [
+    ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
+    { role: 'user', content: prompt },
+  ];
+  return { ...requestOf(flags, model, messages), ...given({ timeout_ms: timeout }) };
 }
 
-function requestOf(flags: Flags<'run'>, route: string | undefined, prompt: string): GenerateRequest {
-  const { system, model } = flags;
-  return {
-    messages: [
-      ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
-      { role: 'user', content: prompt },
-    ],
-    sampling: given({
-      temperature: flags.temperature,
-      top_k: flags['top-k'],
-      top_p: flags['top-p'],
-      min_p: flags['min-p'],
-      seed: flags.seed,
-    }),
-    stop: [...flags.stop],
-    ...given({
-      model: model === undefined ? undefined : modelName(model),
-      max_tokens: flags['max-tokens'],
-      route,
-      timeout_ms: flags.timeout,
-    }),
-  };
-}
-
-/** What is undefined is left out. */
-function given<Values extends object>(values: Values): { [Key in keyof Values]?: Exclude<Values[Key], undefined> } {
-  const entries = Object.entries(values).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [Key in keyof Values]?: Exclude<Values[Key], undefined> };
-}
-
-async function answer(client: Client, request: GenerateRequest, live: boolean): Promise<GenerateResult> {
+/** `late` tells that a part of the prompt came when the answer had begun: it would be the wrong answer. */
+async function answer(
+  client: Client,
+  request: GenerateRequest,
+  live: boolean,
+  late: AbortSignal | undefined,
+): Promise<GenerateResult> {
   const controller = new AbortController();
   const onInterrupt = (): void => {
     if (controller.signal.aborted) exit(INTERRUPTED);
     controller.abort();
   };
   process.on('SIGINT', onInterrupt);
-  const quiet = setTimeout(() => {
-    sayProgress('waiting for the model');
-  }, QUIET_MS);
-  const admitPlaceholder = watchForPlaceholder(client);
-
-  let route: RouteEvent | undefined;
-  let start: StartEvent | undefined;
-  let finish: FinishEvent | undefined;
-  let text = '';
+  let last = '\n';
   try {
-    for await (const event of client.generate(request, controller.signal)) {
-      clearTimeout(quiet);
-      if (text === '') sayProgress('');
-      switch (event.type) {
-        case 'route':
-          route = event;
-          break;
-        case 'start':
-          start = event;
-          await admitPlaceholder(event);
-          break;
-        case 'text':
-          text += event.text;
-          if (live) write(event.text);
-          break;
-        case 'finish':
-          finish = event;
-      }
-    }
+    return await receive(client, request, {
+      signal: late === undefined ? controller.signal : AbortSignal.any([controller.signal, late]),
+      onStart: watchForPlaceholder(client),
+      onText: (text) => {
+        last = text;
+        if (live) write(text);
+      },
+    });
+  } catch (error) {
+    throw late?.aborted === true ? late.reason : error;
   } finally {
-    clearTimeout(quiet);
     process.off('SIGINT', onInterrupt);
-    if (text === '') sayProgress('');
-    else if (live && !text.endsWith('\n')) write('\n');
+    if (live && !last.endsWith('\n')) write('\n');
   }
-  if (route === undefined || start === undefined || finish === undefined) {
-    throw new SvcError('INTERNAL', 'the daemon cannot be understood: parts of its answer are missing');
-  }
-  return {
-    text,
-    model: start.model,
-    provider: start.provider,
-    route: route.route,
-    finish_reason: finish.reason,
-    usage: finish.usage,
-    timings: finish.timings,
-    trace_id: route.trace_id,
-  };
 }
 
 function asLine(text: string): string {

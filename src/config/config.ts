@@ -15,7 +15,7 @@ import {
 import * as v from 'valibot';
 import { SvcError } from '../protocol/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
-import { variable } from './environment.ts';
+import { variable, type Variable } from './environment.ts';
 import type { Paths } from './paths.ts';
 
 const CONFIG_FILE_BYTES = 1024 * 1024;
@@ -132,9 +132,23 @@ export function parseConfig(source: string): { config: Config; problems: ConfigP
   if (root === undefined) return { config: defaults, problems: [] };
 
   const result = v.safeParse(ConfigSchema, getNodeValue(root));
-  if (result.success) return { config: result.output, problems: [] };
-  const problems = result.issues.map((issue) => place(...locate(root, issue)));
+  const problems = [
+    ...repeatedKeys(root).map(({ offset, value }) => place(offset, `the key "${String(value)}" stands here twice`)),
+    ...(result.issues ?? []).map((issue) => place(...locate(root, issue))),
+  ];
+  if (result.success && problems.length === 0) return { config: result.output, problems };
   return { config: defaults, problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) };
+}
+
+/** Keys that their object has already: the last one would win without a word. */
+function repeatedKeys(node: Node): Node[] {
+  const seen = new Set<unknown>();
+  return (node.children ?? []).flatMap((child) => {
+    const key = node.type === 'object' ? child.children?.[0] : undefined;
+    const isRepeated = key !== undefined && seen.has(key.value);
+    if (key !== undefined) seen.add(key.value);
+    return [...(isRepeated ? [key] : []), ...repeatedKeys(child)];
+  });
 }
 
 function locate(root: Node, issue: v.BaseIssue<unknown>): [offset: number, message: string] {
@@ -151,12 +165,14 @@ function syntaxMessage(error: ParseError): string {
   return `not valid JSON: ${words.toLowerCase()}`;
 }
 
-function position(source: string, offset: number): { line: number; column: number } {
+/** Lines and columns count from 1. */
+export function position(source: string, offset: number): { line: number; column: number } {
   const before = source.slice(0, offset);
   return { line: before.split('\n').length, column: offset - before.lastIndexOf('\n') };
 }
 
-function readConfigFile(file: string): string {
+/** Empty when there is none. Throws CONFIG_INVALID when it cannot be read. */
+export function readConfigFile(file: string): string {
   try {
     const { size } = statSync(file);
     if (size > CONFIG_FILE_BYTES) throw new Error(`it is larger than ${String(CONFIG_FILE_BYTES)} bytes`);
@@ -170,27 +186,37 @@ function readConfigFile(file: string): string {
   }
 }
 
-function withEnvironment(config: Config): Config {
-  const level = variable('SVC_LOG_LEVEL');
-  return {
-    ...config,
-    http: { ...config.http, ...addressOf('SVC_HTTP_ADDR', '127.0.0.1:7117') },
-    grpc: { ...config.grpc, ...addressOf('SVC_GRPC_ADDR', '127.0.0.1:7118') },
-    log: level === undefined ? config.log : { level: parseLevel(level) },
-  };
+/** What each variable says: settings by name, which win over the file. */
+const FROM_ENVIRONMENT: { readonly [Name in Variable]?: (value: string) => Readonly<Record<string, unknown>> } = {
+  SVC_HTTP_ADDR: (value) => addressIn('http', value, 'SVC_HTTP_ADDR', '127.0.0.1:7117'),
+  SVC_GRPC_ADDR: (value) => addressIn('grpc', value, 'SVC_GRPC_ADDR', '127.0.0.1:7118'),
+  SVC_LOG_LEVEL: (value) => ({ 'log.level': parseLevel(value) }),
+};
+
+/** The settings that the environment gives, and the variable of each. Throws CONFIG_INVALID. */
+export function environmentSettings(): { name: string; value: unknown; variable: Variable }[] {
+  return (Object.keys(FROM_ENVIRONMENT) as Variable[]).flatMap((name) => {
+    const given = variable(name);
+    const settings = given === undefined ? {} : (FROM_ENVIRONMENT[name]?.(given) ?? {});
+    return Object.entries(settings).map(([setting, value]) => ({ name: setting, value, variable: name }));
+  });
 }
 
-/** `host:port`, `[v6]:port`; nothing when the variable is not set. */
-function addressOf(
-  name: 'SVC_HTTP_ADDR' | 'SVC_GRPC_ADDR',
-  example: string,
-): { host: string; port: number } | undefined {
-  const address = variable(name);
-  if (address === undefined) return undefined;
+function withEnvironment(config: Config): Config {
+  const sections: Record<string, Readonly<Record<string, unknown>>> = { ...config };
+  for (const { name, value } of environmentSettings()) {
+    const [section = '', key = ''] = name.split('.');
+    sections[section] = { ...sections[section], [key]: value };
+  }
+  return sections as Config;
+}
+
+/** `host:port`, `[v6]:port`, as the two settings of a section. */
+function addressIn(section: string, address: string, name: Variable, example: string): Record<string, unknown> {
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address);
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
-  if (host !== undefined && port <= 65_535) return { host, port };
+  if (host !== undefined && port <= 65_535) return { [`${section}.host`]: host, [`${section}.port`]: port };
   throw new SvcError('CONFIG_INVALID', `${name} must be host:port, not ${address}`, {
     hint: `for example ${name}=${example}; port 0 means any free port`,
   });

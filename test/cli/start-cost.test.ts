@@ -65,6 +65,11 @@ test('only serve reaches the daemon, and by import() alone', () => {
     'serve',
     'model/list',
     'model/add',
+    'chat',
+    'ps',
+    'bench',
+    'completion',
+    'config/set',
   ]) {
     const loaded = [...loadedWith(`src/cli/${command}.ts`)];
     assert.equal(

@@ -64,6 +64,11 @@ test('run answers, with the addon of the package', async () => {
   assert.ok(addon.path.startsWith(join(prefix, 'lib', 'node_modules', 'svc-runtime', 'prebuilds')), addon.path);
 });
 
+test('the man page is where man finds it', async () => {
+  const page = await readFile(join(world.dir, 'prefix', 'share', 'man', 'man1', 'svc.1'), 'utf8');
+  assert.match(page, /^\.SH NAME\nsvc /m);
+});
+
 test('stop leaves nothing running', async () => {
   await svc('stop');
   const status = await svc('status', '--json').catch((error: unknown) => error as { code: number });

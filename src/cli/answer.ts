@@ -1,0 +1,133 @@
+/** What `run`, `chat` and `bench` share: a request made from flags, and its answer as it comes. */
+import type { Client } from '../client/client.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type {
+  FinishEvent,
+  GenerateRequest,
+  GenerateResult,
+  Message,
+  RouteEvent,
+  Sampling,
+  StartEvent,
+} from '../protocol/generate.ts';
+import type { Flags } from './commands.ts';
+import { modelName } from './model-name.ts';
+import { sayProgress } from './output.ts';
+
+/** Silence for so long is explained, on a terminal. */
+const QUIET_MS = 1000;
+
+export interface AnswerOptions {
+  /** Aborting stops the generation in the engine. */
+  readonly signal: AbortSignal;
+  readonly onStart?: (event: StartEvent) => Promise<void>;
+  readonly onText?: (text: string) => void;
+}
+
+/** Rejects with the SvcError that ended it; what came before has gone to `onText`. */
+export async function receive(
+  client: Client,
+  request: GenerateRequest,
+  { signal, onStart, onText }: AnswerOptions,
+): Promise<GenerateResult> {
+  const quiet = setTimeout(() => {
+    sayProgress('waiting for the model');
+  }, QUIET_MS);
+  let route: RouteEvent | undefined;
+  let start: StartEvent | undefined;
+  let finish: FinishEvent | undefined;
+  let text = '';
+  try {
+    for await (const event of client.generate(request, signal)) {
+      clearTimeout(quiet);
+      if (text === '') sayProgress('');
+      switch (event.type) {
+        case 'route':
+          route = event;
+          break;
+        case 'start':
+          start = event;
+          await onStart?.(event);
+          break;
+        case 'text':
+          text += event.text;
+          onText?.(event.text);
+          break;
+        case 'finish':
+          finish = event;
+      }
+    }
+  } finally {
+    clearTimeout(quiet);
+    if (text === '') sayProgress('');
+  }
+  if (route === undefined || start === undefined || finish === undefined) {
+    throw new SvcError('INTERNAL', 'the daemon cannot be understood: parts of its answer are missing');
+  }
+  return {
+    text,
+    model: start.model,
+    provider: start.provider,
+    route: route.route,
+    finish_reason: finish.reason,
+    usage: finish.usage,
+    timings: finish.timings,
+    trace_id: route.trace_id,
+  };
+}
+
+/** `local`, `cloud` or `provider:NAME`; undefined leaves it to the configured order. */
+export function routeOf({
+  local,
+  cloud,
+  provider,
+}: Pick<Flags<'run'>, 'local' | 'cloud' | 'provider'>): string | undefined {
+  const chosen = [local ? 'local' : undefined, cloud ? 'cloud' : undefined, provider && `provider:${provider}`];
+  const routes = chosen.filter((route) => route !== undefined);
+  if (routes.length > 1) {
+    throw new SvcError('INVALID_REQUEST', '--local, --cloud and --provider exclude each other', {
+      hint: 'give one of them',
+    });
+  }
+  return routes[0];
+}
+
+type SamplingFlags = Pick<
+  Flags<'run'>,
+  'temperature' | 'top-k' | 'top-p' | 'min-p' | 'seed' | 'stop' | 'max-tokens' | 'local' | 'cloud' | 'provider'
+>;
+
+/** `model` as it was typed. */
+export function requestOf(
+  flags: SamplingFlags,
+  model: string | undefined,
+  messages: readonly Message[],
+): GenerateRequest {
+  const sampling: Sampling = given({
+    temperature: flags.temperature,
+    top_k: flags['top-k'],
+    top_p: flags['top-p'],
+    min_p: flags['min-p'],
+    seed: flags.seed,
+  });
+  return {
+    messages: [...messages],
+    sampling,
+    stop: [...flags.stop],
+    ...given({
+      model: model === undefined ? undefined : modelName(model),
+      max_tokens: flags['max-tokens'],
+      route: routeOf(flags),
+    }),
+  };
+}
+
+/** What is undefined is left out. */
+export function given<Values extends object>(
+  values: Values,
+): {
+  [Key in keyof Values]?: Exclude<Values[Key], undefined>;
+} {
+  const entries = Object.entries(values).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [Key in keyof Values]?: Exclude<Values[Key], undefined> };
+}

@@ -1,0 +1,122 @@
+/**
+ * How fast a model answers, as whoever asks the daemon meets it: through the control socket, routing
+ * and the queue, one request at a time. The figures are those that every answer carries.
+ *
+ * Prompts are made of random words, another one for each run, so that no cache has seen more of
+ * them than the model's own template; what a cache held all the same is not counted as computed.
+ */
+import { Client } from '../client/client.ts';
+import { resolvePaths } from '../config/paths.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type { GenerateRequest, GenerateResult } from '../protocol/generate.ts';
+import { given, receive } from './answer.ts';
+import type { Flags, Run } from './commands.ts';
+import { facts } from './format.ts';
+import { modelName } from './model-name.ts';
+import { print, printJson, say, sayProgress } from './output.ts';
+
+const MOST_RUNS = 1000;
+const WORDS = 'time year people way day man thing woman life child world school state family student group'.split(' ');
+
+/** null: none of the runs could tell. */
+type Figure = { readonly median: number; readonly min: number; readonly max: number } | null;
+
+export const run: Run<'bench'> = async (flags) => {
+  if (flags.runs < 1 || flags.runs > MOST_RUNS)
+    throw new SvcError('INVALID_REQUEST', `--runs must be from 1 to ${MOST_RUNS}`);
+  const client = new Client(resolvePaths().socketPath);
+  const { queue } = await client.health();
+  if (queue.active > 0) say('the daemon works for others, too: the figures will be theirs as much as ours');
+  try {
+    const record = await measure(client, flags);
+    sayProgress('');
+    if (flags.json) printJson(record);
+    else print(describe(record));
+  } finally {
+    sayProgress('');
+  }
+  return 0;
+};
+
+interface BenchRecord {
+  readonly model: string;
+  readonly provider: string;
+  readonly runs: number;
+  readonly input_tokens: Figure;
+  readonly output_tokens: Figure;
+  readonly ttft_ms: Figure;
+  readonly prefill_tokens_per_second: Figure;
+  readonly decode_tokens_per_second: Figure;
+}
+
+async function measure(client: Client, flags: Flags<'bench'>): Promise<BenchRecord> {
+  const wanted = flags['prompt-tokens'];
+  const ask = async (words: number): Promise<GenerateResult> =>
+    await receive(client, requestOf(flags, words), { signal: new AbortController().signal });
+  sayProgress('warming up');
+  // Two lengths tell how many tokens a word has in the model's vocabulary, and its template around them.
+  const [fewer, more] = [Math.ceil(wanted / 8) + 1, Math.ceil(wanted / 2) + 2];
+  const few = await ask(fewer);
+  const many = await ask(more);
+  const perWord = (many.usage.input_tokens - few.usage.input_tokens) / (more - fewer);
+  const template = many.usage.input_tokens - perWord * more;
+  const words = Math.max(1, Math.round((wanted - template) / Math.max(perWord, 0.1)));
+  const results: GenerateResult[] = [];
+  for (let n = 1; n <= flags.runs; n += 1) {
+    sayProgress(`run ${n} of ${flags.runs}`);
+    results.push(await ask(words));
+  }
+  const figureOf = (value: (result: GenerateResult) => number | null): Figure => figure(results.map(value));
+  return {
+    model: many.model,
+    provider: many.provider,
+    runs: results.length,
+    input_tokens: figureOf(({ usage }) => usage.input_tokens),
+    output_tokens: figureOf(({ usage }) => usage.output_tokens),
+    ttft_ms: figureOf(({ timings }) => timings.ttft_ms),
+    prefill_tokens_per_second: figureOf(prefillSpeed),
+    decode_tokens_per_second: figureOf(({ timings }) => timings.tokens_per_second),
+  };
+}
+
+function requestOf({ model, 'max-tokens': maxTokens }: Flags<'bench'>, words: number): GenerateRequest {
+  const chosen = Array.from({ length: words }, () => WORDS[Math.floor(Math.random() * WORDS.length)]);
+  return {
+    messages: [{ role: 'user', content: chosen.join(' ') }],
+    sampling: {},
+    stop: [],
+    max_tokens: maxTokens,
+    ...given({ model: model === undefined ? undefined : modelName(model) }),
+  };
+}
+
+/** Tokens that were computed, by the time from leaving the queue to the first word. */
+function prefillSpeed({ usage, timings }: GenerateResult): number | null {
+  if (timings.ttft_ms === null || timings.ttft_ms <= timings.queue_ms) return null;
+  return ((usage.input_tokens - usage.cached_tokens) * 1000) / (timings.ttft_ms - timings.queue_ms);
+}
+
+function figure(values: readonly (number | null)[]): Figure {
+  const known = values.filter((value) => value !== null).sort((a, b) => a - b);
+  const [min] = known;
+  const max = known.at(-1);
+  if (min === undefined || max === undefined) return null;
+  const middle = (known.length - 1) / 2;
+  const median = ((known[Math.floor(middle)] ?? min) + (known[Math.ceil(middle)] ?? max)) / 2;
+  const round = (value: number): number => Math.round(value * 10) / 10;
+  return { median: round(median), min: round(min), max: round(max) };
+}
+
+function describe(record: BenchRecord): string {
+  const shown = (value: Figure, unit: string): string =>
+    value === null ? '-' : `${value.median} ${unit} (${value.min} to ${value.max})`;
+  return facts([
+    ['model', `${record.model} (${record.provider})`],
+    ['runs', String(record.runs)],
+    ['prompt', shown(record.input_tokens, 'tokens')],
+    ['answer', shown(record.output_tokens, 'tokens')],
+    ['first token', shown(record.ttft_ms, 'ms')],
+    ['prefill', shown(record.prefill_tokens_per_second, 'tokens/s')],
+    ['decode', shown(record.decode_tokens_per_second, 'tokens/s')],
+  ]);
+}

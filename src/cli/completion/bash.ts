@@ -1,0 +1,120 @@
+/** For bash 3.2 and later, without the bash-completion package. */
+import {
+  commands,
+  firstWords,
+  groups,
+  offerOfArgument,
+  offerOfFlag,
+  secondWords,
+  spellings,
+  type Offer,
+} from './offers.ts';
+
+export function bash(): string {
+  return `# bash completion for svc, made by \`svc completion bash\`.
+
+_svc_listed() {
+  local IFS=$' \\t\\n' name
+  svc "$1" list 2>/dev/null | { read -r _; while read -r name _; do printf '%s\\n' "$name"; done; }
+}
+
+_svc() {
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} command='' word i
+  local -i arguments=0 skip=0
+  local IFS=$'\\n'
+  COMPREPLY=()
+  # bash makes a word of its own of the equals sign in --flag=value.
+  if [[ $current == '=' ]]; then
+    current=''
+  elif [[ $previous == '=' ]]; then
+    previous=\${COMP_WORDS[COMP_CWORD-2]}
+  fi
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=\${COMP_WORDS[i]}
+    if ((skip)); then
+      [[ $word == '=' ]] || skip=0
+      continue
+    fi
+    case "$word" in
+      -?*)
+        case "$command $word" in
+${valuedFlags()}
+        esac
+        continue ;;
+    esac
+    case "$command" in
+      '' | ${groups.join(' | ')}) command="\${command:+$command }$word" ;;
+      *) arguments+=1 ;;
+    esac
+  done
+
+  case "$command $previous" in
+${flagValues()}
+  esac
+  if [[ $current == -* ]]; then
+    case "$command" in
+${commands.map(([name, { flags }]) => `      ${quote(name)}) ${reply({ kind: 'words', words: [...Object.entries(flags).flatMap(([flag, facts]) => spellings(flag, facts)), '--help'] })} ;;`).join('\n')}
+      *) ${reply({ kind: 'words', words: ['--help', '--version'] })} ;;
+    esac
+    return
+  fi
+  case "$command $arguments" in
+    ' 0') ${reply({ kind: 'words', words: firstWords().map(([word]) => word) })} ;;
+    'help 0') ${reply({ kind: 'words', words: firstWords().map(([word]) => word) })} ;;
+${groups.map((group) => `    ${quote(`${group} 0`)}) ${reply({ kind: 'words', words: secondWords(group).map(([word]) => word) })} ;;`).join('\n')}
+${commands.flatMap(([name, command]) => command.arguments.map((argument, index) => `    ${quote(`${name} ${String(index)}`)}) ${reply(offerOfArgument(argument))} ;;`)).join('\n')}
+  esac
+}
+
+complete -F _svc svc
+`;
+}
+
+/** A slash behind directories; bash 3.2 knows no such thing. */
+const FILES = 'compopt -o filenames 2>/dev/null; ';
+
+/** Whose next word is no argument. */
+function valuedFlags(): string {
+  return patterns(() => 'skip=1');
+}
+
+function flagValues(): string {
+  return patterns((offer) => `${reply(offer)}; return`);
+}
+
+function patterns(act: (offer: Offer) => string): string {
+  return commands
+    .flatMap(([name, { flags }]) =>
+      Object.entries(flags).flatMap(([flag, facts]) => {
+        const offer = offerOfFlag(facts);
+        if (offer === undefined) return [];
+        return [
+          `          ${spellings(flag, facts)
+            .map((spelled) => quote(`${name} ${spelled}`))
+            .join(' | ')}) ${act(offer)} ;;`,
+        ];
+      }),
+    )
+    .join('\n');
+}
+
+function reply(offer: Offer): string {
+  switch (offer.kind) {
+    case 'words':
+      return generated(`-W ${quote(offer.words.join('\n'))}`);
+    case 'listed':
+      return `${offer.orFile ? FILES : ''}${generated(`${offer.orFile ? '-f ' : ''}-W "$(_svc_listed ${offer.by})"`)}`;
+    case 'file':
+      return FILES + generated('-f');
+    case 'nothing':
+      return ':';
+  }
+}
+
+function generated(options: string): string {
+  return `COMPREPLY=($(compgen ${options} -- "$current"))`;
+}
+
+function quote(text: string): string {
+  return text.includes('\n') ? `$'${text.replaceAll('\n', '\\n')}'` : `'${text}'`;
+}

@@ -1,0 +1,233 @@
+/** `svc chat`, from a pipe and at a keyboard. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { readdirSync, readFileSync } from 'node:fs';
+import { Client } from '../../src/client/client.ts';
+import { childEnvironment } from '../../src/config/environment.ts';
+import type { GenerateRequest } from '../../src/protocol/generate.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { unless } from '../support/skip.ts';
+import { spawnSvc, svc, SVC_COMMAND, type SvcResult } from '../support/svc.ts';
+import { KEYS, NO_TERMINAL, Terminal } from '../support/terminal.ts';
+import { waitFor } from '../support/wait.ts';
+
+const STEADY = ['--temperature', '0', '--max-tokens', '8'];
+const ROOT = join(import.meta.dirname, '..', '..');
+const MODELS = join(ROOT, 'build', 'models');
+/** Talks on until its context is full. */
+const LONG = join(MODELS, 'tiny-gemma.gguf');
+
+interface Context {
+  home: Home;
+  client: Client;
+  /** From a pipe. */
+  chat(input: string, ...args: string[]): Promise<SvcResult>;
+  /** At a keyboard; ended by the test. */
+  terminal(...args: string[]): Terminal;
+  /** What the model answers to all that was said. */
+  answerTo(...messages: string[]): Promise<string>;
+}
+const test = suite<Context>('chat');
+const terminals: Terminal[] = [];
+test.before(async (context) => {
+  const home = (context.home = await makeHome());
+  context.client = new Client(join(home.dir, 'run', 'svc.sock'));
+  context.chat = (input, ...args) => svc(['chat', ...STEADY, ...args], { home, input });
+  context.terminal = (...args) => {
+    const made = new Terminal([...SVC_COMMAND, 'chat', ...args], home.env);
+    terminals.push(made);
+    return made;
+  };
+  context.answerTo = async (...messages) => {
+    const request: GenerateRequest = {
+      messages: messages.map((content, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', content })),
+      sampling: { temperature: 0 },
+      max_tokens: 8,
+      stop: [],
+    };
+    let text = '';
+    for await (const event of context.client.generate(request, new AbortController().signal))
+      if (event.type === 'text') text += event.text;
+    return text;
+  };
+  assert.is((await svc(['start', '--timeout', '60s'], { home })).code, 0);
+});
+test.after.each(() => {
+  for (const terminal of terminals.splice(0)) terminal.kill();
+});
+test.after(async ({ home }) => {
+  await svc(['stop', '--force'], { home });
+  await home.remove();
+});
+
+const lines = (text: string): string =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .join('\n');
+
+test('from a pipe every line is a turn, and carries what was said before', async ({ chat, answerTo }) => {
+  const first = await answerTo('Hello');
+  const second = await answerTo('Hello', first, 'And again');
+  assert.is.not(second, await answerTo('And again'), 'a conversation that makes no difference shows nothing');
+  const result = await chat('Hello\n\nAnd again');
+  assert.is(result.code, 0, result.stderr);
+  assert.is(lines(result.stdout), lines(`${first}\n${second}\n`));
+  assert.not.match(result.stderr, />>>|talking with/);
+  const cleared = await chat('Hello\n/clear\nHello\n');
+  assert.is(lines(cleared.stdout), lines(`${first}\n${first}\n`));
+});
+
+test('several lines between quotes are one turn', async ({ chat, answerTo }) => {
+  const answer = lines(await answerTo('one\n\n two'));
+  for (const input of [
+    '"""\none\n\n two\n"""\n',
+    '"""one\n\n two"""\n',
+    '"""one\r\n\r\n two\r\n"""',
+    '"""\none\n\n two',
+  ])
+    assert.is(lines((await chat(input)).stdout), answer, JSON.stringify(input));
+});
+
+test('what begins with a slash is a command, or refused', async ({ chat, answerTo }) => {
+  const wrong = await chat('/modle\nHello\n');
+  assert.is(wrong.code, 2);
+  assert.is(wrong.stdout, '');
+  assert.match(wrong.stderr, /there is no \/modle\nhint: did you mean \/model\?/);
+  assert.is((await chat('/exit\nHello\n')).stdout, '');
+  assert.is(lines((await chat(' /exit\n')).stdout), lines(await answerTo(' /exit')));
+  const paths = await chat('/etc/passwd is what?\n');
+  assert.is(lines(paths.stdout), lines(await answerTo('/etc/passwd is what?')));
+  assert.match((await chat('/help\n')).stderr, /\/clear +forget[^]*\/exit/);
+});
+
+test('/model goes on with another; one that is not there is refused', async ({ chat, home }) => {
+  const path = join(MODELS, 'tiny-llama.gguf');
+  assert.is((await svc(['model', 'add', path, '--name', 'other'], { home })).code, 0);
+  const result = await chat('Hello\n/model other\nHello\n');
+  assert.match(result.stderr, /^svc: talking with other$/m);
+  const only = await svc(['chat', ...STEADY, '-m', 'other'], { home, input: 'Hello\n' });
+  assert.not.match(only.stderr, /placeholder/);
+  assert.is(result.code, 0, result.stderr);
+  const none = await chat('/model othr\n');
+  assert.is(none.code, 1);
+  assert.match(none.stderr, /no model "othr"\nhint: did you mean "other"/);
+});
+
+test('the flags reach the engine; wrong ones do not start', async ({ chat }) => {
+  assert.is.not((await chat('Hello\n', '-s', 'Be brief')).stdout, (await chat('Hello\n')).stdout);
+  assert.is((await chat('Hello\n', '--local', '--cloud')).code, 2);
+  assert.is((await chat('Hello\n', '-m', 'bultin')).code, 1);
+});
+
+test('an error in a pipe is the end, with its code', async ({ home }) => {
+  const binary = await svc(['chat'], { home, input: Buffer.from([0x68, 0xff, 0x0a]) });
+  assert.is(binary.code, 65);
+  assert.match(binary.stderr, /not valid UTF-8/);
+  const long = await svc(['chat', ...STEADY], { home, input: `${'word '.repeat(20_000)}\n` });
+  assert.is(long.code, 65);
+  assert.match(long.stderr, /\/clear begins anew/);
+});
+
+test('Ctrl-C in a pipe ends it and the generation', async ({ home, client }) => {
+  const running = spawnSvc(['chat', '-m', LONG], { home, input: 'Count\nOn\n' });
+  await waitFor('the first words', () => running.stdout() !== '');
+  running.child.kill('SIGINT');
+  assert.is((await running.result).code, 130);
+  await waitFor('the engine to be idle', async () => (await client.health()).queue.active === 0);
+});
+
+test('Ctrl-C while a pipe says nothing ends it, too', async ({ home }) => {
+  const [program = '', ...before] = SVC_COMMAND;
+  const child = spawn(program, [...before, 'chat'], { cwd: ROOT, env: childEnvironment(home.env), stdio: 'pipe' });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const end = once(child, 'close');
+  child.stdin.write('/model\n');
+  await waitFor('its answer', () => stderr.includes('talking with'));
+  child.kill('SIGINT');
+  assert.is((await end)[0], 130, stderr);
+});
+
+const atKeyboard = unless(NO_TERMINAL, test);
+
+atKeyboard('at a keyboard: Ctrl-C stops the answer and keeps the chat, Ctrl-D leaves', async ({ terminal, client }) => {
+  const chat = terminal('-m', LONG, '--temperature', '0');
+  await chat.shows(/talking with .*tiny-gemma[^]*>>> $/);
+  chat.type(`Count the sheep${KEYS.enter}`);
+  await waitFor('a generation', async () => (await client.health()).queue.active === 1);
+  await chat.shows(/sheep\n[^]*\S{3}/);
+  chat.type(KEYS.ctrlC);
+  await chat.shows(/\n>>> $/);
+  await waitFor('the engine to be idle', async () => (await client.health()).queue.active === 0);
+
+  // The prompt drops its line, then tells how to leave.
+  chat.type('half a thou');
+  await chat.shows('half a thou');
+  chat.clear();
+  chat.type(KEYS.ctrlC);
+  await chat.shows(/>>> $/);
+  chat.type(KEYS.ctrlC);
+  await chat.shows('Ctrl-D or /exit leaves');
+  chat.clear();
+  chat.type(KEYS.up);
+  await chat.shows('Count the sheep');
+  chat.type(KEYS.ctrlC);
+  await chat.shows(/>>> $/);
+  chat.type(KEYS.ctrlD);
+  assert.is(await chat.end(), 0);
+});
+
+atKeyboard('at a keyboard: errors are said, the chat goes on, and /exit leaves', async ({ terminal }) => {
+  const chat = terminal(...STEADY);
+  await chat.shows(/talking with builtin[^]*>>> $/);
+  chat.type(`/modle x${KEYS.enter}`);
+  await chat.shows(/there is no \/modle\nhint: did you mean \/model[^]*>>> $/);
+  chat.clear();
+  chat.type(`"""${KEYS.enter}`);
+  await chat.shows(/\.\.\. $/);
+  chat.type(`one${KEYS.enter}two${KEYS.enter}"""${KEYS.enter}`);
+  await chat.shows(/"""\n[^]*placeholder[^]*\n>>> $/);
+  chat.type(`/exit${KEYS.enter}`);
+  assert.is(await chat.end(), 0);
+});
+
+atKeyboard('at a keyboard: a paste is one turn', async ({ terminal, answerTo }) => {
+  const expected = lines(await answerTo('one\ntwo'));
+  const chat = terminal(...STEADY);
+  await chat.shows(/>>> $/);
+  chat.type(`\u001b[200~one\rtwo\u001b[201~`);
+  await chat.shows(/two$/);
+  chat.type(KEYS.enter);
+  const screen = await chat.shows(/placeholder[^]*\n>>> $/);
+  assert.ok(lines(screen).includes(expected), `${screen}\nlacks\n${expected}`);
+  assert.is(screen.match(/^>>> /gm)?.length, 2);
+  chat.type(KEYS.ctrlD);
+  assert.is(await chat.end(), 0);
+});
+
+test('nothing of a conversation is written to disk', async ({ home, chat }) => {
+  assert.is((await chat('the canary sings at noon\n')).code, 0);
+  const files = readdirSync(home.dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  assert.ok(files.length > 0);
+  for (const { parentPath, name } of files)
+    assert.not.ok(readFileSync(join(parentPath, name)).includes('canary sings'), join(parentPath, name));
+});
+
+test('without a daemon: one is started, or not', async () => {
+  const home = await makeHome();
+  try {
+    assert.is((await svc(['chat', '--no-start'], { home, input: 'Hello\n' })).code, 3);
+    const started = await svc(['chat', ...STEADY], { home, input: 'Hello\n' });
+    assert.is(started.code, 0, started.stderr);
+    assert.match(started.stderr, /^svc: starting the daemon$/m);
+  } finally {
+    await svc(['stop', '--force'], { home });
+    await home.remove();
+  }
+});
+
+test.run();

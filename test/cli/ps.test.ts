@@ -1,0 +1,56 @@
+/** `svc ps`: what is in memory, as the daemon measures it. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { makeHome, type Home } from '../support/home.ts';
+import { svc } from '../support/svc.ts';
+import { waitFor } from '../support/wait.ts';
+
+const test = suite<{ home: Home }>('ps');
+test.before(async (context) => {
+  context.home = await makeHome();
+});
+test.after(async ({ home }) => {
+  await svc(['stop', '--force'], { home });
+  await home.remove();
+});
+
+test('without a daemon there is nobody to ask', async ({ home }) => {
+  const result = await svc(['ps'], { home });
+  assert.is(result.code, 3);
+  assert.is(result.stdout, '');
+  assert.match(result.stderr, /svc start/);
+});
+
+test('each model with its process, its place and its load', async ({ home }) => {
+  assert.is((await svc(['start', '--timeout', '60s'], { home })).code, 0);
+  const model = await waitFor('a measured model', async () => {
+    const { stdout } = await svc(['ps', '--json'], { home });
+    const { models } = JSON.parse(stdout) as { models: Record<string, unknown>[] };
+    return models.find(({ rss_bytes, kv_cells_total }) => rss_bytes !== null && kv_cells_total !== null);
+  });
+  assert.equal(Object.keys(model), [
+    'id',
+    'state',
+    'pid',
+    'rss_bytes',
+    'context_length',
+    'active',
+    'waiting',
+    'kv_cells_used',
+    'kv_cells_total',
+    'tokens_per_second',
+    'device',
+    'expires_at',
+  ]);
+  assert.is(model['id'], 'builtin');
+  assert.is(model['state'], 'loaded');
+  assert.type(model['device'], 'string');
+  process.kill(model['pid'] as number, 0);
+  const { stdout } = await svc(['ps'], { home });
+  assert.match(stdout, /^MODEL +STATE +PID +DEVICE +MEMORY +CONTEXT +ACTIVE +WAITING +CELLS +TOKENS\/S +EXPIRES\n/);
+  assert.match(stdout, new RegExp(`^builtin +loaded +${String(model['pid'])} +\\S+ +[\\d.]+ MB .* never$`, 'm'));
+  assert.is((await svc(['model', 'unload', 'builtin'], { home })).code, 0);
+  assert.is((await svc(['ps'], { home })).stdout, 'no model is in memory\n');
+});
+
+test.run();

@@ -1,0 +1,121 @@
+/** What `svc run` does with standard input that is a pipe: reads it, waits for it, or leaves it alone. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { childEnvironment } from '../../src/config/environment.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { svc, SVC_COMMAND } from '../support/svc.ts';
+import { waitFor } from '../support/wait.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const STEADY = ['--temperature', '0', '--max-tokens', '8'];
+/** A model of the tests that talks on until its context is full. */
+const LONG = ['-m', join(ROOT, 'build', 'models', 'tiny-gemma.gguf'), '--temperature', '0'];
+
+interface Open {
+  readonly child: ChildProcess;
+  stdout(): string;
+  stderr(): string;
+  code(): Promise<number>;
+}
+
+const test = suite<{ home: Home; open(...args: string[]): Open }>('run beside a pipe');
+test.before(async (context) => {
+  const home = (context.home = await makeHome());
+  // Standard input is a socket that stays open until the test ends it, as from an editor.
+  context.open = (...args) => {
+    const [program = '', ...before] = SVC_COMMAND;
+    const child = spawn(program, [...before, 'run', ...args], { cwd: ROOT, env: childEnvironment(home.env) });
+    const written = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const)
+      child[name].setEncoding('utf8').on('data', (text: string) => (written[name] += text));
+    child.stdin.on('error', () => undefined);
+    const end = once(child, 'close');
+    return {
+      child,
+      stdout: () => written.stdout,
+      stderr: () => written.stderr,
+      code: () =>
+        waitFor('the command to end', async () => ({ code: (await end)[0] as number })).then(({ code }) => code),
+    };
+  };
+  assert.is((await svc(['start', '--timeout', '60s'], { home })).code, 0);
+});
+test.after(async ({ home }) => {
+  await svc(['stop', '--force'], { home });
+  await home.remove();
+});
+
+const SILENT = /nothing comes from standard input: going on without it/;
+
+test('with a prompt, a pipe that stays silent is left alone', async ({ home, open }) => {
+  const running = open(...STEADY, 'Hello');
+  assert.is(await running.code(), 0, running.stderr());
+  assert.match(running.stderr(), SILENT);
+  assert.is(running.stdout(), (await svc(['run', ...STEADY, 'Hello'], { home })).stdout);
+});
+
+test('so is one of a shell', async ({ home }) => {
+  const [program = '', ...before] = SVC_COMMAND;
+  const script = 'exec 3<>"$SVC_HOME/fifo"; "$@" <&3';
+  const shell = ['-c', `mkfifo "$SVC_HOME/fifo"; ${script}`, 'sh', program, ...before, 'run', ...STEADY, 'Hello'];
+  const child = spawn('/bin/sh', shell, {
+    cwd: ROOT,
+    env: childEnvironment(home.env),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  child.stdout.resume();
+  const [code] = (await once(child, 'close')) as [number];
+  assert.is(code, 0, stderr);
+  assert.match(stderr, SILENT);
+});
+
+test('what comes soon is read to its end, however long that takes', async ({ home, open }) => {
+  const running = open(...STEADY, '--json', 'Sum up');
+  running.child.stdin?.write('one\n');
+  await waitFor('the command to wait for the end', () => running.stderr().includes('waiting for the end'));
+  running.child.stdin?.end('two\n');
+  assert.is(await running.code(), 0, running.stderr());
+  assert.not.match(running.stderr(), SILENT);
+  const tokens = (text: string): number => (JSON.parse(text) as { usage: { input_tokens: number } }).usage.input_tokens;
+  const whole = await svc(['run', ...STEADY, '--json', 'Sum up\n\none\ntwo'], { home });
+  assert.is(tokens(running.stdout()), tokens(whole.stdout));
+});
+
+test('`-` after the prompt waits, and so does no prompt', async ({ open }) => {
+  for (const args of [['Hello', '-'], ['-'], []]) {
+    const running = open(...STEADY, ...args);
+    await waitFor('the command to wait', () => running.stderr().includes('waiting for the end'));
+    assert.is(running.stdout(), '');
+    running.child.stdin?.end('there\n');
+    assert.is(await running.code(), 0, running.stderr());
+    assert.not.match(running.stderr(), SILENT);
+  }
+});
+
+test('what comes after all stops the answer: it would be the wrong one', async ({ open }) => {
+  const running = open(...LONG, 'Count');
+  await waitFor('the first words', () => running.stdout() !== '');
+  running.child.stdin?.end('to ten\n');
+  assert.is(await running.code(), 65);
+  assert.match(running.stderr(), /began only after the answer was asked for\nhint: put `-` after the prompt/);
+});
+
+test('an end after all changes nothing', async ({ open }) => {
+  const running = open(...LONG, '--max-tokens', '400', 'Count');
+  await waitFor('the first words', () => running.stdout() !== '');
+  running.child.stdin?.end();
+  assert.is(await running.code(), 0, running.stderr());
+});
+
+test('a second argument that is not `-` is none', async ({ home }) => {
+  const result = await svc(['run', 'Hello', 'there'], { home });
+  assert.is(result.code, 2);
+  assert.match(result.stderr, /unexpected argument "there"\nhint: put quotes around the prompt/);
+});
+
+test.run();
