@@ -9,10 +9,11 @@
  */
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
-import { dirname, extname, join } from 'node:path';
+import { dirname, extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../config/environment.ts';
+import { crashFile } from '../config/last-exit.ts';
 import type { Paths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ReadyRecord } from '../protocol/records.ts';
@@ -29,11 +30,6 @@ const POLL_MS = 25;
 const LAST_LINES = 20;
 const LAST_BYTES = 16 * 1024;
 const ENTRY = fileURLToPath(new URL(`../cli/main${extname(import.meta.url)}`, import.meta.url));
-
-/** What daemons in the background wrote to standard error: nothing, unless one crashed. */
-export function crashFile(paths: Pick<Paths, 'stateDir'>): string {
-  return join(paths.stateDir, 'daemon.stderr');
-}
 
 /**
  * Resolves once the daemon is ready, can't become ready, or `timeoutMs` have passed; it is left
