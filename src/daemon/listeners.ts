@@ -10,9 +10,15 @@ LOOPBACK.addAddress('::1', 'ipv6');
 
 /**
  * Resolves with `host:port` as bound. Only a loopback address is bound: there are no API keys yet
- * that would keep others out.
+ * that would keep others out. `inherited` is the descriptor of a socket that is bound already.
  */
-export async function listenOnLoopback(server: Server, host: string, port: number): Promise<string> {
+export async function listenOnLoopback(
+  server: Server,
+  host: string,
+  port: number,
+  inherited?: number,
+): Promise<string> {
+  if (inherited !== undefined) return await listenOnInherited(server, inherited);
   const { address, family } = await resolve(host);
   if (!LOOPBACK.check(address, family === 6 ? 'ipv6' : 'ipv4')) {
     throw new SvcError(
@@ -31,6 +37,27 @@ export async function listenOnLoopback(server: Server, host: string, port: numbe
     throw cannotBind(error, formatAddress(address, port));
   }
   return formatAddress(address, (server.address() as AddressInfo).port);
+}
+
+async function listenOnInherited(server: Server, fd: number): Promise<string> {
+  try {
+    const bound = once(server, 'listening');
+    server.listen({ fd });
+    await bound;
+  } catch (error) {
+    throw cannotBind(error, `descriptor ${String(fd)}`);
+  }
+  const { address, port } = server.address() as AddressInfo;
+  if (!LOOPBACK.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')) {
+    throw new SvcError(
+      'CONFIG_INVALID',
+      `the socket that was passed on, ${address}, can be reached by other machines`,
+      {
+        hint: 'let it listen on 127.0.0.1 or [::1]',
+      },
+    );
+  }
+  return formatAddress(address, port);
 }
 
 function formatAddress(address: string, port: number): string {

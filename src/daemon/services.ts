@@ -9,7 +9,7 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
-import type { LoadEvent } from '../protocol/routes.ts';
+import type { LoadEvent, ReloadRecord } from '../protocol/routes.ts';
 
 export interface Services {
   readonly log: Logger;
@@ -23,6 +23,8 @@ export interface Services {
   providers(): readonly ProviderRecord[];
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
+  /** Reads the config again. Throws CONFIG_INVALID. */
+  reload(): ReloadRecord;
   /** Begins the drain and returns at once. */
   stop(drainTimeoutMs: number): void;
 }

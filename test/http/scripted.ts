@@ -181,6 +181,7 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
       world.unloaded.push(model);
       return Promise.resolve();
     },
+    reload: () => ({ applied: [], restart_needed: [] }),
     stop: (drainTimeoutMs) => void world.stopped.push(drainTimeoutMs),
   };
   const control = options.control ?? false;

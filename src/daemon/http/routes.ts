@@ -29,6 +29,7 @@ export const PUBLIC: readonly Route[] = [
 export const CONTROL: readonly Route[] = [
   { method: 'GET', path: CONTROL_ROUTES.status, handler: control.status },
   { method: 'POST', path: CONTROL_ROUTES.stop, handler: control.stop },
+  { method: 'POST', path: CONTROL_ROUTES.reload, handler: control.reload },
   { method: 'POST', path: CONTROL_ROUTES.generate, handler: control.generate },
   { method: 'GET', path: CONTROL_ROUTES.models, handler: control.models },
   { method: 'POST', path: CONTROL_ROUTES.load, handler: control.load },
