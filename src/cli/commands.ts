@@ -364,6 +364,26 @@ export const COMMANDS = {
     flags: {},
     examples: ['svc completion bash', 'svc completion zsh', 'svc completion fish'],
   },
+  'service install': {
+    summary: 'Let the service manager of this user run the daemon, now and at every login',
+    detail: ['systemd (user units) on Linux, launchd on macOS. Again after an update or a change of address.'],
+    arguments: [],
+    flags: { json },
+    examples: ['svc service install'],
+  },
+  'service uninstall': {
+    summary: 'Stop the service and remove it',
+    detail: ['Models, configuration and log stay. Not installed is a success.'],
+    arguments: [],
+    flags: { json },
+    examples: ['svc service uninstall'],
+  },
+  'service status': {
+    summary: 'Show whether svc is installed as a service, and runs as one',
+    arguments: [],
+    flags: { json },
+    examples: ['svc service status', 'svc service status --json'],
+  },
 } as const satisfies Record<string, Command>;
 
 export type CommandName = keyof typeof COMMANDS;
@@ -374,6 +394,7 @@ export const GROUPS = {
   key: 'Who gets in over TCP',
   provider: 'What can answer a prompt',
   config: 'The settings of the daemon',
+  service: 'svc as a service of this user',
 } as const satisfies Record<string, string>;
 
 type Given<F, T> = F extends { readonly default: string } ? T : T | undefined;

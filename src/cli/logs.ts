@@ -1,6 +1,6 @@
 import { closeSync, statSync } from 'node:fs';
-import { crashFile } from '../client/start-daemon.ts';
 import { readDaemonFile } from '../config/daemon-file.ts';
+import { crashFile } from '../config/last-exit.ts';
 import { resolvePaths, type Paths } from '../config/paths.ts';
 import { formatLogLine, isAtLeast } from '../log/format.ts';
 import type { Run } from './commands.ts';

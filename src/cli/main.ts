@@ -35,6 +35,9 @@ const LOADERS: { readonly [Name in CommandName]: () => Promise<{ readonly run: R
   'config validate': () => import('./config/validate.ts'),
   'config path': () => import('./config/path.ts'),
   completion: () => import('./completion.ts'),
+  'service install': () => import('./service/install.ts'),
+  'service uninstall': () => import('./service/uninstall.ts'),
+  'service status': () => import('./service/status.ts'),
 };
 
 async function main(argv: readonly string[]): Promise<number> {

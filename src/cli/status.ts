@@ -1,17 +1,20 @@
 import { Client } from '../client/client.ts';
-import { lastExit } from '../config/daemon-file.ts';
+import { lastExit } from '../config/last-exit.ts';
 import { resolvePaths, type Paths } from '../config/paths.ts';
+import { VERSION } from '../config/version.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type { LoadedModelHealth, ReadyRecord, StatusRecord } from '../protocol/records.ts';
 import type { Run } from './commands.ts';
 import { bytes, count, duration, facts, table, text } from './format.ts';
-import { out, print, printJson } from './output.ts';
+import { out, print, printJson, say } from './output.ts';
 
 export const run: Run<'status'> = async ({ json }) => {
   const paths = resolvePaths();
   const { status, ready } = await ask(paths);
   if (json) printJson(status);
   else print(describe(status, ready));
+  if (status.version !== null && status.version !== VERSION)
+    say(`the daemon is of version ${status.version}, this command of ${VERSION}: restart it (svc stop && svc start)`);
   if (ready === null) return ERRORS.DAEMON_NOT_RUNNING.exit;
   return ready.status === 'ready' ? 0 : ERRORS.NOT_READY.exit;
 };

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '../client/client.ts';
 import { readDaemonFile } from '../config/daemon-file.ts';
 import { resolvePaths, type Paths } from '../config/paths.ts';
+import { isAlive as isSameProcess } from '../config/process-identity.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type { Run } from './commands.ts';
 import { print, printJson, say } from './output.ts';
@@ -40,7 +41,7 @@ export const run: Run<'stop'> = async ({ timeout, force, json }) => {
 /** undefined: there is none. */
 async function askToStop(paths: Paths, drainMs: number): Promise<{ pid: number; heard: boolean } | undefined> {
   const client = new Client(paths.socketPath);
-  const recorded = readDaemonFile(paths.daemonFile)?.pid;
+  const recorded = recordedPid(paths);
   try {
     const pid = (await client.status()).pid ?? recorded;
     await client.stop(drainMs);
@@ -52,6 +53,15 @@ async function askToStop(paths: Paths, drainMs: number): Promise<{ pid: number; 
     // Somebody holds the socket and says nothing; the file tells who.
     return { pid: recorded, heard: false };
   }
+}
+
+/** undefined: no daemon is recorded, or its pid is another process's by now, which must not be killed for it. */
+function recordedPid(paths: Paths): number | undefined {
+  const file = readDaemonFile(paths.daemonFile);
+  if (file === null || file.exit !== null) return undefined;
+  const recorded = file.process ?? null;
+  if (recorded === null) return file.pid;
+  return isSameProcess(file.pid, recorded) ? file.pid : undefined;
 }
 
 async function endsWithin(pid: number, timeoutMs: number): Promise<boolean> {

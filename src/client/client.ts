@@ -12,6 +12,7 @@ import {
   type ControlEvent,
   type ErrorEvent,
   type LoadEvent,
+  type ReloadRecord,
   type StopRequest,
 } from '../protocol/routes.ts';
 import { fetchJson, streamJson, type RequestOptions } from './request.ts';
@@ -46,6 +47,11 @@ export class Client {
 
   async providers(): Promise<readonly ProviderRecord[]> {
     return (await this.#ask<{ providers: readonly ProviderRecord[] }>({ path: CONTROL_ROUTES.providers })).providers;
+  }
+
+  /** The daemon reads its config again. */
+  async reload(): Promise<ReloadRecord> {
+    return await this.#ask<ReloadRecord>({ method: 'POST', path: CONTROL_ROUTES.reload, body: {} });
   }
 
   /** Resolves when the daemon has begun to drain. */

@@ -2,20 +2,23 @@
  * Starting a daemon that outlives the command which started it.
  *
  * The child has a session of its own and no terminal; what it writes to standard error before its
- * log is open, or as it crashes, goes to a file. Whether the start has succeeded is asked of the
+ * log is open, or as it crashes, goes to a file. Where svc is installed as a service, its manager is
+ * asked instead. Whether the start has succeeded is asked of the
  * socket, not of the child: when two commands start at once, one child finds the other's daemon and
  * ends, and that daemon is the answer for both. Only a child that ended with nobody on the socket
  * has failed.
  */
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
-import { dirname, extname, join } from 'node:path';
+import { dirname, extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../config/environment.ts';
+import { crashFile } from '../config/last-exit.ts';
 import type { Paths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ReadyRecord } from '../protocol/records.ts';
+import { startOfService } from '../service/installed.ts';
 import { Client } from './client.ts';
 
 export type StartOutcome =
@@ -29,11 +32,6 @@ const POLL_MS = 25;
 const LAST_LINES = 20;
 const LAST_BYTES = 16 * 1024;
 const ENTRY = fileURLToPath(new URL(`../cli/main${extname(import.meta.url)}`, import.meta.url));
-
-/** What daemons in the background wrote to standard error: nothing, unless one crashed. */
-export function crashFile(paths: Pick<Paths, 'stateDir'>): string {
-  return join(paths.stateDir, 'daemon.stderr');
-}
 
 /**
  * Resolves once the daemon is ready, can't become ready, or `timeoutMs` have passed; it is left
@@ -57,7 +55,7 @@ export async function startDaemon(
         return { kind: 'died', end, lines: marks.flatMap(({ file, size }) => linesSince(file, size)) };
       if (child === undefined) {
         onSpawn();
-        child = spawnDaemon(crashFile(paths));
+        child = spawnDaemon(paths);
       }
     } else if (ready.status === 'ready') {
       return { kind: 'ready', wasRunning: child === undefined || end !== undefined };
@@ -84,27 +82,35 @@ interface DaemonChild {
   end: string | undefined;
 }
 
-function spawnDaemon(stderrFile: string): DaemonChild {
+function spawnDaemon(paths: Pick<Paths, 'socketPath' | 'stateDir'>): DaemonChild {
+  const stderrFile = crashFile(paths);
   const stderr = openForAppend(stderrFile);
   const fromSource = ENTRY.endsWith('.ts');
-  const child = spawn(
+  const service = startOfService(paths);
+  const [program = '', ...args] = service ?? [
     process.execPath,
-    [...(fromSource ? process.execArgv : []), ENTRY, 'serve', '--mode', 'background'],
-    {
-      // Its own directory, since it would hold the caller's; from source `--import tsx` is looked up from here.
-      cwd: dirname(fromSource ? ENTRY : stderrFile),
-      detached: true,
-      env: childEnvironment(),
-      stdio: ['ignore', stderr, stderr],
-      windowsHide: true,
-    },
-  );
+    ...(fromSource ? process.execArgv : []),
+    ENTRY,
+    'serve',
+    '--mode',
+    'background',
+  ];
+  const child = spawn(program, args, {
+    // Its own directory, since it would hold the caller's; from source `--import tsx` is looked up from here.
+    cwd: dirname(fromSource ? ENTRY : stderrFile),
+    detached: true,
+    env: childEnvironment(),
+    stdio: ['ignore', stderr, stderr],
+    windowsHide: true,
+  });
   closeSync(stderr);
   const state: DaemonChild = { end: undefined };
   child.once('error', (error: NodeJS.ErrnoException) => {
     state.end = `it could not be started (${error.code ?? error.message})`;
   });
   child.once('exit', (code, signal) => {
+    // The service manager has started it, and does not stay.
+    if (service !== undefined && code === 0) return;
     state.end = signal === null ? `exit code ${String(code)}` : `signal ${signal}`;
   });
   child.unref();

@@ -4,10 +4,10 @@
  * power) leaves `exit: null`, and whoever finds that with no daemon there knows it did not end well.
  * While it lives the daemon touches the file, so that its time tells when it was last alive.
  */
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
-import type { LastExit } from '../protocol/records.ts';
+import { ProcessIdentitySchema } from './process-identity.ts';
 
 const nullableText = v.nullable(v.string());
 
@@ -20,6 +20,8 @@ const LastExitSchema = v.object({
 
 const DaemonFileSchema = v.object({
   pid: v.number(),
+  /** What tells it from a later process of the same pid. */
+  process: v.nullish(ProcessIdentitySchema),
   mode: v.picklist(['background', 'foreground', 'service']),
   version: v.string(),
   http: nullableText,
@@ -47,25 +49,4 @@ export function readDaemonFile(path: string): DaemonFile | null {
 /** Atomic: a reader sees the old file or the new one. */
 export function writeDaemonFile(path: string, file: DaemonFile): void {
   writeFileAtomic.sync(path, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 });
-}
-
-/** How the daemon of `path` ended. REQUIRES: it no longer runs. null: none has ever run. */
-export function lastExit(path: string): LastExit | null {
-  const file = readDaemonFile(path);
-  if (file === null) return null;
-  if (file.exit !== null) return file.exit;
-  return {
-    code: null,
-    signal: null,
-    at: lastTouched(path) ?? file.started_at,
-    reason: 'it ended without a farewell (a crash, kill -9 or power loss); `at` is its last sign of life',
-  };
-}
-
-function lastTouched(path: string): string | null {
-  try {
-    return statSync(path).mtime.toISOString();
-  } catch {
-    return null;
-  }
 }

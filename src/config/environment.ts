@@ -10,6 +10,12 @@ export const VARIABLES = {
   SVC_LOG_LEVEL: 'trace, debug, info, warn, error or fatal',
   GGML_BACKEND_PATH: 'path of a GPU backend of ggml, instead of the installed package',
   SVC_ADDON: 'path of svc.node, instead of the built or shipped one',
+  NOTIFY_SOCKET: 'where systemd is told what the daemon does',
+  WATCHDOG_USEC: 'after so many microseconds of silence systemd starts the daemon anew',
+  WATCHDOG_PID: 'the process that WATCHDOG_USEC is for',
+  LISTEN_FDS: 'how many listening sockets systemd passes on',
+  LISTEN_PID: 'the process that they are for',
+  LISTEN_FDNAMES: 'their names: http, control',
   XDG_CONFIG_HOME: 'base of the config directory',
   XDG_DATA_HOME: 'base of the data directory',
   XDG_STATE_HOME: 'base of the state directory',
@@ -25,10 +31,31 @@ export const VARIABLES = {
 
 export type Variable = keyof typeof VARIABLES;
 
+/** What a person may have set for their daemon, and a service manager does not know. */
+export const SERVICE_VARIABLES: readonly Variable[] = [
+  'SVC_HOME',
+  'SVC_CONFIG',
+  'SVC_SOCKET',
+  'SVC_HTTP_ADDR',
+  'SVC_LOG_LEVEL',
+  'SVC_ADDON',
+  'XDG_CONFIG_HOME',
+  'XDG_DATA_HOME',
+  'XDG_STATE_HOME',
+  'XDG_CACHE_HOME',
+];
+
 /** The value of a variable; one that is set but empty counts as unset. */
 export function variable(name: Variable): string | undefined {
   const value = process.env[name];
   return value === undefined || value === '' ? undefined : value;
+}
+
+/** The value of a variable that is for this process and not for its children, who no longer see it. */
+export function takeVariable(name: Variable): string | undefined {
+  const value = variable(name);
+  Reflect.deleteProperty(process.env, name);
+  return value;
 }
 
 /** The environment for a child process: ours, with `changes` on top (undefined removes). */

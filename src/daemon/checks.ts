@@ -1,4 +1,5 @@
 /** The conditions of the machine, looked at again and again: disk, memory, and the model store. */
+import { existsSync } from 'node:fs';
 import { SvcError } from '../protocol/errors.ts';
 import type { CheckStatus, ModelRecord } from '../protocol/records.ts';
 import type { Conditions, ConditionWriter } from './conditions.ts';
@@ -46,6 +47,8 @@ export class Checks {
   readonly #disk: ConditionWriter;
   readonly #memory: ConditionWriter;
   readonly #store: ConditionWriter;
+  /** The store's directory was there: it is made with the first model, and nothing of ours removes it. */
+  #hadStore = false;
 
   constructor(options: ChecksOptions) {
     this.#options = options;
@@ -83,6 +86,13 @@ export class Checks {
   }
 
   async #checkStore(): Promise<void> {
+    const { modelsDir } = this.#options;
+    const hasStore = existsSync(modelsDir);
+    if (this.#hadStore && !hasStore) {
+      this.#store('fail', `somebody removed ${modelsDir}, with the models that were in it`);
+      return;
+    }
+    this.#hadStore = hasStore;
     try {
       const models = await this.#options.store.list();
       const chosen = await this.#options.store.find();

@@ -25,8 +25,11 @@ export interface Verdict {
 /** Sets one condition; the same status with another reason is news, but not a change. */
 export type ConditionWriter = (status: CheckStatus, reason: string) => void;
 
-/** The routes that can serve are the local engine and, once there are any, the providers. */
-const ROUTES: readonly ConditionName[] = ['engine'];
+/**
+ * What each route needs. The local one needs an engine, and the store in which it looks for the model
+ * of every request; the providers will be another, once there are any.
+ */
+const ROUTES: readonly (readonly ConditionName[])[] = [['engine', 'model_store']];
 
 /** What the conditions amount to. Whatever stands in `exclude` is taken for well. */
 export function judge(
@@ -41,9 +44,8 @@ export function judge(
   if (phase === 'stopping') return { state: 'STOPPING', ready: false, reason: 'it is stopping' };
   if (phase === 'starting') return { state: 'STARTING', ready: false, reason };
   if (troubles.length === 0) return { state: 'READY', ready: true, reason: null };
-  const canServe = ROUTES.some(
-    (route) => !troubles.some((trouble) => trouble.name === route && trouble.status === 'fail'),
-  );
+  const failed = new Set(troubles.filter(({ status }) => status === 'fail').map(({ name }) => name));
+  const canServe = ROUTES.some((needs) => !needs.some((name) => failed.has(name)));
   return { state: 'DEGRADED', ready: canServe, reason };
 }
 

@@ -1,6 +1,8 @@
 /** This daemon's own `daemon.json`, from its start to its end. */
 import { utimesSync } from 'node:fs';
-import { lastExit, writeDaemonFile, type DaemonFile } from '../config/daemon-file.ts';
+import { writeDaemonFile, type DaemonFile } from '../config/daemon-file.ts';
+import { lastExit } from '../config/last-exit.ts';
+import { identifyProcess } from '../config/process-identity.ts';
 import type { Logger } from '../log/log.ts';
 import type { LastExit } from '../protocol/records.ts';
 
@@ -18,8 +20,8 @@ export class OwnDaemonFile {
     this.lastExit = lastExit(path);
   }
 
-  begin(facts: Omit<DaemonFile, 'exit' | 'last_exit'>): void {
-    this.#file = { ...facts, exit: null, last_exit: this.lastExit };
+  begin(facts: Omit<DaemonFile, 'exit' | 'last_exit' | 'process'>): void {
+    this.#file = { ...facts, process: identifyProcess(facts.pid), exit: null, last_exit: this.lastExit };
     this.#write(this.#file);
   }
 

@@ -2,7 +2,6 @@
  * The running daemon: its conditions, its listeners, and the order in which it lives and ends. `run`
  * reads from top to bottom; the listeners call the rest, which is the Services they are given.
  */
-import { existsSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend } from '../backends/backend.ts';
@@ -23,7 +22,7 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
-import type { LoadEvent } from '../protocol/routes.ts';
+import type { LoadEvent, ReloadRecord } from '../protocol/routes.ts';
 import type { Router } from '../routing/router.ts';
 import { Checks, type Store } from './checks.ts';
 import { Conditions, type ConditionWriter } from './conditions.ts';
@@ -32,12 +31,15 @@ import { healthRecord, readyRecord, statusRecord, type Identity } from './health
 import { GrpcListener } from './grpc/listener.ts';
 import { HealthFeed } from './health-feed.ts';
 import { createListener } from './http/server.ts';
+import type { InheritedSockets } from './inherited.ts';
 import { drain, type Lifecycle, type StopCause } from './lifecycle.ts';
 import { Keys } from './keys.ts';
 import { listen } from './listeners.ts';
-import { becomeTheDaemon } from './lock.ts';
+import { becomeTheDaemon, bindAgain } from './lock.ts';
 import { Metrics } from './metrics.ts';
 import { Monitor } from './monitor.ts';
+import { Reloader } from './reload.ts';
+import type { ServiceManager } from './service-manager.ts';
 import type { Services } from './services.ts';
 
 /** The backend of this machine, which is more than something that answers. */
@@ -57,6 +59,9 @@ export interface DaemonParts {
   readonly modelsDir: string;
   readonly log: Logger;
   readonly lifecycle: Lifecycle;
+  /** Absent: nobody has bound any for us. */
+  readonly inherited?: InheritedSockets;
+  readonly serviceManager?: ServiceManager;
   readonly store: Store;
   readonly local: LocalEngines;
   readonly backends: ReadonlyMap<string, Backend>;
@@ -74,13 +79,13 @@ export class Daemon implements Services {
   readonly #conditions: Conditions;
   readonly #engine: ConditionWriter;
   readonly #monitor: Monitor;
+  readonly #reloader: Reloader;
   readonly #http: Server;
   readonly #control: Server;
   readonly #grpc: GrpcListener;
   readonly #ending = new AbortController();
   readonly log: Logger;
   readonly router: Router;
-  readonly allowedHosts: readonly string[];
   readonly healthFeed = new HealthFeed();
   readonly access: Keys;
   readonly metrics: Metrics;
@@ -95,7 +100,6 @@ export class Daemon implements Services {
     this.#parts = parts;
     this.log = log;
     this.router = router;
-    this.allowedHosts = config.http.allowed_hosts.map((name) => name.toLowerCase());
     this.access = new Keys(paths.keyFile, log);
     this.#identity = {
       version: VERSION,
@@ -109,15 +113,13 @@ export class Daemon implements Services {
     };
     this.#conditions = new Conditions(log, undefined, () => this.healthFeed.changed());
     this.#engine = this.#conditions.writer('engine');
-    this.#conditions.writer('config')(
-      'ok',
-      existsSync(paths.configFile) ? 'read from the config file' : 'defaults: there is no config file',
-    );
+    this.#reloader = new Reloader({ paths, config, condition: this.#conditions.writer('config'), log });
     this.#conditions.writer('providers')('ok', 'none configured');
     this.#monitor = new Monitor({
       checks: new Checks({ conditions: this.#conditions, store, stateDir: paths.stateDir, modelsDir }),
       listeners: this.#conditions.writer('listeners'),
       socketPath: paths.socketPath,
+      rebind: () => this.#rebind(),
       models: () => parts.local.loadedModels(),
       onSample: () => this.healthFeed.changed(),
     });
@@ -140,21 +142,33 @@ export class Daemon implements Services {
 
   /** Resolves, when nothing is left of it, with what ended it. Throws what kept it from starting. */
   async run(): Promise<StopCause> {
-    const { lifecycle, log } = this.#parts;
+    const { lifecycle, log, serviceManager } = this.#parts;
     const file = await this.#open();
+    // What is wrong is logged, and in the condition.
+    lifecycle.onReload = () =>
+      void Promise.resolve()
+        .then(() => this.reload())
+        .catch(() => undefined);
     const started = Promise.all([this.#monitor.start(file, this.#addresses()), this.#loadDefault()]);
     void started.then(async () => {
       // With the engine in it, from the first time that somebody sees READY.
       await this.#monitor.sample();
       this.#conditions.enter('running');
+      serviceManager?.ready(`${this.#conditions.verdict().state}, ${this.#addresses()}`);
       await this.#findDevices();
     });
 
     const cause = await lifecycle.stopping;
+    serviceManager?.stopping();
     await this.#close(cause);
     file.end({ code: cause.code, signal: cause.signal, at: new Date().toISOString(), reason: cause.reason });
     log.info({ reason: cause.reason, code: cause.code }, 'stopped');
+    serviceManager?.close();
     return cause;
+  }
+
+  get allowedHosts(): readonly string[] {
+    return this.#reloader.config.http.allowed_hosts.map((name) => name.toLowerCase());
   }
 
   ready(exclude?: ReadonlySet<ConditionName>): ReadyRecord {
@@ -194,6 +208,10 @@ export class Daemon implements Services {
     await this.#parts.local.unload(model);
   }
 
+  reload(): ReloadRecord {
+    return this.#reloader.reload();
+  }
+
   stop(drainTimeoutMs: number): void {
     this.#parts.lifecycle.stop({ reason: 'svc stop', signal: null, code: 0, drainTimeoutMs });
   }
@@ -208,7 +226,12 @@ export class Daemon implements Services {
   /** Binds the listeners; from then on this process is the daemon. */
   async #open(): Promise<OwnDaemonFile> {
     try {
-      return await becomeTheDaemon(this.#parts.paths, this.#control, () => this.#takeOver());
+      return await becomeTheDaemon(
+        this.#parts.paths,
+        this.#control,
+        () => this.#takeOver(),
+        this.#parts.inherited?.control,
+      );
     } catch (error) {
       for (const server of [this.#control, this.#http, this.#grpc.server]) server.close();
       throw error;
@@ -236,7 +259,7 @@ export class Daemon implements Services {
     let grpc: string;
     try {
       const hasKeys = this.access.exist();
-      http = await listen(this.#http, 'http', config.http, hasKeys);
+      http = await listen(this.#http, 'http', config.http, hasKeys, this.#parts.inherited?.http);
       grpc = await listen(this.#grpc.server, 'grpc', config.grpc, hasKeys);
     } catch (error) {
       const { code, message } = SvcError.from(error);
@@ -256,6 +279,13 @@ export class Daemon implements Services {
       log.warn({ last_exit: lastExit }, 'the daemon before this one did not end well');
     }
     return file;
+  }
+
+  async #rebind(): Promise<void> {
+    // A control socket that closes as the daemon ends is not to come back.
+    if (this.#conditions.phase === 'stopping') return;
+    await bindAgain(this.#control, this.#parts.paths);
+    this.log.warn({ socket: this.#parts.paths.socketPath }, 'somebody removed the control socket: bound anew');
   }
 
   #addresses(): string {

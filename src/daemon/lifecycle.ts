@@ -11,6 +11,7 @@
  */
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isatty } from 'node:tty';
 import type { Backend } from '../backends/backend.ts';
 import type { LogDestination, Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
@@ -45,6 +46,9 @@ export class Lifecycle {
     this.#log = log;
   }
 
+  /** What SIGHUP does while the daemon runs. */
+  onReload: () => void = () => undefined;
+
   /** Aborted when somebody asked a second time. */
   get hurry(): AbortSignal {
     return this.#hurry.signal;
@@ -68,8 +72,9 @@ export class Lifecycle {
       this.stop({ reason: signal, signal, code: 0, drainTimeoutMs: SIGNAL_DRAIN_MS });
     };
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
-    // The terminal is gone: in the foreground that is the end, in the background there was none.
-    process.on('SIGHUP', mode === 'foreground' ? onSignal : (): void => undefined);
+    // The terminal is gone: that is the end of what runs in it. Whoever has none is told to reload.
+    const inTerminal = mode === 'foreground' && [0, 1, 2].some((descriptor) => isatty(descriptor));
+    process.on('SIGHUP', inTerminal ? onSignal : (): void => this.onReload());
     process.on('uncaughtException', (error: unknown, origin) => {
       this.#log.fatal({ err: error, origin }, 'a bug in svc: stopping');
       destination.flushSync();

@@ -19,14 +19,16 @@ export function isLoopback(address: string): boolean {
 
 /**
  * Resolves with `host:port` as bound. What other machines can reach is bound only when there are API
- * keys that keep them out.
+ * keys that keep them out. `inherited` is the descriptor of a socket that is bound already.
  */
 export async function listen(
   server: Server,
   name: ListenerName,
   { host, port }: { readonly host: string; readonly port: number },
   hasKeys: boolean,
+  inherited?: number,
 ): Promise<string> {
+  if (inherited !== undefined) return await listenOnInherited(server, name, inherited, hasKeys);
   const { address } = await resolve(name, host);
   if (!hasKeys && !isLoopback(address)) {
     throw new SvcError(
@@ -45,6 +47,27 @@ export async function listen(
     throw cannotBind(error, name, formatAddress(address, port));
   }
   return formatAddress(address, (server.address() as AddressInfo).port);
+}
+
+async function listenOnInherited(server: Server, name: ListenerName, fd: number, hasKeys: boolean): Promise<string> {
+  try {
+    const bound = once(server, 'listening');
+    server.listen({ fd });
+    await bound;
+  } catch (error) {
+    throw cannotBind(error, name, `descriptor ${String(fd)}`);
+  }
+  const { address, port } = server.address() as AddressInfo;
+  if (!hasKeys && !isLoopback(address)) {
+    throw new SvcError(
+      'CONFIG_INVALID',
+      `the socket that was passed on, ${address}, can be reached by other machines`,
+      {
+        hint: 'make a key: `svc key add NAME`; or let it listen on 127.0.0.1 or [::1]',
+      },
+    );
+  }
+  return formatAddress(address, port);
 }
 
 function formatAddress(address: string, port: number): string {

@@ -8,9 +8,11 @@ import { lstatSync, mkdirSync, unlinkSync } from 'node:fs';
 import { once } from 'node:events';
 import { connect, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { lock as acquire } from 'proper-lockfile';
-import { readDaemonFile } from '../config/daemon-file.ts';
+import { readDaemonFile, type DaemonFile } from '../config/daemon-file.ts';
 import { makePrivateDirectory, type Paths } from '../config/paths.ts';
+import { isAlive } from '../config/process-identity.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 /** After so long a lock whose holder does not touch it is taken from it. */
@@ -18,18 +20,26 @@ const STALE_MS = 5000;
 const RETRY_MS = 100;
 /** Longer than STALE_MS, so that a start right after a crash within the lock succeeds. */
 const RETRIES = 80;
+/** A living daemon has its removed socket back by then (monitor.ts), and one that ends has ended. */
+const SOCKETLESS_MS = 6000;
 
 /**
  * Binds `control` to the control socket; from then on this process is the daemon of this home. Then
  * does `first`, still before any other start may look. Throws ALREADY_RUNNING when there is one.
+ * `inherited` is the descriptor of a control socket that a service manager has bound for us.
  */
-export async function becomeTheDaemon<T>(paths: Paths, control: Server, first: () => Promise<T>): Promise<T> {
+export async function becomeTheDaemon<T>(
+  paths: Paths,
+  control: Server,
+  first: () => Promise<T>,
+  inherited?: number,
+): Promise<T> {
   makePrivateDirectory(paths.stateDir);
   makePrivateDirectory(paths.runtimeDir);
   const release = await lockHome(paths.stateDir);
   try {
-    await refuseSecond(paths);
-    await bind(control, paths.socketPath);
+    await refuseSecond(paths, inherited !== undefined);
+    await bind(control, inherited === undefined ? { path: paths.socketPath } : { fd: inherited });
     return await first();
   } finally {
     // A lock that went stale meanwhile is not ours to release.
@@ -57,17 +67,40 @@ async function lockHome(stateDir: string): Promise<() => Promise<void>> {
 }
 
 /** SVC_SOCKET may differ between two starts in one home: the last daemon's own socket is asked too. */
-async function refuseSecond(paths: Paths): Promise<void> {
+async function refuseSecond(paths: Paths, ownsSocket: boolean): Promise<void> {
   const last = readDaemonFile(paths.daemonFile);
   const sockets = new Set([paths.socketPath]);
   if (last !== null && last.exit === null) sockets.add(last.socket);
+  // The connection would wait for this very process.
+  if (ownsSocket) sockets.delete(paths.socketPath);
   for (const socket of sockets) {
     if (!(await answers(socket))) continue;
-    const who = last?.exit === null && last.socket === socket ? ` (pid ${String(last.pid)})` : '';
-    throw new SvcError('ALREADY_RUNNING', `svc is already running${who} at ${socket}`, {
-      hint: 'see `svc status`; `svc stop` ends it',
-    });
+    throw alreadyRunning(last?.exit === null && last.socket === socket ? last.pid : null, socket);
   }
+  if (last !== null && (await livesWithoutSocket(paths, last))) throw alreadyRunning(last.pid, last.socket);
+}
+
+function alreadyRunning(pid: number | null, socket: string): SvcError {
+  const who = pid === null ? '' : ` (pid ${String(pid)})`;
+  return new SvcError('ALREADY_RUNNING', `svc is already running${who} at ${socket}`, {
+    hint: 'see `svc status`; `svc stop` ends it',
+  });
+}
+
+/**
+ * Whether the daemon of a socket that nobody answers on is alive all the same. Either somebody has
+ * just removed the socket's file, and it binds it anew, or it is about to end: both are waited for.
+ */
+async function livesWithoutSocket(paths: Paths, last: DaemonFile): Promise<boolean> {
+  const recorded = last.process ?? null;
+  const lives = (): boolean =>
+    recorded !== null && readDaemonFile(paths.daemonFile)?.exit === null && isAlive(last.pid, recorded);
+  const deadline = performance.now() + SOCKETLESS_MS;
+  while (lives() && performance.now() < deadline) {
+    if (await answers(last.socket)) return true;
+    await sleep(RETRY_MS);
+  }
+  return lives();
 }
 
 /** Whether a process listens there. A file that nobody listens on is left behind by a crash. */
@@ -87,17 +120,28 @@ async function answers(socketPath: string): Promise<boolean> {
   }
 }
 
-async function bind(control: Server, socketPath: string): Promise<void> {
-  if (process.platform !== 'win32') removeDeadSocket(socketPath);
+/**
+ * Binds `control` to its path again, after somebody removed the file. Connections that are open stay.
+ * REQUIRES: nothing lies at the path.
+ */
+export async function bindAgain(control: Server, { runtimeDir, socketPath }: Paths): Promise<void> {
+  // libuv removes the file as it closes: it must not be the new one.
+  control.close();
+  makePrivateDirectory(runtimeDir);
+  await bind(control, { path: socketPath });
+}
+
+async function bind(control: Server, where: { readonly path: string } | { readonly fd: number }): Promise<void> {
+  if ('path' in where && process.platform !== 'win32') removeDeadSocket(where.path);
   const bound = once(control, 'listening');
   // `listen` binds before it returns, and the socket must never be open to others.
   const umask = process.umask(0o177);
-  control.listen(socketPath);
+  control.listen(where);
   process.umask(umask);
   try {
     await bound;
   } catch (error) {
-    throw unusable(socketPath, error);
+    throw unusable('path' in where ? where.path : 'that was passed on', error);
   }
 }
 

@@ -15,7 +15,9 @@ import { ModelStore } from '../models/store.ts';
 import type { DeviceRecord } from '../protocol/records.ts';
 import { Router } from '../routing/router.ts';
 import { Daemon } from './daemon.ts';
+import { takeInheritedSockets } from './inherited.ts';
 import { Lifecycle } from './lifecycle.ts';
+import { ServiceManager } from './service-manager.ts';
 
 export interface DaemonOptions {
   readonly mode: DaemonFile['mode'];
@@ -32,6 +34,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
   const log = createLogger({ level: config.log.level, destination });
   const lifecycle = new Lifecycle(log);
   lifecycle.handleProcess(mode, destination);
+  const serviceManager = new ServiceManager(log);
   try {
     const modelsDir = config.models.dir ?? paths.modelsDir;
     const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() });
@@ -49,6 +52,8 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
       modelsDir,
       log,
       lifecycle,
+      inherited: takeInheritedSockets(log),
+      serviceManager,
       store,
       local,
       backends,

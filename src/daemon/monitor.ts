@@ -3,6 +3,7 @@
  * conditions of the machine, and its own socket and file. Cheap enough to go on when nobody asks.
  */
 import { lstatSync } from 'node:fs';
+import { SvcError } from '../protocol/errors.ts';
 import type { LoadedModelHealth } from '../protocol/records.ts';
 import type { Checks } from './checks.ts';
 import type { ConditionWriter } from './conditions.ts';
@@ -10,12 +11,16 @@ import type { OwnDaemonFile } from './daemon-file.ts';
 import { ResourceMeter, type EngineProcess, type Resources } from './resources.ts';
 
 const SAMPLE_MS = 2_000;
-const CHECK_MS = 10_000;
+/** Readiness turns within a second of its cause. */
+const CHECK_MS = 500;
+const TOUCH_MS = 10_000;
 
 export interface MonitorOptions {
   readonly checks: Checks;
   readonly listeners: ConditionWriter;
   readonly socketPath: string;
+  /** Binds the control socket anew, after its file was removed. */
+  rebind(): Promise<void>;
   models(): readonly LoadedModelHealth[];
   /** Told after every sample. */
   onSample(): void;
@@ -32,6 +37,8 @@ export class Monitor {
     memoryAvailableBytes: null,
   };
   #checking = false;
+  /** Of the control socket's file. */
+  #inode: number | null = null;
 
   constructor(options: MonitorOptions) {
     this.#options = options;
@@ -46,9 +53,10 @@ export class Monitor {
    * looked at once. REQUIRES: the listeners are bound.
    */
   async start(file: OwnDaemonFile, addresses: string): Promise<void> {
-    const inode = inodeOf(this.#options.socketPath);
-    const check = (): Promise<void> => this.#check(file, inode, addresses);
+    this.#inode = inodeOf(this.#options.socketPath);
+    const check = (): Promise<void> => this.#check(addresses);
     this.#timers.push(
+      setInterval(() => file.touch(), TOUCH_MS),
       setInterval(() => void this.sample(), SAMPLE_MS),
       setInterval(() => void check(), CHECK_MS),
     );
@@ -67,16 +75,33 @@ export class Monitor {
     this.#options.onSample();
   }
 
-  async #check(file: OwnDaemonFile, inode: number | null, addresses: string): Promise<void> {
+  async #check(addresses: string): Promise<void> {
     // A file system that does not answer must not gather checks.
     if (this.#checking) return;
     this.#checking = true;
-    const { checks, listeners, socketPath } = this.#options;
-    file.touch();
-    if (inodeOf(socketPath) === inode) listeners('ok', addresses);
-    else listeners('warn', `somebody removed the control socket ${socketPath}; restart svc to have it back`);
-    await checks.run();
+    await Promise.all([this.#checkSocket(addresses), this.#options.checks.run()]);
     this.#checking = false;
+  }
+
+  async #checkSocket(addresses: string): Promise<void> {
+    const { listeners, socketPath } = this.#options;
+    const found = inodeOf(socketPath);
+    if (found === this.#inode) {
+      listeners('ok', addresses);
+      return;
+    }
+    if (found !== null) {
+      listeners('warn', `somebody put another file in the place of the control socket ${socketPath}`);
+      return;
+    }
+    listeners('warn', `somebody removed the control socket ${socketPath}`);
+    try {
+      await this.#options.rebind();
+      this.#inode = inodeOf(socketPath);
+      listeners('ok', addresses);
+    } catch (error) {
+      listeners('warn', `somebody removed the control socket, and ${SvcError.from(error).message}`);
+    }
   }
 }
 

@@ -10,7 +10,7 @@ import type {
   StatusRecord,
 } from '../protocol/records.ts';
 import type { KeyScope } from '../protocol/keys.ts';
-import type { LoadEvent } from '../protocol/routes.ts';
+import type { LoadEvent, ReloadRecord } from '../protocol/routes.ts';
 import type { HealthFeed } from './health-feed.ts';
 
 /** Who is let in over TCP. */
@@ -45,6 +45,8 @@ export interface Services {
   providers(): readonly ProviderRecord[];
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
+  /** Reads the config again. Throws CONFIG_INVALID. */
+  reload(): ReloadRecord;
   /** Begins the drain and returns at once. */
   stop(drainTimeoutMs: number): void;
 }

@@ -21,6 +21,8 @@ export const CONTROL_ROUTES = {
   status: '/control/status',
   /** StopRequest → 202 `{}`; the daemon drains and exits. */
   stop: '/control/stop',
+  /** `{}` → ReloadRecord: the config is read again. */
+  reload: '/control/reload',
   /** GenerateRequest → ControlEvent lines. `model` may be `file:/absolute/path.gguf` here only. */
   generate: '/control/generate',
   /** GET → `{"models": ModelRecord[]}`, with what is loaded. */
@@ -36,6 +38,14 @@ export const CONTROL_ROUTES = {
 export interface StopRequest {
   /** Milliseconds that running generations may still take. */
   readonly drain_timeout_ms: number;
+}
+
+/** Names of settings, `section.key`. */
+export interface ReloadRecord {
+  /** Changed, and in force from now on. */
+  readonly applied: readonly string[];
+  /** Other than what the daemon was started with; in force after its next start. */
+  readonly restart_needed: readonly string[];
 }
 
 export interface ErrorEvent {

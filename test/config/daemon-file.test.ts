@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { lastExit, readDaemonFile, writeDaemonFile, type DaemonFile } from '../../src/config/daemon-file.ts';
+import { readDaemonFile, writeDaemonFile, type DaemonFile } from '../../src/config/daemon-file.ts';
+import { lastExit } from '../../src/config/last-exit.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'svc-daemon-file-'));
 const path = join(scratch, 'daemon.json');

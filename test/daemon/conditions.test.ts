@@ -30,7 +30,7 @@ test('a warning or a failure that leaves a route is DEGRADED and ready', () => {
     { memory: 'warn' },
     { disk_space: 'fail' },
     { engine: 'warn' },
-    { model_store: 'fail', listeners: 'warn' },
+    { disk_space: 'fail', listeners: 'warn' },
   ] as const) {
     const verdict = judge('running', conditions(changes));
     assert.is(verdict.state, 'DEGRADED');
@@ -45,6 +45,7 @@ test('with no route that can serve it is DEGRADED and not ready', () => {
     ready: false,
     reason: 'engine: why engine',
   });
+  assert.is(judge('running', conditions({ model_store: 'fail' })).ready, false, 'no request finds its model');
 });
 
 test('what is left out is taken for well', () => {

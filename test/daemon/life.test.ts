@@ -1,11 +1,12 @@
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { lastExit, readDaemonFile } from '../../src/config/daemon-file.ts';
+import { readDaemonFile } from '../../src/config/daemon-file.ts';
+import { lastExit } from '../../src/config/last-exit.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { LogRecord } from '../../src/protocol/logs.ts';
 import type { HealthRecord, ReadyRecord } from '../../src/protocol/records.ts';
@@ -329,15 +330,47 @@ test('conditions turn readiness, and each turn is one log line', async (context)
   assert.equal(turns, ['STARTING READY', 'READY DEGRADED', 'DEGRADED READY', 'READY DEGRADED']);
 });
 
-test('a control socket that somebody removed is told', async (context) => {
+test('a control socket that somebody removed is bound anew; what came over the old one goes on', async (context) => {
+  const daemon = await start(context).settled();
+  const { answer } = await generating(daemon, 100);
+  for (const remove of [daemon.socketPath, join(context.home.dir, 'run')]) {
+    rmSync(remove, { recursive: true });
+    const from = performance.now();
+    const status = await waitFor('the socket', () => daemon.client.status());
+    assert.ok(performance.now() - from < 1500, 'soon');
+    assert.is(status.pid, daemon.pid);
+    assert.is(statSync(daemon.socketPath).mode & 0o777, 0o600);
+  }
+  assert.equal(await answer, { text: 'tick '.repeat(100), end: 'finish' });
+  await waitFor('both to be told', () => daemon.log.filter(({ msg }) => msg.includes('bound anew')).length === 2);
+  assert.is((await daemon.client.ready()).state, 'READY');
+  await daemon.client.stop(0);
+  assert.is((await daemon.exit).code, 0);
+  assert.not.ok(existsSync(daemon.socketPath));
+});
+
+test('a removed control socket does not let a second daemon in', async (context) => {
+  const daemon = await start(context).settled();
+  for (let round = 0; round < 3; round++) {
+    rmSync(daemon.socketPath);
+    const second = start(context);
+    assert.is((await second.exit).code, 1);
+    assert.match(second.stray.join('\n'), `already running (pid ${String(daemon.pid)})`);
+  }
+  assert.is((await daemon.client.status()).pid, daemon.pid);
+});
+
+test('a file in the place of a removed control socket stays, and is told', async (context) => {
   const daemon = await start(context).settled();
   const port = Number((await daemon.client.status()).http?.split(':')[1]);
-  rmSync(daemon.socketPath);
+  writeFileSync(`${daemon.socketPath}.new`, 'data');
+  renameSync(`${daemon.socketPath}.new`, daemon.socketPath);
   const ready = await waitFor<ReadyRecord | false>('the condition', async () => {
     const record = (await ask({ port }, '/readyz')).json() as ReadyRecord;
     return record.state === 'DEGRADED' && record;
   });
   assert.is(ready.conditions.find(({ name }) => name === 'listeners')?.status, 'warn');
+  assert.is(readFileSync(daemon.socketPath, 'utf8'), 'data');
 });
 
 test.run();

@@ -1,6 +1,7 @@
 /**
  * A real daemon over engines whose timing the test controls, by messages on the IPC channel:
- * `{engine}` sets the engine's status, `{crash}` throws and `{reject}` rejects where nobody catches.
+ * `{engine}` sets the engine's status, `{crash}` throws and `{reject}` rejects where nobody catches,
+ * `{hoard}` takes memory until the process is ended for it.
  *
  * A generation yields `max_tokens` ticks, one every 20 ms; the model `deaf` does not hear that it is
  * to end, and `flood` has 16 KiB ready at each turn.
@@ -22,6 +23,7 @@ interface Orders {
   readonly engine?: { readonly status: CheckStatus; readonly reason: string };
   readonly crash?: boolean;
   readonly reject?: boolean;
+  readonly hoard?: boolean;
 }
 
 let engine: { status: CheckStatus; reason: string } = { status: 'ok', reason: 'a token was produced' };
@@ -91,6 +93,11 @@ async function main(): Promise<number> {
   }
 }
 
+function hoard(): void {
+  const kept: string[][] = [];
+  for (;;) kept.push(Array.from({ length: 100_000 }, (_, index) => `${String(kept.length)} ${String(index)}`));
+}
+
 function obey(daemon: Daemon): void {
   process.on('message', (orders: Orders) => {
     if (orders.engine !== undefined) {
@@ -102,6 +109,7 @@ function obey(daemon: Daemon): void {
         throw new TypeError('a planted bug');
       });
     }
+    if (orders.hoard === true) hoard();
     if (orders.reject === true) void Promise.reject(new RangeError('a planted rejection'));
   });
   process.channel?.unref();

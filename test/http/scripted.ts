@@ -203,6 +203,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
       world.unloaded.push(model);
       return Promise.resolve();
     },
+    reload: () => ({ applied: [], restart_needed: [] }),
     stop: (drainTimeoutMs) => void world.stopped.push(drainTimeoutMs),
   };
   return { services, router, backend, world, logged };

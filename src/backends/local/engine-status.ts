@@ -11,8 +11,8 @@ export interface EngineStatus {
 
 /**
  * `fail`: no engine has shown that it works, or the one that matters does not and no other does.
- * `warn`: one that matters is down or on its way back. An engine matters when it is kept (the
- * default model, or one loaded by name); the others are started when somebody asks.
+ * `warn`: one that matters is down or on its way back, and another is loaded. An engine matters when
+ * it is kept (the default model, or one loaded by name); the others are started when somebody asks.
  */
 export function engineStatus(engines: readonly Supervisor[], sinceToken: string | null): EngineStatus {
   const failed = engines.find(
@@ -29,7 +29,8 @@ export function engineStatus(engines: readonly Supervisor[], sinceToken: string 
   }
   const returning = engines.find(({ kept, state, failures }) => kept && state === 'loading' && failures > 0);
   if (returning !== undefined) {
-    return { status: 'warn', reason: `the engine of ${returning.model.id} is being started again`, sinceToken };
+    const status = engines.some(({ state }) => state === 'loaded') ? 'warn' : 'fail';
+    return { status, reason: `the engine of ${returning.model.id} is being started again`, sinceToken };
   }
   return { status: 'ok', reason: `tokens since ${sinceToken}`, sinceToken };
 }

@@ -158,7 +158,8 @@ export class LocalBackend implements Backend {
         waiting,
         kv_cells_used: stats?.cellsUsed ?? null,
         kv_cells_total: stats?.cellsTotal ?? null,
-        tokens_per_second: stats?.tokensPerSecond ?? null,
+        // An engine that does nothing has no speed that could be measured: its 0 is none.
+        tokens_per_second: stats === null || stats.tokensPerSecond === 0 ? null : stats.tokensPerSecond,
       };
     });
   }

@@ -31,6 +31,10 @@ export async function stop(exchange: Exchange): Promise<void> {
   exchange.reply.json(202, {});
 }
 
+export function reload({ services, reply }: Exchange): void {
+  reply.json(200, services.reload());
+}
+
 export async function generate(exchange: Exchange): Promise<void> {
   const request = parse(GenerateRequestSchema, await readJson(exchange));
   const { id, arrivedAt, signal } = exchange;

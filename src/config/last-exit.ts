@@ -1,0 +1,69 @@
+/**
+ * How a daemon ended that is gone. One that ended in good order has said so in its file; of any other
+ * the traces tell: another boot, what Node wrote as it crashed, the kernel's log.
+ */
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { LastExit } from '../protocol/records.ts';
+import { readDaemonFile, type DaemonFile } from './daemon-file.ts';
+import { wasKilledForMemory } from './kernel-log.ts';
+import type { Paths } from './paths.ts';
+import { bootId } from './process-identity.ts';
+
+/** More than the last words of a crashed Node. */
+const CRASH_BYTES = 64 * 1024;
+
+/** What daemons in the background wrote to standard error: nothing, unless one crashed. */
+export function crashFile({ stateDir }: Pick<Paths, 'stateDir'>): string {
+  return join(stateDir, 'daemon.stderr');
+}
+
+/** How the daemon of the file `path` ended. REQUIRES: it no longer runs. null: none has ever run. */
+export function lastExit(path: string): LastExit | null {
+  const file = readDaemonFile(path);
+  if (file === null) return null;
+  if (file.exit !== null) return file.exit;
+  const at = timeOf(path) ?? file.started_at;
+  return { code: null, at, ...traces(file, crashFile({ stateDir: dirname(path) })) };
+}
+
+function traces(file: DaemonFile, crash: string): Pick<LastExit, 'signal' | 'reason'> {
+  const process = file.process ?? null;
+  if (process !== null && process.boot_id !== bootId()) {
+    return { signal: null, reason: 'the machine was restarted or lost power while it ran' };
+  }
+  if (process !== null && wasKilledForMemory(file.pid, process)) {
+    return { signal: 'SIGKILL', reason: 'the system ran out of memory and killed it' };
+  }
+  if ((timeOf(crash) ?? '') > file.started_at) {
+    const reason = describeCrash(endOf(crash), file.pid);
+    if (reason !== null) return { signal: 'SIGABRT', reason };
+  }
+  return {
+    signal: null,
+    reason: 'it ended without a farewell (a crash, kill -9 or power loss); `at` is its last sign of life',
+  };
+}
+
+/** From what Node writes when it aborts. null: that is no such text, or another process wrote it. */
+export function describeCrash(text: string, pid: number): string | null {
+  // V8 marks its lines about memory with the pid.
+  const ofThisProcess = text.lastIndexOf(`[${String(pid)}:0x`);
+  if (ofThisProcess === -1 || !text.includes('heap out of memory', ofThisProcess)) return null;
+  return 'it ran out of memory: the JavaScript heap of the daemon was full';
+}
+
+function endOf(file: string): string {
+  const descriptor = openSync(file, 'r');
+  try {
+    const size = statSync(file).size;
+    const bytes = Buffer.alloc(Math.min(size, CRASH_BYTES));
+    return bytes.toString('utf8', 0, readSync(descriptor, bytes, 0, bytes.length, size - bytes.length));
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function timeOf(path: string): string | null {
+  return statSync(path, { throwIfNoEntry: false })?.mtime.toISOString() ?? null;
+}

@@ -1,0 +1,172 @@
+/** Readiness turns within a second of what really happened, and turns back when that is mended. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { CheckStatus, ConditionName, ReadyRecord } from '../../src/protocol/records.ts';
+import { ask } from '../http/ask.ts';
+import { spawnDaemon, type DaemonProcess, type DaemonProcessOptions } from '../support/daemon.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { modelPath } from '../support/native-engine.ts';
+import { waitFor } from '../support/wait.ts';
+
+const WITHIN_MS = 1000;
+
+interface Context {
+  home: Home;
+  running: DaemonProcess[];
+  mounts: string[];
+}
+
+const test = suite<Context>('readiness');
+test.before.each(async (context) => {
+  context.home = await makeHome();
+  context.running = [];
+  context.mounts = [];
+});
+test.after.each(async ({ home, running, mounts }) => {
+  for (const daemon of running) {
+    daemon.kill('SIGKILL');
+    await daemon.exit;
+  }
+  for (const mount of mounts) execFileSync('umount', [mount]);
+  await home.remove();
+});
+
+async function start({ home, running }: Context, options: DaemonProcessOptions = {}): Promise<DaemonProcess> {
+  const daemon = spawnDaemon(home, options);
+  running.push(daemon);
+  await daemon.settled();
+  assert.is((await daemon.client.ready()).status, 'ready');
+  return daemon;
+}
+
+/** Plants a fault, and resolves once the condition has the status, with the HTTP status of /readyz; in time. */
+async function turn(
+  daemon: DaemonProcess,
+  plant: () => void,
+  name: ConditionName,
+  status: CheckStatus,
+): Promise<number> {
+  plant();
+  const from = performance.now();
+  const answer = await waitFor(
+    `${name} to be ${status}`,
+    async () => {
+      const answer = await ask({ socketPath: daemon.socketPath }, '/readyz');
+      const { conditions } = answer.json() as ReadyRecord;
+      return conditions.find((condition) => condition.name === name)?.status === status && answer;
+    },
+    { intervalMs: 2 },
+  );
+  const took = performance.now() - from;
+  assert.ok(took < WITHIN_MS, `${name} turned ${status} after ${took.toFixed(0)} ms`);
+  return answer.status;
+}
+
+async function generates(daemon: DaemonProcess, maxTokens = 4): Promise<boolean> {
+  const request = {
+    messages: [{ role: 'user' as const, content: 'go' }],
+    max_tokens: maxTokens,
+    sampling: {},
+    stop: [],
+  };
+  for await (const event of daemon.client.generate(request, new AbortController().signal)) {
+    if (event.type === 'finish') return true;
+  }
+  return false;
+}
+
+test('an engine that is killed', async (context) => {
+  const daemon = await start(context);
+  const pid = (await daemon.client.status()).models[0]?.pid as number;
+  assert.is(await turn(daemon, () => process.kill(pid, 'SIGKILL'), 'engine', 'fail'), 503);
+  await waitFor('the engine to be back', async () => (await daemon.client.ready()).state === 'READY');
+});
+
+test('a model store that is removed', async (context) => {
+  const models = join(context.home.dir, 'models');
+  mkdirSync(models);
+  const daemon = await start(context);
+  const aside = `${models}.aside`;
+  assert.is(await turn(daemon, () => renameSync(models, aside), 'model_store', 'fail'), 503);
+  assert.match((await daemon.client.health()).reason ?? '', `somebody removed ${models}`);
+  assert.is(await turn(daemon, () => renameSync(aside, models), 'model_store', 'ok'), 200);
+});
+
+test('a disk that is full: the daemon says so, goes on answering, and recovers', async (context) => {
+  const state = join(context.home.dir, 'state');
+  mkdirSync(state);
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=200m', 'tmpfs', state], { stdio: 'pipe' });
+  } catch {
+    console.log('skipped: a small file system can be mounted by root alone');
+    return;
+  }
+  context.mounts.push(state);
+  const daemon = await start(context);
+  const filler = join(state, 'filler');
+  const fill = (): void => {
+    const { bavail, bsize } = statfsSync(state);
+    execFileSync('fallocate', ['-l', String(bavail * bsize), filler]);
+  };
+  // With a full disk the local engine still serves: DEGRADED, and 200.
+  assert.is(await turn(daemon, fill, 'disk_space', 'fail'), 200);
+  assert.is((await ask({ socketPath: daemon.socketPath }, '/readyz/disk_space')).status, 503);
+  assert.ok(await generates(daemon));
+  assert.is(await turn(daemon, () => rmSync(filler), 'disk_space', 'warn'), 200);
+  const written = await waitFor('the log to be written again', () => {
+    const text = readFileSync(join(state, 'daemon.log'), 'utf8');
+    return text.includes('"disk_space","status":"warn"') && text;
+  });
+  assert.match(written, /"disk_space","status":"fail"/);
+});
+
+test('a drain', async (context) => {
+  const daemon = await start(context);
+  const answer = generates(daemon, 400);
+  await waitFor('the generation', async () => (await daemon.client.health()).queue.active === 1);
+  const from = performance.now();
+  await daemon.client.stop(20_000);
+  const ready = await ask({ socketPath: daemon.socketPath }, '/readyz');
+  assert.is(ready.status, 503);
+  assert.is((ready.json() as ReadyRecord).state, 'STOPPING');
+  assert.ok(performance.now() - from < WITHIN_MS);
+  assert.ok(await answer, 'what ran has finished');
+  assert.is((await daemon.exit).code, 0);
+});
+
+test('every engine’s memory is measured, and what was not measured yet is null', async (context) => {
+  const daemon = await start(context);
+
+  const name = `file:${modelPath('tiny-llama')}`;
+  for await (const event of daemon.client.load(name, new AbortController().signal)) assert.ok(event);
+  const health = await waitFor('both models', async () => {
+    const record = await daemon.client.health();
+    return record.models.length === 2 && record.models.every(({ kv_cells_total }) => kv_cells_total !== null) && record;
+  });
+  let sum = 0;
+  for (const { id, pid, rss_bytes, active, waiting } of health.models) {
+    const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${String(pid)}/status`, 'utf8'))?.[1]) * 1024;
+    assert.ok(Math.abs((rss_bytes ?? 0) - rss) < rss / 4, `${id}: ${String(rss_bytes)} against ${String(rss)}`);
+    assert.equal([active, waiting], [0, 0]);
+    sum += rss_bytes ?? 0;
+  }
+  // The sum is of another sample than the parts.
+  await waitFor('the sum', async () => ((await daemon.client.health()).resources.rss_bytes ?? 0) > sum);
+
+  const before = health.models.find(({ id }) => id === 'builtin');
+  assert.is(before?.tokens_per_second, null);
+  const rateOf = async (builtin: boolean): Promise<number | null | undefined> => {
+    const { models } = await daemon.client.health();
+    return models.find(({ id }) => (id === 'builtin') === builtin)?.tokens_per_second;
+  };
+  const answer = generates(daemon, 4000);
+  assert.ok((await waitFor('a rate', () => rateOf(true))) > 0);
+  assert.is(await rateOf(false), null, 'the other does not generate');
+  assert.ok(await answer);
+  await waitFor('the rate to be gone with the work', async () => (await rateOf(true)) === null);
+});
+
+test.run();
