@@ -230,6 +230,26 @@ export const COMMANDS = {
     flags: { json },
     examples: ['svc provider list', 'svc provider list --json'],
   },
+  'service install': {
+    summary: 'Let the service manager of this user run the daemon, now and at every login',
+    detail: ['systemd (user units) on Linux, launchd on macOS. Again after an update or a change of address.'],
+    arguments: [],
+    flags: { json },
+    examples: ['svc service install'],
+  },
+  'service uninstall': {
+    summary: 'Stop the service and remove it',
+    detail: ['Models, configuration and log stay. Not installed is a success.'],
+    arguments: [],
+    flags: { json },
+    examples: ['svc service uninstall'],
+  },
+  'service status': {
+    summary: 'Show whether svc is installed as a service, and runs as one',
+    arguments: [],
+    flags: { json },
+    examples: ['svc service status', 'svc service status --json'],
+  },
 } as const satisfies Record<string, Command>;
 
 export type CommandName = keyof typeof COMMANDS;
@@ -238,6 +258,7 @@ export type CommandName = keyof typeof COMMANDS;
 export const GROUPS = {
   model: 'The models on this machine',
   provider: 'What can answer a prompt',
+  service: 'svc as a service of this user',
 } as const satisfies Record<string, string>;
 
 type Given<F, T> = F extends { readonly default: string } ? T : T | undefined;

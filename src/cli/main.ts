@@ -22,6 +22,9 @@ const LOADERS: { readonly [Name in CommandName]: () => Promise<{ readonly run: R
   'model load': () => import('./model/load.ts'),
   'model unload': () => import('./model/unload.ts'),
   'provider list': () => import('./provider/list.ts'),
+  'service install': () => import('./service/install.ts'),
+  'service uninstall': () => import('./service/uninstall.ts'),
+  'service status': () => import('./service/status.ts'),
 };
 
 async function main(argv: readonly string[]): Promise<number> {

@@ -2,7 +2,8 @@
  * Starting a daemon that outlives the command which started it.
  *
  * The child has a session of its own and no terminal; what it writes to standard error before its
- * log is open, or as it crashes, goes to a file. Whether the start has succeeded is asked of the
+ * log is open, or as it crashes, goes to a file. Where svc is installed as a service, its manager is
+ * asked instead. Whether the start has succeeded is asked of the
  * socket, not of the child: when two commands start at once, one child finds the other's daemon and
  * ends, and that daemon is the answer for both. Only a child that ended with nobody on the socket
  * has failed.
@@ -17,6 +18,7 @@ import { crashFile } from '../config/last-exit.ts';
 import type { Paths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ReadyRecord } from '../protocol/records.ts';
+import { startOfService } from '../service/installed.ts';
 import { Client } from './client.ts';
 
 export type StartOutcome =
@@ -53,7 +55,7 @@ export async function startDaemon(
         return { kind: 'died', end, lines: marks.flatMap(({ file, size }) => linesSince(file, size)) };
       if (child === undefined) {
         onSpawn();
-        child = spawnDaemon(crashFile(paths));
+        child = spawnDaemon(paths);
       }
     } else if (ready.status === 'ready') {
       return { kind: 'ready', wasRunning: child === undefined || end !== undefined };
@@ -80,27 +82,35 @@ interface DaemonChild {
   end: string | undefined;
 }
 
-function spawnDaemon(stderrFile: string): DaemonChild {
+function spawnDaemon(paths: Pick<Paths, 'socketPath' | 'stateDir'>): DaemonChild {
+  const stderrFile = crashFile(paths);
   const stderr = openForAppend(stderrFile);
   const fromSource = ENTRY.endsWith('.ts');
-  const child = spawn(
+  const service = startOfService(paths);
+  const [program = '', ...args] = service ?? [
     process.execPath,
-    [...(fromSource ? process.execArgv : []), ENTRY, 'serve', '--mode', 'background'],
-    {
-      // Its own directory, since it would hold the caller's; from source `--import tsx` is looked up from here.
-      cwd: dirname(fromSource ? ENTRY : stderrFile),
-      detached: true,
-      env: childEnvironment(),
-      stdio: ['ignore', stderr, stderr],
-      windowsHide: true,
-    },
-  );
+    ...(fromSource ? process.execArgv : []),
+    ENTRY,
+    'serve',
+    '--mode',
+    'background',
+  ];
+  const child = spawn(program, args, {
+    // Its own directory, since it would hold the caller's; from source `--import tsx` is looked up from here.
+    cwd: dirname(fromSource ? ENTRY : stderrFile),
+    detached: true,
+    env: childEnvironment(),
+    stdio: ['ignore', stderr, stderr],
+    windowsHide: true,
+  });
   closeSync(stderr);
   const state: DaemonChild = { end: undefined };
   child.once('error', (error: NodeJS.ErrnoException) => {
     state.end = `it could not be started (${error.code ?? error.message})`;
   });
   child.once('exit', (code, signal) => {
+    // The service manager has started it, and does not stay.
+    if (service !== undefined && code === 0) return;
     state.end = signal === null ? `exit code ${String(code)}` : `signal ${signal}`;
   });
   child.unref();

@@ -28,6 +28,20 @@ export const VARIABLES = {
 
 export type Variable = keyof typeof VARIABLES;
 
+/** What a person may have set for their daemon, and a service manager does not know. */
+export const SERVICE_VARIABLES: readonly Variable[] = [
+  'SVC_HOME',
+  'SVC_CONFIG',
+  'SVC_SOCKET',
+  'SVC_HTTP_ADDR',
+  'SVC_LOG_LEVEL',
+  'SVC_ADDON',
+  'XDG_CONFIG_HOME',
+  'XDG_DATA_HOME',
+  'XDG_STATE_HOME',
+  'XDG_CACHE_HOME',
+];
+
 /** The value of a variable; one that is set but empty counts as unset. */
 export function variable(name: Variable): string | undefined {
   const value = process.env[name];

@@ -1,0 +1,62 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { Client } from '../../client/client.ts';
+import { loadConfig } from '../../config/config.ts';
+import { makePrivateDirectory, resolvePaths, type Paths } from '../../config/paths.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import { defineService } from '../../service/definition.ts';
+import { serviceManager, type Manager, type ServiceFile } from '../../service/manager.ts';
+import type { Run } from '../commands.ts';
+import { print, printJson, say } from '../output.ts';
+import { serviceFiles } from './definition.ts';
+
+export const run: Run<'service install'> = async ({ json }) => {
+  const manager = serviceManager();
+  const paths = resolvePaths();
+  await refuseBesideAnother(paths);
+  const files = serviceFiles(manager, paths);
+  write(files);
+  // A sandbox opens only what is there.
+  for (const directory of defineService(paths, loadConfig(paths)).writable) makePrivateDirectory(directory);
+
+  const started = await enable(manager);
+  const written = files.flatMap(({ path, text }) => (text === null ? [] : [path]));
+  if (json) printJson({ manager: manager.name, files: written, started });
+  else print(started ? `svc runs as a service of ${manager.name}` : `wrote ${written.join(' and ')}`);
+  return 0;
+};
+
+/** It would hold the address that the service needs. */
+async function refuseBesideAnother(paths: Paths): Promise<void> {
+  try {
+    const { mode, pid } = await new Client(paths.socketPath).status();
+    if (mode === 'service') return;
+    throw new SvcError('ALREADY_RUNNING', `svc is running already, not as a service (pid ${String(pid)})`, {
+      hint: 'stop it first: svc stop',
+    });
+  } catch (error) {
+    if (!(error instanceof SvcError) || error.code !== 'DAEMON_NOT_RUNNING') throw error;
+  }
+}
+
+function write(files: readonly ServiceFile[]): void {
+  for (const { path, text } of files) {
+    try {
+      mkdirSync(dirname(path), { recursive: true });
+      if (text === null) rmSync(path, { force: true });
+      else writeFileSync(path, text);
+    } catch (error) {
+      throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+}
+
+/** false: the manager is not there now (a container, a login without one); it finds the files when it is. */
+async function enable(manager: Manager): Promise<boolean> {
+  if ((await manager.state()) === null) {
+    say(`${manager.name} of this user does not run here: after its next start, \`svc service install\` enables it`);
+    return false;
+  }
+  await manager.enable();
+  return true;
+}

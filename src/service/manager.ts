@@ -1,0 +1,135 @@
+/** The service manager of this user: where its files lie, and the commands that make it read them. */
+import { execFile } from 'node:child_process';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { childEnvironment } from '../config/environment.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type { ServiceDefinition } from './definition.ts';
+import { AGENT_LABEL, launchAgent } from './launchd-agent.ts';
+import { SERVICE_UNIT, serviceUnit, SOCKET_UNIT, socketUnit, unitPath } from './systemd-unit.ts';
+
+/** One file of the definition. */
+export interface ServiceFile {
+  readonly path: string;
+  /** null: it is not to be there. */
+  readonly text: string | null;
+}
+
+export interface Manager {
+  readonly name: 'systemd' | 'launchd';
+  /** Of all files that an installation may have. */
+  readonly paths: readonly string[];
+  files(definition: ServiceDefinition): readonly ServiceFile[];
+  /** Reads the files, and starts the service now and at every login. */
+  enable(): Promise<void>;
+  /** Stops it, and starts it no more. Not enabled is a success. REQUIRES: its files are still there. */
+  disable(): Promise<void>;
+  /** After its files are gone. */
+  forget(): Promise<void>;
+  /** null: the manager cannot be asked. */
+  state(): Promise<{ readonly enabled: boolean; readonly active: boolean } | null>;
+}
+
+/** Stopping waits for the drain. */
+const COMMAND_MS = 90_000;
+
+/** Throws INVALID_REQUEST where there is none that we know. */
+export function serviceManager(platform: NodeJS.Platform = process.platform): Manager {
+  if (platform === 'linux') return systemd;
+  if (platform === 'darwin') return launchd;
+  throw new SvcError('INVALID_REQUEST', `svc cannot be installed as a service on ${platform}`, {
+    hint: 'let the service manager of this system run `svc serve --mode service`',
+  });
+}
+
+const systemd: Manager = {
+  name: 'systemd',
+  get paths() {
+    return [unitPath(SERVICE_UNIT), unitPath(SOCKET_UNIT)];
+  },
+  files(definition) {
+    const { address } = definition;
+    return [
+      { path: unitPath(SERVICE_UNIT), text: serviceUnit(definition) },
+      { path: unitPath(SOCKET_UNIT), text: address === null ? null : socketUnit(address) },
+    ];
+  },
+  async enable() {
+    await systemctl('daemon-reload');
+    // The socket first: the service takes it over. `enable` alone, since one of them may not be there.
+    await systemctl('enable', SERVICE_UNIT);
+    await systemctl('enable', SOCKET_UNIT).catch(() => undefined);
+    await systemctl('restart', SERVICE_UNIT);
+  },
+  async disable() {
+    // With port 0 there is no socket unit.
+    await systemctl('disable', '--now', SOCKET_UNIT).catch(() => undefined);
+    await systemctl('disable', '--now', SERVICE_UNIT);
+  },
+  async forget() {
+    await systemctl('daemon-reload');
+  },
+  async state() {
+    try {
+      const shown = await systemctl('show', '--property=ActiveState,UnitFileState', SERVICE_UNIT);
+      return { enabled: /^UnitFileState=enabled$/m.test(shown), active: /^ActiveState=active$/m.test(shown) };
+    } catch {
+      return null;
+    }
+  },
+};
+
+const launchd: Manager = {
+  name: 'launchd',
+  get paths() {
+    return [agentPath()];
+  },
+  files: (definition) => [{ path: agentPath(), text: launchAgent(definition) }],
+  async enable() {
+    await launchctl('bootout', agentTarget()).catch(() => undefined);
+    await launchctl('bootstrap', userDomain(), agentPath());
+  },
+  async disable() {
+    await launchctl('bootout', agentTarget()).catch(() => undefined);
+  },
+  forget: () => Promise.resolve(),
+  async state() {
+    const shown = await launchctl('print', agentTarget()).catch(() => '');
+    return { enabled: shown !== '', active: /^\s*state = running$/m.test(shown) };
+  },
+};
+
+function agentPath(): string {
+  return join(homedir(), 'Library', 'LaunchAgents', `${AGENT_LABEL}.plist`);
+}
+
+function userDomain(): string {
+  return `gui/${String(process.getuid?.())}`;
+}
+
+function agentTarget(): string {
+  return `${userDomain()}/${AGENT_LABEL}`;
+}
+
+async function systemctl(...args: readonly string[]): Promise<string> {
+  return await command('systemctl', ['--user', '--no-ask-password', ...args]);
+}
+
+async function launchctl(...args: readonly string[]): Promise<string> {
+  return await command('launchctl', args);
+}
+
+async function command(program: string, args: readonly string[]): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)(program, args, { timeout: COMMAND_MS, env: childEnvironment() });
+    return stdout;
+  } catch (error) {
+    const { stderr = '', code } = error as { stderr?: string; code?: string | number };
+    const [why = ''] = stderr.trim().split('\n');
+    throw new SvcError('INTERNAL', `${program} ${args.join(' ')} failed: ${why === '' ? String(code) : why}`, {
+      hint: program === 'systemctl' ? 'see `journalctl --user -u svc.service`' : 'see `launchctl print`',
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,335 @@
+/** The definitions by their text, by systemd's own judgement, and by a daemon that lives under systemd's protocols. */
+import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Client } from '../../src/client/client.ts';
+import { parseConfig } from '../../src/config/config.ts';
+import { readDaemonFile } from '../../src/config/daemon-file.ts';
+import { childEnvironment } from '../../src/config/environment.ts';
+import { makePrivateDirectory, resolvePaths } from '../../src/config/paths.ts';
+import { defineService, type ServiceDefinition } from '../../src/service/definition.ts';
+import { launchAgent } from '../../src/service/launchd-agent.ts';
+import { serviceUnit, servesSocket, socketUnit } from '../../src/service/systemd-unit.ts';
+import { ask } from '../http/ask.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { svc } from '../support/svc.ts';
+import { waitFor } from '../support/wait.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const DEFINITION: ServiceDefinition = {
+  command: ['/opt/my node/bin/node', '/opt/svc/bin/svc.js', 'serve', '--mode', 'service'],
+  environment: { SVC_HOME: '/srv/me/100% "mine"', SVC_LOG_LEVEL: 'debug' },
+  writable: ['/srv/me/.local/share/svc', '/run/user/1000/svc'],
+  socket: '/run/user/1000/svc/svc.sock',
+  address: '127.0.0.1:7117',
+  errorLog: '/srv/me/state/daemon.stderr',
+};
+
+interface Context {
+  home: Home;
+  children: ChildProcess[];
+}
+
+const test = suite<Context>('service');
+test.before.each(async (context) => {
+  context.home = await makeHome();
+  context.children = [];
+});
+test.after.each(async ({ home, children }) => {
+  for (const child of children) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+  await home.remove();
+});
+
+/** Whether `program` is there; says that the test is skipped where it is not. */
+function has(program: string): boolean {
+  const found = spawnSync(program, ['--version']).status === 0;
+  if (!found) console.log(`skipped: ${program} is not installed`);
+  return found;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** systemd's analyser reads a user's units only where there is a runtime directory. */
+function analyse({ home }: Context, ...args: readonly string[]): { status: number | null; output: string } {
+  const { status, stdout, stderr } = spawnSync('systemd-analyze', ['--user', ...args], {
+    encoding: 'utf8',
+    env: childEnvironment({ XDG_RUNTIME_DIR: home.dir }),
+  });
+  return { status, output: `${stdout}${stderr}` };
+}
+
+test('the unit quotes what systemd would read otherwise', () => {
+  const unit = serviceUnit(DEFINITION);
+  assert.match(unit, '\nExecStart="/opt/my node/bin/node" /opt/svc/bin/svc.js serve --mode service\n');
+  assert.match(unit, '\nEnvironment="SVC_HOME=/srv/me/100%% \\"mine\\""\n');
+  assert.match(unit, '\nReadWritePaths=-/run/user/1000/svc\n');
+  assert.match(unit, '\nRequires=svc.socket\n');
+  assert.not.match(serviceUnit({ ...DEFINITION, address: null }), 'svc.socket', 'no address, no socket');
+  assert.ok(servesSocket(unit, DEFINITION.socket));
+  assert.not.ok(servesSocket(unit, '/run/user/1000/svc/other.sock'));
+});
+
+test('systemd accepts the units, and the sandbox is below 3.0', (context) => {
+  if (!has('systemd-analyze')) return;
+  const files = { 'svc.service': serviceUnit({ ...DEFINITION, command: [process.execPath, 'x'] }), 'svc.socket': '' };
+  files['svc.socket'] = socketUnit(DEFINITION.address as string);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(context.home.dir, name), text);
+
+  const units = Object.keys(files).map((name) => join(context.home.dir, name));
+  const verdict = analyse(context, 'verify', ...units);
+  assert.equal(verdict, { status: 0, output: '' });
+  const security = analyse(context, 'security', '--offline=true', join(context.home.dir, 'svc.service'));
+  const exposure = Number(/exposure level for svc\.service: ([\d.]+)/.exec(security.output)?.[1]);
+  assert.ok(exposure < 3, security.output);
+});
+
+test('the filter of system calls lets through all that a daemon and its engine call', async (context) => {
+  if (!has('strace') || !has('systemd-analyze')) return;
+  const trace = join(context.home.dir, 'calls');
+  const child = spawn(
+    'strace',
+    ['-f', '-qq', '-o', trace, '-e', 'trace=all', process.execPath, '--import', 'tsx', 'src/cli/main.ts', 'serve'],
+    { cwd: ROOT, env: childEnvironment(context.home.env), stdio: 'ignore' },
+  );
+  context.children.push(child);
+  const client = new Client(join(context.home.dir, 'run', 'svc.sock'));
+  await waitFor('the daemon', async () => (await client.ready()).status === 'ready', { timeoutMs: 120_000 });
+  const request = { messages: [{ role: 'user' as const, content: 'go' }], max_tokens: 4, sampling: {}, stop: [] };
+  for await (const event of client.generate(request, new AbortController().signal)) assert.ok(event.type);
+  const ended = once(child, 'exit');
+  await client.stop(1000);
+  await ended;
+
+  const called = new Set([...readFileSync(trace, 'latin1').matchAll(/^\d+ +(\w+)\(/gm)].map(([, name]) => name ?? ''));
+  assert.ok(called.has('execve') && called.size > 30, `${String(called.size)} calls`);
+  // What is refused with EPERM and done without: a finer placement of threads and memory.
+  const spared = ['sched_setaffinity', 'setpriority', 'mbind', 'set_mempolicy', 'pkey_alloc'];
+  const allowed = new Set(spared);
+  for (const [, not, groups] of serviceUnit(DEFINITION).matchAll(/^SystemCallFilter=(~?)(.*)$/gm)) {
+    for (const name of expand(...(groups ?? '').split(' '))) {
+      if (not === '') allowed.add(name);
+      else if (!spared.includes(name)) allowed.delete(name);
+    }
+  }
+  assert.equal(
+    [...called].filter((name) => !allowed.has(name)),
+    [],
+  );
+});
+
+test('a model answers where only the directories of the unit can be written', async (context) => {
+  if (spawnSync('unshare', ['-Urm', 'true']).status !== 0) {
+    console.log('skipped: no user namespaces here');
+    return;
+  }
+  const { home } = context;
+  const variables: Readonly<Record<string, string>> = home.env;
+  const paths = resolvePaths({
+    ...{ platform: process.platform, home: '/', tmp: '/tmp', user: '0' },
+    variable: (name) => variables[name],
+  });
+  const { writable } = defineService(paths, parseConfig('').config);
+  for (const directory of writable) makePrivateDirectory(directory);
+  const script = [
+    'set -e',
+    ...writable.map((directory) => `mount --bind ${directory} ${directory}`),
+    'mount -o remount,ro,bind /',
+    `! touch ${home.dir}/x 2>/dev/null`,
+    `exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all "$@"`,
+  ].join('\n');
+  const daemon = [process.execPath, '--import', 'tsx', 'src/cli/main.ts', 'serve', '--mode', 'service'];
+  const child = spawn('unshare', ['-Urm', 'sh', '-c', script, 'sh', ...daemon], {
+    cwd: ROOT,
+    env: childEnvironment(home.env),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  context.children.push(child);
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const client = new Client(paths.socketPath);
+  await waitFor('the daemon', async () => (await client.ready()).status === 'ready', { timeoutMs: 30_000 }).catch(
+    (cause: unknown) => {
+      throw new Error(stderr, { cause });
+    },
+  );
+  const request = { messages: [{ role: 'user' as const, content: 'go' }], max_tokens: 4, sampling: {}, stop: [] };
+  let end = '';
+  for await (const event of client.generate(request, new AbortController().signal)) end = event.type;
+  assert.is(end, 'finish');
+  const ended = once(child, 'exit');
+  await client.stop(1000);
+  assert.equal(await ended, [0, null], stderr);
+  assert.is(readDaemonFile(paths.daemonFile)?.exit?.code, 0);
+  assert.not.match(stderr, /EROFS|EACCES|cannot write/);
+});
+
+/** The system calls of groups, and of the groups in them. */
+function expand(...groups: readonly string[]): Set<string> {
+  const calls = new Set<string>();
+  const waiting = [...groups];
+  for (let group = waiting.pop(); group !== undefined; group = waiting.pop()) {
+    const listed = execFileSync('systemd-analyze', ['syscall-filter', group], { encoding: 'utf8' });
+    for (const line of listed.split('\n').slice(1)) {
+      const name = line.trim();
+      if (name.startsWith('@')) waiting.push(name);
+      else if (name !== '' && !name.startsWith('#')) calls.add(name);
+    }
+  }
+  return calls;
+}
+
+test('the agent of launchd is a property list with the command and the environment', (context) => {
+  const plist = launchAgent({ ...DEFINITION, environment: { SVC_HOME: '/a & <b>' } });
+  assert.match(plist, '<string>/opt/my node/bin/node</string>\n    <string>/opt/svc/bin/svc.js</string>');
+  assert.match(plist, '<key>SVC_HOME</key>\n    <string>/a &amp; &lt;b&gt;</string>');
+  assert.match(plist, '<key>SuccessfulExit</key>\n    <false/>');
+  assert.match(plist, '<key>Umask</key>\n  <integer>63</integer>');
+  if (!has('python3')) return;
+  const file = join(context.home.dir, 'agent.plist');
+  writeFileSync(file, plist);
+  const script = 'import plistlib,sys,json; print(json.dumps(plistlib.load(open(sys.argv[1],"rb"))))';
+  const read = JSON.parse(execFileSync('python3', ['-c', script, file], { encoding: 'utf8' })) as Record<
+    string,
+    unknown
+  >;
+  assert.equal(read['ProgramArguments'], DEFINITION.command);
+  assert.equal(read['EnvironmentVariables'], { SVC_HOME: '/a & <b>' });
+  assert.is(read['RunAtLoad'], true);
+});
+
+test('a connection to a socket of systemd starts the daemon, which takes both sockets over', async (context) => {
+  if (!has('systemd-socket-activate')) return;
+  const { home } = context;
+  const runtime = join(home.dir, 'run');
+  mkdirSync(runtime, { mode: 0o700 });
+  const port = await freePort();
+  const socketPath = join(runtime, 'svc.sock');
+  const kept = Object.keys(childEnvironment()).flatMap((name) => ['-E', name]);
+  const child = spawn(
+    'systemd-socket-activate',
+    [
+      ...['-l', `127.0.0.1:${String(port)}`, '-l', socketPath, '--fdname=http:control', ...kept],
+      ...['-E', `SVC_HOME=${home.dir}`, process.execPath, '--import', 'tsx', 'src/cli/main.ts', 'serve'],
+      ...['--mode', 'service'],
+    ],
+    { cwd: ROOT, env: childEnvironment(), stdio: 'ignore' },
+  );
+  context.children.push(child);
+  await waitFor('the sockets', () => existsSync(socketPath));
+  chmodSync(socketPath, 0o600);
+  // The very first connection waits for the daemon, and is answered.
+  assert.is((await ask({ port }, '/livez')).status, 200);
+  const client = new Client(socketPath);
+  const status = await client.status();
+  assert.is(status.http, `127.0.0.1:${String(port)}`);
+  assert.is(status.mode, 'service');
+  assert.is(status.pid, child.pid, 'the process that systemd watches');
+  const ended = once(child, 'exit');
+  await client.stop(0);
+  assert.equal(await ended, [0, null]);
+  assert.ok(existsSync(socketPath), 'it is not ours to remove');
+});
+
+const NOTIFIED = `
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+print('bound', flush=True)
+while True: print(s.recv(4096).decode().replace('\\n', ' '), flush=True)
+`;
+
+test('systemd is told: ready only when it is, alive by the watchdog, and stopping', async (context) => {
+  if (!has('systemd-notify') || !has('python3')) return;
+  const { home } = context;
+  const socket = join(home.dir, 'notify');
+  const listener = spawn('python3', ['-c', NOTIFIED, socket], { stdio: ['ignore', 'pipe', 'inherit'] });
+  context.children.push(listener);
+  const told: string[] = [];
+  createInterface({ input: listener.stdout as NodeJS.ReadableStream }).on('line', (line) => told.push(line));
+  await waitFor('the listener', () => told.length > 0);
+
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/main.ts', 'serve', '--mode', 'service'], {
+    cwd: ROOT,
+    env: childEnvironment({ ...home.env, NOTIFY_SOCKET: socket, WATCHDOG_USEC: '400000' }),
+    stdio: 'ignore',
+  });
+  context.children.push(child);
+  const client = new Client(join(home.dir, 'run', 'svc.sock'));
+  await waitFor('READY', () => told.some((line) => line.includes('READY=1')), { timeoutMs: 30_000 });
+  assert.is((await client.ready()).state, 'READY');
+  const beats = (): number => told.filter((line) => line.includes('WATCHDOG=1')).length;
+  await waitFor('three signs of life', () => beats() >= 3);
+
+  const engine = (await client.status()).models[0]?.pid as number;
+  const environment = readFileSync(`/proc/${String(engine)}/environ`, 'latin1');
+  assert.not.match(environment, 'NOTIFY_SOCKET');
+  assert.not.match(environment, 'WATCHDOG');
+
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  await ended;
+  await waitFor('STOPPING', () => told.some((line) => line.includes('STOPPING=1')));
+});
+
+test('install writes the units, status knows them, uninstall leaves nothing', async (context) => {
+  if (!has('systemctl')) return;
+  const { home } = context;
+  const config = join(home.dir, 'xdg');
+  // A user's systemd that is not there: nothing of the machine's is touched.
+  const env = { XDG_CONFIG_HOME: config, XDG_RUNTIME_DIR: join(home.dir, 'none'), DBUS_SESSION_BUS_ADDRESS: undefined };
+  const run = (...args: string[]) => svc(args, { home, env });
+  const before = await run('service', 'status', '--json');
+  assert.is(before.code, 3, before.stderr);
+  assert.equal(JSON.parse(before.stdout), {
+    ...{ manager: 'systemd', installed: false, current: null, enabled: null, active: null, files: [] },
+  });
+
+  const env2 = { ...env, SVC_HTTP_ADDR: '127.0.0.1:7999' };
+  const installed = await svc(['service', 'install', '--json'], { home, env: env2 });
+  assert.is(installed.code, 0, installed.stderr);
+  assert.match(installed.stderr, 'does not run here');
+  const { files, started } = JSON.parse(installed.stdout) as { files: string[]; started: boolean };
+  assert.is(started, false);
+  assert.equal(
+    files,
+    ['svc.service', 'svc.socket'].map((name) => join(config, 'systemd', 'user', name)),
+  );
+  assert.match(readFileSync(files[1] as string, 'utf8'), 'ListenStream=127.0.0.1:7999');
+  assert.match(readFileSync(files[0] as string, 'utf8'), `Environment=SVC_HOME=${home.dir}\n`);
+
+  const status = JSON.parse((await svc(['service', 'status', '--json'], { home, env: env2 })).stdout) as object;
+  assert.equal(status, { manager: 'systemd', installed: true, current: true, enabled: null, active: null, files });
+  const other = await run('service', 'status');
+  assert.match(other.stderr, 'other settings');
+
+  // What systemd holds nobody else can start: it is asked, and here says why not.
+  const start = await svc(['start'], { home, env: env2 });
+  assert.is(start.code, 1);
+  assert.match(start.stderr, /ended as it started/);
+
+  assert.is((await run('service', 'uninstall')).code, 0);
+  assert.equal(
+    files.filter((file) => existsSync(file)),
+    [],
+  );
+  assert.match((await run('service', 'uninstall')).stdout, 'not installed');
+});
+
+test.run();
