@@ -1,0 +1,110 @@
+/** What a person meets when a daemon is updated, dies early, or has left its pid to another. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { VERSION } from '../../src/config/version.ts';
+import { readDaemonFile, writeDaemonFile, type DaemonFile } from '../../src/config/daemon-file.ts';
+import type { StatusRecord } from '../../src/protocol/records.ts';
+import { spawnDaemon } from '../support/daemon.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { svc, type SvcResult } from '../support/svc.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+interface Context {
+  home: Home;
+  run(...args: string[]): Promise<SvcResult>;
+}
+const test = suite<Context>('lifecycle');
+test.before.each(async (context) => {
+  context.home = await makeHome();
+  context.run = (...args) => svc(args, { home: context.home });
+});
+test.after.each(async ({ home, run }) => {
+  await run('stop', '--force');
+  await home.remove();
+});
+
+test('a daemon of another version is told on standard error, and nowhere else', async ({ home, run }) => {
+  // As an update leaves it: the daemon that runs was started from the files of another version.
+  const other = join(home.dir, 'other');
+  mkdirSync(other);
+  for (const part of ['src', 'package.json']) cpSync(join(ROOT, part), join(other, part), { recursive: true });
+  for (const part of ['node_modules', 'build', 'models']) symlinkSync(join(ROOT, part), join(other, part));
+  const manifest = join(other, 'package.json');
+  writeFileSync(manifest, readFileSync(manifest, 'utf8').replace(`"version": "${VERSION}"`, '"version": "9.8.7"'));
+  const daemon = await spawnDaemon(home, { entry: join(other, 'src', 'cli', 'main.ts') }).settled();
+
+  const status = await run('status', '--json');
+  assert.is(status.code, 0);
+  assert.is((JSON.parse(status.stdout) as StatusRecord).version, '9.8.7');
+  assert.match(status.stderr, `svc: the daemon is of version 9.8.7, this command of ${VERSION}`);
+  assert.is((await run('stop')).code, 0);
+  assert.is((await daemon.exit).code, 0);
+  assert.is((await run('start', '--timeout', '60s')).code, 0);
+  assert.is((await run('status')).stderr, '');
+});
+
+test('a daemon that crashes as it starts: how it ended, and its last lines', async ({ home }) => {
+  // It has begun to log, and then aborts, as a bug in native code would.
+  const plant = join(home.dir, 'plant.cjs');
+  const log = join(home.dir, 'state', 'daemon.log');
+  writeFileSync(
+    plant,
+    `if (process.argv.includes('serve')) setInterval(() => {
+      if (require('node:fs').existsSync(${JSON.stringify(log)})) process.abort();
+    }, 5);`,
+  );
+  const env = { NODE_OPTIONS: `--require ${plant}` };
+  const result = await svc(['start', '--timeout', '60s'], { home, env });
+  assert.is(result.code, 1);
+  assert.match(result.stderr, 'the last lines of the daemon:');
+  assert.match(result.stderr, /started .*mode=background/);
+  assert.match(result.stderr, 'svc: the daemon ended as it started (signal SIGABRT)');
+  // Mended, it starts, over what the crash left.
+  assert.is((await svc(['start', '--timeout', '60s'], { home })).code, 0);
+});
+
+test('stop never kills a process that was given the pid of a daemon', async ({ home, run }) => {
+  const started = await run('start', '--timeout', '60s', '--json');
+  assert.is(started.code, 0, started.stderr);
+  const { pid, socket } = JSON.parse(started.stdout) as StatusRecord;
+  process.kill(pid as number, 'SIGKILL');
+  const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+  // Somebody holds the socket and says nothing; the file names a pid that is another's by now.
+  const silent = createServer();
+  try {
+    const path = join(home.dir, 'state', 'daemon.json');
+    writeDaemonFile(path, { ...(readDaemonFile(path) as DaemonFile), pid: bystander.pid as number });
+    const socketPath = `${socket}.silent`;
+    silent.listen(socketPath);
+    await once(silent, 'listening');
+    const stop = await svc(['stop', '--force'], { home, env: { SVC_SOCKET: socketPath } });
+    assert.is(stop.code, 4, stop.stderr);
+    assert.match(stop.stderr, 'does not answer');
+    assert.is(bystander.exitCode ?? bystander.signalCode, null, 'it lives');
+    process.kill(bystander.pid as number, 0);
+  } finally {
+    silent.close();
+    bystander.kill('SIGKILL');
+    await once(bystander, 'exit');
+  }
+});
+
+test('garbage in the place of what a daemon leaves is no obstacle', async ({ home, run }) => {
+  const state = join(home.dir, 'state');
+  mkdirSync(state);
+  for (const garbage of ['{"pid": 1', '\u0000\u0001', 'x'.repeat(100_000)]) {
+    writeFileSync(join(state, 'daemon.json'), garbage);
+    assert.is((await run('status')).code, 3);
+    assert.is((await run('start', '--timeout', '60s')).code, 0);
+    assert.is((await run('stop', '--force')).code, 0);
+  }
+});
+
+test.run();
