@@ -57,13 +57,14 @@ const systemd: Manager = {
   },
   async enable() {
     await systemctl('daemon-reload');
-    // The socket first: the service takes it over. `enable` alone, since one of them may not be there.
-    await systemctl('enable', SERVICE_UNIT);
+    // With port 0 there is no socket unit.
     await systemctl('enable', SOCKET_UNIT).catch(() => undefined);
+    await systemctl('enable', SERVICE_UNIT);
+    // Its address may be another one now. It takes the service with it, and comes back with it.
+    await systemctl('stop', SOCKET_UNIT).catch(() => undefined);
     await systemctl('restart', SERVICE_UNIT);
   },
   async disable() {
-    // With port 0 there is no socket unit.
     await systemctl('disable', '--now', SOCKET_UNIT).catch(() => undefined);
     await systemctl('disable', '--now', SERVICE_UNIT);
   },

@@ -332,4 +332,59 @@ test('install writes the units, status knows them, uninstall leaves nothing', as
   assert.match((await run('service', 'uninstall')).stdout, 'not installed');
 });
 
+test('what systemd is asked, in its order; when it refuses, its own words', async ({ home }) => {
+  // In the place of systemctl: it keeps what it was asked, and fails where it is told to.
+  const bin = join(home.dir, 'bin');
+  const asked = join(home.dir, 'asked');
+  mkdirSync(bin);
+  const script = `#!/bin/sh
+echo "$*" >>'${asked}'
+case "$*" in *"$REFUSE"*) test -n "$REFUSE" && echo 'Unit is masked.' >&2 && exit 1;; esac
+case "$*" in *show*) echo ActiveState=active; echo UnitFileState=enabled;; esac
+exit 0
+`;
+  writeFileSync(join(bin, 'systemctl'), script, { mode: 0o755 });
+  const { PATH = '' } = childEnvironment();
+  const env = { XDG_CONFIG_HOME: join(home.dir, 'xdg'), PATH: `${bin}:${PATH}`, SVC_HTTP_ADDR: '127.0.0.1:7999' };
+  const verbs = (): string[] => {
+    const lines = existsSync(asked) ? readFileSync(asked, 'utf8').trim().split('\n') : [];
+    writeFileSync(asked, '');
+    return lines
+      .map((line) => line.replace('--user --no-ask-password ', ''))
+      .filter((line) => !line.startsWith('show'));
+  };
+  const install = await svc(['service', 'install'], { home, env });
+  assert.equal([install.code, install.stdout], [0, 'svc runs as a service of systemd\n'], install.stderr);
+  assert.equal(verbs(), [
+    'daemon-reload',
+    'enable svc.socket',
+    'enable svc.service',
+    'stop svc.socket',
+    'restart svc.service',
+  ]);
+  const status = await svc(['service', 'status'], { home, env });
+  assert.is(status.code, 0);
+  assert.match(status.stdout, /^active: +yes$/m);
+
+  const refused = await svc(['service', 'install'], { home, env: { ...env, REFUSE: 'restart' } });
+  assert.is(refused.code, 1);
+  assert.match(refused.stderr, /systemctl .*restart svc\.service failed: Unit is masked\.\nhint: .*journalctl --user/);
+  verbs();
+  assert.is((await svc(['service', 'uninstall'], { home, env })).code, 0);
+  assert.equal(verbs(), ['disable --now svc.socket', 'disable --now svc.service', 'daemon-reload']);
+});
+
+test('it is not installed beside a daemon that is no service', async ({ home }) => {
+  const env = { XDG_CONFIG_HOME: join(home.dir, 'xdg') };
+  assert.is((await svc(['start', '--timeout', '60s'], { home })).code, 0);
+  try {
+    const install = await svc(['service', 'install'], { home, env });
+    assert.is(install.code, 1);
+    assert.match(install.stderr, /running already, not as a service .*\nhint: stop it first: svc stop/);
+    assert.not.ok(existsSync(join(env.XDG_CONFIG_HOME, 'systemd')));
+  } finally {
+    await svc(['stop', '--force'], { home });
+  }
+});
+
 test.run();

@@ -11,8 +11,8 @@ export interface EngineStatus {
 
 /**
  * `fail`: no engine has shown that it works, or the one that matters does not and no other does.
- * `warn`: one that matters is down or on its way back, and another is loaded. An engine matters when it is kept (the
- * default model, or one loaded by name); the others are started when somebody asks.
+ * `warn`: one that matters is down or on its way back, and another is loaded. An engine matters when
+ * it is kept (the default model, or one loaded by name); the others are started when somebody asks.
  */
 export function engineStatus(engines: readonly Supervisor[], sinceToken: string | null): EngineStatus {
   const failed = engines.find(
