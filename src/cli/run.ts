@@ -4,14 +4,15 @@
  */
 import { Client } from '../client/client.ts';
 import { resolvePaths } from '../config/paths.ts';
+import { BUILTIN_ID } from '../models/builtin.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { FinishEvent, GenerateRequest, GenerateResult, RouteEvent, StartEvent } from '../protocol/generate.ts';
 import { LIMITS } from '../protocol/limits.ts';
 import type { Flags, Run } from './commands.ts';
 import { ensureDaemon } from './daemon.ts';
+import { introduceBuiltin } from './introduce.ts';
 import { modelName } from './model-name.ts';
 import { exit, printJson, say, sayProgress, write } from './output.ts';
-import { watchForPlaceholder } from './placeholder.ts';
 import { hasInput, readInput } from './stdin.ts';
 
 /** For a daemon that has to be started first. */
@@ -39,6 +40,7 @@ export const run: Run<'run'> = async (flags, { prompt }) => {
     say('the answer is cut off: the context of the model is full');
   }
   if (flags.stats) say(statsOf(result));
+  if (result.provider === 'local' && result.model === BUILTIN_ID) introduceBuiltin(paths.stateDir);
   return 0;
 };
 
@@ -104,7 +106,6 @@ async function answer(client: Client, request: GenerateRequest, live: boolean): 
   const quiet = setTimeout(() => {
     sayProgress('waiting for the model');
   }, QUIET_MS);
-  const admitPlaceholder = watchForPlaceholder(client);
 
   let route: RouteEvent | undefined;
   let start: StartEvent | undefined;
@@ -120,7 +121,6 @@ async function answer(client: Client, request: GenerateRequest, live: boolean): 
           break;
         case 'start':
           start = event;
-          await admitPlaceholder(event);
           break;
         case 'text':
           text += event.text;
