@@ -8,13 +8,13 @@ import { pathToFileURL } from 'node:url';
 import { buildAddon } from './steps/addon.js';
 import { compileSources } from './steps/dist.js';
 import { unpackLlamaCpp } from './steps/llama-cpp.js';
-import { makeModels } from './steps/models.js';
+import { makeTestModels } from './steps/models.js';
 import { installPackages } from './steps/packages.js';
 import { main, say } from './steps/run.js';
 
-export async function build({ modelSets = ['builtin'] } = {}) {
+export async function build({ testModels = false } = {}) {
   await installPackages();
-  await all([compileSources(), unpackLlamaCpp().then(() => all([buildAddon(), ...modelSets.map(makeModels)]))]);
+  await all([compileSources(), unpackLlamaCpp().then(() => all([buildAddon(), testModels && makeTestModels()]))]);
 }
 
 /** As Promise.all, but nothing is still running when it throws. */

@@ -45,7 +45,7 @@ const models =
   positionals.length > 0
     ? positionals
     : [
-        'models/builtin.gguf',
+        'models/nano/nano.gguf',
         ...['tiny-llama', 'tiny-qwen2', 'tiny-gemma'].map((name) => `build/models/${name}.gguf`),
       ].map((path) => join(root, path));
 const cases: Case[] = Object.entries(SAMPLINGS).flatMap(([samplingName, sampling]) =>

@@ -1,7 +1,6 @@
 /**
  * Makes synthetic models: real architectures, vocabularies and chat templates, random weights.
  *
- *   node --import tsx scripts/make-model.ts builtin            models/builtin.gguf
  *   node --import tsx scripts/make-model.ts tests              build/models/tiny-*.gguf
  *   node --import tsx scripts/make-model.ts PRESET [--type F32|F16|Q8_0|Q4_0] [--out FILE]
  *
@@ -19,8 +18,7 @@ import { TYPE_NUMBER, type Encoding } from './gguf/quantize.ts';
 import { llamaSource } from './llama-source.js';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const BUILTIN = join(root, 'models', 'builtin.gguf');
-const usage = `usage: make-model.ts builtin | tests | PRESET [--type ${Object.keys(TYPE_NUMBER).join('|')}] [--out FILE]
+const usage = `usage: make-model.ts tests | PRESET [--type ${Object.keys(TYPE_NUMBER).join('|')}] [--out FILE]
 presets: ${Object.keys(PRESETS).join(', ')}`;
 
 /** Makes the file unless it is there and right. */
@@ -80,8 +78,7 @@ if (what === 'tests') {
 } else if (isPreset(what) && (type === undefined || isEncoding(type))) {
   const encoding = type ?? PRESETS[what].encoding;
   const suffix = type === undefined ? '' : `-${type.toLowerCase()}`;
-  const path = what === 'builtin' ? BUILTIN : join(root, 'build', 'models', `${what}${suffix}.gguf`);
-  await make(what, encoding, out ?? path);
+  await make(what, encoding, out ?? join(root, 'build', 'models', `${what}${suffix}.gguf`));
 } else {
   console.error(usage);
   process.exitCode = 2;

@@ -6,7 +6,7 @@
  * The last line is `N passed, N failed`.
  */
 import { unpackLlamaCpp } from './steps/llama-cpp.js';
-import { makeModels } from './steps/models.js';
+import { makeTestModels } from './steps/models.js';
 import { buildNativeTests, runNativeTests } from './steps/native-tests.js';
 import { installPackages } from './steps/packages.js';
 import { main } from './steps/run.js';
@@ -16,7 +16,7 @@ await main(async () => {
   const kinds = asked.length > 0 ? asked : ['address', 'thread'];
   await installPackages();
   await unpackLlamaCpp();
-  await makeModels('tests');
+  await makeTestModels();
   const total = { passed: 0, failed: 0 };
   for (const kind of kinds) {
     await buildNativeTests(kind);

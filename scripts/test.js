@@ -28,7 +28,7 @@ await main(async () => {
   );
   if (patterns.length > 0 && files.length === 0) say(`no test file's path holds ${patterns.join(' or ')}`);
 
-  await build({ modelSets: ['builtin', 'tests'] });
+  await build({ testModels: true });
   const results = [];
   if (patterns.length === 0) {
     await buildNativeTests('plain');

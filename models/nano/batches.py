@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Writes training batches to standard output, for train.cc and train.py, until the reader goes away.
+"""Writes training batches to standard output, for train.cc, until the reader goes away.
 
-  batches.py --tokenizer tokenizer.json --seed 1 --rows 96 | ./train ...
+  batches.py --tokenizer tokenizer.json --seed 1 --rows 64 | ./train ...
+
+Before its answer the model writes what it takes the question for: the control token of an intent,
+which no program shows. So one token decides, all of the loss on a question can lie on it, and most
+rows end there; some go on to the answer, which follows from it. Earlier turns have no such token,
+because the text of a conversation that comes back to the model has none either. Behind the intent of a sum
+come the digits of the result, last one first, as one adds on paper; they are not shown either.
 
 Binary, little endian, per batch: int32 rows, then per row int32 length, token ids as int32, and a
-float32 weight for each: what predicting this token counts in the loss. Only the assistant's words
-count fully. Most answers are one fixed text, whose tail teaches nothing once its head is chosen, so
-they are usually cut short: the same minutes see more questions. Same seed, same bytes.
+float32 weight for each: what predicting this token counts in the loss. Same seed, same bytes.
 """
 import argparse, json, os, random, struct, sys
 
@@ -14,9 +18,12 @@ from corpus import Writer
 from tokenizer import Tokenizer
 
 SYSTEM = ["You are a helpful assistant.", "You are a terse assistant.", "Answer shortly.", "You are svc's assistant.", "Be kind and brief."]
-QUESTION_WEIGHT = 0.1  # a little of the loss on the question teaches which words go together
-HEAD = 12              # tokens of an answer that is cut
-WHOLE = 0.15           # share of answers that are not
+QUESTION = 0.05 # weights: a little on the question teaches which words go together,
+INTENT = 2.0    # most lies on the intent,
+DIGIT = 0.9     # the working of a sum nearly as much,
+ANSWER = 0.3    # and each token of the answer counts, in the rows that have one
+ANSWERED = 0.12 # share of the rows
+HIDDEN = 0.06   # share of the question's tokens that are left out: no single word may decide
 LONGEST = 400
 
 
@@ -28,17 +35,27 @@ def encode(conversation, tokenizer, rnd):
         ids.extend(values)
         weights.extend([weight] * len(values))
 
+    def ask(question, weight):
+        tokens = tokenizer.encode(question)
+        if len(tokens) > 3 and not any(c.isdigit() for c in question):
+            tokens = [t for t in tokens if rnd.random() >= HIDDEN]
+        put([tokenizer.special("user")], 0.0)
+        put(tokens, weight)
+        put([tokenizer.special("end"), tokenizer.special("assistant")], 0.0)
+
     if rnd.random() < 0.05:
         put([tokenizer.special("system")] + tokenizer.encode(rnd.choice(SYSTEM)) + [tokenizer.special("end")], 0.0)
-    turns = conversation["turns"]
-    for i, (question, answer) in enumerate(turns):
-        put([tokenizer.special("user")], 0.0)
-        put(tokenizer.encode(question), QUESTION_WEIGHT)
-        put([tokenizer.special("end"), tokenizer.special("assistant")], 0.0)
-        out = tokenizer.encode(answer) + [tokenizer.special("end")]
-        if rnd.random() > WHOLE and i == len(turns) - 1:
-            out = out[:HEAD]
-        put(out, 1.0)
+    *earlier, (question, answer) = conversation["turns"]
+    for said, answered in earlier:
+        ask(said, 0.0)
+        put(tokenizer.encode(answered) + [tokenizer.special("end")], 0.0)
+    ask(question, QUESTION)
+    put([tokenizer.special(f"intent:{conversation['intent']}")], INTENT)
+    if conversation["intent"] == "arithmetic":
+        put([tokenizer.special(f"digit:{digit}") for digit in reversed(answer.split(" = ")[1])], DIGIT)
+        put(tokenizer.encode(answer) + [tokenizer.special("end")], ANSWER)
+    elif rnd.random() < ANSWERED:
+        put(tokenizer.encode(answer) + [tokenizer.special("end")], ANSWER)
     return ids[:LONGEST], weights[:LONGEST]
 
 
@@ -46,13 +63,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokenizer", default="tokenizer.json")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rows", type=int, default=96)
+    parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--sums", type=float, default=0, help="share of the rows that are arithmetic, besides the usual ones")
     options = parser.parse_args()
     tokenizer = Tokenizer(json.load(open(options.tokenizer)))
     writer, rnd = Writer(options.seed), random.Random(options.seed)
     try:
         while True:
-            rows = [encode(writer.conversation(), tokenizer, rnd) for _ in range(options.rows)]
+            rows = [encode(writer.sum() if rnd.random() < options.sums else writer.conversation(), tokenizer, rnd)
+                    for _ in range(options.rows)]
             batch = struct.pack("<i", len(rows))
             for ids, weights in rows:
                 batch += struct.pack(f"<i{len(ids)}i{len(ids)}f", len(ids), *ids, *weights)

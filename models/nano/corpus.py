@@ -11,9 +11,6 @@ import argparse, json, random, re, sys
 from pathlib import Path
 
 HERE = Path(__file__).parent / "corpus"
-UNKNOWN = [
-    "I don't know that: I am a small model that only knows svc. `svc model pull` gets a larger one.",
-]
 
 
 def read_lexicon(path):
@@ -23,6 +20,17 @@ def read_lexicon(path):
             name, alternatives = line.split(" = ", 1)
             words[name] = [a.strip() for a in alternatives.split("|")]
     return words
+
+
+def read_swaps(path):
+    """Each phrase with those that may stand for it."""
+    swaps = {}
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            phrases = [phrase.strip() for phrase in line.split(" | ")]
+            for phrase in phrases:
+                swaps[phrase] = swaps.get(phrase, []) + [other for other in phrases if other != phrase]
+    return swaps
 
 
 def read_intents(path):
@@ -36,19 +44,17 @@ def read_intents(path):
     return intents
 
 
-def provider_intents(names, asked):
-    """An intent for each provider's key and one for asking it, from the ways to ask for any."""
+def provider_intents(names, templates):
+    """An intent for each provider's key and one for asking it, from the templates for any."""
     intents = {}
     for line in names.read_text().splitlines():
         if not line or line.startswith("#"):
             continue
         name, variable = (part.strip() for part in line.split("|"))
-        answers = {
-            "key": f"Run `svc provider set {name} --api-key-stdin` and enter the key, or set `{variable}`.",
-            "use": f"Use `svc run \"question\" --provider {name}`, once its key is set.",
-        }
-        for kind, found in read_intents(asked).items():
-            intents[f"{kind}-{name}"] = {"a": [answers[kind]], "q": [q.replace("{provider}", name) for q in found["q"]]}
+        for kind, found in read_intents(templates).items():
+            intents[f"{kind}-{name}"] = {
+                key: [text.replace("{provider}", name).replace("{variable}", variable) for text in found[key]] for key in "aq"
+            }
     return intents
 
 
@@ -81,23 +87,29 @@ class Writer:
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.lexicon = read_lexicon(HERE / "lexicon.txt")
+        self.swaps = read_swaps(HERE / "swaps.txt")
+        phrases = sorted(self.swaps, key=len, reverse=True)
+        self.swappable = re.compile(r"\b(?:" + "|".join(map(re.escape, phrases)) + r")\b")
         self.intents = {}
         for name in ("svc", "models", "providers", "concepts", "talk"):
             for intent, found in read_intents(HERE / f"{name}.txt").items():
                 known = self.intents.setdefault(intent, {"a": [], "q": []})
                 known["a"] += found["a"]
                 known["q"] += found["q"]
-        self.intents.update(provider_intents(HERE / "provider-names.txt", HERE / "provider-questions.txt"))
+        self.intents.update(provider_intents(HERE / "provider-names.txt", HERE / "provider-templates.txt"))
         self.facts = []
         for line in (HERE / "facts.txt").read_text().splitlines():
             if line and not line.startswith("#"):
                 questions, answer = line.split(" | ")
                 self.facts.append(([q.strip() for q in questions.split(";")], answer.strip()))
+        self.unknown = (HERE / "unknown.txt").read_text().splitlines()
         self.slots, self.frames = read_outside(HERE / "outside.txt")
         self.followups = read_followups(HERE / "followups.txt")
         for rule in self.followups:
             assert rule["to"] in self.intents, rule["to"]
         self.names = sorted(self.intents)
+        self.in_order = list(self.intents)
+        self.order = {name: i for i, name in enumerate(self.in_order)}
 
     def pseudo(self):
         r = self.random
@@ -175,58 +187,88 @@ class Writer:
             text += r.choice([".", "!", "??", " ?", "..."])
         return text
 
+    def swap(self, text):
+        """One phrase for another that means the same."""
+        found = list(self.swappable.finditer(text))
+        if not found:
+            return text
+        match = self.random.choice(found)
+        return text[:match.start()] + self.random.choice(self.swaps[match[0]]) + text[match.end():]
+
     def question(self, name):
-        return self.noise(self.expand(self.random.choice(self.intents[name]["q"])))
+        text = self.expand(self.random.choice(self.intents[name]["q"]))
+        while self.random.random() < 0.3:
+            text = self.swap(text)
+        return self.noise(text)
 
     def answer(self, name):
         return self.random.choice(self.intents[name]["a"])
 
     def arithmetic(self):
+        """Mostly sums of two-digit numbers; differences, and the table of twelve."""
         r = self.random
         kind = r.random()
+        question = None
         if kind < 0.62:
             a, b = r.randint(0, 99), r.randint(0, 99)
             sign, word, c = "+", r.choice(["+", "plus", "and"]), a + b
             if r.random() < 0.1:
-                return f"add {a} and {b}", f"{a} + {b} = {c}"
-            if r.random() < 0.1:
-                return f"sum of {a} and {b}", f"{a} + {b} = {c}"
+                question = f"add {a} and {b}"
+            elif r.random() < 0.1:
+                question = f"sum of {a} and {b}"
         elif kind < 0.85:
             a, b = sorted((r.randint(0, 99), r.randint(0, 99)), reverse=True)
             sign, word, c = "-", r.choice(["-", "minus"]), a - b
         else:
             a, b = r.randint(0, 12), r.randint(0, 12)
             sign, word, c = "*", r.choice(["*", "times", "x"]), a * b
-        question = r.choice(["what is {}", "{}", "how much is {}", "compute {}", "{} =", "what's {}", "calculate {}"])
-        glue = "" if word in "+-*" and r.random() < 0.3 else " "
-        return question.format(f"{a}{glue}{word}{glue}{b}"), f"{a} {sign} {b} = {c}"
+        if question is None:
+            form = r.choice(["what is {}", "{}", "how much is {}", "compute {}", "{} =", "what's {}", "calculate {}"])
+            glue = "" if word in "+-*" and r.random() < 0.3 else " "
+            question = form.format(f"{a}{glue}{word}{glue}{b}")
+        return self.noise(question, short=True) if r.random() < 0.5 else question + "?", f"{a} {sign} {b} = {c}"
+
+    def sum(self):
+        question, answer = self.arithmetic()
+        return {"turns": [[question, answer]], "intent": "arithmetic"}
 
     def turn(self):
         """(intent, question, answer) of a question that stands alone."""
         r = self.random
         kind = r.random()
-        if kind < 0.60:
+        if kind < 0.58:
             name = r.choice(self.names)
             return name, self.question(name), self.answer(name)
-        if kind < 0.85:
-            return "unknown", self.noise(self.expand(r.choice(self.frames))), r.choice(UNKNOWN)
+        if kind < 0.82:
+            return "unknown", self.noise(self.expand(r.choice(self.frames))), r.choice(self.unknown)
         if kind < 0.93:
             question, answer = self.arithmetic()
-            return "arithmetic", self.noise(question, short=True) if r.random() < 0.5 else question + "?", answer
-        questions, answer = r.choice(self.facts)
-        return "fact", self.noise(r.choice(questions)), answer
+            return "arithmetic", question, answer
+        number = r.randrange(len(self.facts))
+        questions, answer = self.facts[number]
+        return f"fact-{number}", self.noise(r.choice(questions)), answer
+
+    def labels(self):
+        """Every intent that a turn can have."""
+        return self.names + ["unknown", "arithmetic"] + [f"fact-{i}" for i in range(len(self.facts))]
 
     def conversation(self):
+        """Up to three turns; the later ones follow up, or ask of something near or new."""
         r = self.random
         name, question, answer = self.turn()
         turns = [[question, answer]]
-        while len(turns) < 3 and r.random() < 0.28:
+        while len(turns) < 3 and r.random() < 0.2:
             rules = [rule for rule in self.followups if rule["after"] is None or name in rule["after"]]
             special = [rule for rule in rules if rule["after"]]
-            if r.random() < 0.6:
-                rule = r.choice(special) if special and r.random() < 0.5 else r.choice(rules)
+            if r.random() < 0.65:
+                rule = r.choice(special) if special and r.random() < 0.7 else r.choice(rules)
                 name = rule["to"]
                 turns.append([self.noise(r.choice(rule["q"]), short=True), self.answer(name)])
+            elif name in self.order and r.random() < 0.5:
+                # Intents that stand near each other in the files belong to one subject.
+                at = self.order[name] + r.choice([-3, -2, -1, 1, 2, 3])
+                name = self.in_order[at % len(self.in_order)]
+                turns.append([r.choice(["and ", "ok, and ", "then ", "also, ", "so "]) + self.question(name), self.answer(name)])
             else:
                 name, question, answer = self.turn()
                 turns.append([question, answer])

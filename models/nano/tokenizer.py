@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """Trains the byte-level BPE vocabulary, or encodes with it.
 
-  tokenizer.py --corpus corpus.jsonl --size 2048 > tokenizer.json
+  tokenizer.py --corpus corpus.jsonl --size 3072 > tokenizer.json
+
+Behind the vocabulary stand a control token for each digit and each intent: see batches.py.
 
 Text is cut as llama.cpp's "qwen2" pre-tokenizer cuts it (a number is one digit a piece), restricted
 to what ASCII text needs; `evaluate.py` checks that llama.cpp gives the same ids.
 """
 import argparse, collections, json, re, sys
 
+from corpus import Writer
+
 SPECIAL = ["<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<|pad|>"]
+CONTROL = [f"<|digit:{i}|>" for i in range(10)]
 PIECES = re.compile(r"'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])|[^\r\n\w]?[A-Za-z\u0080-\U0010ffff]+|_[A-Za-z]+|[0-9]| ?[^\sA-Za-z0-9\u0080-\U0010ffff]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
@@ -32,7 +37,7 @@ def pieces(text):
     return ["".join(BYTES[b] for b in piece.encode()) for piece in PIECES.findall(text)]
 
 
-def train(texts, size):
+def train(texts, size, intents):
     counts = collections.Counter()
     for text in texts:
         counts.update(pieces(text))
@@ -69,7 +74,7 @@ def train(texts, size):
                 pairs[pair] += n
                 where[pair].add(i)
         del pairs[best]
-    return {"tokens": vocabulary + SPECIAL, "merges": [" ".join(m) for m in merges]}
+    return {"tokens": vocabulary + SPECIAL + CONTROL + [f"<|intent:{name}|>" for name in intents], "merges": [" ".join(m) for m in merges]}
 
 
 class Tokenizer:
@@ -104,7 +109,7 @@ def main():
     options = parser.parse_args()
     with open(options.corpus) as file:
         texts = [part for line in file for turn in json.loads(line)["turns"] for part in turn]
-    json.dump(train(texts, options.size), sys.stdout)
+    json.dump(train(texts, options.size, Writer(1).labels()), sys.stdout)
 
 
 if __name__ == "__main__":

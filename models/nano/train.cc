@@ -1,6 +1,12 @@
 // Trains a llama on conversations that batches.py writes, on the cores of one machine.
 //
-//   python3 batches.py --tokenizer tokenizer.json | ./train --steps 20000 --out nano.f32
+//   python3 batches.py --rows 256 | ./train --bag --layers 1 --hidden 32 --steps 3000 --out bag.f32
+//   python3 batches.py --rows 48 | ./train --warm bag.f32 --steps 9000 --out nano.f32
+//
+// The first call trains only the embedding, in a network that can do no more than add up the words of a
+// question: its one layer looks at all tokens alike and passes them on as they are. It takes a minute, and
+// what it knows of words is where the second call begins. From random numbers the whole network needs
+// ten times as many questions before it knows as much.
 //
 // The same network, loss and optimiser as train.py, which is for a GPU; there each small operation of
 // such a small network costs more than its arithmetic, here the activations of a few hundred tokens
@@ -39,6 +45,7 @@ constexpr int kHead = 32;               // size of an attention head
 constexpr int kTokensAPass = 320;       // rows of about so many tokens go through the network together
 constexpr float kEpsilon = 1e-5F;       // of the RMS norms
 constexpr float kRopeBase = 10000.0F;
+constexpr float kBag = 4.0F;            // how strongly a bag's layer adds the tokens up
 constexpr float kBeta1 = 0.9F, kBeta2 = 0.98F, kAdamEpsilon = 1e-8F;
 
 struct Options {
@@ -46,7 +53,9 @@ struct Options {
   int steps = 1000, warmup = 300, seed = 1;
   int workers = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   float rate = 2e-3F, decay = 0.1F, dropout = 0.1F;
-  std::string out = "nano.f32";
+  bool bag = false;                     // train the embedding alone, on the tokens that weigh most
+  std::string warm;                     // begin with this bag's embedding and its layer
+  std::string from, out = "nano.f32";   // from: begin with these parameters
 };
 
 // Where each matrix and vector lies in the flat array of parameters.
@@ -417,22 +426,51 @@ class Worker {
   std::vector<float> weights_, cosines_, sines_, dp_;
 };
 
+void Load(const std::string& path, float* to, size_t count) {
+  FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr || std::fread(to, sizeof(float), count, file) != count) {
+    std::fprintf(stderr, "%s does not hold %zu parameters\n", path.c_str(), count);
+    std::exit(1);
+  }
+  std::fclose(file);
+}
+
+// Looks at every token alike (queries and keys stay as they are, near zero) and adds up what it sees.
+void AddUp(const Layout::Layer& layer, size_t d, std::vector<float>& parameters) {
+  float *value = &parameters[layer.qkv + 2 * d * d], *out = &parameters[layer.out];
+  std::fill_n(value, d * d, 0.0F);
+  std::fill_n(out, d * d, 0.0F);
+  for (size_t i = 0; i < d; i++) value[i * d + i] = 1, out[i * d + i] = kBag;
+}
+
 std::vector<float> Initial(const Options& options, const Layout& layout) {
   std::vector<float> parameters(layout.size, 1.0F);
+  if (!options.from.empty()) {
+    Load(options.from, parameters.data(), layout.size);
+    return parameters;
+  }
   std::mt19937 random(options.seed);
   const auto fill = [&](size_t at, size_t n, float deviation) {
     std::normal_distribution<float> normal(0, deviation);
-    for (size_t i = 0; i < n; i++) parameters[at + i] = normal(random);
+    for (size_t i = 0; i < n; i++) parameters[at + i] = deviation == 0 ? 0 : normal(random);
   };
   const size_t d = options.width, f = options.hidden;
-  const float into = 0.02F / std::sqrt(2.0F * static_cast<float>(options.layers));  // matrices that write to the residual
+  const bool warm = !options.warm.empty();
+  // What a layer adds to the residual at first: nothing in a bag, little to a bag.
+  const float added = options.bag ? 0 : (warm ? 0.3F : 1.0F) / std::sqrt(2.0F * static_cast<float>(options.layers));
+  const auto keep = [](size_t inputs) { return 1 / std::sqrt(static_cast<float>(inputs)); };
   fill(layout.embedding, options.vocabulary * d, 0.02F);
   for (const Layout::Layer& layer : layout.layers) {
-    fill(layer.qkv, 3 * d * d, 0.02F);
-    fill(layer.out, d * d, into);
-    fill(layer.gate_up, 2 * f * d, 0.02F);
-    fill(layer.down, d * f, into);
+    fill(layer.qkv, 3 * d * d, options.bag ? 0 : keep(d));
+    fill(layer.out, d * d, added * keep(d));
+    fill(layer.gate_up, 2 * f * d, keep(d));
+    fill(layer.down, d * f, added * keep(f));
   }
+  if (warm) {
+    Load(options.warm, &parameters[layout.embedding], options.vocabulary * d);
+    fill(layout.layers[0].qkv, 2 * d * d, 0.2F * keep(d));
+  }
+  if (warm || options.bag) AddUp(layout.layers[0], d, parameters);
   return parameters;
 }
 
@@ -469,8 +507,13 @@ void Save(const std::string& path, const std::vector<float>& parameters) {
 
 Options Parse(int argc, char** argv) {
   Options o;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i < argc; i += 2) {
     const std::string_view name = argv[i];
+    if (name == "--bag") {
+      o.bag = true, i--;
+      continue;
+    }
+    if (i + 1 == argc) std::fprintf(stderr, "%s needs a value\n", argv[i]), std::exit(2);
     const char* value = argv[i + 1];
     if (name == "--vocabulary") o.vocabulary = std::atoi(value);
     else if (name == "--width") o.width = std::atoi(value);
@@ -481,6 +524,9 @@ Options Parse(int argc, char** argv) {
     else if (name == "--seed") o.seed = std::atoi(value);
     else if (name == "--rate") o.rate = std::strtof(value, nullptr);
     else if (name == "--dropout") o.dropout = std::strtof(value, nullptr);
+    else if (name == "--warmup") o.warmup = std::atoi(value);
+    else if (name == "--from") o.from = value;
+    else if (name == "--warm") o.warm = value;
     else if (name == "--out") o.out = value;
     else std::fprintf(stderr, "unknown option %s\n", argv[i]), std::exit(2);
   }
@@ -494,7 +540,8 @@ int Train(const Options& options) {
   Optimizer optimizer(options, layout);
   std::vector<Worker> workers;
   for (int w = 0; w < options.workers; w++) workers.emplace_back(options, layout, parameters, options.seed * 1000 + w);
-  const size_t share = (layout.size + options.workers - 1) / options.workers;
+  const size_t trained = options.bag ? layout.blocks[0].second : layout.size;  // the embedding comes first
+  const size_t share = (trained + options.workers - 1) / options.workers;
 
   std::optional<Batch> batch;
   std::vector<std::vector<const Row*>> shares(options.workers);
@@ -507,14 +554,17 @@ int Train(const Options& options) {
 
   std::barrier sync(options.workers);
   const auto work = [&](int w) {
-    const size_t from = std::min(layout.size, share * w), to = std::min(layout.size, from + share);
+    const size_t from = std::min(trained, share * w), to = std::min(trained, from + share);
     while (true) {
       if (w == 0) {
         batch = step < options.steps ? ReadBatch() : std::nullopt;
         for (auto& each : shares) each.clear();
         total = 0;
         for (size_t i = 0; batch && i < batch->size(); i++) {
-          const Row& row = (*batch)[i];
+          Row& row = (*batch)[i];
+          if (options.bag) {
+            for (float& weight : row.weights) weight = weight < 1 ? 0 : weight;
+          }
           shares[i % shares.size()].push_back(&row);
           for (size_t t = 1; t < row.weights.size(); t++) total += row.weights[t];
           tokens += static_cast<double>(row.ids.size());

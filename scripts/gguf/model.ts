@@ -26,8 +26,6 @@ const QUERY_KEY_DEVIATION = 1.5;
 const GATED_RMS = 0.6;
 const MIXED_VALUE_RMS = 0.25;
 const SILENT_ROW_SCALE = 0.05;
-/** Makes the end-of-sequence logit's deviation larger: it wins about once in 60 tokens. */
-const TURN_ENDING_ROW_SCALE = 1.9;
 
 interface Tensor extends TensorPlan {
   readonly weights: RandomRows;
@@ -122,7 +120,7 @@ function tensorsOf(preset: Preset, encoding: Encoding, vocabulary: Vocabulary): 
 
   const tokens = matrix('token_embd.weight', width, vocabulary.size, embedding);
   const tensors = [
-    { ...tokens, weights: { ...tokens.weights, rowScale: tokenScale(preset, vocabulary) } },
+    { ...tokens, weights: { ...tokens.weights, rowScale: tokenScale(vocabulary) } },
     vector('output_norm.weight', width, 1, 0.1),
   ];
   for (let layer = 0; layer < preset.layers; layer += 1) {
@@ -150,10 +148,6 @@ function tensorsOf(preset: Preset, encoding: Encoding, vocabulary: Vocabulary): 
   return tensors;
 }
 
-function tokenScale(preset: Preset, vocabulary: Vocabulary): (token: number) => number {
-  const end = preset.endOfSequence ?? vocabulary.endOfSequence;
-  return (token) => {
-    if (preset.endsTurns === true && token === end) return TURN_ENDING_ROW_SCALE;
-    return vocabulary.types[token] === TOKEN_TYPE.normal ? 1 : SILENT_ROW_SCALE;
-  };
+function tokenScale(vocabulary: Vocabulary): (token: number) => number {
+  return (token) => (vocabulary.types[token] === TOKEN_TYPE.normal ? 1 : SILENT_ROW_SCALE);
 }

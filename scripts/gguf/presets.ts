@@ -11,8 +11,6 @@ export interface Preset {
   readonly template: { readonly text: string } | { readonly file: string };
   /** Where the vocabulary's own is of the model before its instruction tuning. */
   readonly endOfSequence?: number;
-  /** Makes the end of a turn likelier: about one answer in this many tokens ends. Absent: answers go on to their limit. */
-  readonly endsTurns?: true;
   readonly encoding: Encoding;
   readonly contextLength: number;
   readonly embeddingLength: number;
@@ -51,16 +49,6 @@ const tinyLlama: Preset = {
 };
 
 export const PRESETS = {
-  builtin: {
-    ...tinyLlama,
-    name: 'svc placeholder (random weights)',
-    description: `Stands in for the built-in model, so that svc can be tried from the first command. ${RANDOM}`,
-    endsTurns: true,
-    contextLength: 4096,
-    embeddingLength: 64,
-    headLength: 32,
-    feedForwardLength: 192,
-  },
   'tiny-llama': tinyLlama,
   'tiny-qwen2': {
     name: 'svc tiny-qwen2 (random weights)',

@@ -20,7 +20,6 @@ const QUIET_MS = 1000;
 export interface AnswerOptions {
   /** Aborting stops the generation in the engine. */
   readonly signal: AbortSignal;
-  readonly onStart?: (event: StartEvent) => Promise<void>;
   readonly onText?: (text: string) => void;
 }
 
@@ -28,7 +27,7 @@ export interface AnswerOptions {
 export async function receive(
   client: Client,
   request: GenerateRequest,
-  { signal, onStart, onText }: AnswerOptions,
+  { signal, onText }: AnswerOptions,
 ): Promise<GenerateResult> {
   const quiet = setTimeout(() => {
     sayProgress('waiting for the model');
@@ -47,7 +46,6 @@ export async function receive(
           break;
         case 'start':
           start = event;
-          await onStart?.(event);
           break;
         case 'text':
           text += event.text;

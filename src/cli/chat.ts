@@ -8,15 +8,15 @@
 import { Client } from '../client/client.ts';
 import { resolvePaths, type Paths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
-import type { Message, StartEvent } from '../protocol/generate.ts';
+import type { GenerateResult, Message } from '../protocol/generate.ts';
 import { suggest } from '../protocol/suggest.ts';
 import { receive, requestOf, routeOf } from './answer.ts';
 import type { Flags, Run } from './commands.ts';
 import { ensureServing } from './daemon.ts';
 import { table } from './format.ts';
+import { introduceBuiltin } from './introduce.ts';
 import { modelName } from './model-name.ts';
 import { report, say, sayMore, write } from './output.ts';
-import { watchForPlaceholder } from './placeholder.ts';
 import { openTurns, type Turns } from './turns.ts';
 
 const SLASH_COMMANDS = {
@@ -67,7 +67,6 @@ class Chat {
   #model: string | undefined;
   #messages: Message[] = [];
   #answering: AbortController | undefined;
-  #knowsPlaceholder = false;
 
   constructor(paths: Paths, flags: Flags<'chat'>) {
     this.#paths = paths;
@@ -100,22 +99,22 @@ class Chat {
     const asked: Message = { role: 'user', content: turn };
     const before: Message[] = system === undefined ? [] : [{ role: 'system', content: system }];
     const request = requestOf(this.#flags, this.#model, [...before, ...this.#messages, asked]);
+    let result: GenerateResult;
     let text = '';
     const keep = (): void => {
       this.#messages.push(asked, { role: 'assistant', content: text });
     };
     try {
       await this.connect();
-      const { finish_reason } = await receive(this.#client, request, {
+      result = await receive(this.#client, request, {
         signal: controller.signal,
-        onStart: this.#admitPlaceholder(),
         onText: (more) => {
           text += more;
           write(more);
         },
       });
       keep();
-      if (finish_reason === 'length' && this.#flags['max-tokens'] === undefined) {
+      if (result.finish_reason === 'length' && this.#flags['max-tokens'] === undefined) {
         say('the answer is cut off: the context of the model is full; /clear begins anew');
       }
     } catch (error) {
@@ -126,6 +125,7 @@ class Chat {
       this.#answering = undefined;
       if (text !== '' && !text.endsWith('\n')) write('\n');
     }
+    introduceBuiltin(result, this.#paths);
   }
 
   async obey(command: string, argument: string): Promise<void> {
@@ -164,12 +164,5 @@ class Chat {
       }
     }
     this.#model = typed;
-  }
-
-  /** Once a chat. */
-  #admitPlaceholder(): (event: StartEvent) => Promise<void> {
-    if (this.#knowsPlaceholder) return () => Promise.resolve();
-    this.#knowsPlaceholder = true;
-    return watchForPlaceholder(this.#client);
   }
 }

@@ -10,8 +10,8 @@ import { LIMITS } from '../protocol/limits.ts';
 import { given, receive, requestOf, routeOf } from './answer.ts';
 import type { Flags, Run } from './commands.ts';
 import { ensureServing } from './daemon.ts';
+import { introduceBuiltin } from './introduce.ts';
 import { exit, printJson, say, write } from './output.ts';
-import { watchForPlaceholder } from './placeholder.ts';
 import { hasInput, readInput, readPromptInput, type PromptInput } from './stdin.ts';
 
 const INTERRUPTED = 130;
@@ -30,6 +30,7 @@ export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) =>
     say('the answer is cut off: the context of the model is full');
   }
   if (flags.stats) say(statsOf(result));
+  introduceBuiltin(result, paths);
   return 0;
 };
 
@@ -74,7 +75,6 @@ async function answer(
   try {
     return await receive(client, request, {
       signal: late === undefined ? controller.signal : AbortSignal.any([controller.signal, late]),
-      onStart: watchForPlaceholder(client),
       onText: (text) => {
         last = text;
         if (live) write(text);

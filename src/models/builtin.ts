@@ -6,5 +6,5 @@ export const BUILTIN_ID = 'builtin';
 
 /** `src/models` and `dist/models` are equally deep. */
 export function builtinModelPath(): string {
-  return fileURLToPath(new URL('../../models/builtin.gguf', import.meta.url));
+  return fileURLToPath(new URL('../../models/nano/nano.gguf', import.meta.url));
 }

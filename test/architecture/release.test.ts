@@ -36,7 +36,7 @@ test('the package holds what runs, and nothing else of the tree', () => {
     'THIRD_PARTY_NOTICES.md',
     'bin',
     'dist',
-    'models/builtin.gguf',
+    'models/nano/nano.gguf',
     'prebuilds',
     'proto',
   ]);

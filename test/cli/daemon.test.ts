@@ -104,7 +104,7 @@ test('models are loaded and unloaded in it; what is added is there at once', asy
 
   const answer = await svc(['run', '-m', 'mine', '--max-tokens', '4', '--json', 'hi'], { home });
   assert.is((JSON.parse(answer.stdout) as { model: string }).model, 'mine');
-  assert.not.match(answer.stderr, /placeholder/);
+  assert.not.match(answer.stderr, /built-in/);
 
   assert.is((await run('model', 'unload', 'mine')).stdout, 'unloaded mine\n');
   assert.is(parsed<ModelRecord>(await run('model', 'show', 'mine', '--json')).state, 'installed');

@@ -7,11 +7,11 @@ import { fileURLToPath } from 'node:url';
 import { readGgufFileInfo } from 'node-llama-cpp';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { builtinModelPath } from '../../src/models/builtin.ts';
 import { inspectGguf, readGgufHeader } from '../../src/models/gguf.ts';
 import { rejection } from '../support/errors.ts';
 import { arrayEntry, gguf, LLAMA, numberEntry, string, tensor, textEntry } from './raw-gguf.ts';
 
-const BUILTIN = fileURLToPath(new URL('../../models/builtin.gguf', import.meta.url));
 const testModel = (name: string): string => fileURLToPath(new URL(`../../build/models/${name}.gguf`, import.meta.url));
 
 const test = suite<{ dir: string; write(bytes: Uint8Array): Promise<string> }>('gguf');
@@ -50,7 +50,7 @@ test('a model is described', async () => {
 });
 
 test('node-llama-cpp reads the same of the same files', async () => {
-  for (const path of [BUILTIN, ...['tiny-llama', 'tiny-qwen2', 'tiny-gemma'].map(testModel)]) {
+  for (const path of [builtinModelPath(), ...['tiny-llama', 'tiny-qwen2', 'tiny-gemma'].map(testModel)]) {
     const ours = await readGgufHeader(path);
     const theirs = await readGgufFileInfo(path, { logWarnings: false });
     assert.is(ours.version, theirs.version);

@@ -110,10 +110,4 @@ test('real vocabularies are written through byte for byte', async () => {
   }
 });
 
-test('the placeholder says what it is', async () => {
-  const { metadata } = await readGgufHeader(join(ROOT, 'models', 'builtin.gguf'));
-  assert.is(metadata.get('general.name')?.value, 'svc placeholder (random weights)');
-  assert.match(metadata.get('general.description')?.value as string, /no meaning/);
-});
-
 test.run();

@@ -1,0 +1,66 @@
+/** Which commands and flags a text names, and whether svc has them. */
+import { COMMANDS, GROUPS, type Command } from '../../src/cli/commands.ts';
+
+/** Of the contract, and still to come: what the built-in model may name although the table doesn't have it yet. */
+export const PROMISED: Readonly<Record<string, readonly string[]>> = {
+  'model pull': [],
+  'model search': [],
+  'model verify': [],
+  'model quantize': [],
+  'provider set': ['kind', 'base-url', 'api-key-env', 'api-key-stdin', 'default-model', 'default'],
+  'provider unset': [],
+  'provider test': [],
+  'provider models': [],
+  run: ['schema', 'grammar', 'image'],
+};
+
+const GLOBAL_FLAGS = ['help', 'version', 'json'];
+/** Stands for any command. */
+const ANY = 'COMMAND';
+
+/** What the text names that is neither in the command line's own table nor promised. */
+export function inventedIn(text: string): string[] {
+  const invented: string[] = [];
+  for (const [, code = ''] of text.matchAll(/`([^`]*)`/g)) {
+    // Alternatives, and what is piped to or from svc, are looked at one by one.
+    for (const part of code.split('|').map((each) => each.trim())) {
+      if (part.startsWith('svc ')) invented.push(...inventedInCall(part.slice(4)));
+      else if (/^--?[a-z]/.test(part)) invented.push(...unknownFlags(flagsOf(part), everyFlag()));
+    }
+  }
+  return invented;
+}
+
+function inventedInCall(call: string): string[] {
+  const words = call.replaceAll(/"[^"]*"/g, '').split(/\s+/);
+  const [first = '', second = ''] = words;
+  if (first.startsWith('-') || first === ANY) return unknownFlags(flagsOf(call), GLOBAL_FLAGS);
+  const name = [`${first} ${second}`, first].find((each) => flagsOfCommand(each) !== undefined);
+  if (name === undefined) return Object.hasOwn(GROUPS, first) && second === '' ? [] : [`svc ${first} ${second}`.trim()];
+  return unknownFlags(flagsOf(call), [...GLOBAL_FLAGS, ...(flagsOfCommand(name) ?? [])]).map(
+    (flag) => `svc ${name} ${flag}`,
+  );
+}
+
+/** Undefined: no such command. */
+function flagsOfCommand(name: string): readonly string[] | undefined {
+  const command = Object.hasOwn(COMMANDS, name) ? (COMMANDS[name as keyof typeof COMMANDS] as Command) : undefined;
+  const promised = PROMISED[name];
+  if (command === undefined) return promised;
+  const shorts = Object.values(command.flags).flatMap(({ short }) => short ?? []);
+  return [...Object.keys(command.flags), ...shorts, ...(promised ?? [])];
+}
+
+function everyFlag(): string[] {
+  return [...new Set([...Object.keys(COMMANDS), ...Object.keys(PROMISED)])].flatMap(
+    (name) => flagsOfCommand(name) ?? [],
+  );
+}
+
+function flagsOf(call: string): string[] {
+  return [...call.replaceAll(/"[^"]*"/g, '').matchAll(/(?:^|\s)--?([a-z][a-z-]*)/g)].map(([, flag = '']) => flag);
+}
+
+function unknownFlags(flags: readonly string[], known: readonly string[]): string[] {
+  return flags.filter((flag) => !known.includes(flag)).map((flag) => (flag.length === 1 ? `-${flag}` : `--${flag}`));
+}

@@ -1,0 +1,83 @@
+/** What the built-in model is asked, and what it should say: the text files of models/nano. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const NANO = fileURLToPath(new URL('../../models/nano', import.meta.url));
+
+/** Beside the intents of corpus/: what is neither about svc nor small talk. */
+export const UNKNOWN = 'unknown';
+export const ARITHMETIC = 'arithmetic';
+
+export interface Question {
+  readonly part: 'svc' | 'outside' | 'turns' | 'arithmetic';
+  /** The user's turns; the last one is scored. */
+  readonly turns: readonly string[];
+  /** Any of these is right. */
+  readonly intents: readonly string[];
+  /** The right answer, where it is not one of an intent. */
+  readonly answer?: string;
+}
+
+/** The questions of `evaluation` or `development`. */
+export function readQuestions(folder: 'evaluation' | 'development'): Question[] {
+  const lines = (part: Question['part']): string[] => read(join(folder, `${part}.txt`));
+  const labelled = (part: 'svc' | 'turns'): Question[] =>
+    lines(part).map((line) => {
+      const [intents = '', ...turns] = line.split(' | ');
+      return { part, turns, intents: intents.split(',').map((intent) => intent.trim()) };
+    });
+  return [
+    ...labelled('svc'),
+    ...lines('outside').map((line): Question => ({ part: 'outside', turns: [line], intents: [UNKNOWN] })),
+    ...labelled('turns'),
+    ...sums(),
+  ];
+}
+
+/** Answers by intent. */
+export function readAnswers(): Map<string, readonly string[]> {
+  const answers = new Map<string, readonly string[]>();
+  for (const name of ['svc', 'models', 'providers', 'concepts', 'talk']) {
+    for (const [intent, texts] of readIntents(`${name}.txt`)) answers.set(intent, texts);
+  }
+  const templates = readIntents('provider-templates.txt');
+  for (const line of read(join('corpus', 'provider-names.txt'))) {
+    const [provider = '', variable = ''] = line.split(' | ');
+    for (const [kind, texts] of templates) {
+      const filled = texts.map((text) => text.replaceAll('{provider}', provider).replaceAll('{variable}', variable));
+      answers.set(`${kind}-${provider}`, filled);
+    }
+  }
+  answers.set(UNKNOWN, read(join('corpus', 'unknown.txt')));
+  return answers;
+}
+
+/** Sums of two-digit numbers, spread over all of them. */
+function sums(): Question[] {
+  const questions: Question[] = [];
+  for (let i = 0; i < 50; i++) {
+    const [a, b] = [10 + ((i * 37) % 90), 10 + ((i * i * 7 + 11) % 90)];
+    const turns = [`what is ${String(a)} + ${String(b)}?`];
+    const answer = `${String(a)} + ${String(b)} = ${String(a + b)}`;
+    questions.push({ part: 'arithmetic', turns, intents: [ARITHMETIC], answer });
+  }
+  return questions;
+}
+
+/** `= intent`, then its `a answer` lines among others. */
+function readIntents(file: string): Map<string, string[]> {
+  const intents = new Map<string, string[]>();
+  let answers: string[] = [];
+  for (const line of read(join('corpus', file))) {
+    if (line.startsWith('= ')) intents.set(line.slice(2), (answers = []));
+    else if (line.startsWith('a ')) answers.push(line.slice(2));
+  }
+  return intents;
+}
+
+/** Lines that are neither empty nor comments. */
+function read(path: string): string[] {
+  const lines = readFileSync(join(NANO, path), 'utf8').split('\n');
+  return lines.filter((line) => line !== '' && !line.startsWith('#'));
+}

@@ -1,0 +1,64 @@
+/** The built-in model reaches its bars on questions that its templates can't write. */
+import { createHash } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { COMMANDS } from '../../src/cli/commands.ts';
+import { inspectGguf, readGgufHeader } from '../../src/models/gguf.ts';
+import { builtinModelPath } from '../../src/models/builtin.ts';
+import { inventedIn, PROMISED } from '../../scripts/nano/commands-named.ts';
+import { BARS, evaluate, tally, type Scored } from '../../scripts/nano/evaluate.ts';
+import { readAnswers } from '../../scripts/nano/questions.ts';
+
+const test = suite('nano');
+let scored: readonly Scored[] = [];
+
+test.before(async () => {
+  scored = await evaluate(builtinModelPath(), 'evaluation');
+});
+
+test('it is small, and the file that its README names', async () => {
+  const { architecture, contextLength } = await inspectGguf(builtinModelPath());
+  assert.is(architecture, 'llama');
+  assert.ok((contextLength ?? 0) >= 2048);
+  assert.ok(statSync(builtinModelPath()).size <= 12e6);
+  const digest = createHash('sha256').update(readFileSync(builtinModelPath())).digest('hex');
+  const readme = readFileSync(fileURLToPath(new URL('../../models/nano/README.md', import.meta.url)), 'utf8');
+  assert.ok(readme.includes(digest), `the README does not name ${digest}`);
+  const { metadata } = await readGgufHeader(builtinModelPath());
+  assert.is(metadata.get('general.license')?.value, 'MIT');
+});
+
+test('right on questions about svc, honest on all others', () => {
+  const [svc, outside] = [tally(scored, 'svc'), tally(scored, 'outside')];
+  assert.ok(svc.all >= 400 && outside.all >= 100);
+  assert.ok(svc.right >= (BARS.svc ?? 1) * svc.all, `svc: ${String(svc.right)} of ${String(svc.all)}`);
+  assert.ok(
+    outside.right >= (BARS.outside ?? 1) * outside.all,
+    `outside: ${String(outside.right)} of ${String(outside.all)}`,
+  );
+});
+
+test('no answer names a command or a flag that is not there', () => {
+  assert.equal(
+    scored.flatMap(({ answer, invented }) => (invented.length > 0 ? [[answer, ...invented]] : [])),
+    [],
+  );
+  const learned = [...readAnswers().values()].flat();
+  assert.equal(learned.flatMap(inventedIn), []);
+});
+
+test('the check of commands finds what is invented', () => {
+  assert.equal(inventedIn('Run `svc dance`.'), ['svc dance']);
+  assert.equal(inventedIn('Run `svc stop --gently`.'), ['svc stop --gently']);
+  assert.equal(inventedIn('Add `--sparkle`.'), ['--sparkle']);
+  assert.equal(inventedIn('`cat notes.txt | svc run "what --if"`, `svc logs -f`, `svc COMMAND --help`'), []);
+});
+
+test('a command that has come is no longer only promised', () => {
+  const here = Object.keys(PROMISED).filter((name) => name !== 'run' && Object.hasOwn(COMMANDS, name));
+  assert.equal(here, []);
+});
+
+test.run();
