@@ -185,7 +185,7 @@ test('ten at once lose nothing', async ({ run, read }) => {
   });
 });
 
-test('what wins over the file is said, and that a running daemon has the old value', async ({
+test('what wins over the file is said; a running daemon takes up what it can, and the rest is said', async ({
   home,
   with: runWith,
 }) => {
@@ -196,10 +196,13 @@ test('what wins over the file is said, and that a running daemon has the old val
   const started = await svc(['start', '--json', '--timeout', '60s'], { home });
   try {
     assert.is(started.code, 0, started.stderr);
-    const { pid } = JSON.parse(started.stdout) as StatusRecord;
-    const set = await runWith(env, 'set', 'log.level', 'debug', '--json');
-    assert.is((JSON.parse(set.stdout) as { restart_needed: boolean }).restart_needed, true);
-    assert.match(set.stderr, new RegExp(`running daemon \\(pid ${String(pid)}\\).*svc stop && svc start`));
+    const now = await runWith(env, 'set', 'log.level', 'debug', '--json');
+    assert.is((JSON.parse(now.stdout) as { restart_needed: boolean }).restart_needed, false);
+    assert.is(now.stderr, '');
+    const later = await runWith(env, 'set', 'engine.queue_limit', '9', '--json');
+    assert.is((JSON.parse(later.stdout) as { restart_needed: boolean }).restart_needed, true);
+    assert.match(later.stderr, /running daemon .*svc stop && svc start/);
+    assert.match((await svc(['logs'], { home })).stdout, /restart_needed.*engine\.queue_limit/);
   } finally {
     await svc(['stop', '--force'], { home });
   }
