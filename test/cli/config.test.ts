@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setSetting, settingNames, type Setting } from '../../src/config/settings.ts';
-import type { StatusRecord } from '../../src/protocol/records.ts';
 import { rejection } from '../support/errors.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, type SvcOptions, type SvcResult } from '../support/svc.ts';
