@@ -46,7 +46,7 @@ test('run loads the client and the paths: no library, no store, no schemas', () 
   assert.equal(
     outside(
       loaded,
-      /^(node:[\w/]+|src\/(cli|client)\/[\w-]+\.ts|src\/config\/(paths|environment)\.ts|src\/log\/format\.ts|src\/protocol\/[\w-]+\.ts)$/,
+      /^(node:[\w/]+|src\/(cli|client)\/[\w-]+\.ts|src\/config\/(paths|environment)\.ts|src\/log\/format\.ts|src\/models\/builtin\.ts|src\/protocol\/[\w-]+\.ts)$/,
     ),
     [],
   );
