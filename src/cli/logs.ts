@@ -1,7 +1,6 @@
 import { closeSync, statSync } from 'node:fs';
 import { readDaemonFile } from '../config/daemon-file.ts';
-import { crashFile } from '../config/last-exit.ts';
-import { resolvePaths, type Paths } from '../config/paths.ts';
+import { crashFile, resolvePaths, type Paths } from '../config/paths.ts';
 import { formatLogLine, isAtLeast } from '../log/format.ts';
 import type { Run } from './commands.ts';
 import { endOfLines, follow, lastLines, OLDER_FILES, openLog } from './log-tail.ts';

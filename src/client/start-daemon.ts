@@ -14,11 +14,9 @@ import { dirname, extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../config/environment.ts';
-import { crashFile } from '../config/last-exit.ts';
-import type { Paths } from '../config/paths.ts';
+import { crashFile, type Paths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ReadyRecord } from '../protocol/records.ts';
-import { startOfService } from '../service/installed.ts';
 import { Client } from './client.ts';
 
 export type StartOutcome =
@@ -55,7 +53,7 @@ export async function startDaemon(
         return { kind: 'died', end, lines: marks.flatMap(({ file, size }) => linesSince(file, size)) };
       if (child === undefined) {
         onSpawn();
-        child = spawnDaemon(paths);
+        child = await spawnDaemon(paths);
       }
     } else if (ready.status === 'ready') {
       return { kind: 'ready', wasRunning: child === undefined || end !== undefined };
@@ -82,10 +80,12 @@ interface DaemonChild {
   end: string | undefined;
 }
 
-function spawnDaemon(paths: Pick<Paths, 'socketPath' | 'stateDir'>): DaemonChild {
+async function spawnDaemon(paths: Pick<Paths, 'socketPath' | 'stateDir'>): Promise<DaemonChild> {
   const stderrFile = crashFile(paths);
   const stderr = openForAppend(stderrFile);
   const fromSource = ENTRY.endsWith('.ts');
+  // Only when there is something to start: a daemon that runs is asked without any of it.
+  const { startOfService } = await import('../service/installed.ts');
   const service = startOfService(paths);
   const [program = '', ...args] = service ?? [
     process.execPath,

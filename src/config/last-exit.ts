@@ -3,20 +3,15 @@
  * the traces tell: another boot, what Node wrote as it crashed, the kernel's log.
  */
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import type { LastExit } from '../protocol/records.ts';
 import { readDaemonFile, type DaemonFile } from './daemon-file.ts';
 import { wasKilledForMemory } from './kernel-log.ts';
-import type { Paths } from './paths.ts';
+import { crashFile } from './paths.ts';
 import { bootId } from './process-identity.ts';
 
 /** More than the last words of a crashed Node. */
 const CRASH_BYTES = 64 * 1024;
-
-/** What daemons in the background wrote to standard error: nothing, unless one crashed. */
-export function crashFile({ stateDir }: Pick<Paths, 'stateDir'>): string {
-  return join(stateDir, 'daemon.stderr');
-}
 
 /** How the daemon of the file `path` ended. REQUIRES: it no longer runs. null: none has ever run. */
 export function lastExit(path: string): LastExit | null {

@@ -67,6 +67,11 @@ export function resolvePaths(from: Surroundings = thisMachine()): Paths {
   };
 }
 
+/** What daemons in the background wrote to standard error: nothing, unless one crashed. */
+export function crashFile({ stateDir }: Pick<Paths, 'stateDir'>): string {
+  return path.join(stateDir, 'daemon.stderr');
+}
+
 /**
  * Makes `directory`, or takes the one that is there, so that only this user can look into it.
  * Throws CONFIG_INVALID when it is a link, is no directory or belongs to someone else.

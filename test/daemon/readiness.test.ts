@@ -65,11 +65,12 @@ async function turn(
   return answer.status;
 }
 
+/** Until `maxTokens`: the built-in model, asked for nothing but one token, never ends by itself. */
 async function generates(daemon: DaemonProcess, maxTokens = 4): Promise<boolean> {
   const request = {
     messages: [{ role: 'user' as const, content: 'go' }],
     max_tokens: maxTokens,
-    sampling: {},
+    sampling: { logit_bias: [[100, 100] as [number, number]] },
     stop: [],
   };
   for await (const event of daemon.client.generate(request, new AbortController().signal)) {
