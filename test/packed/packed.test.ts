@@ -39,8 +39,8 @@ test.after(async () => {
 });
 
 test('the bare environment is bare', async () => {
-  assert.equal((await readdir(join(world.dir, 'path'))).sort(), ['node', 'npm']);
-  for (const tool of ['cmake', 'git', 'g++', 'python3', 'sh']) {
+  assert.equal((await readdir(join(world.dir, 'path'))).sort(), ['node', 'npm', 'sh']);
+  for (const tool of ['cmake', 'git', 'g++', 'python3', 'make']) {
     const error = await run(tool, ['--version'], { env: world.env }).catch((reason: unknown) => reason);
     assert.is((error as NodeJS.ErrnoException).code, 'ENOENT', tool);
   }
@@ -108,11 +108,12 @@ test('the README tells its true size', async () => {
 
 test.run();
 
-/** Node and npm on the PATH and nothing else; npm reaches its registry in the way it does here. */
+/** Node, npm and the shell in which npm runs a dependency's script, and nothing else; npm reaches its registry in the way it does here. */
 async function bareEnvironment(dir: string): Promise<Record<string, string>> {
   const [path, home] = [join(dir, 'path'), join(dir, 'home')];
   await Promise.all([path, home].map((folder) => mkdir(folder)));
   await symlink(process.execPath, join(path, 'node'));
+  await symlink('/bin/sh', join(path, 'sh'));
   await symlink(await realpath((await run('which', ['npm'])).stdout.trim()), join(path, 'npm'));
   const npmConfig = async (key: string): Promise<string> => (await run('npm', ['config', 'get', key])).stdout.trim();
   const kept = ['NODE_EXTRA_CA_CERTS', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'SVC_TEST_FILE_RUN'];
