@@ -2,41 +2,18 @@
 import { existsSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
-import { spawnDaemon, type DaemonProcess, type DaemonProcessOptions } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { daemonSuite, startIn } from '../support/daemon-suite.ts';
+import type { DaemonProcess } from '../support/daemon.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** `svc.node` and its libraries. */
 const addon = fileURLToPath(new URL('../../build/addon/bin', import.meta.url));
 
-interface Context {
-  home: Home;
-  running: DaemonProcess[];
-}
-
-const test = suite<Context>('engine');
-test.before.each(async (context) => {
-  context.home = await makeHome();
-  context.running = [];
-});
-test.after.each(async ({ home, running }) => {
-  for (const daemon of running) {
-    daemon.kill('SIGKILL');
-    await daemon.exit;
-  }
-  await home.remove();
-});
-
-function start({ home, running }: Context, options: DaemonProcessOptions = {}): DaemonProcess {
-  const daemon = spawnDaemon(home, options);
-  running.push(daemon);
-  return daemon;
-}
+const test = daemonSuite('engine');
 
 async function enginePid(daemon: DaemonProcess): Promise<number> {
   const [model] = (await daemon.client.status()).models;
@@ -76,7 +53,7 @@ async function generate(
 }
 
 test('ready means that the engine has produced a token; then it answers', async (context) => {
-  const daemon = await start(context).settled();
+  const daemon = await startIn(context).settled();
   const ready = await daemon.client.ready();
   assert.is(ready.status, 'ready', JSON.stringify(ready.conditions));
   const health = await daemon.client.health();
@@ -94,7 +71,7 @@ test('ready means that the engine has produced a token; then it answers', async 
 });
 
 test('a killed engine costs its own requests, turns the condition, and comes back', async (context) => {
-  const daemon = await start(context).settled();
+  const daemon = await startIn(context).settled();
   const first = await enginePid(daemon);
   let begun: () => void = () => undefined;
   const text = new Promise<void>((resolve) => (begun = resolve));
@@ -113,7 +90,7 @@ test('a killed engine costs its own requests, turns the condition, and comes bac
 
 test('no engine outlives the daemon, however that ends', async (context) => {
   for (const signal of ['SIGKILL', 'SIGTERM', 'SIGABRT'] as const) {
-    const daemon = await start(context).settled();
+    const daemon = await startIn(context).settled();
     const pid = await enginePid(daemon);
     assert.ok(isAlive(pid));
     daemon.kill(signal);
@@ -123,7 +100,7 @@ test('no engine outlives the daemon, however that ends', async (context) => {
 });
 
 test('a stop while the model loads is heard, and leaves no engine', async (context) => {
-  const daemon = await start(context).answering();
+  const daemon = await startIn(context).answering();
   const pid = await waitFor('an engine process', async () => (await daemon.client.status()).models[0]?.pid);
   const began = performance.now();
   daemon.kill('SIGTERM');
@@ -134,7 +111,7 @@ test('a stop while the model loads is heard, and leaves no engine', async (conte
 
 test('without an addon it runs, says so, and takes it up when it comes', async (context) => {
   const place = join(context.home.dir, 'addon');
-  const daemon = await start(context, { env: { SVC_ADDON: join(place, 'svc.node') } }).settled();
+  const daemon = await startIn(context, { env: { SVC_ADDON: join(place, 'svc.node') } }).settled();
   const ready = await ask({ socketPath: daemon.socketPath }, '/readyz');
   assert.is(ready.status, 503);
   const record = ready.json() as ReadyRecord;

@@ -3,14 +3,13 @@ import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addKey, removeKey } from '../../src/config/key-file.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import { ask, type AskOptions } from '../http/ask.ts';
-import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
+import type { DaemonProcess } from '../support/daemon.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -18,29 +17,17 @@ const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
 const CHAT = '/v1/chat/completions';
 const HELLO = { messages: [{ role: 'user', content: 'hi' }] };
 
-interface Context {
-  home: Home;
+interface Context extends DaemonContext {
   keyFile: string;
-  running: DaemonProcess[];
 }
-const test = suite<Context>('keys');
-test.before.each(async (context) => {
-  context.home = await makeHome();
+const test = daemonSuite<Context>('keys');
+test.before.each((context) => {
   context.keyFile = join(context.home.dir, 'data', 'keys.json');
-  context.running = [];
-});
-test.after.each(async ({ home, running }) => {
-  for (const daemon of running) {
-    daemon.kill('SIGKILL');
-    await daemon.exit;
-  }
-  await home.remove();
 });
 
-async function start({ home, running }: Context, address?: string): Promise<{ daemon: DaemonProcess; port: number }> {
+async function start(context: Context, address?: string): Promise<{ daemon: DaemonProcess; port: number }> {
   const env = address === undefined ? {} : { SVC_HTTP_ADDR: address };
-  const daemon = spawnDaemon(home, { entry, args: [], env });
-  running.push(daemon);
+  const daemon = startIn(context, { entry, args: [], env });
   await daemon.settled();
   const { http } = await daemon.client.status();
   return { daemon, port: Number(http?.split(':').at(-1)) };

@@ -4,7 +4,6 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmdirSync, wr
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readDaemonFile, writeDaemonFile, type DaemonFile } from '../../src/config/daemon-file.ts';
 import { childEnvironment } from '../../src/config/environment.ts';
@@ -12,37 +11,24 @@ import { isKillForMemory } from '../../src/config/kernel-log.ts';
 import { lastExit } from '../../src/config/last-exit.ts';
 import { crashFile } from '../../src/config/paths.ts';
 import { identifyProcess, isAlive } from '../../src/config/process-identity.ts';
-import { spawnDaemon, type DaemonProcess, type DaemonProcessOptions } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
+import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
 import { waitFor } from '../support/wait.ts';
 
 const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
 const MEMORY_CGROUPS = '/sys/fs/cgroup/memory';
 
-interface Context {
-  home: Home;
+interface Context extends DaemonContext {
   path: string;
-  running: DaemonProcess[];
 }
 
-const test = suite<Context>('last-exit');
-test.before.each(async (context) => {
-  context.home = await makeHome();
+const test = daemonSuite<Context>('last-exit');
+test.before.each((context) => {
   context.path = join(context.home.dir, 'state', 'daemon.json');
-  context.running = [];
-});
-test.after.each(async ({ home, running }) => {
-  for (const daemon of running) {
-    daemon.kill('SIGKILL');
-    await daemon.exit;
-  }
-  await home.remove();
 });
 
-async function start({ home, running }: Context, options: DaemonProcessOptions = {}): Promise<DaemonProcess> {
-  const daemon = spawnDaemon(home, { entry, args: [], ...options });
-  running.push(daemon);
-  return await daemon.settled();
+async function start(context: Context, options: DaemonProcessOptions = {}): Promise<DaemonProcess> {
+  return await startIn(context, { entry, args: [], ...options }).settled();
 }
 
 function change(path: string, changes: Partial<DaemonFile>): void {

@@ -3,7 +3,6 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readDaemonFile } from '../../src/config/daemon-file.ts';
 import { lastExit } from '../../src/config/last-exit.ts';
@@ -11,34 +10,17 @@ import { SvcError } from '../../src/protocol/errors.ts';
 import type { LogRecord } from '../../src/protocol/logs.ts';
 import type { HealthRecord, ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
-import { spawnDaemon, type DaemonProcess, type DaemonProcessOptions } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
+import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
+import type { Home } from '../support/home.ts';
 import { waitFor } from '../support/wait.ts';
 
 const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
 
-interface Context {
-  home: Home;
-  running: DaemonProcess[];
-}
+const test = daemonSuite('life');
 
-const test = suite<Context>('life');
-test.before.each(async (context) => {
-  context.home = await makeHome();
-  context.running = [];
-});
-test.after.each(async ({ home, running }) => {
-  for (const daemon of running) {
-    daemon.kill('SIGKILL');
-    await daemon.exit;
-  }
-  await home.remove();
-});
-
-function start({ home, running }: Context, options: DaemonProcessOptions = {}): DaemonProcess {
-  const daemon = spawnDaemon(home, { entry, args: [], ...options });
-  running.push(daemon);
-  return daemon;
+function start(context: DaemonContext, options: DaemonProcessOptions = {}): DaemonProcess {
+  return startIn(context, { entry, args: [], ...options });
 }
 
 function file(home: Home, name: string): string {

@@ -2,41 +2,20 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { CheckStatus, ConditionName, ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
-import { spawnDaemon, type DaemonProcess, type DaemonProcessOptions } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
+import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { waitFor } from '../support/wait.ts';
 
 const WITHIN_MS = 1000;
 
-interface Context {
-  home: Home;
-  running: DaemonProcess[];
-  mounts: string[];
-}
+const test = daemonSuite('readiness');
 
-const test = suite<Context>('readiness');
-test.before.each(async (context) => {
-  context.home = await makeHome();
-  context.running = [];
-  context.mounts = [];
-});
-test.after.each(async ({ home, running, mounts }) => {
-  for (const daemon of running) {
-    daemon.kill('SIGKILL');
-    await daemon.exit;
-  }
-  for (const mount of mounts) execFileSync('umount', [mount]);
-  await home.remove();
-});
-
-async function start({ home, running }: Context, options: DaemonProcessOptions = {}): Promise<DaemonProcess> {
-  const daemon = spawnDaemon(home, options);
-  running.push(daemon);
+async function start(context: DaemonContext, options: DaemonProcessOptions = {}): Promise<DaemonProcess> {
+  const daemon = startIn(context, options);
   await daemon.settled();
   assert.is((await daemon.client.ready()).status, 'ready');
   return daemon;
@@ -105,7 +84,7 @@ test('a disk that is full: the daemon says so, goes on answering, and recovers',
     console.log('skipped: a small file system can be mounted by root alone');
     return;
   }
-  context.mounts.push(state);
+  context.cleanups.push(() => execFileSync('umount', [state]));
   const daemon = await start(context);
   const filler = join(state, 'filler');
   const fill = (): void => {
