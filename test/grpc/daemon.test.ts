@@ -118,18 +118,19 @@ test('models and providers are the records of the other listeners', async () => 
 test('svc health --watch: records as they change, from each source, as long as one looks', async () => {
   const sources = ['http', 'grpc', 'socket'].map(async (source) => {
     const watch = spawnSvc(['health', '--watch', '--json', '--source', source], { home });
-    const records = await waitFor(
+    const [first, second] = await waitFor(
       'two records',
       () => {
         const lines = watch.stdout().split('\n').slice(0, -1);
-        return lines.length >= 2 && lines.map((line) => JSON.parse(line) as HealthRecord);
+        return lines.length >= 2 && lines;
       },
       SLOW,
     );
     watch.child.kill('SIGKILL');
     await watch.result;
-    assert.is(records[0]!.state, 'READY', source);
-    assert.is.not(records[0]!.sampled_at, records[1]!.sampled_at, source);
+    assert.is((JSON.parse(first!) as HealthRecord).state, 'READY', source);
+    // A condition may change between two samples.
+    assert.is.not(first, second, source);
   });
   await Promise.all(sources);
 });
