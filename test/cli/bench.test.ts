@@ -42,7 +42,8 @@ test('tells the median, least and most of what was measured', async ({ home }) =
     const { median, min, max } = record[name];
     assert.ok(min > 0 && min <= median && median <= max, `${name}: ${JSON.stringify(record[name])}`);
   }
-  assert.ok(Math.abs(record['input_tokens'].median - 300) <= 15, JSON.stringify(record['input_tokens']));
+  // About: the words are drawn anew for each prompt.
+  assert.ok(Math.abs(record['input_tokens'].median - 300) <= 45, JSON.stringify(record['input_tokens']));
   assert.ok(record['output_tokens'].max <= 16);
   assert.match((await svc(args, { home })).stdout, /^prefill: +[\d.]+ tokens\/s \([\d.]+ to [\d.]+\)$/m);
 });

@@ -33,7 +33,9 @@ const parsed = <Value>({ stdout }: SvcResult): Value => JSON.parse(stdout) as Va
 function shapeOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shapeOf);
   if (typeof value === 'string') return value.replace(/\d+/g, '#');
-  if (typeof value !== 'object' || value === null) return typeof value;
+  // null: not measured yet, which may differ from one sample to the next.
+  if (typeof value === 'number' || value === null) return 'figure';
+  if (typeof value !== 'object') return typeof value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shapeOf(inner)]));
 }
 
