@@ -10,13 +10,12 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { lock } from 'proper-lockfile';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
 import { SvcError } from '../protocol/errors.ts';
 import { KEY_SCOPES, type KeyScope } from '../protocol/keys.ts';
+import { withFileLock } from './file-lock.ts';
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
 const KEY_BYTES = 32;
@@ -40,10 +39,6 @@ const KeyFileSchema = v.object({
   ),
 });
 export type KeyEntry = v.InferOutput<typeof KeyFileSchema>['keys'][number];
-
-/** A change takes milliseconds; a lock this old belongs to a process that is gone. */
-const STALE_LOCK_MS = 10_000;
-const LOCK_RETRIES = { retries: 100, factor: 1.2, minTimeout: 10, maxTimeout: 200, randomize: true };
 
 export function digestOfKey(key: string): Buffer {
   return createHash('sha256').update(key).digest();
@@ -107,27 +102,15 @@ export async function removeKey(path: string, name: string): Promise<number> {
 }
 
 async function change(path: string, edit: (keys: readonly KeyEntry[]) => readonly KeyEntry[]): Promise<number> {
-  const dir = dirname(path);
   try {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
-    const release = await lock(dir, {
-      lockfilePath: join(dir, 'keys.lock'),
-      stale: STALE_LOCK_MS,
-      retries: LOCK_RETRIES,
-      // Only a process that stood still for as long as STALE_LOCK_MS can lose its lock.
-      onCompromised: () => undefined,
-    });
-    try {
+    return await withFileLock(join(dirname(path), 'keys.lock'), { what: 'the keys' }, async () => {
       const keys = edit(readKeyFile(path));
       await writeFileAtomic(path, `${JSON.stringify({ version: 1, keys }, null, 2)}\n`, { mode: 0o600 });
       return keys.length;
-    } finally {
-      await release().catch(() => undefined);
-    }
+    });
   } catch (error) {
     if (error instanceof SvcError) throw error;
     const { code = 'no reason given' } = error as NodeJS.ErrnoException;
-    if (code === 'ELOCKED') throw new SvcError('BUSY', 'another svc is changing the keys', { hint: 'try again' });
     throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${code}`, { cause: error });
   }
 }

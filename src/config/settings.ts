@@ -2,11 +2,8 @@
  * The settings one by one: their names, which follow from the schema, the value in force and where
  * it comes from; and the way to change one in the file.
  */
-import { mkdir } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { findNodeAtLocation, parseTree } from 'jsonc-parser';
-import { lock } from 'proper-lockfile';
 import writeFileAtomic from 'write-file-atomic';
 import { SvcError } from '../protocol/errors.ts';
 import { suggest } from '../protocol/suggest.ts';
@@ -20,6 +17,7 @@ import {
   readConfigFile,
   type ConfigProblem,
 } from './config.ts';
+import { withFileLock } from './file-lock.ts';
 import type { Paths } from './paths.ts';
 
 export interface Setting {
@@ -31,9 +29,7 @@ export interface Setting {
   readonly at: string | null;
 }
 
-/** A config file that another process has locked for so long was left by one that is gone. */
-const STALE_LOCK_MS = 10_000;
-const LOCK_RETRIES = { retries: 50, factor: 1.2, minTimeout: 10, maxTimeout: 200, randomize: true };
+const LOCK_RETRIES = 50;
 
 /** `http.host` and all the others, in the order of the schema. */
 export function settingNames(): string[] {
@@ -127,17 +123,16 @@ async function changeFile<Result>(
   file: string,
   change: (source: string) => { readonly text: string; readonly result: Result },
 ): Promise<Result> {
-  const release = await lockFile(file);
   try {
-    const source = readConfigFile(file);
-    refuseWhatCannotBeEdited(file, source);
-    const { text, result } = change(source);
-    if (text !== source) await writeFileAtomic(file, text, existsSync(file) ? {} : { mode: 0o600 });
-    return result;
+    return await withFileLock(`${file}.lock`, { what: 'the config', retries: LOCK_RETRIES }, async () => {
+      const source = readConfigFile(file);
+      refuseWhatCannotBeEdited(file, source);
+      const { text, result } = change(source);
+      if (text !== source) await writeFileAtomic(file, text, existsSync(file) ? {} : { mode: 0o600 });
+      return result;
+    });
   } catch (error) {
     throw asSvcError(file, error);
-  } finally {
-    await release();
   }
 }
 
@@ -152,25 +147,6 @@ function wrongFile(file: string, { line, column, message }: ConfigProblem): SvcE
   return new SvcError('CONFIG_INVALID', `${file}:${String(line)}:${String(column)}: ${message}`, {
     hint: `nothing was changed; edit ${file}, or take the key out with \`svc config unset\``,
   });
-}
-
-async function lockFile(file: string): Promise<() => Promise<void>> {
-  const directory = dirname(file);
-  try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
-    const release = await lock(directory, {
-      lockfilePath: `${file}.lock`,
-      stale: STALE_LOCK_MS,
-      retries: LOCK_RETRIES,
-      onCompromised: () => undefined,
-    });
-    return () => release().catch(() => undefined);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ELOCKED') {
-      throw new SvcError('BUSY', 'another svc is changing the config', { hint: 'try again', cause: error });
-    }
-    throw asSvcError(file, error);
-  }
 }
 
 function asSvcError(file: string, error: unknown): unknown {

@@ -5,11 +5,11 @@
  * respect, for a change is read, modify, write. A registry that cannot be understood is an error
  * and is never written over.
  */
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { lock } from 'proper-lockfile';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
+import { withFileLock } from '../config/file-lock.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 const EntrySchema = v.object({
@@ -36,10 +36,6 @@ const RegistrySchema = v.object({
   models: v.array(EntrySchema),
 });
 export type Registry = v.InferOutput<typeof RegistrySchema>;
-
-/** A change takes milliseconds; a lock this old belongs to a process that is gone. */
-const STALE_LOCK_MS = 10_000;
-const LOCK_RETRIES = { retries: 100, factor: 1.2, minTimeout: 10, maxTimeout: 200, randomize: true };
 
 export class RegistryFile {
   readonly #dir: string;
@@ -71,35 +67,14 @@ export class RegistryFile {
    * @throws SvcError as `read`; CANNOT_WRITE; BUSY when another process keeps the lock
    */
   async update<Result>(change: (registry: Registry) => Result | Promise<Result>): Promise<Result> {
-    const release = await this.#lock();
     try {
-      const registry = await this.read();
-      const result = await change(registry);
-      await writeFileAtomic(this.#path, `${JSON.stringify(registry, null, 2)}\n`, { mode: 0o600 });
-      return result;
-    } catch (error) {
-      throw cannotWrite(error, this.#dir);
-    } finally {
-      await release();
-    }
-  }
-
-  async #lock(): Promise<() => Promise<void>> {
-    try {
-      await mkdir(this.#dir, { recursive: true, mode: 0o700 });
-      const lockfilePath = join(this.#dir, 'registry.lock');
-      const release = await lock(this.#dir, {
-        lockfilePath,
-        stale: STALE_LOCK_MS,
-        retries: LOCK_RETRIES,
-        // Only a process that stood still for as long as STALE_LOCK_MS can lose its lock.
-        onCompromised: () => undefined,
+      return await withFileLock(join(this.#dir, 'registry.lock'), { what: 'the models' }, async () => {
+        const registry = await this.read();
+        const result = await change(registry);
+        await writeFileAtomic(this.#path, `${JSON.stringify(registry, null, 2)}\n`, { mode: 0o600 });
+        return result;
       });
-      return () => release().catch(() => undefined);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ELOCKED') {
-        throw new SvcError('BUSY', 'another svc is changing the models', { hint: 'try again', cause: error });
-      }
       throw cannotWrite(error, this.#dir);
     }
   }
