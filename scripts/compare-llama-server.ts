@@ -18,7 +18,7 @@ import { parseArgs } from 'node:util';
 import { loadAddon } from '../src/engine/loader.ts';
 import { QUESTIONS, SAMPLINGS, type Answer, type Question, type Sampling } from './compare/cases.ts';
 import { buildLlamaServer, LlamaServer } from './compare/llama-server.ts';
-import { OurEngine } from './compare/our-engine.ts';
+import { OurEngine } from './our-engine.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const CONTEXT_LENGTH = 4096;
@@ -81,7 +81,7 @@ async function compare(model: string): Promise<number> {
 }
 
 async function askOurs(model: string): Promise<Answer[]> {
-  const engine = await OurEngine.load(addon, model, threads, CONTEXT_LENGTH);
+  const engine = await OurEngine.load(addon, model, { threads, contextLength: CONTEXT_LENGTH });
   const ask = ({ question, sampling }: Case): Promise<Answer> => engine.ask(question, sampling, maxTokens);
   try {
     if (values.together === true) return await Promise.all(cases.map(ask));

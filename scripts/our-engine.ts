@@ -1,6 +1,6 @@
 /** The addon in this process, on one model. */
-import type { Addon, NativeEngine, NativeOutput } from '../../src/engine/addon.ts';
-import type { Answer, Question, Sampling } from './cases.ts';
+import type { Addon, NativeEngine, NativeLoadOptions, NativeOutput } from '../src/engine/addon.ts';
+import type { Answer, Question, Sampling } from './compare/cases.ts';
 
 export class OurEngine {
   readonly #engine: NativeEngine;
@@ -12,12 +12,12 @@ export class OurEngine {
     this.#takers = takers;
   }
 
-  static async load(addon: Addon, model: string, threads: number, contextLength: number): Promise<OurEngine> {
+  static async load(addon: Addon, model: string, options: NativeLoadOptions): Promise<OurEngine> {
     const takers = new Map<number, (output: NativeOutput) => void>();
     const onStep = (outputs: NativeOutput[]): void => {
       for (const output of outputs) takers.get(output.id)?.(output);
     };
-    return new OurEngine(await addon.load(model, { threads, contextLength }, () => undefined, onStep).done, takers);
+    return new OurEngine(await addon.load(model, options, () => undefined, onStep).done, takers);
   }
 
   async ask(question: Question, sampling: Sampling, maxTokens: number): Promise<Answer> {
