@@ -3,27 +3,14 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DoctorRecord } from '../../src/protocol/doctor.ts';
 import type { HealthRecord, ModelRecord, StatusRecord } from '../../src/protocol/records.ts';
-import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc, type SvcResult } from '../support/svc.ts';
+import { svcSuite } from '../support/svc-suite.ts';
 import { waitFor } from '../support/wait.ts';
 
-interface Context {
-  home: Home;
-  run(...args: string[]): Promise<SvcResult>;
-}
-const test = suite<Context>('daemon');
-test.before.each(async (context) => {
-  context.home = await makeHome();
-  context.run = (...args) => svc(args, { home: context.home });
-});
-test.after.each(async ({ home, run }) => {
-  await run('stop', '--force');
-  await home.remove();
-});
+const test = svcSuite('daemon');
 
 /** REQUIRES: the command prints such a record. */
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters

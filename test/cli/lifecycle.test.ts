@@ -5,30 +5,17 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { VERSION } from '../../src/config/version.ts';
 import { readDaemonFile, writeDaemonFile, type DaemonFile } from '../../src/config/daemon-file.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
 import { spawnDaemon } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
-import { svc, type SvcResult } from '../support/svc.ts';
+import { svc } from '../support/svc.ts';
+import { svcSuite } from '../support/svc-suite.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-interface Context {
-  home: Home;
-  run(...args: string[]): Promise<SvcResult>;
-}
-const test = suite<Context>('lifecycle');
-test.before.each(async (context) => {
-  context.home = await makeHome();
-  context.run = (...args) => svc(args, { home: context.home });
-});
-test.after.each(async ({ home, run }) => {
-  await run('stop', '--force');
-  await home.remove();
-});
+const test = svcSuite('lifecycle');
 
 test('a daemon of another version is told on standard error, and nowhere else', async ({ home, run }) => {
   // As an update leaves it: the daemon that runs was started from the files of another version.

@@ -1,0 +1,22 @@
+/** Suites in which every test has a home of its own, runs commands in it, and leaves no daemon. */
+import { suite, type Test } from 'uvu';
+import { makeHome, type Home } from './home.ts';
+import { svc, type SvcResult } from './svc.ts';
+
+export interface SvcContext {
+  home: Home;
+  run(...args: string[]): Promise<SvcResult>;
+}
+
+export function svcSuite(name: string): Test<SvcContext> {
+  const test = suite<SvcContext>(name);
+  test.before.each(async (context) => {
+    context.home = await makeHome();
+    context.run = (...args) => svc(args, { home: context.home });
+  });
+  test.after.each(async ({ home, run }) => {
+    await run('stop', '--force');
+    await home.remove();
+  });
+  return test;
+}
