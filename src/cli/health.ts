@@ -1,4 +1,5 @@
 import { Client } from '../client/client.ts';
+import { notRunning } from '../client/daemon-errors.ts';
 import { probeHttpHealth } from '../client/http-probe.ts';
 import { watchHealth } from '../client/watch-health.ts';
 import { readDaemonFile } from '../config/daemon-file.ts';
@@ -42,7 +43,7 @@ async function open(source: 'http' | 'grpc' | 'socket'): Promise<Source> {
   const daemon = readDaemonFile(paths.daemonFile);
   const address = daemon === null || daemon.exit !== null ? null : daemon[source];
   if (address === null) {
-    throw new SvcError('DAEMON_NOT_RUNNING', 'the daemon is not running', { hint: 'start it with `svc start`' });
+    throw notRunning();
   }
   if (source === 'http') return asked(() => probeHttpHealth(address));
   // Only here: the library takes longer to load than all the rest.

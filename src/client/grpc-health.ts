@@ -6,6 +6,8 @@ import { toRecord } from '../grpc/records.ts';
 import { decodeDetails, DETAILS_KEY } from '../grpc/status.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { HealthRecord } from '../protocol/records.ts';
+import { reachable } from './address.ts';
+import { keyNeeded, notRunning } from './daemon-errors.ts';
 
 /** The first call has the daemon load what it needs for gRPC, and the machine may be busy. */
 const ANSWER_MS = 15_000;
@@ -45,7 +47,7 @@ export async function* watchGrpcHealth(address: string): AsyncGenerator<HealthRe
   const call = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, {}, withKey());
   try {
     for await (const update of call) yield recordOf((update as { health: object }).health);
-    throw gone();
+    throw notRunning();
   } catch (error) {
     throw failure(error);
   } finally {
@@ -55,10 +57,8 @@ export async function* watchGrpcHealth(address: string): AsyncGenerator<HealthRe
 }
 
 function connect(address: string): Client {
-  // Bound to all addresses, it is reached from this machine by these.
-  const reached = address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
   // A proxy that the environment names is for other machines.
-  return new Client(reached, credentials.createInsecure(), { 'grpc.enable_http_proxy': 0 });
+  return new Client(reachable(address), credentials.createInsecure(), { 'grpc.enable_http_proxy': 0 });
 }
 
 function withKey(): Metadata {
@@ -87,15 +87,11 @@ function failure(thrown: unknown): SvcError {
   const { code, metadata } = thrown as ServiceError;
   const [details] = (metadata as ServiceError['metadata'] | undefined)?.get(DETAILS_KEY) ?? [];
   const told = Buffer.isBuffer(details) ? decodeDetails(definitions, details) : null;
-  if (told?.code === 'UNAUTHORIZED') {
-    return new SvcError('UNAUTHORIZED', told.message, {
-      hint: 'set SVC_API_KEY to a key of this daemon, or ask without one: svc health --source socket',
-    });
-  }
+  if (told?.code === 'UNAUTHORIZED') return keyNeeded(told.message);
   if (told !== null) return told;
   switch (code) {
     case status.UNAVAILABLE:
-      return gone();
+      return notRunning();
     case status.DEADLINE_EXCEEDED:
       return new SvcError('NOT_READY', 'the daemon does not answer', {
         hint: 'see `svc logs`; `svc stop --force` ends it',
@@ -106,8 +102,4 @@ function failure(thrown: unknown): SvcError {
         cause: thrown,
       });
   }
-}
-
-function gone(): SvcError {
-  return new SvcError('DAEMON_NOT_RUNNING', 'the daemon is not running', { hint: 'start it with `svc start`' });
 }

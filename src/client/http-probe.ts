@@ -3,28 +3,25 @@ import { variable } from '../config/environment.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { HealthRecord } from '../protocol/records.ts';
 import { HTTP_ROUTES } from '../protocol/routes.ts';
+import { reachable } from './address.ts';
+import { keyNeeded } from './daemon-errors.ts';
 import { fetchJson } from './request.ts';
 
 const ANSWER_MS = 5000;
-/** Bound to all addresses; from this machine it is reached by these. */
-const REACHED_BY: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 /**
  * `address` as the daemon states it: `127.0.0.1:7117`, `[::1]:7117`. Throws DAEMON_NOT_RUNNING when
  * nobody listens there, UNAUTHORIZED when a key is needed and SVC_API_KEY holds none that is known.
  */
 export async function probeHttpHealth(address: string): Promise<HealthRecord> {
-  const { hostname, port } = new URL(`http://${address}`);
-  const host = hostname.replace(/^\[(.*)\]$/, '$1');
-  const target = { host: REACHED_BY[host] ?? host, port: Number(port || 80) };
+  const { hostname, port } = new URL(`http://${reachable(address)}`);
+  const target = { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 80) };
   const apiKey = variable('SVC_API_KEY');
   try {
     const { body } = await fetchJson(target, { path: HTTP_ROUTES.health, timeoutMs: ANSWER_MS, apiKey }, [503]);
     return body as HealthRecord;
   } catch (error) {
     if (!(error instanceof SvcError) || error.code !== 'UNAUTHORIZED') throw error;
-    throw new SvcError('UNAUTHORIZED', error.message, {
-      hint: 'set SVC_API_KEY to a key of this daemon, or ask without one: svc health --source socket',
-    });
+    throw keyNeeded(error.message);
   }
 }

@@ -1,6 +1,7 @@
 /** One HTTP exchange with the daemon, over its control socket or over TCP; whatever fails is a SvcError. */
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { SvcError, type ErrorRecord } from '../protocol/errors.ts';
+import { notRunning } from './daemon-errors.ts';
 
 export type Target = { readonly socketPath: string } | { readonly host: string; readonly port: number };
 
@@ -156,7 +157,7 @@ function failure(error: unknown, target: Target, signal: AbortSignal | undefined
     case 'ENOENT':
     case 'ECONNREFUSED':
     case 'ENOTSOCK':
-      return new SvcError('DAEMON_NOT_RUNNING', 'the daemon is not running', { hint: 'start it with `svc start`' });
+      return notRunning();
     case 'EACCES':
     case 'EPERM':
       return new SvcError('FORBIDDEN', `not allowed to use ${place}`, {
