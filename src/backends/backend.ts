@@ -2,8 +2,8 @@
  * The narrow waist: all that routing knows of whatever answers a prompt.
  *
  * Contract of every implementation, held by one conformance suite (test/backends/conformance.ts):
- * - `generate` yields `start`, then any number of `text`, then exactly one `finish`; or it throws a
- *   SvcError. It never ends without one of the two.
+ * - `generate` yields `start`, then any number of `text`, `reasoning` and `tool_call`, then exactly one
+ *   `finish`; or it throws a SvcError. It never ends without one of the two.
  * - Aborting `signal`, or returning from the iterator early, stops the work behind it, not only the
  *   reading; the iterator then throws `signal.reason` (a SvcError) or returns.
  * - Backpressure: a consumer that does not pull stops the producer within a bounded buffer.

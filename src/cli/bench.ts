@@ -58,8 +58,8 @@ async function measure(client: Client, flags: Flags<'bench'>): Promise<BenchReco
   const [fewer, more] = [Math.ceil(wanted / 8) + 1, Math.ceil(wanted / 2) + 2];
   const few = await ask(fewer);
   const many = await ask(more);
-  const perWord = (many.usage.input_tokens - few.usage.input_tokens) / (more - fewer);
-  const template = many.usage.input_tokens - perWord * more;
+  const perWord = (inputTokens(many) - inputTokens(few)) / (more - fewer);
+  const template = inputTokens(many) - perWord * more;
   const words = Math.max(1, Math.round((wanted - template) / Math.max(perWord, 0.1)));
   const results: GenerateResult[] = [];
   for (let n = 1; n <= flags.runs; n += 1) {
@@ -71,8 +71,8 @@ async function measure(client: Client, flags: Flags<'bench'>): Promise<BenchReco
     model: many.model,
     provider: many.provider,
     runs: results.length,
-    input_tokens: figureOf(({ usage }) => usage.input_tokens),
-    output_tokens: figureOf(({ usage }) => usage.output_tokens),
+    input_tokens: figureOf(inputTokens),
+    output_tokens: figureOf(({ usage }) => usage?.output_tokens ?? null),
     ttft_ms: figureOf(({ timings }) => timings.ttft_ms),
     prefill_tokens_per_second: figureOf(prefillSpeed),
     decode_tokens_per_second: figureOf(({ timings }) => timings.tokens_per_second),
@@ -90,9 +90,15 @@ function requestOf({ model, 'max-tokens': maxTokens }: Flags<'bench'>, words: nu
   };
 }
 
+/** Throws PROVIDER_FAILED: without it no prompt can be made as long as was asked. */
+function inputTokens({ usage, provider }: GenerateResult): number {
+  if (usage === null) throw new SvcError('PROVIDER_FAILED', `${provider} does not tell how many tokens a prompt has`);
+  return usage.input_tokens;
+}
+
 /** Tokens that were computed, by the time from leaving the queue to the first word. */
 function prefillSpeed({ usage, timings }: GenerateResult): number | null {
-  if (timings.ttft_ms === null || timings.ttft_ms <= timings.queue_ms) return null;
+  if (usage === null || timings.ttft_ms === null || timings.ttft_ms <= timings.queue_ms) return null;
   return ((usage.input_tokens - usage.cached_tokens) * 1000) / (timings.ttft_ms - timings.queue_ms);
 }
 

@@ -93,11 +93,11 @@ function asLine(text: string): string {
 }
 
 function statsOf({ model, provider, usage, timings }: GenerateResult): string {
-  const cached = usage.cached_tokens === 0 ? '' : ` (${String(usage.cached_tokens)} cached)`;
+  const cached = usage === null || usage.cached_tokens === 0 ? '' : ` (${String(usage.cached_tokens)} cached)`;
   const first = timings.ttft_ms === null ? '' : `, first token after ${timings.ttft_ms.toFixed(0)} ms`;
   const speed = timings.tokens_per_second === null ? '' : `, ${timings.tokens_per_second.toFixed(1)} tokens/s`;
   return (
-    `${model} (${provider}): ${String(usage.input_tokens)} tokens in${cached}, ${String(usage.output_tokens)} out` +
+    `${model} (${provider}): ${String(usage?.input_tokens ?? '?')} tokens in${cached}, ${String(usage?.output_tokens ?? '?')} out` +
     `${first}${speed}, ${(timings.total_ms / 1000).toFixed(2)} s in all`
   );
 }

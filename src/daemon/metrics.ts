@@ -80,9 +80,11 @@ export class Metrics implements HttpMetrics {
     if (firstTextMs !== null) this.#firstToken.observe(labels, firstTextMs / 1000);
     if (finish === null) return;
     const { usage, timings } = finish;
-    this.#inputTokens.inc(labels, usage.input_tokens);
-    this.#cachedTokens.inc(labels, usage.cached_tokens);
-    this.#outputTokens.inc(labels, usage.output_tokens);
+    if (usage !== null) {
+      this.#inputTokens.inc(labels, usage.input_tokens);
+      this.#cachedTokens.inc(labels, usage.cached_tokens);
+      this.#outputTokens.inc(labels, usage.output_tokens);
+    }
     if (timings.tokens_per_second) this.#interToken.observe(labels, 1 / timings.tokens_per_second);
   }
 

@@ -9,11 +9,69 @@ export { LIMITS };
 
 const finite = v.pipe(v.number(), v.finite());
 
+/** JSON of any kind, of which only the size is bounded here: whoever enforces it checks the rest. */
+const jsonObject = v.record(v.string(), v.unknown());
+
+export const ContentPartSchema = v.variant('type', [
+  v.object({ type: v.literal('text'), text: v.string() }),
+  /** `data` is base64. */
+  v.object({
+    type: v.literal('image'),
+    media_type: v.picklist(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
+    data: v.pipe(
+      v.string(),
+      v.minLength(1),
+      v.check((data) => !/[^A-Za-z0-9+/=]/.test(data)),
+    ),
+  }),
+  /** Fetched by the provider; svc itself fetches nothing that a prompt names. */
+  v.object({ type: v.literal('image_url'), url: v.pipe(v.string(), v.regex(/^https:\/\//), v.maxLength(8192)) }),
+]);
+export type ContentPart = v.InferOutput<typeof ContentPartSchema>;
+
+export const ToolCallSchema = v.object({
+  id: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.toolCallIdLength)),
+  name: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.toolNameLength)),
+  /** JSON as the model wrote it, which may be wrong. */
+  arguments: v.string(),
+});
+export type ToolCall = v.InferOutput<typeof ToolCallSchema>;
+
 export const MessageSchema = v.object({
   role: v.picklist(['system', 'user', 'assistant', 'tool']),
-  content: v.string(),
+  content: v.union([v.string(), v.pipe(v.array(ContentPartSchema), v.maxLength(LIMITS.contentParts))]),
+  /** Of an assistant that thought aloud: some providers want it back beside its tool calls. */
+  reasoning: v.exactOptional(v.string()),
+  /** What the assistant asked for. */
+  tool_calls: v.exactOptional(v.pipe(v.array(ToolCallSchema), v.maxLength(LIMITS.tools))),
+  /** Of a `tool` message: the call that it answers. */
+  tool_call_id: v.exactOptional(v.pipe(v.string(), v.maxLength(LIMITS.toolCallIdLength))),
 });
 export type Message = v.InferOutput<typeof MessageSchema>;
+
+export const ToolSchema = v.object({
+  name: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.toolNameLength)),
+  description: v.exactOptional(v.string()),
+  /** JSON Schema of the arguments. */
+  parameters: v.exactOptional(jsonObject, {}),
+});
+export type Tool = v.InferOutput<typeof ToolSchema>;
+
+/** What the text has to be. Where it cannot be enforced the request is refused. */
+export const FormatSchema = v.variant('type', [
+  v.object({ type: v.literal('json_object') }),
+  v.object({
+    type: v.literal('json_schema'),
+    schema: jsonObject,
+    name: v.exactOptional(v.pipe(v.string(), v.maxLength(LIMITS.toolNameLength))),
+    strict: v.exactOptional(v.boolean()),
+  }),
+  /** GBNF. */
+  v.object({ type: v.literal('grammar'), grammar: v.pipe(v.string(), v.minLength(1)) }),
+]);
+export type Format = v.InferOutput<typeof FormatSchema>;
+
+export const REASONING_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const;
 
 /** Sampler settings. What is absent keeps llama.cpp's default, so that a seed gives llama-server's text. */
 export const SamplingSchema = v.object({
@@ -59,6 +117,18 @@ export const GenerateRequestSchema = v.object({
     ),
     [],
   ),
+  tools: v.exactOptional(v.pipe(v.array(ToolSchema), v.maxLength(LIMITS.tools))),
+  /** `auto`, `none`, `required`, or the one tool that has to be called. Absent: `auto`. */
+  tool_choice: v.exactOptional(
+    v.union([v.picklist(['auto', 'none', 'required']), v.object({ name: ToolSchema.entries.name })]),
+  ),
+  /** false: at most one call an answer. */
+  parallel_tool_calls: v.exactOptional(v.boolean()),
+  format: v.exactOptional(FormatSchema),
+  /** How long a model that thinks may think. Absent: as it likes. */
+  reasoning_effort: v.exactOptional(v.picklist(REASONING_EFFORTS)),
+  /** How many alternatives to tell for each token; 0 tells its own probability only. Absent: none of it. */
+  logprobs: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(LIMITS.topLogprobs))),
   /** `local`, `cloud`, or `provider:NAME`. Absent: the configured order. */
   route: v.exactOptional(v.string()),
   /** Milliseconds from arrival until TIMEOUT. Absent: no deadline. */
@@ -66,7 +136,8 @@ export const GenerateRequestSchema = v.object({
 });
 export type GenerateRequest = v.InferOutput<typeof GenerateRequestSchema>;
 
-export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'cancelled';
+/** `content_filter`: a provider withheld the rest. */
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'cancelled';
 
 export interface Usage {
   readonly input_tokens: number;
@@ -108,15 +179,40 @@ export interface StartEvent {
 export interface TextEvent {
   readonly type: 'text';
   readonly text: string;
+  /** Of the tokens of this text, where they were asked for. */
+  readonly logprobs?: readonly TokenLogprobs[];
+}
+export interface TokenLogprob {
+  readonly token: string;
+  /** UTF-8; the token may be part of a character. */
+  readonly bytes: readonly number[];
+  readonly logprob: number;
+}
+export interface TokenLogprobs extends TokenLogprob {
+  readonly top: readonly TokenLogprob[];
+}
+/** What the model thinks before it answers; no part of the answer. */
+export interface ReasoningEvent {
+  readonly type: 'reasoning';
+  readonly text: string;
+}
+/** A piece of a tool call. The first of an `index` has `id` and `name`; the `arguments` of all, joined, are the call's. */
+export interface ToolCallEvent {
+  readonly type: 'tool_call';
+  readonly index: number;
+  readonly id?: string;
+  readonly name?: string;
+  readonly arguments: string;
 }
 /** Last event of every answer; a stream that ends without it has failed. */
 export interface FinishEvent {
   readonly type: 'finish';
   readonly reason: FinishReason;
-  readonly usage: Usage;
+  /** null: the provider did not tell. */
+  readonly usage: Usage | null;
   readonly timings: Timings;
 }
-export type GenerateEvent = StartEvent | TextEvent | FinishEvent;
+export type GenerateEvent = StartEvent | TextEvent | ReasoningEvent | ToolCallEvent | FinishEvent;
 
 /** What routing adds once it knows. */
 export interface RouteEvent {
@@ -132,7 +228,8 @@ export interface GenerateResult {
   readonly provider: string;
   readonly route: Route;
   readonly finish_reason: FinishReason;
-  readonly usage: Usage;
+  /** null: the provider did not tell. */
+  readonly usage: Usage | null;
   readonly timings: Timings;
   readonly trace_id: string;
 }

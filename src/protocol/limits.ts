@@ -8,4 +8,9 @@ export const LIMITS = {
   logitBias: 1024,
   maxTokens: 1_048_576,
   modelNameLength: 512,
+  contentParts: 1024,
+  tools: 512,
+  toolNameLength: 256,
+  toolCallIdLength: 256,
+  topLogprobs: 20,
 } as const;

@@ -7,7 +7,8 @@
  * the seed, as llama-server and LM Studio have it.
  */
 import * as v from 'valibot';
-import { GenerateRequestSchema, LIMITS, SamplingSchema, type GenerateRequest, type Message } from './generate.ts';
+import { GenerateRequestSchema, LIMITS, SamplingSchema, ToolSchema, type GenerateRequest } from './generate.ts';
+import { toMessage } from './openai-messages.ts';
 import { invalid, parse } from './validate.ts';
 
 export interface ChatCompletionCall {
@@ -17,7 +18,9 @@ export interface ChatCompletionCall {
   readonly includeUsage: boolean;
 }
 
-const { model, max_tokens, stop } = GenerateRequestSchema.entries;
+const { model, max_tokens, stop, parallel_tool_calls, reasoning_effort } = GenerateRequestSchema.entries;
+const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
+  v.object({ type: v.literal('function'), function: v.object(entries) });
 const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
 
 const ChatCompletionSchema = v.object({
@@ -39,9 +42,17 @@ const ChatCompletionSchema = v.object({
     v.pipe(v.record(v.pipe(v.string(), v.regex(/^\d{1,10}$/)), bias), v.maxEntries(LIMITS.logitBias)),
   ),
   stop,
+  tools: v.exactOptional(v.pipe(v.array(tool(ToolSchema.entries)), v.maxLength(LIMITS.tools))),
+  tool_choice: v.exactOptional(
+    v.union([v.picklist(['auto', 'none', 'required']), tool({ name: ToolSchema.entries.name })]),
+  ),
+  parallel_tool_calls,
+  reasoning_effort,
   stream: v.exactOptional(v.boolean(), false),
   stream_options: v.exactOptional(v.looseObject({ include_usage: v.exactOptional(v.boolean(), false) })),
 });
+
+type Call = v.InferOutput<typeof ChatCompletionSchema>;
 
 /** Throws INVALID_REQUEST with `param`. */
 export function parseChatCompletion(body: unknown): ChatCompletionCall {
@@ -66,9 +77,20 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
         ...(biases === undefined ? {} : { logit_bias: biases.map(([id, value]) => [Number(id), value]) }),
       },
       stop: call.stop,
+      ...toolsOf(call),
+      ...(call.reasoning_effort === undefined ? {} : { reasoning_effort: call.reasoning_effort }),
     },
     stream: call.stream,
     includeUsage: call.stream_options?.include_usage ?? false,
+  };
+}
+
+function toolsOf({ tools = [], tool_choice: choice, parallel_tool_calls }: Call): Partial<GenerateRequest> {
+  if (tools.length === 0) return {};
+  return {
+    tools: tools.map((each) => each.function),
+    ...(choice === undefined ? {} : { tool_choice: typeof choice === 'string' ? choice : choice.function }),
+    ...(parallel_tool_calls === undefined ? {} : { parallel_tool_calls }),
   };
 }
 
@@ -92,10 +114,8 @@ const isTextOnly = (value: unknown): boolean => Array.isArray(value) && value.ev
 
 const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupported>([
   ['n', [(value) => value === 1, 'must be 1: svc makes one choice for each request']],
-  ['tools', [isEmptyList, 'are not supported']],
-  ['tool_choice', [isNoChoice, 'is not supported']],
-  ['functions', [isEmptyList, 'are not supported']],
-  ['function_call', [isNoChoice, 'is not supported']],
+  ['functions', [isEmptyList, 'are not supported: use tools']],
+  ['function_call', [isNoChoice, 'is not supported: use tool_choice']],
   ['response_format', [isTextFormat, 'is not supported but for {"type": "text"}']],
   ['json_schema', [never, 'is not supported']],
   ['grammar', [(value) => value === '', 'is not supported']],
@@ -105,32 +125,3 @@ const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupporte
   ['audio', [never, 'is not supported']],
   ['web_search_options', [never, 'are not supported']],
 ]);
-
-type WireMessage = v.InferOutput<typeof ChatCompletionSchema>['messages'][number];
-
-function toMessage(message: WireMessage, index: number): Message {
-  const param = `messages[${String(index)}]`;
-  const calls = message['tool_calls'];
-  if (calls !== undefined && calls !== null && !isEmptyList(calls))
-    throw invalid(`${param}.tool_calls`, 'are not supported');
-  const role = message.role === 'developer' ? 'system' : message.role;
-  if (message.content === null && role === 'assistant') return { role, content: '' };
-  return { role, content: toText(message.content, `${param}.content`) };
-}
-
-/** Text parts are joined as llama.cpp joins them: by a line break, none before the first that is not empty. */
-function toText(content: unknown, param: string): string {
-  if (typeof content === 'string') return content;
-  if (content === undefined) throw invalid(param, 'is required');
-  if (!Array.isArray(content)) throw invalid(param, 'must be a string or a list of text parts');
-  let text = '';
-  for (const [index, part] of (content as unknown[]).entries()) {
-    const { type, text: partText } = (part ?? {}) as { type?: unknown; text?: unknown };
-    const partParam = `${param}[${String(index)}]`;
-    if (type !== 'text')
-      throw invalid(`${partParam}.type`, 'must be "text": images, audio and files are not supported');
-    if (typeof partText !== 'string') throw invalid(`${partParam}.text`, 'must be string');
-    text += text === '' ? partText : `\n${partText}`;
-  }
-  return text;
-}

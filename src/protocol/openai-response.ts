@@ -1,6 +1,6 @@
 /** Answers, models and errors in OpenAI's shape. What goes beyond it (`timings`, `hint`, `id`) its clients skip. */
 import { SvcError, type ErrorCode } from './errors.ts';
-import type { FinishEvent, Timings, Usage } from './generate.ts';
+import type { FinishEvent, Timings, ToolCall, ToolCallEvent, Usage } from './generate.ts';
 import type { ModelRecord } from './records.ts';
 
 /** What every part of one answer repeats. */
@@ -18,25 +18,56 @@ export interface OpenAiUsage {
   readonly prompt_tokens_details: { readonly cached_tokens: number };
 }
 
-type OpenAiFinishReason = 'stop' | 'length' | 'tool_calls';
+type OpenAiFinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
+
+export interface OpenAiToolCall {
+  readonly id: string;
+  readonly type: 'function';
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+export interface OpenAiMessage {
+  readonly role: 'assistant';
+  /** null: tool calls are all there is. */
+  readonly content: string | null;
+  readonly refusal: null;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly OpenAiToolCall[];
+}
+
+/** What the events of an answer add up to. */
+export interface Collected {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly toolCalls: readonly ToolCall[];
+}
 
 export interface ChatCompletion extends Answer {
   readonly object: 'chat.completion';
   readonly choices: readonly [
     {
       readonly index: 0;
-      readonly message: { readonly role: 'assistant'; readonly content: string; readonly refusal: null };
+      readonly message: OpenAiMessage;
       readonly logprobs: null;
       readonly finish_reason: OpenAiFinishReason;
     },
   ];
-  readonly usage: OpenAiUsage;
+  readonly usage?: OpenAiUsage;
   readonly timings: Timings;
 }
 
 export interface Delta {
   readonly role?: 'assistant';
   readonly content?: string;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly [
+    {
+      readonly index: number;
+      readonly id?: string;
+      readonly type?: 'function';
+      readonly function: { readonly name?: string; readonly arguments: string };
+    },
+  ];
 }
 
 export interface ChatCompletionChunk extends Answer {
@@ -54,20 +85,44 @@ export interface ChatCompletionChunk extends Answer {
   readonly timings?: Timings;
 }
 
-export function toCompletion(answer: Answer, text: string, finish: FinishEvent): ChatCompletion {
+export function toCompletion(answer: Answer, collected: Collected, finish: FinishEvent): ChatCompletion {
   return {
     ...answer,
     object: 'chat.completion',
     choices: [
       {
         index: 0,
-        message: { role: 'assistant', content: text, refusal: null },
+        message: toMessage(collected),
         logprobs: null,
         finish_reason: toFinishReason(finish),
       },
     ],
-    usage: toUsage(finish.usage),
+    ...(finish.usage === null ? {} : { usage: toUsage(finish.usage) }),
     timings: finish.timings,
+  };
+}
+
+function toMessage({ text, reasoning, toolCalls }: Collected): OpenAiMessage {
+  return {
+    role: 'assistant',
+    content: text === '' && toolCalls.length > 0 ? null : text,
+    refusal: null,
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    ...(toolCalls.length === 0
+      ? {}
+      : { tool_calls: toolCalls.map(({ id, ...call }) => ({ id, type: 'function' as const, function: call })) }),
+  };
+}
+
+export function toToolCallDelta({ index, id, name, arguments: piece }: ToolCallEvent): Delta {
+  return {
+    tool_calls: [
+      {
+        index,
+        ...(id === undefined ? {} : { id, type: 'function' }),
+        function: { ...(name === undefined ? {} : { name }), arguments: piece },
+      },
+    ],
   };
 }
 
@@ -93,7 +148,7 @@ export function toLastChunks(
     ...(includeUsage ? { usage: null } : {}),
     timings: finish.timings,
   };
-  if (!includeUsage) return [last];
+  if (!includeUsage || finish.usage === null) return [last];
   return [last, { ...answer, object: 'chat.completion.chunk', choices: [], usage: toUsage(finish.usage) }];
 }
 

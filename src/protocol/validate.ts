@@ -2,12 +2,19 @@
 import * as v from 'valibot';
 import { SvcError } from './errors.ts';
 
-/** Throws INVALID_REQUEST that names the first field at fault, in the caller's own naming. */
-export function parse<Schema extends v.GenericSchema>(schema: Schema, value: unknown): v.InferOutput<Schema> {
+/**
+ * Throws INVALID_REQUEST that names the first field at fault, in the caller's own naming. `outer`: where
+ * the value stands in what the caller sent.
+ */
+export function parse<Schema extends v.GenericSchema>(
+  schema: Schema,
+  value: unknown,
+  outer?: string,
+): v.InferOutput<Schema> {
   const result = v.safeParse(schema, value, { abortEarly: true, abortPipeEarly: true });
   if (result.success) return result.output;
   const [issue] = result.issues;
-  throw invalid(fieldName(issue), complaint(issue));
+  throw invalid(fieldName(issue, outer), complaint(issue));
 }
 
 /** `param` is undefined when the value as a whole is at fault. */
@@ -16,8 +23,8 @@ export function invalid(param: string | undefined, what: string): SvcError {
 }
 
 /** `messages[0].content`. */
-function fieldName(issue: v.BaseIssue<unknown>): string | undefined {
-  let name = '';
+function fieldName(issue: v.BaseIssue<unknown>, outer = ''): string | undefined {
+  let name = outer;
   for (const { key } of issue.path ?? []) {
     name += typeof key === 'number' ? `[${String(key)}]` : `${name === '' ? '' : '.'}${String(key)}`;
   }

@@ -101,11 +101,10 @@ export class Router {
               attempts: [{ provider: backend.name, model: event.model, outcome: 'ok', reason: null }],
             },
           };
-        } else if (event.type === 'text') firstTextMs ??= performance.now() - context.arrivedAt;
-        else {
+        } else if (event.type === 'finish') {
           finish = event;
           outcome = 'ok';
-        }
+        } else firstTextMs ??= performance.now() - context.arrivedAt;
         yield event;
       }
       if (finish !== null) return;

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { Client } from '../../src/client/client.ts';
 import { childEnvironment } from '../../src/config/environment.ts';
 import { builtinModelPath } from '../../src/models/builtin.ts';
-import type { GenerateResult } from '../../src/protocol/generate.ts';
+import type { GenerateResult, Usage } from '../../src/protocol/generate.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc, SVC_COMMAND, type SvcResult } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -36,7 +36,8 @@ const STEADY = ['--temperature', '0', '--max-tokens', '12'];
 const testModel = (name: string): string => join(import.meta.dirname, '..', '..', 'build', 'models', `${name}.gguf`);
 /** A model that talks on until its context is full. */
 const LONG = ['-m', testModel('tiny-gemma'), '--temperature', '0'];
-const resultOf = ({ stdout }: SvcResult): GenerateResult => JSON.parse(stdout) as GenerateResult;
+type Told = GenerateResult & { readonly usage: Usage };
+const resultOf = ({ stdout }: SvcResult): Told => JSON.parse(stdout) as Told;
 
 /** Resolves once no generation is under way in the daemon. */
 const idle = (client: Client): Promise<unknown> =>

@@ -134,16 +134,57 @@ test('messages: every role, text parts joined by line breaks', () => {
     { role: 'system', content: 'be kind' },
     { role: 'user', content: 'a\nb' },
     { role: 'assistant', content: '' },
-    { role: 'tool', content: '42' },
+    { role: 'tool', content: '42', tool_call_id: 'c' },
     { role: 'user', content: '' },
   ]);
+});
+
+test('tools, their calls, and images', () => {
+  const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } };
+  const { request } = parseChatCompletion({
+    messages: [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'What is this?' },
+          { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=', detail: 'low' } },
+          { type: 'image_url', image_url: { url: 'https://example.com/a.png' } },
+        ],
+      },
+      { role: 'assistant', tool_calls: [call], reasoning_content: 'hm' },
+      { role: 'tool', content: 'rain', tool_call_id: 'c1' },
+    ],
+    tools: [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }],
+    tool_choice: { type: 'function', function: { name: 'weather' } },
+    parallel_tool_calls: false,
+    reasoning_effort: 'low',
+  });
+  assert.equal(request.messages, [
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'What is this?' },
+        { type: 'image', media_type: 'image/png', data: 'iVBORw0KGgo=' },
+        { type: 'image_url', url: 'https://example.com/a.png' },
+      ],
+    },
+    {
+      role: 'assistant',
+      content: '',
+      reasoning: 'hm',
+      tool_calls: [{ id: 'c1', name: 'weather', arguments: '{"city":"Oslo"}' }],
+    },
+    { role: 'tool', content: 'rain', tool_call_id: 'c1' },
+  ]);
+  assert.equal(request.tools, [{ name: 'weather', parameters: { type: 'object' } }]);
+  assert.equal(request.tool_choice, { name: 'weather' });
+  assert.is(request.parallel_tool_calls, false);
+  assert.is(request.reasoning_effort, 'low');
 });
 
 test('what is asked for but cannot be done is refused by name', () => {
   const wishes = {
     n: 2,
-    tools: [{ type: 'function', function: { name: 'f' } }],
-    tool_choice: 'required',
     functions: [{ name: 'f' }],
     function_call: { name: 'f' },
     response_format: { type: 'json_object' },
@@ -188,7 +229,7 @@ const wrong: readonly [param: string, fields: object][] = [
   ['messages[0].content[0].type', { messages: [{ role: 'user', content: [SECRET] }] }],
   ['messages[0].content[0].type', { messages: [{ role: 'user', content: [null] }] }],
   [
-    'messages[0].content[1].type',
+    'messages[0].content[1].image_url.url',
     {
       messages: [
         {
@@ -202,7 +243,23 @@ const wrong: readonly [param: string, fields: object][] = [
     },
   ],
   ['messages[0].content[0].text', { messages: [{ role: 'user', content: [{ type: 'text', text: [SECRET] }] }] }],
-  ['messages[0].tool_calls', { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: SECRET }] }] }],
+  [
+    'messages[0].content[0].image_url.url',
+    {
+      messages: [
+        { role: 'user', content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${SECRET}!` } }] },
+      ],
+    },
+  ],
+  [
+    'messages[0].tool_calls[0].type',
+    { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: SECRET }] }] },
+  ],
+  ['tools[0].type', { tools: [{ function: { name: SECRET } }] }],
+  ['tools[0].function.name', { tools: [{ type: 'function', function: {} }] }],
+  ['tool_choice', { tool_choice: SECRET }],
+  ['parallel_tool_calls', { parallel_tool_calls: SECRET }],
+  ['reasoning_effort', { reasoning_effort: SECRET }],
   ['model', { model: '' }],
   ['model', { model: 5 }],
   ['model', { model: 'x'.repeat(513) }],

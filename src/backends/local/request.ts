@@ -1,11 +1,17 @@
 /** Between the protocol's words and the native engine's. */
 import type { NativeRequest } from '../../engine/addon.ts';
-import type { FinishEvent, GenerateRequest } from '../../protocol/generate.ts';
+import type { FinishEvent, GenerateRequest, Message } from '../../protocol/generate.ts';
+import { invalid } from '../../protocol/validate.ts';
 import type { NativeFinish } from './generation.ts';
 
-export function toNativeRequest({ messages, max_tokens, sampling, stop }: GenerateRequest): Omit<NativeRequest, 'id'> {
+/** Throws INVALID_REQUEST for what the engine cannot do: an answer never silently ignores a wish. */
+export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, 'id'> {
+  const { messages, max_tokens, sampling, stop, tools = [], tool_choice = 'auto', format, logprobs } = request;
+  if (tools.length > 0 && tool_choice !== 'none') throw invalid('tools', NOT_HERE);
+  if (format !== undefined) throw invalid('format', NOT_HERE);
+  if (logprobs !== undefined) throw invalid('logprobs', NOT_HERE);
   return {
-    messages,
+    messages: messages.map(toNativeMessage),
     maxTokens: max_tokens,
     temperature: sampling.temperature,
     topK: sampling.top_k,
@@ -18,6 +24,24 @@ export function toNativeRequest({ messages, max_tokens, sampling, stop }: Genera
     logitBias: sampling.logit_bias,
     stop,
   } as Omit<NativeRequest, 'id'>; // JSON leaves out what is undefined
+}
+
+const NOT_HERE = 'are not supported by local models yet';
+
+/** Text parts are joined as llama.cpp joins them: by a line break, none before the first that is not empty. */
+function toNativeMessage(
+  { role, content, tool_calls = [] }: Message,
+  index: number,
+): { role: string; content: string } {
+  const param = `messages[${String(index)}]`;
+  if (tool_calls.length > 0) throw invalid(`${param}.tool_calls`, NOT_HERE);
+  if (typeof content === 'string') return { role, content };
+  let text = '';
+  for (const part of content) {
+    if (part.type !== 'text') throw invalid(`${param}.content`, 'must be text: local models see no images yet');
+    text += text === '' ? part.text : `\n${part.text}`;
+  }
+  return { role, content: text };
 }
 
 /**

@@ -109,6 +109,6 @@ async function oneToken(client: Client, model: string): Promise<void> {
     timeout_ms: TOKEN_MS,
   };
   for await (const event of client.generate(request, new AbortController().signal)) {
-    if (event.type === 'finish' && event.usage.output_tokens === 0) throw new Error('no token came');
+    if (event.type === 'finish' && event.usage?.output_tokens === 0) throw new Error('no token came');
   }
 }

@@ -25,7 +25,7 @@ export function inference(
   return {
     Generate: calls.stream(async (call) => {
       const request = readRequest(definitions, call);
-      const bytes = request.messages.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0);
+      const bytes = Buffer.byteLength(JSON.stringify(request.messages));
       if (bytes > bytesLeft) throw new SvcError('BUSY', 'too many large requests at once');
       bytesLeft -= bytes;
       try {

@@ -1,8 +1,17 @@
 /** `POST /v1/chat/completions`, OpenAI's shape: whole, or as a stream that ends with `[DONE]` only when it is complete. */
 import { SvcError } from '../../protocol/errors.ts';
+import { Collector } from '../../protocol/collect.ts';
 import type { GenerateEvent, RouteEvent } from '../../protocol/generate.ts';
 import { parseChatCompletion } from '../../protocol/openai-request.ts';
-import { toChunk, toCompletion, toLastChunks, toOpenAiError, type Answer } from '../../protocol/openai-response.ts';
+import {
+  toChunk,
+  toCompletion,
+  toLastChunks,
+  toOpenAiError,
+  toToolCallDelta,
+  type Answer,
+  type Delta,
+} from '../../protocol/openai-response.ts';
 import { SSE_CONTENT_TYPE, SSE_DONE, SSE_HEARTBEAT, sseData } from '../../protocol/sse.ts';
 import { readJson } from './body.ts';
 import type { Exchange } from './exchange.ts';
@@ -32,11 +41,11 @@ export async function chatCompletions(exchange: Exchange): Promise<void> {
 
 async function answerWhole({ id, reply }: Exchange, events: Events): Promise<void> {
   let answer = newAnswer(id, '');
-  let text = '';
+  const collector = new Collector();
   for await (const event of events) {
+    collector.add(event);
     if (event.type === 'start') answer = newAnswer(id, event.model);
-    else if (event.type === 'text') text += event.text;
-    else if (event.type === 'finish') reply.json(200, toCompletion(answer, text, event));
+    else if (event.type === 'finish') reply.json(200, toCompletion(answer, collector, event));
   }
 }
 
@@ -45,15 +54,29 @@ async function answerStream({ id, reply }: Exchange, events: Events, includeUsag
   reply.stream(FORMAT);
   let answer = newAnswer(id, '');
   let opening = '';
+  const send = async (delta: Delta): Promise<void> => {
+    await reply.write(opening + sseData(toChunk(answer, delta, includeUsage)));
+    opening = '';
+  };
   for await (const event of events) {
-    if (event.type === 'start') {
-      answer = newAnswer(id, event.model);
-      opening = sseData(toChunk(answer, { role: 'assistant', content: '' }, includeUsage));
-    } else if (event.type === 'text') {
-      await reply.write(opening + sseData(toChunk(answer, { content: event.text }, includeUsage)));
-      opening = '';
-    } else if (event.type === 'finish') {
-      await reply.write(opening + toLastChunks(answer, event, includeUsage).map(sseData).join('') + SSE_DONE);
+    switch (event.type) {
+      case 'route':
+        break;
+      case 'start':
+        answer = newAnswer(id, event.model);
+        opening = sseData(toChunk(answer, { role: 'assistant', content: '' }, includeUsage));
+        break;
+      case 'text':
+        await send({ content: event.text });
+        break;
+      case 'reasoning':
+        await send({ reasoning_content: event.text });
+        break;
+      case 'tool_call':
+        await send(toToolCallDelta(event));
+        break;
+      case 'finish':
+        await reply.write(opening + toLastChunks(answer, event, includeUsage).map(sseData).join('') + SSE_DONE);
     }
   }
   reply.end();

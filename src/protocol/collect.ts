@@ -1,0 +1,23 @@
+/** The events of an answer, added up: for whoever wants it whole. */
+import type { GenerateEvent, RouteEvent, ToolCall } from './generate.ts';
+
+export class Collector {
+  text = '';
+  reasoning = '';
+  readonly #calls: { id: string; name: string; arguments: string }[] = [];
+
+  add(event: RouteEvent | GenerateEvent): void {
+    if (event.type === 'text') this.text += event.text;
+    else if (event.type === 'reasoning') this.reasoning += event.text;
+    else if (event.type === 'tool_call') {
+      const call = (this.#calls[event.index] ??= { id: '', name: '', arguments: '' });
+      call.id ||= event.id ?? '';
+      call.name ||= event.name ?? '';
+      call.arguments += event.arguments;
+    }
+  }
+
+  get toolCalls(): readonly ToolCall[] {
+    return this.#calls.filter((call) => call.name !== '');
+  }
+}

@@ -1,0 +1,83 @@
+/** The messages of OpenAI's chat completions, made into ours. */
+import * as v from 'valibot';
+import { ContentPartSchema, ToolCallSchema, type ContentPart, type Message, type ToolCall } from './generate.ts';
+import { LIMITS } from './limits.ts';
+import { invalid, parse } from './validate.ts';
+
+export interface WireMessage {
+  readonly role: 'system' | 'developer' | 'user' | 'assistant' | 'tool';
+  readonly content?: unknown;
+  readonly [field: string]: unknown;
+}
+
+const { id, name } = ToolCallSchema.entries;
+const WireToolCallsSchema = v.pipe(
+  v.array(v.object({ id, type: v.literal('function'), function: v.object({ name, arguments: v.string() }) })),
+  v.maxLength(LIMITS.tools),
+);
+const DATA_URL = /^data:([^;,]{1,64});base64,/;
+
+/** Throws INVALID_REQUEST with `param`. */
+export function toMessage(message: WireMessage, index: number): Message {
+  const param = `messages[${String(index)}]`;
+  const role = message.role === 'developer' ? 'system' : message.role;
+  const calls = toToolCalls(message['tool_calls'], param);
+  const answered = message['tool_call_id'];
+  const reasoning = message['reasoning_content'];
+  return {
+    role,
+    content:
+      role === 'assistant' && (message.content === null || (message.content === undefined && calls.length > 0))
+        ? ''
+        : toContent(message.content, `${param}.content`),
+    ...(role === 'assistant' && typeof reasoning === 'string' ? { reasoning } : {}),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    ...(role === 'tool' && typeof answered === 'string' ? { tool_call_id: answered } : {}),
+  };
+}
+
+function toToolCalls(calls: unknown, param: string): ToolCall[] {
+  if (calls === undefined || calls === null) return [];
+  const { tool_calls } = parse(v.object({ tool_calls: WireToolCallsSchema }), { tool_calls: calls }, param);
+  return tool_calls.map((call) => ({ id: call.id, ...call.function }));
+}
+
+/** Parts that are all text are joined as llama.cpp joins them: by a line break, none before the first that is not empty. */
+function toContent(content: unknown, param: string): Message['content'] {
+  if (typeof content === 'string') return content;
+  if (content === undefined) throw invalid(param, 'is required');
+  if (!Array.isArray(content)) throw invalid(param, 'must be a string or a list of parts');
+  if (content.length > LIMITS.contentParts)
+    throw invalid(param, `must have at most ${String(LIMITS.contentParts)} parts`);
+  const parts = (content as unknown[]).map((part, index) => toPart(part, `${param}[${String(index)}]`));
+  if (!parts.every((part) => part.type === 'text')) return parts;
+  return parts.reduce((text, part) => (text === '' ? part.text : `${text}\n${part.text}`), '');
+}
+
+function toPart(part: unknown, param: string): ContentPart {
+  const { type, text, image_url: image } = (part ?? {}) as { type?: unknown; text?: unknown; image_url?: unknown };
+  switch (type) {
+    case 'text':
+      if (typeof text !== 'string') throw invalid(`${param}.text`, 'must be string');
+      return { type, text };
+    case 'image_url': {
+      const url = (image as { url?: unknown } | null | undefined)?.url;
+      if (typeof url !== 'string') throw invalid(`${param}.image_url.url`, 'must be string');
+      return toImage(url, `${param}.image_url.url`);
+    }
+    default:
+      throw invalid(`${param}.type`, 'must be "text" or "image_url": audio and files are not supported');
+  }
+}
+
+function toImage(url: string, param: string): ContentPart {
+  const [prefix, mediaType] = DATA_URL.exec(url) ?? [];
+  const part =
+    prefix === undefined
+      ? { type: 'image_url', url }
+      : { type: 'image', media_type: mediaType, data: url.slice(prefix.length) };
+  if (!v.is(ContentPartSchema, part)) {
+    throw invalid(param, 'must be an https URL, or a data URL of a PNG, JPEG, GIF or WebP image in base64');
+  }
+  return part;
+}
