@@ -11,15 +11,15 @@
  *   Both are idempotent and resolve when every process and socket owned is gone.
  */
 import type { GenerateEvent, GenerateRequest } from '../protocol/generate.ts';
-import type { ModelRecord, ProviderRecord } from '../protocol/records.ts';
+import type { ProviderRecord } from '../protocol/records.ts';
 import type { SvcError } from '../protocol/errors.ts';
 
 export interface Backend {
   /** `local`, or the provider's name. */
   readonly name: string;
   generate(request: GenerateRequest, context: GenerateContext): AsyncIterable<GenerateEvent>;
-  /** The models it can answer with, now. */
-  models(): Promise<readonly ModelRecord[]>;
+  /** The models it can answer with, now; a provider is asked. */
+  modelNames(signal: AbortSignal): Promise<readonly string[]>;
   record(): ProviderRecord;
   close(): Promise<void>;
   destroy(error: SvcError): Promise<void>;

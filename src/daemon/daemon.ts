@@ -44,6 +44,7 @@ import type { Services } from './services.ts';
 
 /** The backend of this machine, which is more than something that answers. */
 export interface LocalEngines extends Backend {
+  models(): Promise<readonly ModelRecord[]>;
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
   loadedModels(): readonly LoadedModelHealth[];

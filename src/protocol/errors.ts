@@ -61,6 +61,8 @@ export interface SvcErrorOptions {
   readonly hint?: string;
   readonly param?: string;
   readonly retryAfterSeconds?: number;
+  /** Where whoever failed has said so; otherwise it follows from the code. */
+  readonly retryable?: boolean;
   readonly cause?: unknown;
 }
 
@@ -70,6 +72,8 @@ export class SvcError extends Error {
   readonly hint: string | undefined;
   readonly param: string | undefined;
   readonly retryAfterSeconds: number | undefined;
+  /** Whether the same request may succeed later without a change. */
+  readonly retryable: boolean;
 
   constructor(code: ErrorCode, message: string, options: SvcErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -78,6 +82,7 @@ export class SvcError extends Error {
     this.hint = options.hint;
     this.param = options.param;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.retryable = options.retryable ?? ERRORS[code].retryable;
   }
 
   get facts(): ErrorFacts {

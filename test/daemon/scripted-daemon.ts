@@ -47,6 +47,7 @@ const local: LocalEngines = {
     }
     yield FINISH;
   },
+  modelNames: () => Promise.resolve([TINY.id]),
   models: (): Promise<readonly ModelRecord[]> => Promise.resolve([TINY]),
   record: () => LOCAL,
   async *load(model) {

@@ -96,8 +96,8 @@ export class ScriptedBackend implements Backend {
     return this.script(request, context);
   }
 
-  models(): Promise<readonly ModelRecord[]> {
-    return Promise.resolve([TINY]);
+  modelNames(): Promise<readonly string[]> {
+    return Promise.resolve([TINY.id]);
   }
 
   record(): ProviderRecord {
@@ -196,7 +196,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
       return { status: failed ? 'not_ready' : 'ready', conditions: world.conditions } as unknown as HealthRecord;
     },
     status: () => ({ state: 'READY' }) as unknown as StatusRecord,
-    models: () => backend.models(),
+    models: () => Promise.resolve([TINY]),
     providers: () => [LOCAL],
     load: (model, signal) => world.load(model, signal),
     unload: (model) => {

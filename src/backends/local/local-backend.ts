@@ -89,6 +89,10 @@ export class LocalBackend implements Backend {
     return models.map((model) => this.#withState(model));
   }
 
+  async modelNames(): Promise<readonly string[]> {
+    return (await this.#options.store.list()).map(({ id }) => id);
+  }
+
   record(): ProviderRecord {
     const { status, reason } = this.engineStatus();
     return {

@@ -111,13 +111,13 @@ export class Reply {
       res.write(this.#stream?.encodeError(error, this.#id) ?? '', destroy);
       return;
     }
-    const { http, retryable } = error.facts;
+    const { http } = error.facts;
     if (error.code === 'BUSY' || error.code === 'NOT_READY' || error.retryAfterSeconds !== undefined) {
       res.setHeader('retry-after', String(Math.ceil(error.retryAfterSeconds ?? RETRY_AFTER_SECONDS)));
     }
     if (error.code === 'UNAUTHORIZED') res.setHeader('www-authenticate', 'Bearer');
     // OpenAI's clients try every 5xx again unless they are told not to.
-    if (http >= 500 && !retryable) res.setHeader('x-should-retry', 'false');
+    if (http >= 500 && !error.retryable) res.setHeader('x-should-retry', 'false');
     this.json(
       http,
       this.#family === 'openai' ? toOpenAiError(error, this.#id) : { id: this.#id, error: error.toRecord() },
