@@ -53,6 +53,11 @@ export async function receive(
           break;
         case 'finish':
           finish = event;
+          break;
+        case 'reasoning':
+        case 'tool_call':
+          // No part of the answer; nothing of ours asks for tools.
+          break;
       }
     }
   } finally {

@@ -183,6 +183,7 @@ export class Daemon implements Services {
       devices: this.#devices,
       models: local.loadedModels(),
       queue: { waiting: router.waiting, active: router.active, limit: config.engine.queue_limit },
+      providers: router.providerHealth(),
     });
   }
 
@@ -195,7 +196,13 @@ export class Daemon implements Services {
   }
 
   providers(): readonly ProviderRecord[] {
-    return Array.from(this.#parts.backends.values(), (backend) => backend.record());
+    const health = new Map(this.router.providerHealth().map((each) => [each.name, each]));
+    return Array.from(this.#parts.backends.values(), (backend) => {
+      const record = backend.record();
+      const shown = health.get(backend.name);
+      if (shown === undefined || shown.state === 'unknown') return record;
+      return { ...record, state: shown.state, last_checked_at: shown.last_checked_at, last_error: shown.reason };
+    });
   }
 
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent> {

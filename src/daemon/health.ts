@@ -28,6 +28,7 @@ export interface Measured {
   readonly devices: readonly DeviceRecord[];
   readonly models: readonly LoadedModelHealth[];
   readonly queue: HealthRecord['queue'];
+  readonly providers: HealthRecord['providers'];
 }
 
 export function readyRecord(conditions: Conditions, exclude?: ReadonlySet<ConditionName>): ReadyRecord {
@@ -60,7 +61,7 @@ export function healthRecord(identity: Identity, conditions: Conditions, measure
       devices: devices.map((device) => measureDevice(device, resources)),
     },
     models,
-    providers: [],
+    providers: measured.providers,
   };
 }
 

@@ -49,6 +49,10 @@ export class Metrics implements HttpMetrics {
     'model',
     'outcome',
   ]);
+  readonly #attempts = this.#counter('svc_provider_attempts_total', 'Questions to a backend by what became of them', [
+    'provider',
+    'outcome',
+  ]);
   readonly #inputTokens = this.#counter('svc_input_tokens_total', 'Tokens of prompts');
   readonly #cachedTokens = this.#counter('svc_cache_hit_tokens_total', 'Tokens of prompts that a cache held');
   readonly #outputTokens = this.#counter('svc_output_tokens_total', 'Tokens of answers');
@@ -73,9 +77,10 @@ export class Metrics implements HttpMetrics {
     this.#requests.inc({ route: route ?? 'none', status: String(status) });
   }
 
-  generationEnded({ provider, model: name, outcome, firstTextMs, finish }: Outcome): void {
+  generationEnded({ provider, model: name, outcome, firstTextMs, finish, attempts }: Outcome): void {
     const model = name === null ? 'none' : this.#modelLabel(name);
     this.#generations.inc({ provider, model, outcome });
+    for (const attempt of attempts) this.#attempts.inc({ provider: attempt.provider, outcome: attempt.code });
     const labels = { provider, model };
     if (firstTextMs !== null) this.#firstToken.observe(labels, firstTextMs / 1000);
     if (finish === null) return;

@@ -131,6 +131,8 @@ export const GenerateRequestSchema = v.object({
   logprobs: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(LIMITS.topLogprobs))),
   /** `local`, `cloud`, or `provider:NAME`. Absent: the configured order. */
   route: v.exactOptional(v.string()),
+  /** false: the first candidate of the policy answers or nobody does. */
+  fallback: v.exactOptional(v.boolean()),
   /** Milliseconds from arrival until TIMEOUT. Absent: no deadline. */
   timeout_ms: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(86_400_000))),
 });

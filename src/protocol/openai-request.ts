@@ -3,7 +3,7 @@
  *
  * Fields that we do not know are ignored, as servers of this API do. Fields that would change the
  * answer and that we cannot honour are refused by name: an answer never silently ignores a wish.
- * null is the same as absent everywhere; -1 means "no bound" for the token limits and "random" for
+ * `route` and `fallback` are ours (docs/routing.md). null is the same as absent everywhere; -1 means "no bound" for the token limits and "random" for
  * the seed, as llama-server and LM Studio have it.
  */
 import * as v from 'valibot';
@@ -18,7 +18,8 @@ export interface ChatCompletionCall {
   readonly includeUsage: boolean;
 }
 
-const { model, max_tokens, stop, parallel_tool_calls, reasoning_effort } = GenerateRequestSchema.entries;
+const { model, max_tokens, stop, parallel_tool_calls, reasoning_effort, route, fallback } =
+  GenerateRequestSchema.entries;
 const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
 const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
@@ -48,6 +49,8 @@ const ChatCompletionSchema = v.object({
   ),
   parallel_tool_calls,
   reasoning_effort,
+  route,
+  fallback,
   stream: v.exactOptional(v.boolean(), false),
   stream_options: v.exactOptional(v.looseObject({ include_usage: v.exactOptional(v.boolean(), false) })),
 });
@@ -79,6 +82,8 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
       stop: call.stop,
       ...toolsOf(call),
       ...(call.reasoning_effort === undefined ? {} : { reasoning_effort: call.reasoning_effort }),
+      ...(call.route === undefined ? {} : { route: call.route }),
+      ...(call.fallback === undefined ? {} : { fallback: call.fallback }),
     },
     stream: call.stream,
     includeUsage: call.stream_options?.include_usage ?? false,

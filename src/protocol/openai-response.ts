@@ -1,6 +1,6 @@
 /** Answers, models and errors in OpenAI's shape. What goes beyond it (`timings`, `hint`, `id`) its clients skip. */
 import { SvcError, type ErrorCode } from './errors.ts';
-import type { FinishEvent, Timings, ToolCall, ToolCallEvent, Usage } from './generate.ts';
+import type { FinishEvent, Route, StartEvent, Timings, ToolCall, ToolCallEvent, Usage } from './generate.ts';
 import type { ModelRecord } from './records.ts';
 
 /** What every part of one answer repeats. */
@@ -10,6 +10,9 @@ export interface Answer {
   readonly created: number;
   readonly model: string;
 }
+
+/** Who answered, and who else was asked: ours, beyond OpenAI's shape. */
+export type Routed = Pick<StartEvent, 'provider'> & { readonly route: Route };
 
 export interface OpenAiUsage {
   readonly prompt_tokens: number;
@@ -42,7 +45,7 @@ export interface Collected {
   readonly toolCalls: readonly ToolCall[];
 }
 
-export interface ChatCompletion extends Answer {
+export interface ChatCompletion extends Answer, Routed {
   readonly object: 'chat.completion';
   readonly choices: readonly [
     {
@@ -70,7 +73,7 @@ export interface Delta {
   ];
 }
 
-export interface ChatCompletionChunk extends Answer {
+export interface ChatCompletionChunk extends Answer, Partial<Routed> {
   readonly object: 'chat.completion.chunk';
   /** Empty in the chunk that carries the usage. */
   readonly choices: readonly {
@@ -81,13 +84,19 @@ export interface ChatCompletionChunk extends Answer {
   }[];
   /** Only where the caller asked for it: null in all but the last chunk. */
   readonly usage?: OpenAiUsage | null;
-  /** In the chunk with the finish reason. */
+  /** In the chunk with the finish reason, as `provider` and `route`. */
   readonly timings?: Timings;
 }
 
-export function toCompletion(answer: Answer, collected: Collected, finish: FinishEvent): ChatCompletion {
+export function toCompletion(
+  answer: Answer,
+  routed: Routed,
+  collected: Collected,
+  finish: FinishEvent,
+): ChatCompletion {
   return {
     ...answer,
+    ...routed,
     object: 'chat.completion',
     choices: [
       {
@@ -138,6 +147,7 @@ export function toChunk(answer: Answer, delta: Delta, includeUsage: boolean): Ch
 /** The end of a stream: the chunk with the finish reason, and the one with the usage where it was asked for. */
 export function toLastChunks(
   answer: Answer,
+  routed: Routed,
   finish: FinishEvent,
   includeUsage: boolean,
 ): readonly ChatCompletionChunk[] {
@@ -146,6 +156,7 @@ export function toLastChunks(
     object: 'chat.completion.chunk',
     choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: toFinishReason(finish) }],
     ...(includeUsage ? { usage: null } : {}),
+    ...routed,
     timings: finish.timings,
   };
   if (!includeUsage || finish.usage === null) return [last];

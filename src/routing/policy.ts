@@ -1,35 +1,61 @@
 /**
- * Who answers a request. Pure: the request and the providers' records in, a decision out.
+ * Who may answer a request. Pure: the request, the providers' records and the policies in, a plan out.
  *
  * `route` is what the caller asked for: `local`, `cloud`, `provider:NAME`, or nothing. A model name
  * may carry the provider in front, `provider/model`; since installed models may have slashes in
  * their ids too, the part before the first slash counts only when a provider has that name. A
  * `route` outweighs a name, and what was asked for explicitly is never replaced by something else.
+ *
+ * A policy is a name that stands for several candidates, in order: a request that has it as its model,
+ * or for `default` one that says nothing, may fall from a candidate to the next, on the conditions
+ * that the policy names and before anything of the answer was sent.
  */
-import { SvcError } from '../protocol/errors.ts';
+import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { GenerateRequest } from '../protocol/generate.ts';
 import type { ProviderRecord } from '../protocol/records.ts';
 
-export interface Decision {
-  /** The route as it was asked for: `local`, `cloud`, `provider:NAME`, or `default`. */
-  readonly requested: string;
+/** Why a request may go on to the next candidate. */
+export const FALLBACK_CONDITIONS = ['unavailable', 'overloaded', 'context_too_long', 'model_missing'] as const;
+export type FallbackCondition = (typeof FALLBACK_CONDITIONS)[number];
+
+export interface Policy {
+  /** `provider` or `provider/model`, in the order in which they are tried. */
+  readonly candidates: readonly string[];
+  readonly fallback_on: readonly FallbackCondition[];
+}
+export type Policies = Readonly<Record<string, Policy>>;
+
+export interface Candidate {
   readonly provider: string;
   /** The model's name for that provider. Absent: its default. */
   readonly model: string | undefined;
 }
 
+export interface Plan {
+  /** The route as it was asked for: `local`, `cloud`, `provider:NAME`, `policy:NAME`, or `default`. */
+  readonly requested: string;
+  /** Never empty. */
+  readonly candidates: readonly Candidate[];
+  readonly fallbackOn: readonly FallbackCondition[];
+}
+
 const LOCAL = 'local';
+const DEFAULT_POLICY = 'default';
 const EXPLICIT = 'provider:';
 
 /** Throws INVALID_REQUEST for a route that is none, CONFIG_INVALID when nobody is configured to take it. */
 export function decide(
-  request: Pick<GenerateRequest, 'model' | 'route'>,
+  request: Pick<GenerateRequest, 'model' | 'route' | 'fallback'>,
   providers: readonly ProviderRecord[],
-): Decision {
-  const { model, route } = request;
+  policies: Policies = {},
+): Plan {
+  const { model, route, fallback = true } = request;
   if (route === undefined) {
+    const name = model ?? DEFAULT_POLICY;
+    const policy = Object.hasOwn(policies, name) ? policies[name] : undefined;
+    if (policy !== undefined) return byPolicy(name, policy, fallback);
     const named = providers.find((provider) => isNamedBy(provider.name, model));
-    if (named === undefined) return { requested: 'default', provider: LOCAL, model };
+    if (named === undefined) return { ...to('default', LOCAL, undefined), candidates: [{ provider: LOCAL, model }] };
     return to(`${EXPLICIT}${named.name}`, named.name, model);
   }
   if (route === LOCAL) return to(route, LOCAL, model);
@@ -47,9 +73,42 @@ export function decide(
   return to(route, name, model);
 }
 
-function to(requested: string, provider: string, model: string | undefined): Decision {
+function to(requested: string, provider: string, model: string | undefined): Plan {
   const inner = isNamedBy(provider, model) ? model?.slice(provider.length + 1) : model;
-  return { requested, provider, model: inner };
+  return { requested, candidates: [{ provider, model: inner }], fallbackOn: [] };
+}
+
+function byPolicy(name: string, { candidates, fallback_on }: Policy, fallback: boolean): Plan {
+  const all = candidates.map((candidate): Candidate => {
+    const slash = candidate.indexOf('/');
+    if (slash === -1) return { provider: candidate, model: undefined };
+    return { provider: candidate.slice(0, slash), model: candidate.slice(slash + 1) };
+  });
+  return {
+    requested: name === DEFAULT_POLICY ? 'default' : `policy:${name}`,
+    candidates: fallback ? all : all.slice(0, 1),
+    fallbackOn: fallback_on,
+  };
+}
+
+const CONDITION_OF: Partial<Record<ErrorCode, FallbackCondition>> = {
+  PROVIDER_FAILED: 'unavailable',
+  PROVIDER_AUTH: 'unavailable',
+  ENGINE_CRASHED: 'unavailable',
+  ENGINE_UNAVAILABLE: 'unavailable',
+  NOT_READY: 'unavailable',
+  CONFIG_INVALID: 'unavailable',
+  OUT_OF_MEMORY: 'unavailable',
+  TIMEOUT: 'unavailable',
+  BUSY: 'overloaded',
+  CONTEXT_OVERFLOW: 'context_too_long',
+  MODEL_NOT_FOUND: 'model_missing',
+};
+
+/** Whether `plan` lets a request that met `error` go on to the next candidate. */
+export function mayFallBack(plan: Plan, error: SvcError): boolean {
+  const condition = CONDITION_OF[error.code];
+  return condition !== undefined && plan.fallbackOn.includes(condition);
 }
 
 /** A `file:` path never hides behind a provider's name: listeners look for it at the start only. */

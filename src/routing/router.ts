@@ -1,15 +1,17 @@
 /**
- * From a request to the backend that answers it: decides, forwards the backend's events, and says
- * which route was taken.
+ * From a request to the backend that answers it: decides who may, has them tried in turn, forwards the
+ * events of the one that answers, and says which route was asked for and which was taken.
  *
  * What a consumer may rely on, whatever the backend does: `route`, `start`, any number of `text`,
- * one `finish`; or a SvcError is thrown. A deadline or an abort ends the work behind the iterator,
+ * `reasoning` and `tool_call`, one `finish`; or a SvcError is thrown. `route` comes with the first word. A deadline or an abort ends the work behind the iterator,
  * and so does returning from it early.
  */
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
-import type { FinishEvent, GenerateEvent, GenerateRequest, RouteEvent } from '../protocol/generate.ts';
+import type { FinishEvent, GenerateEvent, GenerateRequest, RouteAttempt, RouteEvent } from '../protocol/generate.ts';
+import type { ProviderHealth, ProviderRecord } from '../protocol/records.ts';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
-import { decide } from './policy.ts';
+import { Attempts, type Attempt, type Begun } from './attempts.ts';
+import { decide, type Policies } from './policy.ts';
 
 /** What became of a generation. */
 export interface Outcome {
@@ -21,10 +23,20 @@ export interface Outcome {
   readonly firstTextMs: number | null;
   /** null: it did not come to its end. */
   readonly finish: FinishEvent | null;
+  readonly attempts: readonly { readonly provider: string; readonly code: 'ok' | ErrorCode }[];
+}
+
+export interface RouterOptions {
+  /** As they are now. Absent: none. */
+  policies?(): Policies;
+  /** Called before a provider is asked; throws what forbids it. */
+  admit?(provider: string): Promise<void>;
 }
 
 export class Router {
   readonly #backends: ReadonlyMap<string, Backend>;
+  readonly #options: RouterOptions;
+  readonly #attempts: Attempts;
   readonly #idleListeners: (() => void)[] = [];
   #observer: (outcome: Outcome) => void = () => undefined;
   #active = 0;
@@ -32,8 +44,10 @@ export class Router {
   #draining = false;
 
   /** The map stays the composition root's: a provider added to it later is found. */
-  constructor(backends: ReadonlyMap<string, Backend>) {
+  constructor(backends: ReadonlyMap<string, Backend>, options: RouterOptions = {}) {
     this.#backends = backends;
+    this.#options = options;
+    this.#attempts = new Attempts(backends);
   }
 
   /** Generations that a backend has begun to answer. */
@@ -70,66 +84,126 @@ export class Router {
     if (this.#draining) {
       throw new SvcError('NOT_READY', 'svc is stopping and takes no new requests', { retryAfterSeconds: 1 });
     }
-    const decision = decide(
-      request,
-      Array.from(this.#backends.values(), (backend) => backend.record()),
-    );
-    const backend = this.#backends.get(decision.provider);
-    if (backend === undefined) throw new SvcError('INTERNAL', `no backend answers for ${decision.provider}`);
-
-    const deadline = startDeadline(request.timeout_ms, context);
-    let model: string | null = null;
+    const plan = decide(request, this.#records(), this.#options.policies?.());
+    const { model: _model, route: _route, fallback: _fallback, timeout_ms: timeoutMs, ...asked } = request;
+    const deadline = startDeadline(timeoutMs, context);
+    const attempts: Attempt[] = [];
+    let begun: Begun | null = null;
     let firstTextMs: number | null = null;
     let finish: FinishEvent | null = null;
     // A consumer that leaves early throws nothing.
     let outcome: Outcome['outcome'] = 'CANCELLED';
-    this.#waiting += 1;
+    const stage = this.#enter();
     try {
-      const { model: _asked, route: _route, timeout_ms: _timeout, ...rest } = request;
-      const forwarded = decision.model === undefined ? rest : { ...rest, model: decision.model };
-      for await (const event of backend.generate(forwarded, { ...context, signal: deadline.signal })) {
-        if (event.type === 'start') {
-          model = event.model;
-          this.#waiting -= 1;
-          this.#active += 1;
-          yield {
-            type: 'route',
-            trace_id: context.traceId,
-            route: {
-              requested: decision.requested,
-              chosen: backend.name,
-              attempts: [{ provider: backend.name, model: event.model, outcome: 'ok', reason: null }],
-            },
-          };
-        } else if (event.type === 'finish') {
+      begun = await this.#attempts.begin({
+        plan,
+        request: asked,
+        context: { ...context, signal: deadline.signal },
+        deadline: deadline.at,
+        attempts,
+        admit: async (provider) => this.#options.admit?.(provider),
+        onTaken: stage.taken,
+      });
+      yield {
+        type: 'route',
+        trace_id: context.traceId,
+        route: { requested: plan.requested, chosen: begun.backend.name, attempts: attempts.map(withoutCode) },
+      };
+      for await (const event of eventsOf(begun)) {
+        if (event.type === 'finish') {
           finish = event;
           outcome = 'ok';
-        } else firstTextMs ??= performance.now() - context.arrivedAt;
+          this.#attempts.circuit(begun.backend)?.finished();
+        } else if (event.type !== 'start') firstTextMs ??= performance.now() - context.arrivedAt;
         yield event;
       }
       if (finish !== null) return;
       deadline.signal.throwIfAborted();
-      throw new SvcError('PROVIDER_FAILED', `${backend.name} ended its answer before it was complete`);
+      throw new SvcError('PROVIDER_FAILED', `${begun.backend.name} ended its answer before it was complete`);
     } catch (error) {
-      outcome = SvcError.from(error).code;
+      const failure = SvcError.from(error);
+      outcome = failure.code;
+      if (begun !== null) this.#attempts.circuit(begun.backend)?.broke(failure);
       throw error;
     } finally {
       deadline.stop();
-      this.#observer({ provider: backend.name, model, outcome, firstTextMs, finish });
-      if (model !== null) this.#active -= 1;
-      else this.#waiting -= 1;
-      if (this.#active + this.#waiting === 0) for (const resolve of this.#idleListeners.splice(0)) resolve();
+      stage.leave();
+      this.#observer({
+        provider: begun?.backend.name ?? plan.candidates[0]?.provider ?? 'none',
+        model: begun?.start.model ?? null,
+        outcome,
+        firstTextMs,
+        finish,
+        attempts,
+      });
     }
+  }
+
+  /** Of every provider, as its answers have shown it. */
+  providerHealth(): ProviderHealth[] {
+    return Array.from(this.#backends.values()).flatMap((backend) => this.#attempts.circuit(backend)?.health() ?? []);
+  }
+
+  #records(): ProviderRecord[] {
+    return Array.from(this.#backends.values(), (backend) => backend.record());
+  }
+
+  /** Counts a generation: first among those that wait, once a backend has taken it among the active. */
+  #enter(): { taken(taken: boolean): void; leave(): void } {
+    let isTaken = false;
+    this.#waiting += 1;
+    const taken = (now: boolean): void => {
+      if (now === isTaken) return;
+      isTaken = now;
+      this.#active += now ? 1 : -1;
+      this.#waiting += now ? -1 : 1;
+    };
+    return {
+      taken,
+      leave: () => {
+        taken(false);
+        this.#waiting -= 1;
+        if (this.#active + this.#waiting === 0) for (const resolve of this.#idleListeners.splice(0)) resolve();
+      },
+    };
   }
 }
 
+function withoutCode({ code: _code, ...attempt }: Attempt): RouteAttempt {
+  return attempt;
+}
+
+/** Leaving early leaves the backend's iterator too. */
+async function* eventsOf({ start, first, rest }: Begun): AsyncGenerator<GenerateEvent, void> {
+  try {
+    yield start;
+    if (first === null) return;
+    yield first;
+    for (;;) {
+      const next = await rest.next();
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    await rest.return?.();
+  }
+}
+
+interface Deadline {
+  readonly signal: AbortSignal;
+  /** `performance.now()`; null: there is none. */
+  readonly at: number | null;
+  stop(): void;
+}
+
 /** The caller's signal, and TIMEOUT once `timeoutMs` have passed since the request arrived. */
-function startDeadline(timeoutMs: number | undefined, context: GenerateContext): { signal: AbortSignal; stop(): void } {
-  if (timeoutMs === undefined) return { signal: context.signal, stop: () => undefined };
+function startDeadline(timeoutMs: number | undefined, context: GenerateContext): Deadline {
+  if (timeoutMs === undefined) return { signal: context.signal, at: null, stop: () => undefined };
+  const at = context.arrivedAt + timeoutMs;
   const controller = new AbortController();
   const expire = (): void => {
     controller.abort(new SvcError('TIMEOUT', `the answer was not complete after ${String(timeoutMs)} ms`));
   };
-  const timer = setTimeout(expire, Math.max(0, context.arrivedAt + timeoutMs - performance.now()));
-  return { signal: AbortSignal.any([context.signal, controller.signal]), stop: () => clearTimeout(timer) };
+  const timer = setTimeout(expire, Math.max(0, at - performance.now()));
+  return { signal: AbortSignal.any([context.signal, controller.signal]), at, stop: () => clearTimeout(timer) };
 }

@@ -212,11 +212,12 @@ test('labels are bounded whatever models are asked for, and a path is never one'
       outcome: 'ok',
       firstTextMs: 1,
       finish: FINISH,
+      attempts: [],
     });
   }
   const path = '/models/private.gguf';
   for (const model of [path, `file:${path}`]) {
-    metrics.generationEnded({ provider: 'local', model, outcome: 'ok', firstTextMs: 1, finish: FINISH });
+    metrics.generationEnded({ provider: 'local', model, outcome: 'ok', firstTextMs: 1, finish: FINISH, attempts: [] });
   }
   const { text } = await metrics.page();
   const models = new Set(Array.from(text.matchAll(/model="([^"]*)"/g), ([, model]) => model));

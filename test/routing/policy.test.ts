@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { SvcError } from '../../src/protocol/errors.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
 import type { ProviderRecord } from '../../src/protocol/records.ts';
-import { decide, type Decision } from '../../src/routing/policy.ts';
+import { decide, mayFallBack, type Candidate, type Policies } from '../../src/routing/policy.ts';
 
 const provider = (name: string, more: Partial<ProviderRecord> = {}): ProviderRecord => ({
   name,
@@ -34,7 +34,8 @@ function refusal(act: () => unknown): SvcError {
   throw new Error('it was not refused');
 }
 
-const cases: readonly [model: string | undefined, route: string | undefined, expected: Decision][] = [
+type Expected = { readonly requested: string } & Candidate;
+const cases: readonly [model: string | undefined, route: string | undefined, expected: Expected][] = [
   [undefined, undefined, { requested: 'default', provider: 'local', model: undefined }],
   ['tiny', undefined, { requested: 'default', provider: 'local', model: 'tiny' }],
   ['org/tiny', undefined, { requested: 'default', provider: 'local', model: 'org/tiny' }],
@@ -57,12 +58,15 @@ const cases: readonly [model: string | undefined, route: string | undefined, exp
 test('a route outweighs a name, and a name counts only when a provider has it', () => {
   for (const [model, route, expected] of cases) {
     const request = { ...(model === undefined ? {} : { model }), ...(route === undefined ? {} : { route }) };
-    assert.equal(decide(request, [LOCAL, A, B, KEYLESS]), expected, JSON.stringify(request));
+    const { requested, ...candidate } = expected;
+    const plan = { requested, candidates: [candidate], fallbackOn: [] };
+    assert.equal(decide(request, [LOCAL, A, B, KEYLESS]), plan, JSON.stringify(request));
   }
 });
 
 test('cloud is the default provider, or the only one with a credential', () => {
-  const cloud = (...records: ProviderRecord[]): string => decide({ route: 'cloud' }, [LOCAL, ...records]).provider;
+  const cloud = (...records: ProviderRecord[]): string | undefined =>
+    decide({ route: 'cloud' }, [LOCAL, ...records]).candidates[0]?.provider;
   assert.is(cloud(A), 'a');
   assert.is(cloud(KEYLESS, A), 'a');
   assert.is(cloud(A, { ...B, default_cloud: true }), 'b');
@@ -92,6 +96,48 @@ test('an unknown provider and an unknown route are refused', () => {
     const error = refusal(() => decide({ route }, [LOCAL]));
     assert.is(error.code, 'INVALID_REQUEST');
     assert.is(error.param, 'route');
+  }
+});
+
+const POLICIES: Policies = {
+  default: { candidates: ['local', 'a'], fallback_on: ['unavailable', 'overloaded'] },
+  fast: { candidates: ['a/org/small', 'local/tiny'], fallback_on: ['model_missing'] },
+};
+
+test('a policy is named by the model, or stands for what says nothing', () => {
+  assert.equal(decide({}, [LOCAL, A], POLICIES), {
+    requested: 'default',
+    candidates: [
+      { provider: 'local', model: undefined },
+      { provider: 'a', model: undefined },
+    ],
+    fallbackOn: ['unavailable', 'overloaded'],
+  });
+  assert.equal(decide({ model: 'fast' }, [LOCAL, A], POLICIES), {
+    requested: 'policy:fast',
+    candidates: [
+      { provider: 'a', model: 'org/small' },
+      { provider: 'local', model: 'tiny' },
+    ],
+    fallbackOn: ['model_missing'],
+  });
+  assert.equal(decide({ model: 'tiny' }, [LOCAL, A], POLICIES).candidates, [{ provider: 'local', model: 'tiny' }]);
+  assert.equal(decide({ model: 'constructor' }, [LOCAL], POLICIES).requested, 'default');
+});
+
+test('what is explicit has one candidate, and so has what does not want another', () => {
+  for (const request of [{ route: 'local' }, { route: 'provider:a' }, { model: 'a/gpt' }]) {
+    assert.is(decide(request, [LOCAL, A], POLICIES).candidates.length, 1);
+  }
+  assert.equal(decide({ fallback: false }, [LOCAL, A], POLICIES).candidates, [{ provider: 'local', model: undefined }]);
+});
+
+test('a plan falls back on its own conditions only', () => {
+  const plan = decide({}, [LOCAL, A], POLICIES);
+  assert.ok(mayFallBack(plan, new SvcError('BUSY', '')));
+  assert.ok(mayFallBack(plan, new SvcError('ENGINE_UNAVAILABLE', '')));
+  for (const code of ['CONTEXT_OVERFLOW', 'MODEL_NOT_FOUND', 'INVALID_REQUEST', 'CANCELLED'] as const) {
+    assert.not.ok(mayFallBack(plan, new SvcError(code, '')), code);
   }
 });
 

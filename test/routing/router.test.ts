@@ -62,7 +62,7 @@ test('the backend gets the request without what routing used up', async () => {
 });
 
 test('an explicit choice never falls back', async () => {
-  const broken = new SvcError('PROVIDER_FAILED', 'broken');
+  const broken = new SvcError('PROVIDER_AUTH', 'the key is wrong');
   const cloud = new ScriptedBackend(
     async function* () {
       throw broken;

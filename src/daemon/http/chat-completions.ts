@@ -11,6 +11,7 @@ import {
   toToolCallDelta,
   type Answer,
   type Delta,
+  type Routed,
 } from '../../protocol/openai-response.ts';
 import { SSE_CONTENT_TYPE, SSE_DONE, SSE_HEARTBEAT, sseData } from '../../protocol/sse.ts';
 import { readJson } from './body.ts';
@@ -40,31 +41,31 @@ export async function chatCompletions(exchange: Exchange): Promise<void> {
 }
 
 async function answerWhole({ id, reply }: Exchange, events: Events): Promise<void> {
-  let answer = newAnswer(id, '');
+  const heads = new Heads(id);
   const collector = new Collector();
   for await (const event of events) {
+    heads.add(event);
     collector.add(event);
-    if (event.type === 'start') answer = newAnswer(id, event.model);
-    else if (event.type === 'finish') reply.json(200, toCompletion(answer, collector, event));
+    if (event.type === 'finish') reply.json(200, toCompletion(heads.answer, heads.routed, collector, event));
   }
 }
 
 /** Nothing is sent before the first text: until then an error is still a status that clients know how to retry. */
 async function answerStream({ id, reply }: Exchange, events: Events, includeUsage: boolean): Promise<void> {
   reply.stream(FORMAT);
-  let answer = newAnswer(id, '');
+  const heads = new Heads(id);
   let opening = '';
   const send = async (delta: Delta): Promise<void> => {
-    await reply.write(opening + sseData(toChunk(answer, delta, includeUsage)));
+    await reply.write(opening + sseData(toChunk(heads.answer, delta, includeUsage)));
     opening = '';
   };
   for await (const event of events) {
+    heads.add(event);
     switch (event.type) {
       case 'route':
         break;
       case 'start':
-        answer = newAnswer(id, event.model);
-        opening = sseData(toChunk(answer, { role: 'assistant', content: '' }, includeUsage));
+        opening = sseData(toChunk(heads.answer, { role: 'assistant', content: '' }, includeUsage));
         break;
       case 'text':
         await send({ content: event.text });
@@ -75,13 +76,28 @@ async function answerStream({ id, reply }: Exchange, events: Events, includeUsag
       case 'tool_call':
         await send(toToolCallDelta(event));
         break;
-      case 'finish':
-        await reply.write(opening + toLastChunks(answer, event, includeUsage).map(sseData).join('') + SSE_DONE);
+      case 'finish': {
+        const last = toLastChunks(heads.answer, heads.routed, event, includeUsage);
+        await reply.write(opening + last.map(sseData).join('') + SSE_DONE);
+      }
     }
   }
   reply.end();
 }
 
-function newAnswer(id: string, model: string): Answer {
-  return { id: `chatcmpl-${id}`, created: Math.floor(Date.now() / 1000), model };
+/** What an answer repeats in all its parts, and who gave it: known once its first two events have come. */
+class Heads {
+  answer: Answer;
+  routed: Routed = { provider: '', route: { requested: '', chosen: '', attempts: [] } };
+
+  constructor(id: string) {
+    this.answer = { id: `chatcmpl-${id}`, created: Math.floor(Date.now() / 1000), model: '' };
+  }
+
+  add(event: RouteEvent | GenerateEvent): void {
+    if (event.type === 'route') this.routed = { ...this.routed, route: event.route };
+    if (event.type !== 'start') return;
+    this.routed = { ...this.routed, provider: event.provider };
+    this.answer = { ...this.answer, model: event.model };
+  }
 }

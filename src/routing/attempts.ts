@@ -1,0 +1,177 @@
+/**
+ * From a plan to an answer that has begun: the candidates in turn, each as often as makes sense, until
+ * one has said its first word. Up to there nothing has reached the caller, so that another may still
+ * answer; from there on the answer is that candidate's, and breaks off if it does.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Backend, GenerateContext } from '../backends/backend.ts';
+import { SvcError, type ErrorCode } from '../protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest, RouteAttempt, StartEvent } from '../protocol/generate.ts';
+import { Circuit, isLeftAlone } from './circuit.ts';
+import { mayFallBack, type Candidate, type Plan } from './policy.ts';
+import { retryDelay, RetryBudget } from './retry.ts';
+
+/** An answer that has begun. */
+export interface Begun {
+  readonly backend: Backend;
+  readonly start: StartEvent;
+  /** What has come after `start` already. */
+  readonly first: GenerateEvent | null;
+  readonly rest: AsyncIterator<GenerateEvent>;
+}
+
+export interface Attempt extends RouteAttempt {
+  readonly code: 'ok' | ErrorCode;
+}
+
+export interface Trial {
+  readonly plan: Plan;
+  /** Without what routing uses up. */
+  readonly request: GenerateRequest;
+  readonly context: GenerateContext;
+  /** `performance.now()` at which the caller gives up. null: never. */
+  readonly deadline: number | null;
+  /** Filled as they are made. */
+  readonly attempts: Attempt[];
+  /** Called before a provider is asked; throws what forbids it. */
+  admit(provider: string): Promise<void>;
+  /** A backend has begun to work on it, or, with false, failed to answer. */
+  onTaken(taken: boolean): void;
+}
+
+export class Attempts {
+  readonly #backends: ReadonlyMap<string, Backend>;
+  readonly #circuits = new WeakMap<Backend, Circuit>();
+  readonly #budget = new RetryBudget();
+
+  constructor(backends: ReadonlyMap<string, Backend>) {
+    this.#backends = backends;
+  }
+
+  /** null: a backend on this machine, which looks after itself. A backend that was replaced begins anew. */
+  circuit(backend: Backend): Circuit | null {
+    if (backend.record().kind === 'local') return null;
+    const known = this.#circuits.get(backend) ?? new Circuit(backend.name);
+    this.#circuits.set(backend, known);
+    return known;
+  }
+
+  /** Throws what the last candidate failed with; the context's reason once that is aborted. */
+  async begin(trial: Trial): Promise<Begun> {
+    const { plan, attempts } = trial;
+    let last = new SvcError('INTERNAL', 'the plan has no candidates');
+    for (const [index, candidate] of plan.candidates.entries()) {
+      const alternatives = plan.candidates.length - 1 - index;
+      const outcome = await this.#insist(trial, candidate, alternatives);
+      if (!(outcome instanceof SvcError)) return outcome;
+      last = outcome;
+      if (!mayFallBack(plan, last)) break;
+    }
+    throw attempts.length > 1 && plan.candidates.length > 1 ? summary(last, attempts) : last;
+  }
+
+  /** One candidate, as often as makes sense; the error with which it failed in the end. */
+  async #insist(trial: Trial, candidate: Candidate, alternatives: number): Promise<Begun | SvcError> {
+    const { context, attempts } = trial;
+    for (let tried = 1; ; tried += 1) {
+      try {
+        const begun = await this.#try(trial, candidate, alternatives);
+        attempts.push({
+          provider: candidate.provider,
+          model: begun.start.model,
+          outcome: 'ok',
+          reason: null,
+          code: 'ok',
+        });
+        this.#budget.succeeded();
+        return begun;
+      } catch (thrown) {
+        context.signal.throwIfAborted();
+        const error = SvcError.from(thrown);
+        attempts.push({
+          provider: candidate.provider,
+          model: candidate.model ?? null,
+          outcome: isLeftAlone(error) ? 'skipped' : 'failed',
+          reason: error.message,
+          code: error.code,
+        });
+        const wait = this.#mayInsist(candidate, error) ? retryDelay(error, tried, alternatives > 0) : null;
+        const isInTime = wait !== null && (trial.deadline === null || performance.now() + wait < trial.deadline);
+        if (!isInTime || !this.#budget.failed()) return error;
+        await sleep(wait, undefined, { signal: context.signal }).catch(() => context.signal.throwIfAborted());
+      }
+    }
+  }
+
+  /** A backend of this machine tries again by itself. */
+  #mayInsist({ provider }: Candidate, error: SvcError): boolean {
+    return this.#backends.get(provider)?.record().kind !== 'local' && !isLeftAlone(error);
+  }
+
+  async #try(trial: Trial, { provider, model }: Candidate, alternatives: number): Promise<Begun> {
+    const { request, context } = trial;
+    const backend = this.#backends.get(provider);
+    if (backend === undefined) {
+      throw new SvcError('CONFIG_INVALID', `no provider is named '${provider}'`, { hint: 'see `svc provider list`' });
+    }
+    await trial.admit(provider);
+    const share = shareOfDeadline(trial.deadline, alternatives, provider);
+    const signal = share === null ? context.signal : AbortSignal.any([context.signal, share.signal]);
+    const forwarded = model === undefined ? request : { ...request, model };
+    const begin = (): Promise<Begun> =>
+      firstWord(backend, forwarded, { ...context, signal }, () => trial.onTaken(true));
+    try {
+      return await (this.circuit(backend)?.run(begin) ?? begin());
+    } catch (error) {
+      trial.onTaken(false);
+      throw error;
+    } finally {
+      share?.stop();
+    }
+  }
+}
+
+async function firstWord(
+  backend: Backend,
+  request: GenerateRequest,
+  context: GenerateContext,
+  onTaken: () => void,
+): Promise<Begun> {
+  const rest = backend.generate(request, context)[Symbol.asyncIterator]();
+  const start = await rest.next();
+  if (start.done === true || start.value.type !== 'start') {
+    context.signal.throwIfAborted();
+    throw new SvcError('PROVIDER_FAILED', `${backend.name} did not begin to answer`);
+  }
+  onTaken();
+  const first = await rest.next();
+  return { backend, start: start.value, first: first.done === true ? null : first.value, rest };
+}
+
+/** Of the time that is left, as much as each of the candidates may take to say its first word. null: all of it. */
+function shareOfDeadline(
+  deadline: number | null,
+  alternatives: number,
+  provider: string,
+): { signal: AbortSignal; stop(): void } | null {
+  if (deadline === null || alternatives === 0) return null;
+  const controller = new AbortController();
+  const ms = Math.max(0, (deadline - performance.now()) / (alternatives + 1));
+  const timer = setTimeout(() => {
+    // Another is to have the time that is left.
+    controller.abort(
+      new SvcError('TIMEOUT', `${provider} said nothing within ${ms.toFixed(0)} ms`, { retryable: false }),
+    );
+  }, ms);
+  return { signal: controller.signal, stop: () => clearTimeout(timer) };
+}
+
+function summary(last: SvcError, attempts: readonly Attempt[]): SvcError {
+  const each = attempts.map(({ provider, reason }) => `${provider}: ${reason ?? ''}`).join('; ');
+  return new SvcError(last.code, `no route could answer (${each})`, {
+    ...(last.hint === undefined ? {} : { hint: last.hint }),
+    ...(last.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: last.retryAfterSeconds }),
+    retryable: last.retryable,
+    cause: last,
+  });
+}

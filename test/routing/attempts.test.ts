@@ -1,0 +1,290 @@
+/** Retries, fallback, the circuit and deadlines, over backends that do as a test says. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { GenerateContext } from '../../src/backends/backend.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
+import type { Policies } from '../../src/routing/policy.ts';
+import { Router, type Outcome } from '../../src/routing/router.ts';
+import { waitFor } from '../support/wait.ts';
+import { aborted, FINISH, hello, LOCAL, ScriptedBackend, START, text, type Script } from '../http/scripted.ts';
+
+const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
+const TO_A: GenerateRequest = { ...REQUEST, route: 'provider:a' };
+const ALL: Policies = {
+  default: {
+    candidates: ['a/one', 'b'],
+    fallback_on: ['unavailable', 'overloaded', 'context_too_long', 'model_missing'],
+  },
+};
+
+const provider = (name: string, script: Script): ScriptedBackend =>
+  new ScriptedBackend(script, { ...LOCAL, name, kind: 'openai' });
+const fails = (error: () => SvcError): Script =>
+  async function* () {
+    throw error();
+  };
+const broken = (): SvcError => new SvcError('PROVIDER_FAILED', 'broken');
+
+function make(policies: Policies, ...backends: ScriptedBackend[]): { router: Router; outcomes: Outcome[] } {
+  const outcomes: Outcome[] = [];
+  const router = new Router(new Map(backends.map((one) => [one.name, one])), { policies: () => policies });
+  router.observe((outcome) => outcomes.push(outcome));
+  return { router, outcomes };
+}
+
+function context(signal: AbortSignal = new AbortController().signal): GenerateContext {
+  return { traceId: 'trace', signal, arrivedAt: performance.now() };
+}
+
+async function collect(events: AsyncIterable<RouteEvent | GenerateEvent>): Promise<(RouteEvent | GenerateEvent)[]> {
+  const all: (RouteEvent | GenerateEvent)[] = [];
+  for await (const event of events) all.push(event);
+  return all;
+}
+
+async function failure(events: AsyncIterable<unknown>): Promise<SvcError> {
+  try {
+    for await (const _ of events);
+  } catch (error) {
+    return error as SvcError;
+  }
+  throw new Error('it did not fail');
+}
+
+function routeOf(events: readonly (RouteEvent | GenerateEvent)[]): RouteEvent['route'] {
+  const [first] = events;
+  assert.ok(first?.type === 'route');
+  return first.route;
+}
+
+test('what may succeed without a change is tried again, before the first word', async () => {
+  let tries = 0;
+  const a = provider('a', async function* () {
+    tries += 1;
+    yield START;
+    if (tries < 3) throw broken();
+    yield text('at last');
+    yield FINISH;
+  });
+  const { router, outcomes } = make({}, a);
+  const route = routeOf(await collect(router.route(TO_A, context())));
+  assert.equal(
+    route.attempts.map(({ outcome, reason }) => [outcome, reason]),
+    [
+      ['failed', 'broken'],
+      ['failed', 'broken'],
+      ['ok', null],
+    ],
+  );
+  assert.equal(
+    outcomes[0]?.attempts.map(({ code }) => code),
+    ['PROVIDER_FAILED', 'PROVIDER_FAILED', 'ok'],
+  );
+  assert.equal([router.waiting, router.active], [0, 0]);
+});
+
+test('after the first word nothing is tried again', async () => {
+  const a = provider('a', async function* () {
+    yield START;
+    yield text('half');
+    throw broken();
+  });
+  const b = provider('b', hello);
+  const { router } = make(ALL, a, b);
+  const seen: string[] = [];
+  const error = await failure(
+    (async function* () {
+      for await (const event of router.route(REQUEST, context())) yield seen.push(event.type);
+    })(),
+  );
+  assert.is(error.message, 'broken');
+  assert.equal(seen, ['route', 'start', 'text']);
+  assert.equal([a.requests.length, b.requests.length], [1, 0]);
+});
+
+test('what the provider says about trying again counts', async () => {
+  for (const error of [
+    new SvcError('PROVIDER_AUTH', 'wrong key'),
+    new SvcError('INVALID_REQUEST', 'no'),
+    new SvcError('PROVIDER_FAILED', 'no quota', { retryable: false }),
+    new SvcError('BUSY', 'in an hour', { retryAfterSeconds: 3600 }),
+  ]) {
+    const a = provider(
+      'a',
+      fails(() => error),
+    );
+    const { router } = make({}, a);
+    assert.is(await failure(router.route(TO_A, context())), error);
+    assert.is(a.requests.length, 1, error.message);
+  }
+  let tries = 0;
+  const soon = provider('a', async function* () {
+    if ((tries += 1) === 1) throw new SvcError('BUSY', 'soon', { retryAfterSeconds: 0.05 });
+    yield* hello();
+  });
+  await collect(make({}, soon).router.route(TO_A, context()));
+  assert.is(soon.requests.length, 2);
+});
+
+test('this machine is never asked twice: it tries again by itself', async () => {
+  const local = new ScriptedBackend(fails(broken));
+  await failure(make({}, local).router.route(REQUEST, context()));
+  assert.is(local.requests.length, 1);
+});
+
+test('retries have a budget over all requests', async () => {
+  const a = provider(
+    'a',
+    fails(() => new SvcError('BUSY', 'full', { retryAfterSeconds: 0 })),
+  );
+  const { router } = make({}, a);
+  for (let n = 0; n < 20; n += 1) await failure(router.route(TO_A, context()));
+  assert.ok(a.requests.length >= 20 && a.requests.length <= 25, String(a.requests.length));
+});
+
+test('a policy goes on to the next candidate, and the answer says why', async () => {
+  for (const [error, condition] of [
+    [new SvcError('PROVIDER_AUTH', 'no key'), 'unavailable'],
+    [new SvcError('BUSY', 'full', { retryAfterSeconds: 60 }), 'overloaded'],
+    [new SvcError('CONTEXT_OVERFLOW', 'too long'), 'context_too_long'],
+    [new SvcError('MODEL_NOT_FOUND', 'none'), 'model_missing'],
+  ] as const) {
+    const a = provider(
+      'a',
+      fails(() => error),
+    );
+    const b = provider('b', hello);
+    const only = (on: readonly (typeof condition)[]): Policies => ({
+      default: { candidates: ['a/one', 'b'], fallback_on: on },
+    });
+    const route = routeOf(await collect(make(only([condition]), a, b).router.route(REQUEST, context())));
+    assert.equal(route, {
+      requested: 'default',
+      chosen: 'b',
+      attempts: [
+        { provider: 'a', model: 'one', outcome: 'failed', reason: error.message },
+        { provider: 'b', model: 'tiny', outcome: 'ok', reason: null },
+      ],
+    });
+    assert.is(a.requests[0]?.model, 'one');
+    assert.is(await failure(make(only([]), a, b).router.route(REQUEST, context())), error);
+    const opted = make(only([condition]), a, b).router.route({ ...REQUEST, fallback: false }, context());
+    assert.is(await failure(opted), error);
+  }
+});
+
+test('when all fail the error names each of them', async () => {
+  const a = provider(
+    'a',
+    fails(() => new SvcError('PROVIDER_AUTH', 'no key')),
+  );
+  const b = provider(
+    'b',
+    fails(() => new SvcError('MODEL_NOT_FOUND', 'no such model', { hint: 'look' })),
+  );
+  const error = await failure(make(ALL, a, b).router.route(REQUEST, context()));
+  assert.is(error.code, 'MODEL_NOT_FOUND');
+  assert.is(error.message, 'no route could answer (a: no key; b: no such model)');
+  assert.is(error.hint, 'look');
+});
+
+test('a candidate that says nothing gets its share of the deadline, the last one all the rest', async () => {
+  let reason: unknown;
+  const a = provider('a', async function* (_, { signal }) {
+    yield START;
+    reason = await aborted(signal);
+    throw reason;
+  });
+  const b = provider('b', async function* () {
+    await sleep(20);
+    yield* hello();
+  });
+  const from = performance.now();
+  const { router } = make(ALL, a, b);
+  const route = routeOf(await collect(router.route({ ...REQUEST, timeout_ms: 2000 }, context())));
+  assert.is(route.chosen, 'b');
+  assert.is((reason as SvcError).code, 'TIMEOUT');
+  const ms = performance.now() - from;
+  assert.ok(ms >= 950 && ms < 2000, `${ms.toFixed(0)} ms`);
+});
+
+test('who leaves while a retry is awaited gets the reason at once', async () => {
+  const client = new AbortController();
+  const gone = new SvcError('CANCELLED', 'left');
+  const a = provider(
+    'a',
+    fails(() => new SvcError('BUSY', 'later', { retryAfterSeconds: 15 })),
+  );
+  const { router } = make({}, a);
+  const outcome = failure(router.route(TO_A, context(client.signal)));
+  setTimeout(() => client.abort(gone), 20);
+  assert.is(await outcome, gone);
+  assert.is(a.requests.length, 1);
+});
+
+test('a provider that keeps failing is left alone, tried by one request, and taken back', async () => {
+  let works = false;
+  const a = provider('a', async function* () {
+    await sleep(20);
+    if (!works) throw new SvcError('PROVIDER_FAILED', 'broken', { retryable: false });
+    yield* hello();
+  });
+  const { router } = make({}, a);
+  assert.is(router.providerHealth()[0]?.state, 'unknown');
+  for (let n = 0; n < 5; n += 1) await failure(router.route(TO_A, context()));
+  const open = await failure(router.route(TO_A, context()));
+  assert.match(open.message, /^a failed 5 times in a row/);
+  assert.is(open.code, 'NOT_READY');
+  assert.is(a.requests.length, 5);
+  assert.equal(
+    router
+      .providerHealth()
+      .map(({ name, state, consecutive_failures, reason }) => [name, state, consecutive_failures, reason]),
+    [['a', 'unhealthy', 5, 'PROVIDER_FAILED']],
+  );
+
+  works = true;
+  const answered = async (): Promise<boolean> => {
+    const results = await Promise.allSettled([1, 2, 3].map(() => collect(router.route(TO_A, context()))));
+    return results.every(({ status }) => status === 'fulfilled');
+  };
+  await waitFor('the provider to be taken back', answered, { intervalMs: 100 });
+  assert.is(router.providerHealth()[0]?.state, 'healthy');
+});
+
+test('an answer that breaks off counts against its provider; what the caller did does not', async () => {
+  const halves = provider('a', async function* () {
+    yield START;
+    yield text('half');
+    throw broken();
+  });
+  const { router } = make({}, halves);
+  for (let n = 0; n < 5; n += 1) await failure(router.route(TO_A, context()));
+  assert.match((await failure(router.route(TO_A, context()))).message, /left alone/);
+
+  const strict = provider(
+    'a',
+    fails(() => new SvcError('INVALID_REQUEST', 'no')),
+  );
+  const other = make({}, strict).router;
+  for (let n = 0; n < 8; n += 1) await failure(other.route(TO_A, context()));
+  assert.is(strict.requests.length, 8);
+  assert.is(other.providerHealth()[0]?.state, 'healthy');
+});
+
+test('what is not admitted is not asked, and may go elsewhere', async () => {
+  const a = provider('a', hello);
+  const b = provider('b', hello);
+  const router = new Router(new Map([a, b].map((one) => [one.name, one])), {
+    policies: () => ALL,
+    admit: async (name) => {
+      if (name === 'a') throw new SvcError('BUSY', 'the day is used up', { retryAfterSeconds: 3600 });
+    },
+  });
+  assert.is(routeOf(await collect(router.route(REQUEST, context()))).chosen, 'b');
+  assert.is(a.requests.length, 0);
+});
+
+test.run();
