@@ -214,6 +214,12 @@ export const COMMANDS = {
     flags: { json },
     examples: ['svc ps', 'svc ps --json'],
   },
+  usage: {
+    summary: 'Show what was asked, by day, provider and model',
+    arguments: [],
+    flags: { days: { kind: 'count', value: 'N', default: '30', summary: 'the last N days, in UTC' }, json },
+    examples: ['svc usage', 'svc usage --days 1', 'svc usage --json'],
+  },
   bench: {
     summary: 'Measure how fast a model answers',
     detail: [

@@ -16,6 +16,7 @@ const LOADERS: { readonly [Name in CommandName]: () => Promise<{ readonly run: R
   run: () => import('./run.ts'),
   chat: () => import('./chat.ts'),
   ps: () => import('./ps.ts'),
+  usage: () => import('./usage.ts'),
   bench: () => import('./bench.ts'),
   'model list': () => import('./model/list.ts'),
   'model show': () => import('./model/show.ts'),

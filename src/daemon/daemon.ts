@@ -23,7 +23,9 @@ import type {
   StatusRecord,
 } from '../protocol/records.ts';
 import type { LoadEvent, ReloadRecord } from '../protocol/routes.ts';
-import type { Router } from '../routing/router.ts';
+import type { Outcome, Router } from '../routing/router.ts';
+import type { Budgets } from '../usage/budgets.ts';
+import type { AnsweredLine } from '../usage/ledger.ts';
 import { Checks, type Store } from './checks.ts';
 import { Conditions, type ConditionWriter } from './conditions.ts';
 import { OwnDaemonFile } from './daemon-file.ts';
@@ -67,6 +69,7 @@ export interface DaemonParts {
   readonly local: LocalEngines;
   readonly backends: ReadonlyMap<string, Backend>;
   readonly router: Router;
+  readonly budgets: Budgets;
   /** What the engine sees of this machine. Called once, after the first load. */
   findDevices(): Promise<readonly DeviceRecord[]>;
 }
@@ -135,7 +138,10 @@ export class Daemon implements Services {
         providers: this.providers(),
       }),
     });
-    router.observe((outcome) => this.metrics.generationEnded(outcome));
+    router.observe(async (outcome) => {
+      this.metrics.generationEnded(outcome);
+      await parts.budgets.answered(toUsage(outcome));
+    });
     this.#http = createListener({ services: this, control: false });
     this.#control = createListener({ services: this, control: true });
     this.#grpc = new GrpcListener(this);
@@ -349,4 +355,9 @@ export class Daemon implements Services {
     });
     this.#monitor.stop();
   }
+}
+
+function toUsage({ provider, model, outcome, finish }: Outcome): Omit<AnsweredLine, 'event' | 'at'> {
+  const { input_tokens = null, cached_tokens = null, output_tokens = null } = finish?.usage ?? {};
+  return { provider, model, outcome, input_tokens, cached_tokens, output_tokens };
 }

@@ -14,6 +14,7 @@ import { builtinModelPath } from '../models/builtin.ts';
 import { ModelStore } from '../models/store.ts';
 import type { DeviceRecord } from '../protocol/records.ts';
 import { Router } from '../routing/router.ts';
+import { Budgets } from '../usage/budgets.ts';
 import { Daemon } from './daemon.ts';
 import { takeInheritedSockets } from './inherited.ts';
 import { Lifecycle } from './lifecycle.ts';
@@ -45,6 +46,11 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
       onChange: () => daemon.engineChanged(),
     });
     const backends = new Map<string, Backend>([[local.name, local]]);
+    const budgets = new Budgets({
+      dir: paths.stateDir,
+      budgetOf: () => ({ requestsPerDay: null, tokensPerDay: null }),
+      onFailure: (error) => log.error({ err: error }, 'usage cannot be written down'),
+    });
     const daemon = new Daemon({
       mode,
       paths,
@@ -57,10 +63,15 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
       store,
       local,
       backends,
-      router: new Router(backends),
+      router: new Router(backends, { admit: (provider) => budgets.admit(provider) }),
+      budgets,
       findDevices,
     });
-    return (await daemon.run()).code;
+    try {
+      return (await daemon.run()).code;
+    } finally {
+      await budgets.close();
+    }
   } finally {
     await destination.close();
   }

@@ -33,12 +33,15 @@ export interface RouterOptions {
   admit?(provider: string): Promise<void>;
 }
 
+/** Never rejects. */
+export type Observer = (outcome: Outcome) => Promise<void>;
+
 export class Router {
   readonly #backends: ReadonlyMap<string, Backend>;
   readonly #options: RouterOptions;
   readonly #attempts: Attempts;
   readonly #idleListeners: (() => void)[] = [];
-  #observer: (outcome: Outcome) => void = () => undefined;
+  #observer: Observer = () => Promise.resolve();
   #active = 0;
   #waiting = 0;
   #draining = false;
@@ -64,8 +67,8 @@ export class Router {
     return this.#draining;
   }
 
-  /** `observer` is told of each generation when it is over, however it ended. */
-  observe(observer: (outcome: Outcome) => void): void {
+  /** `observer` is told of each generation when it is over, however it ended, and before its end reaches the caller. */
+  observe(observer: Observer): void {
     this.#observer = observer;
   }
 
@@ -90,9 +93,13 @@ export class Router {
     const attempts: Attempt[] = [];
     let begun: Begun | null = null;
     let firstTextMs: number | null = null;
-    let finish: FinishEvent | null = null;
-    // A consumer that leaves early throws nothing.
-    let outcome: Outcome['outcome'] = 'CANCELLED';
+    const end = { isTold: false };
+    const over = async (outcome: Outcome['outcome'], finish: FinishEvent | null): Promise<void> => {
+      if (end.isTold) return;
+      end.isTold = true;
+      const provider = begun?.backend.name ?? plan.candidates[0]?.provider ?? 'none';
+      await this.#observer({ provider, model: begun?.start.model ?? null, outcome, firstTextMs, finish, attempts });
+    };
     const stage = this.#enter();
     try {
       begun = await this.#attempts.begin({
@@ -111,31 +118,24 @@ export class Router {
       };
       for await (const event of eventsOf(begun)) {
         if (event.type === 'finish') {
-          finish = event;
-          outcome = 'ok';
+          await over('ok', event);
           this.#attempts.circuit(begun.backend)?.finished();
         } else if (event.type !== 'start') firstTextMs ??= performance.now() - context.arrivedAt;
         yield event;
       }
-      if (finish !== null) return;
+      if (end.isTold) return;
       deadline.signal.throwIfAborted();
       throw new SvcError('PROVIDER_FAILED', `${begun.backend.name} ended its answer before it was complete`);
     } catch (error) {
       const failure = SvcError.from(error);
-      outcome = failure.code;
       if (begun !== null) this.#attempts.circuit(begun.backend)?.broke(failure);
+      await over(failure.code, null);
       throw error;
     } finally {
       deadline.stop();
+      // A consumer that leaves early throws nothing.
+      await over('CANCELLED', null);
       stage.leave();
-      this.#observer({
-        provider: begun?.backend.name ?? plan.candidates[0]?.provider ?? 'none',
-        model: begun?.start.model ?? null,
-        outcome,
-        firstTextMs,
-        finish,
-        attempts,
-      });
     }
   }
 

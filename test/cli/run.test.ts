@@ -8,6 +8,7 @@ import * as assert from 'uvu/assert';
 import { Client } from '../../src/client/client.ts';
 import { childEnvironment } from '../../src/config/environment.ts';
 import { builtinModelPath } from '../../src/models/builtin.ts';
+import type { UsageRecord } from '../../src/usage/summary.ts';
 import type { GenerateResult, Usage } from '../../src/protocol/generate.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc, SVC_COMMAND, type SvcResult } from '../support/svc.ts';
@@ -99,6 +100,24 @@ test('--json is the whole answer', async ({ run }) => {
   assert.is(answer.finish_reason, 'length');
   assert.is(answer.usage.output_tokens, 8);
   assert.is(result.stdout, `${JSON.stringify(answer, null, 2)}\n`);
+});
+
+test('svc usage knows of every answer as soon as it has ended', async ({ run, home }) => {
+  const usageOf = async (): Promise<UsageRecord> => {
+    const { stdout } = await svc(['usage', '--days', '2', '--json'], { home });
+    const { usage } = JSON.parse(stdout) as { usage: UsageRecord[] };
+    const rows = usage.filter(({ provider, model }) => provider === 'local' && model === 'builtin');
+    return rows.at(-1) as UsageRecord;
+  };
+  await run(...STEADY, QUESTION);
+  const before = await usageOf();
+  const answer = resultOf(await run(...STEADY, '--json', QUESTION));
+  const after = await usageOf();
+  if (before.day === after.day) {
+    assert.is(after.requests, before.requests + 1);
+    assert.is(after.output_tokens, before.output_tokens + answer.usage.output_tokens);
+  }
+  assert.match((await svc(['usage'], { home })).stdout, /^DAY +PROVIDER +MODEL .*\n.* local +builtin /m);
 });
 
 test('the same seed draws the same words', async ({ run }) => {

@@ -16,6 +16,7 @@ import { LogFile } from '../../src/log/log-file.ts';
 import { createLogger, StderrLog, Tee } from '../../src/log/log.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { CheckStatus, LoadedModelHealth, ModelRecord } from '../../src/protocol/records.ts';
+import { Budgets } from '../../src/usage/budgets.ts';
 import { Router } from '../../src/routing/router.ts';
 import { FINISH, LOCAL, START, TINY, text } from '../http/scripted.ts';
 
@@ -84,6 +85,11 @@ async function main(): Promise<number> {
     local,
     backends,
     router: new Router(backends),
+    budgets: new Budgets({
+      dir: paths.stateDir,
+      budgetOf: () => ({ requestsPerDay: null, tokensPerDay: null }),
+      onFailure: () => undefined,
+    }),
     findDevices: () => Promise.resolve([]),
   });
   obey(daemon);

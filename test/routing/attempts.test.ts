@@ -30,7 +30,10 @@ const broken = (): SvcError => new SvcError('PROVIDER_FAILED', 'broken');
 function make(policies: Policies, ...backends: ScriptedBackend[]): { router: Router; outcomes: Outcome[] } {
   const outcomes: Outcome[] = [];
   const router = new Router(new Map(backends.map((one) => [one.name, one])), { policies: () => policies });
-  router.observe((outcome) => outcomes.push(outcome));
+  router.observe((outcome) => {
+    outcomes.push(outcome);
+    return Promise.resolve();
+  });
   return { router, outcomes };
 }
 

@@ -1,0 +1,31 @@
+/** What was asked and what it took, read from the ledger: works without a daemon. */
+import { resolvePaths } from '../config/paths.ts';
+import { readUsage } from '../usage/ledger.ts';
+import { summarise } from '../usage/summary.ts';
+import type { Run } from './commands.ts';
+import { count, table, text } from './format.ts';
+import { print, printJson } from './output.ts';
+
+const DAY_MS = 86_400_000;
+
+export const run: Run<'usage'> = async ({ days, json }) => {
+  const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10);
+  const usage = await summarise(readUsage(resolvePaths().stateDir, from));
+  if (json) {
+    printJson({ usage });
+    return 0;
+  }
+  const rows = usage.map((row) => [
+    row.day,
+    row.provider,
+    text(row.model),
+    count(row.requests),
+    count(row.failed),
+    count(row.input_tokens),
+    count(row.cached_tokens),
+    count(row.output_tokens),
+  ]);
+  const titles = ['DAY', 'PROVIDER', 'MODEL', 'REQUESTS', 'FAILED', 'INPUT', 'CACHED', 'OUTPUT'];
+  print(rows.length === 0 ? 'nothing was asked yet' : table([titles, ...rows]));
+  return 0;
+};

@@ -1,0 +1,99 @@
+/**
+ * What was asked and what it cost, for `svc usage` and for the budgets of the day.
+ *
+ * Lines of JSON, appended, one file for each month (UTC): `usage-2026-11.jsonl` in the state directory.
+ * `asked` is written before a provider with a budget is asked, `answered` before the end of an answer
+ * reaches the caller: whatever ends this process, a budget is never exceeded by what it forgot. The
+ * kernel has each line when `append` resolves, so that only a crash of the machine may lose some. A
+ * line that was torn is skipped.
+ */
+import { createReadStream } from 'node:fs';
+import { open, readdir, type FileHandle } from 'node:fs/promises';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import type { ErrorCode } from '../protocol/errors.ts';
+
+export interface AskedLine {
+  readonly event: 'asked';
+  /** RFC 3339. */
+  readonly at: string;
+  readonly provider: string;
+}
+export interface AnsweredLine {
+  readonly event: 'answered';
+  readonly at: string;
+  readonly provider: string;
+  /** null: nobody has begun to answer. */
+  readonly model: string | null;
+  readonly outcome: 'ok' | ErrorCode;
+  /** null: not told. */
+  readonly input_tokens: number | null;
+  readonly cached_tokens: number | null;
+  readonly output_tokens: number | null;
+}
+export type UsageLine = AskedLine | AnsweredLine;
+
+const FILE = /^usage-(\d{4}-\d{2})\.jsonl$/;
+
+export class LedgerFile {
+  readonly #dir: string;
+  #month = '';
+  #file: FileHandle | null = null;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  /** Resolves when the kernel has the line; rejects when it cannot be written. Lines stand in the order of the calls. */
+  async append(line: UsageLine): Promise<void> {
+    const written = this.#writing.then(() => this.#write(line));
+    this.#writing = written.catch(() => undefined);
+    await written;
+  }
+
+  /** Resolves when what was appended is written, or was refused. */
+  async settled(): Promise<void> {
+    await this.#writing;
+  }
+
+  async close(): Promise<void> {
+    await this.#writing;
+    await this.#file?.close();
+    this.#file = null;
+    this.#month = '';
+  }
+
+  async #write(line: UsageLine): Promise<void> {
+    const month = line.at.slice(0, 7);
+    if (this.#file === null || this.#month !== month) {
+      await this.#file?.close();
+      this.#file = null;
+      this.#file = await open(path.join(this.#dir, `usage-${month}.jsonl`), 'a', 0o600);
+      this.#month = month;
+      // Ends a line that was torn; an empty one says nothing.
+      await this.#file.appendFile('\n');
+    }
+    await this.#file.appendFile(`${JSON.stringify(line)}\n`);
+  }
+}
+
+/** In the order of time; `from` is the first day, `2026-11-21`. No directory is the same as an empty one. */
+export async function* readUsage(dir: string, from: string): AsyncGenerator<UsageLine, void, undefined> {
+  const names = await readdir(dir).catch(() => []);
+  for (const name of names.filter((each) => (FILE.exec(each)?.[1] ?? '') >= from.slice(0, 7)).sort()) {
+    for await (const text of createInterface({ input: createReadStream(path.join(dir, name)), crlfDelay: Infinity })) {
+      const line = parseLine(text);
+      if (line !== null && line.at >= from) yield line;
+    }
+  }
+}
+
+function parseLine(text: string): UsageLine | null {
+  try {
+    const value = JSON.parse(text) as Partial<UsageLine> | null;
+    return typeof value?.at === 'string' && typeof value.provider === 'string' ? (value as UsageLine) : null;
+  } catch {
+    return null;
+  }
+}

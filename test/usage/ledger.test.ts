@@ -1,0 +1,204 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFile, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { SvcError } from '../../src/protocol/errors.ts';
+import { Budgets, type Budget } from '../../src/usage/budgets.ts';
+import { LedgerFile, readUsage, type AnsweredLine, type UsageLine } from '../../src/usage/ledger.ts';
+import { summarise } from '../../src/usage/summary.ts';
+
+let dir = '';
+test.before.each(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'svc-usage-'));
+});
+test.after.each(async () => {
+  await rm(dir, { recursive: true });
+});
+
+const DAY = Date.parse('2026-11-30T23:00:00Z');
+const HOUR = 3_600_000;
+const ANSWER: Omit<AnsweredLine, 'event' | 'at'> = {
+  provider: 'a',
+  model: 'm',
+  outcome: 'ok',
+  input_tokens: 10,
+  cached_tokens: 4,
+  output_tokens: 5,
+};
+
+function budgets(budget: Partial<Budget>, now = DAY, failures: unknown[] = []): Budgets {
+  return new Budgets({
+    dir,
+    budgetOf: () => ({ requestsPerDay: null, tokensPerDay: null, ...budget }),
+    onFailure: (error) => failures.push(error),
+    now: () => now,
+  });
+}
+
+async function refusal(promise: Promise<unknown>): Promise<SvcError> {
+  try {
+    await promise;
+  } catch (error) {
+    return error as SvcError;
+  }
+  throw new Error('it was not refused');
+}
+
+async function all(from: string): Promise<UsageLine[]> {
+  const lines: UsageLine[] = [];
+  for await (const line of readUsage(dir, from)) lines.push(line);
+  return lines;
+}
+
+test('lines lie in a file of their month, and only their owner may read them', async () => {
+  const file = new LedgerFile(dir);
+  await file.append({ event: 'asked', at: '2026-11-30T23:59:59.999Z', provider: 'a' });
+  await file.append({ event: 'asked', at: '2026-12-01T00:00:00.000Z', provider: 'b' });
+  await file.close();
+  assert.equal((await readdir(dir)).sort(), ['usage-2026-11.jsonl', 'usage-2026-12.jsonl']);
+  assert.equal(
+    (await all('2026-11-01')).map(({ provider }) => provider),
+    ['a', 'b'],
+  );
+  assert.equal(
+    (await all('2026-12-01')).map(({ provider }) => provider),
+    ['b'],
+  );
+});
+
+test('a torn line is skipped and the next one whole', async () => {
+  const name = path.join(dir, 'usage-2026-11.jsonl');
+  await appendFile(name, '{"event":"asked","at":"2026-11-30T01:00:00.000Z","provider":"a"}\n{"event":"ask');
+  const file = new LedgerFile(dir);
+  await file.append({ event: 'asked', at: '2026-11-30T02:00:00.000Z', provider: 'b' });
+  await file.close();
+  assert.equal(
+    (await all('2026-11-30')).map(({ provider }) => provider),
+    ['a', 'b'],
+  );
+});
+
+test('a budget of requests: refused with what to do, and when the day is over', async () => {
+  const today = budgets({ requestsPerDay: 2 });
+  await today.admit('a');
+  await today.admit('a');
+  const error = await refusal(today.admit('a'));
+  assert.is(error.code, 'BUSY');
+  assert.is(error.message, 'a has had its 2 requests of today');
+  assert.match(error.hint ?? '', /svc config set providers\.a\.requests_per_day/);
+  assert.is(error.retryAfterSeconds, 3600);
+  await today.admit('b');
+  await today.close();
+
+  const restarted = budgets({ requestsPerDay: 2 });
+  assert.is((await refusal(restarted.admit('a'))).code, 'BUSY');
+  await restarted.close();
+  const tomorrow = budgets({ requestsPerDay: 2 }, DAY + HOUR);
+  await tomorrow.admit('a');
+  await tomorrow.close();
+});
+
+test('a budget of tokens counts prompts and answers, also of before', async () => {
+  const first = budgets({ tokensPerDay: 30 });
+  await first.answered(ANSWER);
+  await first.admit('a');
+  await first.answered({ ...ANSWER, outcome: 'PROVIDER_FAILED', input_tokens: null, output_tokens: null });
+  await first.admit('a');
+  await first.answered(ANSWER);
+  assert.match((await refusal(first.admit('a'))).message, /30 tokens of today/);
+  await first.close();
+  const again = budgets({ tokensPerDay: 31 });
+  await again.admit('a');
+  await again.answered(ANSWER);
+  assert.is((await refusal(again.admit('a'))).code, 'BUSY');
+  await again.close();
+});
+
+test('what cannot be written: an answer is not lost, a budget is not overdrawn', async () => {
+  const failures: unknown[] = [];
+  const nowhere = new Budgets({
+    dir: path.join(dir, 'missing'),
+    budgetOf: (provider) => ({ requestsPerDay: provider === 'a' ? 5 : null, tokensPerDay: null }),
+    onFailure: (error) => failures.push(error),
+  });
+  await nowhere.admit('free');
+  await nowhere.answered(ANSWER);
+  await nowhere.answered(ANSWER);
+  assert.is(failures.length, 1);
+  assert.is((await refusal(nowhere.admit('a'))).code, 'CANNOT_WRITE');
+  await nowhere.close();
+});
+
+test('kill -9 forgets nothing that was said to be written', async () => {
+  const script = `
+    import { Budgets } from ${JSON.stringify(new URL('../../src/usage/budgets.ts', import.meta.url).href)};
+    const budgets = new Budgets({
+      dir: ${JSON.stringify(dir)},
+      budgetOf: () => ({ requestsPerDay: 1e9, tokensPerDay: null }),
+      onFailure: () => process.exit(1),
+    });
+    for (let n = 1; ; n++) {
+      await budgets.admit('a');
+      process.stdout.write(n + '\\n');
+    }`;
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let out = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+    if (out.length > 5000) child.kill('SIGKILL');
+  });
+  await once(child, 'close');
+  const said = Number(out.trimEnd().split('\n').at(-2));
+  const lines = await all('2000-01-01');
+  assert.ok(said > 100 && lines.length >= said, `${String(lines.length)} of ${String(said)}`);
+});
+
+test('the summary: by day, provider and model', async () => {
+  const file = new LedgerFile(dir);
+  const at = (day: string): string => `2026-11-${day}T10:00:00.000Z`;
+  await file.append({ event: 'answered', at: at('02'), ...ANSWER });
+  await file.append({ event: 'asked', at: at('01'), provider: 'a' });
+  await file.append({ event: 'answered', at: at('01'), ...ANSWER });
+  await file.append({
+    event: 'answered',
+    at: at('01'),
+    ...ANSWER,
+    input_tokens: null,
+    cached_tokens: null,
+    output_tokens: null,
+  });
+  await file.append({
+    event: 'answered',
+    at: at('01'),
+    ...ANSWER,
+    outcome: 'BUSY',
+    model: null,
+    input_tokens: null,
+    cached_tokens: null,
+    output_tokens: null,
+  });
+  await file.close();
+  const row = { provider: 'a', input_tokens: 10, cached_tokens: 4, output_tokens: 5 };
+  assert.equal(await summarise(readUsage(dir, '2026-11-01')), [
+    {
+      day: '2026-11-01',
+      ...row,
+      model: null,
+      requests: 1,
+      failed: 1,
+      input_tokens: 0,
+      cached_tokens: 0,
+      output_tokens: 0,
+      untold: 0,
+    },
+    { day: '2026-11-01', ...row, model: 'm', requests: 2, failed: 0, untold: 1 },
+    { day: '2026-11-02', ...row, model: 'm', requests: 1, failed: 0, untold: 0 },
+  ]);
+});
+
+test.run();
