@@ -1,0 +1,127 @@
+/** One chat over HTTP with streaming, as users do it, and when its pieces came. */
+import { request, type IncomingMessage } from 'node:http';
+import { once } from 'node:events';
+
+export interface Message {
+  readonly role: 'system' | 'user' | 'assistant';
+  readonly content: string;
+}
+
+export interface Question {
+  readonly messages: readonly Message[];
+  readonly maxTokens: number;
+  /** Fields beyond these, of OpenAI's API. */
+  readonly more?: Readonly<Record<string, unknown>>;
+}
+
+export interface Answer {
+  readonly text: string;
+  /** Milliseconds from the request to each piece of text. */
+  readonly pieces: readonly number[];
+  /** As the server counts them. */
+  readonly inputTokens: number;
+  readonly cachedTokens: number;
+  readonly outputTokens: number;
+  /** Milliseconds. */
+  readonly total: number;
+}
+
+/** The end-of-sequence tokens of the vocabularies that are measured with: random weights may hit them at any time. */
+const NEVER_END = { '151643': -100, '151645': -100, '128001': -100, '128009': -100, '2': -100 };
+/** Of a small vocabulary, ids beyond it are refused. */
+const NEVER_END_SMALL = { '2': -100 };
+
+export interface Target {
+  readonly url: string;
+  /** The vocabulary has fewer than 100,000 tokens. */
+  readonly hasSmallVocabulary: boolean;
+}
+
+/** Rejects when the answer is no stream of at least one piece, or ends without a reason. */
+export async function ask(target: Target, { messages, maxTokens, more = {} }: Question): Promise<Answer> {
+  const body = JSON.stringify({
+    messages,
+    max_tokens: maxTokens,
+    temperature: 0,
+    stream: true,
+    stream_options: { include_usage: true },
+    logit_bias: target.hasSmallVocabulary ? NEVER_END_SMALL : NEVER_END,
+    ...more,
+  });
+  const from = performance.now();
+  const outgoing = request(`${target.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+  });
+  outgoing.end(body);
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  response.setEncoding('utf8');
+  if (response.statusCode !== 200) throw new Error(`status ${String(response.statusCode)}: ${await all(response)}`);
+
+  let rest = '';
+  let text = '';
+  let usage: Usage | null = null;
+  let isFinished = false;
+  const pieces: number[] = [];
+  for await (const part of response as AsyncIterable<string>) {
+    rest += part;
+    const lines = rest.split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      if (!line.startsWith('data: ') || line === 'data: [DONE]') continue;
+      const chunk = JSON.parse(line.slice('data: '.length)) as Chunk;
+      usage = chunk.usage ?? usage;
+      const [choice] = chunk.choices;
+      if (choice === undefined) continue;
+      if (choice.delta.content) {
+        pieces.push(performance.now() - from);
+        text += choice.delta.content;
+      }
+      isFinished ||= typeof choice.finish_reason === 'string';
+    }
+  }
+  if (!isFinished || usage === null || pieces.length === 0)
+    throw new Error(`the answer is not complete: ${rest.slice(0, 200)}`);
+  return {
+    text,
+    pieces,
+    inputTokens: usage.prompt_tokens,
+    cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
+    outputTokens: usage.completion_tokens,
+    total: performance.now() - from,
+  };
+}
+
+interface Usage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly prompt_tokens_details?: { readonly cached_tokens?: number };
+}
+
+interface Chunk {
+  readonly choices: readonly {
+    readonly delta: { readonly content?: string | null };
+    readonly finish_reason?: string | null;
+  }[];
+  readonly usage?: Usage | null;
+}
+
+async function all(response: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const part of response as AsyncIterable<string>) text += part;
+  return text;
+}
+
+export function ttft({ pieces }: Answer): number {
+  return pieces[0] as number;
+}
+
+/** Tokens after the first, by the time they took. A server may send several tokens in one piece: its own count counts. */
+export function decodeSpeed({ pieces, outputTokens }: Answer): number {
+  const seconds = ((pieces.at(-1) as number) - (pieces[0] as number)) / 1000;
+  return (outputTokens - 1) / seconds;
+}
+
+export function longestGap({ pieces }: Answer): number {
+  return Math.max(...pieces.slice(1).map((at, index) => at - (pieces[index] as number)));
+}
