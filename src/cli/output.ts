@@ -101,7 +101,7 @@ export function report(thrown: unknown, json: boolean): number {
     const { code, message, hint } = error.toRecord();
     process.stderr.write(`${JSON.stringify({ error: { code, message, hint } })}\n`);
   } else {
-    process.stderr.write(`${err.red('svc:')} ${error.message}\n`);
+    process.stderr.write(`${err.red('svc:')} ${error.told}\n`);
     if (error.hint !== undefined) process.stderr.write(`${err.dim('hint:')} ${error.hint}\n`);
     if (error.code === 'INTERNAL' && error.cause instanceof Error)
       sayMore(err.dim(error.cause.stack ?? error.cause.message));

@@ -16,7 +16,7 @@ const RETRY_AFTER_SECONDS = 1;
 
 /** The google.rpc.Status for the details. `id` stands in the log too. */
 export function encodeDetails(definitions: Definitions, error: SvcError, id: string): Buffer {
-  const { hint, param, message, facts, retryAfterSeconds } = error;
+  const { hint, param, told, facts, retryAfterSeconds } = error;
   const details: object[] = [
     {
       '@type': typeUrl(ERROR_INFO),
@@ -33,7 +33,7 @@ export function encodeDetails(definitions: Definitions, error: SvcError, id: str
     const seconds = Math.ceil(retryAfterSeconds ?? RETRY_AFTER_SECONDS);
     details.push({ '@type': typeUrl(RETRY_INFO), retry_delay: { seconds } });
   }
-  return definitions.encode('google.rpc.Status', { code: facts.grpc, message, details });
+  return definitions.encode('google.rpc.Status', { code: facts.grpc, message: told, details });
 }
 
 /** null: the details do not come from svc. */

@@ -57,6 +57,8 @@ export interface ErrorRecord {
 }
 
 export interface SvcErrorOptions {
+  /** What somebody else said, in their own words, which may repeat a prompt: shown to the caller, never logged. */
+  readonly quote?: string;
   /** What the person can do about it. */
   readonly hint?: string;
   readonly param?: string;
@@ -69,6 +71,7 @@ export interface SvcErrorOptions {
 /** The only error class of ours. Anything else that is thrown is a bug and is reported as INTERNAL. */
 export class SvcError extends Error {
   readonly code: ErrorCode;
+  readonly quote: string | undefined;
   readonly hint: string | undefined;
   readonly param: string | undefined;
   readonly retryAfterSeconds: number | undefined;
@@ -79,6 +82,7 @@ export class SvcError extends Error {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'SvcError';
     this.code = code;
+    this.quote = options.quote;
     this.hint = options.hint;
     this.param = options.param;
     this.retryAfterSeconds = options.retryAfterSeconds;
@@ -89,10 +93,15 @@ export class SvcError extends Error {
     return ERRORS[this.code];
   }
 
+  /** All of it, for the caller; `message` alone is for logs. */
+  get told(): string {
+    return this.quote === undefined ? this.message : `${this.message}: ${this.quote}`;
+  }
+
   toRecord(): ErrorRecord {
     return {
       code: this.code,
-      message: this.message,
+      message: this.told,
       ...(this.hint === undefined ? {} : { hint: this.hint }),
       ...(this.param === undefined ? {} : { param: this.param }),
       ...(this.retryAfterSeconds === undefined ? {} : { retry_after_seconds: this.retryAfterSeconds }),

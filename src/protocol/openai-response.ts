@@ -219,7 +219,7 @@ const CODES: Partial<Record<ErrorCode, string>> = {
 export function toOpenAiError(error: SvcError, id: string): OpenAiError {
   return {
     error: {
-      message: error.message,
+      message: error.told,
       type: error.facts.openai,
       param: error.param ?? null,
       code: CODES[error.code] ?? error.code.toLowerCase(),

@@ -10,7 +10,14 @@ export interface Quirks {
   readonly key_header?: 'authorization' | 'x-api-key' | 'api-key' | 'x-goog-api-key';
   /** The field of the token limit, where `max_tokens` is refused. */
   readonly max_tokens_field?: 'max_completion_tokens';
-  /** Fields that are refused, or ignored without a word. A request that needs one is refused by us. */
+  /** The field of `repeat_penalty`, where it is not called that. */
+  readonly repeat_penalty_field?: 'repetition_penalty';
+  /** Takes GBNF in `grammar`, as llama-server does. */
+  readonly grammar?: true;
+  /**
+   * Fields that are refused, or ignored without a word; in our names or in the API's (`response_format`).
+   * A request that needs one is refused by us.
+   */
   readonly unsupported?: readonly string[];
   /** Asks for usage at the end of a stream; false: the server refuses `stream_options`. Default true. */
   readonly stream_usage?: boolean;

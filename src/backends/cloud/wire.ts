@@ -45,12 +45,16 @@ export type WireEvent =
   | { readonly type: 'finish'; readonly reason: FinishReason };
 
 /**
- * Reads one answer. `read` is given every server-sent event in turn and says what it holds. Throws a
- * SvcError for an error inside the stream (see `Wire.error`) and PROVIDER_FAILED for what is not the API.
+ * Reads one answer. `read` is given every server-sent event in turn and says what it holds. `usage` may
+ * come more than once, the last one counts, and may follow `finish`. Throws for an error inside the stream
+ * (toSvcError of provider-error.ts) and PROVIDER_FAILED for what is not the API.
  */
 export interface WireReader {
   read(event: ServerEvent): readonly WireEvent[];
-  /** The server has closed the stream: what is still to tell. Throws PROVIDER_FAILED when the answer is not complete. */
+  /**
+   * Nothing more will come: the server has closed the stream, or said `[DONE]`, or has nothing to add to
+   * `finish`. What is still to tell. Throws PROVIDER_FAILED when the answer is not complete.
+   */
   end(): readonly WireEvent[];
 }
 

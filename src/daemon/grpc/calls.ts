@@ -132,7 +132,7 @@ export function errorStatus(definitions: Definitions, error: SvcError, id: strin
   metadata.set(DETAILS_KEY, encodeDetails(definitions, error, id));
   // The table's numbers are google.rpc.Code's, as the library's enum is.
   // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
-  return { code: error.facts.grpc, details: error.message, metadata };
+  return { code: error.facts.grpc, details: error.told, metadata };
 }
 
 function idOf({ metadata }: { readonly metadata: Metadata }): string {

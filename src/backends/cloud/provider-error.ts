@@ -1,0 +1,127 @@
+/**
+ * What a provider says is wrong, as one of our errors. Codes decide; where an API has none for a prompt
+ * that is too long, its words do, because routing acts on it. The words themselves are only quoted.
+ */
+import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
+import type { WireError } from './wire.ts';
+
+/** What the answer's headers say about another try. */
+export interface RetryAdvice {
+  readonly retryAfterSeconds?: number;
+  readonly retryable?: boolean;
+}
+
+const QUOTE_LENGTH = 1000;
+const LONGEST_RETRY_AFTER_SECONDS = 24 * 60 * 60;
+
+interface Meaning {
+  readonly code: ErrorCode;
+  readonly what: string;
+  readonly retryable?: boolean;
+}
+
+const TOO_LONG: Meaning = { code: 'CONTEXT_OVERFLOW', what: 'the prompt does not fit into the context of the model' };
+const NO_MONEY: Meaning = {
+  code: 'PROVIDER_FAILED',
+  what: 'the quota or the credit of the account is used up',
+  retryable: false,
+};
+const NOT_ALLOWED: Meaning = { code: 'PROVIDER_AUTH', what: 'the provider does not accept the key' };
+const TOO_MUCH: Meaning = { code: 'BUSY', what: 'the provider takes no more requests now' };
+const NO_MODEL: Meaning = { code: 'MODEL_NOT_FOUND', what: 'the provider has no such model' };
+const REFUSED: Meaning = { code: 'INVALID_REQUEST', what: 'the provider refuses the request' };
+const TOO_LARGE: Meaning = { code: 'REQUEST_TOO_LARGE', what: 'the request is too large for the provider' };
+const BROKEN: Meaning = { code: 'PROVIDER_FAILED', what: 'the provider has failed' };
+
+/** Codes and types of errors; those of one meaning are called differently by different providers. */
+const CODES: Readonly<Record<string, Meaning>> = {
+  context_length_exceeded: TOO_LONG,
+  exceed_context_size_error: TOO_LONG,
+  model_max_prompt_tokens_exceeded: TOO_LONG,
+  string_above_max_length: TOO_LONG,
+  insufficient_quota: NO_MONEY,
+  billing_hard_limit_reached: NO_MONEY,
+  billing_not_active: NO_MONEY,
+  billing_error: NO_MONEY,
+  invalid_api_key: NOT_ALLOWED,
+  authentication_error: NOT_ALLOWED,
+  permission_error: NOT_ALLOWED,
+  UNAUTHENTICATED: NOT_ALLOWED,
+  PERMISSION_DENIED: NOT_ALLOWED,
+  rate_limit_exceeded: TOO_MUCH,
+  rate_limit_error: TOO_MUCH,
+  RESOURCE_EXHAUSTED: TOO_MUCH,
+  model_not_found: NO_MODEL,
+  not_found_error: NO_MODEL,
+  NOT_FOUND: NO_MODEL,
+  request_too_large: TOO_LARGE,
+  invalid_request_error: REFUSED,
+  INVALID_ARGUMENT: REFUSED,
+};
+
+const STATUSES: Readonly<Record<number, Meaning>> = {
+  400: REFUSED,
+  401: NOT_ALLOWED,
+  402: NO_MONEY,
+  403: NOT_ALLOWED,
+  404: NO_MODEL,
+  413: TOO_LARGE,
+  422: REFUSED,
+  429: TOO_MUCH,
+};
+
+/** In the words of Anthropic, vLLM, SGLang and Gemini, which say it with the code of any bad request. */
+const SAYS_TOO_LONG =
+  /prompt is too long|maximum context length|context length exceeded|exceeds the (?:context|maximum number of tokens)|input token count .* exceeds|longer than the model's context/i;
+
+/** `status`: of the answer; null: the error came inside one that had begun well. */
+export function toSvcError(error: WireError | null, status: number | null, advice: RetryAdvice = {}): SvcError {
+  const said = meaningOf(error, status ?? statusInside(error));
+  const retryable = advice.retryable ?? said.retryable;
+  return new SvcError(said.code, status === null ? said.what : `${said.what} (status ${String(status)})`, {
+    ...(error === null || error.message === '' ? {} : { quote: tidy(error.message) }),
+    ...(advice.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: advice.retryAfterSeconds }),
+    ...(retryable === undefined ? {} : { retryable }),
+  });
+}
+
+function meaningOf(error: WireError | null, status: number | null): Meaning {
+  const byCode = error?.code == null || !Object.hasOwn(CODES, error.code) ? undefined : CODES[error.code];
+  const byStatus = status === null ? undefined : STATUSES[status];
+  // The name of an API's own error says more than the status, except that "refused" says nothing.
+  const known = byCode === undefined || byCode === REFUSED ? (byStatus ?? byCode) : byCode;
+  if ((known === REFUSED || known === TOO_LARGE) && SAYS_TOO_LONG.test(error?.message ?? '')) return TOO_LONG;
+  if (known !== undefined) return known;
+  const mayPass = status === null || status >= 500 || status === 408 || status === 409;
+  return { ...BROKEN, retryable: mayPass };
+}
+
+/** OpenRouter and vLLM have an HTTP status for a code. */
+function statusInside(error: WireError | null): number | null {
+  return error?.code != null && /^[45]\d\d$/.test(error.code) ? Number(error.code) : null;
+}
+
+/** `retry-after-ms`, `retry-after` in seconds or as a date, and `x-should-retry`. */
+export function retryAdvice(header: (name: string) => string | undefined, now: number): RetryAdvice {
+  const should = header('x-should-retry');
+  const seconds = retryAfter(header, now);
+  return {
+    ...(seconds === null ? {} : { retryAfterSeconds: Math.min(seconds, LONGEST_RETRY_AFTER_SECONDS) }),
+    ...(should === 'true' || should === 'false' ? { retryable: should === 'true' } : {}),
+  };
+}
+
+function retryAfter(header: (name: string) => string | undefined, now: number): number | null {
+  const milliseconds = header('retry-after-ms') ?? '';
+  if (/^\d+(\.\d+)?$/.test(milliseconds)) return Number(milliseconds) / 1000;
+  const after = header('retry-after') ?? '';
+  if (/^\d+(\.\d+)?$/.test(after)) return Number(after);
+  const date = Date.parse(after);
+  return Number.isNaN(date) ? null : Math.max(0, (date - now) / 1000);
+}
+
+/** On one line, since it is shown on terminals. */
+function tidy(text: string): string {
+  const line = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ').trim();
+  return line.length <= QUOTE_LENGTH ? line : `${line.slice(0, QUOTE_LENGTH)}…`;
+}
