@@ -86,7 +86,8 @@ export function toSvcError(error: WireError | null, status: number | null, advic
 }
 
 function meaningOf(error: WireError | null, status: number | null): Meaning {
-  const byCode = error?.code == null || !Object.hasOwn(CODES, error.code) ? undefined : CODES[error.code];
+  const code = error?.code ?? '';
+  const byCode = Object.hasOwn(CODES, code) ? CODES[code] : undefined;
   const byStatus = status === null ? undefined : STATUSES[status];
   // The name of an API's own error says more than the status, except that "refused" says nothing.
   const known = byCode === undefined || byCode === REFUSED ? (byStatus ?? byCode) : byCode;
@@ -98,7 +99,8 @@ function meaningOf(error: WireError | null, status: number | null): Meaning {
 
 /** OpenRouter and vLLM have an HTTP status for a code. */
 function statusInside(error: WireError | null): number | null {
-  return error?.code != null && /^[45]\d\d$/.test(error.code) ? Number(error.code) : null;
+  const code = error?.code ?? '';
+  return /^[45]\d\d$/.test(code) ? Number(code) : null;
 }
 
 /** `retry-after-ms`, `retry-after` in seconds or as a date, and `x-should-retry`. */

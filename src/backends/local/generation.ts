@@ -9,7 +9,7 @@
 import type { NativeOutput } from '../../engine/addon.ts';
 import type { ToEngine } from '../../engine/frames.ts';
 import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
-import { abortable } from './abortable.ts';
+import { abortable } from '../abortable.ts';
 
 /** About a thousand tokens: ahead enough of any consumer that keeps up. */
 const PAUSE_CHARACTERS = 4 * 1024;

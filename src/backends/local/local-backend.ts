@@ -14,7 +14,7 @@ import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts'
 import type { LoadedModelHealth, ModelRecord, ProviderRecord } from '../../protocol/records.ts';
 import type { LoadEvent } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
-import { abortable } from './abortable.ts';
+import { abortable } from '../abortable.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
 import { Pool, type Model } from './pool.ts';
 import { toFinishEvent, toNativeRequest } from './request.ts';

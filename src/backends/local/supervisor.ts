@@ -21,7 +21,7 @@ import type { NativeLoadOptions, NativeRequest } from '../../engine/addon.ts';
 import type { EngineInfo, ToEngine } from '../../engine/frames.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import { abortable } from './abortable.ts';
+import { abortable } from '../abortable.ts';
 import { restartDelayMs } from './backoff.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import { EngineChild } from './engine-child.ts';

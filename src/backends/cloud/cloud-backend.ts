@@ -1,0 +1,331 @@
+/**
+ * Answers from a provider.
+ *
+ *   generate ──► wire.request ──► slots ──► endpoints.pick ──► transport ──► provider
+ *            ◄── answer ◄── wire.reader ◄── event-stream ◄──────┘
+ *
+ * The body is read only as fast as the caller pulls, so a slow caller slows the provider down, by way of
+ * the socket. A request is sent once: whether a failed one is tried again, here or elsewhere, is routing's
+ * to decide. The provider's own words are quoted in errors, without the key, and never logged.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../../log/log.ts';
+import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
+import type { ProviderRecord, ProviderState } from '../../protocol/records.ts';
+import { abortable } from '../abortable.ts';
+import type { Backend, GenerateContext } from '../backend.ts';
+import { Progress } from './progress.ts';
+import { endpointsOf, type Endpoints } from './endpoints.ts';
+import { EventStream } from './event-stream.ts';
+import type { Provider } from './provider.ts';
+import { retryAdvice, toSvcError } from './provider-error.ts';
+import { Runs } from './runs.ts';
+import { Slots } from './slots.ts';
+import type { Reply } from './transport.ts';
+import type { Wire, WireEvent, WireReader } from './wire.ts';
+import { wireOf } from './wires.ts';
+
+export interface CloudBackendOptions {
+  readonly provider: Provider;
+  readonly log: Logger;
+}
+
+const ERROR_BODY_BYTES = 1024 * 1024;
+/** Some providers list a thousand models with a page of text for each. */
+const JSON_BODY_BYTES = 16 * 1024 * 1024;
+const MODEL_PAGES = 100;
+/** How long usage may keep an answer waiting that is complete but for it. */
+const END_GRACE_MS = 2000;
+
+export class CloudBackend implements Backend {
+  readonly #provider: Provider;
+  readonly #log: Logger;
+  readonly #wire: Wire;
+  readonly #endpoints: Endpoints;
+  readonly #slots: Slots;
+  readonly #runs = new Runs();
+  #isClosing = false;
+  #state: ProviderState = 'unknown';
+  #checkedAt: string | null = null;
+  #lastError: string | null = null;
+
+  constructor({ provider, log }: CloudBackendOptions) {
+    this.#provider = provider;
+    this.#log = log;
+    this.#wire = wireOf(provider.api);
+    this.#endpoints = endpointsOf(provider);
+    this.#slots = new Slots(provider.concurrency);
+  }
+
+  get name(): string {
+    return this.#provider.name;
+  }
+
+  async *generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
+    const model = request.model ?? this.#provider.defaultModel;
+    if (model === null) {
+      throw new SvcError('INVALID_REQUEST', `${this.name} has no default model`, {
+        param: 'model',
+        hint: `name one of \`svc provider models ${this.name}\`, or set one: svc provider set ${this.name} --default-model M`,
+      });
+    }
+    const run = this.#begin(context.signal);
+    try {
+      yield* this.#answer(request, model, { ...context, signal: run.signal });
+    } finally {
+      run.end();
+    }
+  }
+
+  async modelNames(signal: AbortSignal): Promise<readonly string[]> {
+    const run = this.#begin(signal);
+    try {
+      const models = new Set<string>();
+      let after: string | null = null;
+      for (let page = 0; page < MODEL_PAGES; page++) {
+        const listed = await this.#modelPage(after, run.signal);
+        for (const name of listed.models) models.add(name);
+        if (listed.after === null || listed.after === after) break;
+        after = listed.after;
+      }
+      return [...models];
+    } finally {
+      run.end();
+    }
+  }
+
+  record(): ProviderRecord {
+    const { name, kind, endpoints, defaultModel, enabled, isDefaultCloud } = this.#provider;
+    const credential = this.#provider.credential();
+    const isUnconfigured = endpoints.length === 0 || (credential.source !== 'none' && !credential.present);
+    return {
+      name,
+      kind,
+      base_url: endpoints[0] ?? null,
+      endpoints,
+      default_model: defaultModel,
+      credential,
+      enabled,
+      default_cloud: isDefaultCloud,
+      state: isUnconfigured ? 'unconfigured' : this.#state,
+      last_checked_at: this.#checkedAt,
+      last_error: this.#lastError,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await this.#runs.idle();
+    await this.#endpoints.close();
+  }
+
+  async destroy(error: SvcError): Promise<void> {
+    this.#isClosing = true;
+    this.#runs.abort(error);
+    await this.#endpoints.destroy(error);
+  }
+
+  #begin(signal: AbortSignal): ReturnType<Runs['begin']> {
+    if (this.#isClosing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
+    return this.#runs.begin(signal);
+  }
+
+  async *#answer(
+    request: GenerateRequest,
+    model: string,
+    { signal, arrivedAt, traceId }: GenerateContext,
+  ): AsyncGenerator<GenerateEvent, void, undefined> {
+    const { quirks } = this.#provider;
+    const key = await this.#key(signal);
+    const asked = this.#wire.request(request, { model, key, quirks });
+    const release = await this.#slots.acquire(signal);
+    const progress = new Progress(this.name, model, { arrivedAt, startedAt: performance.now() });
+    let reply: Reply | undefined;
+    try {
+      reply = await this.#endpoints.pick(request).send(asked, { signal, hasKey: key !== null, traceId });
+      await this.#refuse(reply, traceId);
+      const reader = this.#wire.reader(quirks);
+      if (isJson(reply)) yield* this.#whole(reply, reader, progress);
+      else for await (const events of read(reply, reader, progress)) yield* progress.take(events);
+      this.#note(null);
+      yield* progress.end();
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#explain(error, key);
+    } finally {
+      reply?.body.destroy();
+      release();
+    }
+  }
+
+  /** An answer that is no stream: an error, or all of it at once from a server that knows no streams. */
+  async *#whole(reply: Reply, reader: WireReader, progress: Progress): AsyncGenerator<GenerateEvent, void, undefined> {
+    const text = await readText(reply, JSON_BODY_BYTES);
+    const error = this.#wire.error(parse(text));
+    if (error !== null) throw toSvcError(error, null);
+    yield* progress.take(reader.read({ name: '', data: text }));
+    yield* progress.take(reader.end());
+  }
+
+  async #modelPage(
+    after: string | null,
+    signal: AbortSignal,
+  ): Promise<{ readonly models: readonly string[]; readonly after: string | null }> {
+    const key = await this.#key(signal);
+    const asked = this.#wire.listModels({ key, quirks: this.#provider.quirks }, after);
+    if (asked === null) {
+      throw new SvcError('NOT_FOUND', `${this.name} has no list of its models`, {
+        hint: 'see its documentation, and name one with -m',
+      });
+    }
+    let reply: Reply | undefined;
+    try {
+      reply = await this.#endpoints.pick(null).send(asked, { signal, hasKey: key !== null, traceId: '' });
+      await this.#refuse(reply, '');
+      const body = parse(await readText(reply, JSON_BODY_BYTES));
+      const error = this.#wire.error(body);
+      if (error !== null) throw toSvcError(error, null);
+      const page = this.#wire.readModels(body);
+      this.#note(null);
+      return page;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#explain(error, key);
+    } finally {
+      reply?.body.destroy();
+    }
+  }
+
+  async #key(signal: AbortSignal): Promise<string | null> {
+    signal.throwIfAborted();
+    const key = await abortable(this.#provider.readKey(), signal);
+    if (key === null && this.#provider.credential().source !== 'none') {
+      throw new SvcError('PROVIDER_AUTH', `there is no key for ${this.name}`, { hint: this.#keyHint() });
+    }
+    return key;
+  }
+
+  /** Throws what a status other than 2xx means. */
+  async #refuse(reply: Reply, traceId: string): Promise<void> {
+    const { status } = reply;
+    if (status >= 200 && status < 300) return;
+    this.#log.info({ id: traceId, provider: this.name, status }, 'the provider answered with an error');
+    const error = this.#wire.error(parse(await readText(reply, ERROR_BODY_BYTES)));
+    throw toSvcError(error, status, retryAdvice(reply.header, Date.now()));
+  }
+
+  /** The same error in full: who failed, what to do, and not the key. */
+  #explain(thrown: unknown, key: string | null): SvcError {
+    const error = SvcError.from(thrown);
+    if (error.code === 'INTERNAL') return error;
+    const hint = error.hint ?? this.#hint(error.code);
+    const { quote, param, retryAfterSeconds, retryable, cause } = error;
+    const explained = new SvcError(error.code, `${this.name}: ${error.message}`, {
+      ...(quote === undefined ? {} : { quote: key === null ? quote : quote.replaceAll(key, '[key]') }),
+      ...(hint === undefined ? {} : { hint }),
+      ...(param === undefined ? {} : { param }),
+      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+      ...(cause === undefined ? {} : { cause }),
+      retryable,
+    });
+    this.#note(explained);
+    return explained;
+  }
+
+  #hint(code: ErrorCode): string | undefined {
+    switch (code) {
+      case 'PROVIDER_AUTH':
+        return this.#keyHint();
+      case 'MODEL_NOT_FOUND':
+        return `see what it has: svc provider models ${this.name}`;
+      case 'CONTEXT_OVERFLOW':
+        return 'shorten the prompt, or choose a model with a longer context';
+      default:
+        return undefined;
+    }
+  }
+
+  #keyHint(): string {
+    const { source, name } = this.#provider.credential();
+    const save = `svc provider set ${this.name} --api-key-stdin`;
+    return source === 'env' && name !== null ? `set ${name}, or save a key: ${save}` : `save a key: ${save}`;
+  }
+
+  /** What the last answer says of the provider's health. A refusal comes from a server that is well. */
+  #note(error: SvcError | null): void {
+    if (error !== null && ['CANCELLED', 'NOT_READY', 'TIMEOUT', 'BUSY'].includes(error.code)) return;
+    const isIll = error?.code === 'PROVIDER_FAILED' || error?.code === 'PROVIDER_AUTH';
+    this.#state = isIll ? 'unhealthy' : 'healthy';
+    this.#lastError = isIll ? error.message : null;
+    this.#checkedAt = new Date().toISOString();
+  }
+}
+
+/** The events of a stream, those of each piece of it together. */
+async function* read(
+  reply: Reply,
+  reader: WireReader,
+  progress: Progress,
+): AsyncGenerator<readonly WireEvent[], void, undefined> {
+  const stream = new EventStream();
+  const pieces = reply.body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;
+  for (;;) {
+    const piece = await nextPiece(pieces, reply, progress);
+    for (const event of piece === null ? stream.end() : stream.push(piece)) {
+      if (event.data === '[DONE]') {
+        yield reader.end();
+        return;
+      }
+      yield reader.read(event);
+    }
+    if (piece === null) {
+      yield reader.end();
+      return;
+    }
+  }
+}
+
+/** null: nothing more comes, or nothing that would be missed. */
+async function nextPiece(
+  pieces: AsyncIterator<Buffer, undefined>,
+  reply: Reply,
+  progress: Progress,
+): Promise<Buffer | null> {
+  const next = pieces.next().then(
+    ({ value }) => value ?? null,
+    (error: unknown) => {
+      if (progress.isFinished) return null;
+      throw reply.failure(error);
+    },
+  );
+  return progress.isFinished ? Promise.race([next, sleep(END_GRACE_MS, null, { ref: false })]) : next;
+}
+
+async function readText(reply: Reply, limit: number): Promise<string> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const piece of reply.body as AsyncIterable<Buffer>) {
+      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes > limit) break;
+    }
+  } catch (error) {
+    throw reply.failure(error);
+  }
+  return Buffer.concat(pieces).subarray(0, limit).toString();
+}
+
+function isJson(reply: Reply): boolean {
+  return /^application\/(?:[\w.-]+\+)?json\b/i.test(reply.header('content-type') ?? '');
+}
+
+/** undefined: it is no JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,35 @@
+/** What every API makes of our messages in the same way. */
+import type { Message, ToolCall } from '../../protocol/generate.ts';
+import { invalid } from '../../protocol/validate.ts';
+
+/** Text parts are joined by a line break, as everywhere in svc. Throws INVALID_REQUEST for an image. */
+export function plainText(content: Message['content'], param: string): string {
+  if (typeof content === 'string') return content;
+  return content
+    .map((part) => {
+      if (part.type !== 'text') throw invalid(param, 'must be text');
+      return part.text;
+    })
+    .join('\n');
+}
+
+/** Of all system messages, wherever they stand, for APIs that know them only in front. Empty: there are none. */
+export function joinedSystem(messages: readonly Message[]): string {
+  const prompts = messages.map((message, index) =>
+    message.role === 'system' ? plainText(message.content, `messages[${String(index)}].content`) : '',
+  );
+  return prompts.filter((prompt) => prompt !== '').join('\n\n');
+}
+
+/** The arguments as an object, for APIs that take no text there. Throws INVALID_REQUEST for anything else. */
+export function argumentsOf(call: ToolCall, param: string): object {
+  if (call.arguments.trim() === '') return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(call.arguments);
+  } catch {
+    value = undefined;
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw invalid(`${param}.arguments`, 'must be a JSON object: this provider takes nothing else');
+}

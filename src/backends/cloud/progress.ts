@@ -1,0 +1,85 @@
+/** One answer on its way from a provider's wire to ours: who answers, what comes, and how long it took. */
+import type { FinishEvent, FinishReason, GenerateEvent, Usage } from '../../protocol/generate.ts';
+import { LIMITS } from '../../protocol/limits.ts';
+import type { WireEvent } from './wire.ts';
+
+export class Progress {
+  readonly #provider: string;
+  readonly #arrivedAt: number;
+  readonly #startedAt: number;
+  #model: string;
+  #isAnnounced = false;
+  #firstAt: number | null = null;
+  #lastAt = 0;
+  #usage: Usage | null = null;
+  #reason: FinishReason | null = null;
+
+  /** `arrivedAt`, `startedAt`: performance.now() when the request came, and when its turn came. */
+  constructor(provider: string, model: string, { arrivedAt, startedAt }: { arrivedAt: number; startedAt: number }) {
+    this.#provider = provider;
+    this.#model = model;
+    this.#arrivedAt = arrivedAt;
+    this.#startedAt = startedAt;
+  }
+
+  /** The provider has said why it ended; what may follow is usage. */
+  get isFinished(): boolean {
+    return this.#reason !== null;
+  }
+
+  /**
+   * What the caller gets of it. `start` waits for the first content: a provider that begins its answer
+   * with an error has not answered, and somebody else still may.
+   */
+  *take(events: readonly WireEvent[]): Generator<GenerateEvent, void, undefined> {
+    for (const event of events) {
+      switch (event.type) {
+        case 'started':
+          if (event.model !== '' && event.model.length <= LIMITS.modelNameLength) this.#model = event.model;
+          break;
+        case 'usage':
+          this.#usage = event.usage;
+          break;
+        case 'finish':
+          this.#reason = event.reason;
+          break;
+        default:
+          if (event.type !== 'tool_call' && event.text === '') break;
+          this.#lastAt = performance.now();
+          this.#firstAt ??= this.#lastAt;
+          yield* this.#announce();
+          yield event;
+      }
+    }
+  }
+
+  /** After the last `take`. */
+  *end(): Generator<GenerateEvent, void, undefined> {
+    yield* this.#announce();
+    yield this.#finish(this.#reason ?? 'stop');
+  }
+
+  *#announce(): Generator<GenerateEvent, void, undefined> {
+    if (this.#isAnnounced) return;
+    this.#isAnnounced = true;
+    yield { type: 'start', model: this.#model, provider: this.#provider };
+  }
+
+  #finish(reason: FinishReason): FinishEvent {
+    const sinceArrival = (at: number): number => Math.round((at - this.#arrivedAt) * 100) / 100;
+    const firstAt = this.#firstAt;
+    const seconds = firstAt === null ? 0 : (this.#lastAt - firstAt) / 1000;
+    const tokens = (this.#usage?.output_tokens ?? 0) - 1;
+    return {
+      type: 'finish',
+      reason,
+      usage: this.#usage,
+      timings: {
+        queue_ms: sinceArrival(this.#startedAt),
+        ttft_ms: firstAt === null ? null : sinceArrival(firstAt),
+        total_ms: sinceArrival(performance.now()),
+        tokens_per_second: tokens < 1 || seconds <= 0 ? null : Math.round((tokens / seconds) * 100) / 100,
+      },
+    };
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Some servers pass on what a model thinks as part of its text: `<think>…</think>` before the answer.
+ * Text in, text and thoughts out; what may be the beginning of a tag waits for the next piece.
+ */
+export interface Split {
+  readonly reasoning: string;
+  readonly text: string;
+}
+
+const OPEN = '<think>';
+const CLOSE = '</think>';
+
+export class ThinkTags {
+  /** `maybe`: nothing but white space, or a part of the tag, has come. */
+  #state: 'maybe' | 'thinking' | 'answering' = 'maybe';
+  #held = '';
+  /** The line breaks between the thoughts and the answer belong to neither. */
+  #trims = false;
+
+  /** No tag is looked for any more: the server tells thoughts apart itself. */
+  off(): void {
+    if (this.#state === 'maybe') this.#state = 'answering';
+  }
+
+  push(piece: string): Split {
+    let text = this.#held + piece;
+    this.#held = '';
+    if (this.#state === 'maybe') {
+      const begun = text.trimStart();
+      if (begun.startsWith(OPEN)) {
+        this.#state = 'thinking';
+        text = begun.slice(OPEN.length);
+      } else if (OPEN.startsWith(begun)) {
+        this.#held = text;
+        return { reasoning: '', text: '' };
+      } else this.#state = 'answering';
+    }
+    if (this.#state === 'answering') return { reasoning: '', text: this.#trimmed(text) };
+
+    const close = text.indexOf(CLOSE);
+    if (close === -1) {
+      const held = overlap(text);
+      this.#held = text.slice(text.length - held);
+      return { reasoning: text.slice(0, text.length - held), text: '' };
+    }
+    this.#state = 'answering';
+    this.#trims = true;
+    return { reasoning: text.slice(0, close), text: this.#trimmed(text.slice(close + CLOSE.length)) };
+  }
+
+  /** What waited for a next piece, at the end. */
+  end(): Split {
+    const held = this.#held;
+    this.#held = '';
+    return this.#state === 'thinking' ? { reasoning: held, text: '' } : { reasoning: '', text: held };
+  }
+
+  #trimmed(text: string): string {
+    if (!this.#trims) return text;
+    const rest = text.trimStart();
+    if (rest !== '') this.#trims = false;
+    return rest;
+  }
+}
+
+/** How many characters at the end of `text` begin the closing tag. */
+function overlap(text: string): number {
+  for (let length = Math.min(text.length, CLOSE.length - 1); length > 0; length--) {
+    if (text.endsWith(CLOSE.slice(0, length))) return length;
+  }
+  return 0;
+}

@@ -1,0 +1,209 @@
+/**
+ * HTTP to one endpoint of a provider: connections that are kept, bounds, redirects, proxies, and what
+ * may be reached at all (reach.ts).
+ *
+ * - Certificates are always checked, whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+ * - A key never leaves the origin it is for: a redirect elsewhere is followed without it, and a POST not at all.
+ * - `HTTPS_PROXY` and `NO_PROXY` count for https, never for this machine. Plain http goes to this machine and to
+ *   private networks only, straight: behind a proxy nobody could tell where it ends. Names are looked up by
+ *   the proxy then; addresses and the names of metadata services are refused before it is asked.
+ * - undici is imported by the first request: a daemon without providers does without it.
+ */
+import type { Readable } from 'node:stream';
+import type * as Undici from 'undici';
+import { SvcError } from '../../protocol/errors.ts';
+import { connectionError } from './connection-error.ts';
+import { checkHost, guardedLookup, kindOfHost, type Reach } from './reach.ts';
+import type { WireRequest } from './wire.ts';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+/** A long prompt on a slow machine may be read for minutes before the first byte of the answer. */
+const HEADERS_TIMEOUT_MS = 30 * 60_000;
+const KEEP_ALIVE_MS = 30_000;
+const CONNECTIONS = 256;
+const REDIRECTS = 3;
+
+export interface TransportOptions {
+  /** Without a slash at the end. */
+  readonly baseUrl: string;
+  /** See Provider. */
+  readonly isDeclared: boolean;
+  readonly idleTimeoutMs: number;
+}
+
+export interface SendOptions {
+  readonly signal: AbortSignal;
+  /** The request's headers carry a key. */
+  readonly hasKey: boolean;
+  /** Told to the provider as `x-request-id`. */
+  readonly traceId: string;
+}
+
+export interface Reply {
+  readonly status: number;
+  /** Of a response header, in lower case. */
+  header(name: string): string | undefined;
+  /** To be read to its end or destroyed. Errors of it are for `failure`. */
+  readonly body: Readable;
+  /** What an error of the body means. */
+  failure(error: unknown): SvcError;
+}
+
+const NETWORK: Reach = new Set(['public', 'private', 'loopback']);
+const INTERNET: Reach = new Set(['public']);
+const NEIGHBOURS: Reach = new Set(['private', 'loopback']);
+const THIS_MACHINE: Reach = new Set(['loopback']);
+const NOWHERE: Reach = new Set();
+
+export class Transport {
+  readonly #options: TransportOptions;
+  readonly #dispatchers = new Map<string, Undici.Dispatcher>();
+  /** Why nothing more is sent. */
+  #ended: SvcError | null = null;
+  #closed: Promise<unknown> | null = null;
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves with the headers of the answer, whatever its status. Throws `signal.reason`, or PROVIDER_FAILED. */
+  async send(request: WireRequest, options: SendOptions): Promise<Reply> {
+    const { baseUrl, isDeclared } = this.#options;
+    const method = request.body === null ? 'GET' : 'POST';
+    const origin = parseUrl(baseUrl).origin;
+    let url = parseUrl(baseUrl + request.path);
+    for (let redirects = 0; ; redirects++) {
+      const isHome = url.origin === origin;
+      const reply = await this.#ask(url, {
+        reach: reachOf(url, isHome && isDeclared, isHome && options.hasKey),
+        method,
+        headers: {
+          accept: request.body === null ? 'application/json' : 'text/event-stream, application/json',
+          'accept-encoding': 'identity',
+          'user-agent': 'svc',
+          ...(isHome ? { 'x-request-id': options.traceId, ...request.headers } : {}),
+        },
+        body: request.body,
+        signal: options.signal,
+      });
+      const next = redirectOf(reply, url);
+      if (next === null) return reply;
+      reply.body.destroy();
+      if (redirects === REDIRECTS) throw notFollowed(url, 'redirects too often');
+      if (method === 'POST' && (next.origin !== origin || reply.status === 303)) {
+        throw notFollowed(url, `redirects to ${next.origin}, where no prompt is sent`);
+      }
+      url = next;
+    }
+  }
+
+  /** Lets answers come to their ends. Resolves when every connection is closed. */
+  async close(): Promise<void> {
+    this.#ended ??= new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
+    this.#closed ??= Promise.all(Array.from(this.#dispatchers.values(), (dispatcher) => dispatcher.close()));
+    await this.#closed;
+  }
+
+  async destroy(error: SvcError): Promise<void> {
+    this.#ended ??= error;
+    const destroyed = Promise.all(Array.from(this.#dispatchers.values(), (dispatcher) => dispatcher.destroy(error)));
+    this.#closed ??= destroyed;
+    await destroyed;
+  }
+
+  async #ask(
+    url: URL,
+    request: {
+      readonly reach: Reach;
+      readonly method: 'GET' | 'POST';
+      readonly headers: Readonly<Record<string, string>>;
+      readonly body: object | null;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<Reply> {
+    const { reach, method, headers, body, signal } = request;
+    const { idleTimeoutMs } = this.#options;
+    checkHost(url.hostname, reach);
+    const failure = (error: unknown): SvcError => connectionError(error, url, { idleTimeoutMs });
+    const undici = await import('undici');
+    signal.throwIfAborted();
+    try {
+      const {
+        statusCode,
+        headers: answered,
+        body: readable,
+      } = await undici.request(url, {
+        dispatcher: this.#dispatcher(undici, url, reach),
+        method,
+        headers: body === null ? headers : { 'content-type': 'application/json', ...headers },
+        body: body === null ? null : JSON.stringify(body),
+        signal,
+        headersTimeout: HEADERS_TIMEOUT_MS,
+        bodyTimeout: idleTimeoutMs,
+      });
+      return {
+        status: statusCode,
+        header: (name) => {
+          const value = answered[name];
+          return typeof value === 'object' ? value[0] : value;
+        },
+        body: readable,
+        failure,
+      };
+    } catch (error) {
+      signal.throwIfAborted();
+      throw failure(error);
+    }
+  }
+
+  /** One for each reach: a connection is only ever used by requests that may go where it leads. */
+  #dispatcher(undici: typeof Undici, url: URL, reach: Reach): Undici.Dispatcher {
+    if (this.#ended !== null) throw this.#ended;
+    const isDirect = url.protocol === 'http:' || kindOfHost(url.hostname) === 'loopback';
+    const name = [isDirect, ...reach].join();
+    const known = this.#dispatchers.get(name);
+    if (known !== undefined) return known;
+    const options = {
+      connections: CONNECTIONS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connect: { timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(reach), rejectUnauthorized: true },
+      requestTls: { timeout: CONNECT_TIMEOUT_MS, rejectUnauthorized: true },
+      proxyTls: { timeout: CONNECT_TIMEOUT_MS, rejectUnauthorized: true },
+    };
+    const dispatcher = isDirect ? new undici.Agent(options) : new undici.EnvHttpProxyAgent(options);
+    this.#dispatchers.set(name, dispatcher);
+    return dispatcher;
+  }
+}
+
+function reachOf(url: URL, isDeclared: boolean, hasKey: boolean): Reach {
+  if (url.protocol === 'https:') return isDeclared ? NETWORK : INTERNET;
+  if (!isDeclared) return NOWHERE;
+  return hasKey ? THIS_MACHINE : NEIGHBOURS;
+}
+
+/** null: it is no redirect. */
+function redirectOf({ status, header }: Reply, from: URL): URL | null {
+  const location = header('location');
+  if (location === undefined || ![301, 302, 303, 307, 308].includes(status)) return null;
+  const to = URL.canParse(location, from.href) ? new URL(location, from.href) : null;
+  if (to === null || !/^https?:$/.test(to.protocol)) throw notFollowed(from, 'redirects to what is no URL');
+  return to;
+}
+
+function notFollowed(from: URL, what: string): SvcError {
+  return new SvcError('PROVIDER_FAILED', `${from.origin} ${what}`, {
+    hint: 'set the address that it means: svc provider set NAME --base-url URL',
+    retryable: false,
+  });
+}
+
+function parseUrl(text: string): URL {
+  if (URL.canParse(text)) {
+    const url = new URL(text);
+    if (/^https?:$/.test(url.protocol)) return url;
+  }
+  throw new SvcError('CONFIG_INVALID', 'the base URL of the provider is no http or https URL', {
+    hint: 'set another: svc provider set NAME --base-url URL',
+  });
+}

@@ -1,0 +1,83 @@
+/** What tests of the cloud backend share. */
+import { channel } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
+import { CloudBackend } from '../../../src/backends/cloud/cloud-backend.ts';
+import type { Provider } from '../../../src/backends/cloud/provider.ts';
+import type { GenerateEvent, GenerateRequest } from '../../../src/protocol/generate.ts';
+import { recorder, type LogLine } from '../local-support.ts';
+import type { Turn } from './upstream.ts';
+
+export const KEY = 'sk-test-0123456789abcdef';
+
+/** A provider whose endpoint somebody has put into the config. */
+export function provider(url: string, changes: Partial<Provider> = {}): Provider {
+  return {
+    name: 'acme',
+    kind: 'openai_compatible',
+    api: 'chat_completions',
+    endpoints: [url],
+    defaultModel: 'small',
+    quirks: {},
+    isDeclared: true,
+    concurrency: null,
+    idleTimeoutMs: 60_000,
+    enabled: true,
+    isDefaultCloud: false,
+    credential: () => ({ source: 'env', name: 'ACME_API_KEY', present: true }),
+    readKey: () => Promise.resolve(KEY),
+    ...changes,
+  };
+}
+
+export interface Cloud {
+  readonly backend: CloudBackend;
+  readonly log: readonly LogLine[];
+}
+
+export function cloud(url: string, changes: Partial<Provider> = {}): Cloud {
+  const log: LogLine[] = [];
+  return { backend: new CloudBackend({ provider: provider(url, changes), log: recorder(log) }), log };
+}
+
+export function ask(prompt = 'Hi', changes: Partial<GenerateRequest> = {}): GenerateRequest {
+  return { messages: [{ role: 'user', content: prompt }], sampling: {}, stop: [], ...changes };
+}
+
+export function reasoningOf(events: readonly GenerateEvent[]): string {
+  return events.map((event) => (event.type === 'reasoning' ? event.text : '')).join('');
+}
+
+/** A chunk of Chat Completions. */
+export function chunk(delta: object, finishReason: string | null = null, more: object = {}): object {
+  return {
+    id: 'chatcmpl-1',
+    object: 'chat.completion.chunk',
+    created: 1_760_000_000,
+    model: 'small-2026-07',
+    choices: [{ index: 0, delta, finish_reason: finishReason }],
+    ...more,
+  };
+}
+
+export const USAGE = { prompt_tokens: 11, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 4 } };
+
+/** A whole answer as OpenAI sends it. */
+export async function sayHello(turn: Turn): Promise<void> {
+  await turn.event(chunk({ role: 'assistant', content: '' }));
+  for (const content of ['Hel', 'lo ', 'there']) await turn.event(chunk({ content }));
+  await turn.event(chunk({}, 'stop'));
+  await turn.event({ ...chunk({}), choices: [], usage: USAGE });
+  await turn.event('[DONE]');
+  turn.end();
+}
+
+/** The connections that this process has opened, by way of undici, and not closed. */
+export function openConnections(): () => number {
+  const open = new Set<Socket>();
+  channel('undici:client:connected').subscribe((message) => {
+    const { socket } = message as { socket: Socket };
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  return () => open.size;
+}
