@@ -35,8 +35,9 @@ const ERROR_BODY_BYTES = 1024 * 1024;
 /** Some providers list a thousand models with a page of text for each. */
 const JSON_BODY_BYTES = 16 * 1024 * 1024;
 const MODEL_PAGES = 100;
-/** How long usage may keep an answer waiting that is complete but for it. */
-const END_GRACE_MS = 2000;
+/** How long usage may keep an answer waiting that is complete but for it, and the end of a stream one that has all. */
+const FINISH_GRACE_MS = 2000;
+const DONE_GRACE_MS = 500;
 
 export class CloudBackend implements Backend {
   readonly #provider: Provider;
@@ -262,7 +263,7 @@ export class CloudBackend implements Backend {
   }
 }
 
-/** The events of a stream, those of each piece of it together. */
+/** The events of a stream, those of each piece together. It is read to its end, so that the connection can be kept. */
 async function* read(
   reply: Reply,
   reader: WireReader,
@@ -270,36 +271,30 @@ async function* read(
 ): AsyncGenerator<readonly WireEvent[], void, undefined> {
   const stream = new EventStream();
   const pieces = reply.body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;
-  for (;;) {
-    const piece = await nextPiece(pieces, reply, progress);
+  let graceMs: number | null = null;
+  for (let isOver = false; !isOver;) {
+    const piece = await nextPiece(pieces, reply, graceMs);
+    isOver = piece === null;
     for (const event of piece === null ? stream.end() : stream.push(piece)) {
-      if (event.data === '[DONE]') {
-        yield reader.end();
-        return;
-      }
-      yield reader.read(event);
+      if (event.data === '[DONE]') graceMs = DONE_GRACE_MS;
+      else if (graceMs !== DONE_GRACE_MS) yield reader.read(event);
     }
-    if (piece === null) {
-      yield reader.end();
-      return;
-    }
+    if (progress.isFinished) graceMs ??= FINISH_GRACE_MS;
   }
+  yield reader.end();
 }
 
-/** null: nothing more comes, or nothing that would be missed. */
+/** null: nothing more comes. With a grace nothing is missed if it does not, nor if the connection breaks. */
 async function nextPiece(
   pieces: AsyncIterator<Buffer, undefined>,
   reply: Reply,
-  progress: Progress,
+  graceMs: number | null,
 ): Promise<Buffer | null> {
-  const next = pieces.next().then(
-    ({ value }) => value ?? null,
-    (error: unknown) => {
-      if (progress.isFinished) return null;
-      throw reply.failure(error);
-    },
-  );
-  return progress.isFinished ? Promise.race([next, sleep(END_GRACE_MS, null, { ref: false })]) : next;
+  const next = pieces.next().then(({ value }) => value ?? null);
+  if (graceMs !== null) return Promise.race([next.catch(() => null), sleep(graceMs, null, { ref: false })]);
+  return next.catch((error: unknown) => {
+    throw reply.failure(error);
+  });
 }
 
 async function readText(reply: Reply, limit: number): Promise<string> {

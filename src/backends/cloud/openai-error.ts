@@ -1,5 +1,6 @@
 /** An error in the body of an OpenAI-like server, in all the shapes that are met. */
 import * as v from 'valibot';
+import { isKnownCode } from './provider-error.ts';
 import type { WireError } from './wire.ts';
 
 const text = v.fallback(v.nullish(v.string(), ''), '');
@@ -48,7 +49,8 @@ export function openAiError(body: unknown): WireError | null {
   return { message: typeof detail === 'string' ? detail : detail.map(({ msg }) => msg).join('; '), code: null };
 }
 
-/** The code says more than the type. null: neither is told. */
+/** The code says more than the type, unless it is the number of a status. null: neither is told. */
 function nameOf(code: string | number, type: string): string | null {
+  if (typeof code === 'number' && isKnownCode(type)) return type;
   return String(code) || type || null;
 }

@@ -85,9 +85,14 @@ export function toSvcError(error: WireError | null, status: number | null, advic
   });
 }
 
+/** Whether a name is one of those that decide. */
+export function isKnownCode(name: string): boolean {
+  return Object.hasOwn(CODES, name);
+}
+
 function meaningOf(error: WireError | null, status: number | null): Meaning {
   const code = error?.code ?? '';
-  const byCode = Object.hasOwn(CODES, code) ? CODES[code] : undefined;
+  const byCode = isKnownCode(code) ? CODES[code] : undefined;
   const byStatus = status === null ? undefined : STATUSES[status];
   // The name of an API's own error says more than the status, except that "refused" says nothing.
   const known = byCode === undefined || byCode === REFUSED ? (byStatus ?? byCode) : byCode;
@@ -124,6 +129,6 @@ function retryAfter(header: (name: string) => string | undefined, now: number): 
 
 /** On one line, since it is shown on terminals. */
 function tidy(text: string): string {
-  const line = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ').trim();
+  const line = text.replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim();
   return line.length <= QUOTE_LENGTH ? line : `${line.slice(0, QUOTE_LENGTH)}…`;
 }

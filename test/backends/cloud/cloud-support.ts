@@ -1,5 +1,5 @@
 /** What tests of the cloud backend share. */
-import { channel } from 'node:diagnostics_channel';
+import { subscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { CloudBackend } from '../../../src/backends/cloud/cloud-backend.ts';
 import type { Provider } from '../../../src/backends/cloud/provider.ts';
@@ -74,7 +74,7 @@ export async function sayHello(turn: Turn): Promise<void> {
 /** The connections that this process has opened, by way of undici, and not closed. */
 export function openConnections(): () => number {
   const open = new Set<Socket>();
-  channel('undici:client:connected').subscribe((message) => {
+  subscribe('undici:client:connected', (message) => {
     const { socket } = message as { socket: Socket };
     open.add(socket);
     socket.once('close', () => open.delete(socket));

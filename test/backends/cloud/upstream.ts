@@ -122,7 +122,7 @@ export class Turn {
     if (this.isOver) return;
     if (!this.#res.headersSent) this.head();
     this.#onWrite();
-    if (!this.#res.write(piece)) await Promise.race([once(this.#res, 'drain'), this.over()]);
+    if (!this.#res.write(piece)) await this.#drained();
   }
 
   /** One server-sent event; a string is sent as it is, anything else as JSON. */
@@ -146,6 +146,17 @@ export class Turn {
   /** The connection breaks, whatever has been said. */
   reset(): void {
     this.#res.socket?.resetAndDestroy();
+  }
+
+  async #drained(): Promise<void> {
+    const res = this.#res;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        res.off('drain', done).off('close', done);
+        resolve();
+      };
+      res.on('drain', done).on('close', done);
+    });
   }
 }
 

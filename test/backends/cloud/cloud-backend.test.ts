@@ -1,0 +1,520 @@
+/** The cloud backend against servers that answer in every way but the plain one. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Provider } from '../../../src/backends/cloud/provider.ts';
+import { SvcError, type ErrorCode } from '../../../src/protocol/errors.ts';
+import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../../src/protocol/generate.ts';
+import { rejection } from '../../support/errors.ts';
+import { waitFor } from '../../support/wait.ts';
+import { collect, context } from '../conformance.ts';
+import { textOf } from '../local-support.ts';
+import { ask, chunk, cloud, KEY, openConnections, reasoningOf, sayHello, USAGE, type Cloud } from './cloud-support.ts';
+import { startUpstream, type Script, type Upstream } from './upstream.ts';
+
+const owned = openConnections();
+
+const test = suite<{ upstream: Upstream; clouds: Cloud[]; open: (changes?: Partial<Provider>) => Cloud }>(
+  'cloud backend',
+);
+test.before.each(async (here) => {
+  here.upstream = await startUpstream();
+  here.clouds = [];
+  here.open = (changes) => {
+    const opened = cloud(`${here.upstream.url}/v1`, changes);
+    here.clouds.push(opened);
+    return opened;
+  };
+});
+test.after.each(async ({ upstream, clouds }) => {
+  for (const { backend } of clouds) await backend.destroy(new SvcError('CANCELLED', 'the test is over'));
+  await upstream.close();
+});
+
+const answer = ({ backend }: Cloud, request: GenerateRequest = ask()): Promise<GenerateEvent[]> =>
+  collect(backend.generate(request, context()));
+const finishOf = (events: readonly GenerateEvent[]): FinishEvent => events.at(-1) as FinishEvent;
+
+test('a whole answer, with all that belongs to it', async ({ upstream, open }) => {
+  upstream.script(sayHello);
+  const events = await answer(open());
+  assert.equal(events[0], { type: 'start', model: 'small-2026-07', provider: 'acme' });
+  assert.is(textOf(events), 'Hello there');
+  const { reason, usage } = finishOf(events);
+  assert.is(reason, 'stop');
+  assert.equal(usage, { input_tokens: 11, output_tokens: 3, cached_tokens: 4 });
+
+  const [asked] = upstream.asked;
+  assert.is(asked?.method, 'POST');
+  assert.is(asked?.path, '/v1/chat/completions');
+  assert.is(asked?.headers.authorization, `Bearer ${KEY}`);
+  assert.is(asked?.headers['x-request-id'], 'conformance');
+  assert.is(asked?.headers['content-type'], 'application/json');
+});
+
+test('connections are kept', async ({ upstream, open }) => {
+  upstream.script(sayHello);
+  const opened = open();
+  for (let n = 0; n < 5; n++) await answer(opened);
+  assert.is(upstream.connections(), 1);
+});
+
+/** What a server may do to a stream without changing the answer. */
+const FRAMINGS: Readonly<Record<string, Script>> = {
+  'a byte at a time': async (turn) => {
+    for (const content of ['Grüße, ', '世界 ', '👩‍👩‍👧'])
+      await turn.bytes(`data: ${JSON.stringify(chunk({ content }))}\n\n`);
+    await turn.bytes(`data: ${JSON.stringify(chunk({}, 'stop'))}\n\ndata: [DONE]\n\n`);
+    turn.end();
+  },
+  'comments, blank lines and pings between': async (turn) => {
+    await turn.write(': OPENROUTER PROCESSING\n\n\n\n');
+    await turn.event(chunk({ content: 'Grüße, ' }));
+    await turn.write(':\n\n: keep-alive\n\nretry: 3000\n\nevent: ping\n\n');
+    await turn.event(chunk({ content: '世界 👩‍👩‍👧' }, 'stop'));
+    await turn.write('data:\n\n');
+    await turn.event('[DONE]');
+    turn.end();
+  },
+  'carriage returns and a byte order mark': async (turn) => {
+    await turn.write('\ufeff');
+    for (const each of [chunk({ content: 'Grüße, 世' }), chunk({ content: '界 👩‍👩‍👧' }), chunk({}, 'stop')]) {
+      await turn.bytes(`data: ${JSON.stringify(each)}\r\n\r\n`);
+    }
+    await turn.write('data: [DONE]\r\n\r\n');
+    turn.end();
+  },
+  'no [DONE]': async (turn) => {
+    await turn.event(chunk({ content: 'Grüße, 世界 👩‍👩‍👧' }));
+    await turn.event(chunk({}, 'stop'));
+    turn.end();
+  },
+  'no last line break': async (turn) => {
+    await turn.event(chunk({ content: 'Grüße, 世界 👩‍👩‍👧' }));
+    await turn.write(`data: ${JSON.stringify(chunk({}, 'stop'))}`);
+    turn.end();
+  },
+  'a silence after the finish that never ends': async (turn) => {
+    await turn.event(chunk({ content: 'Grüße, 世界 👩‍👩‍👧' }, 'stop'));
+  },
+  'a silence after [DONE] that never ends': async (turn) => {
+    await turn.event(chunk({ content: 'Grüße, 世界 👩‍👩‍👧' }, 'stop'));
+    await turn.event('[DONE]');
+  },
+  'a reset after the finish': async (turn) => {
+    await turn.event(chunk({ content: 'Grüße, 世界 👩‍👩‍👧' }, 'stop'));
+    await sleep(20);
+    turn.reset();
+  },
+  'all of it at once, as JSON': (turn) =>
+    turn.json(200, {
+      ...chunk({}),
+      choices: [{ message: { role: 'assistant', content: 'Grüße, 世界 👩‍👩‍👧' }, finish_reason: 'stop' }],
+      usage: USAGE,
+    }),
+};
+for (const [name, script] of Object.entries(FRAMINGS)) {
+  test(`the same answer: ${name}`, async ({ upstream, open }) => {
+    upstream.script(script);
+    const events = await answer(open());
+    assert.is(textOf(events), 'Grüße, 世界 👩‍👩‍👧');
+    assert.is(finishOf(events).reason, 'stop');
+    assert.equal(
+      events.filter(({ type }) => type === 'start' || type === 'finish').map(({ type }) => type),
+      ['start', 'finish'],
+    );
+  });
+}
+
+test('a thought is no part of the answer, and usage that is not told is null', async ({ upstream, open }) => {
+  upstream.script(async (turn) => {
+    for (const content of ['<th', 'ink>2+', '2</thi', 'nk>\n\n', '4']) await turn.event(chunk({ content }));
+    await turn.event(chunk({}, 'stop'));
+    turn.end();
+  });
+  const events = await answer(open());
+  assert.is(reasoningOf(events), '2+2');
+  assert.is(textOf(events), '4');
+  assert.is(finishOf(events).usage, null);
+  assert.is(finishOf(events).timings.tokens_per_second, null);
+});
+
+interface Refusal {
+  readonly status?: number;
+  readonly body: unknown;
+  readonly headers?: Record<string, string>;
+  readonly code: ErrorCode;
+  readonly retryable?: boolean;
+  readonly retryAfterSeconds?: number;
+}
+
+const said = (message: string, more: object = {}): object => ({ error: { message, ...more } });
+
+const REFUSALS: Readonly<Record<string, Refusal>> = {
+  'a wrong key': { status: 401, body: said('bad key'), code: 'PROVIDER_AUTH' },
+  'a key that may not': { status: 403, body: said('not you'), code: 'PROVIDER_AUTH' },
+  'an unknown model': {
+    status: 404,
+    body: said('no such model', { code: 'model_not_found' }),
+    code: 'MODEL_NOT_FOUND',
+  },
+  'an unknown model, as 400': { status: 400, body: said('?', { code: 'model_not_found' }), code: 'MODEL_NOT_FOUND' },
+  'a page that is not there': { status: 404, body: '<html>404</html>', code: 'MODEL_NOT_FOUND' },
+  'a bad request': { status: 400, body: said('bad', { type: 'invalid_request_error' }), code: 'INVALID_REQUEST' },
+  'a bad request, FastAPI': { status: 422, body: { detail: [{ msg: 'field required' }] }, code: 'INVALID_REQUEST' },
+  'a prompt too long, by its code': {
+    status: 400,
+    body: said('too many', { type: 'invalid_request_error', code: 'context_length_exceeded' }),
+    code: 'CONTEXT_OVERFLOW',
+  },
+  'a prompt too long, llama-server': {
+    status: 400,
+    body: said('the request exceeds the available context size', { code: 400, type: 'exceed_context_size_error' }),
+    code: 'CONTEXT_OVERFLOW',
+  },
+  'a prompt too long, vLLM': {
+    status: 400,
+    body: {
+      object: 'error',
+      message: "This model's maximum context length is 4096 tokens.",
+      type: 'BadRequestError',
+      code: 400,
+    },
+    code: 'CONTEXT_OVERFLOW',
+  },
+  'a body too large': { status: 413, body: said('too large'), code: 'REQUEST_TOO_LARGE' },
+  'too many requests': {
+    status: 429,
+    body: said('slow down'),
+    headers: { 'retry-after': '7' },
+    code: 'BUSY',
+    retryAfterSeconds: 7,
+  },
+  'too many requests, by the millisecond': {
+    status: 429,
+    body: said('slow down', { code: 'rate_limit_exceeded' }),
+    headers: { 'retry-after-ms': '250', 'retry-after': '9' },
+    code: 'BUSY',
+    retryAfterSeconds: 0.25,
+  },
+  'too many requests, not again': {
+    status: 429,
+    body: said('slow down'),
+    headers: { 'x-should-retry': 'false' },
+    code: 'BUSY',
+    retryable: false,
+  },
+  'a quota that is used up': {
+    status: 429,
+    body: said('pay', { code: 'insufficient_quota' }),
+    code: 'PROVIDER_FAILED',
+    retryable: false,
+  },
+  'no credit': { status: 402, body: said('pay'), code: 'PROVIDER_FAILED', retryable: false },
+  'a timeout': { status: 408, body: said('late'), code: 'PROVIDER_FAILED', retryable: true },
+  'a conflict': { status: 409, body: said('locked'), code: 'PROVIDER_FAILED', retryable: true },
+  'an error of the server': { status: 500, body: said('oops'), code: 'PROVIDER_FAILED', retryable: true },
+  'an error of the server, not again': {
+    status: 500,
+    body: said('oops'),
+    headers: { 'x-should-retry': 'false' },
+    code: 'PROVIDER_FAILED',
+    retryable: false,
+  },
+  'a drain': {
+    status: 503,
+    body: '',
+    headers: { 'retry-after': '2' },
+    code: 'PROVIDER_FAILED',
+    retryable: true,
+    retryAfterSeconds: 2,
+  },
+  'an overload': { status: 529, body: said('overloaded'), code: 'PROVIDER_FAILED', retryable: true },
+  'a method that is not allowed': { status: 405, body: '', code: 'PROVIDER_FAILED', retryable: false },
+  'an error inside of success': { body: said('no credit', { code: 402 }), code: 'PROVIDER_FAILED', retryable: false },
+  'an error inside of success, MiniMax': {
+    body: { base_resp: { status_code: 1004, status_msg: 'login fail' } },
+    code: 'PROVIDER_AUTH',
+  },
+  'an empty answer': { body: {}, code: 'PROVIDER_FAILED', retryable: true },
+  'JSON that is none': { body: '{"choices": [', code: 'PROVIDER_FAILED', retryable: true },
+};
+for (const [name, refusal] of Object.entries(REFUSALS)) {
+  test(`refused: ${name}`, async ({ upstream, open }) => {
+    upstream.script((turn) => turn.json(refusal.status ?? 200, refusal.body, refusal.headers));
+    const error = await rejection(() => answer(open()), refusal.code, /^acme: /);
+    if (refusal.retryable !== undefined) assert.is(error.retryable, refusal.retryable);
+    assert.is(error.retryAfterSeconds, refusal.retryAfterSeconds);
+    if (['PROVIDER_AUTH', 'MODEL_NOT_FOUND', 'CONTEXT_OVERFLOW'].includes(refusal.code)) assert.ok(error.hint);
+  });
+}
+
+test('the hints name the next command', async ({ upstream, open }) => {
+  const opened = open();
+  upstream.script((turn) => turn.json(401, said('bad key')));
+  const { hint: auth } = await rejection(() => answer(opened), 'PROVIDER_AUTH');
+  assert.match(auth ?? '', /ACME_API_KEY.*svc provider set acme/);
+  upstream.script((turn) => turn.json(404, said('no')));
+  const { hint: model } = await rejection(() => answer(opened), 'MODEL_NOT_FOUND');
+  assert.match(model ?? '', /svc provider models acme/);
+});
+
+/** What is no answer, though a part of one has come. */
+const CUTS: Readonly<Record<string, Script>> = {
+  'an end without a finish': async (turn) => {
+    await turn.event(chunk({ content: 'Hel' }));
+    turn.end();
+  },
+  '[DONE] without a finish': async (turn) => {
+    await turn.event(chunk({ content: 'Hel' }));
+    await turn.event('[DONE]');
+    turn.end();
+  },
+  'an end in the middle of a character': async (turn) => {
+    await turn.event(chunk({ content: 'Hel' }));
+    await turn.write(Buffer.from('data: {"choices":[{"delta":{"content":"世').subarray(0, -1));
+    turn.end();
+  },
+  'a reset': async (turn) => {
+    await turn.event(chunk({ content: 'Hel' }));
+    await sleep(20);
+    turn.reset();
+  },
+  silence: (turn) => turn.event(chunk({ content: 'Hel' })),
+  'an error': async (turn) => {
+    await turn.event(chunk({ content: 'Hel' }));
+    await turn.event({ error: { message: 'the GPU is gone', code: 500 } });
+    turn.end();
+  },
+  'an error, vLLM': async (turn) => {
+    await turn.event(chunk({ content: 'Hel' }));
+    await turn.event({ object: 'error', message: 'the GPU is gone', type: 'InternalServerError', code: 500 });
+    turn.end();
+  },
+  'what is no JSON': async (turn) => {
+    await turn.event(chunk({ content: 'Hel' }));
+    await turn.event('<html>');
+    turn.end();
+  },
+  'a finish that is none': async (turn) => {
+    await turn.event(chunk({ content: 'Hel' }));
+    await turn.event(chunk({}, 'error'));
+    turn.end();
+  },
+};
+for (const [name, script] of Object.entries(CUTS)) {
+  test(`cut off: ${name}`, async ({ upstream, open }) => {
+    upstream.script(script);
+    const events: GenerateEvent[] = [];
+    const error = await rejection(
+      async () => {
+        const { backend } = open({ idleTimeoutMs: 300 });
+        for await (const event of backend.generate(ask(), context())) events.push(event);
+      },
+      'PROVIDER_FAILED',
+      /^acme: /,
+    );
+    assert.is(textOf(events), 'Hel');
+    assert.not(events.some(({ type }) => type === 'finish'));
+    assert.is(error.retryable, true);
+    if (name === 'silence') await waitFor('the connection to be closed', () => upstream.connections() === 0);
+  });
+}
+
+test('an error before any content comes before `start`: somebody else may still answer', async ({ upstream, open }) => {
+  upstream.script(async (turn) => {
+    await turn.write(': PROCESSING\n\n');
+    await turn.event(chunk({ role: 'assistant', content: '' }));
+    await turn.event({ error: { message: 'slow down', code: 429 } });
+    turn.end();
+  });
+  const events: GenerateEvent[] = [];
+  await rejection(async () => {
+    for await (const event of open().backend.generate(ask(), context())) events.push(event);
+  }, 'BUSY');
+  assert.equal(events, []);
+});
+
+test('the words of a provider are for the caller, not for the log, and hold no key', async ({ upstream, open }) => {
+  const opened = open();
+  upstream.script((turn) => {
+    const { authorization } = turn.request.headers;
+    const { content } = turn.request.body.messages[0];
+    turn.json(400, said(`${String(authorization)} asked \u001b[31m${String(content)}\n\nagain`));
+  });
+  const error = await rejection(() => answer(opened, ask('a secret prompt')), 'INVALID_REQUEST');
+  assert.not.match(error.message, /secret|sk-test/);
+  assert.is(
+    error.toRecord().message,
+    'acme: the provider refuses the request (status 400): Bearer [key] asked [31ma secret prompt again',
+  );
+  assert.not.match(JSON.stringify(opened.log), /secret|sk-test/);
+  assert.not.match(JSON.stringify(opened.backend.record()), /secret|sk-test/);
+});
+
+test('a long error body is cut', async ({ upstream, open }) => {
+  upstream.script(async (turn) => {
+    turn.head(500, { 'content-type': 'application/json' });
+    while (!turn.isOver) await turn.write('x'.repeat(64 * 1024));
+  });
+  await rejection(() => answer(open()), 'PROVIDER_FAILED');
+  assert.ok(upstream.written() < 500, String(upstream.written()));
+});
+
+test('an event without an end is not kept', async ({ upstream, open }) => {
+  upstream.script(async (turn) => {
+    await turn.write('data: ');
+    while (!turn.isOver) await turn.write('x'.repeat(256 * 1024));
+  });
+  await rejection(() => answer(open()), 'PROVIDER_FAILED', /longer than/);
+});
+
+test('a caller that leaves closes the connection within 100 ms', async ({ upstream, open }) => {
+  let gone = 0;
+  upstream.script(async (turn) => {
+    await turn.event(chunk({ content: 'Hel' }));
+    await turn.over();
+    gone = performance.now();
+  });
+  const controller = new AbortController();
+  const reason = new SvcError('CANCELLED', 'the caller has left');
+  const waiting = open().backend.generate(ask(), context(controller.signal))[Symbol.asyncIterator]();
+  while ((await waiting.next()).value?.type !== 'text');
+  const pending = waiting.next();
+  const left = performance.now();
+  controller.abort(reason);
+  await rejection(() => pending, 'CANCELLED');
+  await waitFor('the provider to notice', () => gone > 0);
+  // Two event loops of one busy process stand between; the bound is for what a person would notice.
+  assert.ok(gone - left < 1000, `${String(gone - left)} ms`);
+});
+
+test('so many at once, the others in line', async ({ upstream, open }) => {
+  let active = 0;
+  let most = 0;
+  const order: string[] = [];
+  upstream.script(async (turn) => {
+    active += 1;
+    most = Math.max(most, active);
+    order.push(turn.request.body.messages[0].content);
+    await sleep(20);
+    active -= 1;
+    await sayHello(turn);
+  });
+  const opened = open({ concurrency: 2 });
+  const names = ['1', '2', '3', '4', '5', '6'];
+  const answers = await Promise.all(names.map((name) => answer(opened, ask(name))));
+  assert.is(most, 2);
+  assert.equal(order.slice(2), names.slice(2));
+  const queued = answers.map((events) => finishOf(events).timings.queue_ms);
+  assert.ok(queued[5]! >= queued[0]!);
+  assert.ok(queued[5]! > 10);
+});
+
+test('one that leaves the line takes no turn', async ({ upstream, open }) => {
+  upstream.script(() => undefined);
+  const opened = open({ concurrency: 1 });
+  const first = new AbortController();
+  const running = rejection(() => collect(opened.backend.generate(ask('1'), context(first.signal))), 'CANCELLED');
+  await waitFor('the first request', () => upstream.asked.length === 1);
+  const second = new AbortController();
+  const queued = rejection(() => collect(opened.backend.generate(ask('2'), context(second.signal))), 'CANCELLED');
+  const third = answer(opened, ask('3'));
+  second.abort(new SvcError('CANCELLED', 'left'));
+  await queued;
+  upstream.script(sayHello);
+  first.abort(new SvcError('CANCELLED', 'left'));
+  await running;
+  assert.is(textOf(await third), 'Hello there');
+  assert.equal(
+    upstream.asked.map(({ body }) => body.messages[0].content),
+    ['1', '3'],
+  );
+});
+
+test('no key where one is meant to be: nothing is sent', async ({ upstream, open }) => {
+  const opened = open({
+    readKey: () => Promise.resolve(null),
+    credential: () => ({ source: 'env', name: 'ACME_API_KEY', present: false }),
+  });
+  const { hint } = await rejection(() => answer(opened), 'PROVIDER_AUTH');
+  assert.match(hint ?? '', /ACME_API_KEY/);
+  assert.is(opened.backend.record().state, 'unconfigured');
+  assert.is(upstream.asked.length, 0);
+});
+
+test('a server that wants no key gets none', async ({ upstream, open }) => {
+  upstream.script(sayHello);
+  await answer(
+    open({ readKey: () => Promise.resolve(null), credential: () => ({ source: 'none', name: null, present: false }) }),
+  );
+  assert.is(upstream.asked[0]?.headers.authorization, undefined);
+});
+
+test('a key that HTTP cannot carry is not told', async ({ open }) => {
+  const error = await rejection(
+    () => answer(open({ readKey: () => Promise.resolve('sk-line\nbreak') })),
+    'PROVIDER_FAILED',
+  );
+  assert.not.match(error.told, /sk-line/);
+});
+
+test('models over several pages', async ({ upstream, open }) => {
+  upstream.script((turn) => {
+    const after = new URL(turn.request.path, 'http://x').searchParams.get('after');
+    const page = { null: ['a', 'b'], b: ['c', 'd'], d: ['e'] }[String(after)] ?? [];
+    turn.json(200, { data: page.map((id) => ({ id })), has_more: after !== 'd', last_id: page.at(-1) });
+  });
+  assert.equal(await open().backend.modelNames(new AbortController().signal), ['a', 'b', 'c', 'd', 'e']);
+  assert.equal(
+    upstream.asked.map(({ path }) => path),
+    ['/v1/models', '/v1/models?after=b', '/v1/models?after=d'],
+  );
+});
+
+test('models: pages that never end do end; a bare list; no list; a refusal', async ({ upstream, open }) => {
+  const { signal } = new AbortController();
+  upstream.script((turn) => turn.json(200, { data: [{ id: 'a' }], has_more: true, last_id: 'a' }));
+  assert.equal(await open().backend.modelNames(signal), ['a']);
+  upstream.script((turn) => turn.json(200, [{ id: 'x' }, { id: 'y' }]));
+  assert.equal(await open().backend.modelNames(signal), ['x', 'y']);
+  await rejection(() => open({ quirks: { models_path: null } }).backend.modelNames(signal), 'NOT_FOUND');
+  upstream.script((turn) => turn.json(401, said('bad key')));
+  await rejection(() => open().backend.modelNames(signal), 'PROVIDER_AUTH');
+  upstream.script((turn) => turn.json(200, { nothing: true }));
+  await rejection(() => open().backend.modelNames(signal), 'PROVIDER_FAILED');
+});
+
+test('the record tells how the provider fares', async ({ upstream, open }) => {
+  const opened = open();
+  assert.is(opened.backend.record().state, 'unknown');
+  upstream.script((turn) => turn.json(500, said('a secret')));
+  await rejection(() => answer(opened), 'PROVIDER_FAILED');
+  const ill = opened.backend.record();
+  assert.is(ill.state, 'unhealthy');
+  assert.match(ill.last_error ?? '', /status 500/);
+  assert.not.match(ill.last_error ?? '', /secret/);
+  upstream.script(sayHello);
+  await answer(opened);
+  const well = opened.backend.record();
+  assert.is(well.state, 'healthy');
+  assert.is(well.last_error, null);
+  assert.ok(well.last_checked_at);
+});
+
+test('without a default model one has to be named', async ({ open }) => {
+  const { param, hint } = await rejection(() => answer(open({ defaultModel: null })), 'INVALID_REQUEST');
+  assert.is(param, 'model');
+  assert.match(hint ?? '', /svc provider models acme/);
+});
+
+test('nothing is left open', async ({ upstream, open }) => {
+  upstream.script(sayHello);
+  const opened = open();
+  await answer(opened);
+  assert.is(owned(), 1);
+  await opened.backend.close();
+  assert.is(owned(), 0);
+});
+
+test.run();
