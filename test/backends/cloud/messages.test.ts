@@ -1,0 +1,489 @@
+/** Anthropic's Messages API: what is sent, and what recorded answers mean. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { messages as wire } from '../../../src/backends/cloud/messages.ts';
+import type { Quirks } from '../../../src/backends/cloud/provider.ts';
+import { featuresOf } from './features.ts';
+import {
+  CACHED,
+  CALL_IN_ONE_PIECE,
+  HELLO,
+  HELLO_WITHOUT_ITS_END,
+  MODELS_PAGE,
+  OVERLOADED,
+  REFUSED,
+  SEARCHED,
+  stop,
+  THOUGHT_AND_CALLS,
+} from './recorded-messages.ts';
+import {
+  answer,
+  ask,
+  bodyOf,
+  finishOf,
+  joined,
+  KEY,
+  PIXEL,
+  refusesByName,
+  thrown,
+  usageOf,
+  USER,
+  WEATHER,
+} from './wire-support.ts';
+
+const { feature, refused } = featuresOf('messages', test);
+
+/** Takes sampling, and thinks by the token. */
+const OLD = 'claude-sonnet-4-5';
+/** Takes neither. */
+const NEW = 'claude-sonnet-5-5';
+
+const body = (wish: Parameters<typeof bodyOf>[2], model = OLD, quirks: Quirks = {}): Record<string, unknown> =>
+  bodyOf(wire, model, wish, quirks);
+const sent = (messages: unknown, quirks: Quirks = {}): unknown => body({ messages }, OLD, quirks)['messages'];
+const text = (words: string): object => ({ type: 'text', text: words });
+
+const CALL = { id: 'toolu_1', name: 'get_weather', arguments: '{"city":"Bonn"}' };
+const CALLED = { role: 'assistant', content: '', tool_calls: [CALL] };
+const TOOL_USE = { type: 'tool_use', id: 'toolu_1', name: 'get_weather', input: { city: 'Bonn' } };
+const RESULT = { role: 'tool', tool_call_id: 'toolu_1', content: '12 °C' };
+
+test('a request has its path, the version of the API, the key and no field that nobody wished for', () => {
+  assert.equal(ask(wire, NEW, {}), {
+    path: '/v1/messages',
+    headers: { 'anthropic-version': '2023-06-01', 'x-api-key': KEY },
+    body: {
+      model: NEW,
+      max_tokens: 32_000,
+      stream: true,
+      messages: [{ role: 'user', content: [text('Hi')] }],
+    },
+  });
+});
+
+test('a server has its own header for the key, and its own headers', () => {
+  const { headers } = ask(
+    wire,
+    NEW,
+    {},
+    { key_header: 'authorization', headers: { 'anthropic-version': '2026-10-21' } },
+  );
+  assert.equal(headers, { 'anthropic-version': '2026-10-21', authorization: `Bearer ${KEY}` });
+});
+
+test('a request without a key has no header for one', () => {
+  const request = wire.request({ messages: [USER], sampling: {}, stop: [] }, { model: OLD, key: null, quirks: {} });
+  assert.equal(Object.keys(request.headers), ['anthropic-version']);
+});
+
+feature('text', 'arrives as it was written, pings between', () => {
+  const events = answer(wire, HELLO);
+  assert.equal(events[0], { type: 'started', model: NEW });
+  assert.is(joined(events).text, 'Hello! 👋 Grüße');
+});
+
+test('events and blocks that nobody knows, and tools of the server itself, are left out', () => {
+  const events = answer(wire, SEARCHED);
+  assert.equal(joined(events), { text: 'Found.', reasoning: '', calls: [] });
+  assert.is(finishOf(events), 'stop');
+});
+
+feature('system messages', 'are joined in front, wherever they stood', () => {
+  const asked = body({
+    messages: [
+      { role: 'system', content: 'Be brief.' },
+      USER,
+      { role: 'assistant', content: 'Hello' },
+      { role: 'system', content: [text('Be'), text('polite.')] },
+      { role: 'user', content: 'Bye' },
+    ],
+  });
+  assert.is(asked['system'], 'Be brief.\n\nBe\npolite.');
+  assert.equal(
+    (asked['messages'] as { role: string }[]).map(({ role }) => role),
+    ['user', 'assistant', 'user'],
+  );
+});
+
+test('a picture in a system message is refused by name', () => {
+  const content = [{ type: 'image', media_type: 'image/png', data: PIXEL }];
+  refusesByName(wire, OLD, { messages: [USER, { role: 'system', content }] }, 'messages[1].content');
+});
+
+feature('several turns', 'alternate: what follows in the same role joins it, and nothing empty is sent', () => {
+  assert.equal(
+    sent([
+      { role: 'user', content: 'one' },
+      { role: 'user', content: [text('two'), text('')] },
+      { role: 'assistant', content: '' },
+      { role: 'assistant', content: 'three', reasoning: 'hm' },
+      { role: 'user', content: 'four' },
+    ]),
+    [
+      { role: 'user', content: [text('one'), text('two')] },
+      { role: 'assistant', content: [text('three')] },
+      { role: 'user', content: [text('four')] },
+    ],
+  );
+});
+
+test('a conversation of nothing but a system message is refused by name', () => {
+  refusesByName(wire, OLD, { messages: [{ role: 'system', content: 'Be brief.' }] }, 'messages');
+});
+
+feature('images', 'go as they are, in base64', () => {
+  assert.equal(
+    sent([{ role: 'user', content: [text('What?'), { type: 'image', media_type: 'image/png', data: PIXEL }] }]),
+    [
+      {
+        role: 'user',
+        content: [text('What?'), { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PIXEL } }],
+      },
+    ],
+  );
+});
+
+feature('images by URL', 'go as a URL', () => {
+  assert.equal(sent([{ role: 'user', content: [{ type: 'image_url', url: 'https://a.example/b' }] }]), [
+    { role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://a.example/b' } }] },
+  ]);
+});
+
+feature('tools', 'are told with their schema, and one without gets an empty one', () => {
+  assert.equal(body({ tools: [WEATHER, { name: 'get_time' }] })['tools'], [
+    { name: 'get_weather', description: 'The weather in a city.', input_schema: WEATHER.parameters },
+    { name: 'get_time', input_schema: { type: 'object' } },
+  ]);
+});
+
+feature('tools', 'are called with their arguments, which are never empty text', () => {
+  const events = answer(wire, THOUGHT_AND_CALLS);
+  assert.equal(joined(events).calls, [
+    { id: 'toolu_01T1x1fJ34qAmk2tNTrN7Up6', name: 'get_weather', arguments: '{"city": "Köln"}' },
+    { id: 'toolu_02', name: 'get_time', arguments: '{}' },
+  ]);
+  assert.is(finishOf(events), 'tool_calls');
+});
+
+test('a call that comes in one piece, from a server that names no events, is whole', () => {
+  assert.equal(joined(answer(wire, CALL_IN_ONE_PIECE)).calls, [
+    { id: 'call_0', name: 'get_weather', arguments: '{"city":"Bonn"}' },
+  ]);
+});
+
+feature('tool choice', 'has a word for each', () => {
+  const choose = (choice: unknown): unknown => body({ tools: [WEATHER], tool_choice: choice })['tool_choice'];
+  assert.is(body({ tools: [WEATHER] })['tool_choice'], undefined);
+  assert.is(choose('auto'), undefined);
+  assert.equal(choose('none'), { type: 'none' });
+  assert.equal(choose('required'), { type: 'any' });
+  assert.equal(choose({ name: 'get_weather' }), { type: 'tool', name: 'get_weather' });
+});
+
+test('a tool choice without tools: none is granted, another is refused by name', () => {
+  assert.is(body({ tool_choice: 'none' })['tool_choice'], undefined);
+  refusesByName(wire, OLD, { tool_choice: 'required' }, 'tool_choice');
+});
+
+feature('at most one tool call', 'goes with the choice', () => {
+  const choose = (choice: unknown): unknown =>
+    body({ tools: [WEATHER], tool_choice: choice, parallel_tool_calls: false })['tool_choice'];
+  assert.equal(choose('auto'), { type: 'auto', disable_parallel_tool_use: true });
+  assert.equal(choose('required'), { type: 'any', disable_parallel_tool_use: true });
+  assert.equal(choose({ name: 'a' }), { type: 'tool', name: 'a', disable_parallel_tool_use: true });
+});
+
+feature('tool results', "are the user's, and join what the user says next", () => {
+  assert.equal(sent([USER, CALLED, RESULT, { role: 'user', content: 'Thanks' }]), [
+    { role: 'user', content: [text('Hi')] },
+    { role: 'assistant', content: [TOOL_USE] },
+    {
+      role: 'user',
+      content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: [text('12 °C')] }, text('Thanks')],
+    },
+  ]);
+});
+
+feature('tool results', 'of a conversation that began elsewhere have ids that the API takes', () => {
+  const [, assistant, user] = sent([
+    USER,
+    { role: 'assistant', content: '', tool_calls: [{ ...CALL, id: 'functions.get_weather:0' }] },
+    { ...RESULT, tool_call_id: 'functions.get_weather:0', content: '' },
+  ]) as { content: { id?: string; tool_use_id?: string; content?: unknown }[] }[];
+  assert.is(assistant?.content[0]?.id, 'functions_get_weather_0');
+  assert.equal(user?.content, [{ type: 'tool_result', tool_use_id: 'functions_get_weather_0' }]);
+});
+
+feature('images in tool results', 'go with them', () => {
+  const [, , user] = sent([
+    USER,
+    CALLED,
+    { ...RESULT, content: [text('Look'), { type: 'image', media_type: 'image/png', data: PIXEL }] },
+  ]) as { content: { content: unknown }[] }[];
+  assert.equal(user?.content[0]?.content, [
+    text('Look'),
+    { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PIXEL } },
+  ]);
+});
+
+test('a result without the id of its call, and arguments that are no object, are refused by name', () => {
+  refusesByName(wire, OLD, { messages: [USER, CALLED, { role: 'tool', content: '1' }] }, 'messages[2].tool_call_id');
+  for (const args of ['{"city":', '[1]', '"Bonn"']) {
+    const called = { role: 'assistant', content: '', tool_calls: [{ ...CALL, arguments: args }] };
+    refusesByName(wire, OLD, { messages: [USER, called] }, 'messages[1].tool_calls[0].arguments');
+  }
+  const none = { role: 'assistant', content: '', tool_calls: [{ ...CALL, arguments: '' }] };
+  assert.equal(sent([USER, none]), [
+    { role: 'user', content: [text('Hi')] },
+    { role: 'assistant', content: [{ ...TOOL_USE, input: {} }] },
+  ]);
+});
+
+feature('reasoning effort', 'is an effort for models that decide how long to think', () => {
+  const think = (effort: string): unknown[] => {
+    const { thinking, output_config: config } = body({ reasoning_effort: effort }, NEW);
+    return [thinking, config];
+  };
+  const adaptive = { type: 'adaptive', display: 'summarized' };
+  assert.equal(think('none'), [{ type: 'disabled' }, undefined]);
+  assert.equal(think('minimal'), [adaptive, { effort: 'low' }]);
+  assert.equal(think('low'), [adaptive, { effort: 'low' }]);
+  assert.equal(think('medium'), [adaptive, { effort: 'medium' }]);
+  assert.equal(think('high'), [adaptive, { effort: 'high' }]);
+  assert.equal(think('xhigh'), [adaptive, { effort: 'xhigh' }]);
+  assert.is(body({}, NEW)['thinking'], undefined);
+});
+
+feature('reasoning effort', 'is a number of tokens for older models, and leaves half for the answer', () => {
+  const think = (effort: string, max_tokens?: number): unknown =>
+    body({ reasoning_effort: effort, ...(max_tokens === undefined ? {} : { max_tokens }) })['thinking'];
+  const budget = (tokens: number): object => ({ type: 'enabled', budget_tokens: tokens });
+  assert.equal(think('none'), { type: 'disabled' });
+  assert.equal(think('minimal'), budget(1024));
+  assert.equal(think('low'), budget(4096));
+  assert.equal(think('medium'), budget(8192));
+  assert.equal(think('high'), budget(16_000));
+  assert.equal(think('xhigh'), budget(16_000));
+  assert.equal(think('xhigh', 100_000), budget(32_768));
+  assert.equal(think('high', 1100), budget(1024));
+  refusesByName(wire, OLD, { reasoning_effort: 'low', max_tokens: 1024 }, 'max_tokens');
+});
+
+feature('reasoning effort', 'rests between tool calls where the API wants back a signed thought', () => {
+  const messages = [USER, { ...CALLED, reasoning: 'hm' }, RESULT];
+  assert.is(body({ messages, reasoning_effort: 'high' })['thinking'], undefined);
+  assert.equal(body({ messages, reasoning_effort: 'high' }, NEW)['output_config'], { effort: 'high' });
+});
+
+test('a server that wants thoughts back gets them before the calls', () => {
+  const quirks = { replay_reasoning: true };
+  const messages = [USER, { ...CALLED, reasoning: 'hm' }, RESULT];
+  const asked = body({ messages, reasoning_effort: 'low' }, 'deepseek-v4-flash', quirks);
+  assert.equal((asked['messages'] as object[])[1], {
+    role: 'assistant',
+    content: [{ type: 'thinking', thinking: 'hm', signature: '' }, TOOL_USE],
+  });
+  assert.equal(asked['thinking'], { type: 'enabled', budget_tokens: 4096 });
+});
+
+feature('reasoning told', 'apart from the text, without its signature', () => {
+  const { text: words, reasoning } = joined(answer(wire, THOUGHT_AND_CALLS));
+  assert.is(reasoning, 'The user wants the weather.');
+  assert.is(words, "Let's look.");
+});
+
+test('the generation of a model stands in its name', () => {
+  const thinks = (model: string): unknown =>
+    (body({ reasoning_effort: 'low' }, model)['thinking'] as { type: string }).type;
+  for (const model of [
+    'claude-3-7-sonnet-20250219',
+    'claude-sonnet-4-20250514',
+    'claude-opus-4-1-20250805',
+    'claude-haiku-4-5',
+    'MiniMax-M3',
+  ]) {
+    assert.is(thinks(model), 'enabled', model);
+    assert.is(body({ sampling: { temperature: 0.5 } }, model)['temperature'], 0.5, model);
+  }
+  for (const model of ['claude-opus-4-6', 'us.anthropic.claude-sonnet-4-6-v1:0']) {
+    assert.is(thinks(model), 'adaptive', model);
+    assert.is(body({ sampling: { temperature: 0.5 } }, model)['temperature'], 0.5, model);
+  }
+  for (const model of [
+    'claude-opus-4-7',
+    'claude-sonnet-5',
+    'claude-fable-5-2',
+    'claude-mythos-preview',
+    'anthropic/claude-4.8-opus',
+  ]) {
+    assert.is(thinks(model), 'adaptive', model);
+    refusesByName(wire, model, { sampling: { temperature: 0.5 } }, 'temperature');
+  }
+});
+
+refused('JSON of any shape', () => {
+  refusesByName(wire, NEW, { format: { type: 'json_object' } }, 'format');
+});
+
+feature('JSON schema', 'goes as it is, and beside an effort', () => {
+  const schema = { type: 'object', properties: { a: { type: 'number' } }, additionalProperties: false };
+  const format = { type: 'json_schema', name: 'answer', schema };
+  assert.equal(body({ format }, NEW)['output_config'], { format: { type: 'json_schema', schema } });
+  assert.equal(body({ format, reasoning_effort: 'low' }, NEW)['output_config'], {
+    effort: 'low',
+    format: { type: 'json_schema', schema },
+  });
+});
+
+refused('grammar', () => {
+  refusesByName(wire, NEW, { format: { type: 'grammar', grammar: 'root ::= "a"' } }, 'format');
+});
+
+feature('stop strings', 'go as they are', () => {
+  assert.equal(body({ stop: ['\n\n', 'END'] })['stop_sequences'], ['\n\n', 'END']);
+});
+
+feature('max_tokens', 'goes as it is; the API wants one, so there is a default', () => {
+  assert.is(body({ max_tokens: 5 })['max_tokens'], 5);
+  assert.is(body({})['max_tokens'], 32_000);
+});
+
+feature('temperature', 'goes to models that take it, and is refused by name for others', () => {
+  assert.is(body({ sampling: { temperature: 0 } })['temperature'], 0);
+  assert.is(body({ sampling: { temperature: 1 } }, 'qwen')['temperature'], 1);
+  assert.is(body({ sampling: { temperature: 1 } }, NEW)['temperature'], undefined);
+  refusesByName(wire, NEW, { sampling: { temperature: 0.7 } }, 'temperature');
+});
+
+feature('top_p', 'goes to models that take it, and is refused by name for others', () => {
+  assert.is(body({ sampling: { top_p: 0.9 } })['top_p'], 0.9);
+  assert.is(body({ sampling: { top_p: 1 } }, NEW)['top_p'], undefined);
+  refusesByName(wire, NEW, { sampling: { top_p: 0.9 } }, 'top_p');
+});
+
+feature('top_k', 'goes to models that take it, and is refused by name for others', () => {
+  assert.is(body({ sampling: { top_k: 40 } })['top_k'], 40);
+  assert.is(body({ sampling: { top_k: 0 } }, NEW)['top_k'], undefined);
+  refusesByName(wire, NEW, { sampling: { top_k: 40 } }, 'top_k');
+});
+
+refused('min_p', () => {
+  assert.equal(body({ sampling: { min_p: 0 } }), body({}));
+  refusesByName(wire, OLD, { sampling: { min_p: 0.05 } }, 'min_p');
+});
+refused('repeat_penalty', () => {
+  assert.equal(body({ sampling: { repeat_penalty: 1 } }), body({}));
+  refusesByName(wire, OLD, { sampling: { repeat_penalty: 1.1 } }, 'repeat_penalty');
+});
+refused('frequency_penalty', () => {
+  assert.equal(body({ sampling: { frequency_penalty: 0 } }), body({}));
+  refusesByName(wire, OLD, { sampling: { frequency_penalty: 0.5 } }, 'frequency_penalty');
+});
+refused('presence_penalty', () => {
+  assert.equal(body({ sampling: { presence_penalty: 0 } }), body({}));
+  refusesByName(wire, OLD, { sampling: { presence_penalty: -0.5 } }, 'presence_penalty');
+});
+refused('seed', () => {
+  refusesByName(wire, OLD, { sampling: { seed: 0 } }, 'seed');
+});
+refused('logit_bias', () => {
+  assert.equal(body({ sampling: { logit_bias: [] } }), body({}));
+  refusesByName(wire, OLD, { sampling: { logit_bias: [[1, 2]] } }, 'logit_bias');
+});
+refused('logprobs', () => {
+  refusesByName(wire, OLD, { logprobs: 0 }, 'logprobs');
+});
+
+test('what a server does not know is refused by name, in our words or in those of the API', () => {
+  const quirks = { unsupported: ['tools', 'top_k', 'stop_sequences', 'output_config'] };
+  refusesByName(wire, OLD, { tools: [WEATHER] }, 'tools', quirks);
+  refusesByName(wire, OLD, { sampling: { top_k: 40 } }, 'top_k', quirks);
+  refusesByName(wire, OLD, { stop: ['END'] }, 'stop_sequences', quirks);
+  refusesByName(wire, OLD, { format: { type: 'json_schema', schema: {} } }, 'output_config', quirks);
+  assert.equal(body({ tools: [], stop: [] }, OLD, quirks), body({}));
+});
+
+feature('usage', 'counts all input and all output, thoughts included', () => {
+  assert.equal(usageOf(answer(wire, HELLO)), { input_tokens: 25, output_tokens: 15, cached_tokens: 0 });
+  assert.equal(usageOf(answer(wire, THOUGHT_AND_CALLS)), { input_tokens: 472, output_tokens: 89, cached_tokens: 0 });
+});
+
+feature('cached tokens', 'are input too, whether read or written', () => {
+  assert.equal(usageOf(answer(wire, CACHED)), { input_tokens: 2122, output_tokens: 5, cached_tokens: 2000 });
+});
+
+feature('finish reasons', 'are known by their meaning', () => {
+  const finish = (reason: string): string | undefined =>
+    finishOf(answer(wire, [...HELLO_WITHOUT_ITS_END, ...stop(reason)]));
+  assert.is(finish('end_turn'), 'stop');
+  assert.is(finish('stop_sequence'), 'stop');
+  assert.is(finish('max_tokens'), 'length');
+  assert.is(finish('model_context_window_exceeded'), 'length');
+  assert.is(finish('pause_turn'), 'length');
+  assert.is(finishOf(answer(wire, REFUSED)), 'content_filter');
+});
+
+feature('errors inside the stream', 'are errors, in the words of the provider', () => {
+  const error = thrown(() => answer(wire, [...HELLO_WITHOUT_ITS_END, OVERLOADED]));
+  assert.is(error.code, 'BUSY');
+  assert.is(error.retryable, true);
+  assert.is(error.quote, 'Overloaded');
+  const busy = { type: 'error', error: { type: 'rate_limit_error', message: 'Slow down' } };
+  assert.is(thrown(() => answer(wire, [['error', busy]])).code, 'BUSY');
+});
+
+feature('answers that break off', 'are failures, however far they came', () => {
+  for (let length = 0; length < HELLO.length; length++) {
+    assert.is(thrown(() => answer(wire, HELLO.slice(0, length))).code, 'PROVIDER_FAILED', String(length));
+  }
+  for (const reason of [null, 'brand_new_reason', 'toString']) {
+    const events = [...HELLO_WITHOUT_ITS_END, ...stop(reason)];
+    assert.is(thrown(() => answer(wire, events)).code, 'PROVIDER_FAILED', String(reason));
+  }
+});
+
+test('what is not the API is a failure that repeats none of it', () => {
+  for (const data of [
+    '<html>secret</html>',
+    '"secret"',
+    '{"secret":1}',
+    '{"type":"message_start","message":"secret"}',
+  ]) {
+    const error = thrown(() => wire.reader({}).read({ name: '', data }));
+    assert.is(error.code, 'PROVIDER_FAILED');
+    assert.not.match(JSON.stringify(error.toRecord()), 'secret');
+  }
+  const nameless = { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', id: 'a', input: {} } };
+  assert.is(thrown(() => answer(wire, [[undefined, nameless]])).code, 'PROVIDER_FAILED');
+});
+
+test('the body of an error has its words and its type', () => {
+  const said = { type: 'error', error: { type: 'not_found_error', message: 'model: x' }, request_id: 'req_1' };
+  assert.equal(wire.error(said), { message: 'model: x', code: 'not_found_error' });
+  assert.equal(wire.error({ error: {} }), { message: '', code: null });
+  for (const other of [undefined, null, 'Bad Gateway', { error: 'x' }, { type: 'message' }])
+    assert.is(wire.error(other), null);
+});
+
+feature('list of models', 'is read page by page', () => {
+  const target = { key: KEY, quirks: {} };
+  assert.equal(wire.listModels(target, null), {
+    path: '/v1/models?limit=1000',
+    headers: { 'anthropic-version': '2023-06-01', 'x-api-key': KEY },
+    body: null,
+  });
+  assert.is(wire.listModels(target, 'a b')?.path, '/v1/models?limit=1000&after_id=a+b');
+  assert.equal(wire.readModels(MODELS_PAGE), {
+    models: ['claude-sonnet-5-5', 'claude-haiku-5-5'],
+    after: 'claude-haiku-5-5',
+  });
+  assert.is(wire.readModels({ ...MODELS_PAGE, has_more: false }).after, null);
+});
+
+test('a server has its own path for the list, or none', () => {
+  assert.is(wire.listModels({ key: null, quirks: { models_path: '/models' } }, null)?.path, '/models?limit=1000');
+  assert.is(wire.listModels({ key: null, quirks: { models_path: null } }, null), null);
+  assert.is(thrown(() => wire.readModels({ models: [] })).code, 'PROVIDER_FAILED');
+});
+
+test.run();

@@ -1,0 +1,82 @@
+/** Asks a Wire without a network: what it would send, and what it makes of recorded events. */
+import * as assert from 'uvu/assert';
+import type { Quirks } from '../../../src/backends/cloud/provider.ts';
+import type { Wire, WireEvent, WireRequest } from '../../../src/backends/cloud/wire.ts';
+import { SvcError } from '../../../src/protocol/errors.ts';
+import { GenerateRequestSchema, type GenerateRequest } from '../../../src/protocol/generate.ts';
+import { parse } from '../../../src/protocol/validate.ts';
+
+/** An event as it was recorded: its name, if the API names events, and its JSON. */
+export type Recorded = readonly [name: string | undefined, data: unknown];
+
+export const USER = { role: 'user', content: 'Hi' } as const;
+export const KEY = 'k-123';
+export const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+export const WEATHER = {
+  name: 'get_weather',
+  description: 'The weather in a city.',
+  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+};
+
+type Wish = Partial<Record<keyof GenerateRequest, unknown>>;
+
+export function ask(wire: Wire, model: string, wish: Wish, quirks: Quirks = {}): WireRequest {
+  const request = parse(GenerateRequestSchema, { messages: [USER], ...wish });
+  return wire.request(request, { model, key: KEY, quirks });
+}
+
+/** The body as it goes over the network. */
+export function bodyOf(wire: Wire, model: string, wish: Wish, quirks: Quirks = {}): Record<string, unknown> {
+  return JSON.parse(JSON.stringify(ask(wire, model, wish, quirks).body)) as Record<string, unknown>;
+}
+
+/** All that is told of an answer whose stream ends after these events. */
+export function answer(wire: Wire, events: readonly Recorded[], quirks: Quirks = {}): WireEvent[] {
+  const reader = wire.reader(quirks);
+  return [...events.flatMap(([name = '', data]) => reader.read({ name, data: JSON.stringify(data) })), ...reader.end()];
+}
+
+/** The text, the thoughts and the calls of an answer, joined. */
+export function joined(events: readonly WireEvent[]): {
+  text: string;
+  reasoning: string;
+  calls: { id: string; name: string; arguments: string }[];
+} {
+  const all = { text: '', reasoning: '', calls: [] as { id: string; name: string; arguments: string }[] };
+  for (const event of events) {
+    if (event.type === 'text') all.text += event.text;
+    if (event.type === 'reasoning') all.reasoning += event.text;
+    if (event.type !== 'tool_call') continue;
+    const call = (all.calls[event.index] ??= { id: '', name: '', arguments: '' });
+    if (event.id !== undefined) call.id = event.id;
+    if (event.name !== undefined) call.name = event.name;
+    call.arguments += event.arguments;
+  }
+  return all;
+}
+
+export function finishOf(events: readonly WireEvent[]): string | undefined {
+  return events.flatMap((event) => (event.type === 'finish' ? [event.reason] : [])).at(-1);
+}
+
+export function usageOf(events: readonly WireEvent[]): unknown {
+  return events.flatMap((event) => (event.type === 'usage' ? [event.usage] : [])).at(-1);
+}
+
+/** The SvcError that `run` throws. */
+export function thrown(run: () => unknown): SvcError {
+  try {
+    run();
+  } catch (error) {
+    assert.instance(error, SvcError);
+    return error as SvcError;
+  }
+  throw new Error('it did not fail');
+}
+
+/** The request is refused, and the error names the wish. */
+export function refusesByName(wire: Wire, model: string, wish: Wish, param: string, quirks: Quirks = {}): void {
+  const error = thrown(() => ask(wire, model, wish, quirks));
+  assert.is(error.code, 'INVALID_REQUEST');
+  assert.is(error.param, param);
+}
