@@ -23,7 +23,7 @@ export interface Quirks {
   readonly stream_usage?: boolean;
   /** Thinking has to be sent back beside the tool calls that followed it. */
   readonly replay_reasoning?: boolean;
-  /** Path below the base URL that lists the models; null: there is none. Default `/models`. */
+  /** Path below the base URL that lists the models; null: there is none. Absent: as the API has it. */
   readonly models_path?: string | null;
   /** Sent with every request, `anthropic-version` for example. Never a key. */
   readonly headers?: Readonly<Record<string, string>>;
