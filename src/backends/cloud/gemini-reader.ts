@@ -82,6 +82,7 @@ export class GeminiReader implements WireReader {
   #isFinished = false;
 
   read({ data }: ServerEvent): readonly WireEvent[] {
+    if (data === '') return [];
     const response = readEvent(ResponseSchema, data);
     if (response.error !== undefined) throw toSvcError(geminiError(response), null);
     const events: WireEvent[] = [];

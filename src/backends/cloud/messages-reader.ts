@@ -3,8 +3,9 @@ import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
 import type { FinishReason, Usage } from '../../protocol/generate.ts';
 import { brokenOff, notTheApi, readEvent } from './answer.ts';
+import { openAiError } from './openai-error.ts';
 import { toSvcError } from './provider-error.ts';
-import type { ServerEvent, WireError, WireEvent, WireReader } from './wire.ts';
+import type { ServerEvent, WireEvent, WireReader } from './wire.ts';
 
 const count = v.nullish(v.number());
 const UsageSchema = v.object({
@@ -28,14 +29,6 @@ const EventSchema = v.object({
   usage: v.nullish(UsageSchema),
   error: v.optional(v.unknown()),
 });
-
-const ErrorSchema = v.object({ error: v.object({ message: text, type: v.optional(v.string()) }) });
-
-/** Of the body of an answer, or of an event inside one. */
-export function messagesError(body: unknown): WireError | null {
-  const result = v.safeParse(ErrorSchema, body);
-  return result.success ? { message: result.output.error.message, code: result.output.error.type ?? null } : null;
-}
 
 const FINISH: ReadonlyMap<string, FinishReason> = new Map([
   ['end_turn', 'stop'],
@@ -63,6 +56,7 @@ export class MessagesReader implements WireReader {
   #isComplete = false;
 
   read({ data }: ServerEvent): readonly WireEvent[] {
+    if (data === '') return [];
     const event = readEvent(EventSchema, data);
     switch (event.type) {
       case 'message_start':
@@ -82,7 +76,7 @@ export class MessagesReader implements WireReader {
         this.#isComplete = true;
         return this.#finish();
       case 'error':
-        throw toSvcError(messagesError(event), null);
+        throw toSvcError(openAiError(event), null);
       default:
         return [];
     }

@@ -1,9 +1,10 @@
 /** Anthropic's Messages API, and whoever else speaks it. */
 import * as v from 'valibot';
 import { readBody } from './answer.ts';
-import { messagesError, MessagesReader } from './messages-reader.ts';
+import { MessagesReader } from './messages-reader.ts';
 import { messagesBody } from './messages-request.ts';
 import { keyHeader } from './key-header.ts';
+import { openAiError } from './openai-error.ts';
 import type { Wire, WireTarget } from './wire.ts';
 
 /**
@@ -28,7 +29,8 @@ export const messages: Wire = {
 
   reader: () => new MessagesReader(),
 
-  error: messagesError,
+  // Anthropic's shape is one of those.
+  error: openAiError,
 
   listModels(target, after) {
     const path = target.quirks.models_path === undefined ? '/v1/models' : target.quirks.models_path;

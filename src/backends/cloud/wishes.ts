@@ -15,11 +15,14 @@ const IDLE: Readonly<Partial<Record<keyof Sampling, number>>> = {
 };
 
 /**
- * Throws INVALID_REQUEST for a wish that stands in `unsupported` (see Quirks): by its name in the request, or
- * by the name of a field that it became in the body.
+ * Throws INVALID_REQUEST for a wish that stands in `unsupported` (see Quirks): by its name in the request, by
+ * the name of a field that it became in the body, or as `images`.
  */
 export function refuse(request: GenerateRequest, body: object, unsupported: readonly string[]): void {
-  const wishes: Readonly<Record<string, unknown>> = { ...body, ...request, ...atWork(request.sampling) };
+  const images = request.messages.flatMap(({ content }) =>
+    typeof content === 'string' ? [] : content.filter(({ type }) => type !== 'text'),
+  );
+  const wishes: Readonly<Record<string, unknown>> = { ...body, ...request, ...atWork(request.sampling), images };
   for (const name of unsupported) {
     const wish = wishes[name];
     if (wish === undefined || (Array.isArray(wish) && wish.length === 0)) continue;

@@ -73,6 +73,10 @@ feature('text', 'arrives as it was written', () => {
   assert.is(joined(events).text, 'Hello! 👋 Grüße');
 });
 
+test('an event without data is none', () => {
+  assert.equal(wire.reader({}).read({ name: '', data: '' }), []);
+});
+
 test('alternatives, sources, and tools of the server itself are left out', () => {
   const events = answer(wire, ODD);
   assert.equal(joined(events), { text: 'Found.', reasoning: '', calls: [] });

@@ -82,6 +82,10 @@ feature('text', 'arrives as it was written, pings between', () => {
   assert.is(joined(events).text, 'Hello! 👋 Grüße');
 });
 
+test('an event without data is none', () => {
+  assert.equal(wire.reader({}).read({ name: 'ping', data: '' }), []);
+});
+
 test('events and blocks that nobody knows, and tools of the server itself, are left out', () => {
   const events = answer(wire, SEARCHED);
   assert.equal(joined(events), { text: 'Found.', reasoning: '', calls: [] });
@@ -401,6 +405,8 @@ test('what a server does not know is refused by name, in our words or in those o
   refusesByName(wire, OLD, { stop: ['END'] }, 'stop_sequences', quirks);
   refusesByName(wire, OLD, { format: { type: 'json_schema', schema: {} } }, 'output_config', quirks);
   assert.equal(body({ tools: [], stop: [] }, OLD, quirks), body({}));
+  const content = [{ type: 'image_url', url: 'https://a.example/b' }];
+  refusesByName(wire, OLD, { messages: [{ role: 'user', content }] }, 'images', { unsupported: ['images'] });
 });
 
 feature('usage', 'counts all input and all output, thoughts included', () => {
@@ -421,6 +427,10 @@ feature('finish reasons', 'are known by their meaning', () => {
   assert.is(finish('model_context_window_exceeded'), 'length');
   assert.is(finish('pause_turn'), 'length');
   assert.is(finishOf(answer(wire, REFUSED)), 'content_filter');
+});
+
+test('the body of an error may be shaped as others have it', () => {
+  assert.equal(wire.error({ object: 'error', message: 'no', code: 400 }), { message: 'no', code: '400' });
 });
 
 feature('errors inside the stream', 'are errors, in the words of the provider', () => {
@@ -461,8 +471,7 @@ test('the body of an error has its words and its type', () => {
   const said = { type: 'error', error: { type: 'not_found_error', message: 'model: x' }, request_id: 'req_1' };
   assert.equal(wire.error(said), { message: 'model: x', code: 'not_found_error' });
   assert.equal(wire.error({ error: {} }), { message: '', code: null });
-  for (const other of [undefined, null, 'Bad Gateway', { error: 'x' }, { type: 'message' }])
-    assert.is(wire.error(other), null);
+  for (const other of [undefined, null, 'Bad Gateway', 'x', { type: 'message' }]) assert.is(wire.error(other), null);
 });
 
 feature('list of models', 'is read page by page', () => {
