@@ -49,8 +49,9 @@ interface OpenCall {
 }
 
 export class MessagesReader implements WireReader {
-  /** By the index of their block. */
+  /** Those whose block is open, by its index. */
   readonly #calls = new Map<number, OpenCall>();
+  #callCount = 0;
   #counts: Partial<Counts> = {};
   #reason = 'for no reason';
   #isComplete = false;
@@ -74,7 +75,7 @@ export class MessagesReader implements WireReader {
         return [];
       case 'message_stop':
         this.#isComplete = true;
-        return this.#finish();
+        return [...[...this.#calls.keys()].flatMap((index) => this.#close(index)), ...this.#finish()];
       case 'error':
         throw toSvcError(openAiError(event), null);
       default:
@@ -90,7 +91,7 @@ export class MessagesReader implements WireReader {
   #open(index: number, block: NonNullable<v.InferOutput<typeof EventSchema>['content_block']>): WireEvent[] {
     if (block.type !== 'tool_use') return words(block);
     if (block.id === '' || block.name === '') throw notTheApi('a tool call without an id or a name');
-    const call = { index: this.#calls.size, input: block.input, hasArguments: false };
+    const call = { index: this.#callCount++, input: block.input, hasArguments: false };
     this.#calls.set(index, call);
     return [{ type: 'tool_call', index: call.index, id: block.id, name: block.name, arguments: '' }];
   }
@@ -105,6 +106,7 @@ export class MessagesReader implements WireReader {
 
   #close(index: number): WireEvent[] {
     const call = this.#calls.get(index);
+    this.#calls.delete(index);
     if (call === undefined || call.hasArguments) return [];
     return [{ type: 'tool_call', index: call.index, arguments: JSON.stringify(call.input ?? {}) }];
   }

@@ -15,8 +15,8 @@ export interface Quirks {
   /** Takes GBNF in `grammar`, as llama-server does. */
   readonly grammar?: true;
   /**
-   * Fields that are refused, or ignored without a word; in our names or in the API's (`response_format`).
-   * A request that needs one is refused by us.
+   * Fields that are refused, or ignored without a word; in our names or in the API's (`response_format`),
+   * or `images`. A request that needs one is refused by us.
    */
   readonly unsupported?: readonly string[];
   /** Asks for usage at the end of a stream; false: the server refuses `stream_options`. Default true. */

@@ -7,6 +7,7 @@ import { featuresOf } from './features.ts';
 import {
   CACHED,
   CALL_IN_ONE_PIECE,
+  CALLS_LEFT_OPEN,
   HELLO,
   HELLO_WITHOUT_ITS_END,
   MODELS_PAGE,
@@ -172,6 +173,14 @@ feature('tools', 'are called with their arguments, which are never empty text', 
 test('a call that comes in one piece, from a server that names no events, is whole', () => {
   assert.equal(joined(answer(wire, CALL_IN_ONE_PIECE)).calls, [
     { id: 'call_0', name: 'get_weather', arguments: '{"city":"Bonn"}' },
+  ]);
+});
+
+test('calls whose blocks are told badly stay apart', () => {
+  assert.equal(joined(answer(wire, CALLS_LEFT_OPEN)).calls, [
+    { id: 'a', name: 'get_weather', arguments: '{"city":"a"}' },
+    { id: 'b', name: 'get_weather', arguments: '{"city":"b"}' },
+    { id: 'c', name: 'get_weather', arguments: '{}' },
   ]);
 });
 

@@ -87,6 +87,16 @@ export const THOUGHT_AND_CALLS: readonly Recorded[] = [
   ...stop('tool_use', { output_tokens: 89, output_tokens_details: { thinking_tokens: 40 } }),
 ];
 
+/** From a server that gives all its blocks one index, and closes none. */
+export const CALLS_LEFT_OPEN: readonly Recorded[] = [
+  start(),
+  ...['a', 'b', 'c'].flatMap((id) => [
+    open(0, { type: 'tool_use', id, name: 'get_weather', input: {} }),
+    ...(id === 'c' ? [] : [fill(0, { type: 'input_json_delta', partial_json: `{"city":"${id}"}` })]),
+  ]),
+  ...stop('tool_use'),
+];
+
 /** From a server that streams no arguments, and names no events. */
 export const CALL_IN_ONE_PIECE: readonly Recorded[] = [
   start(),
