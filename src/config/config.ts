@@ -15,28 +15,14 @@ import {
 import * as v from 'valibot';
 import { SvcError } from '../protocol/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
+import { catalogue } from './catalogue.ts';
 import { variable, type Variable } from './environment.ts';
 import type { Paths } from './paths.ts';
+import { ProvidersSchema } from './provider-settings.ts';
+import { flag, section, text, wholeNumber } from './schema.ts';
 
 const CONFIG_FILE_BYTES = 1024 * 1024;
 
-const wholeNumber = (least: number, most: number) =>
-  v.pipe(
-    v.number('must be a number'),
-    v.integer('must be a whole number'),
-    v.minValue(least, `must be at least ${String(least)}`),
-    v.maxValue(most, `must be at most ${String(most)}`),
-  );
-const text = v.pipe(v.string('must be a string'), v.minLength(1, 'must not be empty'));
-/** An object without keys that we do not know. */
-const section = <Entries extends v.ObjectEntries>(entries: Entries) =>
-  v.pipe(
-    v.custom<object>(
-      (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-      'must be an object',
-    ),
-    v.strictObject(entries),
-  );
 const logLevel = v.picklist(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`);
 
 export const ConfigSchema = section({
@@ -85,7 +71,15 @@ export const ConfigSchema = section({
   metrics: v.exactOptional(
     section({
       /** Some figures under vLLM's names too. */
-      vllm_aliases: v.exactOptional(v.boolean('must be true or false'), false),
+      vllm_aliases: v.exactOptional(flag, false),
+    }),
+    {},
+  ),
+  providers: v.exactOptional(ProvidersSchema, {}),
+  cloud: v.exactOptional(
+    section({
+      /** The provider that `--cloud` means. Absent: the only one that has a key. */
+      default_provider: v.exactOptional(text),
     }),
     {},
   ),
@@ -136,6 +130,7 @@ export function parseConfig(source: string): { config: Config; problems: ConfigP
     ...repeatedKeys(root).map(({ offset, value }) => place(offset, `the key "${String(value)}" stands here twice`)),
     ...(result.issues ?? []).map((issue) => place(...locate(root, issue))),
   ];
+  if (result.success) problems.push(...unknownDefault(root, result.output).map((at) => place(...at)));
   if (result.success && problems.length === 0) return { config: result.output, problems };
   return { config: defaults, problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) };
 }
@@ -151,13 +146,31 @@ function repeatedKeys(node: Node): Node[] {
   });
 }
 
+function unknownDefault(root: Node, { cloud, providers }: Config): [offset: number, message: string][] {
+  const name = cloud.default_provider;
+  if (name === undefined || Object.hasOwn(providers, name) || typeof catalogue().get(name)?.base_url === 'string')
+    return [];
+  const node = findNodeAtLocation(root, ['cloud', 'default_provider']);
+  return [[node?.offset ?? root.offset, '"cloud.default_provider" must be the name of a provider']];
+}
+
 function locate(root: Node, issue: v.BaseIssue<unknown>): [offset: number, message: string] {
   const keys = (issue.path ?? []).map((item) => item.key as string | number);
   const node = findNodeAtLocation(root, keys);
   const name = keys.length === 0 ? 'the config' : `"${keys.join('.')}"`;
   // An unknown key is shown at the key, not at its value.
-  if (issue.type === 'strict_object') return [node?.parent?.offset ?? root.offset, `unknown key ${name}`];
+  if (issue.type === 'strict_object') return [node?.parent?.offset ?? root.offset, unknownKey(keys, name)];
   return [node?.offset ?? root.offset, `${name} ${issue.message}`];
+}
+
+function unknownKey([section, provider, key]: readonly (string | number)[], name: string): string {
+  if (section !== 'providers' || !isNameOfSecret(String(key))) return `unknown key ${name}`;
+  return `${name} has no place in this file, which is no secret: svc provider set ${String(provider)} --api-key-stdin keeps it in another`;
+}
+
+/** What a person may call the key of a provider. */
+export function isNameOfSecret(key: string): boolean {
+  return /key|token|secret|password|credential/i.test(key);
 }
 
 function syntaxMessage(error: ParseError): string {

@@ -51,6 +51,16 @@ export function variable(name: Variable): string | undefined {
   return value === undefined || value === '' ? undefined : value;
 }
 
+/** Variables that were looked at for a key, whatever they are called. */
+const keyVariables = new Set<string>();
+
+/** The key of a provider, in a variable that the catalogue or the config names. */
+export function keyIn(name: string): string | undefined {
+  keyVariables.add(name);
+  const value = process.env[name]?.trim();
+  return value === '' ? undefined : value;
+}
+
 /** The value of a variable that is for this process and not for its children, who no longer see it. */
 export function takeVariable(name: Variable): string | undefined {
   const value = variable(name);
@@ -91,7 +101,7 @@ export function engineEnvironment(changes: Readonly<Record<string, string | unde
   const isForEngines = (name: string): boolean => {
     const upper = name.toUpperCase();
     const family = /^_*([A-Z]+)_/.exec(upper)?.[1];
-    if (A_SECRET.test(name)) return false;
+    if (A_SECRET.test(name) || keyVariables.has(name)) return false;
     return FOR_ENGINES.has(upper) || (family !== undefined && FAMILIES_FOR_ENGINES.has(family));
   };
   return Object.fromEntries(Object.entries(childEnvironment(changes)).filter(([name]) => isForEngines(name)));

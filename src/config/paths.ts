@@ -16,6 +16,8 @@ export interface Paths {
   readonly dataDir: string;
   /** The API keys' digests. */
   readonly keyFile: string;
+  /** The keys of providers. */
+  readonly credentialsFile: string;
   readonly stateDir: string;
   readonly cacheDir: string;
   /** Private to the user (0700); holds the control socket. */
@@ -58,6 +60,7 @@ export function resolvePaths(from: Surroundings = thisMachine()): Paths {
     modelsDir: bases.models,
     dataDir: bases.data,
     keyFile: join(bases.data, 'keys.json'),
+    credentialsFile: join(bases.data, 'credentials.json'),
     stateDir: bases.state,
     cacheDir: bases.cache,
     runtimeDir: bases.run,

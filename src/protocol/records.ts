@@ -155,7 +155,8 @@ export interface ProviderRecord {
   readonly endpoints: readonly string[];
   readonly default_model: string | null;
   readonly credential: {
-    readonly source: 'env' | 'file' | 'keyring' | 'none';
+    /** `memory`: lent to the running daemon, until it ends. `none`: it needs no key. */
+    readonly source: 'env' | 'file' | 'keyring' | 'memory' | 'none';
     readonly name: string | null;
     readonly present: boolean;
   };

@@ -39,6 +39,7 @@ test('the package holds what runs, and nothing else of the tree', () => {
     'models/nano/nano.gguf',
     'prebuilds',
     'proto',
+    'providers',
   ]);
   assert.ok(existsSync(join(root, 'LICENSE')));
 });

@@ -29,6 +29,7 @@ test('linux: XDG defaults', () => {
     modelsDir: '/people/ann/.local/share/svc/models',
     dataDir: '/people/ann/.local/share/svc',
     keyFile: '/people/ann/.local/share/svc/keys.json',
+    credentialsFile: '/people/ann/.local/share/svc/credentials.json',
     stateDir: '/people/ann/.local/state/svc',
     cacheDir: '/people/ann/.cache/svc',
     runtimeDir: '/tmp/svc-1000',

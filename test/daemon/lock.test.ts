@@ -20,7 +20,15 @@ test.before.each(async (context) => {
   context.home = await makeHome();
   const dir = context.home.dir;
   const [stateDir, runtimeDir] = [join(dir, 'state'), join(dir, 'run')];
-  const rest = { configFile: '', modelsDir: '', dataDir: '', keyFile: '', cacheDir: '', logFile: '' };
+  const rest = {
+    configFile: '',
+    modelsDir: '',
+    dataDir: '',
+    keyFile: '',
+    credentialsFile: '',
+    cacheDir: '',
+    logFile: '',
+  };
   const daemonFile = join(stateDir, 'daemon.json');
   context.paths = { ...rest, stateDir, runtimeDir, daemonFile, socketPath: join(runtimeDir, 'svc.sock') };
   context.servers = [];

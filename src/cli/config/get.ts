@@ -1,13 +1,12 @@
 import { resolvePaths } from '../../config/paths.ts';
-import { checkSettingName, listSettings } from '../../config/settings.ts';
+import { readSetting } from '../../config/settings.ts';
 import type { Run } from '../commands.ts';
 import { print, printJson } from '../output.ts';
 import { shown } from './value.ts';
 
 export const run: Run<'config get'> = ({ json }, { setting: name }) => {
-  checkSettingName(name);
-  const setting = listSettings(resolvePaths()).find((each) => each.name === name);
+  const setting = readSetting(resolvePaths(), name);
   if (json) printJson(setting);
-  else print(shown(setting?.value));
+  else print(shown(setting.value));
   return Promise.resolve(0);
 };

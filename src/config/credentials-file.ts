@@ -1,0 +1,137 @@
+/**
+ * `credentials.json`: the keys of providers that were given to svc. Unlike the digests of keys.json they
+ * stand here as they are, for they have to be sent; so nobody but the owner may read the file, and one
+ * that others may read is refused until that is mended.
+ *
+ * Read without a lock: a write replaces the file whole. Changed under a lock, for a change is read,
+ * modify, write.
+ */
+import { closeSync, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import * as v from 'valibot';
+import writeFileAtomic from 'write-file-atomic';
+import { SvcError } from '../protocol/errors.ts';
+import { PROVIDER_NAME } from './catalogue.ts';
+import { withFileLock } from './file-lock.ts';
+
+const FILE_BYTES = 1024 * 1024;
+export const KEY_CHARACTERS = 8192;
+
+const FileSchema = v.object({
+  version: v.literal(1),
+  credentials: v.record(
+    v.pipe(v.string(), v.regex(PROVIDER_NAME)),
+    v.object({ api_key: v.pipe(v.string(), v.regex(/^[\x21-\x7e]+$/)), saved_at: v.string() }),
+  ),
+});
+type Entries = v.InferOutput<typeof FileSchema>['credentials'];
+
+/** A key as it was typed or piped in. Throws INPUT_INVALID, without repeating it. */
+export function checkedKey(typed: string): string {
+  const key = typed.trim();
+  const problem =
+    key === ''
+      ? 'it is empty'
+      : key.length > KEY_CHARACTERS
+        ? `it has more than ${String(KEY_CHARACTERS)} characters`
+        : /[^\x21-\x7e]/.test(key)
+          ? 'it has characters that cannot be in a header, such as spaces or line ends'
+          : undefined;
+  if (problem === undefined) return key;
+  throw new SvcError('INPUT_INVALID', `that is not a key: ${problem}`, { hint: 'give the key alone, on one line' });
+}
+
+/** The file as a process sees it that asks often: read again only when it has changed. */
+export class Credentials {
+  readonly #path: string;
+  #entries: Entries = {};
+  /** Of the file that was read; empty: there was none. */
+  #version = '';
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** null: none is kept for this provider. Throws CONFIG_INVALID. */
+  keyOf(provider: string): string | null {
+    const version = versionOf(this.#path);
+    if (version !== this.#version) {
+      this.#entries = readCredentials(this.#path);
+      this.#version = version;
+    }
+    return Object.hasOwn(this.#entries, provider) ? (this.#entries[provider]?.api_key ?? null) : null;
+  }
+}
+
+/** REQUIRES: `key` is a `checkedKey`. Throws CONFIG_INVALID, CANNOT_WRITE, BUSY. */
+export async function saveCredential(path: string, provider: string, key: string): Promise<void> {
+  await change(path, (entries) => ({ ...entries, [provider]: { api_key: key, saved_at: new Date().toISOString() } }));
+}
+
+/** Resolves with whether there was one. Throws CONFIG_INVALID, CANNOT_WRITE, BUSY. */
+export async function removeCredential(path: string, provider: string): Promise<boolean> {
+  if (!Object.hasOwn(readCredentials(path), provider)) return false;
+  await change(path, (entries) => Object.fromEntries(Object.entries(entries).filter(([name]) => name !== provider)));
+  return true;
+}
+
+/** No file: no credentials. */
+function readCredentials(path: string): Entries {
+  let text: string;
+  try {
+    text = readPrivateFile(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
+    throw error instanceof SvcError ? error : unusable(path, 'cannot be read');
+  }
+  try {
+    return v.parse(FileSchema, JSON.parse(text)).credentials;
+  } catch {
+    // Without its cause, which may quote the text.
+    throw unusable(path, 'is damaged, or of a newer svc');
+  }
+}
+
+function readPrivateFile(path: string): string {
+  const descriptor = openSync(path, 'r');
+  try {
+    const { mode, uid, size } = fstatSync(descriptor);
+    if (size > FILE_BYTES) throw unusable(path, `has more than ${String(FILE_BYTES)} bytes`);
+    if (process.platform !== 'win32') {
+      if (uid !== 0 && uid !== process.getuid?.()) throw unusable(path, `belongs to user ${String(uid)}`);
+      if ((mode & 0o077) !== 0) throw unusable(path, 'can be read by others', `chmod 600 ${path}`);
+    }
+    return readFileSync(descriptor, 'utf8');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+async function change(path: string, edit: (entries: Entries) => Entries): Promise<void> {
+  try {
+    await withFileLock(join(dirname(path), 'credentials.lock'), { what: 'the credentials' }, async () => {
+      const credentials = edit(readCredentials(path));
+      await writeFileAtomic(path, `${JSON.stringify({ version: 1, credentials }, null, 2)}\n`, { mode: 0o600 });
+    });
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    const { code = 'no reason given' } = error as NodeJS.ErrnoException;
+    throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${code}`, { cause: error });
+  }
+}
+
+/** Another one after every change, of the mode too; empty while there is no file. */
+function versionOf(path: string): string {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return [ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? '' : 'cannot be looked at';
+  }
+}
+
+function unusable(path: string, what: string, hint?: string): SvcError {
+  return new SvcError('CONFIG_INVALID', `the file of the providers' keys ${path} ${what}`, {
+    hint: hint ?? 'mend it, or move it away and give the keys again: svc provider set NAME --api-key-stdin',
+  });
+}

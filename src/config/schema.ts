@@ -1,0 +1,28 @@
+/** What the schemas of the config file are made of. Messages read on after the setting's name. */
+import * as v from 'valibot';
+
+export const wholeNumber = (least: number, most: number) =>
+  v.pipe(
+    v.number('must be a number'),
+    v.integer('must be a whole number'),
+    v.minValue(least, `must be at least ${String(least)}`),
+    v.maxValue(most, `must be at most ${String(most)}`),
+  );
+
+export const text = v.pipe(v.string('must be a string'), v.minLength(1, 'must not be empty'));
+
+export const flag = v.boolean('must be true or false');
+
+const object = v.custom<object>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'must be an object',
+);
+
+/** An object without keys that we do not know. */
+export const section = <Entries extends v.ObjectEntries>(entries: Entries) => v.pipe(object, v.strictObject(entries));
+
+/** An object whose keys a person chose. */
+export const named = <Name extends v.GenericSchema<string, string>, Value extends v.GenericSchema>(
+  name: Name,
+  value: Value,
+) => v.pipe(object, v.record(name, value));
