@@ -11,11 +11,11 @@ import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
 import { SvcError } from '../protocol/errors.ts';
+import { LIMITS } from '../protocol/limits.ts';
 import { PROVIDER_NAME } from './catalogue.ts';
 import { withFileLock } from './file-lock.ts';
 
 const FILE_BYTES = 1024 * 1024;
-export const KEY_CHARACTERS = 8192;
 
 const FileSchema = v.object({
   version: v.literal(1),
@@ -32,8 +32,8 @@ export function checkedKey(typed: string): string {
   const problem =
     key === ''
       ? 'it is empty'
-      : key.length > KEY_CHARACTERS
-        ? `it has more than ${String(KEY_CHARACTERS)} characters`
+      : key.length > LIMITS.providerKeyLength
+        ? `it has more than ${String(LIMITS.providerKeyLength)} characters`
         : /[^\x21-\x7e]/.test(key)
           ? 'it has characters that cannot be in a header, such as spaces or line ends'
           : undefined;

@@ -1,4 +1,4 @@
-/** The conditions of the machine, looked at again and again: disk, memory, and the model store. */
+/** The conditions that are looked at again and again: disk, memory, the model store, the providers. */
 import { existsSync } from 'node:fs';
 import { SvcError } from '../protocol/errors.ts';
 import type { CheckStatus, ModelRecord } from '../protocol/records.ts';
@@ -40,6 +40,8 @@ export interface ChecksOptions {
   readonly store: Store;
   readonly stateDir: string;
   readonly modelsDir: string;
+  /** What there is to say of the providers. */
+  providers(): { readonly status: CheckStatus; readonly reason: string };
 }
 
 export class Checks {
@@ -47,6 +49,7 @@ export class Checks {
   readonly #disk: ConditionWriter;
   readonly #memory: ConditionWriter;
   readonly #store: ConditionWriter;
+  readonly #providers: ConditionWriter;
   /** The store's directory was there: it is made with the first model, and nothing of ours removes it. */
   #hadStore = false;
 
@@ -55,11 +58,14 @@ export class Checks {
     this.#disk = options.conditions.writer('disk_space');
     this.#memory = options.conditions.writer('memory');
     this.#store = options.conditions.writer('model_store');
+    this.#providers = options.conditions.writer('providers');
   }
 
   /** Never rejects. */
   async run(): Promise<void> {
     this.#checkMemory();
+    const { status, reason } = this.#options.providers();
+    this.#providers(status, reason);
     await Promise.all([this.#checkDisk(), this.#checkStore()]);
   }
 

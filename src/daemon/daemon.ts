@@ -22,7 +22,7 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
-import type { LoadEvent, ReloadRecord } from '../protocol/routes.ts';
+import type { LoadEvent, ProviderTestStep, ReloadRecord } from '../protocol/routes.ts';
 import type { Outcome, Router } from '../routing/router.ts';
 import type { Budgets } from '../usage/budgets.ts';
 import type { AnsweredLine } from '../usage/ledger.ts';
@@ -40,6 +40,7 @@ import { listen } from './listeners.ts';
 import { becomeTheDaemon, bindAgain } from './lock.ts';
 import { Metrics } from './metrics.ts';
 import { Monitor } from './monitor.ts';
+import { conditionOf, type CloudProviders } from './providers.ts';
 import { Reloader } from './reload.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { Services } from './services.ts';
@@ -68,6 +69,7 @@ export interface DaemonParts {
   readonly store: Store;
   readonly local: LocalEngines;
   readonly backends: ReadonlyMap<string, Backend>;
+  readonly providers: CloudProviders;
   readonly router: Router;
   readonly budgets: Budgets;
   /** What the engine sees of this machine. Called once, after the first load. */
@@ -117,10 +119,24 @@ export class Daemon implements Services {
     };
     this.#conditions = new Conditions(log, undefined, () => this.healthFeed.changed());
     this.#engine = this.#conditions.writer('engine');
-    this.#reloader = new Reloader({ paths, config, condition: this.#conditions.writer('config'), log });
-    this.#conditions.writer('providers')('ok', 'none configured');
+    this.#reloader = new Reloader({
+      paths,
+      config,
+      condition: this.#conditions.writer('config'),
+      log,
+      apply: (changed) => {
+        parts.providers.apply(changed);
+        this.healthFeed.changed();
+      },
+    });
     this.#monitor = new Monitor({
-      checks: new Checks({ conditions: this.#conditions, store, stateDir: paths.stateDir, modelsDir }),
+      checks: new Checks({
+        conditions: this.#conditions,
+        store,
+        stateDir: paths.stateDir,
+        modelsDir,
+        providers: () => conditionOf(this.providers()),
+      }),
       listeners: this.#conditions.writer('listeners'),
       socketPath: paths.socketPath,
       rebind: () => this.#rebind(),
@@ -209,6 +225,18 @@ export class Daemon implements Services {
       if (shown === undefined || shown.state === 'unknown') return record;
       return { ...record, state: shown.state, last_checked_at: shown.last_checked_at, last_error: shown.reason };
     });
+  }
+
+  async providerModels(provider: string, signal: AbortSignal): Promise<readonly string[]> {
+    return await this.#parts.providers.models(provider, signal);
+  }
+
+  testProvider(provider: string, signal: AbortSignal): AsyncIterable<ProviderTestStep> {
+    return this.#parts.providers.test(provider, signal);
+  }
+
+  lendKey(provider: string, key: string): void {
+    this.#parts.providers.lend(provider, key);
   }
 
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent> {
@@ -341,12 +369,12 @@ export class Daemon implements Services {
   }
 
   async #close({ reason, drainTimeoutMs }: StopCause): Promise<void> {
-    const { router, backends, lifecycle, log } = this.#parts;
+    const { router, backends, providers, lifecycle, log } = this.#parts;
     this.#conditions.enter('stopping', reason);
     this.#ending.abort(new SvcError('NOT_READY', 'svc is stopping'));
     await drain({
       router,
-      backends: [...backends.values()],
+      backends: [...backends.values(), ...providers.retiring],
       servers: [this.#http, this.#control],
       grpc: this.#grpc,
       timeoutMs: drainTimeoutMs,

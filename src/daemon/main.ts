@@ -1,6 +1,7 @@
 /** The daemon's composition root: the only file that knows every part. */
 import { isatty } from 'node:tty';
 import type { Backend } from '../backends/backend.ts';
+import { CloudBackend } from '../backends/cloud/cloud-backend.ts';
 import { LocalBackend } from '../backends/local/local-backend.ts';
 import { loadConfig } from '../config/config.ts';
 import type { DaemonFile } from '../config/daemon-file.ts';
@@ -13,11 +14,13 @@ import { createLogger, StderrLog, Tee, type LogDestination } from '../log/log.ts
 import { builtinModelPath } from '../models/builtin.ts';
 import { ModelStore } from '../models/store.ts';
 import type { DeviceRecord } from '../protocol/records.ts';
+import { ProviderKeys } from '../providers/provider-keys.ts';
 import { Router } from '../routing/router.ts';
 import { Budgets } from '../usage/budgets.ts';
 import { Daemon } from './daemon.ts';
 import { takeInheritedSockets } from './inherited.ts';
 import { Lifecycle } from './lifecycle.ts';
+import { CloudProviders } from './providers.ts';
 import { ServiceManager } from './service-manager.ts';
 
 export interface DaemonOptions {
@@ -46,9 +49,16 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
       onChange: () => daemon.engineChanged(),
     });
     const backends = new Map<string, Backend>([[local.name, local]]);
+    const providers = new CloudProviders({
+      keys: new ProviderKeys(paths.credentialsFile),
+      backends,
+      connect: (provider) => new CloudBackend({ provider, log }),
+      log,
+    });
+    providers.apply(config);
     const budgets = new Budgets({
       dir: paths.stateDir,
-      budgetOf: () => ({ requestsPerDay: null, tokensPerDay: null }),
+      budgetOf: (provider) => providers.budgetOf(provider),
       onFailure: (error) => log.error({ err: error }, 'usage cannot be written down'),
     });
     const daemon = new Daemon({
@@ -63,6 +73,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
       store,
       local,
       backends,
+      providers,
       router: new Router(backends, { admit: (provider) => budgets.admit(provider) }),
       budgets,
       findDevices,

@@ -10,8 +10,8 @@ import { SvcError } from '../protocol/errors.ts';
 import type { ReloadRecord } from '../protocol/routes.ts';
 import type { ConditionWriter } from './conditions.ts';
 
-/** Settings that a running daemon takes over. */
-const RELOADABLE: ReadonlySet<string> = new Set(['log.level', 'http.allowed_hosts']);
+/** Settings that a running daemon takes over: whole sections too. */
+const RELOADABLE: readonly string[] = ['log.level', 'http.allowed_hosts', 'providers', 'cloud'];
 
 export interface ReloaderOptions {
   readonly paths: Pick<Paths, 'configFile'>;
@@ -20,6 +20,8 @@ export interface ReloaderOptions {
   /** Of the condition `config`. */
   readonly condition: ConditionWriter;
   readonly log: Logger;
+  /** Takes over what others hold. Throws nothing. */
+  apply(config: Config): void;
 }
 
 export class Reloader {
@@ -41,7 +43,7 @@ export class Reloader {
 
   /** Throws CONFIG_INVALID. */
   reload(): ReloadRecord {
-    const { paths, log, condition } = this.#options;
+    const { paths, log, condition, apply } = this.#options;
     let config: Config;
     try {
       config = loadConfig(paths);
@@ -50,10 +52,11 @@ export class Reloader {
       condition('warn', `it was changed and cannot be used: ${SvcError.from(error).message}`);
       throw error;
     }
-    const applied = changes(this.#config, config).filter((name) => RELOADABLE.has(name));
-    const waiting = changes(this.#started, config).filter((name) => !RELOADABLE.has(name));
+    const applied = changes(this.#config, config).filter(isReloadable);
+    const waiting = changes(this.#started, config).filter((name) => !isReloadable(name));
     this.#config = config;
     log.level = config.log.level;
+    apply(config);
     log.info({ applied, restart_needed: waiting }, 'config reloaded');
     this.#tell(waiting);
     return { applied, restart_needed: waiting };
@@ -66,6 +69,10 @@ export class Reloader {
     const rest = waiting.length === 0 ? '' : `; a restart is needed for ${waiting.join(', ')}`;
     this.#options.condition('ok', `${source}${rest}`);
   }
+}
+
+function isReloadable(name: string): boolean {
+  return RELOADABLE.some((each) => name === each || name.startsWith(`${each}.`));
 }
 
 /** The names of the settings, `section.key`, in which two configs differ. */

@@ -10,7 +10,7 @@ import type {
   StatusRecord,
 } from '../protocol/records.ts';
 import type { KeyScope } from '../protocol/keys.ts';
-import type { LoadEvent, ReloadRecord } from '../protocol/routes.ts';
+import type { LoadEvent, ProviderTestStep, ReloadRecord } from '../protocol/routes.ts';
 import type { HealthFeed } from './health-feed.ts';
 
 /** Who is let in over TCP. */
@@ -43,6 +43,11 @@ export interface Services {
   status(): StatusRecord;
   models(): Promise<readonly ModelRecord[]>;
   providers(): readonly ProviderRecord[];
+  /** Asks the provider. Throws NOT_FOUND, and what the provider says. */
+  providerModels(provider: string, signal: AbortSignal): Promise<readonly string[]>;
+  testProvider(provider: string, signal: AbortSignal): AsyncIterable<ProviderTestStep>;
+  /** A key in memory, until the daemon ends. Throws NOT_FOUND. */
+  lendKey(provider: string, key: string): void;
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
   /** Reads the config again. Throws CONFIG_INVALID. */

@@ -13,4 +13,5 @@ export const LIMITS = {
   toolNameLength: 256,
   toolCallIdLength: 256,
   topLogprobs: 20,
+  providerKeyLength: 8192,
 } as const;

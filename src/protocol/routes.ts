@@ -1,5 +1,5 @@
 /** Every path the daemon answers, and what travels on the control socket. */
-import type { ErrorRecord } from './errors.ts';
+import type { ErrorCode, ErrorRecord } from './errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from './generate.ts';
 
 /** TCP and the control socket. */
@@ -33,6 +33,12 @@ export const CONTROL_ROUTES = {
   unload: '/control/models/unload',
   /** GET → `{"providers": ProviderRecord[]}`. */
   providers: '/control/providers',
+  /** `{"provider"}` → `{"models": string[]}`: the provider is asked. */
+  providerModels: '/control/providers/models',
+  /** `{"provider"}` → ProviderTestStep lines. */
+  providerTest: '/control/providers/test',
+  /** `{"provider", "key"}` → `{}`: a key in memory, until the daemon ends. */
+  providerKey: '/control/providers/key',
 } as const;
 
 export interface StopRequest {
@@ -46,6 +52,18 @@ export interface ReloadRecord {
   readonly applied: readonly string[];
   /** Other than what the daemon was started with; in force after its next start. */
   readonly restart_needed: readonly string[];
+}
+
+/** One thing that `svc provider test` looked at. */
+export interface ProviderTestStep {
+  readonly step: 'key' | 'dns' | 'connect' | 'models' | 'answer';
+  readonly status: 'ok' | 'fail' | 'skip';
+  /** `host:port`, where it is about one. */
+  readonly endpoint: string | null;
+  readonly detail: string;
+  readonly latency_ms: number | null;
+  /** Of the error that it failed with. */
+  readonly code: ErrorCode | null;
 }
 
 export interface ErrorEvent {

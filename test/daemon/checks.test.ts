@@ -39,7 +39,13 @@ function checked(store: { list(): Promise<readonly ModelRecord[]>; find(): Promi
   const conditions = new Conditions(createLogger({ level: 'silent' }));
   return {
     conditions,
-    checks: new Checks({ conditions, store, stateDir: tmpdir(), modelsDir: join(tmpdir(), 'not', 'there') }),
+    checks: new Checks({
+      conditions,
+      store,
+      stateDir: tmpdir(),
+      modelsDir: join(tmpdir(), 'not', 'there'),
+      providers: () => ({ status: 'ok', reason: 'none configured' }),
+    }),
   };
 }
 

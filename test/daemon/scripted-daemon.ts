@@ -12,11 +12,13 @@ import { loadConfig } from '../../src/config/config.ts';
 import { resolvePaths } from '../../src/config/paths.ts';
 import { Daemon, type LocalEngines } from '../../src/daemon/daemon.ts';
 import { Lifecycle } from '../../src/daemon/lifecycle.ts';
+import { CloudProviders } from '../../src/daemon/providers.ts';
 import { LogFile } from '../../src/log/log-file.ts';
 import { createLogger, StderrLog, Tee } from '../../src/log/log.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { CheckStatus, LoadedModelHealth, ModelRecord } from '../../src/protocol/records.ts';
 import { Budgets } from '../../src/usage/budgets.ts';
+import { ProviderKeys } from '../../src/providers/provider-keys.ts';
 import { Router } from '../../src/routing/router.ts';
 import { FINISH, LOCAL, START, TINY, text } from '../http/scripted.ts';
 
@@ -74,6 +76,14 @@ async function main(): Promise<number> {
   const lifecycle = new Lifecycle(log);
   lifecycle.handleProcess('foreground', destination);
   const backends = new Map<string, Backend>([['local', local]]);
+  const providers = new CloudProviders({
+    keys: new ProviderKeys(paths.credentialsFile),
+    backends,
+    connect: () => {
+      throw new Error('no provider here');
+    },
+    log,
+  });
   const daemon = new Daemon({
     mode: 'foreground',
     paths,
@@ -84,6 +94,7 @@ async function main(): Promise<number> {
     store: { list: () => Promise.resolve([TINY]), find: () => Promise.resolve(TINY) },
     local,
     backends,
+    providers,
     router: new Router(backends),
     budgets: new Budgets({
       dir: paths.stateDir,

@@ -198,6 +198,11 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     status: () => ({ state: 'READY' }) as unknown as StatusRecord,
     models: () => Promise.resolve([TINY]),
     providers: () => [LOCAL],
+    providerModels: () => Promise.resolve([]),
+    testProvider: async function* () {
+      yield { step: 'key', status: 'ok', endpoint: null, detail: 'none needed', latency_ms: null, code: null };
+    },
+    lendKey: () => undefined,
     load: (model, signal) => world.load(model, signal),
     unload: (model) => {
       world.unloaded.push(model);

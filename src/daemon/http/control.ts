@@ -17,6 +17,17 @@ const FORMAT: StreamFormat = {
 };
 
 const ModelSchema = v.object({ model: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength)) });
+const ProviderSchema = v.object({ provider: v.pipe(v.string(), v.minLength(1), v.maxLength(64)) });
+const LentKeySchema = v.object({
+  ...ProviderSchema.entries,
+  // Its bounds alone may be told, and are.
+  key: v.pipe(
+    v.string(),
+    v.minLength(1),
+    v.maxLength(LIMITS.providerKeyLength),
+    v.check((key) => !/[^\x21-\x7e]/.test(key)),
+  ),
+});
 const StopSchema = v.object({
   drain_timeout_ms: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(86_400_000)),
 });
@@ -58,6 +69,26 @@ export async function unload(exchange: Exchange): Promise<void> {
 
 export function providers({ services, reply }: Exchange): void {
   reply.json(200, { providers: services.providers() });
+}
+
+export async function providerModels(exchange: Exchange): Promise<void> {
+  const { provider } = parse(ProviderSchema, await readJson(exchange));
+  exchange.reply.json(200, { models: await exchange.services.providerModels(provider, exchange.signal) });
+}
+
+export async function testProvider(exchange: Exchange): Promise<void> {
+  const { provider } = parse(ProviderSchema, await readJson(exchange));
+  exchange.reply.stream(FORMAT);
+  for await (const step of exchange.services.testProvider(provider, exchange.signal)) {
+    await exchange.reply.write(ndjsonLine(step));
+  }
+  exchange.reply.end();
+}
+
+export async function lendKey(exchange: Exchange): Promise<void> {
+  const { provider, key } = parse(LentKeySchema, await readJson(exchange));
+  exchange.services.lendKey(provider, key);
+  exchange.reply.json(200, {});
 }
 
 async function streamLines({ reply }: Exchange, events: AsyncIterable<ControlEvent | LoadEvent>): Promise<void> {

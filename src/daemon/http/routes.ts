@@ -40,6 +40,9 @@ export const CONTROL: readonly Route[] = [
   { method: 'POST', path: CONTROL_ROUTES.load, scope: 'admin', handler: control.load },
   { method: 'POST', path: CONTROL_ROUTES.unload, scope: 'admin', handler: control.unload },
   { method: 'GET', path: CONTROL_ROUTES.providers, scope: 'admin', handler: control.providers },
+  { method: 'POST', path: CONTROL_ROUTES.providerModels, scope: 'admin', handler: control.providerModels },
+  { method: 'POST', path: CONTROL_ROUTES.providerTest, scope: 'admin', handler: control.testProvider },
+  { method: 'POST', path: CONTROL_ROUTES.providerKey, scope: 'admin', handler: control.lendKey },
 ];
 
 export interface RouteMatch {
