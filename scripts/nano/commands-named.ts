@@ -7,11 +7,7 @@ export const PROMISED: Readonly<Record<string, readonly string[]>> = {
   'model search': [],
   'model verify': [],
   'model quantize': [],
-  'provider set': ['kind', 'base-url', 'api-key-env', 'api-key-stdin', 'default-model', 'default'],
-  'provider unset': [],
-  'provider test': [],
-  'provider models': [],
-  run: ['schema', 'grammar', 'image'],
+  run: ['schema', 'grammar'],
 };
 
 const GLOBAL_FLAGS = ['help', 'version', 'json'];

@@ -54,6 +54,7 @@ export interface Command {
 
 const json = { kind: 'switch', summary: 'print JSON' } as const;
 const model = [{ name: 'model', required: true, completes: 'model' }] as const;
+const provider = [{ name: 'provider', required: true, completes: 'provider' }] as const;
 const setting = { name: 'setting', required: true, completes: 'setting' } as const;
 
 const chosenModel = {
@@ -188,6 +189,12 @@ export const COMMANDS = {
       ...sampling,
       timeout: { kind: 'duration', value: 'TIME', summary: 'give up after this time' },
       stats: { kind: 'switch', summary: 'print token counts and speed on standard error' },
+      image: {
+        kind: 'strings',
+        value: 'FILE',
+        summary: 'show the model a PNG, JPEG, GIF or WebP file; may be given more than once',
+        completes: 'file',
+      },
       ...routing,
     },
     examples: [
@@ -196,6 +203,7 @@ export const COMMANDS = {
       'cat report.txt | svc run "Summarise this"',
       'slow-report | svc run "Summarise this" -',
       'svc run --json --seed 7 --max-tokens 64 "Hello"',
+      'svc run --provider openai --image photo.jpg "What is this?"',
     ],
   },
   chat: {
@@ -316,9 +324,65 @@ export const COMMANDS = {
   },
   'provider list': {
     summary: 'List what can answer a prompt',
+    detail: ['This machine first, then the providers that are configured, and those whose key is in the environment.'],
     arguments: [],
+    flags: {
+      all: { kind: 'switch', summary: 'also those that svc knows and nobody has configured' },
+      probe: {
+        kind: 'switch',
+        summary: 'look for servers on this machine, at the usual addresses of Ollama and others',
+      },
+      json,
+    },
+    examples: ['svc provider list', 'svc provider list --all', 'svc provider list --probe --json'],
+  },
+  'provider set': {
+    summary: 'Configure a provider',
+    detail: [
+      'One that svc knows (`svc provider list --all`) needs nothing but its key, which is asked for on a terminal. What is set before stays unless it is given anew. A running daemon takes it up at once.',
+      'A key is never an argument: it is typed, comes on standard input, or stays in an environment variable of the daemon.',
+    ],
+    arguments: provider,
+    flags: {
+      kind: {
+        kind: 'choice',
+        choices: ['openai', 'anthropic', 'gemini', 'openai_compatible'],
+        summary: 'what it speaks, where svc does not know it',
+      },
+      'base-url': { kind: 'strings', value: 'URL', summary: 'where it is; more than once makes a cluster' },
+      'api-key-env': { kind: 'string', value: 'VAR', summary: 'the environment variable that holds the key' },
+      'api-key-stdin': { kind: 'switch', summary: 'read the key from standard input and keep it' },
+      'default-model': { kind: 'string', value: 'MODEL', summary: 'the model that is used when none is named' },
+      default: { kind: 'switch', summary: 'make it the one that --cloud means' },
+      json,
+    },
+    examples: [
+      'svc provider set openai',
+      'svc provider set anthropic --api-key-stdin --default < key.txt',
+      'svc provider set groq --api-key-env GROQ_API_KEY --default-model openai/gpt-oss-120b',
+      'svc provider set rack --base-url http://10.0.0.5:8000/v1 --base-url http://10.0.0.6:8000/v1',
+    ],
+  },
+  'provider unset': {
+    summary: 'Take a provider out of the config, and forget its key',
+    arguments: provider,
     flags: { json },
-    examples: ['svc provider list', 'svc provider list --json'],
+    examples: ['svc provider unset openai'],
+  },
+  'provider test': {
+    summary: 'Try a provider: its key, its address, the connection, and a short answer',
+    detail: [
+      'Asked through the daemon when one runs, for its environment is what counts then. The answer costs some tokens.',
+    ],
+    arguments: provider,
+    flags: { json },
+    examples: ['svc provider test openai', 'svc provider test openai --json'],
+  },
+  'provider models': {
+    summary: 'List the models of a provider, as it tells them now',
+    arguments: provider,
+    flags: { json },
+    examples: ['svc provider models openai', 'svc provider models ollama --json'],
   },
   'config show': {
     summary: 'Show every setting',

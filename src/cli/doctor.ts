@@ -1,6 +1,10 @@
 /** Every part is looked at, whatever the others say; what depends on a broken one is skipped. */
+import type { Config } from '../config/config.ts';
 import { resolvePaths, type Paths } from '../config/paths.ts';
 import type { DoctorCheck, DoctorRecord } from '../protocol/doctor.ts';
+import type { ProviderRecord } from '../protocol/records.ts';
+import { ProviderKeys } from '../providers/provider-keys.ts';
+import { providersInUse, recordOf } from '../providers/providers.ts';
 import type { Run } from './commands.ts';
 import { check, failed } from './doctor/check.ts';
 import { checkClock } from './doctor/clock-check.ts';
@@ -57,7 +61,13 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
     engineWorks: engine.works,
   });
   sayProgress('asking the providers');
-  return [...machine, ...files, ...models, await checkProviders(daemon.providers, { offline })];
+  const providers = daemon.runs ? daemon.providers : providersWithoutDaemon(config, paths);
+  return [...machine, ...files, ...models, await checkProviders(providers, { offline })];
+}
+
+/** As a daemon that is started from here would have them. */
+function providersWithoutDaemon(config: Config, { credentialsFile }: Paths): ProviderRecord[] {
+  return providersInUse(config, new ProviderKeys(credentialsFile)).map(recordOf);
 }
 
 function describe({ ok, checks }: DoctorRecord): string {

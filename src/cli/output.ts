@@ -74,6 +74,32 @@ export async function askYesNo(question: string): Promise<boolean | undefined> {
   }
 }
 
+/** What the person types, unseen; empty when they type nothing. undefined: there is nobody to ask. */
+export async function askSecret(question: string): Promise<string | undefined> {
+  if (!err.isTerminal || !(process.stdin as { isTTY?: boolean }).isTTY) return undefined;
+  const { createInterface } = await import('node:readline');
+  const output = new PromptOutput();
+  output.write(`svc: ${question}: `);
+  output.isMuted = true;
+  const editor = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 });
+  try {
+    return await new Promise((resolve) => {
+      editor.once('line', resolve);
+      editor.once('close', () => {
+        resolve('');
+      });
+      editor.once('SIGINT', () => {
+        editor.close();
+        process.stderr.write('\n');
+        exit(130);
+      });
+    });
+  } finally {
+    editor.close();
+    process.stderr.write('\n');
+  }
+}
+
 /** Standard error for a line editor, which must not write while an answer does. */
 export class PromptOutput extends Writable {
   isMuted = false;

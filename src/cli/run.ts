@@ -5,13 +5,15 @@
 import { Client } from '../client/client.ts';
 import { resolvePaths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
-import type { GenerateRequest, GenerateResult, Message } from '../protocol/generate.ts';
+import type { ContentPart, GenerateRequest, GenerateResult, Message } from '../protocol/generate.ts';
 import { LIMITS } from '../protocol/limits.ts';
 import { given, receive, requestOf, routeOf } from './answer.ts';
 import type { Flags, Run } from './commands.ts';
 import { ensureServing } from './daemon.ts';
+import { readImages } from './images.ts';
 import { introduceBuiltin } from './introduce.ts';
 import { exit, printJson, say, write } from './output.ts';
+import { ensureKey } from './provider-key.ts';
 import { hasInput, readInput, readPromptInput, type PromptInput } from './stdin.ts';
 
 const INTERRUPTED = 130;
@@ -19,11 +21,14 @@ const INTERRUPTED = 130;
 export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) => {
   // Before standard input, which may take long.
   routeOf(flags);
+  const images = await readImages(flags.image);
   const { text: prompt, late } = await readPrompt(argument, dash === '-');
-  const request = withPrompt(flags, prompt);
+  const request = withPrompt(flags, prompt, images);
   const paths = resolvePaths();
   if (!flags['no-start']) await ensureServing(paths, flags.json);
-  const result = await answer(new Client(paths.socketPath), request, !flags.json && !flags['no-stream'], late);
+  const client = new Client(paths.socketPath);
+  await ensureKey(client, paths, flags);
+  const result = await answer(client, request, !flags.json && !flags['no-stream'], late);
   if (flags.json) printJson(result);
   else if (flags['no-stream']) write(asLine(result.text));
   if (result.finish_reason === 'length' && flags['max-tokens'] === undefined) {
@@ -49,11 +54,11 @@ async function readPrompt(argument: string | undefined, isAwaited: boolean): Pro
   });
 }
 
-function withPrompt(flags: Flags<'run'>, prompt: string): GenerateRequest {
+function withPrompt(flags: Flags<'run'>, prompt: string, images: readonly ContentPart[]): GenerateRequest {
   const { system, model, timeout } = flags;
   const messages: Message[] = [
     ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
-    { role: 'user', content: prompt },
+    { role: 'user', content: images.length === 0 ? prompt : [...images, { type: 'text', text: prompt }] },
   ];
   return { ...requestOf(flags, model, messages), ...given({ timeout_ms: timeout }) };
 }

@@ -12,6 +12,8 @@ import {
   type ControlEvent,
   type ErrorEvent,
   type LoadEvent,
+  type ProviderTestEvent,
+  type ProviderTestStep,
   type ReloadRecord,
   type StopRequest,
 } from '../protocol/routes.ts';
@@ -19,6 +21,8 @@ import { fetchJson, streamJson, type RequestOptions } from './request.ts';
 
 /** For questions that the daemon answers from what it knows. */
 const ANSWER_MS = 5000;
+/** For questions that a provider answers. */
+const PROVIDER_MS = 120_000;
 /** For unloading, which waits for a process to end. */
 const UNLOAD_MS = 60_000;
 
@@ -47,6 +51,27 @@ export class Client {
 
   async providers(): Promise<readonly ProviderRecord[]> {
     return (await this.#ask<{ providers: readonly ProviderRecord[] }>({ path: CONTROL_ROUTES.providers })).providers;
+  }
+
+  /** The daemon asks the provider. */
+  async providerModels(provider: string): Promise<readonly string[]> {
+    const options = { method: 'POST', path: CONTROL_ROUTES.providerModels, body: { provider } } as const;
+    return (await this.#ask<{ models: readonly string[] }>({ ...options, timeoutMs: PROVIDER_MS })).models;
+  }
+
+  /** The daemon tries the provider. */
+  async *testProvider(provider: string, signal: AbortSignal): AsyncGenerator<ProviderTestStep, void, undefined> {
+    const events = this.#events<ProviderTestEvent>(CONTROL_ROUTES.providerTest, { provider }, 'tested', signal);
+    for await (const event of events) {
+      if (event.type !== 'step') continue;
+      const { type: _type, ...step } = event;
+      yield step;
+    }
+  }
+
+  /** For this run of the daemon: it is written nowhere. */
+  async lendKey(provider: string, key: string): Promise<void> {
+    await this.#ask({ method: 'POST', path: CONTROL_ROUTES.providerKey, body: { provider, key } });
   }
 
   /** The daemon reads its config again. */

@@ -52,8 +52,7 @@ export class CloudProviders {
     }
     for (const [name, provider] of wanted) {
       const before = this.#connected.get(name);
-      // Of its functions, which follow from the rest, nothing is compared.
-      if (before !== undefined && JSON.stringify(before.provider) === JSON.stringify(provider)) continue;
+      if (before !== undefined && isSame(before, provider)) continue;
       const backend = connect(provider);
       this.#connected.set(name, { provider, backend });
       backends.set(name, backend);
@@ -76,11 +75,12 @@ export class CloudProviders {
 
   /** Never throws but NOT_FOUND: what is wrong is in the steps. */
   async *test(name: string, signal: AbortSignal): AsyncGenerator<ProviderTestStep, void> {
-    const { provider, backend } = this.#connected.get(name) ?? this.#unconfigured(name);
+    const connected = this.#connected.get(name);
+    const { provider, backend } = connected ?? this.#unconfigured(name);
     try {
       yield* testProvider(provider, backend, signal);
     } finally {
-      if (!this.#connected.has(name)) await backend.close();
+      if (connected === undefined) await backend.close();
     }
   }
 
@@ -135,4 +135,10 @@ export function conditionOf(all: readonly ProviderRecord[]): { status: CheckStat
   });
   if (troubles.length > 0) return { status: 'warn', reason: troubles.join('; ') };
   return { status: 'ok', reason: providers.map(({ name }) => name).join(', ') };
+}
+
+/** What failed before the config or a key was changed is no news of what is there now. */
+function isSame({ provider: before, backend }: Connected, provider: Provider): boolean {
+  // Its functions follow from the rest.
+  return JSON.stringify(before) === JSON.stringify(provider) && backend.record().state !== 'unhealthy';
 }

@@ -14,4 +14,6 @@ export const LIMITS = {
   toolCallIdLength: 256,
   topLogprobs: 20,
   providerKeyLength: 8192,
+  /** Of all images of a prompt from the command line; as base64 they fit into a body. */
+  imageBytes: 20 * 1024 * 1024,
 } as const;

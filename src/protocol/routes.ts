@@ -35,7 +35,7 @@ export const CONTROL_ROUTES = {
   providers: '/control/providers',
   /** `{"provider"}` → `{"models": string[]}`: the provider is asked. */
   providerModels: '/control/providers/models',
-  /** `{"provider"}` → ProviderTestStep lines. */
+  /** `{"provider"}` → ProviderTestEvent lines. */
   providerTest: '/control/providers/test',
   /** `{"provider", "key"}` → `{}`: a key in memory, until the daemon ends. */
   providerKey: '/control/providers/key',
@@ -65,6 +65,9 @@ export interface ProviderTestStep {
   /** Of the error that it failed with. */
   readonly code: ErrorCode | null;
 }
+
+export type ProviderTestEvent =
+  ({ readonly type: 'step' } & ProviderTestStep) | { readonly type: 'tested' } | ErrorEvent;
 
 export interface ErrorEvent {
   readonly type: 'error';

@@ -46,8 +46,9 @@ export async function* testProvider(
     if (!isReached) return;
   }
   const models = await timed('models', () => listModels(backend, signal));
-  yield models;
-  if (models.status === 'fail') return;
+  // Some have no list.
+  yield models.code === 'NOT_FOUND' ? { ...models, status: 'skip', code: null } : models;
+  if (models.code !== null && models.code !== 'NOT_FOUND') return;
   if (provider.defaultModel === null) {
     yield { ...ok('answer', null, 'not asked: it has no default model', null), status: 'skip' };
     return;

@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
 import { GenerateRequestSchema, LIMITS } from '../../protocol/generate.ts';
 import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../protocol/ndjson.ts';
-import type { ControlEvent, LoadEvent } from '../../protocol/routes.ts';
+import type { ControlEvent, LoadEvent, ProviderTestEvent } from '../../protocol/routes.ts';
 import { parse } from '../../protocol/validate.ts';
 import { readJson } from './body.ts';
 import type { Exchange } from './exchange.ts';
@@ -80,8 +80,9 @@ export async function testProvider(exchange: Exchange): Promise<void> {
   const { provider } = parse(ProviderSchema, await readJson(exchange));
   exchange.reply.stream(FORMAT);
   for await (const step of exchange.services.testProvider(provider, exchange.signal)) {
-    await exchange.reply.write(ndjsonLine(step));
+    await exchange.reply.write(ndjsonLine({ type: 'step', ...step } satisfies ProviderTestEvent));
   }
+  await exchange.reply.write(ndjsonLine({ type: 'tested' } satisfies ProviderTestEvent));
   exchange.reply.end();
 }
 

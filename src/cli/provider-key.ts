@@ -1,0 +1,63 @@
+/**
+ * Before a prompt goes to a provider that a person has chosen: whether its key is there. A key that is
+ * missing is asked for on a terminal; nobody else is kept waiting.
+ */
+import type { Client } from '../client/client.ts';
+import { checkedKey, saveCredential } from '../config/credentials-file.ts';
+import type { Paths } from '../config/paths.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type { ProviderRecord } from '../protocol/records.ts';
+import { lacksKey, providerNamed, recordOf } from '../providers/providers.ts';
+import type { Flags } from './commands.ts';
+import { askSecret, askYesNo, say } from './output.ts';
+import { keyHint, providersHere, titleOf } from './providers.ts';
+
+/**
+ * Throws PROVIDER_AUTH where a key is missing and there is nobody to ask, and CONFIG_INVALID for a provider
+ * that svc knows and nobody has configured. What else may be wrong is the daemon's to say.
+ */
+export async function ensureKey(
+  client: Client,
+  paths: Paths,
+  flags: Pick<Flags<'run'>, 'provider' | 'cloud'>,
+): Promise<void> {
+  if (flags.provider === undefined && !flags.cloud) return;
+  const running = (await client.providers()).find(({ name, default_cloud }) =>
+    flags.cloud ? default_cloud : name === flags.provider,
+  );
+  if (running !== undefined && !lacksKey(running)) return;
+  const here = recordHere(running?.name ?? flags.provider);
+  if (here === undefined) return;
+  if (!lacksKey(running ?? here) && here.credential.source === 'none') {
+    throw new SvcError('CONFIG_INVALID', `${here.name} is not configured`, { hint: `svc provider set ${here.name}` });
+  }
+  if (here.credential.present) {
+    throw new SvcError('PROVIDER_AUTH', `the running daemon has no key for ${here.name}`, {
+      hint: `it was started without ${here.credential.name ?? 'it'}: svc stop && svc start; or let svc keep the key: svc provider set ${here.name} --api-key-stdin`,
+    });
+  }
+  await askForKey(here, client, paths);
+}
+
+function recordHere(name: string | undefined): ProviderRecord | undefined {
+  if (name === undefined) return undefined;
+  const { config, keys } = providersHere();
+  const provider = providerNamed(name, config, keys);
+  return provider && recordOf(provider);
+}
+
+async function askForKey(record: ProviderRecord, client: Client, paths: Paths): Promise<void> {
+  const { name } = record;
+  const typed = await askSecret(`key of ${titleOf(name)} (it is not shown)`);
+  if (typed === undefined || typed.trim() === '') {
+    throw new SvcError('PROVIDER_AUTH', `there is no key for ${name}`, { hint: keyHint(record) });
+  }
+  const key = checkedKey(typed);
+  if (await askYesNo(`keep it in ${paths.credentialsFile} for the next time?`)) {
+    await saveCredential(paths.credentialsFile, name, key);
+    await client.reload();
+  } else {
+    await client.lendKey(name, key);
+    say('not kept: the daemon knows it until it ends');
+  }
+}
