@@ -51,9 +51,6 @@ export async function receive(
           text += event.text;
           onText?.(event.text);
           break;
-        case 'reasoning':
-        case 'tool_call':
-          break;
         case 'finish':
           finish = event;
           break;
