@@ -74,11 +74,12 @@ function resolve(
     enabled: settings.enabled,
     isDefaultCloud: config.cloud.default_provider === name,
     credential: () => keys.credential(places),
-    readKey: () => {
-      const key = keys.read(places);
-      if (key !== null) refusePlainHttp(name, endpoints);
-      return Promise.resolve(key);
-    },
+    readKey: () =>
+      Promise.resolve().then(() => {
+        const key = keys.read(places);
+        if (key !== null) refusePlainHttp(name, endpoints);
+        return key;
+      }),
   };
 }
 

@@ -3,6 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as v from 'valibot';
 import { ConfigSchema } from '../../src/config/config.ts';
+import { namedSettings } from '../../src/config/settings.ts';
 import { VARIABLES } from '../../src/config/environment.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
@@ -55,6 +56,12 @@ test('docs/configuration.md names every setting with its default', () => {
         assert.is(documented.get(name), typeof value === 'string' ? value : JSON.stringify(value), name);
     }
   }
+});
+
+test('docs/configuration.md names every setting below a name that a person chooses', () => {
+  const documented = rowsOf('docs/configuration.md').map(([name]) => name);
+  assert.ok(namedSettings().length > 0);
+  for (const name of namedSettings()) assert.ok(documented.includes(name), `${name} is not in docs/configuration.md`);
 });
 
 test('docs/configuration.md names every environment variable', () => {
