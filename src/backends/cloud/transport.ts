@@ -141,6 +141,8 @@ export class Transport {
         headersTimeout: HEADERS_TIMEOUT_MS,
         bodyTimeout: idleTimeoutMs,
       });
+      // One that is destroyed before its end fails, whoever still listens.
+      readable.on('error', () => undefined);
       return {
         status: statusCode,
         header: (name) => {

@@ -1,0 +1,164 @@
+/**
+ * A provider with several endpoints: servers of one's own (vLLM, SGLang, llama-server, other svc daemons)
+ * that have the same models.
+ *
+ *   generate ──► slots ──► balance ──► member ──► CloudBackend of that endpoint
+ *                             ▲           │ fails before its first word: the next one, at once
+ *                             └───────────┘
+ *
+ * Each endpoint is asked at most once for a request, and none that is known to be no good while another
+ * is left. After the first word there is no way back: the answer breaks off if its endpoint does.
+ */
+import type { Logger } from '../../../log/log.ts';
+import { SvcError, type ErrorCode } from '../../../protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest } from '../../../protocol/generate.ts';
+import type { ProviderRecord } from '../../../protocol/records.ts';
+import type { Backend, GenerateContext } from '../../backend.ts';
+import { CloudBackend } from '../cloud-backend.ts';
+import type { Provider } from '../provider.ts';
+import { Runs } from '../runs.ts';
+import { Slots } from '../slots.ts';
+import { Transport } from '../transport.ts';
+import { preferred, prefixKey } from './balance.ts';
+import { Member, type MemberState } from './member.ts';
+import { Probe } from './probe.ts';
+import { Watch } from './watch.ts';
+
+export interface ClusterBackendOptions {
+  readonly provider: Provider;
+  readonly log: Logger;
+}
+
+/** What another endpoint may not answer with. */
+const MOVES_ON: ReadonlySet<ErrorCode> = new Set(['PROVIDER_FAILED', 'BUSY', 'NOT_READY', 'MODEL_NOT_FOUND']);
+/** Which to try first; those that are no good only when nothing else is left. */
+const RANK: Readonly<Record<MemberState, number>> = { up: 0, full: 1, draining: 2, down: 3 };
+
+export class ClusterBackend implements Backend {
+  readonly #provider: Provider;
+  readonly #log: Logger;
+  readonly #members: readonly Member[];
+  readonly #roots: readonly Transport[];
+  readonly #slots: Slots;
+  readonly #runs = new Runs();
+  readonly #watch: Watch;
+  #isClosing = false;
+
+  constructor({ provider, log }: ClusterBackendOptions) {
+    this.#provider = provider;
+    this.#log = log;
+    this.#slots = new Slots(provider.concurrency);
+    const { isDeclared, idleTimeoutMs } = provider;
+    this.#roots = provider.endpoints.map((url) => new Transport({ baseUrl: rootOf(url), isDeclared, idleTimeoutMs }));
+    this.#members = provider.endpoints.map((url, index) => {
+      const backend = new CloudBackend({ provider: { ...provider, endpoints: [url], concurrency: null }, log });
+      return new Member(url, backend, new Probe(this.#roots[index] as Transport));
+    });
+    this.#watch = new Watch(this.#members);
+  }
+
+  get name(): string {
+    return this.#provider.name;
+  }
+
+  async *generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
+    if (this.#isClosing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
+    const run = this.#runs.begin(context.signal);
+    let release: (() => void) | undefined;
+    try {
+      release = await this.#slots.acquire(run.signal);
+      this.#watch.wake();
+      yield* await this.#begin(request, { ...context, signal: run.signal });
+    } finally {
+      release?.();
+      run.end();
+    }
+  }
+
+  async modelNames(signal: AbortSignal): Promise<readonly string[]> {
+    const lists = await Promise.allSettled(this.#members.map(({ backend }) => backend.modelNames(signal)));
+    const known = lists.flatMap((list) => (list.status === 'fulfilled' ? list.value : []));
+    const [first] = lists;
+    if (known.length === 0 && first?.status === 'rejected') throw first.reason;
+    return [...new Set(known)];
+  }
+
+  record(): ProviderRecord {
+    const records = this.#members.map(({ backend }) => backend.record());
+    const first = records[0] as ProviderRecord;
+    const well = this.#members.filter(({ state }) => state === 'up' || state === 'full').length;
+    const total = this.#members.length;
+    const isKnown = records.some(({ state }) => state !== 'unknown') || well < total;
+    return {
+      ...first,
+      endpoints: this.#provider.endpoints,
+      state:
+        first.state === 'unconfigured' ? 'unconfigured' : !isKnown ? 'unknown' : well > 0 ? 'healthy' : 'unhealthy',
+      last_checked_at:
+        records
+          .map(({ last_checked_at }) => last_checked_at)
+          .sort()
+          .at(-1) ?? null,
+      last_error: well < total ? `${String(well)} of ${String(total)} endpoints are up` : null,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await this.#runs.idle();
+    this.#watch.stop();
+    await Promise.all([
+      ...this.#members.map(({ backend }) => backend.close()),
+      ...this.#roots.map((root) => root.close()),
+    ]);
+  }
+
+  async destroy(error: SvcError): Promise<void> {
+    this.#isClosing = true;
+    this.#watch.stop();
+    this.#runs.abort(error);
+    await Promise.all([
+      ...this.#members.map(({ backend }) => backend.destroy(error)),
+      ...this.#roots.map((root) => root.destroy(error)),
+    ]);
+  }
+
+  async #begin(
+    request: GenerateRequest,
+    context: GenerateContext,
+  ): Promise<AsyncGenerator<GenerateEvent, void, undefined>> {
+    const key = prefixKey(request);
+    const left = new Set(this.#members);
+    for (;;) {
+      const member = this.#choose([...left], key);
+      left.delete(member);
+      try {
+        return await member.begin(request, context);
+      } catch (thrown) {
+        context.signal.throwIfAborted();
+        const error = SvcError.from(thrown);
+        this.#watch.wake();
+        if (left.size === 0 || !MOVES_ON.has(error.code)) throw error;
+        const { url: endpoint, state } = member;
+        this.#log.info(
+          { id: context.traceId, provider: this.name, endpoint, state, code: error.code },
+          'asking another endpoint',
+        );
+      }
+    }
+  }
+
+  /** REQUIRES: `members` is not empty. */
+  #choose(members: readonly Member[], key: string): Member {
+    const best = Math.min(...members.map(({ state }) => RANK[state]));
+    return preferred(
+      members.filter(({ state }) => RANK[state] === best),
+      key,
+    )[0] as Member;
+  }
+}
+
+/** Where a server has its health: above the version of its API. */
+function rootOf(url: string): string {
+  return url.replace(/(?:\/openai)?\/v\d\w*$/, '');
+}

@@ -1,0 +1,123 @@
+/**
+ * One endpoint of a cluster: what is under way there, and whether it is to get more.
+ *
+ *   up        answers, or has not been asked yet
+ *   draining  said that it takes nothing new (503, and when to come back): left alone until a probe finds it ready
+ *   full      said that it has too much (429): left alone for as long as it said
+ *   down      cannot be reached, broke off, or is silent: left alone until a probe finds it well
+ *
+ * Found out from the answers themselves, and from probes. A probe that fails counts only when nothing
+ * else came from there meanwhile: a server that is busy streaming has no need to hurry for a probe.
+ * What waits for its first word at an endpoint that goes down is given up there, and may go elsewhere.
+ */
+import type { GenerateContext } from '../../backend.ts';
+import type { GenerateEvent, GenerateRequest } from '../../../protocol/generate.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import type { CloudBackend } from '../cloud-backend.ts';
+import type { Choice } from './balance.ts';
+import type { Probe, Vital } from './probe.ts';
+
+export type MemberState = 'up' | 'draining' | 'full' | 'down';
+
+const FULL_MS = 1000;
+
+type Answer = AsyncGenerator<GenerateEvent, void, undefined>;
+
+export class Member implements Choice {
+  readonly url: string;
+  readonly backend: CloudBackend;
+  readonly #probe: Probe;
+  /** Of requests that wait for their first word. */
+  readonly #waiting = new Set<AbortController>();
+  #underWay = 0;
+  /** Requests of others, as of the last report. */
+  #others = 0;
+  #state: MemberState = 'up';
+  #fullUntil = 0;
+  #heardAt = 0;
+
+  constructor(url: string, backend: CloudBackend, probe: Probe) {
+    this.url = url;
+    this.backend = backend;
+    this.#probe = probe;
+  }
+
+  get load(): number {
+    return this.#underWay + this.#others;
+  }
+
+  get state(): MemberState {
+    if (this.#state === 'full' && performance.now() >= this.#fullUntil) this.#state = 'up';
+    return this.#state;
+  }
+
+  /** Resolves, once the first word has come, with the whole answer, which has to be read or returned from. Throws what kept it from coming. */
+  async begin(request: GenerateRequest, context: GenerateContext): Promise<Answer> {
+    const silence = new AbortController();
+    this.#waiting.add(silence);
+    this.#underWay += 1;
+    const signal = AbortSignal.any([context.signal, silence.signal]);
+    const events = this.backend.generate(request, { ...context, signal });
+    try {
+      const first = await events.next();
+      if (first.done === true) throw new SvcError('PROVIDER_FAILED', `${this.url} did not begin to answer`);
+      this.#heard();
+      return this.#answer(first.value, events, context);
+    } catch (error) {
+      this.#underWay -= 1;
+      if (!context.signal.aborted) this.#failed(SvcError.from(error));
+      throw error;
+    } finally {
+      this.#waiting.delete(silence);
+    }
+  }
+
+  /** Looks after it, once. Never rejects. */
+  async look(signal: AbortSignal): Promise<void> {
+    const asked = performance.now();
+    const vital = await this.#probe.vital(signal);
+    if (signal.aborted) return;
+    if (vital !== 'silent' || this.#heardAt < asked) this.#judge(vital);
+    const requests = this.state === 'up' ? await this.#probe.requests(signal) : null;
+    this.#others = Math.max(0, (requests ?? 0) - this.#underWay);
+  }
+
+  async *#answer(first: GenerateEvent, events: Answer, context: GenerateContext): Answer {
+    try {
+      yield first;
+      for await (const event of events) {
+        this.#heard();
+        yield event;
+      }
+    } catch (error) {
+      if (!context.signal.aborted) this.#failed(SvcError.from(error));
+      throw error;
+    } finally {
+      this.#underWay -= 1;
+      await events.return();
+    }
+  }
+
+  #heard(): void {
+    this.#heardAt = performance.now();
+    if (this.#state === 'down') this.#state = 'up';
+  }
+
+  #failed({ code, retryAfterSeconds }: SvcError): void {
+    if (code === 'BUSY') {
+      this.#state = 'full';
+      this.#fullUntil = performance.now() + (retryAfterSeconds === undefined ? FULL_MS : retryAfterSeconds * 1000);
+    } else if (code === 'NOT_READY') this.#state = 'draining';
+    else if (code === 'PROVIDER_FAILED') this.#state = retryAfterSeconds === undefined ? 'down' : 'draining';
+  }
+
+  #judge(vital: Vital): void {
+    if (vital === 'well' && this.#state !== 'full') this.#state = 'up';
+    else if (vital === 'not_ready') this.#state = 'draining';
+    else if (vital === 'silent') {
+      this.#state = 'down';
+      const silent = new SvcError('PROVIDER_FAILED', `${this.url} says nothing`);
+      for (const waiting of this.#waiting) waiting.abort(silent);
+    }
+  }
+}
