@@ -18,6 +18,7 @@ import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
 import { catalogue } from './catalogue.ts';
 import { variable, type Variable } from './environment.ts';
 import type { Paths } from './paths.ts';
+import { PoliciesSchema } from './policy-settings.ts';
 import { ProvidersSchema } from './provider-settings.ts';
 import { flag, section, text, wholeNumber } from './schema.ts';
 
@@ -76,6 +77,7 @@ export const ConfigSchema = section({
     {},
   ),
   providers: v.exactOptional(ProvidersSchema, {}),
+  policies: v.exactOptional(PoliciesSchema, {}),
   cloud: v.exactOptional(
     section({
       /** The provider that `--cloud` means. Absent: the only one that has a key. */
@@ -130,7 +132,7 @@ export function parseConfig(source: string): { config: Config; problems: ConfigP
     ...repeatedKeys(root).map(({ offset, value }) => place(offset, `the key "${String(value)}" stands here twice`)),
     ...(result.issues ?? []).map((issue) => place(...locate(root, issue))),
   ];
-  if (result.success) problems.push(...unknownDefault(root, result.output).map((at) => place(...at)));
+  if (result.success) problems.push(...unknownProviders(root, result.output).map((at) => place(...at)));
   if (result.success && problems.length === 0) return { config: result.output, problems };
   return { config: defaults, problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) };
 }
@@ -146,12 +148,25 @@ function repeatedKeys(node: Node): Node[] {
   });
 }
 
-function unknownDefault(root: Node, { cloud, providers }: Config): [offset: number, message: string][] {
-  const name = cloud.default_provider;
-  if (name === undefined || Object.hasOwn(providers, name) || typeof catalogue().get(name)?.base_url === 'string')
-    return [];
-  const node = findNodeAtLocation(root, ['cloud', 'default_provider']);
-  return [[node?.offset ?? root.offset, '"cloud.default_provider" must be the name of a provider']];
+function unknownProviders(root: Node, { cloud, policies, providers }: Config): [offset: number, message: string][] {
+  const isKnown = (name: string): boolean =>
+    name === 'local' || Object.hasOwn(providers, name) || typeof catalogue().get(name)?.base_url === 'string';
+  const named: [keys: (string | number)[], name: string][] = Object.entries(policies).flatMap(
+    ([policy, { candidates }]) =>
+      candidates.map((candidate, index): [(string | number)[], string] => [
+        ['policies', policy, 'candidates', index],
+        candidate.replace(/\/.*/s, ''),
+      ]),
+  );
+  const { default_provider } = cloud;
+  if (default_provider !== undefined) named.push([['cloud', 'default_provider'], default_provider]);
+  return named
+    .filter(([keys, name]) => !isKnown(name) || (name === 'local' && keys[0] === 'cloud'))
+    .map(([keys]) => {
+      const node = findNodeAtLocation(root, keys);
+      const what = keys[0] === 'cloud' ? 'must be the name of a provider' : 'must begin with the name of a provider';
+      return [node?.offset ?? root.offset, `"${keys.join('.')}" ${what}`];
+    });
 }
 
 function locate(root: Node, issue: v.BaseIssue<unknown>): [offset: number, message: string] {

@@ -98,7 +98,7 @@ function hintFor(name: string, names: readonly string[]): string {
     const typed = [section, 'NAME', ...rest].join('.');
     const likely = suggest(typed, below)?.replace('.NAME.', `.${chosen}.`);
     if (likely !== undefined && rest.length > 0) return `did you mean "${likely}"?`;
-    return `below a provider's name there are: ${below.map((each) => each.replace(`${section}.NAME.`, '')).join(', ')}`;
+    return `below a name there are: ${below.map((each) => each.replace(`${section}.NAME.`, '')).join(', ')}`;
   }
   const inside = names.filter((each) => each.startsWith(`${name}.`));
   if (inside.length > 0) return `it is a section: ${inside.join(', ')}`;

@@ -2,6 +2,7 @@
 import { isatty } from 'node:tty';
 import type { Backend } from '../backends/backend.ts';
 import { CloudBackend } from '../backends/cloud/cloud-backend.ts';
+import { ClusterBackend } from '../backends/cloud/cluster/cluster-backend.ts';
 import { LocalBackend } from '../backends/local/local-backend.ts';
 import { loadConfig } from '../config/config.ts';
 import type { DaemonFile } from '../config/daemon-file.ts';
@@ -52,7 +53,8 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
     const providers = new CloudProviders({
       keys: new ProviderKeys(paths.credentialsFile),
       backends,
-      connect: (provider) => new CloudBackend({ provider, log }),
+      connect: (provider) =>
+        provider.endpoints.length > 1 ? new ClusterBackend({ provider, log }) : new CloudBackend({ provider, log }),
       log,
     });
     providers.apply(config);
@@ -74,7 +76,10 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
       local,
       backends,
       providers,
-      router: new Router(backends, { admit: (provider) => budgets.admit(provider) }),
+      router: new Router(backends, {
+        policies: () => providers.policies,
+        admit: (provider) => budgets.admit(provider),
+      }),
       budgets,
       findDevices,
     });

@@ -13,6 +13,7 @@ import type { ProviderTestStep } from '../protocol/routes.ts';
 import type { ProviderKeys } from '../providers/provider-keys.ts';
 import { testProvider } from '../providers/provider-test.ts';
 import { lacksKey, providerNamed, providersInUse } from '../providers/providers.ts';
+import type { Policies } from '../routing/policy.ts';
 import type { Budget } from '../usage/budgets.ts';
 
 export interface CloudProvidersOptions {
@@ -82,6 +83,11 @@ export class CloudProviders {
     } finally {
       if (connected === undefined) await backend.close();
     }
+  }
+
+  /** What the config says of several candidates. */
+  get policies(): Policies {
+    return this.#config?.policies ?? {};
   }
 
   /** What the config allows it in a day. */

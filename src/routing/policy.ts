@@ -13,10 +13,7 @@
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { GenerateRequest } from '../protocol/generate.ts';
 import type { ProviderRecord } from '../protocol/records.ts';
-
-/** Why a request may go on to the next candidate. */
-export const FALLBACK_CONDITIONS = ['unavailable', 'overloaded', 'context_too_long', 'model_missing'] as const;
-export type FallbackCondition = (typeof FALLBACK_CONDITIONS)[number];
+import type { FallbackCondition } from '../protocol/routing.ts';
 
 export interface Policy {
   /** `provider` or `provider/model`, in the order in which they are tried. */

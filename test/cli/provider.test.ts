@@ -93,6 +93,7 @@ test('without a daemon: set, listed, tried, asked for its models, taken out', as
   const [local, mine, ...others] = listed(await run('provider', 'list', '--json'));
   assert.equal([local?.name, mine?.name, others], ['local', 'mine', []]);
   assert.equal(mine?.credential, { source: 'file', name: 'credentials.json', present: true });
+  assert.ok(mine);
   assert.equal([mine.default_cloud, mine.state, mine.kind], [true, 'unknown', 'openai_compatible']);
   assert.is((await run('provider', 'models', 'mine')).stdout, 'small\nlarge\n');
 

@@ -1,0 +1,143 @@
+/** Routing in a real daemon: policies, budgets and clusters from the config, with the built-in model beside servers that do as told. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import type { Client } from '../../src/client/client.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
+import { chunk } from '../backends/cloud/cloud-support.ts';
+import { startUpstream, type Script, type Upstream } from '../backends/cloud/upstream.ts';
+import { waitFor } from '../support/wait.ts';
+import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
+
+interface Context extends DaemonContext {
+  servers: Upstream[];
+  /** A daemon with this config. */
+  start(config: object): Promise<Client>;
+}
+
+const test = daemonSuite<Context>('routing');
+test.before.each(async (context) => {
+  context.servers = await Promise.all([startUpstream(sayHello), startUpstream(sayHello)]);
+  context.start = async (config) => {
+    const free = { http: { port: 0 }, grpc: { port: 0 } };
+    mkdirSync(join(context.home.dir, 'config'), { recursive: true });
+    writeFileSync(join(context.home.dir, 'config', 'config.json'), JSON.stringify({ ...free, ...config }));
+    const daemon = await (await startIn(context).answering()).settled();
+    return daemon.client;
+  };
+});
+test.after.each(async ({ servers }) => {
+  await Promise.all(servers.map((server) => server.close()));
+});
+
+const sayHello: Script = async (turn) => {
+  if (turn.request.method === 'GET') {
+    turn.json(200, {});
+    return;
+  }
+  await turn.event(chunk({ role: 'assistant', content: 'Hello from elsewhere' }));
+  await turn.event(chunk({}, 'stop', { usage: { prompt_tokens: 5, completion_tokens: 4 } }));
+  await turn.event('[DONE]');
+  turn.end();
+};
+const posts = (server: Upstream | undefined): number =>
+  server?.asked.filter(({ method }) => method === 'POST').length ?? 0;
+
+async function ask(client: Client, request: Partial<GenerateRequest> = {}): Promise<RouteEvent['route']> {
+  const whole = { messages: [{ role: 'user' as const, content: 'hello' }], sampling: {}, stop: [], ...request };
+  const events: (RouteEvent | GenerateEvent)[] = [];
+  for await (const event of client.generate(whole, new AbortController().signal)) events.push(event);
+  assert.is(events.at(-1)?.type, 'finish');
+  const [first] = events;
+  assert.ok(first?.type === 'route');
+  return first.route;
+}
+
+async function refusal(promise: Promise<unknown>): Promise<SvcError> {
+  try {
+    await promise;
+  } catch (error) {
+    return SvcError.from(error);
+  }
+  throw new Error('it was not refused');
+}
+
+test('a policy goes from a server that cannot be reached to this machine, and takes the server when it is back', async ({
+  start,
+  servers,
+}) => {
+  const [server] = servers;
+  server?.script((turn) => turn.json(503, {}));
+  const client = await start({
+    providers: { farm: { base_url: `${server?.url ?? ''}/v1`, default_model: 'm' } },
+    policies: {
+      default: { candidates: ['farm', 'local'] },
+      strict: { candidates: ['farm', 'local'], fallback_on: [] },
+    },
+  });
+  const route = await ask(client);
+  assert.equal([route.requested, route.chosen], ['default', 'local']);
+  assert.equal(
+    route.attempts.map(({ provider, outcome }) => [provider, outcome]),
+    [...Array.from({ length: route.attempts.length - 1 }, () => ['farm', 'failed']), ['local', 'ok']],
+  );
+  for (const request of [{ model: 'strict' }, { fallback: false }, { route: 'provider:farm' }]) {
+    // It fails, or is left alone by now.
+    assert.match((await refusal(ask(client, request))).code, /^(PROVIDER_FAILED|NOT_READY)$/);
+  }
+
+  server?.script(sayHello);
+  await waitFor('the server to be asked again', async () => (await ask(client)).chosen === 'farm');
+  assert.is((await ask(client, { model: 'local/builtin' })).chosen, 'local');
+});
+
+test('what does not fit this machine goes to who has more room', async ({ start, servers }) => {
+  const client = await start({
+    engine: { context_length: 256 },
+    providers: { farm: { base_url: `${servers[0]?.url ?? ''}/v1`, default_model: 'm' } },
+    policies: { default: { candidates: ['local', 'farm'], fallback_on: ['context_too_long'] } },
+  });
+  assert.is((await ask(client)).chosen, 'local');
+  const long = { messages: [{ role: 'user' as const, content: 'word '.repeat(2000) }] };
+  const route = await ask(client, long);
+  assert.equal([route.chosen, route.attempts.length], ['farm', 2]);
+  assert.is((await refusal(ask(client, { ...long, model: 'builtin' }))).code, 'CONTEXT_OVERFLOW');
+});
+
+test('a budget of the day holds, also after kill -9, and another may answer', async (context) => {
+  const { start, servers, running } = context;
+  const config = {
+    providers: { farm: { base_url: `${servers[0]?.url ?? ''}/v1`, default_model: 'm', requests_per_day: 3 } },
+    policies: { default: { candidates: ['farm', 'local'], fallback_on: ['overloaded'] } },
+  };
+  const day = new Date().getUTCDate();
+  const client = await start(config);
+  for (let n = 0; n < 3; n += 1) assert.is((await ask(client)).chosen, 'farm');
+  assert.is((await ask(client)).chosen, 'local');
+  running[0]?.kill('SIGKILL');
+  await running[0]?.exit;
+
+  const again = await start(config);
+  if (new Date().getUTCDate() !== day) return;
+  const error = await refusal(ask(again, { route: 'provider:farm' }));
+  assert.is(error.code, 'BUSY');
+  assert.match(error.message, /3 requests of today/);
+  assert.is(posts(servers[0]), 3);
+});
+
+test('several base URLs are a cluster: when one is killed the other answers', async ({ start, servers }) => {
+  const client = await start({
+    providers: { farm: { base_url: servers.map(({ url }) => `${url}/v1`), default_model: 'm' } },
+  });
+  const request = { route: 'provider:farm' };
+  assert.is((await ask(client, request)).chosen, 'farm');
+  const home = posts(servers[0]) === 1 ? 0 : 1;
+  await servers[home]?.close();
+  assert.is((await ask(client, request)).attempts.length, 1);
+  assert.is(posts(servers[1 - home]), 1);
+  const [record] = (await client.providers()).filter(({ name }) => name === 'farm');
+  assert.is(record?.endpoints.length, 2);
+});
+
+test.run();
