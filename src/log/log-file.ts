@@ -6,8 +6,9 @@
  * stream has confirmed them: `flushSync` appends what is not confirmed, which the exit of the
  * process calls last. When the disk refuses (full, read-only), the stream is opened anew after a
  * while; the lines of meanwhile wait up to a bound, and what had to be dropped is counted in the log.
+ * So it is when somebody has removed the file or moved it away: a descriptor would write on, unseen.
  */
-import { appendFileSync, closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { appendFileSync, closeSync, fstatSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
 import { dirname, basename } from 'node:path';
 import { createStream, type RotatingFileStream } from 'rotating-file-stream';
 import type { LogDestination } from './log.ts';
@@ -29,6 +30,8 @@ export class LogFile implements LogDestination {
   readonly #path: string;
   readonly #options: Required<LogFileOptions>;
   #stream: RotatingFileStream | null = null;
+  /** Of the file that the stream has open; null while it opens or rotates. */
+  #inode: number | null = null;
   #waiting: string[] = [];
   #waitingBytes = 0;
   #dropped = 0;
@@ -95,6 +98,10 @@ export class LogFile implements LogDestination {
       return;
     }
     this.#underWay = chunk;
+    if (this.#isReplaced()) {
+      this.#stream?.end();
+      this.#stream = null;
+    }
     this.#stream ??= this.#open();
     this.#stream.write(chunk, (error) => {
       if (error !== null && error !== undefined) return;
@@ -121,15 +128,33 @@ export class LogFile implements LogDestination {
     return chunk;
   }
 
+  #isReplaced(): boolean {
+    return this.#inode !== null && this.#inode !== inodeOf(this.#path);
+  }
+
   #open(): RotatingFileStream {
+    this.#inode = null;
+    try {
+      // The stream would make one that others may look into.
+      mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
+    } catch {
+      // Told by the stream.
+    }
     const stream = createStream(basename(this.#path), {
       path: dirname(this.#path),
       size: `${this.#options.maxBytes}B`,
       rotate: this.#options.keep,
       mode: 0o600,
     });
+    stream.on('open', () => {
+      if (this.#stream === stream) this.#inode = inodeOf(this.#path);
+    });
+    stream.on('rotation', () => {
+      if (this.#stream === stream) this.#inode = null;
+    });
     stream.on('error', () => {
       if (this.#stream !== stream) return;
+      this.#inode = null;
       this.#stream = null;
       this.#waiting.unshift(this.#underWay);
       this.#waitingBytes += this.#underWay.length;
@@ -168,4 +193,9 @@ export class LogFile implements LogDestination {
       return false;
     }
   }
+}
+
+/** null: there is no file. */
+function inodeOf(path: string): number | null {
+  return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
 }

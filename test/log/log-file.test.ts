@@ -4,6 +4,7 @@ import {
   mkdtempSync,
   readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
   rmdirSync,
   statSync,
@@ -15,6 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LogFile } from '../../src/log/log-file.ts';
+import { waitFor } from '../support/wait.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'svc-log-file-'));
 test.after(() => {
@@ -57,6 +59,28 @@ test('it appends to what is there', async () => {
   file.write(line(1));
   await file.close();
   assert.equal(numbers(path), [0, 1]);
+});
+
+test('a file that somebody moved away or removed, and its directory, are made anew', async () => {
+  const path = fresh('away');
+  const file = new LogFile(path);
+  const arrives = (number: number): Promise<unknown> =>
+    waitFor(`line ${String(number)}`, () => existsSync(path) && numbers(path).at(-1) === number);
+  file.write(line(0));
+  await arrives(0);
+  renameSync(path, `${path}.mine`);
+  file.write(line(1));
+  await arrives(1);
+  rmSync(path);
+  file.write(line(2));
+  await arrives(2);
+  rmSync(join(path, '..'), { recursive: true });
+  file.write(line(3));
+  await arrives(3);
+  assert.is(statSync(join(path, '..')).mode & 0o777, 0o700);
+  file.write(line(4));
+  await file.close();
+  assert.equal(numbers(path), [3, 4]);
 });
 
 test('it rotates by size, keeps so many and loses no line of what is kept', async () => {
