@@ -1,6 +1,7 @@
 /** This daemon's own `daemon.json`, from its start to its end. */
-import { utimesSync } from 'node:fs';
-import { writeDaemonFile, type DaemonFile } from '../config/daemon-file.ts';
+import { mkdirSync, utimesSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { readDaemonFile, writeDaemonFile, type DaemonFile } from '../config/daemon-file.ts';
 import { lastExit } from '../config/last-exit.ts';
 import { identifyProcess } from '../config/process-identity.ts';
 import type { Logger } from '../log/log.ts';
@@ -27,13 +28,10 @@ export class OwnDaemonFile {
 
   /** A sign of life. */
   touch(): void {
-    try {
-      const now = new Date();
-      utimesSync(this.#path, now, now);
-    } catch {
-      // Somebody removed it; the daemon can do without.
-      if (this.#file !== null) this.#write(this.#file);
-    }
+    if (this.#file === null) return;
+    // Somebody removed it, or wrote over it: commands that read it would find no daemon.
+    if (readDaemonFile(this.#path) === null) this.#write(this.#file);
+    else setTime(this.#path, new Date());
   }
 
   end(exit: LastExit): void {
@@ -43,9 +41,18 @@ export class OwnDaemonFile {
   /** A daemon that cannot say on disk that it lives still serves. */
   #write(file: DaemonFile): void {
     try {
+      mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
       writeDaemonFile(this.#path, file);
     } catch (error) {
       this.#log.error({ err: error }, 'cannot write daemon.json');
     }
+  }
+}
+
+function setTime(path: string, time: Date): void {
+  try {
+    utimesSync(path, time, time);
+  } catch {
+    // A disk that cannot be written; the daemon can do without.
   }
 }
