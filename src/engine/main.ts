@@ -10,15 +10,11 @@
  *
  * Prompts come over the pipe only: they stand in no argument, no variable and no log line.
  */
-import { writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { SvcError } from '../protocol/errors.ts';
 import { encodeFrame, FrameDecoder, TO_ENGINE, type FromEngine, type ToEngine } from './frames.ts';
 import { inspectMachine } from './inspect.ts';
 import { ModelHost } from './model-host.ts';
-
-/** Added to the kernel's badness score, in thousandths of all memory: the engine goes before anything else of the user's. */
-const OOM_SCORE_ADJ = '500';
 
 const pipe = new Socket({ fd: 3 });
 const frames = new FrameDecoder<ToEngine>(TO_ENGINE);
@@ -58,13 +54,6 @@ function receive(message: ToEngine): void {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
-if (process.platform === 'linux') {
-  try {
-    writeFileSync('/proc/self/oom_score_adj', OOM_SCORE_ADJ);
-  } catch {
-    // A sandbox may forbid it; the kernel then chooses by size alone.
-  }
-}
 pipe.on('data', (chunk: Buffer) => {
   try {
     for (const message of frames.decode(chunk)) receive(message);

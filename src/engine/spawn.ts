@@ -1,6 +1,7 @@
 /** How an engine process is started: the same Node, no arguments that tell anything, the pipe on fd 3. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { dirname, extname } from 'node:path';
 import type { Duplex, Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -34,6 +35,9 @@ export interface SpawnOptions {
   readonly gpuModule?: string | undefined;
 }
 
+/** Added to the kernel's badness score, in thousandths of all memory: the engine goes before anything else of the user's. */
+const OOM_SCORE_ADJ = '500';
+
 /** Throws ENGINE_CRASHED when the system has no process, file or memory to give. */
 export async function spawnEngine({ entry = ENGINE_ENTRY, gpuModule }: SpawnOptions = {}): Promise<SpawnedEngine> {
   const child = await start(entry, gpuModule);
@@ -63,6 +67,7 @@ async function start(entry: string, gpuModule: string | undefined): Promise<Chil
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       windowsHide: true,
     });
+    sacrifice(child.pid);
     await once(child, 'spawn');
     child.on('error', () => undefined); // a kill that came too late
     return child;
@@ -72,6 +77,16 @@ async function start(entry: string, gpuModule: string | undefined): Promise<Chil
       hint: 'check the limits on processes, open files and memory',
       cause: error,
     });
+  }
+}
+
+/** Not left to the child: Node alone takes tens of megabytes before it runs a line of ours, and until then the daemon is larger. */
+function sacrifice(pid: number | undefined): void {
+  if (process.platform !== 'linux' || pid === undefined) return;
+  try {
+    writeFileSync(`/proc/${String(pid)}/oom_score_adj`, OOM_SCORE_ADJ);
+  } catch {
+    // It has ended already, or a sandbox forbids it; the kernel then chooses by size alone.
   }
 }
 

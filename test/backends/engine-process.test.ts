@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
+import { spawnEngine } from '../../src/engine/spawn.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
 import { waitFor } from '../support/wait.ts';
@@ -178,6 +179,25 @@ test('without the addon the reason is the same everywhere', async () => {
   } finally {
     delete process.env['SVC_ADDON'];
     await dispose();
+  }
+});
+
+test('when memory ends the engine goes first, from its first moment on', async () => {
+  if (process.platform !== 'linux') return;
+  const directory = await mkdtemp(join(tmpdir(), 'svc-e-'));
+  try {
+    // None of its own code runs that could ask for it.
+    const entry = join(directory, 'idle.cjs');
+    await writeFile(entry, 'setInterval(() => undefined, 1000)');
+    const { pid, stdout, stderr, kill, ended } = await spawnEngine({ entry });
+    const score = await readFile(`/proc/${String(pid)}/oom_score_adj`, 'utf8');
+    stdout.resume();
+    stderr.resume();
+    kill();
+    await ended;
+    assert.ok(Number(score) > Number(await readFile('/proc/self/oom_score_adj', 'utf8')), score);
+  } finally {
+    await rm(directory, { recursive: true });
   }
 });
 
