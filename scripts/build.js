@@ -3,6 +3,7 @@
  *
  *   npm run build                       libllama prebuilt where there is a package for this platform
  *   SVC_LLAMA=source npm run build      libllama from source, into build/addon-source
+ *   npm run build -- --test-models      also the models that tests need
  */
 import { pathToFileURL } from 'node:url';
 import { buildAddon } from './steps/addon.js';
@@ -26,7 +27,7 @@ async function all(steps) {
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
   await main(async () => {
-    await build();
+    await build({ testModels: process.argv.includes('--test-models') });
     say('built');
   });
 }

@@ -3,12 +3,13 @@
  * tests, waits for ever on an open handle, and sees nothing of what a test leaves behind.
  */
 import { spawn } from 'node:child_process';
-import { mkdir, readdir, readFile, symlink } from 'node:fs/promises';
+import { mkdir, readdir, symlink } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { root } from './root.js';
 import { addonVariables } from './addon.js';
+import { killQuietly, processesWith } from './processes.js';
+import { root } from './root.js';
 
 const TIMEOUT_MS = 240_000;
 /** What a file's last processes may still take to disappear once it has ended. */
@@ -75,41 +76,17 @@ function parseTotals(output) {
   return { total: sum('Total'), passed: sum('Passed'), skipped: sum('Skipped') };
 }
 
-/** Commands that still run with our mark; they are killed. Linux only, where the environment of a process can be read. */
+/** Commands that still run with our mark; they are killed. */
 async function survivorsOf(scratch) {
-  if (process.platform !== 'linux') return [];
   const deadline = performance.now() + GRACE_MS;
   for (;;) {
-    const alive = await marked(scratch);
+    const alive = await processesWith(MARK, scratch);
     if (alive.length === 0) return [];
     if (performance.now() > deadline) {
       for (const { pid } of alive) killQuietly(pid);
       return alive.map(({ command }) => command);
     }
     await sleep(50);
-  }
-}
-
-async function marked(scratch) {
-  const found = [];
-  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    try {
-      const environment = await readFile(`/proc/${pid}/environ`, 'latin1');
-      if (!`\0${environment}\0`.includes(`\0${MARK}=${scratch}\0`)) continue;
-      const command = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ').trim();
-      found.push({ pid: Number(pid), command });
-    } catch {
-      // It has ended, or belongs to someone else.
-    }
-  }
-  return found;
-}
-
-function killQuietly(pid) {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has ended meanwhile.
   }
 }
 

@@ -18,12 +18,18 @@ export interface AskOptions {
   readonly headers?: Record<string, string>;
   /** An object is sent as JSON, declared so. */
   readonly body?: string | Buffer | object;
+  /** Aborting ends the exchange, which then fails. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export type To = { readonly port: number } | { readonly socketPath: string };
 
 /** The answer as it begins. */
-export async function open(to: To, path: string, { method, headers, body }: AskOptions = {}): Promise<IncomingMessage> {
+export async function open(
+  to: To,
+  path: string,
+  { method, headers, body, signal }: AskOptions = {},
+): Promise<IncomingMessage> {
   const json = typeof body === 'object' && !Buffer.isBuffer(body);
   const target: RequestOptions =
     'socketPath' in to && to.socketPath !== '' ? { socketPath: to.socketPath } : { ...to, socketPath: undefined };
@@ -34,6 +40,7 @@ export async function open(to: To, path: string, { method, headers, body }: AskO
     method: method ?? (body === undefined ? 'GET' : 'POST'),
     headers: { ...(json ? { 'content-type': 'application/json' } : {}), ...headers },
     agent: false,
+    ...(signal === undefined ? {} : { signal }),
   });
   req.end(json ? JSON.stringify(body) : body);
   // A server that has answered early may close while the body is still being sent.

@@ -1,0 +1,21 @@
+/** Every fault, family by family: the rows of docs/reliability.md in their order. */
+import type { Fault } from './fault.ts';
+import { DAEMON } from './faults/daemon.ts';
+import { DISK } from './faults/disk.ts';
+import { ENGINE } from './faults/engine.ts';
+import { FILES } from './faults/files.ts';
+import { LIMITS } from './faults/limits.ts';
+import { MODELS } from './faults/models.ts';
+import { NETWORK } from './faults/network.ts';
+import { SETTINGS } from './faults/settings.ts';
+
+export const FAULTS: readonly Fault[] = [
+  ...ENGINE,
+  ...DAEMON,
+  ...FILES,
+  ...DISK,
+  ...MODELS,
+  ...SETTINGS,
+  ...NETWORK,
+  ...LIMITS,
+];

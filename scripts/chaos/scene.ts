@@ -1,0 +1,231 @@
+/**
+ * Where one fault is planted: a home and ports of its own, a daemon that `svc start` has started, the
+ * built-in model as the default, and `tiny`, which talks on for seconds.
+ */
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { Client } from '../../src/client/client.ts';
+import type { LoadedModelHealth } from '../../src/protocol/records.ts';
+import { makeHome, type Home } from '../../test/support/home.ts';
+import { spawnSvc, svc, type RunningSvc, type SvcOptions, type SvcResult } from '../../test/support/svc.ts';
+import { waitFor } from '../../test/support/wait.ts';
+import { killQuietly, processesWith } from '../steps/processes.js';
+import { must, type Fault } from './fault.ts';
+import { Load } from './load.ts';
+import { Requests, type Stream } from './requests.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** Below those that the system gives to clients, so that nobody is given one while its daemon is away. */
+const PORTS = { first: 20_000, count: 12_000 };
+const POLL_MS = 20;
+/** What the last processes may still take to be gone. */
+const GRACE_MS = 3000;
+
+export const TINY = join(ROOT, 'build', 'models', 'tiny-llama.gguf');
+/** A question that `tiny` answers for seconds. */
+export const LONG = { model: 'tiny', endless: true } as const;
+/** The same on the command line. */
+export const LONG_RUN = ['run', '-m', 'tiny', '--temperature', '0', 'Count the sheep'] as const;
+
+export class Scene {
+  readonly home: Home;
+  readonly port: number;
+  readonly client: Client;
+  readonly requests: Requests;
+  readonly #fault: Fault;
+  readonly #cleanups: (() => void | Promise<void>)[] = [];
+  #load: Load | null = null;
+  #recovery: Promise<number> | null = null;
+
+  private constructor(home: Home, port: number, fault: Fault) {
+    this.home = home;
+    this.port = port;
+    this.client = new Client(this.path('run', 'svc.sock'));
+    this.requests = new Requests(port);
+    this.#fault = fault;
+  }
+
+  /** A home and ports, and nothing in them yet. */
+  static async make(fault: Fault): Promise<Scene> {
+    const { dir, env, remove } = await makeHome();
+    const [port, grpcPort] = [await freePort(), await freePort()];
+    const addresses = { SVC_HTTP_ADDR: `127.0.0.1:${port}`, SVC_GRPC_ADDR: `127.0.0.1:${grpcPort}` };
+    return new Scene({ dir, env: { ...env, ...addresses }, remove }, port, fault);
+  }
+
+  /** Everything that the fault wants to be there before. */
+  async begin(): Promise<void> {
+    const { config, daemon, underLoad } = this.#fault;
+    if (config !== undefined) this.configure(config);
+    must((await this.svc('model', 'add', TINY, '--name', 'tiny')).code === 0, 'the model could not be added');
+    if (daemon !== 'absent') await this.start();
+    if (underLoad === true) await this.load();
+  }
+
+  path(...parts: string[]): string {
+    return join(this.home.dir, ...parts);
+  }
+  get configFile(): string {
+    return this.path('config', 'config.json');
+  }
+  get logFile(): string {
+    return this.path('state', 'daemon.log');
+  }
+  log(): string {
+    return readFileSync(this.logFile, 'utf8');
+  }
+
+  configure(config: object | string): void {
+    mkdirSync(this.path('config'), { recursive: true });
+    writeFileSync(this.configFile, typeof config === 'string' ? config : JSON.stringify(config));
+  }
+
+  async svc(...args: string[]): Promise<SvcResult> {
+    return await svc(args, { home: this.home });
+  }
+
+  spawn(args: readonly string[], options: Omit<SvcOptions, 'home'> = {}): RunningSvc {
+    return spawnSvc(args, { home: this.home, ...options });
+  }
+
+  /** Throws when the daemon does not become ready. */
+  async start(): Promise<void> {
+    const { code, stderr } = await this.svc('start', '--timeout', '30s');
+    must(code === 0, `svc start: exit ${String(code)}: ${stderr}`);
+  }
+
+  /** From now on clients ask all the while. */
+  async load(): Promise<void> {
+    this.#load = new Load(this.requests);
+    await this.#load.flows();
+  }
+
+  async pid(): Promise<number> {
+    const { pid } = await this.client.status();
+    must(pid !== null, 'the daemon does not tell its pid');
+    return pid;
+  }
+
+  async engine(model = 'builtin'): Promise<LoadedModelHealth & { readonly pid: number }> {
+    return await waitFor(`an engine of ${model}`, async () => {
+      const found = (await this.client.status()).models.find(({ id }) => id === model);
+      const pid = found?.pid ?? null;
+      return found !== undefined && pid !== null && { ...found, pid };
+    });
+  }
+
+  /** An answer of `tiny` that has begun. */
+  async stream(): Promise<Stream> {
+    return await this.requests.stream(LONG);
+  }
+
+  /** The same at a prompt; it is killed with the scene. */
+  async run(): Promise<RunningSvc> {
+    const running = this.spawn(LONG_RUN);
+    this.onClose(() => void running.child.kill('SIGKILL'));
+    await waitFor('the first words', () => running.stdout() !== '');
+    return running;
+  }
+
+  /** Resolves once so many requests wait or are answered. */
+  async underWay(count: number): Promise<void> {
+    await waitFor(`${count} requests to be under way`, async () => {
+      const { active, waiting } = (await this.client.health()).queue;
+      return active + waiting >= count;
+    });
+  }
+
+  /** Resolves once the engines do nothing, as they must soon after the last client has gone. */
+  async idle(): Promise<void> {
+    await waitFor('the engines to be idle', async () => {
+      const { queue, models } = await this.client.health();
+      return queue.active + queue.waiting === 0 && models.every(({ active, waiting }) => active + waiting === 0);
+    });
+  }
+
+  /**
+   * Does what plants the fault, or what mends it. The clock runs from here until `model` answers what
+   * it was asked after `action` had begun.
+   */
+  async timed(action: () => unknown, model = 'builtin'): Promise<void> {
+    const since = performance.now();
+    const done = action();
+    this.#recovery = this.#answersAgain(since, model);
+    this.#recovery.catch(() => undefined); // told by `recovered`
+    await done;
+  }
+
+  /** The seconds it took. Throws when it took longer than it may. */
+  async recovered(): Promise<number> {
+    must(this.#recovery !== null, 'the fault was not planted');
+    return await this.#recovery;
+  }
+
+  /** Resolves when the clients have been answered on and have gone. */
+  async calm(): Promise<void> {
+    await this.#load?.flows();
+    await this.#load?.stop();
+    this.#load = null;
+  }
+
+  onClose(cleanup: () => void | Promise<void>): void {
+    this.#cleanups.unshift(cleanup);
+  }
+
+  /** Ends and removes everything. Resolves with what was left behind by svc, of which there must be nothing. */
+  async close(): Promise<string[]> {
+    const left: string[] = [];
+    const load = this.#load;
+    const stop = await this.svc('stop', '--force');
+    if (stop.code !== 0) left.push(`svc stop --force: exit ${String(stop.code)}: ${stop.stderr}`);
+    await load?.stop();
+    for (const cleanup of this.#cleanups) await cleanup();
+    const deadline = performance.now() + GRACE_MS;
+    for (;;) {
+      const alive = await processesWith('SVC_HOME', this.home.dir);
+      if (alive.length === 0) break;
+      if (performance.now() > deadline) {
+        for (const { pid, command } of alive) {
+          left.push(`a process was left: ${command}`);
+          killQuietly(pid);
+        }
+        break;
+      }
+      await sleep(POLL_MS);
+    }
+    await this.home.remove();
+    return left;
+  }
+
+  async #answersAgain(since: number, model: string): Promise<number> {
+    const seconds = (): number => (performance.now() - since) / 1000;
+    const probe = new Requests(this.port);
+    for (;;) {
+      probe.headers = this.requests.headers;
+      const { kind, saw } = await probe.ask({ model, maxTokens: 4 });
+      if (kind === 'answered') return seconds();
+      must(seconds() < this.#fault.withinSeconds, `no answer after ${seconds().toFixed(1)} s: ${saw}`);
+      await sleep(POLL_MS);
+    }
+  }
+}
+
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    const server = createServer();
+    try {
+      server.listen(port, '127.0.0.1');
+      await once(server, 'listening');
+      return port;
+    } catch {
+      // Taken.
+    } finally {
+      server.close();
+    }
+  }
+}

@@ -1,0 +1,9 @@
+export interface MarkedProcess {
+  readonly pid: number;
+  readonly command: string;
+}
+
+/** Processes that have `variable` with this value in their environment. Linux only; elsewhere none are found. */
+export function processesWith(variable: string, value: string): Promise<MarkedProcess[]>;
+/** One that has ended is no error. */
+export function killQuietly(pid: number): void;

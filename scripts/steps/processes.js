@@ -1,0 +1,27 @@
+/** Which processes carry a mark in their environment, however far away they were started. */
+import { readdir, readFile } from 'node:fs/promises';
+
+/** Linux only, where the environment of a process can be read; elsewhere none are found. */
+export async function processesWith(variable, value) {
+  if (process.platform !== 'linux') return [];
+  const found = [];
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    try {
+      const environment = await readFile(`/proc/${pid}/environ`, 'latin1');
+      if (!`\0${environment}\0`.includes(`\0${variable}=${value}\0`)) continue;
+      const command = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ').trim();
+      found.push({ pid: Number(pid), command });
+    } catch {
+      // It has ended, or belongs to someone else.
+    }
+  }
+  return found;
+}
+
+export function killQuietly(pid) {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
+}
