@@ -14,8 +14,8 @@ export interface Question {
   readonly prompt?: string;
   readonly maxTokens?: number;
   readonly stream?: boolean;
-  /** An answer that does not end before the context of the model does. */
-  readonly endless?: boolean;
+  /** An answer that takes seconds. */
+  readonly long?: boolean;
 }
 
 /** An answer whose first words have come. */
@@ -29,6 +29,7 @@ export interface Stream {
 
 /** Nobody waits longer; what has not ended by then is lost. */
 const LONGEST_MS = 30_000;
+export const LONG_TOKENS = 4000;
 const NO_CONNECTION = 'no connection';
 
 export class Requests {
@@ -100,7 +101,7 @@ export class Requests {
   }
 
   async #open(question: Question, signal: AbortSignal): Promise<IncomingMessage> {
-    const { model = 'builtin', prompt = 'Hello', maxTokens = 8, stream = false, endless = false } = question;
+    const { model = 'builtin', prompt = 'Hello', maxTokens = 8, stream = false, long = false } = question;
     return await open({ port: this.#port }, '/v1/chat/completions', {
       headers: this.headers,
       signal,
@@ -108,8 +109,9 @@ export class Requests {
         model,
         messages: [{ role: 'user', content: prompt }],
         stream,
-        // The same token again and again.
-        ...(endless ? { logit_bias: { '100': 100 } } : { max_completion_tokens: maxTokens }),
+        max_completion_tokens: long ? LONG_TOKENS : maxTokens,
+        // The same token again and again, so that it does not end by itself.
+        ...(long ? { logit_bias: { '100': 100 } } : {}),
       },
     });
   }

@@ -16,7 +16,7 @@ import { waitFor } from '../../test/support/wait.ts';
 import { killQuietly, processesWith } from '../steps/processes.js';
 import { must, type Fault } from './fault.ts';
 import { Load } from './load.ts';
-import { Requests, type Stream } from './requests.ts';
+import { LONG_TOKENS, Requests, type Stream } from './requests.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Below those that the system gives to clients, so that nobody is given one while its daemon is away. */
@@ -27,9 +27,18 @@ const GRACE_MS = 3000;
 
 export const TINY = join(ROOT, 'build', 'models', 'tiny-llama.gguf');
 /** A question that `tiny` answers for seconds. */
-export const LONG = { model: 'tiny', endless: true } as const;
+export const LONG = { model: 'tiny', long: true } as const;
 /** The same on the command line. */
-export const LONG_RUN = ['run', '-m', 'tiny', '--temperature', '0', 'Count the sheep'] as const;
+export const LONG_RUN = [
+  'run',
+  '-m',
+  'tiny',
+  '--max-tokens',
+  String(LONG_TOKENS),
+  '--temperature',
+  '0',
+  'Count the sheep',
+];
 
 export class Scene {
   readonly home: Home;

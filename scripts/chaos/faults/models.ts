@@ -29,7 +29,7 @@ async function addCopy(scene: Scene): Promise<string> {
 }
 
 async function streamOfCopy(scene: Scene): Promise<Stream> {
-  return await scene.requests.stream({ model: 'mine', endless: true });
+  return await scene.requests.stream({ model: 'mine', long: true });
 }
 
 async function runCopy(scene: Scene): Promise<string> {

@@ -6,12 +6,22 @@ import { status, type ClientReadableStream } from '@grpc/grpc-js';
 import { connectTo, failureOf, type Failure } from '../../../test/grpc/scripted.ts';
 import { ask, dial, readAll } from '../../../test/http/ask.ts';
 import { must, type Fault } from '../fault.ts';
+import { LONG_TOKENS } from '../requests.ts';
 import { LONG, type Scene } from '../scene.ts';
 import { answer } from '../see.ts';
 
 const CHAT = '/v1/chat/completions';
 const MIB = 1024 * 1024;
 const HELLO = JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }], max_tokens: 4 });
+
+/** A stream of seconds. */
+const LONG_BODY = JSON.stringify({
+  ...(JSON.parse(HELLO) as object),
+  model: 'tiny',
+  stream: true,
+  max_tokens: LONG_TOKENS,
+  logit_bias: { '100': 100 },
+});
 
 /** What all these have in common: nobody else notices anything. */
 const HARMLESS = { mended: 'by itself', withinSeconds: 3, daemon: 'lives', underLoad: true } as const;
@@ -114,9 +124,8 @@ export const NETWORK: readonly Fault[] = [
     sees: /^nothing: it went away, and the engines are idle$/,
     async plant(scene) {
       const sockets = await dialMany(scene, 20);
-      const body = JSON.stringify({ ...(JSON.parse(HELLO) as object), ...LONG, stream: true });
       await scene.timed(() => {
-        for (const socket of sockets) socket.write(whole(body), () => socket.resetAndDestroy());
+        for (const socket of sockets) socket.write(whole(LONG_BODY), () => socket.resetAndDestroy());
       }, 'tiny');
       await scene.calm();
       await scene.idle();
@@ -130,14 +139,7 @@ export const NETWORK: readonly Fault[] = [
     sees: /^nothing, and the engines are idle$/,
     async plant(scene) {
       const sockets = await dialMany(scene, 30);
-      const body = JSON.stringify({
-        model: 'tiny',
-        stream: true,
-        ...(JSON.parse(HELLO) as object),
-        max_tokens: 4000,
-        logit_bias: { '100': 100 },
-      });
-      await scene.timed(() => sockets.forEach((socket) => socket.pause().write(whole(body))));
+      await scene.timed(() => sockets.forEach((socket) => socket.pause().write(whole(LONG_BODY))));
       await scene.underWay(30);
       await scene.calm();
       for (const socket of sockets) socket.destroy();
