@@ -192,11 +192,11 @@ Napi::Object ToObject(Napi::Env env, const Device& device) {
   object.Set("description", device.description);
   object.Set("backend", device.backend);
   object.Set("type", device.type);
-  const bool memory_known = device.memory_total_bytes != 0;
-  object.Set("memoryTotalBytes",
-             NumberOrNull(env, static_cast<double>(device.memory_total_bytes), memory_known));
+  object.Set("memoryTotalBytes", NumberOrNull(env, static_cast<double>(device.memory_total_bytes),
+                                              device.memory_total_bytes != 0));
   object.Set("memoryFreeBytes",
-             NumberOrNull(env, static_cast<double>(device.memory_free_bytes), memory_known));
+             NumberOrNull(env, static_cast<double>(device.memory_free_bytes.value_or(0)),
+                          device.memory_free_bytes.has_value()));
   return object;
 }
 

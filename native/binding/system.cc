@@ -27,11 +27,17 @@ void LoadBackends(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value Devices(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  const std::vector<Device> devices = ListDevices();
-  const auto list = Napi::Array::New(env, devices.size());
-  for (std::uint32_t i = 0; i < devices.size(); ++i) list.Set(i, ToObject(env, devices[i]));
-  return list;
+  const auto promise = Napi::Promise::Deferred::New(info.Env());
+  Task<Result<std::vector<Device>>>::Start(
+      info.Env(), "svc:devices", [] { return ListDevices(); },
+      [promise](Napi::Env js, const Result<std::vector<Device>>& devices) {
+        if (!devices.ok()) return promise.Reject(MakeError(js, devices.status()).Value());
+        const auto list = Napi::Array::New(js, devices.value().size());
+        std::uint32_t index = 0;
+        for (const Device& device : devices.value()) list.Set(index++, ToObject(js, device));
+        promise.Resolve(list);
+      });
+  return promise.Promise();
 }
 
 Napi::Value CpuFeatures(const Napi::CallbackInfo& info) {

@@ -128,12 +128,13 @@ std::vector<Device> ListDevices() {
     std::size_t free = 0;
     std::size_t total = 0;
     ggml_backend_dev_memory(device, &free, &total);
+    const bool measured = free < total;
     devices.push_back({.name = ggml_backend_dev_name(device),
                        .description = ggml_backend_dev_description(device),
                        .backend = ggml_backend_reg_name(ggml_backend_dev_backend_reg(device)),
                        .type = TypeName(ggml_backend_dev_type(device)),
                        .memory_total_bytes = total,
-                       .memory_free_bytes = free});
+                       .memory_free_bytes = measured ? std::optional(free) : std::nullopt});
   }
   return devices;
 }

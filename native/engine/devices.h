@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ struct Device {
   std::string backend;                   // "CPU", "Vulkan"
   std::string type;                      // "cpu", "gpu", "igpu", "accel"
   std::uint64_t memory_total_bytes = 0;  // 0: not known
-  std::uint64_t memory_free_bytes = 0;
+  // As it is now. Absent: the backend does not measure it, and calls all of it free.
+  std::optional<std::uint64_t> memory_free_bytes;
 };
 
 // Loads every ggml backend module in `directory` (the CPU variant that fits best, GPU modules that
@@ -23,6 +25,7 @@ struct Device {
 // kEngineUnavailable if no CPU backend came of it.
 Status LoadBackends(const std::string& directory);
 
+// Asks each driver. Any thread, also while an engine computes.
 std::vector<Device> ListDevices();
 
 // llama_print_system_info(): the CPU features the chosen kernels use.

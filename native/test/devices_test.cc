@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "engine/cpu_threads.h"
+#include "ggml-backend-impl.h"
 #include "models.h"
 #include "test.h"
 
@@ -28,7 +29,8 @@ TEST(TheProcessorIsADevice) {
   EXPECT_EQ(cpus, 1);
   for (const Device& device : devices) {
     EXPECT(!device.name.empty() && !device.description.empty() && !device.backend.empty());
-    EXPECT(device.memory_free_bytes <= device.memory_total_bytes);
+    EXPECT(device.memory_free_bytes.value_or(0) <= device.memory_total_bytes);
+    EXPECT(device.type != "cpu" || !device.memory_free_bytes.has_value());
     std::printf("     %s: %s\n", device.name.c_str(), device.description.c_str());
   }
   EXPECT(CpuFeatures().starts_with("CPU : "));
@@ -74,6 +76,33 @@ TEST(LogLinesComeWhole) {
   EXPECT(log.lines.size() > 10);
   for (const std::string& line : log.lines)
     EXPECT(line.find('\n') == std::string::npos && !line.empty());
+}
+
+// The last test: the device that it brings computes nothing, and stays.
+TEST(FreeMemoryIsAskedForAnewAndUnknownWhereAllOfItIsCalledFree) {
+  test::LoadModules();
+  static std::size_t free_bytes = 0;
+  ggml_backend_device card{};
+  card.iface.get_name = [](ggml_backend_dev_t) { return "Card0"; };
+  card.iface.get_description = card.iface.get_name;
+  card.iface.get_type = [](ggml_backend_dev_t) { return GGML_BACKEND_DEVICE_TYPE_GPU; };
+  card.iface.get_memory = [](ggml_backend_dev_t, std::size_t* free, std::size_t* total) {
+    *free = free_bytes;
+    *total = 1000;
+  };
+  card.reg = ggml_backend_dev_backend_reg(ggml_backend_dev_get(0));
+  static ggml_backend_device registered = card;
+  ggml_backend_device_register(&registered);
+
+  const auto measured = [](std::size_t bytes) {
+    free_bytes = bytes;
+    return ListDevices().back().memory_free_bytes;
+  };
+  EXPECT_EQ(ListDevices().back().name, "Card0");
+  EXPECT(measured(999) == 999U);
+  EXPECT(measured(0) == 0U);
+  EXPECT(!measured(1000).has_value());
+  EXPECT(!measured(SIZE_MAX - 5).has_value());  // more was used than there was to use
 }
 
 }  // namespace

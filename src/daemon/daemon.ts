@@ -51,6 +51,8 @@ export interface LocalEngines extends Backend {
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
   loadedModels(): readonly LoadedModelHealth[];
+  /** What engines see of this machine. */
+  devices(): readonly DeviceRecord[];
   /** Since the start. */
   engineCounts(): { readonly crashes: number; readonly restarts: number };
   engineStatus(): { readonly status: CheckStatus; readonly reason: string };
@@ -72,8 +74,6 @@ export interface DaemonParts {
   readonly providers: CloudProviders;
   readonly router: Router;
   readonly budgets: Budgets;
-  /** What the engine sees of this machine. Called once, after the first load. */
-  findDevices(): Promise<readonly DeviceRecord[]>;
 }
 
 /** The default model is tried again for as long as it takes: what was missing may come. */
@@ -96,7 +96,6 @@ export class Daemon implements Services {
   readonly access: Keys;
   readonly metrics: Metrics;
   #identity: Identity;
-  #devices: readonly DeviceRecord[] = [];
   /** Why the default model could not be loaded; null once it was. */
   #loadFailure: SvcError | null = null;
   #retryMs = 0;
@@ -178,7 +177,6 @@ export class Daemon implements Services {
       await this.#monitor.sample();
       this.#conditions.enter('running');
       serviceManager?.ready(`${this.#conditions.verdict().state}, ${this.#addresses()}`);
-      await this.#findDevices();
     });
 
     const cause = await lifecycle.stopping;
@@ -202,7 +200,7 @@ export class Daemon implements Services {
     const { router, local, config } = this.#parts;
     return healthRecord(this.#identity, this.#conditions, {
       resources: this.#monitor.resources,
-      devices: this.#devices,
+      devices: local.devices(),
       models: local.loadedModels(),
       queue: { waiting: router.waiting, active: router.active, limit: config.engine.queue_limit },
       providers: router.providerHealth(),
@@ -362,10 +360,6 @@ export class Daemon implements Services {
     this.#retryMs = Math.min(RELOAD_MOST_MS, Math.max(RELOAD_FIRST_MS, this.#retryMs * 2));
     await sleep(this.#retryMs, undefined, { signal }).catch(() => undefined);
     if (!signal.aborted) await this.#loadDefault();
-  }
-
-  async #findDevices(): Promise<void> {
-    if (this.#loadFailure === null && !this.#ending.signal.aborted) this.#devices = await this.#parts.findDevices();
   }
 
   async #close({ reason, drainTimeoutMs }: StopCause): Promise<void> {

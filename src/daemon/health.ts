@@ -86,12 +86,12 @@ export function statusRecord(
   };
 }
 
-/** The processor's memory is the system's. What another device has free was known before models were loaded: no longer. */
+/** The processor's memory is the system's, which ggml does not measure. */
 function measureDevice(
-  { name, backend, type, memory_total_bytes }: DeviceRecord,
+  { name, backend, type, memory_total_bytes, memory_free_bytes }: DeviceRecord,
   resources: Resources,
 ): HealthRecord['resources']['devices'][number] {
-  if (type !== 'cpu') return { name, backend, memory_total_bytes, memory_free_bytes: null };
+  if (type !== 'cpu') return { name, backend, memory_total_bytes, memory_free_bytes };
   return { name, backend, memory_total_bytes: totalMemoryBytes(), memory_free_bytes: resources.memoryAvailableBytes };
 }
 

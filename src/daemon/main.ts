@@ -8,13 +8,10 @@ import { loadConfig } from '../config/config.ts';
 import type { DaemonFile } from '../config/daemon-file.ts';
 import { variable } from '../config/environment.ts';
 import { resolvePaths } from '../config/paths.ts';
-import { usableGpu } from '../engine/gpu.ts';
-import { probeEngine } from '../engine/probe.ts';
 import { LogFile } from '../log/log-file.ts';
 import { createLogger, StderrLog, Tee, type LogDestination } from '../log/log.ts';
 import { builtinModelPath } from '../models/builtin.ts';
 import { ModelStore } from '../models/store.ts';
-import type { DeviceRecord } from '../protocol/records.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
 import { Router } from '../routing/router.ts';
 import { Budgets } from '../usage/budgets.ts';
@@ -81,7 +78,6 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
         admit: (provider) => budgets.admit(provider),
       }),
       budgets,
-      findDevices,
     });
     try {
       return (await daemon.run()).code;
@@ -91,19 +87,6 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
   } finally {
     await destination.close();
   }
-}
-
-async function findDevices(): Promise<readonly DeviceRecord[]> {
-  const { module } = await usableGpu();
-  const { devices } = await probeEngine({ measure: false, gpuModule: module });
-  return devices.map(({ name, description, backend, type, memoryTotalBytes, memoryFreeBytes }) => ({
-    name,
-    description,
-    backend,
-    type,
-    memory_total_bytes: memoryTotalBytes,
-    memory_free_bytes: memoryFreeBytes,
-  }));
 }
 
 /** The file, always, so that `svc logs` works; in the foreground standard error as well. */

@@ -8,6 +8,7 @@ export interface NativeDevice {
   readonly type: 'cpu' | 'gpu' | 'igpu' | 'accel';
   /** null: the backend does not know. */
   readonly memoryTotalBytes: number | null;
+  /** As it was at the call; null: the backend does not measure it. */
   readonly memoryFreeBytes: number | null;
 }
 
@@ -138,7 +139,8 @@ export interface Addon {
    */
   setLogger(logger: (level: 'debug' | 'info' | 'warn' | 'error', text: string) => void): void;
   loadBackends(directory: string): void;
-  devices(): NativeDevice[];
+  /** Asks the drivers, which may take long, on a worker thread. */
+  devices(): Promise<NativeDevice[]>;
   cpuFeatures(): string;
   /** A real matrix product on the device, checked; resolves with GFLOP/s. */
   measureDevice(index: number): Promise<number>;

@@ -2,7 +2,7 @@
  * What the daemon and an engine process say to each other: the one definition, used by both.
  *
  *   daemon  ── load · generate · cancel · pause · resume · close ──►  engine process
- *           ◄── progress · loaded · failed · accepted · step · stats · log ──
+ *           ◄── progress · loaded · failed · accepted · step · stats · devices · log ──
  *
  * The pipe is file descriptor 3 of the child, one duplex stream for both directions. A frame is a
  * length (unsigned 32 bits, little-endian, the bytes that follow) and that many bytes of JSON, an
@@ -66,6 +66,8 @@ export type FromEngine =
   | { readonly type: 'step'; readonly outputs: readonly NativeOutput[] }
   /** The heartbeat. `stats` is null until the model is loaded. */
   | { readonly type: 'stats'; readonly stats: NativeStats | null; readonly rssBytes: number }
+  /** As the drivers tell it now; again and again while the model is loaded. */
+  | { readonly type: 'devices'; readonly devices: readonly NativeDevice[] }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly text: string }
   /** What is known so far, and what is done next; null: that was all. */
   | { readonly type: 'probed'; readonly facts: ProbeFacts; readonly next: string | null };
@@ -110,6 +112,7 @@ export const FROM_ENGINE = names<FromEngine['type']>({
   accepted: true,
   step: true,
   stats: true,
+  devices: true,
   log: true,
   probed: true,
 });

@@ -31,7 +31,7 @@ export async function inspectMachine(
     });
     await report({ addon: { path, ...addon.info } }, 'looking for compute devices');
     addon.loadBackends(directory);
-    const devices: ProbedDevice[] = addon.devices().map((device) => ({ ...device, gflops: null, error: null }));
+    const devices: ProbedDevice[] = (await addon.devices()).map((device) => ({ ...device, gflops: null, error: null }));
     await report({ devices, cpuFeatures: addon.cpuFeatures() }, 'finishing');
 
     for (const [index, device] of measure ? devices.entries() : []) {

@@ -8,12 +8,15 @@
  * busy costs a bounded buffer and no computing.
  */
 import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../protocol/errors.ts';
-import type { NativeEngine, NativeOutput, NativeRequest } from './addon.ts';
+import type { Addon, NativeEngine, NativeOutput, NativeRequest } from './addon.ts';
 import { encodeFrame, type EngineInfo, type FromEngine, type ToEngine } from './frames.ts';
 import { loadAddon } from './loader.ts';
 
 const HEARTBEAT_MS = 500;
+/** Between two looks at the devices' memory. */
+const DEVICES_MS = 2_000;
 const HOLD_BYTES = 256 * 1024;
 const LOG_LINE_CHARACTERS = 4096;
 /** The daemon's ids begin at 1. */
@@ -59,6 +62,7 @@ export class ModelHost {
     );
     this.#engine = await load.done;
     await this.#produceOneToken(this.#engine);
+    void this.#tellDevices(addon);
     const { metadata: _, ...info } = this.#engine.info;
     this.#send({ type: 'loaded', info: info satisfies EngineInfo });
   }
@@ -119,6 +123,16 @@ export class ModelHost {
     const [first] = outputs;
     if (first?.id === WARM_UP_ID) this.#onWarmUp(first);
     else this.#send({ type: 'step', outputs });
+  }
+
+  /** Beside the heartbeat, which comes whatever a driver does. */
+  async #tellDevices(addon: Addon): Promise<void> {
+    for (;;) {
+      // A driver that fails tells nothing: the daemon forgets the figures after a while.
+      const devices = await addon.devices().catch(() => null);
+      if (devices !== null && !this.#held) this.#send({ type: 'devices', devices });
+      await sleep(DEVICES_MS);
+    }
   }
 
   #beat(): void {

@@ -24,7 +24,6 @@ export interface Condition {
 
 export interface DeviceRecord {
   readonly name: string;
-  readonly description: string;
   readonly backend: string;
   readonly type: 'cpu' | 'gpu' | 'igpu' | 'accel';
   readonly memory_total_bytes: number | null;

@@ -68,6 +68,12 @@ function beat(): void {
   send({ type: 'stats', stats: loaded ? stats : null, rssBytes: process.memoryUsage.rss() });
 }
 
+/** Each token costs a byte of the card's memory. */
+function tellDevices(): void {
+  const card = { name: 'Card0', description: 'a card', backend: 'Fake', type: 'gpu', memoryTotalBytes: 1000 } as const;
+  send({ type: 'devices', devices: [{ ...card, memoryFreeBytes: 1000 - tokens }] });
+}
+
 async function load(path: string): Promise<void> {
   file = path;
   appendFileSync(`${file}.starts`, `${String(process.pid)}\n`);
@@ -88,6 +94,7 @@ async function load(path: string): Promise<void> {
   }
   loaded = true;
   setInterval(step, STEP_MS);
+  setInterval(tellDevices, 50);
   send({
     type: 'loaded',
     info: {

@@ -59,6 +59,7 @@ const local: LocalEngines = {
   },
   unload: () => Promise.resolve(),
   loadedModels: (): readonly LoadedModelHealth[] => [],
+  devices: () => [],
   engineCounts: () => ({ crashes: 0, restarts: 0 }),
   engineStatus: () => engine,
   close: () => Promise.resolve(),
@@ -101,7 +102,6 @@ async function main(): Promise<number> {
       budgetOf: () => ({ requestsPerDay: null, tokensPerDay: null }),
       onFailure: () => undefined,
     }),
-    findDevices: () => Promise.resolve([]),
   });
   obey(daemon);
   try {

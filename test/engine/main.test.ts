@@ -71,6 +71,9 @@ it('shows its heart before the model is loaded, tells its progress, and proves i
   assert.ok((beat.stats?.generatedTokens as number) >= 1);
   assert.is(beat.stats?.active, 0);
   assert.ok(beat.rssBytes > 10_000_000);
+
+  await waitFor('a second look at the devices', () => engine.ofType('devices').length >= 2);
+  assert.ok(engine.ofType('devices').every(({ devices }) => devices.some(({ type }) => type === 'cpu')));
 });
 
 it('accepts, steps and finishes; ids are the caller’s', async (engine) => {

@@ -2,7 +2,7 @@
  * One engine process from its start to its end. It ends once, for one reason, and `onEnd` hears it
  * when the process is gone and everything that it wrote has been delivered.
  */
-import type { NativeLoadOptions, NativeOutput, NativeRequest, NativeStats } from '../../engine/addon.ts';
+import type { NativeDevice, NativeLoadOptions, NativeOutput, NativeRequest, NativeStats } from '../../engine/addon.ts';
 import {
   encodeFrame,
   FrameDecoder,
@@ -33,6 +33,8 @@ export interface EngineChildOptions {
   readonly entry?: string | undefined;
   onProgress(fraction: number): void;
   onLoaded(info: EngineInfo): void;
+  /** What the devices of this machine have free, as just measured. */
+  onDevices(devices: readonly NativeDevice[]): void;
   onAccepted(id: number): void;
   onOutputs(outputs: readonly NativeOutput[]): void;
   /** Called once; nothing else is called after it. CANCELLED: we ended it ourselves. */
@@ -170,6 +172,9 @@ export class EngineChild {
         this.#rssBytes = message.rssBytes;
         this.#stats = message.stats;
         if (message.stats !== null) this.#watch?.beat(message.stats);
+        break;
+      case 'devices':
+        this.#options.onDevices(message.devices);
         break;
       case 'log':
         // libllama tells its whole life at `info`.

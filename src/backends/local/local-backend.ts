@@ -8,10 +8,11 @@
  * gets ENGINE_CRASHED: a second answer would not continue the first.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { NativeDevice } from '../../engine/addon.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
-import type { LoadedModelHealth, ModelRecord, ProviderRecord } from '../../protocol/records.ts';
+import type { DeviceRecord, LoadedModelHealth, ModelRecord, ProviderRecord } from '../../protocol/records.ts';
 import type { LoadEvent } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
@@ -23,6 +24,8 @@ import { Supervisor } from './supervisor.ts';
 /** The engine's own default; told to it, so that both mean the same. */
 const DEFAULT_MAX_SEQUENCES = 64;
 const LOAD_PROGRESS_MS = 100;
+/** Engines look at the devices every two seconds; what is older than this is no measurement any more. */
+const DEVICES_FRESH_MS = 5_000;
 
 /** The part of the model store that is needed here. */
 export interface Store {
@@ -60,6 +63,8 @@ export class LocalBackend implements Backend {
   #defaultModel: string | null = null;
   #crashes = 0;
   #restarts = 0;
+  /** As an engine has seen them last. */
+  #devices: { readonly seen: readonly NativeDevice[]; readonly at: number } = { seen: [], at: 0 };
 
   constructor(options: LocalBackendOptions) {
     this.#options = options;
@@ -168,6 +173,19 @@ export class LocalBackend implements Backend {
     });
   }
 
+  /** None before the first engine is loaded. What is free is known only while one is. */
+  devices(): DeviceRecord[] {
+    const { seen, at } = this.#devices;
+    const isFresh = performance.now() - at < DEVICES_FRESH_MS;
+    return seen.map(({ name, backend, type, memoryTotalBytes, memoryFreeBytes }) => ({
+      name,
+      backend,
+      type,
+      memory_total_bytes: memoryTotalBytes,
+      memory_free_bytes: isFresh ? memoryFreeBytes : null,
+    }));
+  }
+
   pids(): number[] {
     return this.#pool.engines.flatMap(({ pids }) => pids);
   }
@@ -239,6 +257,9 @@ export class LocalBackend implements Backend {
       stallTimeoutMs: engine.stall_timeout_seconds * 1000,
       log,
       entry,
+      onDevices: (seen) => {
+        this.#devices = { seen, at: performance.now() };
+      },
       onCrash: () => {
         this.#crashes += 1;
       },

@@ -17,7 +17,7 @@
  * it; but it is remembered until it is gone, because close and destroy resolve only then.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { NativeLoadOptions, NativeRequest } from '../../engine/addon.ts';
+import type { NativeDevice, NativeLoadOptions, NativeRequest } from '../../engine/addon.ts';
 import type { EngineInfo, ToEngine } from '../../engine/frames.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -41,6 +41,8 @@ export interface SupervisorOptions {
   readonly entry?: string | undefined;
   /** The state has changed. */
   onChange(): void;
+  /** Its engine has looked at the devices. */
+  onDevices?(devices: readonly NativeDevice[]): void;
   /** For the counts of both. */
   onCrash?(): void;
   onRestart?(): void;
@@ -228,6 +230,7 @@ export class Supervisor implements GenerationOwner {
         this.#become({ name: 'loaded', child, info, since: performance.now() });
         done.resolve();
       },
+      onDevices: (devices) => this.#options.onDevices?.(devices),
       onAccepted: (id) => this.#generations.get(id)?.accept(),
       onOutputs: (outputs) => {
         for (const output of outputs) this.#generations.get(output.id)?.push(output);

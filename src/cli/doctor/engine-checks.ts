@@ -42,8 +42,7 @@ function checkGpu({ gpus, module, trouble }: GpuExamination, probe: EngineProbe)
 
 function checkDevice(device: EngineProbe['devices'][number]): DoctorCheck {
   const { memoryTotalBytes: total, memoryFreeBytes: free } = device;
-  // Of the processor ggml knows the whole memory only, and calls all of it free.
-  const of = device.type === 'cpu' ? '' : `${bytes(free)} free of `;
+  const of = free === null ? '' : `${bytes(free)} free of `;
   const memory = total === null ? '' : `, ${of}${bytes(total)} of memory`;
   const detail = `${device.description} (${device.backend}${memory})`;
   const name = `device ${device.name}` as const;
