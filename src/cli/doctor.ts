@@ -8,7 +8,7 @@ import { providersInUse, recordOf } from '../providers/providers.ts';
 import type { Run } from './commands.ts';
 import { check, failed } from './doctor/check.ts';
 import { checkClock } from './doctor/clock-check.ts';
-import { checkAddress, checkConfig, checkDaemon, checkLog, checkSocket } from './doctor/daemon-checks.ts';
+import { checkAddress, checkConfig, checkDaemon, checkGrpc, checkLog, checkSocket } from './doctor/daemon-checks.ts';
 import { checkEngine } from './doctor/engine-checks.ts';
 import { checkDisk, checkMemory, checkNode } from './doctor/machine-checks.ts';
 import { checkModels } from './doctor/model-checks.ts';
@@ -38,17 +38,12 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
   const { check: configCheck, config } = checkConfig(paths);
   const modelsDir = config.models.dir ?? paths.modelsDir;
   const daemon = await checkDaemon(paths);
-  const http = {
-    name: 'http',
-    bound: daemon.status?.http,
-    configured: { host: config.http.host, port: config.http.port },
-    hint: 'end what uses it, or set http.port in the config or SVC_HTTP_ADDR',
-  } as const;
   const files = [
     check('paths', 'ok', paths.stateDir),
     checkDisk(modelsDir, paths),
     configCheck,
-    await checkAddress(http, daemon),
+    await checkAddress('http', config, daemon),
+    await checkGrpc(config, daemon),
     checkSocket(paths),
     daemon.check,
     checkLog(paths),

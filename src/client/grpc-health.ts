@@ -1,5 +1,6 @@
-/** The health record over gRPC, as any other program sees it: once, or again with every change. */
+/** Health over gRPC, as any other program sees it: the record once, or again with every change; or whether it serves. */
 import { Client, credentials, Metadata, status, type ServiceError } from '@grpc/grpc-js';
+import { service as standardHealth } from 'grpc-health-check';
 import { variable } from '../config/environment.ts';
 import { Definitions } from '../grpc/definitions.ts';
 import { toRecord } from '../grpc/records.ts';
@@ -18,26 +19,13 @@ const runtime = definitions.service('svc.v1.Runtime');
 
 /** `address` as the daemon states it: `127.0.0.1:7118`. Throws DAEMON_NOT_RUNNING when nobody listens there, UNAUTHORIZED without a key where one is needed. */
 export async function probeGrpcHealth(address: string): Promise<HealthRecord> {
-  const client = connect(address);
-  const { path, requestSerialize, responseDeserialize } = method('GetHealth');
-  try {
-    return await new Promise((resolve, reject) => {
-      client.makeUnaryRequest(
-        path,
-        requestSerialize,
-        responseDeserialize,
-        {},
-        withKey(),
-        { deadline: Date.now() + ANSWER_MS },
-        (error, message) => {
-          if (message === undefined) reject(failure(error));
-          else resolve(recordOf(message));
-        },
-      );
-    });
-  } finally {
-    client.close();
-  }
+  return recordOf(await call(address, method('GetHealth'), {}));
+}
+
+/** What grpc.health.v1 says of a service: `SERVING` and the like. Throws as `probeGrpcHealth`. */
+export async function checkGrpcService(address: string, service: string): Promise<string> {
+  const answer = await call(address, standardHealth['Check'] as unknown as Method, { service });
+  return (answer as { status: string }).status;
 }
 
 /** The record as it is, then each that is newer. Ends only by throwing: when the daemon goes away. */
@@ -52,6 +40,32 @@ export async function* watchGrpcHealth(address: string): AsyncGenerator<HealthRe
     throw failure(error);
   } finally {
     call.cancel();
+    client.close();
+  }
+}
+
+async function call(
+  address: string,
+  { path, requestSerialize, responseDeserialize }: Method,
+  request: object,
+): Promise<object> {
+  const client = connect(address);
+  try {
+    return await new Promise((resolve, reject) => {
+      client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        withKey(),
+        { deadline: Date.now() + ANSWER_MS },
+        (error, message) => {
+          if (message === undefined) reject(failure(error));
+          else resolve(message);
+        },
+      );
+    });
+  } finally {
     client.close();
   }
 }

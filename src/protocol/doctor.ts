@@ -12,6 +12,7 @@ export const CHECK_NAMES = [
   'disk',
   'config',
   'http',
+  'grpc',
   'control_socket',
   'daemon',
   'log',

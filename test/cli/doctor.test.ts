@@ -23,8 +23,11 @@ import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as v from 'valibot';
+import { check } from '../../src/cli/doctor/check.ts';
+import { checkGrpc } from '../../src/cli/doctor/daemon-checks.ts';
 import { checkProviders } from '../../src/cli/doctor/provider-check.ts';
 import { Client } from '../../src/client/client.ts';
+import { parseConfig } from '../../src/config/config.ts';
 import { childEnvironment } from '../../src/config/environment.ts';
 import { builtinModelPath } from '../../src/models/builtin.ts';
 import { CHECK_NAMES, DoctorRecordSchema, type DoctorCheck, type DoctorRecord } from '../../src/protocol/doctor.ts';
@@ -111,16 +114,33 @@ test('a wrong line in the config', async ({ home, turned, check }) => {
   assert.match(check('config').detail ?? '', /config\.json:3:3: unknown key "engin"/);
 });
 
-test('a port that somebody else has', async ({ turned, check }) => {
-  const server = createServer().listen(0, '127.0.0.1');
+for (const name of ['http', 'grpc']) {
+  test(`a port of ${name} that somebody else has`, async ({ turned, check }) => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const variable = `SVC_${name.toUpperCase()}_ADDR`;
+    try {
+      assert.equal(await turned({ [variable]: `127.0.0.1:${String(port)}` }), [name]);
+      assert.match(check(name).detail ?? '', /EADDRINUSE/);
+      assert.match(check(name).hint ?? '', variable);
+    } finally {
+      server.close();
+    }
+  });
+}
+
+test('gRPC of a daemon that listens, and does not answer as it should', async () => {
+  const server = createHttpServer((_, answer) => void answer.end('this is not gRPC')).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
-  try {
-    assert.equal(await turned({ SVC_HTTP_ADDR: `127.0.0.1:${String(port)}` }), ['http']);
-    assert.match(check('http').detail ?? '', /EADDRINUSE/);
-  } finally {
-    server.close();
-  }
+  const grpc = `127.0.0.1:${String(port)}`;
+  const daemon = { status: { grpc } as StatusRecord, runs: true, serves: true, providers: [] };
+  const found = await checkGrpc(parseConfig('').config, { ...daemon, check: check('daemon', 'ok', 'READY') });
+  assert.equal([found.name, found.status, found.value], ['grpc', 'fail', grpc]);
+  assert.match(found.detail ?? '', /does not answer grpc\.health\.v1/);
+  assert.ok(found.hint);
+  server.close();
 });
 
 /** A socket that nobody listens on any more, as a crash leaves it. */
@@ -267,10 +287,11 @@ test('a daemon that does not answer', async ({ home, turned, check }) => {
   const started = await svc(['start', '--timeout', '60s', '--json'], { home });
   assert.equal(await turned(), []);
   assert.match(check('daemon').value ?? '', /^READY/);
+  assert.is(check('grpc').detail, 'svc.v1.Runtime is SERVING');
   const { pid } = JSON.parse(started.stdout) as { pid: number };
   process.kill(pid, 'SIGSTOP');
   assert.equal(await turned(), ['daemon']);
-  assert.is(check('http').status, 'skip');
+  for (const name of ['http', 'grpc']) assert.is(check(name).status, 'skip');
 });
 
 function provider(changes: Partial<ProviderRecord>): ProviderRecord {

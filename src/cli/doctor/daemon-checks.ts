@@ -13,6 +13,9 @@ import type { ProviderRecord, StatusRecord } from '../../protocol/records.ts';
 import { bytes, duration } from '../format.ts';
 import { check, failed, skipped } from './check.ts';
 
+/** Serves for as long as the daemon does, ready or not: that is the check of the daemon. */
+const GRPC_SERVICE = 'svc.v1.Runtime';
+
 /** The config in force; the defaults when it is not valid, so that the rest can be looked at all the same. */
 export function checkConfig(paths: Paths): { check: DoctorCheck; config: Config } {
   try {
@@ -90,36 +93,52 @@ export async function checkDaemon(paths: Paths): Promise<CheckedDaemon> {
   }
 }
 
-export interface Address {
-  readonly name: 'http';
-  /** null: the daemon does not listen there. */
-  readonly bound: string | null | undefined;
-  readonly configured: { readonly host: string; readonly port: number };
-  readonly hint: string;
-}
+type ListenerName = 'http' | 'grpc';
 
 /** With a daemon, the address that it listens on; without one, whether the configured one is free. */
 export async function checkAddress(
-  { name, bound, configured, hint }: Address,
+  name: ListenerName,
+  config: Config,
   { status, runs }: CheckedDaemon,
 ): Promise<DoctorCheck> {
   if (status !== undefined) {
-    return bound === null || bound === undefined
+    return status[name] === null
       ? check(name, 'fail', null, { detail: 'the daemon does not listen', hint: 'see `svc logs`' })
-      : check(name, 'ok', bound);
+      : check(name, 'ok', status[name]);
   }
   if (runs) return skipped(name, 'the daemon has it, and does not answer');
-  const value = `${configured.host}:${String(configured.port)}`;
+  const { host, port } = config[name];
+  const value = `${host}:${String(port)}`;
   const server = createServer();
   try {
-    server.listen({ ...configured, exclusive: true });
+    server.listen({ host, port, exclusive: true });
     await once(server, 'listening');
     return check(name, 'ok', `${value} is free`);
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
-    return check(name, 'fail', value, { detail: `cannot listen there: ${why}`, hint });
+    return check(name, 'fail', value, {
+      detail: `cannot listen there: ${why}`,
+      hint: `end what uses it, or set ${name}.port in the config or SVC_${name.toUpperCase()}_ADDR`,
+    });
   } finally {
     server.close();
+  }
+}
+
+/** The daemon answers by itself over HTTP and its socket; whether it does over gRPC has to be asked. */
+export async function checkGrpc(config: Config, daemon: CheckedDaemon): Promise<DoctorCheck> {
+  const address = await checkAddress('grpc', config, daemon);
+  const bound = daemon.status?.grpc ?? null;
+  if (bound === null) return address;
+  const fail = (detail: string): DoctorCheck =>
+    check('grpc', 'fail', bound, { detail, hint: 'see `svc logs`, then restart the daemon: svc stop && svc start' });
+  const { checkGrpcService } = await import('../../client/grpc-health.ts');
+  try {
+    const serving = await checkGrpcService(bound, GRPC_SERVICE);
+    if (serving !== 'SERVING') return fail(`${GRPC_SERVICE} is ${serving}`);
+    return check('grpc', 'ok', bound, { detail: `${GRPC_SERVICE} is SERVING` });
+  } catch {
+    return fail('the daemon listens there, and does not answer grpc.health.v1');
   }
 }
 
