@@ -2,7 +2,7 @@
  * What is measured, for Prometheus. Counters and histograms are fed as things happen; everything else
  * is read when the page is asked for, from where health reads it.
  *
- * No label can grow without bound or hold what a person wrote: routes and codes come from our tables,
+ * No label can grow without bound or hold what a person wrote: routes, methods and codes come from tables,
  * providers from the config. Only the name of a model may come from a request, so that a model that
  * was given as a file is `file`, and all names after the first MAX_MODELS are `other`.
  */
@@ -10,7 +10,7 @@ import { readdir } from 'node:fs/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { LoadedModelHealth, ProviderRecord, ProviderState } from '../protocol/records.ts';
 import type { Outcome } from '../routing/router.ts';
-import type { HttpMetrics } from './services.ts';
+import type { ListenerMetrics } from './services.ts';
 
 /** What the page is made from, as it is now. */
 export interface Snapshot {
@@ -36,7 +36,7 @@ const INTER_TOKEN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1
 
 type Set = (labels: Record<string, string>, value: number) => void;
 
-export class Metrics implements HttpMetrics {
+export class Metrics implements ListenerMetrics {
   readonly #registry = new Registry();
   readonly #options: MetricsOptions;
   readonly #models = new Set<string>();
@@ -44,6 +44,7 @@ export class Metrics implements HttpMetrics {
     'route',
     'status',
   ]);
+  readonly #calls = this.#counter('svc_grpc_calls_total', 'gRPC calls by method and status', ['method', 'code']);
   readonly #generations = this.#counter('svc_generations_total', 'Generations by what became of them', [
     'provider',
     'model',
@@ -75,6 +76,10 @@ export class Metrics implements HttpMetrics {
 
   requestEnded(route: string | null, status: number): void {
     this.#requests.inc({ route: route ?? 'none', status: String(status) });
+  }
+
+  callEnded(method: string, code: string): void {
+    this.#calls.inc({ method, code });
   }
 
   generationEnded({ provider, model: name, outcome, firstTextMs, finish, attempts }: Outcome): void {

@@ -23,9 +23,11 @@ export interface Access {
 }
 
 /** What the listeners count, and the page on which it stands with all the rest. */
-export interface HttpMetrics {
+export interface ListenerMetrics {
   /** `route`: its path in the table of routes; null: there was none. */
   requestEnded(route: string | null, status: number): void;
+  /** `method`: `svc.v1.Runtime/GetHealth`; `code`: the name of gRPC's status. */
+  callEnded(method: string, code: string): void;
   page(): Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
@@ -33,7 +35,7 @@ export interface Services {
   readonly log: Logger;
   readonly router: Router;
   readonly access: Access;
-  readonly metrics: HttpMetrics;
+  readonly metrics: ListenerMetrics;
   /** Host header values that are let in besides the bound addresses. */
   readonly allowedHosts: readonly string[];
   /** News in what `health` and `ready` tell. */

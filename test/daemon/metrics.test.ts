@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { probeGrpcHealth } from '../../src/client/grpc-health.ts';
 import { childEnvironment } from '../../src/config/environment.ts';
 import { Metrics, type Snapshot } from '../../src/daemon/metrics.ts';
 import type { LoadedModelHealth } from '../../src/protocol/records.ts';
@@ -84,6 +85,15 @@ test('a generation is counted: tokens, times, requests, cells', async () => {
   assert.ok((after.get('process_cpu_seconds_total') ?? 0) > 0.05);
   const started = Date.parse(health.started_at) / 1000;
   assert.ok(Math.abs((after.get('process_start_time_seconds') ?? 0) - started) < 30);
+});
+
+test('calls over gRPC are counted', async () => {
+  const name = 'svc_grpc_calls_total{method="svc.v1.Runtime/GetHealth",code="OK"}';
+  const { grpc } = await daemon.client.status();
+  for (let calls = 1; calls <= 2; calls += 1) {
+    await probeGrpcHealth(grpc ?? '');
+    assert.is((await samples()).get(name), calls);
+  }
 });
 
 test('what runs, and what was given up, shows', async () => {

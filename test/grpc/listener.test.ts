@@ -330,6 +330,40 @@ test('requests that never become complete: only so many, and only for so long', 
   session.close();
 });
 
+test('each call is counted once, by its method and the name of its status', async () => {
+  const grpc = await start({
+    async *script(_, { signal }) {
+      yield START;
+      throw await aborted(signal);
+    },
+  });
+  const { ended } = grpc.world;
+  const client = grpc.connect();
+  await client.unary('Runtime/GetHealth');
+  await failureOf(client.stream('Inference/Generate', { messages: [] }));
+  await failureOf(client.stream('Inference/Generate', REQUEST, { deadline: Date.now() + 50 }));
+  const left = client.stream('Inference/Generate', REQUEST);
+  left.on('error', () => undefined);
+  await next(left);
+  left.cancel();
+  const watch = watchStatus(client);
+  await next(watch);
+  watch.cancel();
+  await failureOf(grpc.connect('evil.test').unary('Runtime/ListModels'));
+  grpc.world.admits = null;
+  await failureOf(client.unary('Runtime/ListModels'));
+  await waitFor('all seven', () => ended.length >= 7);
+  assert.equal([...ended].sort(), [
+    'grpc.health.v1.Health/Watch CANCELLED',
+    'svc.v1.Inference/Generate CANCELLED',
+    'svc.v1.Inference/Generate DEADLINE_EXCEEDED',
+    'svc.v1.Inference/Generate INVALID_ARGUMENT',
+    'svc.v1.Runtime/GetHealth OK',
+    'svc.v1.Runtime/ListModels PERMISSION_DENIED',
+    'svc.v1.Runtime/ListModels UNAUTHENTICATED',
+  ]);
+});
+
 test('reflection asks for no more while its answers are not read', async () => {
   const grpc = await start();
   const session = await raw(grpc);

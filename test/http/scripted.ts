@@ -134,7 +134,7 @@ export interface World {
   unloaded: string[];
   /** What every caller over TCP may do. */
   admits: KeyScope | null;
-  /** Each request's route and status. */
+  /** Each request's route, or call's method, and status. */
   ended: string[];
   load: (model: string, signal: AbortSignal) => AsyncIterable<LoadEvent>;
 }
@@ -184,6 +184,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     access: { admit: () => Promise.resolve(world.admits) },
     metrics: {
       requestEnded: (route, status) => void world.ended.push(`${route ?? 'none'} ${String(status)}`),
+      callEnded: (method, code) => void world.ended.push(`${method} ${code}`),
       page: () => Promise.resolve({ contentType: 'text/plain', text: 'svc_ready 1\n' }),
     },
     ready: (exclude) => {

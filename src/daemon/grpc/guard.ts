@@ -4,7 +4,7 @@
  * arrived of each is held.
  */
 import { randomBytes } from 'node:crypto';
-import { ServerInterceptingCall, type Metadata, type ServerInterceptor } from '@grpc/grpc-js';
+import { ServerInterceptingCall, status, type Metadata, type ServerInterceptor } from '@grpc/grpc-js';
 import type { Definitions } from '../../grpc/definitions.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { isOurHost } from '../http/access.ts';
@@ -27,18 +27,19 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
       timer = null;
       arriving -= 1;
     };
-    /** `code` is null when the client has gone. */
-    const end = (code: number | null): void => {
+    const end = (code: status): void => {
       arrived();
       if (ended) return;
       ended = true;
       const ms = performance.now() - startedAt;
+      services.metrics.callEnded(method.path.slice(1), status[code]);
       services.log.debug({ id, method: method.path, code, ms }, 'call');
     };
     const refuse = (error: SvcError): void => {
       services.log.info({ id, method: method.path, err: error }, 'call failed');
-      end(error.facts.grpc);
-      call.sendStatus(errorStatus(definitions, error, id));
+      const refusal = errorStatus(definitions, error, id);
+      end(refusal.code);
+      call.sendStatus(refusal);
     };
 
     return new ServerInterceptingCall(call, {
@@ -71,16 +72,17 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
             arrived();
             nextHalfClose();
           },
-          onCancel: () => end(null),
+          // The client has gone, or the call was ended before it had an answer.
+          onCancel: () => end(Date.now() >= Number(call.getDeadline()) ? status.DEADLINE_EXCEEDED : status.CANCELLED),
         });
       },
       sendMetadata: (metadata, next) => {
         metadata.set(ID_KEY, id);
         next(metadata);
       },
-      sendStatus: (status, next) => {
-        end(status.code);
-        next(status);
+      sendStatus: (sent, next) => {
+        end(sent.code);
+        next(sent);
       },
     });
   };
