@@ -12,8 +12,8 @@ import {
   type State,
 } from '../protocol/records.ts';
 
-/** `starting` until every condition has been looked at once. */
-export type Phase = 'starting' | 'running' | 'stopping';
+/** `starting` until every condition has been looked at once; `draining` until somebody takes that back. */
+export type Phase = 'starting' | 'running' | 'draining' | 'stopping';
 
 export interface Verdict {
   readonly state: State;
@@ -42,6 +42,7 @@ export function judge(
   const reason = troubles.map((condition) => `${condition.name}: ${condition.reason}`).join('; ');
 
   if (phase === 'stopping') return { state: 'STOPPING', ready: false, reason: 'it is stopping' };
+  if (phase === 'draining') return { state: 'STOPPING', ready: false, reason: 'it was told to take nothing new' };
   if (phase === 'starting') return { state: 'STARTING', ready: false, reason };
   if (troubles.length === 0) return { state: 'READY', ready: true, reason: null };
   const failed = new Set(troubles.filter(({ status }) => status === 'fail').map(({ name }) => name));
@@ -55,7 +56,8 @@ export class Conditions {
   readonly #onNews: () => void;
   readonly #conditions = new Map<ConditionName, Condition>();
   readonly #claimed = new Set<ConditionName>();
-  #phase: Phase = 'starting';
+  #phase: Exclude<Phase, 'draining'> = 'starting';
+  #draining = false;
   #state: State = 'STARTING';
 
   /** `onNews` is called after every change of a condition, its reason or the phase. */
@@ -69,7 +71,7 @@ export class Conditions {
   }
 
   get phase(): Phase {
-    return this.#phase;
+    return this.#draining && this.#phase !== 'stopping' ? 'draining' : this.#phase;
   }
 
   get all(): readonly Condition[] {
@@ -81,7 +83,7 @@ export class Conditions {
   }
 
   verdict(exclude?: ReadonlySet<ConditionName>): Verdict {
-    return judge(this.#phase, this.all, exclude);
+    return judge(this.phase, this.all, exclude);
   }
 
   /** REQUIRES: nobody else writes this condition. */
@@ -106,6 +108,13 @@ export class Conditions {
     if (this.#phase === 'stopping') return;
     this.#phase = phase;
     this.#follow(why);
+    this.#onNews();
+  }
+
+  /** Beside the phases: it can be taken back, and then the daemon is as far as it has come. */
+  drain(on: boolean): void {
+    this.#draining = on;
+    this.#follow();
     this.#onNews();
   }
 

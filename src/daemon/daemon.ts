@@ -22,7 +22,7 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
-import type { LoadEvent, ProviderTestStep, ReloadRecord } from '../protocol/routes.ts';
+import type { DrainRecord, LoadEvent, ProviderTestStep, ReloadRecord } from '../protocol/routes.ts';
 import type { Outcome, Router } from '../routing/router.ts';
 import type { Budgets } from '../usage/budgets.ts';
 import type { AnsweredLine } from '../usage/ledger.ts';
@@ -239,7 +239,7 @@ export class Daemon implements Services {
 
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent> {
     if (this.router.draining) {
-      throw new SvcError('NOT_READY', 'svc is stopping and loads no models', { retryAfterSeconds: 1 });
+      throw new SvcError('NOT_READY', 'svc drains and loads no models', { retryAfterSeconds: 1 });
     }
     return this.#parts.local.load(model, signal);
   }
@@ -250,6 +250,15 @@ export class Daemon implements Services {
 
   reload(): ReloadRecord {
     return this.#reloader.reload();
+  }
+
+  drain(on: boolean): DrainRecord {
+    const { router } = this;
+    if (this.#conditions.phase === 'stopping') throw new SvcError('NOT_READY', 'svc is stopping');
+    if (on) router.drain();
+    else router.resume();
+    this.#conditions.drain(on);
+    return { draining: on, active: router.active, waiting: router.waiting };
   }
 
   stop(drainTimeoutMs: number): void {

@@ -10,7 +10,7 @@ import type {
   StatusRecord,
 } from '../protocol/records.ts';
 import type { KeyScope } from '../protocol/keys.ts';
-import type { LoadEvent, ProviderTestStep, ReloadRecord } from '../protocol/routes.ts';
+import type { DrainRecord, LoadEvent, ProviderTestStep, ReloadRecord } from '../protocol/routes.ts';
 import type { HealthFeed } from './health-feed.ts';
 
 /** Who is let in over TCP. */
@@ -54,6 +54,8 @@ export interface Services {
   unload(model: string): Promise<void>;
   /** Reads the config again. Throws CONFIG_INVALID. */
   reload(): ReloadRecord;
-  /** Begins the drain and returns at once. */
+  /** Takes nothing new from now on, or does so again; the daemon stays. Throws NOT_READY when it is stopping. */
+  drain(on: boolean): DrainRecord;
+  /** Begins the drain that ends the daemon, and returns at once. */
   stop(drainTimeoutMs: number): void;
 }

@@ -21,6 +21,8 @@ export const CONTROL_ROUTES = {
   status: '/control/status',
   /** StopRequest → 202 `{}`; the daemon drains and exits. */
   stop: '/control/stop',
+  /** `{"drain": boolean}` → DrainRecord: nothing new is taken, or is again; the daemon stays. */
+  drain: '/control/drain',
   /** `{}` → ReloadRecord: the config is read again. */
   reload: '/control/reload',
   /** GenerateRequest → ControlEvent lines. `model` may be `file:/absolute/path.gguf` here only. */
@@ -44,6 +46,14 @@ export const CONTROL_ROUTES = {
 export interface StopRequest {
   /** Milliseconds that running generations may still take. */
   readonly drain_timeout_ms: number;
+}
+
+export interface DrainRecord {
+  readonly draining: boolean;
+  /** Generations that are being answered. */
+  readonly active: number;
+  /** Generations that nobody has begun to answer; they were taken before. */
+  readonly waiting: number;
 }
 
 /** Names of settings, `section.key`. */

@@ -77,6 +77,11 @@ export class Router {
     this.#draining = true;
   }
 
+  /** Takes the drain back. */
+  resume(): void {
+    this.#draining = false;
+  }
+
   /** Resolves once nothing is under way. */
   async idle(): Promise<void> {
     if (this.#active + this.#waiting === 0) return;
@@ -85,7 +90,7 @@ export class Router {
 
   async *route(request: GenerateRequest, context: GenerateContext): AsyncGenerator<RouteEvent | GenerateEvent, void> {
     if (this.#draining) {
-      throw new SvcError('NOT_READY', 'svc is stopping and takes no new requests', { retryAfterSeconds: 1 });
+      throw new SvcError('NOT_READY', 'svc drains and takes no new requests', { retryAfterSeconds: 1 });
     }
     const plan = decide(request, this.#records(), this.#options.policies?.());
     const { model: _model, route: _route, fallback: _fallback, timeout_ms: timeoutMs, ...asked } = request;

@@ -32,6 +32,7 @@ test('every state is there, with the answer that it gives', () => {
     ['running', {}],
     ['running', { memory: 'warn' }],
     ['running', { engine: 'fail' }],
+    ['draining', {}],
     ['stopping', {}],
   ] as const) {
     const { state, ready } = judge(phase, conditions(changes));

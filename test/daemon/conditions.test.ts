@@ -124,6 +124,29 @@ test('each change of state is one log line with its reason', () => {
   );
 });
 
+test('a drain is STOPPING whatever the conditions are, and can be taken back until a stop', () => {
+  const out = new Lines();
+  const all = new Conditions(createLogger({ destination: out }));
+  const write = CONDITION_NAMES.map((name) => all.writer(name));
+  for (const set of write) set('ok', 'fine');
+  all.drain(true);
+  all.enter('running');
+  assert.equal(all.verdict(), { state: 'STOPPING', ready: false, reason: 'it was told to take nothing new' });
+  write[0]?.('fail', 'gone');
+  assert.is(all.verdict().state, 'STOPPING');
+  write[0]?.('ok', 'back');
+  all.drain(false);
+  assert.is(all.verdict().state, 'READY');
+  all.drain(true);
+  all.enter('stopping', 'SIGTERM');
+  all.drain(false);
+  assert.is(all.verdict().state, 'STOPPING');
+  assert.equal(
+    out.records.filter((record) => 'to' in record).map(({ to }) => to),
+    ['STOPPING', 'READY', 'STOPPING'],
+  );
+});
+
 test('there is no way back from stopping', () => {
   const all = new Conditions(createLogger({ level: 'silent' }));
   all.enter('stopping', 'SIGTERM');

@@ -3,7 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/protocol/errors.ts';
 import type { CheckStatus, ConditionName, ReadyRecord } from '../../src/protocol/records.ts';
+import { CONTROL_ROUTES, type DrainRecord } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
@@ -101,6 +103,34 @@ test('a disk that is full: the daemon says so, goes on answering, and recovers',
     return text.includes('"disk_space","status":"warn"') && text;
   });
   assert.match(written, /"disk_space","status":"fail"/);
+});
+
+test('a drain that is taken back: the daemon and its engine stay, what ran ends, nothing new is taken', async (context) => {
+  const daemon = await start(context);
+  const drain = async (on: boolean): Promise<DrainRecord> =>
+    (await ask({ socketPath: daemon.socketPath }, CONTROL_ROUTES.drain, { body: { drain: on } })).json() as DrainRecord;
+  const [before] = (await daemon.client.health()).models;
+  const answer = generates(daemon, 400);
+  await waitFor('the generation', async () => (await daemon.client.health()).queue.active === 1);
+
+  assert.equal(await drain(true), { draining: true, active: 1, waiting: 0 });
+  const ready = await ask({ socketPath: daemon.socketPath }, '/readyz');
+  assert.equal([ready.status, (ready.json() as ReadyRecord).state], [503, 'STOPPING']);
+  assert.is((await daemon.client.health()).reason, 'it was told to take nothing new');
+  const refused = await generates(daemon).catch((error: unknown) => error);
+  assert.ok(refused instanceof SvcError && refused.code === 'NOT_READY');
+  assert.ok(await answer, 'what ran has finished');
+  assert.equal(await drain(true), { draining: true, active: 0, waiting: 0 });
+
+  await drain(false);
+  assert.is((await daemon.client.ready()).state, 'READY');
+  assert.ok(await generates(daemon));
+  assert.is((await daemon.client.health()).models[0]?.pid, before?.pid);
+
+  // A stop ends a drained daemon as any other.
+  await drain(true);
+  await daemon.client.stop(20_000);
+  assert.is((await daemon.exit).code, 0);
 });
 
 test('a drain', async (context) => {

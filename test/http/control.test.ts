@@ -52,12 +52,12 @@ test('TCP does not know the control routes, whatever the method', async () => {
       for (const method of ['GET', 'POST', 'OPTIONS']) {
         const answer = await ask(tcp, path, {
           method,
-          ...(method === 'POST' ? { body: { model: 'tiny', drain_timeout_ms: 0 } } : {}),
+          ...(method === 'POST' ? { body: { model: 'tiny', drain_timeout_ms: 0, drain: true } } : {}),
         });
         assert.is(answer.status, 404, `${method} ${path}`);
       }
     }
-    assert.equal([tcp.world.stopped, tcp.world.unloaded], [[], []]);
+    assert.equal([tcp.world.stopped, tcp.world.unloaded, tcp.router.draining], [[], [], false]);
   } finally {
     await tcp.stop();
   }
@@ -71,6 +71,18 @@ test('stop and unload', async () => {
   assert.equal(accepted.json(), {});
   await client.unload('tiny');
   assert.equal(control.world.unloaded, ['tiny']);
+});
+
+test('a drain refuses what is new until it is taken back', async () => {
+  const drain = async (body: object) => await ask(control, CONTROL_ROUTES.drain, { body });
+  assert.equal((await drain({ drain: true })).json(), { draining: true, active: 0, waiting: 0 });
+  assert.is((await collect(client.generate(REQUEST, NEVER))).error?.code, 'NOT_READY');
+  assert.equal((await drain({ drain: false })).json(), { draining: false, active: 0, waiting: 0 });
+  assert.is((await collect(client.generate(REQUEST, NEVER))).error, undefined);
+  for (const body of [{}, { drain: 'yes' }, { drain: null }]) {
+    const refused = await drain(body);
+    assert.equal([refused.status, refused.json().error.param], [400, 'drain']);
+  }
 });
 
 test('what is not a request is refused by name', async () => {

@@ -210,6 +210,11 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
       return Promise.resolve();
     },
     reload: () => ({ applied: [], restart_needed: [] }),
+    drain: (on) => {
+      if (on) router.drain();
+      else router.resume();
+      return { draining: on, active: router.active, waiting: router.waiting };
+    },
     stop: (drainTimeoutMs) => void world.stopped.push(drainTimeoutMs),
   };
   return { services, router, backend, world, logged };

@@ -176,6 +176,8 @@ test('while draining new requests are refused and old ones end; idle tells when'
   assert.is((await running).length, 3);
   await settled;
   assert.is(backend.requests.length, 1);
+  router.resume();
+  assert.is((await collect(router.route(REQUEST, context()))).length, 3);
 });
 
 test.run();

@@ -28,6 +28,7 @@ const LentKeySchema = v.object({
     v.check((key) => !/[^\x21-\x7e]/.test(key)),
   ),
 });
+const DrainSchema = v.object({ drain: v.boolean() });
 const StopSchema = v.object({
   drain_timeout_ms: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(86_400_000)),
 });
@@ -40,6 +41,11 @@ export async function stop(exchange: Exchange): Promise<void> {
   const request = parse(StopSchema, await readJson(exchange));
   exchange.services.stop(request.drain_timeout_ms);
   exchange.reply.json(202, {});
+}
+
+export async function drain(exchange: Exchange): Promise<void> {
+  const request = parse(DrainSchema, await readJson(exchange));
+  exchange.reply.json(200, exchange.services.drain(request.drain));
 }
 
 export function reload({ services, reply }: Exchange): void {

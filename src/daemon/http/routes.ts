@@ -34,6 +34,7 @@ export const PUBLIC: readonly Route[] = [
 export const CONTROL: readonly Route[] = [
   { method: 'GET', path: CONTROL_ROUTES.status, scope: 'admin', handler: control.status },
   { method: 'POST', path: CONTROL_ROUTES.stop, scope: 'admin', handler: control.stop },
+  { method: 'POST', path: CONTROL_ROUTES.drain, scope: 'admin', handler: control.drain },
   { method: 'POST', path: CONTROL_ROUTES.reload, scope: 'admin', handler: control.reload },
   { method: 'POST', path: CONTROL_ROUTES.generate, scope: 'admin', handler: control.generate },
   { method: 'GET', path: CONTROL_ROUTES.models, scope: 'admin', handler: control.models },
