@@ -1,6 +1,6 @@
 /** Every path the daemon answers, and what travels on the control socket. */
 import type { ErrorCode, ErrorRecord } from './errors.ts';
-import type { GenerateEvent, GenerateRequest, RouteEvent } from './generate.ts';
+import type { GenerateEvent, RouteEvent } from './generate.ts';
 
 /** TCP and the control socket. */
 export const HTTP_ROUTES = {
@@ -87,7 +87,6 @@ export interface ErrorEvent {
 }
 
 export type ControlEvent = RouteEvent | GenerateEvent | ErrorEvent;
-export type ControlGenerateRequest = GenerateRequest;
 
 export type LoadEvent =
   | { readonly type: 'progress'; readonly fraction: number }
