@@ -32,6 +32,8 @@ import { childEnvironment } from '../../src/config/environment.ts';
 import { builtinModelPath } from '../../src/models/builtin.ts';
 import { CHECK_NAMES, DoctorRecordSchema, type DoctorCheck, type DoctorRecord } from '../../src/protocol/doctor.ts';
 import type { ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
+import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
+import { ask } from '../http/ask.ts';
 import { buildBackend, SOFTWARE_GPU } from '../support/gpu-backends.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
@@ -283,11 +285,20 @@ if (SOFTWARE_GPU !== null) {
   });
 }
 
-test('a daemon that does not answer', async ({ home, turned, check }) => {
+test('a daemon that is well, one that drains, and one that does not answer', async ({ home, turned, check }) => {
   const started = await svc(['start', '--timeout', '60s', '--json'], { home });
   assert.equal(await turned(), []);
   assert.match(check('daemon').value ?? '', /^READY/);
   assert.is(check('grpc').detail, 'svc.v1.Runtime is SERVING');
+  const drain = async (on: boolean): Promise<void> => {
+    const socketPath = join(home.dir, 'run', 'svc.sock');
+    assert.is((await ask({ socketPath }, CONTROL_ROUTES.drain, { body: { drain: on } })).status, 200);
+  };
+  await drain(true);
+  assert.equal(await turned(), ['daemon']);
+  assert.match(check('daemon').detail ?? '', /^it drains/);
+  await drain(false);
+
   const { pid } = JSON.parse(started.stdout) as { pid: number };
   process.kill(pid, 'SIGSTOP');
   assert.equal(await turned(), ['daemon']);

@@ -13,7 +13,7 @@ import type { ProviderRecord, StatusRecord } from '../../protocol/records.ts';
 import { bytes, duration } from '../format.ts';
 import { check, failed, skipped } from './check.ts';
 
-/** Serves for as long as the daemon does, ready or not: that is the check of the daemon. */
+/** Serves unless the daemon drains, ready or not: that is the check of the daemon. */
 const GRPC_SERVICE = 'svc.v1.Runtime';
 
 /** The config in force; the defaults when it is not valid, so that the rest can be looked at all the same. */
@@ -69,6 +69,7 @@ export async function checkDaemon(paths: Paths): Promise<CheckedDaemon> {
     const troubles = ready.conditions
       .filter((condition) => condition.status !== 'ok')
       .map((condition) => `${condition.name}: ${condition.reason}`);
+    if (status.state === 'STOPPING') troubles.unshift('it drains: it is about to end, or was told to take nothing new');
     const isOther = status.version !== VERSION;
     if (isOther) troubles.push(`it is version ${status.version ?? 'unknown'}, this command ${VERSION}`);
     const verdict = !serves ? 'fail' : troubles.length > 0 ? 'warn' : 'ok';
@@ -135,8 +136,9 @@ export async function checkGrpc(config: Config, daemon: CheckedDaemon): Promise<
   const { checkGrpcService } = await import('../../client/grpc-health.ts');
   try {
     const serving = await checkGrpcService(bound, GRPC_SERVICE);
-    if (serving !== 'SERVING') return fail(`${GRPC_SERVICE} is ${serving}`);
-    return check('grpc', 'ok', bound, { detail: `${GRPC_SERVICE} is SERVING` });
+    const expected = daemon.status?.state === 'STOPPING' ? 'NOT_SERVING' : 'SERVING';
+    if (serving !== expected) return fail(`${GRPC_SERVICE} is ${serving}`);
+    return check('grpc', 'ok', bound, { detail: `${GRPC_SERVICE} is ${serving}` });
   } catch {
     return fail('the daemon listens there, and does not answer grpc.health.v1');
   }
