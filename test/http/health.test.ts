@@ -1,6 +1,12 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { childEnvironment } from '../../src/config/environment.ts';
 import type { Condition } from '../../src/protocol/records.ts';
+import { makeHome } from '../support/home.ts';
+import { unless } from '../support/skip.ts';
+import { isInstalled } from '../support/terminal.ts';
 import { ask } from './ask.ts';
 import { startScripted, type ScriptedListener } from './scripted.ts';
 
@@ -56,6 +62,28 @@ test('readyz?verbose is in the style of the Kubernetes API server', async () => 
   const failed = await ask(listener, '/readyz?verbose');
   assert.is(failed.status, 503);
   assert.is(failed.text, '[-]engine failed: why it is fail\n[+]memory ok\nreadyz check failed\n');
+});
+
+unless(
+  isInstalled('kubectl', ['version', '--client']) ? undefined : 'there is no kubectl (Debian: kubernetes-client)',
+  test,
+)('kubectl reads readyz?verbose as that of an API server', async () => {
+  const home = await makeHome();
+  const kubectl = (path: string): Promise<{ stdout: string; stderr: string; code?: number }> =>
+    promisify(execFile)('kubectl', ['--kubeconfig=/dev/null', `--server=${listener.url}`, 'get', '--raw', path], {
+      // It keeps a cache in the home.
+      env: childEnvironment({ HOME: home.dir, KUBECONFIG: undefined }),
+    }).catch((error: unknown) => error as { stdout: string; stderr: string; code: number });
+
+  const passed = await kubectl('/readyz?verbose');
+  assert.is(passed.stdout, '[+]engine ok\n[+]memory ok, with a warning: why it is warn\nreadyz check passed\n');
+  assert.is((await kubectl('/livez?verbose')).stdout, '[+]ping ok\nlivez check passed\n');
+  listener.world.conditions = BAD;
+  const failed = await kubectl('/readyz?verbose');
+  assert.is(failed.code, 1);
+  assert.match(failed.stderr, /ServiceUnavailable/);
+  assert.is((await kubectl('/readyz?verbose&exclude=engine')).stdout.split('\n').at(-2), 'readyz check passed');
+  await home.remove();
 });
 
 test('readyz?exclude leaves conditions out, more than one, and says which it does not know', async () => {

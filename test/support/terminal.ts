@@ -17,8 +17,8 @@ export const NO_TERMINAL: string | undefined =
     : undefined;
 
 /** A shell or another program that a test needs and may do without. */
-export function isInstalled(program: string): boolean {
-  return spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0;
+export function isInstalled(program: string, args: readonly string[] = ['--version']): boolean {
+  return spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 }
 
 export class Terminal {
