@@ -1,17 +1,30 @@
 /** The health record again and again, for listeners that tell it only when asked. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HealthRecord } from '../protocol/records.ts';
+import { FIGURES_MS, type HealthRecord } from '../protocol/records.ts';
 
 const ASK_MS = 1000;
 
-/** The record as it is, then each that is another: time alone makes none. Ends only by throwing what `ask` does. */
+/** The record as it is, then each that has changed, or has other figures after a while. Ends only by throwing what `ask` does. */
 export async function* watchHealth(ask: () => Promise<HealthRecord>): AsyncGenerator<HealthRecord, void, undefined> {
   let told = '';
+  let toldAt = -Infinity;
   for (;;) {
     const record = await ask();
-    const news = JSON.stringify({ ...record, uptime_seconds: null });
-    if (news !== told) yield record;
-    told = news;
+    const now = performance.now();
+    const facts = withoutFigures(record);
+    if (facts !== told || now - toldAt >= FIGURES_MS) {
+      told = facts;
+      toldAt = now;
+      yield record;
+    }
     await sleep(ASK_MS);
   }
+}
+
+function withoutFigures({ status, state, reason, pid, conditions, models, providers }: HealthRecord): string {
+  return JSON.stringify([
+    [status, state, reason, pid, conditions],
+    models.map((model) => [model.id, model.state, model.pid]),
+    providers.map((provider) => [provider.name, provider.state, provider.reason]),
+  ]);
 }

@@ -75,8 +75,7 @@ export class Checks {
       this.#memory('ok', 'not measured on this system');
       return;
     }
-    const before = this.#statusOf('memory');
-    this.#memory(judgeBytes(bytes, memoryThreshold(totalMemoryBytes()), before), `${inMib(bytes)} available`);
+    this.#judge('memory', this.#memory, bytes, memoryThreshold(totalMemoryBytes()), 'available');
   }
 
   async #checkDisk(): Promise<void> {
@@ -88,7 +87,20 @@ export class Checks {
       return;
     }
     const [bytes, what] = models === null || state <= models ? [state, 'state and log'] : [models, 'models'];
-    this.#disk(judgeBytes(bytes, DISK, this.#statusOf('disk_space')), `${inMib(bytes)} free for ${what}`);
+    this.#judge('disk_space', this.#disk, bytes, DISK, `free for ${what}`);
+  }
+
+  /** While all is well the reason holds no figure: each other one would be news to those who watch. */
+  #judge(
+    name: 'disk_space' | 'memory',
+    write: ConditionWriter,
+    bytes: number,
+    threshold: Threshold,
+    what: string,
+  ): void {
+    const status = judgeBytes(bytes, threshold, this.#statusOf(name));
+    const left = status === 'ok' ? `more than ${inMib(threshold.warnBytes, 4)}` : `about ${inMib(bytes, 2)}`;
+    write(status, `${left} ${what}`);
   }
 
   async #checkStore(): Promise<void> {
@@ -116,6 +128,7 @@ export class Checks {
   }
 }
 
-function inMib(bytes: number): string {
-  return `${String(Math.floor(bytes / MIB))} MiB`;
+/** Two digits are enough to act on, and do not change with every page. */
+function inMib(bytes: number, digits: number): string {
+  return `${String(Number((bytes / MIB).toPrecision(digits)))} MiB`;
 }

@@ -140,7 +140,7 @@ export class Daemon implements Services {
       socketPath: paths.socketPath,
       rebind: () => this.#rebind(),
       models: () => parts.local.loadedModels(),
-      onSample: () => this.healthFeed.changed(),
+      onSample: () => this.healthFeed.sampled(),
     });
     this.metrics = new Metrics({
       vllmAliases: config.metrics.vllm_aliases,

@@ -1,7 +1,16 @@
 /** Tells those who watch the daemon's health that something in its record is new. */
+import { FIGURES_MS } from '../protocol/records.ts';
+
 export class HealthFeed {
   readonly #listeners = new Set<() => void>();
+  readonly #now: () => number;
   #sequence = 0;
+  #toldAt: number;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+    this.#toldAt = now();
+  }
 
   /** How often there was news. */
   get sequence(): number {
@@ -10,7 +19,13 @@ export class HealthFeed {
 
   changed(): void {
     this.#sequence += 1;
+    this.#toldAt = this.#now();
     for (const listener of [...this.#listeners]) listener();
+  }
+
+  /** Figures alone are news only when there was none for a while. */
+  sampled(): void {
+    if (this.#now() - this.#toldAt >= FIGURES_MS) this.changed();
   }
 
   /** Returns what ends it. */

@@ -77,6 +77,9 @@ export interface HealthRecord {
   readonly providers: readonly ProviderHealth[];
 }
 
+/** Who watches the health record is told of a change at once, and of figures, which change all the time, this often. */
+export const FIGURES_MS = 10_000;
+
 export interface ReadyRecord {
   readonly status: 'ready' | 'not_ready';
   readonly state: State;

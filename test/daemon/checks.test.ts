@@ -59,6 +59,16 @@ test('every check has an answer, also where a directory is not there yet', async
   }
 });
 
+test('while there is enough, the reason holds no figure that changes all the time', async () => {
+  const model = { id: 'm1' } as ModelRecord;
+  const { conditions, checks } = checked({ list: () => Promise.resolve([model]), find: () => Promise.resolve(model) });
+  await checks.run();
+  for (const name of ['disk_space', 'memory'] as const) {
+    const { status, reason } = conditions.get(name);
+    assert.match(reason, status === 'ok' ? /^more than \d+ MiB |^not measured/ : /^about \d\d?0* MiB /, name);
+  }
+});
+
 test('a model whose file is broken is a warning that names it', async () => {
   const models = [
     { id: 'm1', state: 'installed' },

@@ -1,6 +1,7 @@
 /** The real daemon over gRPC: one record of health, the engine behind a call, the end of it all. */
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { connect as connectHttp2 } from 'node:http2';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { status, type ClientReadableStream } from '@grpc/grpc-js';
@@ -10,11 +11,13 @@ import * as assert from 'uvu/assert';
 import { probeGrpcHealth } from '../../src/client/grpc-health.ts';
 import { probeHttpHealth } from '../../src/client/http-probe.ts';
 import type { HealthRecord } from '../../src/protocol/records.ts';
+import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
+import { ask } from '../http/ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
-import { connectTo, failureOf, type TestClient } from './scripted.ts';
+import { connectTo, definitions, failureOf, type TestClient } from './scripted.ts';
 
 let home: Home;
 let daemon: DaemonProcess;
@@ -77,15 +80,16 @@ test('the address: in status, in daemon.json, in the condition', async () => {
 
 test('one record, whichever the source: the same fields, in the same order, with the same values', async () => {
   const { http, grpc } = await daemon.client.status();
-  // A sample may lie between two of them.
-  const records = await waitFor('three records of one sample', async () => {
-    const all = [await probeHttpHealth(http ?? ''), await probeGrpcHealth(grpc ?? ''), await daemon.client.health()];
-    const isComplete = all.every(({ models, resources }) => models.length > 0 && resources.devices.length > 0);
-    return isComplete && new Set(all.map(({ sampled_at }) => sampled_at)).size === 1 && all;
+  const told = (record: HealthRecord): string =>
+    JSON.stringify({ ...record, uptime_seconds: typeof record.uptime_seconds });
+  // A sample or a heartbeat may lie between two of them: then the last is not the first.
+  const [overHttp, overGrpc, overSocket] = await waitFor('three records of one moment', async () => {
+    const first = await probeHttpHealth(http ?? '');
+    const others = [await probeGrpcHealth(grpc ?? ''), await daemon.client.health()];
+    const isComplete = first.models.length > 0 && first.resources.devices.length > 0;
+    const isOneMoment = told(first) === told(await probeHttpHealth(http ?? ''));
+    return isComplete && isOneMoment && [first, ...others].map(told);
   });
-  const [overHttp, overGrpc, overSocket] = records.map((record) =>
-    JSON.stringify({ ...record, uptime_seconds: typeof record.uptime_seconds }),
-  );
   assert.is(overGrpc, overHttp);
   assert.is(overSocket, overHttp);
 });
@@ -116,23 +120,37 @@ test('models and providers are the records of the other listeners', async () => 
 });
 
 test('svc health --watch: records as they change, from each source, as long as one looks', async () => {
-  const sources = ['http', 'grpc', 'socket'].map(async (source) => {
-    const watch = spawnSvc(['health', '--watch', '--json', '--source', source], { home });
-    const [first, second] = await waitFor(
-      'two records',
-      () => {
-        const lines = watch.stdout().split('\n').slice(0, -1);
-        return lines.length >= 2 && lines;
-      },
-      SLOW,
-    );
+  const watches = ['http', 'grpc', 'socket'].map((source) =>
+    spawnSvc(['health', '--watch', '--json', '--source', source], { home }),
+  );
+  const told = (state: string) => (): boolean =>
+    watches.every((watch) => {
+      const last = watch.stdout().split('\n').at(-2);
+      return last !== undefined && (JSON.parse(last) as HealthRecord).state === state;
+    });
+  const drain = async (on: boolean): Promise<void> => {
+    await ask({ socketPath: daemon.socketPath }, CONTROL_ROUTES.drain, { body: { drain: on } });
+  };
+  await waitFor('the first record', told('READY'), SLOW);
+  await drain(true);
+  await waitFor('the change', told('STOPPING'), SLOW);
+  await drain(false);
+  await waitFor('the change back', told('READY'), SLOW);
+  for (const watch of watches) {
     watch.child.kill('SIGKILL');
     await watch.result;
-    assert.is((JSON.parse(first!) as HealthRecord).state, 'READY', source);
-    // A condition may change between two samples.
-    assert.is.not(first, second, source);
-  });
-  await Promise.all(sources);
+  }
+});
+
+test('while nothing but figures changes, a watch is told of them now and then, not with each sample', async () => {
+  const sequences: number[] = [];
+  const watch = client.stream('Runtime/WatchHealth');
+  watch.on('error', () => undefined).on('data', ({ sequence }: any) => sequences.push(sequence));
+  await waitFor('the record', () => sequences.length === 1);
+  const samples = new Set<string>();
+  await waitFor('four samples', async () => samples.add((await daemon.client.health()).sampled_at).size >= 4, SLOW);
+  watch.cancel();
+  assert.ok(sequences.length <= 2, `told ${String(sequences.length)} times of ${String(samples.size)} samples`);
 });
 
 test('a seed gives the text that HTTP gives', async () => {
@@ -165,10 +183,30 @@ test('a cancel, a deadline and a lost connection stop the generation in the engi
   await texts(unread, 1);
   await engineIsIdle();
 
-  const other = connectTo(await grpcAddress());
-  await texts(other.stream('Inference/Generate', ENDLESS), 3);
-  other.close();
+  // A client of the library lets its calls end when it is closed.
+  const session = connectHttp2(`http://${await grpcAddress()}`);
+  const lost = session.request({
+    ':method': 'POST',
+    ':path': '/svc.v1.Inference/Generate',
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  });
+  const message = definitions.encode('svc.v1.GenerateRequest', ENDLESS);
+  const header = Buffer.alloc(5);
+  header.writeUInt32BE(message.length, 1);
+  lost.on('error', () => undefined).end(Buffer.concat([header, message]));
+  await once(lost, 'data');
+  session.destroy();
   await engineIsIdle();
+
+  const { http } = await daemon.client.status();
+  const page = await (await fetch(`http://${String(http)}/metrics`)).text();
+  const count = (code: string): string | undefined =>
+    new RegExp(`^svc_grpc_calls_total\\{method="svc.v1.Inference/Generate",code="${code}"\\} (\\d+)$`, 'm').exec(
+      page,
+    )?.[1];
+  // The OK is that of the test before.
+  assert.equal(['OK', 'CANCELLED', 'DEADLINE_EXCEEDED'].map(count), ['1', '2', '2']);
 });
 
 test('the engine is killed in the middle of a stream: an error, and health tells within a second', async () => {
