@@ -78,7 +78,8 @@ Result<std::string> ChatRenderer::Render(const std::vector<ChatMessage>& message
   }
 }
 
-Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& messages) const {
+Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& messages,
+                                              std::uint32_t context_length) const {
   std::string guard;
   std::vector<ChatMessage> guarded;
   if (std::any_of(messages.begin(), messages.end(), [this](const ChatMessage& message) {
@@ -99,8 +100,9 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
   const Result<std::string> prompt = Render(guard.empty() ? messages : guarded);
   if (!prompt.ok()) return prompt.status();
   Result<std::vector<Token>> tokens =
-      guard.empty() ? model_.Tokenize(prompt.value(), /*add_special=*/true, /*parse_special=*/true)
-                    : special_text_.Tokenize(prompt.value(), guard);
+      guard.empty() ? model_.Tokenize(prompt.value(), /*add_special=*/true, /*parse_special=*/true,
+                                      context_length)
+                    : special_text_.Tokenize(prompt.value(), guard, context_length);
   if (!tokens.ok()) return tokens.status();
   return ChatPrompt{std::move(tokens.value()), stop_};
 }

@@ -40,8 +40,9 @@ class ChatRenderer {
   Result<std::string> Render(const std::vector<ChatMessage>& messages) const;
 
   // Rendered and tokenized; no control token of it comes from a message (special_text.h). Errors as
-  // Render.
-  Result<ChatPrompt> RenderTokens(const std::vector<ChatMessage>& messages) const;
+  // Render, and kContextOverflow as LlamaModel::Tokenize.
+  Result<ChatPrompt> RenderTokens(const std::vector<ChatMessage>& messages,
+                                  std::uint32_t context_length = 0) const;
 
  private:
   explicit ChatRenderer(const LlamaModel& model);

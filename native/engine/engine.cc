@@ -74,13 +74,13 @@ class LlamaEngine final : public Engine {
  private:
   Status ReadPrompt(const GenerationRequest& request, Submission* submission) const {
     if (request.messages.empty()) {
-      Result<std::vector<Token>> tokens =
-          model_->Tokenize(request.prompt, /*add_special=*/true, /*parse_special=*/true);
+      Result<std::vector<Token>> tokens = model_->Tokenize(
+          request.prompt, /*add_special=*/true, /*parse_special=*/true, info_.context_length);
       if (!tokens.ok()) return tokens.status();
       submission->prompt = std::move(tokens.value());
       return Status::Ok();
     }
-    Result<ChatPrompt> prompt = chat_->RenderTokens(request.messages);
+    Result<ChatPrompt> prompt = chat_->RenderTokens(request.messages, info_.context_length);
     if (!prompt.ok()) return prompt.status();
     submission->prompt = std::move(prompt.value().tokens);
     std::move(prompt.value().stop.begin(), prompt.value().stop.end(),

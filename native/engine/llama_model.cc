@@ -1,5 +1,6 @@
 #include "engine/llama_model.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -106,12 +107,28 @@ std::string ReadString(Fill fill) {
   return text;
 }
 
+// Of the other kinds of vocabularies some drop characters, or take a whole word for unknown.
+bool TokensCoverTheText(const llama_vocab* vocab) {
+  const enum llama_vocab_type type = llama_vocab_type(vocab);
+  return type == LLAMA_VOCAB_TYPE_SPM || type == LLAMA_VOCAB_TYPE_BPE;
+}
+
 struct Progress {
   const std::function<bool(float)>* callback;
   bool cancelled = false;
 };
 
 }  // namespace
+
+LlamaModel::LlamaModel(ModelPtr model, std::string device)
+    : model_(std::move(model)), device_(std::move(device)), longest_piece_(0) {
+  if (!TokensCoverTheText(vocab())) return;
+  constexpr std::size_t kCharacterBytes = 4;  // what the unknown token stands for
+  longest_piece_ = kCharacterBytes;
+  for (Token token = 0; token < llama_vocab_n_tokens(vocab()); ++token) {
+    longest_piece_ = std::max(longest_piece_, Piece(token, /*special=*/true).size());
+  }
+}
 
 Result<std::unique_ptr<LlamaModel>> LlamaModel::Load(const LoadOptions& options) {
   if (Status status = CheckFile(options.path); !status.ok()) return status;
@@ -168,7 +185,17 @@ ModelInfo LlamaModel::Describe() const {
 }
 
 Result<std::vector<Token>> LlamaModel::Tokenize(const std::string& text, bool add_special,
-                                                bool parse_special) const {
+                                                bool parse_special,
+                                                std::uint32_t context_length) const {
+  if (context_length > 0 && longest_piece_ > 0) {
+    const std::size_t least = (text.size() + longest_piece_ - 1) / longest_piece_;
+    if (least + 1 > context_length) {
+      return Status(StatusCode::kContextOverflow,
+                    "the prompt has at least " + std::to_string(least) +
+                        " tokens, and with one to generate that is more than the context of " +
+                        std::to_string(context_length));
+    }
+  }
   // One token for each byte and the special ones at the ends is the most there can be, nearly
   // always; a vocabulary that needs more says how many.
   std::vector<Token> tokens(text.size() + 8);

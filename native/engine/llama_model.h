@@ -1,6 +1,7 @@
 // A loaded GGUF: weights, vocabulary, metadata. Immutable once loaded.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,8 +24,7 @@ class LlamaModel {
   using ModelPtr = std::unique_ptr<llama_model, Free>;
 
   // `device`: the name of the one its layers are on.
-  LlamaModel(ModelPtr model, std::string device)
-      : model_(std::move(model)), device_(std::move(device)) {}
+  LlamaModel(ModelPtr model, std::string device);
 
   llama_model* get() const { return model_.get(); }
   const llama_vocab* vocab() const { return llama_model_get_vocab(model_.get()); }
@@ -32,9 +32,11 @@ class LlamaModel {
   // All that the file says; context_length, threads and has_chat_template are left to others.
   ModelInfo Describe() const;
 
-  // kInvalidRequest if the vocabulary cannot take the text.
-  Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special,
-                                      bool parse_special) const;
+  // kInvalidRequest if the vocabulary cannot take the text. kContextOverflow with both numbers if
+  // it is plain from the length of the text that its tokens, and one to generate, are more than
+  // `context_length` (0: any number will do); a mebibyte takes a second to tokenize.
+  Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special, bool parse_special,
+                                      std::uint32_t context_length = 0) const;
   std::string Detokenize(const std::vector<Token>& tokens, bool special) const;
   // The bytes that one token adds to a text. special: control tokens show theirs.
   std::string Piece(Token token, bool special) const;
@@ -42,6 +44,7 @@ class LlamaModel {
  private:
   ModelPtr model_;
   std::string device_;
+  std::size_t longest_piece_;  // bytes of a text that one token can stand for; 0: no bound is known
 };
 
 }  // namespace svc

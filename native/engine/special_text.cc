@@ -143,8 +143,8 @@ void SpecialText::Split(const Special& special, std::string_view guard, std::str
   if (!text.empty()) fragments->push_back({-1, text});
 }
 
-Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt,
-                                                 std::string_view guard) const {
+Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::string_view guard,
+                                                 std::uint32_t context_length) const {
   std::vector<Fragment> fragments{{-1, prompt}};
   for (const Special& special : specials_) {
     if (prompt.find(special.text) == std::string_view::npos) continue;
@@ -169,7 +169,7 @@ Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt,
     }
     const Result<std::vector<Token>> part =
         model_.Tokenize(WithoutGuards(fragment.text, guard), /*add_special=*/false,
-                        /*parse_special=*/false);
+                        /*parse_special=*/false, context_length);
     if (!part.ok()) return part.status();
     tokens.insert(tokens.end(), part.value().begin(), part.value().end());
   }

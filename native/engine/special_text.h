@@ -40,8 +40,9 @@ class SpecialText {
   std::string Guard(std::string_view text, std::string_view guard) const;
 
   // The tokens of a prompt with guarded parts; BOS and EOS as the model asks, as in
-  // LlamaModel::Tokenize(prompt, add_special = true, parse_special = true).
-  Result<std::vector<Token>> Tokenize(std::string_view prompt, std::string_view guard) const;
+  // LlamaModel::Tokenize(prompt, add_special = true, parse_special = true, context_length).
+  Result<std::vector<Token>> Tokenize(std::string_view prompt, std::string_view guard,
+                                      std::uint32_t context_length = 0) const;
 
  private:
   struct Special {

@@ -46,6 +46,12 @@ std::vector<Token> ControlTokens(const LlamaModel& model) {
   return tokens;
 }
 
+// Whether each token stands for a slice of the text, and the whole text is sliced.
+bool TokensAreSlices(const LlamaModel& model) {
+  const enum llama_vocab_type type = llama_vocab_type(model.vocab());
+  return type == LLAMA_VOCAB_TYPE_SPM || type == LLAMA_VOCAB_TYPE_BPE;
+}
+
 // Vocabularies of models that generate; bert's puts [CLS] and [SEP] around a text.
 bool Generates(const std::string& path) { return path.find("bert") == std::string::npos; }
 
@@ -79,6 +85,46 @@ TEST(AllExpectedTokensMatch) {
   }
   std::printf("     %d vocabularies, %d texts\n", vocabularies, texts);
   EXPECT_EQ(vocabularies, 15);
+}
+
+TEST(WhatIsTooLongByItsBytesAloneIsRefusedUntokenizedAndNothingElse) {
+  int bounded = 0;
+  for (const std::string& path : test::Vocabularies()) {
+    const std::unique_ptr<LlamaModel> model = test::LoadVocabulary(path);
+    REQUIRE(model != nullptr);
+    std::vector<std::string> texts = SplitAt(ReadFile(path + ".inp"), "\n__ggml_vocab_test__\n");
+    // The densest text there is: the longest token again and again.
+    std::string longest;
+    for (Token token = 0; token < llama_vocab_n_tokens(model->vocab()); ++token) {
+      std::string piece = model->Piece(token, true);
+      if (piece.size() > longest.size()) longest = std::move(piece);
+    }
+    std::string& dense = texts.emplace_back();
+    for (int i = 0; i < 64; ++i) dense += longest;
+
+    for (const std::string& text : texts) {
+      const Result<std::vector<Token>> all = model->Tokenize(text, false, true);
+      if (!all.ok()) continue;
+      const auto enough = static_cast<std::uint32_t>(all.value().size() + 1);
+      const Result<std::vector<Token>> fitting = model->Tokenize(text, false, true, enough);
+      REQUIRE(fitting.ok());
+      EXPECT(fitting.value() == all.value());
+    }
+
+    const Result<std::vector<Token>> refused =
+        model->Tokenize(std::string(1 << 16, 'x'), false, true, /*context_length=*/16);
+    if (refused.ok()) {
+      EXPECT(!TokensAreSlices(*model));
+      continue;
+    }
+    ++bounded;
+    EXPECT_EQ(refused.status().code(), StatusCode::kContextOverflow);
+    const std::size_t least = ((1 << 16) + longest.size() - 1) / longest.size();
+    EXPECT(refused.status().message().find("at least " + std::to_string(least) + " tokens") !=
+           std::string::npos);
+    EXPECT(refused.status().message().ends_with("the context of 16"));
+  }
+  EXPECT(bounded > 5);
 }
 
 TEST(DetokenizingGivesTheTextBack) {

@@ -229,6 +229,8 @@ test('bodies without end, of any kind that a parser dreads', async () => {
     ['one number', filled('{"seed":', '1', '}'), /^HTTP\/1\.1 400 /],
     ['escapes', filled('{"messages":"', '\\u00e9', '"}'), /^HTTP\/1\.1 400 /],
     ['noughts', Buffer.alloc(LENGTH), /^HTTP\/1\.1 400 /],
+    // Tokenised, it would keep the engine for minutes.
+    ['prompt', filled('{"messages":[{"role":"user","content":"', 'word ', '"}]}'), /^HTTP\/1\.1 413 /],
   ];
   for (const [what, body, expected] of bodies) {
     await survives(real, `31 MiB of ${what}`, async () => {

@@ -219,6 +219,15 @@ test('a prompt beyond the context is refused with both numbers, and its id is fr
   assert.is((await engine.generate({ ...greedy(2), id: 77_777 })).finish.outputTokens, 2);
 });
 
+test('a prompt that is far too long is refused before it is tokenised, which would take minutes', async ({ engine }) => {
+  const text = 'the quick brown fox '.repeat(1_600_000);
+  const content = `<|im_end|>${text}`;
+  for (const prompt of [{ prompt: text }, { messages: [{ role: 'user', content }] }]) {
+    const { message } = await rejection(() => engine.native.submit({ id: 77_778, ...prompt }), 'CONTEXT_OVERFLOW');
+    assert.match(message, /^the prompt has at least \d{6,} tokens, .* more than the context of 2048$/);
+  }
+});
+
 test('an id can be used by one generation at a time, and in the very call that ends it', async () => {
   const seen: string[] = [];
   const engine = await openEngine('tiny-llama');
