@@ -149,6 +149,7 @@ test('a cancel and a deadline reach the backend', async () => {
   const grpc = await start({
     async *script(_, { signal }) {
       yield START;
+      yield text('x');
       const reason = (await aborted(signal)) as SvcError;
       reasons.push(reason.code);
       throw reason;
@@ -334,6 +335,7 @@ test('each call is counted once, by its method and the name of its status', asyn
   const grpc = await start({
     async *script(_, { signal }) {
       yield START;
+      yield text('x');
       throw await aborted(signal);
     },
   });
@@ -341,7 +343,12 @@ test('each call is counted once, by its method and the name of its status', asyn
   const client = grpc.connect();
   await client.unary('Runtime/GetHealth');
   await failureOf(client.stream('Inference/Generate', { messages: [] }));
-  await failureOf(client.stream('Inference/Generate', REQUEST, { deadline: Date.now() + 50 }));
+  // A client of the library would notice the deadline first, and cancel.
+  const session = await raw(grpc);
+  const late = session.request({ ...HEADERS, 'grpc-timeout': '50m' }).on('error', () => undefined);
+  late.write(PARTIAL);
+  await once(late, 'response');
+  session.destroy();
   const left = client.stream('Inference/Generate', REQUEST);
   left.on('error', () => undefined);
   await next(left);
@@ -356,8 +363,8 @@ test('each call is counted once, by its method and the name of its status', asyn
   assert.equal([...ended].sort(), [
     'grpc.health.v1.Health/Watch CANCELLED',
     'svc.v1.Inference/Generate CANCELLED',
-    'svc.v1.Inference/Generate DEADLINE_EXCEEDED',
     'svc.v1.Inference/Generate INVALID_ARGUMENT',
+    'svc.v1.Runtime/GetHealth DEADLINE_EXCEEDED',
     'svc.v1.Runtime/GetHealth OK',
     'svc.v1.Runtime/ListModels PERMISSION_DENIED',
     'svc.v1.Runtime/ListModels UNAUTHENTICATED',

@@ -177,6 +177,7 @@ test('a client that goes away ends a load and a generation', async () => {
   };
   control.backend.script = async function* (_, { signal }) {
     yield START;
+    yield text('x');
     const reason = await aborted(signal);
     ended = [...ended, 'generate'];
     throw reason;

@@ -13,6 +13,9 @@ import type { Services } from '../services.ts';
 import { errorStatus, ID_KEY } from './calls.ts';
 import type { GrpcLimits } from './listener.ts';
 
+/** A timer may be so much early by the clock. */
+const TIMER_MS = 5;
+
 export function guard(definitions: Definitions, services: Services, limits: GrpcLimits): ServerInterceptor {
   let arriving = 0;
   return (method, call) => {
@@ -72,8 +75,11 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
             arrived();
             nextHalfClose();
           },
-          // The client has gone, or the call was ended before it had an answer.
-          onCancel: () => end(Date.now() >= Number(call.getDeadline()) ? status.DEADLINE_EXCEEDED : status.CANCELLED),
+          // The client has gone, or gRPC has ended the call itself, as it does at the deadline.
+          onCancel: () => {
+            const isLate = Date.now() + TIMER_MS >= Number(call.getDeadline());
+            end(isLate ? status.DEADLINE_EXCEEDED : status.CANCELLED);
+          },
         });
       },
       sendMetadata: (metadata, next) => {
