@@ -219,7 +219,9 @@ test('a prompt beyond the context is refused with both numbers, and its id is fr
   assert.is((await engine.generate({ ...greedy(2), id: 77_777 })).finish.outputTokens, 2);
 });
 
-test('a prompt that is far too long is refused before it is tokenised, which would take minutes', async ({ engine }) => {
+test('a prompt that is far too long is refused before it is tokenised, which would take minutes', async ({
+  engine,
+}) => {
   const text = 'the quick brown fox '.repeat(1_600_000);
   const content = `<|im_end|>${text}`;
   for (const prompt of [{ prompt: text }, { messages: [{ role: 'user', content }] }]) {
