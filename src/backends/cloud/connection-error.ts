@@ -50,14 +50,16 @@ function causeOf(code: string, { origin, hostname }: URL, idleTimeoutMs: number)
       mayPass: false,
     };
   }
-  if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW') {
-    return { what: `${origin} does not speak HTTP (${code})`, mayPass: false };
+  if (code === 'HTTPParserError' || code === 'UND_ERR_HEADERS_OVERFLOW') {
+    return { what: `${origin} does not speak HTTP`, mayPass: false };
   }
   return { what: `the connection to ${origin} broke${code === '' ? '' : ` (${code})`}`, mayPass: true };
 }
 
 function codeOf(error: unknown): string {
-  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  const { name, code, cause } = (error ?? {}) as { name?: unknown; code?: unknown; cause?: unknown };
+  // The only one that may have no code.
+  if (name === 'HTTPParserError') return name;
   if (typeof code === 'string') return code;
   return cause === undefined ? '' : codeOf(cause);
 }

@@ -141,7 +141,7 @@ export class Transport {
         headersTimeout: HEADERS_TIMEOUT_MS,
         bodyTimeout: idleTimeoutMs,
       });
-      // One that is destroyed before its end fails, whoever still listens.
+      // Whoever reads is told too; whoever has gone away needs no telling.
       readable.on('error', () => undefined);
       return {
         status: statusCode,
