@@ -113,7 +113,7 @@ export async function startLlamaServer(
   };
 }
 
-async function answering(child: ChildProcess, url: string): Promise<void> {
+export async function answering(child: ChildProcess, url: string): Promise<void> {
   const deadline = performance.now() + READY_MS;
   while (performance.now() < deadline) {
     if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${url}: the server has ended`);
@@ -124,12 +124,12 @@ async function answering(child: ChildProcess, url: string): Promise<void> {
   throw new Error(`${url}: the server does not answer`);
 }
 
-async function residentBytes(pid: number): Promise<number> {
+export async function residentBytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${String(pid)}/status`, 'utf8');
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
   const { port } = probe.address() as AddressInfo;
@@ -143,7 +143,7 @@ async function succeed(child: ChildProcess): Promise<void> {
   if (code !== 0) throw new Error(`${child.spawnargs.join(' ')} ended with ${String(code)}`);
 }
 
-async function end(child: ChildProcess): Promise<void> {
+export async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
   child.kill('SIGTERM');

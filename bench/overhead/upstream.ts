@@ -1,0 +1,14 @@
+/** A provider that answers at once with as many chunks as the prompt says. Prints its URL; runs until it is killed. */
+import { chunk, USAGE } from '../../test/backends/cloud/cloud-support.ts';
+import { startUpstream } from '../../test/backends/cloud/upstream.ts';
+
+const PIECE = `data: ${JSON.stringify(chunk({ content: ' word' }))}\n\n`;
+
+const upstream = await startUpstream(async (turn) => {
+  const chunks = Number(turn.request.body.messages.at(-1).content);
+  for (let sent = 0; sent < chunks && !turn.isOver; sent++) await turn.write(PIECE);
+  await turn.event(chunk({}, 'stop', { usage: USAGE }));
+  await turn.event('[DONE]');
+  turn.end();
+});
+console.log(upstream.url);

@@ -1,0 +1,116 @@
+/**
+ * What svc adds between a client and a provider: the same requests straight to a server on this machine that
+ * answers at once, and through a daemon to the same server.
+ *
+ *   npm run bench:overhead
+ *
+ * Each of the three (client, daemon, provider) is a process of its own. It has to run alone.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cpus, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Agent, request } from 'undici';
+import { answering, end, freePort, residentBytes } from './peers/servers.ts';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const REQUESTS = 1000;
+const LONG = 50_000;
+const STREAMS = 16;
+/** As many requests as somebody makes in an hour, one every half second. */
+const HOUR = 7200;
+
+const client = new Agent({ connections: STREAMS });
+
+const provider = spawn(process.execPath, ['--import', 'tsx', join(root, 'bench', 'overhead', 'upstream.ts')], {
+  cwd: root,
+  stdio: ['ignore', 'pipe', 'inherit'],
+});
+const [line] = (await once(provider.stdout, 'data')) as [Buffer];
+const direct = `${line.toString().trim()}/v1`;
+
+const home = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+await mkdir(join(home, 'config'), { recursive: true });
+const port = await freePort();
+const providers = { bench: { kind: 'openai_compatible', base_url: direct, default_model: 'small' } };
+await writeFile(
+  join(home, 'config', 'config.json'),
+  JSON.stringify({ http: { port }, grpc: { port: 0 }, log: { level: 'warn' }, providers }),
+);
+const daemon = spawn(process.execPath, [join(root, 'bin', 'svc.js'), 'serve'], {
+  env: { ...process.env, SVC_HOME: home },
+  stdio: 'ignore',
+});
+const svc = `http://127.0.0.1:${String(port)}/v1`;
+
+try {
+  await answering(daemon, `http://127.0.0.1:${String(port)}/readyz`);
+  for (const url of [direct, svc]) await many(url, 200, 1);
+
+  const [straight, through] = [await latency(direct), await latency(svc)];
+  const one = LONG / (await seconds(() => many(svc, 1, LONG)));
+  const all = (STREAMS * LONG) / 4 / (await seconds(() => many(svc, STREAMS, LONG / 4)));
+  const pid = daemon.pid ?? 0;
+  await many(svc, HOUR / 4, 20);
+  const early = await residentBytes(pid);
+  await many(svc, HOUR, 20);
+  const late = await residentBytes(pid);
+
+  const mib = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(0)} MiB`;
+  console.log(`${String(cpus().length)} x ${cpus()[0]?.model ?? ''}, Node ${process.version}`);
+  console.log(`added to the median of ${String(REQUESTS)} requests: ${(through - straight).toFixed(2)} ms`);
+  console.log(`chunks a second, one stream: ${one.toFixed(0)}`);
+  console.log(`chunks a second, ${String(STREAMS)} streams together: ${all.toFixed(0)}`);
+  console.log(`memory of the daemon before and after ${String(HOUR)} requests: ${mib(early)}, ${mib(late)}`);
+} finally {
+  await end(daemon);
+  provider.kill();
+  await client.close();
+  await rm(home, { recursive: true, force: true });
+}
+
+/** Reads a streamed answer to its end. Throws when a chunk of it is missing. */
+async function ask(url: string, chunks: number): Promise<void> {
+  const { statusCode, body } = await request(`${url}/chat/completions`, {
+    dispatcher: client,
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: 'bench/small',
+      messages: [{ role: 'user', content: String(chunks) }],
+      stream: true,
+    }),
+    bodyTimeout: 0,
+  });
+  let words = 0;
+  for await (const piece of body as AsyncIterable<Buffer>) {
+    for (let at = piece.indexOf(' word'); at !== -1; at = piece.indexOf(' word', at + 5)) words++;
+  }
+  // A word that lies on both sides of a cut is not seen.
+  if (statusCode !== 200 || words < chunks * 0.95)
+    throw new Error(`${url}: status ${String(statusCode)}, ${String(words)} words`);
+}
+
+/** So many answers, of so many chunks each, at most STREAMS at a time. */
+async function many(url: string, requests: number, chunks: number): Promise<void> {
+  let left = requests;
+  const worker = async (): Promise<void> => {
+    while (left-- > 0) await ask(url, chunks);
+  };
+  await Promise.all(Array.from({ length: STREAMS }, worker));
+}
+
+/** The median of one request after the other, in milliseconds. */
+async function latency(url: string): Promise<number> {
+  const times: number[] = [];
+  for (let n = 0; n < REQUESTS; n++) times.push((await seconds(() => ask(url, 1))) * 1000);
+  return times.sort((a, b) => a - b)[REQUESTS / 2] ?? 0;
+}
+
+async function seconds(work: () => Promise<void>): Promise<number> {
+  const from = performance.now();
+  await work();
+  return (performance.now() - from) / 1000;
+}
