@@ -182,8 +182,8 @@ export class CloudBackend implements Backend {
     }
     let reply: Reply | undefined;
     try {
-      reply = await this.#endpoints.pick(null).send(asked, { signal, hasKey: key !== null, traceId: '' });
-      await this.#refuse(reply, '');
+      reply = await this.#endpoints.pick(null).send(asked, { signal, hasKey: key !== null, traceId: null });
+      await this.#refuse(reply, null);
       const body = parse(await readText(reply, JSON_BODY_BYTES));
       const error = this.#wire.error(body);
       if (error !== null) throw toSvcError(error, null);
@@ -208,10 +208,13 @@ export class CloudBackend implements Backend {
   }
 
   /** Throws what a status other than 2xx means. */
-  async #refuse(reply: Reply, traceId: string): Promise<void> {
+  async #refuse(reply: Reply, traceId: string | null): Promise<void> {
     const { status } = reply;
     if (status >= 200 && status < 300) return;
-    this.#log.info({ id: traceId, provider: this.name, status }, 'the provider answered with an error');
+    this.#log.info(
+      { ...(traceId === null ? {} : { id: traceId }), provider: this.name, status },
+      'the provider answered with an error',
+    );
     const error = this.#wire.error(parse(await readText(reply, ERROR_BODY_BYTES)));
     throw toSvcError(error, status, retryAdvice(reply.header, Date.now()));
   }

@@ -35,8 +35,8 @@ export interface SendOptions {
   readonly signal: AbortSignal;
   /** The request's headers carry a key. */
   readonly hasKey: boolean;
-  /** Told to the provider as `x-request-id`. */
-  readonly traceId: string;
+  /** Told to the provider as `x-request-id`. null: nobody would ask for it. */
+  readonly traceId: string | null;
 }
 
 export interface Reply {
@@ -81,7 +81,7 @@ export class Transport {
           accept: request.body === null ? 'application/json' : 'text/event-stream, application/json',
           'accept-encoding': 'identity',
           'user-agent': 'svc',
-          ...(isHome ? { 'x-request-id': options.traceId, ...request.headers } : {}),
+          ...(isHome ? { ...traced(options.traceId), ...request.headers } : {}),
         },
         body: request.body,
         signal: options.signal,
@@ -176,6 +176,10 @@ export class Transport {
     this.#dispatchers.set(name, dispatcher);
     return dispatcher;
   }
+}
+
+function traced(id: string | null): Record<string, string> {
+  return id === null ? {} : { 'x-request-id': id };
 }
 
 function reachOf(url: URL, isDeclared: boolean, hasKey: boolean): Reach {
