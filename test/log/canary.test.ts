@@ -3,7 +3,7 @@
  * its most talkative, engines crash and the daemon is killed; then every channel is searched for them.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -12,10 +12,11 @@ import * as assert from 'uvu/assert';
 import { LogFile } from '../../src/log/log-file.ts';
 import { parseLogLine } from '../../src/log/format.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
+import { startUpstream } from '../backends/cloud/upstream.ts';
 import { ask, type To } from '../http/ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
-import { spawnSvc, svc } from '../support/svc.ts';
+import { spawnSvc, svc, type SvcOptions } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
 
 const PROMPT = `canary-prompt-${randomBytes(8).toString('hex')}`;
@@ -71,7 +72,7 @@ function searchProcess(pid: number, isDaemon: boolean): void {
 }
 
 /** Whatever a command prints of the daemon. */
-async function searchCommands(home: Home): Promise<void> {
+async function searchCommands(home: Home, env: SvcOptions['env'] = ENVIRONMENT): Promise<void> {
   for (const args of [
     ['status', '--json'],
     ['health', '--json'],
@@ -82,7 +83,7 @@ async function searchCommands(home: Home): Promise<void> {
     ['version', '--json'],
     ['logs', '--tail', '100000'],
   ]) {
-    const { stdout, stderr } = await svc(args, { home, env: ENVIRONMENT });
+    const { stdout, stderr } = await svc(args, { home, env });
     expectNone(`svc ${args.join(' ')}`, stdout + stderr);
   }
 }
@@ -246,6 +247,63 @@ test('in the background: from the command line, standard input, and wrong settin
   writeFileSync(config, '{}');
   await svc(['stop'], options);
   assert.ok(searchFiles(home) > 1);
+});
+
+test('the key of a provider: kept, sent to the provider, refused by it, and told nobody else', async ({ home }) => {
+  const seen: (string | undefined)[] = [];
+  const upstream = await startUpstream(async (turn) => {
+    seen.push(turn.request.headers.authorization);
+    // As some do: the key and the prompt are quoted back.
+    const message = `the key ${KEY} is not good for ${PROMPT}`;
+    if (seen.length > 2) turn.json(401, { error: { message, code: KEY } });
+    else {
+      await turn.event({ choices: [{ index: 0, delta: { content: 'Hi' }, finish_reason: 'stop' }] });
+      await turn.event({ error: { message, code: KEY } });
+      turn.reset();
+    }
+  });
+  // The environment of a person's shell; a key that was given to svc stands in its file alone.
+  const options = { home, env: { SVC_LOG_LEVEL: 'trace' } };
+  try {
+    const set = ['provider', 'set', 'mine', '--base-url', `${upstream.url}/v1`, '--default-model', 'small'];
+    const setting = spawnSvc([...set, '--api-key-stdin'], { ...options, input: `${KEY}\n` });
+    const told = await setting.result;
+    expectNone('svc provider set', told.stdout + told.stderr);
+    assert.is((await svc(['start', '--timeout', '60s'], options)).code, 0);
+    for (const args of [
+      ['run', '--provider', 'mine', PROMPT],
+      ['run', '--provider', 'mine', '--json', PROMPT],
+      ['run', '--provider', 'mine', '--json', PROMPT],
+      ['provider', 'test', 'mine', '--json'],
+      ['provider', 'models', 'mine'],
+      ['config', 'show', '--origin'],
+      ['config', 'set', 'providers.mine.api_key', KEY],
+      ['provider', 'set', 'mine', '--api-key-env', KEY],
+      ['provider', 'set', 'mine', '--base-url', `https://${KEY}@example.com`],
+    ]) {
+      const { stdout, stderr } = await svc(args, options);
+      for (const text of [stdout, stderr])
+        assert.not.ok(text.includes(KEY), `svc ${args.slice(0, 3).join(' ')}: ${text}`);
+    }
+    assert.ok(seen.length > 3 && seen.every((header) => header === `Bearer ${KEY}`));
+    const status = JSON.parse((await svc(['status', '--json'], options)).stdout) as StatusRecord;
+    // It is in no environment, not even the daemon's.
+    for (const pid of [status.pid, ...status.models.map((model) => model.pid)]) {
+      if (pid !== null) searchProcess(pid, false);
+    }
+    const port = Number(status.http?.split(':').at(-1));
+    for (const path of ['/metrics', '/v1/runtime/health', '/readyz?verbose']) {
+      expectNone(path, (await ask({ port }, path)).text);
+    }
+    await searchCommands(home, options.env);
+    const credentials = join(home.dir, 'data', 'credentials.json');
+    assert.match(readFileSync(credentials, 'utf8'), KEY);
+    await svc(['stop'], options);
+    rmSync(credentials);
+    assert.ok(searchFiles(home) > 1);
+  } finally {
+    await upstream.close();
+  }
 });
 
 test('each line of a request has its id', async ({ home }) => {
