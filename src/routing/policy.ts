@@ -53,6 +53,7 @@ export function decide(
     if (policy !== undefined) return byPolicy(name, policy, fallback);
     const named = providers.find((provider) => isNamedBy(provider.name, model));
     if (named === undefined) return { ...to('default', LOCAL, undefined), candidates: [{ provider: LOCAL, model }] };
+    checkEnabled(named);
     return to(`${EXPLICIT}${named.name}`, named.name, model);
   }
   if (route === LOCAL) return to(route, LOCAL, model);
@@ -61,13 +62,23 @@ export function decide(
     throw new SvcError('INVALID_REQUEST', 'route must be local, cloud or provider:NAME', { param: 'route' });
   }
   const name = route.slice(EXPLICIT.length);
-  if (!providers.some((provider) => provider.name === name)) {
+  const provider = providers.find((each) => each.name === name);
+  if (provider === undefined) {
     throw new SvcError('CONFIG_INVALID', `no provider is named '${name}'`, {
-      hint: `see \`svc provider list\`, or add it: svc provider set ${name} --api-key-env VAR`,
+      hint: `see \`svc provider list --all\`, or add it: svc provider set ${name} --base-url URL`,
       param: 'route',
     });
   }
+  checkEnabled(provider);
   return to(route, name, model);
+}
+
+function checkEnabled({ name, enabled }: ProviderRecord): void {
+  if (enabled) return;
+  throw new SvcError('CONFIG_INVALID', `${name} is disabled in the config`, {
+    hint: `svc config set providers.${name}.enabled true`,
+    param: 'route',
+  });
 }
 
 function to(requested: string, provider: string, model: string | undefined): Plan {

@@ -85,6 +85,19 @@ test('a drain refuses what is new until it is taken back', async () => {
   }
 });
 
+test('providers: their models, their test, and a key that is lent', async () => {
+  assert.equal(await client.providerModels('mine'), ['small']);
+  const steps = [];
+  for await (const step of client.testProvider('mine', new AbortController().signal)) steps.push(step.step);
+  assert.equal(steps, ['key']);
+  await client.lendKey('mine', 'sk-lent');
+  assert.equal(control.world.lent, ['mine sk-lent']);
+  const secret = 'sk lent';
+  const answer = await ask(control, CONTROL_ROUTES.providerKey, { body: { provider: 'mine', key: secret } });
+  assert.equal([answer.status, answer.json().error.param], [400, 'key']);
+  assert.not.ok(answer.text.includes(secret));
+});
+
 test('what is not a request is refused by name', async () => {
   for (const body of [{}, { drain_timeout_ms: -1 }, { drain_timeout_ms: '5' }, { drain_timeout_ms: 1e12 }]) {
     const answer = await ask(control, CONTROL_ROUTES.stop, { body });

@@ -132,6 +132,8 @@ export interface World {
   conditions: Condition[];
   stopped: number[];
   unloaded: string[];
+  /** `PROVIDER KEY`. */
+  lent: string[];
   /** What every caller over TCP may do. */
   admits: KeyScope | null;
   /** Each request's route, or call's method, and status. */
@@ -163,6 +165,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     conditions: [{ name: 'engine', status: 'ok', reason: 'a token was produced', since: '2026-11-01T00:00:00Z' }],
     stopped: [],
     unloaded: [],
+    lent: [],
     admits: 'admin',
     ended: [],
     load: async function* () {
@@ -199,11 +202,11 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     status: () => ({ state: 'READY' }) as unknown as StatusRecord,
     models: () => Promise.resolve([TINY]),
     providers: () => [LOCAL],
-    providerModels: () => Promise.resolve([]),
+    providerModels: () => Promise.resolve(['small']),
     testProvider: async function* () {
       yield { step: 'key', status: 'ok', endpoint: null, detail: 'none needed', latency_ms: null, code: null };
     },
-    lendKey: () => undefined,
+    lendKey: (provider, key) => void world.lent.push(`${provider} ${key}`),
     load: (model, signal) => world.load(model, signal),
     unload: (model) => {
       world.unloaded.push(model);

@@ -99,6 +99,15 @@ test('an unknown provider and an unknown route are refused', () => {
   }
 });
 
+test('a provider that is disabled is refused by name, however it is named', () => {
+  const off = { ...A, enabled: false };
+  for (const request of [{ route: 'provider:a' }, { model: 'a/gpt' }]) {
+    const error = refusal(() => decide(request, [LOCAL, off]));
+    assert.is(error.code, 'CONFIG_INVALID');
+    assert.match(error.hint ?? '', 'svc config set providers.a.enabled true');
+  }
+});
+
 const POLICIES: Policies = {
   default: { candidates: ['local', 'a'], fallback_on: ['unavailable', 'overloaded'] },
   fast: { candidates: ['a/org/small', 'local/tiny'], fallback_on: ['model_missing'] },
