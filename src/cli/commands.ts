@@ -358,7 +358,7 @@ export const COMMANDS = {
     },
     examples: [
       'svc provider set openai',
-      'svc provider set anthropic --api-key-stdin --default < key.txt',
+      'cat key.txt | svc provider set anthropic --api-key-stdin --default',
       'svc provider set groq --api-key-env GROQ_API_KEY --default-model openai/gpt-oss-120b',
       'svc provider set rack --base-url http://10.0.0.5:8000/v1 --base-url http://10.0.0.6:8000/v1',
     ],

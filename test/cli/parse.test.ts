@@ -107,7 +107,7 @@ test('what is not there is refused, with what was meant', async () => {
 });
 
 test('what is not there yet is not taken silently', async () => {
-  for (const flag of ['--schema', '--grammar', '--image']) await refused(['run', flag, 'x', 'hi'], /unknown flag/, /./);
+  for (const flag of ['--schema', '--grammar']) await refused(['run', flag, 'x', 'hi'], /unknown flag/, /./);
 });
 
 test('wrong values are refused by name', async () => {
