@@ -17,7 +17,6 @@ import { table } from './format.ts';
 import { introduceBuiltin } from './introduce.ts';
 import { modelName } from './model-name.ts';
 import { report, say, sayMore, write } from './output.ts';
-import { ensureKey } from './provider-key.ts';
 import { openTurns, type Turns } from './turns.ts';
 
 const SLASH_COMMANDS = {
@@ -33,7 +32,10 @@ export const run: Run<'chat'> = async (flags) => {
   const paths = resolvePaths();
   const chat = new Chat(paths, flags);
   await chat.connect();
-  await ensureKey(new Client(paths.socketPath), paths, flags);
+  if (flags.provider !== undefined || flags.cloud) {
+    const { ensureKey } = await import('./provider-key.ts');
+    await ensureKey(new Client(paths.socketPath), paths, flags);
+  }
   const turns = openTurns(() => {
     chat.interrupt();
   });

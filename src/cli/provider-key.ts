@@ -21,7 +21,6 @@ export async function ensureKey(
   paths: Paths,
   flags: Pick<Flags<'run'>, 'provider' | 'cloud'>,
 ): Promise<void> {
-  if (flags.provider === undefined && !flags.cloud) return;
   const running = (await client.providers()).find(({ name, default_cloud }) =>
     flags.cloud ? default_cloud : name === flags.provider,
   );

@@ -13,7 +13,6 @@ import { ensureServing } from './daemon.ts';
 import { readImages } from './images.ts';
 import { introduceBuiltin } from './introduce.ts';
 import { exit, printJson, say, write } from './output.ts';
-import { ensureKey } from './provider-key.ts';
 import { hasInput, readInput, readPromptInput, type PromptInput } from './stdin.ts';
 
 const INTERRUPTED = 130;
@@ -27,7 +26,11 @@ export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) =>
   const paths = resolvePaths();
   if (!flags['no-start']) await ensureServing(paths, flags.json);
   const client = new Client(paths.socketPath);
-  await ensureKey(client, paths, flags);
+  if (flags.provider !== undefined || flags.cloud) {
+    // Loaded for those alone: it knows the config and the catalogue.
+    const { ensureKey } = await import('./provider-key.ts');
+    await ensureKey(client, paths, flags);
+  }
   const result = await answer(client, request, !flags.json && !flags['no-stream'], late);
   if (flags.json) printJson(result);
   else if (flags['no-stream']) write(asLine(result.text));
