@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { readGgufHeader } from '../src/models/gguf.ts';
 import { writeModel } from './gguf/model.ts';
-import { PRESETS, type PresetName } from './gguf/presets.ts';
+import { PRESETS, TEST_PRESETS, type PresetName } from './gguf/presets.ts';
 import { TYPE_NUMBER, type Encoding } from './gguf/quantize.ts';
 import { llamaSource } from './llama-source.js';
 
@@ -72,7 +72,7 @@ function parse(): { what: string | undefined; type: string | undefined; out: str
 
 const { what, type, out } = parse();
 if (what === 'tests') {
-  for (const name of ['tiny-llama', 'tiny-qwen2', 'tiny-gemma'] as const) {
+  for (const name of TEST_PRESETS) {
     await make(name, PRESETS[name].encoding, join(root, 'build', 'models', `${name}.gguf`));
   }
 } else if (isPreset(what) && (type === undefined || isEncoding(type))) {

@@ -131,6 +131,20 @@ GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults) {
   return request;
 }
 
+EmbeddingRequest ReadEmbeddingRequest(Napi::Value value, std::uint32_t vocabulary) {
+  const Napi::Object object = ReadObject(value, "request");
+  EmbeddingRequest request;
+  request.id = ReadGenerationId(object.Get("id"), "id");
+  ReadElements(object.Get("inputs"), "inputs", [&](Napi::Value input, const std::string& name) {
+    if (input.IsString()) {
+      request.inputs.emplace_back(ReadString(input, name));
+    } else {
+      request.inputs.emplace_back(ReadTokens(input, vocabulary));
+    }
+  });
+  return request;
+}
+
 std::vector<Token> ReadTokens(Napi::Value value, std::uint32_t vocabulary) {
   const Napi::Env env = value.Env();
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_int32_array) {
@@ -166,6 +180,7 @@ Napi::Object ToObject(Napi::Env env, const ModelInfo& info) {
   object.Set("layers", info.layers);
   object.Set("threads", info.threads);
   object.Set("hasChatTemplate", info.has_chat_template);
+  object.Set("makesEmbeddings", info.makes_embeddings);
   object.Set("device", info.device);
   object.Set("metadata", metadata);
   object.Freeze();
@@ -204,6 +219,11 @@ Napi::Object ToObject(Napi::Env env, const GenerationOutput& output) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("id", output.id);
   object.Set("text", output.text);
+  if (!output.embeddings.empty()) {
+    auto embeddings = Napi::Float32Array::New(env, output.embeddings.size());
+    std::copy(output.embeddings.begin(), output.embeddings.end(), embeddings.Data());
+    object.Set("embeddings", embeddings);
+  }
   if (!output.done) return object;
   if (!output.status.ok()) {
     Napi::Object error = Napi::Object::New(env);

@@ -14,6 +14,7 @@ namespace svc::binding {
 LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options);
 // What the request does not say about sampling is taken from `defaults`.
 GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults);
+EmbeddingRequest ReadEmbeddingRequest(Napi::Value value, std::uint32_t vocabulary);
 GenerationId ReadGenerationId(Napi::Value value, const std::string& name);
 std::vector<ChatMessage> ReadMessages(Napi::Value value, const std::string& name);
 // An Int32Array of ids below `vocabulary`.

@@ -41,6 +41,7 @@ Napi::FunctionReference EngineObject::Define(Napi::Env env) {
                                           InstanceMethod<&EngineObject::Detokenize>("detokenize"),
                                           InstanceMethod<&EngineObject::RenderChat>("renderChat"),
                                           InstanceMethod<&EngineObject::Submit>("submit"),
+                                          InstanceMethod<&EngineObject::Embed>("embed"),
                                           InstanceMethod<&EngineObject::Cancel>("cancel"),
                                           InstanceMethod<&EngineObject::Pause>("pause"),
                                           InstanceMethod<&EngineObject::Resume>("resume"),
@@ -126,24 +127,44 @@ Napi::Value EngineObject::Submit(const Napi::CallbackInfo& info) {
   const auto promise = Napi::Promise::Deferred::New(env);
   try {
     GenerationRequest request = ReadRequest(info[0], OpenEngine(env).info().sampling);
-    OpenEngine(env);  // reading runs the caller's getters, which may close it
     const GenerationId id = request.id;
-    if (!generations_.try_emplace(id).second) {
-      throw InvalidRequest(env, "id " + std::to_string(id) + " is in use");
-    }
-    UpdateHolds();
-    Task<Result<std::uint32_t>>::Start(
-        env, "svc:submit",
-        [engine = engine_, request = std::move(request)]() mutable {
-          return engine->Submit(std::move(request));
-        },
-        [this, id, promise](Napi::Env js, const Result<std::uint32_t>& input_tokens) {
-          OnSubmitted(js, id, promise, input_tokens);
-        });
+    Begin(env, id, promise, [request = std::move(request)](Engine& engine) mutable {
+      return engine.Submit(std::move(request));
+    });
   } catch (const Napi::Error& error) {
     promise.Reject(error.Value());
   }
   return promise.Promise();
+}
+
+Napi::Value EngineObject::Embed(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto promise = Napi::Promise::Deferred::New(env);
+  try {
+    EmbeddingRequest request = ReadEmbeddingRequest(info[0], OpenEngine(env).info().vocabulary);
+    const GenerationId id = request.id;
+    Begin(env, id, promise, [request = std::move(request)](Engine& engine) mutable {
+      return engine.Embed(std::move(request));
+    });
+  } catch (const Napi::Error& error) {
+    promise.Reject(error.Value());
+  }
+  return promise.Promise();
+}
+
+void EngineObject::Begin(Napi::Env env, GenerationId id, const Napi::Promise::Deferred& promise,
+                         std::function<Result<std::uint32_t>(Engine&)> hand_over) {
+  OpenEngine(env);  // reading the request runs the caller's getters, which may close it
+  if (!generations_.try_emplace(id).second) {
+    throw InvalidRequest(env, "id " + std::to_string(id) + " is in use");
+  }
+  UpdateHolds();
+  Task<Result<std::uint32_t>>::Start(
+      env, "svc:submit",
+      [engine = engine_, hand_over = std::move(hand_over)] { return hand_over(*engine); },
+      [this, id, promise](Napi::Env js, const Result<std::uint32_t>& input_tokens) {
+        OnSubmitted(js, id, promise, input_tokens);
+      });
 }
 
 void EngineObject::OnSubmitted(Napi::Env env, GenerationId id,

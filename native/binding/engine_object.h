@@ -11,6 +11,7 @@
 
 #include <napi.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -45,6 +46,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value Detokenize(const Napi::CallbackInfo& info);
   Napi::Value RenderChat(const Napi::CallbackInfo& info);
   Napi::Value Submit(const Napi::CallbackInfo& info);
+  Napi::Value Embed(const Napi::CallbackInfo& info);
   void Cancel(const Napi::CallbackInfo& info);
   void Pause(const Napi::CallbackInfo& info);
   void Resume(const Napi::CallbackInfo& info);
@@ -54,6 +56,9 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
 
   // Throws ENGINE_UNAVAILABLE once close() has been called.
   Engine& OpenEngine(Napi::Env env) const;
+  // Hands a request to the engine, on a worker thread. `promise` gets the number of input tokens.
+  void Begin(Napi::Env env, GenerationId id, const Napi::Promise::Deferred& promise,
+             std::function<Result<std::uint32_t>(Engine&)> hand_over);
   void OnSubmitted(Napi::Env env, GenerationId id, const Napi::Promise::Deferred& promise,
                    const Result<std::uint32_t>& input_tokens);
   void Deliver(Napi::Env env);

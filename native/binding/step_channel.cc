@@ -10,6 +10,8 @@ namespace {
 // `later` follows `earlier` in the same generation.
 void Join(GenerationOutput& earlier, GenerationOutput&& later) {
   later.text.insert(0, earlier.text);
+  later.embeddings.insert(later.embeddings.begin(), earlier.embeddings.begin(),
+                          earlier.embeddings.end());
   earlier = std::move(later);
 }
 

@@ -6,7 +6,9 @@
 
 #include "engine/chat_renderer.h"
 #include "engine/cpu_threads.h"
+#include "engine/embedding_engine.h"
 #include "engine/llama_decoder.h"
+#include "engine/llama_encoder.h"
 #include "engine/llama_model.h"
 #include "engine/runner.h"
 #include "engine/sampler.h"
@@ -64,6 +66,10 @@ class LlamaEngine final : public Engine {
     return input_tokens;
   }
 
+  Result<std::uint32_t> Embed(EmbeddingRequest /*request*/) override {
+    return Status(StatusCode::kInvalidRequest, "this model writes text and makes no embeddings");
+  }
+
   void Cancel(GenerationId id) override { runner_->Cancel(id); }
   void Pause(GenerationId id) override { runner_->Pause(id); }
   void Resume(GenerationId id) override { runner_->Resume(id); }
@@ -109,6 +115,9 @@ Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputS
   }
   Result<std::unique_ptr<LlamaModel>> model = LlamaModel::Load(options);
   if (!model.ok()) return model.status();
+  if (MakesEmbeddings(*model.value())) {
+    return NewEmbeddingEngine(std::move(model.value()), options, std::move(sink));
+  }
   Result<std::unique_ptr<ChatRenderer>> chat = ChatRenderer::New(*model.value());
   if (!chat.ok()) return chat.status();
 

@@ -1,6 +1,8 @@
-// The engine's whole public face: one loaded model, answering any number of generations at once.
+// The engine's whole public face: one loaded model, answering any number of generations at once; or
+// of requests for embeddings, if that is what the model was trained for.
 //
 //   Engine::Load  ──►  Engine  ── Submit ──►  runner thread ── OutputSink (at most once a step)
+//                              ── Embed ───►  embedder's thread ──┘
 //
 // Owner: whoever called Load; Close() (or the destructor) stops the runner thread, joins it and
 // frees the model. Threads: every method may be called from any thread. The sink is called on the
@@ -13,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "status.h"
@@ -60,12 +63,13 @@ struct ModelInfo {
   std::uint64_t parameters = 0;
   std::uint64_t size_bytes = 0;  // of the tensors
   std::uint32_t trained_context_length = 0;
-  std::uint32_t context_length = 0;    // of this engine, in cells
+  std::uint32_t context_length = 0;    // of this engine: its cells, or the longest input to embed
   std::uint32_t vocabulary = 0;        // tokens
-  std::uint32_t embedding_length = 0;  // floats of a hidden state
+  std::uint32_t embedding_length = 0;  // floats of a hidden state, or of an embedding
   std::uint32_t layers = 0;
   int threads = 0;
   bool has_chat_template = false;
+  bool makes_embeddings = false;  // and no text
   // What a request that says nothing about it gets: the file's `general.sampling.*`, else
   // llama.cpp's.
   SamplingParams sampling;
@@ -93,6 +97,17 @@ struct GenerationRequest {
   std::vector<std::string> stop;
 };
 
+// A text, to which the special tokens are added that the model asks for (what looks like one in it
+// stays text); or tokens, which are taken as they are.
+using EmbeddingInput = std::variant<std::string, std::vector<Token>>;
+
+struct EmbeddingRequest {
+  // Chosen by the caller; unique among all that is alive, generations included.
+  GenerationId id = 0;
+  // REQUIRES: tokens are in the vocabulary.
+  std::vector<EmbeddingInput> inputs;
+};
+
 enum class FinishReason { kStop, kLength, kCancelled };
 
 struct GenerationUsage {
@@ -108,10 +123,13 @@ struct GenerationTimings {
   double finished_ms = -1;
 };
 
-// What one generation produced in one step. `text` is whole UTF-8 and never part of a stop string.
+// What one generation, or one request for embeddings, produced in one step.
 struct GenerationOutput {
   GenerationId id = 0;
-  std::string text;
+  std::string text;  // whole UTF-8, never part of a stop string
+  // The vectors of the inputs after those delivered before, one behind the other; each has
+  // Euclidean length 1.
+  std::vector<float> embeddings;
   // Set on the last output of a generation: finished, or failed with `status`.
   bool done = false;
   FinishReason reason = FinishReason::kStop;
@@ -158,17 +176,23 @@ class Engine {
   // Errors: kInvalidRequest, kContextOverflow (message names both numbers), kBusy (queue full).
   // After an error the sink hears nothing of this id.
   virtual Result<std::uint32_t> Submit(GenerationRequest request) = 0;
-  // The generation ends with kCancelled at the next chunk boundary. Unknown ids are ignored.
+  // Tokenises (on the calling thread) and queues. Returns the number of input tokens. Errors:
+  // kInvalidRequest (also: the model makes no embeddings), kContextOverflow (message names both
+  // numbers), kBusy (queue full). After an error the sink hears nothing of this id.
+  virtual Result<std::uint32_t> Embed(EmbeddingRequest request) = 0;
+  // The generation ends with kCancelled at the next chunk boundary, embeddings at the next batch.
+  // Unknown ids are ignored.
   virtual void Cancel(GenerationId id) = 0;
-  // A paused generation keeps its cells and takes no part in a step until resumed.
+  // A paused generation keeps its cells and takes no part in a step until resumed. Embeddings,
+  // whose results have a bounded size, go on.
   virtual void Pause(GenerationId id) = 0;
   virtual void Resume(GenerationId id) = 0;
-  // Holds the runner between steps while nobody reads what it produced.
+  // Holds the thread between steps while nobody reads what it produced.
   virtual void Hold(bool on) = 0;
 
   virtual EngineStats stats() const = 0;
 
-  // Ends every generation (kCancelled), joins the runner thread, frees the cache. Idempotent;
+  // Ends every generation (kCancelled), joins the thread, frees the cache. Idempotent;
   // blocks. The weights go with the engine itself: somebody may still be tokenizing.
   virtual void Close() = 0;
 };

@@ -1,6 +1,6 @@
 /**
  * One synthetic model: metadata and tensors of a decoder with RMSNorm, gated feed-forward and tied
- * embeddings, in the shape of a preset.
+ * embeddings, or of an encoder (bert.ts), in the shape of a preset.
  *
  * The scales of the weights make the text worth testing with:
  * - Embeddings are such that logits have a standard deviation of 2.5: the best token stands clear of
@@ -14,11 +14,13 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { bertEntries, bertTensors } from './bert.ts';
 import type { Preset } from './presets.ts';
 import { encode, FILE_TYPE_NUMBER, type Encoding } from './quantize.ts';
-import { randomRows, type RandomRows } from './random.ts';
-import { readVocabulary, TOKEN_TYPE, type Vocabulary } from './vocabulary.ts';
-import { entry, writeGguf, type Entry, type TensorPlan } from './writer.ts';
+import { randomRows } from './random.ts';
+import { matrices, perRoot, textOnly, vector, type Tensor } from './tensors.ts';
+import { readVocabulary, type Vocabulary } from './vocabulary.ts';
+import { entry, writeGguf, type Entry } from './writer.ts';
 
 const LOGIT_DEVIATION = 2.5;
 const QUERY_KEY_DEVIATION = 1.5;
@@ -27,9 +29,8 @@ const GATED_RMS = 0.6;
 const MIXED_VALUE_RMS = 0.25;
 const SILENT_ROW_SCALE = 0.05;
 
-interface Tensor extends TensorPlan {
-  readonly weights: RandomRows;
-}
+/** llama.cpp's numbers. */
+const POOLING_TYPE = { mean: 1, last: 3 } as const;
 
 /** @param recipe stands in the file, so that a later call can tell whether the file is still right */
 export async function writeModel(
@@ -40,7 +41,7 @@ export async function writeModel(
   recipe: string,
 ): Promise<void> {
   const vocabulary = await readVocabulary(llamaSource, preset.vocabulary);
-  const tensors = tensorsOf(preset, encoding, vocabulary);
+  const tensors = (preset.architecture === 'bert' ? bertTensors : decoderTensors)(preset, encoding, vocabulary);
   const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
   await writeGguf(
     path,
@@ -60,11 +61,7 @@ async function entriesOf(
   llamaSource: string,
   recipe: string,
 ): Promise<Entry[]> {
-  const { architecture, template } = preset;
-  const templateText =
-    'text' in template
-      ? template.text
-      : await readFile(join(llamaSource, 'models', 'templates', template.file), 'utf8');
+  const { architecture, pooling } = preset;
   return [
     entry.string('general.architecture', architecture),
     entry.string('svc.recipe', recipe),
@@ -79,24 +76,53 @@ async function entriesOf(
     entry.uint32(`${architecture}.block_count`, preset.layers),
     entry.uint32(`${architecture}.feed_forward_length`, preset.feedForwardLength),
     entry.uint32(`${architecture}.attention.head_count`, preset.heads),
+    entry.uint32(`${architecture}.vocab_size`, vocabulary.size),
+    ...(architecture === 'bert' ? bertEntries(preset) : decoderEntries(preset)),
+    ...(pooling === undefined ? [] : [entry.uint32(`${architecture}.pooling_type`, POOLING_TYPE[pooling])]),
+    ...(await tokenizerEntries(preset, vocabulary, llamaSource)),
+  ];
+}
+
+function decoderEntries(preset: Preset): Entry[] {
+  const { architecture } = preset;
+  return [
     entry.uint32(`${architecture}.attention.head_count_kv`, preset.keyValueHeads),
     entry.uint32(`${architecture}.attention.key_length`, preset.headLength),
     entry.uint32(`${architecture}.attention.value_length`, preset.headLength),
     entry.float32(`${architecture}.attention.layer_norm_rms_epsilon`, preset.normEpsilon),
     entry.uint32(`${architecture}.rope.dimension_count`, preset.headLength),
     entry.float32(`${architecture}.rope.freq_base`, preset.ropeBase),
-    entry.uint32(`${architecture}.vocab_size`, vocabulary.size),
-    ...vocabulary.entries(new Set(['tokenizer.ggml.eos_token_id', 'tokenizer.chat_template'])),
-    entry.uint32('tokenizer.ggml.eos_token_id', preset.endOfSequence ?? vocabulary.endOfSequence),
-    entry.string('tokenizer.chat_template', templateText),
   ];
 }
 
-function tensorsOf(preset: Preset, encoding: Encoding, vocabulary: Vocabulary): Tensor[] {
+async function tokenizerEntries(
+  { template, pooling, endOfSequence }: Preset,
+  vocabulary: Vocabulary,
+  llamaSource: string,
+): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  const leftOut = new Set(['tokenizer.ggml.eos_token_id', 'tokenizer.chat_template']);
+  const end = endOfSequence ?? vocabulary.endOfSequence;
+  if (end !== null) entries.push(entry.uint32('tokenizer.ggml.eos_token_id', end));
+  if (pooling === 'last') {
+    // What is pooled is then always the same token.
+    leftOut.add('tokenizer.ggml.add_eos_token');
+    entries.push(entry.bool('tokenizer.ggml.add_eos_token', true));
+  }
+  if (template !== null) {
+    const text =
+      'text' in template
+        ? template.text
+        : await readFile(join(llamaSource, 'models', 'templates', template.file), 'utf8');
+    entries.push(entry.string('tokenizer.chat_template', text));
+  }
+  return [...vocabulary.entries(leftOut), ...entries];
+}
+
+function decoderTensors(preset: Preset, encoding: Encoding, vocabulary: Vocabulary): Tensor[] {
   const width = preset.embeddingLength;
   const queryWidth = preset.heads * preset.headLength;
   const keyWidth = preset.keyValueHeads * preset.headLength;
-  const perRoot = (length: number): number => 1 / Math.sqrt(length);
 
   const embedding = LOGIT_DEVIATION * perRoot(width);
   // Gemma multiplies its input embeddings by the root of the width.
@@ -104,23 +130,10 @@ function tensorsOf(preset: Preset, encoding: Encoding, vocabulary: Vocabulary): 
   const added = (2 * stream * Math.sqrt(width)) / Math.sqrt(2 * preset.layers);
   const mixed = added * Math.sqrt(2 / preset.layers);
 
-  const matrix = (name: string, inputs: number, outputs: number, deviation: number): Tensor => ({
-    name,
-    shape: [inputs, outputs],
-    encoding,
-    weights: { name, rows: outputs, rowLength: inputs, mean: 0, deviation },
-  });
-  // llama.cpp wants vectors in F32 whatever the matrices are.
-  const vector = (name: string, length: number, mean: number, deviation: number): Tensor => ({
-    name,
-    shape: [length],
-    encoding: 'F32',
-    weights: { name, rows: 1, rowLength: length, mean, deviation },
-  });
-
+  const matrix = matrices(encoding);
   const tokens = matrix('token_embd.weight', width, vocabulary.size, embedding);
   const tensors = [
-    { ...tokens, weights: { ...tokens.weights, rowScale: tokenScale(vocabulary) } },
+    { ...tokens, weights: { ...tokens.weights, rowScale: textOnly(vocabulary, SILENT_ROW_SCALE) } },
     vector('output_norm.weight', width, 1, 0.1),
   ];
   for (let layer = 0; layer < preset.layers; layer += 1) {
@@ -146,8 +159,4 @@ function tensorsOf(preset: Preset, encoding: Encoding, vocabulary: Vocabulary): 
     }
   }
   return tensors;
-}
-
-function tokenScale(vocabulary: Vocabulary): (token: number) => number {
-  return (token) => (vocabulary.types[token] === TOKEN_TYPE.normal ? 1 : SILENT_ROW_SCALE);
 }

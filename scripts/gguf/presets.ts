@@ -4,11 +4,13 @@ import type { Encoding } from './quantize.ts';
 export interface Preset {
   readonly name: string;
   readonly description: string;
-  readonly architecture: 'llama' | 'qwen2' | 'gemma';
+  readonly architecture: 'llama' | 'qwen2' | 'gemma' | 'bert';
   /** `models/ggml-vocab-<this>.gguf` of llama.cpp's tree. */
   readonly vocabulary: string;
-  /** Jinja text, or a file in `models/templates` of llama.cpp's tree. */
-  readonly template: { readonly text: string } | { readonly file: string };
+  /** Jinja text, or a file in `models/templates` of llama.cpp's tree. null: it does not chat. */
+  readonly template: { readonly text: string } | { readonly file: string } | null;
+  /** How the vectors of an input's tokens become one. Absent: it makes no embeddings. */
+  readonly pooling?: 'mean' | 'last';
   /** Where the vocabulary's own is of the model before its instruction tuning. */
   readonly endOfSequence?: number;
   readonly encoding: Encoding;
@@ -85,6 +87,51 @@ export const PRESETS = {
     ropeBase: 10_000,
     normEpsilon: 1e-6,
   },
+  /** Attends both ways, as the encoders that most embeddings are made with. */
+  'tiny-bert': {
+    name: 'svc tiny-bert (random weights)',
+    description: `For tests. ${RANDOM}`,
+    architecture: 'bert',
+    vocabulary: 'bert-bge',
+    template: null,
+    pooling: 'mean',
+    encoding: 'Q8_0',
+    contextLength: 512,
+    embeddingLength: 64,
+    layers: 2,
+    heads: 2,
+    keyValueHeads: 2,
+    headLength: 32,
+    feedForwardLength: 192,
+    ropeBase: 0,
+    normEpsilon: 1e-12,
+  },
+  /** Attends backwards only, as those that were made from models of text. */
+  'tiny-llama-embed': {
+    ...tinyLlama,
+    name: 'svc tiny-llama-embed (random weights)',
+    template: null,
+    pooling: 'last',
+    contextLength: 2048,
+  },
+  'minilm-l6': {
+    name: 'MiniLM L6 shape (random weights)',
+    description: `For measuring. ${RANDOM}`,
+    architecture: 'bert',
+    vocabulary: 'bert-bge',
+    template: null,
+    pooling: 'mean',
+    encoding: 'F16',
+    contextLength: 512,
+    embeddingLength: 384,
+    layers: 6,
+    heads: 12,
+    keyValueHeads: 12,
+    headLength: 32,
+    feedForwardLength: 1536,
+    ropeBase: 0,
+    normEpsilon: 1e-12,
+  },
   'qwen2.5-0.5b': {
     name: 'Qwen2.5 0.5B shape (random weights)',
     description: `For measuring. ${RANDOM}`,
@@ -124,3 +171,6 @@ export const PRESETS = {
 } as const satisfies Record<string, Preset>;
 
 export type PresetName = keyof typeof PRESETS;
+
+/** What `make-model.ts tests` makes. */
+export const TEST_PRESETS = ['tiny-llama', 'tiny-qwen2', 'tiny-gemma', 'tiny-bert', 'tiny-llama-embed'] as const;

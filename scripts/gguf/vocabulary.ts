@@ -10,7 +10,8 @@ export interface Vocabulary {
   readonly size: number;
   /** By token id, one of TOKEN_TYPE. */
   readonly types: Int32Array;
-  readonly endOfSequence: number;
+  /** Null: it has none. */
+  readonly endOfSequence: number | null;
   /** Every `tokenizer.*` entry but those left out. */
   entries(leftOut: ReadonlySet<string>): Entry[];
 }
@@ -22,11 +23,11 @@ export async function readVocabulary(llamaSource: string, name: string): Promise
   if (header === 'more') throw new Error(`${path} has no end`);
   const types = header.metadata.get('tokenizer.ggml.token_type')?.value;
   const endOfSequence = header.metadata.get('tokenizer.ggml.eos_token_id')?.value;
-  if (typeof types !== 'object' || typeof endOfSequence !== 'number') throw new Error(`${path} lacks token types`);
+  if (typeof types !== 'object') throw new Error(`${path} lacks token types`);
   return {
     size: types.count,
     types: new Int32Array(Uint8Array.from(bytes.subarray(types.start, types.end)).buffer),
-    endOfSequence,
+    endOfSequence: typeof endOfSequence === 'number' ? endOfSequence : null,
     entries: (leftOut) =>
       [...header.metadata]
         .filter(([key]) => key.startsWith('tokenizer.') && !leftOut.has(key))

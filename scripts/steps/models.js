@@ -3,7 +3,9 @@ import { lockedPackage } from './packages.js';
 import { run } from './run.js';
 import { unlessFresh } from './unless-fresh.js';
 
-const outputs = ['build/models/tiny-llama.gguf', 'build/models/tiny-qwen2.gguf', 'build/models/tiny-gemma.gguf'];
+const outputs = ['tiny-llama', 'tiny-qwen2', 'tiny-gemma', 'tiny-bert', 'tiny-llama-embed'].map(
+  (name) => `build/models/${name}.gguf`,
+);
 
 export async function makeTestModels() {
   const inputs = ['scripts/make-model.ts', 'scripts/gguf', 'src/models/gguf-header.ts', 'src/models/ggml-types.ts'];

@@ -1,0 +1,112 @@
+#include "engine/embedding_engine.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "engine/cpu_threads.h"
+#include "engine/embedder.h"
+#include "engine/llama_encoder.h"
+
+namespace svc {
+namespace {
+
+Status NoText() {
+  return {StatusCode::kInvalidRequest, "this model makes embeddings and writes no text"};
+}
+
+class EmbeddingEngine final : public Engine {
+ public:
+  EmbeddingEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<Encoder> encoder,
+                  ModelInfo info, OutputSink sink)
+      : info_(std::move(info)),
+        model_(std::move(model)),
+        embedder_(std::make_unique<Embedder>(std::move(encoder), std::move(sink))) {}
+
+  ~EmbeddingEngine() override { Close(); }
+
+  const ModelInfo& info() const override { return info_; }
+
+  Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special,
+                                      bool parse_special) const override {
+    return model_->Tokenize(text, add_special, parse_special);
+  }
+  std::string Detokenize(const std::vector<Token>& tokens, bool special) const override {
+    return model_->Detokenize(tokens, special);
+  }
+  Result<std::string> RenderChat(const std::vector<ChatMessage>& /*messages*/) const override {
+    return NoText();
+  }
+  Result<std::uint32_t> Submit(GenerationRequest /*request*/) override { return NoText(); }
+
+  Result<std::uint32_t> Embed(EmbeddingRequest request) override {
+    EmbeddingSubmission submission;
+    submission.id = request.id;
+    if (request.inputs.empty()) {
+      return Status(StatusCode::kInvalidRequest, "there is no input");
+    }
+    std::uint32_t input_tokens = 0;
+    for (EmbeddingInput& input : request.inputs) {
+      Result<std::vector<Token>> tokens = ReadInput(input);
+      if (!tokens.ok()) return tokens.status();
+      const std::string name = "input[" + std::to_string(submission.inputs.size()) + "]";
+      if (tokens.value().empty()) {
+        return Status(StatusCode::kInvalidRequest, name + " is empty");
+      }
+      if (tokens.value().size() > info_.context_length) {
+        return Status(StatusCode::kContextOverflow, name + " has " +
+                                                        std::to_string(tokens.value().size()) +
+                                                        " tokens, and the model takes at most " +
+                                                        std::to_string(info_.context_length));
+      }
+      input_tokens += static_cast<std::uint32_t>(tokens.value().size());
+      submission.inputs.push_back(std::move(tokens.value()));
+    }
+    if (Status status = embedder_->Submit(std::move(submission)); !status.ok()) return status;
+    return input_tokens;
+  }
+
+  void Cancel(GenerationId id) override { embedder_->Cancel(id); }
+  void Pause(GenerationId /*id*/) override {}
+  void Resume(GenerationId /*id*/) override {}
+  void Hold(bool on) override { embedder_->Hold(on); }
+  EngineStats stats() const override { return embedder_->stats(); }
+  void Close() override { embedder_->Close(); }
+
+ private:
+  Result<std::vector<Token>> ReadInput(EmbeddingInput& input) const {
+    if (const auto* text = std::get_if<std::string>(&input)) {
+      return model_->Tokenize(*text, /*add_special=*/true, /*parse_special=*/false);
+    }
+    return std::move(std::get<std::vector<Token>>(input));
+  }
+
+  const ModelInfo info_;
+  const std::unique_ptr<LlamaModel> model_;
+  const std::unique_ptr<Embedder> embedder_;  // ends before the model does
+};
+
+// Beyond what it was trained for a model has no positions: some end the process over it.
+std::uint32_t MaxTokens(const LoadOptions& options, const ModelInfo& info) {
+  const std::uint32_t wanted =
+      options.context_length > 0 ? options.context_length : kDefaultContextLength;
+  return info.trained_context_length > 0 ? std::min(wanted, info.trained_context_length) : wanted;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> NewEmbeddingEngine(std::unique_ptr<LlamaModel> model,
+                                                   const LoadOptions& options, OutputSink sink) {
+  ModelInfo info = model->Describe();
+  info.context_length = MaxTokens(options, info);
+  info.threads = options.threads > 0 ? options.threads : DefaultThreads(info.size_bytes);
+  Result<std::unique_ptr<Encoder>> encoder =
+      NewLlamaEncoder(*model, {.max_tokens = info.context_length, .threads = info.threads});
+  if (!encoder.ok()) return encoder.status();
+  info.embedding_length = encoder.value()->length();
+  info.makes_embeddings = true;
+  return std::unique_ptr<Engine>(std::make_unique<EmbeddingEngine>(
+      std::move(model), std::move(encoder.value()), std::move(info), std::move(sink)));
+}
+
+}  // namespace svc

@@ -1,0 +1,25 @@
+// The Encoder over a llama_context of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/encoder.h"
+#include "engine/llama_model.h"
+
+namespace svc {
+
+// Whether the file says how the vectors of an input's tokens become one (its `pooling_type` is
+// mean, cls or last). Then the model makes embeddings, and no text.
+bool MakesEmbeddings(const LlamaModel& model);
+
+struct EncoderOptions {
+  std::uint32_t max_tokens = kDefaultContextLength;  // of one input; > 0
+  int threads = 1;                                   // > 0
+};
+
+// `model` must outlive the encoder. REQUIRES: MakesEmbeddings. Errors: kOutOfMemory, kModelInvalid.
+Result<std::unique_ptr<Encoder>> NewLlamaEncoder(const LlamaModel& model,
+                                                 const EncoderOptions& options);
+
+}  // namespace svc
