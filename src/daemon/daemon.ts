@@ -154,7 +154,7 @@ export class Daemon implements Services {
       }),
     });
     router.observe(async (outcome) => {
-      this.metrics.generationEnded(outcome);
+      this.metrics.answerEnded(outcome);
       await parts.budgets.answered(toUsage(outcome));
     });
     this.#http = createListener({ services: this, control: false });

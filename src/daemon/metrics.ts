@@ -50,11 +50,16 @@ export class Metrics implements ListenerMetrics {
     'model',
     'outcome',
   ]);
+  readonly #embeddings = this.#counter('svc_embeddings_total', 'Requests for embeddings by what became of them', [
+    'provider',
+    'model',
+    'outcome',
+  ]);
   readonly #attempts = this.#counter('svc_provider_attempts_total', 'Questions to a backend by what became of them', [
     'provider',
     'outcome',
   ]);
-  readonly #inputTokens = this.#counter('svc_input_tokens_total', 'Tokens of prompts');
+  readonly #inputTokens = this.#counter('svc_input_tokens_total', 'Tokens of prompts and of inputs to embed');
   readonly #cachedTokens = this.#counter('svc_cache_hit_tokens_total', 'Tokens of prompts that a cache held');
   readonly #outputTokens = this.#counter('svc_output_tokens_total', 'Tokens of answers');
   readonly #firstToken = this.#histogram(
@@ -82,12 +87,12 @@ export class Metrics implements ListenerMetrics {
     this.#calls.inc({ method, code });
   }
 
-  generationEnded({ provider, model: name, outcome, firstTextMs, finish, attempts }: Outcome): void {
+  answerEnded({ kind, provider, model: name, outcome, firstTextMs, finish, attempts }: Outcome): void {
     const model = name === null ? 'none' : this.#modelLabel(name);
-    this.#generations.inc({ provider, model, outcome });
+    (kind === 'generation' ? this.#generations : this.#embeddings).inc({ provider, model, outcome });
     for (const attempt of attempts) this.#attempts.inc({ provider: attempt.provider, outcome: attempt.code });
     const labels = { provider, model };
-    if (firstTextMs !== null) this.#firstToken.observe(labels, firstTextMs / 1000);
+    if (kind === 'generation' && firstTextMs !== null) this.#firstToken.observe(labels, firstTextMs / 1000);
     if (finish === null) return;
     const { usage, timings } = finish;
     if (usage !== null) {
@@ -116,12 +121,12 @@ export class Metrics implements ListenerMetrics {
 
     this.#gauge('svc_build_info', 'Always 1', ['version'], (set) => set({ version: now().version }, 1));
     this.#gauge('svc_ready', 'Whether /readyz says yes', [], (set) => set({}, now().ready ? 1 : 0));
-    this.#gauge('svc_requests_waiting', 'Generations that nobody has begun to answer', [], (set) =>
+    this.#gauge('svc_requests_waiting', 'Requests that nobody has begun to answer', [], (set) =>
       set({}, now().queue.waiting),
     );
-    this.#gauge('svc_requests_active', 'Generations that are being answered', [], (set) => set({}, now().queue.active));
-    perModel('svc_model_requests_waiting', 'Generations that wait for this engine', ({ waiting }) => waiting);
-    perModel('svc_model_requests_active', 'Generations that this engine computes', ({ active }) => active);
+    this.#gauge('svc_requests_active', 'Requests that are being answered', [], (set) => set({}, now().queue.active));
+    perModel('svc_model_requests_waiting', 'Requests that wait for this engine', ({ waiting }) => waiting);
+    perModel('svc_model_requests_active', 'Requests that this engine computes', ({ active }) => active);
     perModel('svc_kv_cells_used', 'Tokens in the cache of this engine', (model) => model.kv_cells_used);
     perModel('svc_kv_cells_capacity', 'Tokens that fit there', (model) => model.kv_cells_total);
     perModel('svc_engine_resident_memory_bytes', 'Memory of this engine process', ({ rss_bytes }) => rss_bytes);

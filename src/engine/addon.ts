@@ -19,13 +19,16 @@ export interface NativeModelInfo {
   readonly parameters: number;
   readonly sizeBytes: number;
   readonly trainedContextLength: number;
-  /** KV cells of this engine. */
+  /** KV cells of this engine, or tokens of the longest input that it embeds. */
   readonly contextLength: number;
   readonly vocabulary: number;
+  /** Numbers of a hidden state, or of an embedding. */
   readonly embeddingLength: number;
   readonly layers: number;
   readonly threads: number;
   readonly hasChatTemplate: boolean;
+  /** And no text. */
+  readonly makesEmbeddings: boolean;
   readonly device: string;
   readonly metadata: Readonly<Record<string, string>>;
 }
@@ -47,11 +50,20 @@ export interface NativeRequest {
   readonly stop?: readonly string[];
 }
 
-/** What one generation produced in one step. */
+export interface NativeEmbedRequest {
+  /** As a generation's, and of the same kind. */
+  readonly id: number;
+  /** Token ids are taken as they are. */
+  readonly inputs: readonly (string | Int32Array)[];
+}
+
+/** What one generation, or one request for embeddings, produced in one step. */
 export interface NativeOutput {
   readonly id: number;
   /** Empty when the step only finished it. */
   readonly text: string;
+  /** The vectors of the inputs after those that came before, one behind the other. */
+  readonly embeddings?: Float32Array;
   readonly finish?: {
     readonly reason: FinishReason;
     readonly inputTokens: number;
@@ -109,6 +121,8 @@ export interface NativeEngine {
    * onStep hears of the generation. The id is free again when onStep has been handed its end.
    */
   submit(request: NativeRequest): Promise<number>;
+  /** The same for embeddings. INVALID_REQUEST when the model makes none. */
+  embed(request: NativeEmbedRequest): Promise<number>;
   /** Of a generation that is still being submitted too, as pause and resume. Other ids are ignored. */
   cancel(id: number): void;
   pause(id: number): void;

@@ -1,12 +1,13 @@
 /**
  * What the daemon and an engine process say to each other: the one definition, used by both.
  *
- *   daemon  ── load · generate · cancel · pause · resume · close ──►  engine process
- *           ◄── progress · loaded · failed · accepted · step · stats · devices · log ──
+ *   daemon  ── load · generate · embed · cancel · pause · resume · close ──►  engine process
+ *           ◄── progress · loaded · failed · accepted · vectors · step · stats · devices · log ──
  *
  * The pipe is file descriptor 3 of the child, one duplex stream for both directions. A frame is a
  * length (unsigned 32 bits, little-endian, the bytes that follow) and that many bytes of JSON, an
- * object with a `type`. The first message to a child is `load` or `probe` and says which of the two
+ * object with a `type`. In a `vectors` frame a zero byte, which JSON never holds, ends the JSON, and
+ * the numbers follow as they lie in memory. The first message to a child is `load` or `probe` and says which of the two
  * it is for; it lives until `close`, or until the pipe ends: whoever loses the other side ends.
  *
  * A pipe between two processes of one program does not lose or garble bytes by itself. A frame that
@@ -22,6 +23,7 @@
 import type { ErrorRecord } from '../protocol/errors.ts';
 import type {
   NativeDevice,
+  NativeEmbedRequest,
   NativeLoadOptions,
   NativeModelInfo,
   NativeOutput,
@@ -37,6 +39,13 @@ const HEADER_BYTES = 4;
 /** The engine's own figures of the model. The GGUF's keys stay behind: a chat template alone may be 100 kB. */
 export type EngineInfo = Omit<NativeModelInfo, 'metadata'>;
 
+/** Token ids are an Int32Array on the other side only. */
+export interface EmbedFrameRequest extends Omit<NativeEmbedRequest, 'inputs'> {
+  readonly inputs: readonly (string | readonly number[])[];
+}
+
+export type StepOutput = Omit<NativeOutput, 'embeddings'>;
+
 export type ToEngine =
   /** `model` is for the process title and the log. `parentPid`: die with it. */
   | {
@@ -48,6 +57,7 @@ export type ToEngine =
     }
   | { readonly type: 'probe'; readonly measure: boolean; readonly parentPid: number }
   | { readonly type: 'generate'; readonly request: NativeRequest }
+  | { readonly type: 'embed'; readonly request: EmbedFrameRequest }
   | { readonly type: 'cancel'; readonly id: number }
   | { readonly type: 'pause'; readonly id: number }
   | { readonly type: 'resume'; readonly id: number }
@@ -56,14 +66,16 @@ export type ToEngine =
 
 export type FromEngine =
   | { readonly type: 'progress'; readonly fraction: number }
-  /** The model is in memory and has produced one token here. */
+  /** The model is in memory and has produced one token, or one vector, here. */
   | { readonly type: 'loaded'; readonly info: EngineInfo }
   /** It could not be loaded; the process exits. */
   | { readonly type: 'failed'; readonly error: ErrorRecord }
   /** The engine took a generation up; its outputs follow. A refused one gets an output with an error instead. */
   | { readonly type: 'accepted'; readonly id: number; readonly inputTokens: number }
+  /** Of the inputs of one request after those that came before, one vector behind the other. */
+  | { readonly type: 'vectors'; readonly id: number; readonly vectors: Float32Array }
   /** Everything that one step produced, of all generations. */
-  | { readonly type: 'step'; readonly outputs: readonly NativeOutput[] }
+  | { readonly type: 'step'; readonly outputs: readonly StepOutput[] }
   /** The heartbeat. `stats` is null until the model is loaded. */
   | { readonly type: 'stats'; readonly stats: NativeStats | null; readonly rssBytes: number }
   /** As the drivers tell it now; again and again while the model is loaded. */
@@ -100,6 +112,7 @@ export const TO_ENGINE = names<ToEngine['type']>({
   load: true,
   probe: true,
   generate: true,
+  embed: true,
   cancel: true,
   pause: true,
   resume: true,
@@ -110,6 +123,7 @@ export const FROM_ENGINE = names<FromEngine['type']>({
   loaded: true,
   failed: true,
   accepted: true,
+  vectors: true,
   step: true,
   stats: true,
   devices: true,
@@ -117,10 +131,13 @@ export const FROM_ENGINE = names<FromEngine['type']>({
   probed: true,
 });
 
+type VectorsFrame = Extract<FromEngine, { type: 'vectors' }>;
+
 export class FrameError extends Error {}
 
 /** Throws FrameError when the message is longer than a frame may be; nothing has been written then. */
 export function encodeFrame(message: ToEngine | FromEngine): Buffer {
+  if (message.type === 'vectors') return encodeVectors(message);
   const json = JSON.stringify(message);
   const bytes = Buffer.byteLength(json);
   if (bytes > MAX_FRAME_BYTES) throw new FrameError(`a ${message.type} frame of ${String(bytes)} bytes is too long`);
@@ -128,6 +145,15 @@ export function encodeFrame(message: ToEngine | FromEngine): Buffer {
   frame.writeUInt32LE(bytes, 0);
   frame.write(json, HEADER_BYTES);
   return frame;
+}
+
+function encodeVectors({ vectors, ...head }: VectorsFrame): Buffer {
+  const json = Buffer.from(`${JSON.stringify(head)}\0`);
+  const bytes = json.length + vectors.byteLength;
+  if (bytes > MAX_FRAME_BYTES) throw new FrameError(`a vectors frame of ${String(bytes)} bytes is too long`);
+  const header = Buffer.allocUnsafe(HEADER_BYTES);
+  header.writeUInt32LE(bytes, 0);
+  return Buffer.concat([header, json, new Uint8Array(vectors.buffer, vectors.byteOffset, vectors.byteLength)]);
 }
 
 /** Turns the bytes of one direction back into messages. Useless after it has thrown. */
@@ -166,14 +192,27 @@ export class FrameDecoder<Message extends ToEngine | FromEngine> {
   }
 
   #parse(body: Buffer): Message {
+    const end = body.indexOf(0);
+    const json = end === -1 ? body : body.subarray(0, end);
     let value: unknown;
     try {
-      value = JSON.parse(body.toString('utf8'));
+      value = JSON.parse(json.toString('utf8'));
     } catch {
       throw new FrameError('a frame is not JSON');
     }
-    const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined;
+    const message = typeof value === 'object' && value !== null ? value : {};
+    const type = 'type' in message ? message.type : undefined;
     if (typeof type !== 'string' || !this.#types.has(type)) throw new FrameError('a frame has no known type');
-    return value as Message;
+    if ((type === 'vectors') !== (end !== -1)) throw new FrameError('a frame is not what its type says');
+    return (type === 'vectors' ? { ...message, vectors: floats(body.subarray(end + 1)) } : message) as Message;
   }
+}
+
+/** A copy: numbers must lie at a multiple of their size, and the chunk need not be kept for them. */
+function floats(bytes: Buffer): Float32Array {
+  const size = Float32Array.BYTES_PER_ELEMENT;
+  if (bytes.length === 0 || bytes.length % size !== 0) throw new FrameError('a vectors frame holds no whole numbers');
+  const numbers = new Float32Array(bytes.length / size);
+  new Uint8Array(numbers.buffer).set(bytes);
+  return numbers;
 }

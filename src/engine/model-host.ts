@@ -1,5 +1,5 @@
 /**
- * One model in an engine process: loads it, proves it with a token, and carries messages between
+ * One model in an engine process: loads it, proves it with a token or a vector, and carries messages between
  * the pipe and the native engine, whose runner thread does the work. JavaScript here wakes once for
  * a message and at most once for a step.
  *
@@ -10,8 +10,8 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../protocol/errors.ts';
-import type { Addon, NativeEngine, NativeOutput, NativeRequest } from './addon.ts';
-import { encodeFrame, type EngineInfo, type FromEngine, type ToEngine } from './frames.ts';
+import type { Addon, NativeEmbedRequest, NativeEngine, NativeOutput, NativeRequest } from './addon.ts';
+import { type EmbedFrameRequest, encodeFrame, type EngineInfo, type FromEngine, type ToEngine } from './frames.ts';
 import { loadAddon } from './loader.ts';
 
 const HEARTBEAT_MS = 500;
@@ -23,7 +23,7 @@ const LOG_LINE_CHARACTERS = 4096;
 const WARM_UP_ID = 0;
 
 type Load = Extract<ToEngine, { type: 'load' }>;
-type Generate = Extract<ToEngine, { type: 'generate' | 'cancel' | 'pause' | 'resume' }>;
+type Ask = Extract<ToEngine, { type: 'generate' | 'embed' | 'cancel' | 'pause' | 'resume' }>;
 
 export class ModelHost {
   readonly #pipe: Duplex;
@@ -61,18 +61,21 @@ export class ModelHost {
       },
     );
     this.#engine = await load.done;
-    await this.#produceOneToken(this.#engine);
+    await this.#warmUp(this.#engine);
     void this.#tellDevices(addon);
     const { metadata: _, ...info } = this.#engine.info;
     this.#send({ type: 'loaded', info: info satisfies EngineInfo });
   }
 
-  receive(message: Generate): void {
+  receive(message: Ask): void {
     const engine = this.#engine;
     if (engine === undefined) return; // the daemon waits for `loaded`
     switch (message.type) {
       case 'generate':
-        void this.#submit(engine, message.request);
+        void this.#submit(message.request.id, () => engine.submit(message.request));
+        break;
+      case 'embed':
+        void this.#submit(message.request.id, () => engine.embed(toNative(message.request)));
         break;
       case 'cancel':
         if (this.#submitting.has(message.id)) this.#submitting.set(message.id, true);
@@ -91,12 +94,11 @@ export class ModelHost {
     await this.#engine?.close();
   }
 
-  async #submit(engine: NativeEngine, request: NativeRequest): Promise<void> {
-    const { id } = request;
+  async #submit(id: number, submit: () => Promise<number>): Promise<void> {
     this.#submitting.set(id, false);
     try {
-      const inputTokens = await engine.submit(request);
-      if (this.#submitting.get(id) === true) engine.cancel(id);
+      const inputTokens = await submit();
+      if (this.#submitting.get(id) === true) this.#engine?.cancel(id);
       this.#send({ type: 'accepted', id, inputTokens });
     } catch (error) {
       if (!(error instanceof SvcError))
@@ -108,21 +110,31 @@ export class ModelHost {
     }
   }
 
-  /** The first token pays for what is set up lazily, and shows that this model answers on this machine. */
-  async #produceOneToken(engine: NativeEngine): Promise<void> {
+  /** The first token, or vector, pays for what is set up lazily, and shows that this model answers on this machine. */
+  async #warmUp(engine: NativeEngine): Promise<void> {
     const finished = new Promise<void>((resolve, reject) => {
       this.#onWarmUp = ({ finish, error }) => {
         if (error !== undefined) reject(SvcError.fromRecord(error as never));
         else if (finish !== undefined) resolve();
       };
     });
-    await Promise.all([engine.submit({ id: WARM_UP_ID, prompt: 'Hello', maxTokens: 1, temperature: 0 }), finished]);
+    const submitted = engine.info.makesEmbeddings
+      ? engine.embed({ id: WARM_UP_ID, inputs: ['Hello'] })
+      : engine.submit({ id: WARM_UP_ID, prompt: 'Hello', maxTokens: 1, temperature: 0 });
+    await Promise.all([submitted, finished]);
   }
 
   #onStep(outputs: readonly NativeOutput[]): void {
     const [first] = outputs;
-    if (first?.id === WARM_UP_ID) this.#onWarmUp(first);
-    else this.#send({ type: 'step', outputs });
+    if (first?.id === WARM_UP_ID) {
+      this.#onWarmUp(first);
+      return;
+    }
+    for (const { id, embeddings } of outputs) {
+      if (embeddings !== undefined) this.#send({ type: 'vectors', id, vectors: embeddings });
+    }
+    const rest = outputs.map(({ embeddings: _, ...output }) => output);
+    this.#send({ type: 'step', outputs: rest });
   }
 
   /** Beside the heartbeat, which comes whatever a driver does. */
@@ -150,6 +162,10 @@ export class ModelHost {
       this.#engine?.hold(false);
     });
   }
+}
+
+function toNative({ id, inputs }: EmbedFrameRequest): NativeEmbedRequest {
+  return { id, inputs: inputs.map((input) => (typeof input === 'string' ? input : Int32Array.from(input))) };
 }
 
 /** Where an error came from, without its message, which may hold what a person wrote. */

@@ -125,16 +125,20 @@ function quantizationOf({ metadata, tensors }: GgufHeader): string | null {
   return [...bytesOf].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null;
 }
 
-/** An encoder (it attends both ways) gives embeddings, or scores where it pools by rank; all else continues text. */
+/**
+ * As the engine has it: a file that names how to pool makes embeddings, or scores where it pools by rank. An
+ * encoder (it attends both ways) that names nothing has no use here; all else continues text.
+ */
 function capabilitiesOf(
   metadata: ReadonlyMap<string, GgufEntry>,
   architecture: string,
   template: string | null,
 ): Capability[] {
-  const POOLING_RANK = 4;
+  const [MEAN, LAST, RANK] = [1, 3, 4];
   const pooling = integer(metadata, `${architecture}.pooling_type`) ?? 0;
-  if (pooling === POOLING_RANK) return ['rerank'];
-  if (pooling > 0 || metadata.get(`${architecture}.attention.causal`)?.value === false) return ['embedding'];
+  if (pooling === RANK) return ['rerank'];
+  if (pooling >= MEAN && pooling <= LAST) return ['embedding'];
+  if (metadata.get(`${architecture}.attention.causal`)?.value === false) return [];
   if (template === null) return ['completion'];
   return /\btools\b/.test(template) ? ['chat', 'completion', 'tools'] : ['chat', 'completion'];
 }

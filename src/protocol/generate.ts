@@ -3,6 +3,7 @@
  * prompt and the engine that answers it (control socket, routing, backend, engine process).
  */
 import * as v from 'valibot';
+import { SvcError } from './errors.ts';
 import { LIMITS } from './limits.ts';
 
 export { LIMITS };
@@ -72,6 +73,15 @@ export const FormatSchema = v.variant('type', [
 export type Format = v.InferOutput<typeof FormatSchema>;
 
 export const REASONING_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const;
+
+/** Listeners that others reach name models, never files. Throws MODEL_NOT_FOUND. */
+export function refuseFile({ model }: { readonly model?: string }): void {
+  if (model?.startsWith('file:') !== true) return;
+  throw new SvcError('MODEL_NOT_FOUND', 'a model is named by its id here, not by a file', {
+    hint: 'register the file with `svc model add FILE`',
+    param: 'model',
+  });
+}
 
 /** Sampler settings. What is absent keeps llama.cpp's default, so that a seed gives llama-server's text. */
 export const SamplingSchema = v.object({

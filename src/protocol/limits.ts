@@ -16,4 +16,8 @@ export const LIMITS = {
   providerKeyLength: 8192,
   /** Of all images of a prompt from the command line; as base64 they fit into a body. */
   imageBytes: 20 * 1024 * 1024,
+  embedInputs: 2048,
+  /** Ids of all inputs together; texts are bounded by the body. */
+  embedTokens: 100_000,
+  embedDimensions: 65_536,
 } as const;

@@ -9,6 +9,7 @@ export const HTTP_ROUTES = {
   health: '/v1/runtime/health',
   metrics: '/metrics',
   chatCompletions: '/v1/chat/completions',
+  embeddings: '/v1/embeddings',
   models: '/v1/models',
 } as const;
 

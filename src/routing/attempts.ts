@@ -6,28 +6,32 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
-import type { GenerateEvent, GenerateRequest, RouteAttempt, StartEvent } from '../protocol/generate.ts';
+import type { EmbedEvent } from '../protocol/embed.ts';
+import type { GenerateEvent, RouteAttempt, StartEvent } from '../protocol/generate.ts';
 import { Circuit, isLeftAlone } from './circuit.ts';
 import { mayFallBack, type Candidate, type Plan } from './policy.ts';
 import { retryDelay, RetryBudget } from './retry.ts';
 
+/** What answers consist of: texts, and vectors. */
+export type AnswerEvent = GenerateEvent | EmbedEvent;
+
 /** An answer that has begun. */
-export interface Begun {
+export interface Begun<Event extends AnswerEvent> {
   readonly backend: Backend;
   readonly start: StartEvent;
   /** What has come after `start` already. */
-  readonly first: GenerateEvent | null;
-  readonly rest: AsyncIterator<GenerateEvent>;
+  readonly first: Event | null;
+  readonly rest: AsyncIterator<Event>;
 }
 
 export interface Attempt extends RouteAttempt {
   readonly code: 'ok' | ErrorCode;
 }
 
-export interface Trial {
+export interface Trial<Event extends AnswerEvent> {
   readonly plan: Plan;
-  /** Without what routing uses up. */
-  readonly request: GenerateRequest;
+  /** `model`: the name of the model for that backend. Absent: its default. */
+  ask(backend: Backend, model: string | undefined, context: GenerateContext): AsyncIterable<Event>;
   readonly context: GenerateContext;
   /** `performance.now()` at which the caller gives up. null: never. */
   readonly deadline: number | null;
@@ -57,7 +61,7 @@ export class Attempts {
   }
 
   /** Throws what the last candidate failed with; the context's reason once that is aborted. */
-  async begin(trial: Trial): Promise<Begun> {
+  async begin<Event extends AnswerEvent>(trial: Trial<Event>): Promise<Begun<Event>> {
     const { plan, attempts } = trial;
     let last = new SvcError('INTERNAL', 'the plan has no candidates');
     for (const [index, candidate] of plan.candidates.entries()) {
@@ -71,7 +75,11 @@ export class Attempts {
   }
 
   /** One candidate, as often as makes sense; the error with which it failed in the end. */
-  async #insist(trial: Trial, candidate: Candidate, alternatives: number): Promise<Begun | SvcError> {
+  async #insist<Event extends AnswerEvent>(
+    trial: Trial<Event>,
+    candidate: Candidate,
+    alternatives: number,
+  ): Promise<Begun<Event> | SvcError> {
     const { context, attempts } = trial;
     for (let tried = 1; ; tried += 1) {
       try {
@@ -108,8 +116,12 @@ export class Attempts {
     return this.#backends.get(provider)?.record().kind !== 'local' && !isLeftAlone(error);
   }
 
-  async #try(trial: Trial, { provider, model }: Candidate, alternatives: number): Promise<Begun> {
-    const { request, context } = trial;
+  async #try<Event extends AnswerEvent>(
+    trial: Trial<Event>,
+    { provider, model }: Candidate,
+    alternatives: number,
+  ): Promise<Begun<Event>> {
+    const { context } = trial;
     const backend = this.#backends.get(provider);
     if (backend === undefined) {
       throw new SvcError('CONFIG_INVALID', `no provider is named '${provider}'`, { hint: 'see `svc provider list`' });
@@ -117,9 +129,10 @@ export class Attempts {
     await trial.admit(provider);
     const share = shareOfDeadline(trial.deadline, alternatives, provider);
     const signal = share === null ? context.signal : AbortSignal.any([context.signal, share.signal]);
-    const forwarded = model === undefined ? request : { ...request, model };
-    const begin = (): Promise<Begun> =>
-      firstWord(backend, forwarded, { ...context, signal }, () => trial.onTaken(true));
+    const begin = (): Promise<Begun<Event>> => {
+      const events = trial.ask(backend, model, { ...context, signal });
+      return firstWord(backend, events, signal, () => trial.onTaken(true));
+    };
     try {
       return await (this.circuit(backend)?.run(begin) ?? begin());
     } catch (error) {
@@ -131,21 +144,22 @@ export class Attempts {
   }
 }
 
-async function firstWord(
+async function firstWord<Event extends AnswerEvent>(
   backend: Backend,
-  request: GenerateRequest,
-  context: GenerateContext,
+  events: AsyncIterable<Event>,
+  signal: AbortSignal,
   onTaken: () => void,
-): Promise<Begun> {
-  const rest = backend.generate(request, context)[Symbol.asyncIterator]();
-  const start = await rest.next();
-  if (start.done === true || start.value.type !== 'start') {
-    context.signal.throwIfAborted();
+): Promise<Begun<Event>> {
+  const rest = events[Symbol.asyncIterator]();
+  const opening = await rest.next();
+  const start: AnswerEvent | undefined = opening.done === true ? undefined : opening.value;
+  if (start?.type !== 'start') {
+    signal.throwIfAborted();
     throw new SvcError('PROVIDER_FAILED', `${backend.name} did not begin to answer`);
   }
   onTaken();
   const first = await rest.next();
-  return { backend, start: start.value, first: first.done === true ? null : first.value, rest };
+  return { backend, start, first: first.done === true ? null : first.value, rest };
 }
 
 /** Of the time that is left, as much as each of the candidates may take to say its first word. null: all of it. */

@@ -3,18 +3,27 @@
  * events of the one that answers, and says which route was asked for and which was taken.
  *
  * What a consumer may rely on, whatever the backend does: `route`, `start`, any number of `text`,
- * `reasoning` and `tool_call`, one `finish`; or a SvcError is thrown. `route` comes with the first word. A deadline or an abort ends the work behind the iterator,
+ * `reasoning` and `tool_call` (of embeddings: `vectors`), one `finish`; or a SvcError is thrown. `route` comes with the first word. A deadline or an abort ends the work behind the iterator,
  * and so does returning from it early.
  */
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
-import type { FinishEvent, GenerateEvent, GenerateRequest, RouteAttempt, RouteEvent } from '../protocol/generate.ts';
+import type { EmbedEvent, EmbedRequest } from '../protocol/embed.ts';
+import type {
+  FinishEvent,
+  GenerateEvent,
+  GenerateRequest,
+  RouteAttempt,
+  RouteEvent,
+  StartEvent,
+} from '../protocol/generate.ts';
 import type { ProviderHealth, ProviderRecord } from '../protocol/records.ts';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
-import { Attempts, type Attempt, type Begun } from './attempts.ts';
+import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { decide, type Policies } from './policy.ts';
 
-/** What became of a generation. */
+/** What became of a generation, or of a request for embeddings. */
 export interface Outcome {
+  readonly kind: 'generation' | 'embedding';
   readonly provider: string;
   /** null: nobody has begun to answer. */
   readonly model: string | null;
@@ -53,12 +62,12 @@ export class Router {
     this.#attempts = new Attempts(backends);
   }
 
-  /** Generations that a backend has begun to answer. */
+  /** Requests that a backend has begun to answer. */
   get active(): number {
     return this.#active;
   }
 
-  /** Generations that no backend has begun to answer. */
+  /** Requests that no backend has begun to answer. */
   get waiting(): number {
     return this.#waiting;
   }
@@ -67,7 +76,7 @@ export class Router {
     return this.#draining;
   }
 
-  /** `observer` is told of each generation when it is over, however it ended, and before its end reaches the caller. */
+  /** `observer` is told of each request when it is over, however it ended, and before its end reaches the caller. */
   observe(observer: Observer): void {
     this.#observer = observer;
   }
@@ -88,28 +97,48 @@ export class Router {
     await new Promise<void>((resolve) => this.#idleListeners.push(resolve));
   }
 
-  async *route(request: GenerateRequest, context: GenerateContext): AsyncGenerator<RouteEvent | GenerateEvent, void> {
+  route(request: GenerateRequest, context: GenerateContext): AsyncGenerator<RouteEvent | GenerateEvent, void> {
+    const { model: _model, route: _route, fallback: _fallback, timeout_ms: _timeout, ...asked } = request;
+    return this.#answer('generation', request, context, (backend, model, inner) =>
+      backend.generate(model === undefined ? asked : { ...asked, model }, inner),
+    );
+  }
+
+  embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<RouteEvent | EmbedEvent, void> {
+    const { model: _model, route: _route, timeout_ms: _timeout, ...asked } = request;
+    // The vectors of another model cannot be compared with those that the caller has: nobody else may answer.
+    return this.#answer('embedding', { ...request, fallback: false }, context, (backend, model, inner) =>
+      backend.embed(model === undefined ? asked : { ...asked, model }, inner),
+    );
+  }
+
+  async *#answer<Event extends AnswerEvent>(
+    kind: Outcome['kind'],
+    request: Pick<GenerateRequest, 'model' | 'route' | 'fallback' | 'timeout_ms'>,
+    context: GenerateContext,
+    ask: Trial<Event>['ask'],
+  ): AsyncGenerator<RouteEvent | StartEvent | Event, void> {
     if (this.#draining) {
       throw new SvcError('NOT_READY', 'svc drains and takes no new requests', { retryAfterSeconds: 1 });
     }
     const plan = decide(request, this.#records(), this.#options.policies?.());
-    const { model: _model, route: _route, fallback: _fallback, timeout_ms: timeoutMs, ...asked } = request;
-    const deadline = startDeadline(timeoutMs, context);
+    const deadline = startDeadline(request.timeout_ms, context);
     const attempts: Attempt[] = [];
-    let begun: Begun | null = null;
+    let begun: Begun<Event> | null = null;
     let firstTextMs: number | null = null;
     const end = { isTold: false };
     const over = async (outcome: Outcome['outcome'], finish: FinishEvent | null): Promise<void> => {
       if (end.isTold) return;
       end.isTold = true;
       const provider = begun?.backend.name ?? plan.candidates[0]?.provider ?? 'none';
-      await this.#observer({ provider, model: begun?.start.model ?? null, outcome, firstTextMs, finish, attempts });
+      const model = begun?.start.model ?? null;
+      await this.#observer({ kind, provider, model, outcome, firstTextMs, finish, attempts });
     };
     const stage = this.#enter();
     try {
       begun = await this.#attempts.begin({
         plan,
-        request: asked,
+        ask,
         context: { ...context, signal: deadline.signal },
         deadline: deadline.at,
         attempts,
@@ -153,7 +182,7 @@ export class Router {
     return Array.from(this.#backends.values(), (backend) => backend.record());
   }
 
-  /** Counts a generation: first among those that wait, once a backend has taken it among the active. */
+  /** Counts a request: first among those that wait, once a backend has taken it among the active. */
   #enter(): { taken(taken: boolean): void; leave(): void } {
     let isTaken = false;
     this.#waiting += 1;
@@ -179,7 +208,11 @@ function withoutCode({ code: _code, ...attempt }: Attempt): RouteAttempt {
 }
 
 /** Leaving early leaves the backend's iterator too. */
-async function* eventsOf({ start, first, rest }: Begun): AsyncGenerator<GenerateEvent, void> {
+async function* eventsOf<Event extends AnswerEvent>({
+  start,
+  first,
+  rest,
+}: Begun<Event>): AsyncGenerator<StartEvent | Event, void> {
   try {
     yield start;
     if (first === null) return;

@@ -110,6 +110,7 @@ async function load(path: string): Promise<void> {
       layers: 1,
       threads: 1,
       hasChatTemplate: true,
+      makesEmbeddings: false,
       device: 'CPU',
     },
   });

@@ -214,7 +214,8 @@ const NOTHING: Snapshot = {
 test('labels are bounded whatever models are asked for, and a path is never one', async () => {
   const metrics = new Metrics({ vllmAliases: false, snapshot: () => NOTHING });
   for (let i = 0; i < 1000; i += 1) {
-    metrics.generationEnded({
+    metrics.answerEnded({
+      kind: 'generation',
       provider: 'local',
       model: `m${String(i)}`,
       outcome: 'ok',
@@ -225,7 +226,15 @@ test('labels are bounded whatever models are asked for, and a path is never one'
   }
   const path = '/models/private.gguf';
   for (const model of [path, `file:${path}`]) {
-    metrics.generationEnded({ provider: 'local', model, outcome: 'ok', firstTextMs: 1, finish: FINISH, attempts: [] });
+    metrics.answerEnded({
+      kind: 'generation',
+      provider: 'local',
+      model,
+      outcome: 'ok',
+      firstTextMs: 1,
+      finish: FINISH,
+      attempts: [],
+    });
   }
   const { text } = await metrics.page();
   const models = new Set(Array.from(text.matchAll(/model="([^"]*)"/g), ([, model]) => model));

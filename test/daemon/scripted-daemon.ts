@@ -50,6 +50,10 @@ const local: LocalEngines = {
     }
     yield FINISH;
   },
+  async *embed() {
+    yield START;
+    yield FINISH;
+  },
   modelNames: () => Promise.resolve([TINY.id]),
   models: (): Promise<readonly ModelRecord[]> => Promise.resolve([TINY]),
   record: () => LOCAL,

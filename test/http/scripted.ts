@@ -10,12 +10,14 @@ import { createListener, type ListenerLimits } from '../../src/daemon/http/serve
 import { HealthFeed } from '../../src/daemon/health-feed.ts';
 import type { Services } from '../../src/daemon/services.ts';
 import { createLogger } from '../../src/log/log.ts';
+import type { EmbedEvent, EmbedRequest } from '../../src/protocol/embed.ts';
 import type { KeyScope } from '../../src/protocol/keys.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import type { LoadEvent } from '../../src/protocol/routes.ts';
 import { Router } from '../../src/routing/router.ts';
 
+export type EmbedScript = (request: EmbedRequest, context: GenerateContext) => AsyncIterable<EmbedEvent>;
 export type Script = (request: GenerateRequest, context: GenerateContext) => AsyncIterable<GenerateEvent>;
 
 export const START = { type: 'start', model: 'tiny', provider: 'local' } as const;
@@ -36,6 +38,15 @@ export async function* hello(): AsyncGenerator<GenerateEvent> {
   yield text('hello ');
   yield text('world');
   yield FINISH;
+}
+
+/** For each input a vector of its length and its index. */
+export async function* measured({ input }: EmbedRequest): AsyncGenerator<EmbedEvent> {
+  yield START;
+  for (const [index, each] of input.entries()) {
+    yield { type: 'vectors', vectors: [Float32Array.of(each.length, index + 0.1)] };
+  }
+  yield { ...FINISH, usage: { input_tokens: 7, output_tokens: 0, cached_tokens: 0 } };
 }
 
 /** Resolves when `signal` is aborted, with its reason. */
@@ -82,7 +93,9 @@ export const TINY: ModelRecord = {
 export class ScriptedBackend implements Backend {
   readonly name: string;
   script: Script;
+  embedScript: EmbedScript = measured;
   readonly requests: GenerateRequest[] = [];
+  readonly embedRequests: EmbedRequest[] = [];
   readonly #record: ProviderRecord;
 
   constructor(script: Script, record: ProviderRecord = LOCAL) {
@@ -94,6 +107,11 @@ export class ScriptedBackend implements Backend {
   generate(request: GenerateRequest, context: GenerateContext): AsyncIterable<GenerateEvent> {
     this.requests.push(request);
     return this.script(request, context);
+  }
+
+  embed(request: EmbedRequest, context: GenerateContext): AsyncIterable<EmbedEvent> {
+    this.embedRequests.push(request);
+    return this.embedScript(request, context);
   }
 
   modelNames(): Promise<readonly string[]> {

@@ -79,6 +79,13 @@ export class CloudBackend implements Backend {
     }
   }
 
+  embed(): never {
+    throw new SvcError('INVALID_REQUEST', `${this.name}: svc asks no provider for vectors yet`, {
+      hint: 'use a local model that is made for it: svc model list',
+      param: 'model',
+    });
+  }
+
   async modelNames(signal: AbortSignal): Promise<readonly string[]> {
     const run = this.#begin(signal);
     try {

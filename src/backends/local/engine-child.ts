@@ -7,8 +7,10 @@ import {
   encodeFrame,
   FrameDecoder,
   FROM_ENGINE,
+  type EmbedFrameRequest,
   type EngineInfo,
   type FromEngine,
+  type StepOutput,
   type ToEngine,
 } from '../../engine/frames.ts';
 import { usableGpu } from '../../engine/gpu.ts';
@@ -36,7 +38,8 @@ export interface EngineChildOptions {
   /** What the devices of this machine have free, as just measured. */
   onDevices(devices: readonly NativeDevice[]): void;
   onAccepted(id: number): void;
-  onOutputs(outputs: readonly NativeOutput[]): void;
+  onVectors(id: number, vectors: Float32Array): void;
+  onOutputs(outputs: readonly StepOutput[]): void;
   /** Called once; nothing else is called after it. CANCELLED: we ended it ourselves. */
   onEnd(error: SvcError): void;
 }
@@ -71,12 +74,21 @@ export class EngineChild {
 
   /** Throws BUSY while the engine does not read what was sent before. */
   generate(request: NativeRequest): void {
+    this.#ask({ type: 'generate', request });
+  }
+
+  /** Throws as generate. */
+  embed(request: EmbedFrameRequest): void {
+    this.#ask({ type: 'embed', request });
+  }
+
+  #ask(message: ToEngine): void {
     if ((this.#spawned?.pipe.writableLength ?? 0) > PIPE_BYTES) {
       throw new SvcError('BUSY', `the engine of ${this.#options.model} is behind with its requests`, {
         retryAfterSeconds: 1,
       });
     }
-    this.send({ type: 'generate', request });
+    this.send(message);
   }
 
   /** Lost, like everything else, if the process is ending. */
@@ -164,6 +176,9 @@ export class EngineChild {
         break;
       case 'accepted':
         this.#options.onAccepted(message.id);
+        break;
+      case 'vectors':
+        this.#options.onVectors(message.id, message.vectors);
         break;
       case 'step':
         this.#options.onOutputs(message.outputs);

@@ -1,13 +1,14 @@
 /**
- * One generation on the daemon's side: what the engine pushes waits here until the consumer pulls.
+ * One generation, or one request for embeddings, on the daemon's side: what the engine pushes waits here until the consumer pulls.
  *
  * The buffer is one string, so that a consumer that lags gets longer pieces, not a longer queue.
  * Above PAUSE_CHARACTERS the engine is told to leave this generation out of its steps; the next pull
  * takes everything and resumes it. A failure overtakes the text that nobody has seen yet: text that
- * has not been passed on must not prevent the request from being tried again.
+ * has not been passed on must not prevent the request from being tried again. Vectors are never more
+ * than their request bounds, and pause nothing.
  */
 import type { NativeOutput } from '../../engine/addon.ts';
-import type { ToEngine } from '../../engine/frames.ts';
+import type { StepOutput, ToEngine } from '../../engine/frames.ts';
 import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
 import { abortable } from '../abortable.ts';
 
@@ -20,6 +21,8 @@ export type GenerationEvent =
   /** The engine has taken it up. First, and once. */
   | { readonly type: 'accepted' }
   | { readonly type: 'text'; readonly text: string }
+  /** One behind the other. */
+  | { readonly type: 'vectors'; readonly vectors: Float32Array }
   /** `at`: performance.now() when it arrived. */
   | { readonly type: 'finish'; readonly finish: NativeFinish; readonly at: number };
 
@@ -34,6 +37,7 @@ export class Generation {
   readonly #owner: GenerationOwner;
   #accepted = false;
   #text = '';
+  #vectors: Float32Array[] = [];
   #paused = false;
   #end: { readonly finish: NativeFinish; readonly at: number } | { readonly error: SvcError } | undefined;
   #wake: () => void = () => undefined;
@@ -48,7 +52,13 @@ export class Generation {
     this.#wake();
   }
 
-  push(output: NativeOutput): void {
+  pushVectors(vectors: Float32Array): void {
+    this.#accepted = true;
+    this.#vectors.push(vectors);
+    this.#wake();
+  }
+
+  push(output: StepOutput): void {
     if (output.error !== undefined) {
       this.fail(SvcError.fromRecord(output.error as ErrorRecord));
       return;
@@ -78,6 +88,8 @@ export class Generation {
         if (this.#accepted && !announced) {
           announced = true;
           yield { type: 'accepted' };
+        } else if (this.#vectors.length > 0) {
+          for (const vectors of this.#vectors.splice(0)) yield { type: 'vectors', vectors };
         } else if (this.#text !== '') {
           yield { type: 'text', text: this.#take() };
         } else if (this.#end !== undefined) {

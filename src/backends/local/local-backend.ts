@@ -1,7 +1,7 @@
 /**
  * Answers from models on this machine, each in an engine process of its own.
  *
- *   generate ──► store.find ──► pool (one engine a model file) ──► supervisor ──► engine process
+ *   generate, embed ──► store.find ──► pool (one engine a model file) ──► supervisor ──► engine process
  *
  * A request whose engine dies before any text has been passed on is tried once more, on the engine
  * that is started in its place; nobody notices but for the time. After the first text the caller
@@ -11,14 +11,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { NativeDevice } from '../../engine/addon.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
+import type { EmbedEvent, EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
+import type { FinishEvent, GenerateEvent, GenerateRequest, StartEvent, TextEvent } from '../../protocol/generate.ts';
 import type { DeviceRecord, LoadedModelHealth, ModelRecord, ProviderRecord } from '../../protocol/records.ts';
 import type { LoadEvent } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
 import { Pool, type Model } from './pool.ts';
-import { toFinishEvent, toNativeRequest } from './request.ts';
+import type { Generation } from './generation.ts';
+import { checkDimensions, checkKind, toFinishEvent, toNativeRequest, toVectors } from './request.ts';
 import { Supervisor } from './supervisor.ts';
 
 /** The engine's own default; told to it, so that both mean the same. */
@@ -54,6 +56,8 @@ export interface LocalBackendOptions {
   readonly entry?: string;
 }
 
+type LocalEvent = StartEvent | TextEvent | VectorsEvent | FinishEvent;
+
 export class LocalBackend implements Backend {
   readonly name = 'local';
   readonly #options: LocalBackendOptions;
@@ -76,17 +80,18 @@ export class LocalBackend implements Backend {
   }
 
   async *generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
-    const { signal } = context;
-    this.#refuseWhenClosing();
-    const model = await abortable(this.#find(request.model), signal);
-    this.#refuseWhenClosing();
-    const lease = this.#pool.acquire(model);
-    try {
-      if (model.default) lease.engine.keep();
-      yield* this.#answer(lease.engine, model.id, request, context);
-    } finally {
-      lease.release();
-    }
+    const ask = (engine: Supervisor): Generation => engine.generate(toNativeRequest(request));
+    for await (const event of this.#lend(request.model, 'text', context, ask))
+      if (event.type !== 'vectors') yield event;
+  }
+
+  async *embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<EmbedEvent, void, undefined> {
+    const ask = (engine: Supervisor): Generation => {
+      checkDimensions(request.dimensions, engine);
+      return engine.embed(request.input);
+    };
+    for await (const event of this.#lend(request.model, 'embeddings', context, ask))
+      if (event.type !== 'text') yield event;
   }
 
   async models(): Promise<readonly ModelRecord[]> {
@@ -165,8 +170,9 @@ export class LocalBackend implements Backend {
         context_length: info?.contextLength ?? null,
         active,
         waiting,
-        kv_cells_used: stats?.cellsUsed ?? null,
-        kv_cells_total: stats?.cellsTotal ?? null,
+        // An engine that makes embeddings keeps nothing from one batch to the next.
+        kv_cells_used: info?.makesEmbeddings === true ? null : (stats?.cellsUsed ?? null),
+        kv_cells_total: info?.makesEmbeddings === true ? null : (stats?.cellsTotal ?? null),
         // An engine that does nothing has no speed that could be measured: its 0 is none.
         tokens_per_second: stats === null || stats.tokensPerSecond === 0 ? null : stats.tokensPerSecond,
       };
@@ -211,18 +217,38 @@ export class LocalBackend implements Backend {
     await this.#pool.destroy(error);
   }
 
+  async *#lend(
+    name: string | undefined,
+    wanted: 'text' | 'embeddings',
+    context: GenerateContext,
+    ask: (engine: Supervisor) => Generation,
+  ): AsyncGenerator<LocalEvent, void, undefined> {
+    this.#refuseWhenClosing();
+    const model = await abortable(this.#find(name), context.signal);
+    this.#refuseWhenClosing();
+    checkKind(model, wanted);
+    const lease = this.#pool.acquire(model);
+    try {
+      if (model.default) lease.engine.keep();
+      yield* this.#answer(lease.engine, context, ask);
+    } finally {
+      lease.release();
+    }
+  }
+
+  /** `ask` is called again when the engine dies before anything has been passed on. */
   async *#answer(
     engine: Supervisor,
-    model: string,
-    request: GenerateRequest,
     { signal, arrivedAt, traceId }: GenerateContext,
-  ): AsyncGenerator<GenerateEvent, void, undefined> {
+    ask: (engine: Supervisor) => Generation,
+  ): AsyncGenerator<LocalEvent, void, undefined> {
+    const model = engine.model.id;
     let started = false;
     let spoke = false;
     for (let attempt = 1; ; attempt++) {
       try {
         await engine.ready(signal);
-        for await (const event of engine.generate(toNativeRequest(request)).events(signal)) {
+        for await (const event of ask(engine).events(signal)) {
           switch (event.type) {
             case 'accepted':
               if (!started) yield { type: 'start', model, provider: this.name };
@@ -231,6 +257,10 @@ export class LocalBackend implements Backend {
             case 'text':
               spoke = true;
               yield event;
+              break;
+            case 'vectors':
+              spoke = true;
+              yield { type: 'vectors', vectors: toVectors(event.vectors, engine) };
               break;
             case 'finish':
               yield toFinishEvent(event.finish, arrivedAt, event.at);

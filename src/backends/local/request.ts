@@ -1,8 +1,11 @@
 /** Between the protocol's words and the native engine's. */
 import type { NativeRequest } from '../../engine/addon.ts';
 import type { FinishEvent, GenerateRequest, Message } from '../../protocol/generate.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
 import { invalid } from '../../protocol/validate.ts';
 import type { NativeFinish } from './generation.ts';
+import type { Supervisor } from './supervisor.ts';
 
 /** Throws INVALID_REQUEST for what the engine cannot do: an answer never silently ignores a wish. */
 export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, 'id'> {
@@ -42,6 +45,32 @@ function toNativeMessage(
     text += text === '' ? part.text : `\n${part.text}`;
   }
   return { role, content: text };
+}
+
+/** A model makes embeddings or text, never both. Throws INVALID_REQUEST, before an engine is started for nothing. */
+export function checkKind({ id, capabilities }: ModelRecord, wanted: 'text' | 'embeddings'): void {
+  const makesEmbeddings = capabilities.includes('embedding');
+  if (makesEmbeddings === (wanted === 'embeddings')) return;
+  const what = makesEmbeddings ? 'makes embeddings and writes no text' : 'makes no embeddings';
+  throw new SvcError('INVALID_REQUEST', `${id} ${what}`, {
+    hint: 'name another model; what each can do: svc model show NAME',
+    param: 'model',
+  });
+}
+
+/** Vectors are not cut: whether the rest would still mean something no model file tells. REQUIRES: loaded. */
+export function checkDimensions(dimensions: number | undefined, { model, info }: Supervisor): void {
+  if (dimensions === undefined || info === null || dimensions === info.embeddingLength) return;
+  const length = String(info.embeddingLength);
+  throw invalid('dimensions', `must be ${length} or absent: the vectors of ${model.id} have ${length} numbers`);
+}
+
+/** One for each input. REQUIRES: loaded. */
+export function toVectors(flat: Float32Array, { info }: Supervisor): Float32Array[] {
+  const length = info?.embeddingLength ?? flat.length;
+  return Array.from({ length: flat.length / length }, (_, index) =>
+    flat.subarray(index * length, (index + 1) * length),
+  );
 }
 
 /**

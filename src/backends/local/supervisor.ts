@@ -18,7 +18,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NativeDevice, NativeLoadOptions, NativeRequest } from '../../engine/addon.ts';
-import type { EngineInfo, ToEngine } from '../../engine/frames.ts';
+import type { EmbedFrameRequest, EngineInfo, ToEngine } from '../../engine/frames.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { abortable } from '../abortable.ts';
@@ -138,9 +138,22 @@ export class Supervisor implements GenerationOwner {
 
   /** REQUIRES: `ready` has resolved. Throws ENGINE_CRASHED if the engine is gone again, or BUSY. */
   generate(request: Omit<NativeRequest, 'id'>): Generation {
+    return this.#begin((child, id) => {
+      child.generate({ id, ...request });
+    });
+  }
+
+  /** As generate. */
+  embed(inputs: EmbedFrameRequest['inputs']): Generation {
+    return this.#begin((child, id) => {
+      child.embed({ id, inputs });
+    });
+  }
+
+  #begin(ask: (child: EngineChild, id: number) => void): Generation {
     if (this.#state.name !== 'loaded') throw this.gone();
     const id = ++this.#lastId;
-    this.#state.child.generate({ id, ...request });
+    ask(this.#state.child, id);
     const generation = new Generation(id, this);
     this.#generations.set(id, generation);
     return generation;
@@ -232,6 +245,7 @@ export class Supervisor implements GenerationOwner {
       },
       onDevices: (devices) => this.#options.onDevices?.(devices),
       onAccepted: (id) => this.#generations.get(id)?.accept(),
+      onVectors: (id, vectors) => this.#generations.get(id)?.pushVectors(vectors),
       onOutputs: (outputs) => {
         for (const output of outputs) this.#generations.get(output.id)?.push(output);
       },

@@ -19,7 +19,7 @@ export const ID_KEY = 'x-request-id';
 
 type Message = Readonly<Record<string, unknown>>;
 
-export interface StreamCall {
+export interface Call {
   readonly id: string;
   /** `performance.now()` when the request was complete. */
   readonly arrivedAt: number;
@@ -28,6 +28,9 @@ export interface StreamCall {
   readonly timeoutMs: number | null;
   /** Aborted with CANCELLED or TIMEOUT when the call is over. */
   readonly signal: AbortSignal;
+}
+
+export interface StreamCall extends Call {
   /** Resolves when more may be written. Rejects when the client goes away or stops reading. */
   write(message: object): Promise<void>;
 }
@@ -55,9 +58,9 @@ export class Calls {
     return this.#options.closing;
   }
 
-  unary(answer: () => object | Promise<object>): UnaryHandler {
+  unary(answer: (call: Call) => object | Promise<object>): UnaryHandler {
     return (call, callback) => {
-      Promise.resolve()
+      Promise.resolve(callOf(call))
         .then(answer)
         .then(
           (message) => callback(null, message),
@@ -69,25 +72,10 @@ export class Calls {
   /** The stream ends well when `answer` resolves. */
   stream(answer: (call: StreamCall) => Promise<void>): StreamHandler {
     return (call) => {
-      const arrivedAt = performance.now();
-      const deadline = Number(call.getDeadline());
-      const client = new AbortController();
-      const onCancel = (): void => {
-        client.abort(
-          Date.now() >= deadline
-            ? new SvcError('TIMEOUT', 'the deadline of the call has passed')
-            : new SvcError('CANCELLED', 'the client went away'),
-        );
-      };
-      call.once('cancelled', onCancel);
-      if (call.cancelled) onCancel();
-      const { signal } = client;
+      const common = callOf(call);
+      const { signal } = common;
       answer({
-        id: idOf(call),
-        arrivedAt,
-        request: call.request,
-        timeoutMs: Number.isFinite(deadline) ? Math.max(1, deadline - Date.now()) : null,
-        signal,
+        ...common,
         write: async (message) => {
           signal.throwIfAborted();
           if (!call.write(message)) await drained(call, signal, this.#options.stallMs);
@@ -133,6 +121,27 @@ export function errorStatus(definitions: Definitions, error: SvcError, id: strin
   // The table's numbers are google.rpc.Code's, as the library's enum is.
   // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
   return { code: error.facts.grpc, details: error.told, metadata };
+}
+
+function callOf(call: ServerUnaryCall<Message, object> | ServerWritableStream<Message, object>): Call {
+  const deadline = Number(call.getDeadline());
+  const client = new AbortController();
+  const onCancel = (): void => {
+    client.abort(
+      Date.now() >= deadline
+        ? new SvcError('TIMEOUT', 'the deadline of the call has passed')
+        : new SvcError('CANCELLED', 'the client went away'),
+    );
+  };
+  call.once('cancelled', onCancel);
+  if (call.cancelled) onCancel();
+  return {
+    id: idOf(call),
+    arrivedAt: performance.now(),
+    request: call.request,
+    timeoutMs: Number.isFinite(deadline) ? Math.max(1, deadline - Date.now()) : null,
+    signal: client.signal,
+  };
 }
 
 function idOf({ metadata }: { readonly metadata: Metadata }): string {

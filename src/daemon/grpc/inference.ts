@@ -1,16 +1,20 @@
-/** svc.v1.Inference.Generate: from the message to the request of every hop, and its events back. */
+/** svc.v1.Inference: from the messages to the requests of every hop, and their events back. */
 import type { Definitions } from '../../grpc/definitions.ts';
 import { toRequest } from '../../grpc/records.ts';
+import { parseEmbedRequest, type EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import {
   GenerateRequestSchema,
+  refuseFile,
+  type FinishEvent,
   type GenerateEvent,
   type GenerateRequest,
   type RouteEvent,
+  type StartEvent,
 } from '../../protocol/generate.ts';
 import { parse } from '../../protocol/validate.ts';
 import type { Services } from '../services.ts';
-import type { Calls, StreamCall, StreamHandler } from './calls.ts';
+import type { Call, Calls, StreamHandler, UnaryHandler } from './calls.ts';
 
 /** The longest deadline that counts; a later one is none. */
 const MAX_TIMEOUT_MS = 86_400_000;
@@ -21,42 +25,84 @@ export function inference(
   services: Services,
   definitions: Definitions,
   bytesLeft: number,
-): Record<string, StreamHandler> {
+): Record<string, StreamHandler | UnaryHandler> {
+  const within = async <Answer>(text: unknown, answer: () => Promise<Answer>): Promise<Answer> => {
+    const bytes = Buffer.byteLength(JSON.stringify(text));
+    if (bytes > bytesLeft) throw new SvcError('BUSY', 'too many large requests at once');
+    bytesLeft -= bytes;
+    try {
+      return await answer();
+    } finally {
+      bytesLeft += bytes;
+    }
+  };
   return {
     Generate: calls.stream(async (call) => {
       const request = readRequest(definitions, call);
-      const bytes = Buffer.byteLength(JSON.stringify(request.messages));
-      if (bytes > bytesLeft) throw new SvcError('BUSY', 'too many large requests at once');
-      bytesLeft -= bytes;
-      try {
-        const { id, arrivedAt, signal } = call;
-        for await (const event of services.router.route(request, { traceId: id, arrivedAt, signal })) {
-          await call.write(toMessage(event));
-        }
-      } finally {
-        bytesLeft += bytes;
-      }
+      await within(request.messages, async () => {
+        for await (const event of services.router.route(request, contextOf(call))) await call.write(toMessage(event));
+      });
+    }),
+    Embed: calls.unary(async (call) => {
+      const request = readEmbedRequest(definitions, call);
+      return within(request.input, () => embed(call, request, services));
     }),
   };
 }
 
-function readRequest(definitions: Definitions, { request, timeoutMs }: StreamCall): GenerateRequest {
-  const fields = toRequest(definitions, 'svc.v1.GenerateRequest', request);
+async function embed(call: Call, request: EmbedRequest, { router }: Services): Promise<object> {
+  let route: RouteEvent | undefined;
+  let start: StartEvent | undefined;
+  let finish: FinishEvent | undefined;
+  const embeddings: object[] = [];
+  for await (const event of router.embed(request, contextOf(call))) {
+    if (event.type === 'route') route = event;
+    else if (event.type === 'start') start = event;
+    else if (event.type === 'finish') finish = event;
+    else embeddings.push(...event.vectors.map((vector) => ({ values: Array.from(vector) })));
+  }
+  return {
+    ...(route === undefined ? {} : toMessage(route)),
+    model: start?.model,
+    provider: start?.provider,
+    embeddings,
+    usage: finish?.usage,
+    timings: finish?.timings,
+  };
+}
+
+function contextOf({ id, arrivedAt, signal }: Call): { traceId: string; arrivedAt: number; signal: AbortSignal } {
+  return { traceId: id, arrivedAt, signal };
+}
+
+function readRequest(definitions: Definitions, call: Call): GenerateRequest {
+  const fields = toRequest(definitions, 'svc.v1.GenerateRequest', call.request);
   const sampling = fields['sampling'] as { logit_bias: { token: number; bias: number }[] } | undefined;
-  const parsed = parse(GenerateRequestSchema, {
+  const request = parse(GenerateRequestSchema, {
     ...fields,
     ...(sampling === undefined
       ? {}
       : { sampling: { ...sampling, logit_bias: sampling.logit_bias.map(({ token, bias }) => [token, bias]) } }),
-    ...(timeoutMs === null || timeoutMs > MAX_TIMEOUT_MS ? {} : { timeout_ms: Math.ceil(timeoutMs) }),
+    ...timeoutOf(call),
   });
-  if (parsed.model?.startsWith('file:') === true) {
-    throw new SvcError('MODEL_NOT_FOUND', 'a model is named by its id here, not by a file', {
-      hint: 'register the file with `svc model add FILE`',
-      param: 'model',
-    });
-  }
-  return parsed;
+  refuseFile(request);
+  return request;
+}
+
+function readEmbedRequest(definitions: Definitions, call: Call): EmbedRequest {
+  const fields = toRequest(definitions, 'svc.v1.EmbedRequest', call.request);
+  const inputs = fields['input'] as { text?: string; tokens?: { ids: number[] } }[];
+  const request = parseEmbedRequest({
+    ...fields,
+    input: inputs.map(({ text, tokens }) => tokens?.ids ?? text ?? ''),
+    ...timeoutOf(call),
+  });
+  refuseFile(request);
+  return request;
+}
+
+function timeoutOf({ timeoutMs }: Call): { timeout_ms?: number } {
+  return timeoutMs === null || timeoutMs > MAX_TIMEOUT_MS ? {} : { timeout_ms: Math.ceil(timeoutMs) };
 }
 
 function toMessage(event: RouteEvent | GenerateEvent): object {

@@ -1,7 +1,6 @@
 /** `POST /v1/chat/completions`, OpenAI's shape: whole, or as a stream that ends with `[DONE]` only when it is complete. */
-import { SvcError } from '../../protocol/errors.ts';
 import { Collector } from '../../protocol/collect.ts';
-import type { GenerateEvent, RouteEvent } from '../../protocol/generate.ts';
+import { refuseFile, type GenerateEvent, type RouteEvent } from '../../protocol/generate.ts';
 import { parseChatCompletion } from '../../protocol/openai-request.ts';
 import {
   toChunk,
@@ -28,12 +27,7 @@ const FORMAT: StreamFormat = {
 
 export async function chatCompletions(exchange: Exchange): Promise<void> {
   const { request, stream, includeUsage } = parseChatCompletion(await readJson(exchange));
-  if (request.model?.startsWith('file:') === true) {
-    throw new SvcError('MODEL_NOT_FOUND', 'a model is named by its id here, not by a file', {
-      hint: 'register the file with `svc model add FILE`',
-      param: 'model',
-    });
-  }
+  refuseFile(request);
   const { id, arrivedAt, signal } = exchange;
   const events = exchange.services.router.route(request, { traceId: id, arrivedAt, signal });
   if (stream) await answerStream(exchange, events, includeUsage);

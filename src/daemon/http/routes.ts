@@ -3,6 +3,7 @@ import { CONTROL_ROUTES, HTTP_ROUTES } from '../../protocol/routes.ts';
 import type { RouteScope } from './authorize.ts';
 import { chatCompletions } from './chat-completions.ts';
 import * as control from './control.ts';
+import { embeddings } from './embeddings.ts';
 import type { Handler } from './exchange.ts';
 import { health, livez, readyz, readyzOne } from './health.ts';
 import { metrics } from './metrics.ts';
@@ -26,6 +27,7 @@ export const PUBLIC: readonly Route[] = [
   { method: 'GET', path: HTTP_ROUTES.health, scope: 'inference', handler: health },
   { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'inference', handler: metrics },
   { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'inference', handler: chatCompletions },
+  { method: 'POST', path: HTTP_ROUTES.embeddings, scope: 'inference', handler: embeddings },
   { method: 'GET', path: HTTP_ROUTES.models, scope: 'inference', handler: listModels },
   { method: 'GET', path: `${HTTP_ROUTES.models}/*`, scope: 'inference', handler: showModel },
 ];

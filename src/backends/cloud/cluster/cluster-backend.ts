@@ -75,6 +75,13 @@ export class ClusterBackend implements Backend {
     }
   }
 
+  embed(): never {
+    throw new SvcError('INVALID_REQUEST', `${this.name}: svc asks no provider for vectors yet`, {
+      hint: 'use a local model that is made for it: svc model list',
+      param: 'model',
+    });
+  }
+
   async modelNames(signal: AbortSignal): Promise<readonly string[]> {
     const lists = await Promise.allSettled(this.#members.map(({ backend }) => backend.modelNames(signal)));
     const known = lists.flatMap((list) => (list.status === 'fulfilled' ? list.value : []));

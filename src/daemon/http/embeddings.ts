@@ -1,0 +1,40 @@
+/** `POST /v1/embeddings`, OpenAI's shape. */
+import { setImmediate as turn } from 'node:timers/promises';
+import { refuseFile } from '../../protocol/generate.ts';
+import { EMBEDDINGS_TAIL, embeddingsHead, embeddingsItem, parseEmbeddings } from '../../protocol/openai-embeddings.ts';
+import { readJson } from './body.ts';
+import type { Exchange } from './exchange.ts';
+import type { StreamFormat } from './reply.ts';
+
+const FORMAT: StreamFormat = {
+  contentType: 'application/json; charset=utf-8',
+  heartbeat: null,
+  // JSON that breaks off is no answer to anybody.
+  encodeError: () => '',
+};
+
+/**
+ * Sent when all of it is there, since the usage comes with the end; but vector by vector: two thousand
+ * of them are fifty megabytes of digits, and nobody else would be served while they are written in one go.
+ */
+export async function embeddings(exchange: Exchange): Promise<void> {
+  const { request, encodingFormat } = parseEmbeddings(await readJson(exchange));
+  refuseFile(request);
+  const { id, arrivedAt, signal, reply } = exchange;
+  let model = '';
+  const vectors: Float32Array[] = [];
+  for await (const event of exchange.services.router.embed(request, { traceId: id, arrivedAt, signal })) {
+    if (event.type === 'start') model = event.model;
+    else if (event.type === 'vectors') vectors.push(...event.vectors);
+    else if (event.type === 'finish') {
+      reply.stream(FORMAT);
+      await reply.write(embeddingsHead(model, event));
+    }
+  }
+  for (const [index, vector] of vectors.entries()) {
+    await reply.write(embeddingsItem(vector, index, encodingFormat));
+    await turn();
+  }
+  await reply.write(EMBEDDINGS_TAIL);
+  reply.end();
+}

@@ -1,0 +1,51 @@
+/** `POST /v1/embeddings`, OpenAI's shape, made into our request; and its answer, piece by piece. */
+import * as v from 'valibot';
+import { parseEmbedRequest, type EmbedRequest } from './embed.ts';
+import type { FinishEvent } from './generate.ts';
+import { invalid, parse } from './validate.ts';
+
+export const ENCODING_FORMATS = ['float', 'base64'] as const;
+export type EncodingFormat = (typeof ENCODING_FORMATS)[number];
+
+export interface EmbeddingsCall {
+  readonly request: EmbedRequest;
+  readonly encodingFormat: EncodingFormat;
+}
+
+const CallSchema = v.object({ encoding_format: v.exactOptional(v.picklist(ENCODING_FORMATS), 'float') });
+
+/** Unknown fields are ignored, null is the same as absent. Throws INVALID_REQUEST with `param`. */
+export function parseEmbeddings(body: unknown): EmbeddingsCall {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw invalid(undefined, 'must be a JSON object');
+  const { model, input, ...rest } = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+  // One input may stand without its list.
+  const isOne = typeof input === 'string' || (Array.isArray(input) && typeof input[0] === 'number');
+  if (input !== undefined && !isOne && !Array.isArray(input)) throw invalid('input', 'must be a string or a list');
+  return {
+    request: parseEmbedRequest({
+      ...rest,
+      ...(model === undefined || model === 'default' ? {} : { model }),
+      ...(input === undefined ? {} : { input: isOne ? [input] : input }),
+    }),
+    encodingFormat: parse(CallSchema, rest).encoding_format,
+  };
+}
+
+/** What the list of embeddings is opened with. */
+export function embeddingsHead(model: string, { usage }: FinishEvent): string {
+  const tokens = usage?.input_tokens ?? 0;
+  const head = { object: 'list', model, usage: { prompt_tokens: tokens, total_tokens: tokens } };
+  return `${JSON.stringify(head).slice(0, -1)},"data":[`;
+}
+
+/** base64 is of the numbers' 32 bits, little-endian. */
+export function embeddingsItem(vector: Float32Array, index: number, format: EncodingFormat): string {
+  const embedding =
+    format === 'float'
+      ? Array.from(vector)
+      : Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64');
+  return `${index === 0 ? '' : ','}${JSON.stringify({ object: 'embedding', index, embedding })}`;
+}
+
+export const EMBEDDINGS_TAIL = ']}\n';
