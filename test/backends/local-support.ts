@@ -4,7 +4,7 @@ import type { Store } from '../../src/backends/local/local-backend.ts';
 import type { Logger } from '../../src/log/log.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
-import type { ModelRecord } from '../../src/protocol/records.ts';
+import type { Capability, ModelRecord } from '../../src/protocol/records.ts';
 
 export interface LogLine {
   readonly level: string;
@@ -20,9 +20,15 @@ export function recorder(lines: LogLine[]): Logger {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } as unknown as Logger;
 }
 
-/** A store of these paths by name; `byDefault` is the default model, if there is to be one. */
-export function fixedStore(paths: Readonly<Record<string, string>>, byDefault: string | null): Store {
-  const records = Object.entries(paths).map(([id, path]) => modelRecord(id, path, id === byDefault));
+/** A store of these paths by name; `byDefault` is the default model, if there is to be one; `embedding` make no text. */
+export function fixedStore(
+  paths: Readonly<Record<string, string>>,
+  byDefault: string | null,
+  embedding: readonly string[] = [],
+): Store {
+  const records = Object.entries(paths).map(([id, path]) =>
+    modelRecord(id, path, id === byDefault, embedding.includes(id) ? 'embedding' : 'chat'),
+  );
   return {
     list: () => Promise.resolve(records),
     find: (name) => {
@@ -34,7 +40,7 @@ export function fixedStore(paths: Readonly<Record<string, string>>, byDefault: s
   };
 }
 
-function modelRecord(id: string, path: string, isDefault: boolean): ModelRecord {
+function modelRecord(id: string, path: string, isDefault: boolean, capability: Capability): ModelRecord {
   return {
     id,
     aliases: [],
@@ -47,7 +53,7 @@ function modelRecord(id: string, path: string, isDefault: boolean): ModelRecord 
     parameters: null,
     quantization: null,
     context_length: null,
-    capabilities: ['chat'],
+    capabilities: [capability],
     license: null,
     state: 'installed',
     default: isDefault,

@@ -21,10 +21,11 @@ export function makeRealLocal(
   settings: Partial<EngineSettings> = {},
   models: Readonly<Record<string, string>> = TINY,
   byDefault: string | null = null,
+  embedding: readonly string[] = [],
 ): RealLocal {
   const log: LogLine[] = [];
   const backend = new LocalBackend({
-    store: fixedStore(models, byDefault),
+    store: fixedStore(models, byDefault, embedding),
     // One thread: on a machine that is busy with other tests, two would wait for each other.
     engine: { stall_timeout_seconds: 60, queue_limit: 256, context_length: CONTEXT_LENGTH, threads: 1, ...settings },
     log: recorder(log),

@@ -14,6 +14,7 @@ const messages: FromEngine[] = [
   { type: 'progress', fraction: 0.5 },
   { type: 'accepted', id: 7, inputTokens: 12 },
   { type: 'step', outputs: [{ id: 7, text: 'Zürich, 東京, 🦙\n\u0000"' }] },
+  { type: 'vectors', id: 7, vectors: Float32Array.of(0, -1.5, Math.fround(1e-30), 0.1) },
   { type: 'log', level: 'warn', text: '' },
   { type: 'stats', stats: null, rssBytes: 1 },
 ];
@@ -50,6 +51,35 @@ test('each message comes as soon as its last byte', () => {
   const frame = encodeFrame({ type: 'progress', fraction: 1 });
   assert.equal([...frames.decode(frame.subarray(0, -1))], []);
   assert.equal([...frames.decode(frame.subarray(-1))], [{ type: 'progress', fraction: 1 }]);
+});
+
+test('vectors stand behind the JSON as they lie in memory', () => {
+  const all = new Float32Array(1000).map((_, index) => index / 7);
+  const frame = encodeFrame({ type: 'vectors', id: 1, vectors: all.subarray(3, 900) });
+  assert.ok(frame.length < 897 * 4 + 64);
+  const [decoded] = decodeAll([frame]);
+  assert.ok(decoded?.type === 'vectors');
+  assert.equal(decoded.vectors, all.slice(3, 900));
+});
+
+test('numbers that are not whole, missing, or in another frame are a damaged frame', () => {
+  const framed = (body: string | Buffer): Buffer => {
+    const bytes = Buffer.from(body);
+    const header = Buffer.alloc(4);
+    header.writeUInt32LE(bytes.length);
+    return Buffer.concat([header, bytes]);
+  };
+  for (const body of [
+    '{"type":"vectors","id":1}',
+    '{"type":"vectors","id":1}\0',
+    '{"type":"vectors","id":1}\0abc',
+    '{"type":"accepted","id":1,"inputTokens":1}\0abcd',
+  ]) {
+    assert.throws(
+      () => decodeAll([framed(body)]),
+      (error: Error) => error instanceof FrameError,
+    );
+  }
 });
 
 test('a long frame in small chunks is decoded in linear time', () => {

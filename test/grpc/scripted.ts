@@ -19,7 +19,7 @@ export interface Failure {
 
 export interface TestClient {
   readonly client: Client;
-  unary(method: string, request?: object): Promise<any>;
+  unary(method: string, request?: object, options?: { deadline?: number; signal?: AbortSignal }): Promise<any>;
   stream(method: string, request?: object, options?: { deadline?: number }): ClientReadableStream<any>;
   close(): void;
 }
@@ -38,13 +38,22 @@ export function connectTo(address: string, authority?: string): TestClient {
   };
   return {
     client,
-    unary: (method, request = {}) => {
+    unary: (method, request = {}, { signal, ...options } = {}) => {
       const { path, requestSerialize, responseDeserialize } = find(method);
       return new Promise((resolve, reject) => {
-        client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, (error, message) => {
-          if (error === null) resolve(message);
-          else reject(error);
-        });
+        const call = client.makeUnaryRequest(
+          path,
+          requestSerialize,
+          responseDeserialize,
+          request,
+          new Metadata(),
+          options,
+          (error, message) => {
+            if (error === null) resolve(message);
+            else reject(error);
+          },
+        );
+        signal?.addEventListener('abort', () => call.cancel());
       });
     },
     stream: (method, request = {}, options = {}) => {

@@ -25,7 +25,11 @@ export interface TestEngine {
   text(id: number): string;
 }
 
-export function modelPath(model: TestModel): string {
+/** They make embeddings, and no text: one attends both ways, the other backwards only. */
+export const EMBEDDING_MODELS = ['tiny-bert', 'tiny-llama-embed'] as const;
+export type EmbeddingModel = (typeof EMBEDDING_MODELS)[number];
+
+export function modelPath(model: TestModel | EmbeddingModel): string {
   return fileURLToPath(new URL(join('..', '..', 'build', 'models', `${model}.gguf`), import.meta.url));
 }
 

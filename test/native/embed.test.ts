@@ -1,0 +1,130 @@
+/** Embeddings through the addon: typed arrays out, refusals, cancels, and an end in the middle of the work. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { NativeEmbedRequest, NativeEngine, NativeOutput } from '../../src/engine/addon.ts';
+import { EMBEDDING_MODELS, modelPath, openAddon, openEngine, type EmbeddingModel } from '../support/native-engine.ts';
+import { waitFor } from '../support/wait.ts';
+
+interface Opened {
+  readonly engine: NativeEngine;
+  readonly outputs: readonly NativeOutput[];
+  /** The vectors of all inputs. */
+  embed(request: NativeEmbedRequest): Promise<Float32Array[]>;
+  end(id: number): Promise<NativeOutput>;
+}
+
+async function open(model: EmbeddingModel): Promise<Opened> {
+  const outputs: NativeOutput[] = [];
+  const engine = await openAddon().load(
+    modelPath(model),
+    { threads: 1 },
+    () => undefined,
+    (step) => outputs.push(...step),
+  ).done;
+  const end = (id: number): Promise<NativeOutput> =>
+    waitFor('the end', () => outputs.find((each) => each.id === id && (each.finish ?? each.error) !== undefined));
+  return {
+    engine,
+    outputs,
+    end,
+    async embed(request) {
+      await engine.embed(request);
+      await end(request.id);
+      const length = engine.info.embeddingLength;
+      return outputs
+        .filter(({ id }) => id === request.id)
+        .flatMap(({ embeddings = new Float32Array() }) =>
+          Array.from({ length: embeddings.length / length }, (_, at) =>
+            embeddings.subarray(at * length, (at + 1) * length),
+          ),
+        );
+    },
+  };
+}
+
+/** Of vectors of length 1. */
+function cosine(a: Float32Array = new Float32Array(), b: Float32Array = new Float32Array()): number {
+  return a.reduce((sum, value, index) => sum + value * (b[index] ?? 0), 0);
+}
+
+async function refusal(work: Promise<unknown>): Promise<{ code: string; message: string }> {
+  try {
+    await work;
+  } catch (error) {
+    return error as { code: string; message: string };
+  }
+  throw new Error('it was not refused');
+}
+
+for (const model of EMBEDDING_MODELS) {
+  test(`${model}: one vector for each input, in their order, whoever is computed beside them`, async () => {
+    const { engine, embed } = await open(model);
+    assert.is(engine.info.makesEmbeddings, true);
+    const inputs = Array.from({ length: 150 }, (_, index) => `river ${String(index * 37)} `.repeat(1 + (index % 5)));
+    const [all, half] = await Promise.all([embed({ id: 1, inputs }), embed({ id: 2, inputs: inputs.slice(75) })]);
+    assert.is(all.length, 150);
+    assert.is(half.length, 75);
+    for (const [index, vector] of half.entries()) {
+      assert.instance(vector, Float32Array);
+      assert.ok(Math.abs(cosine(vector, vector) - 1) < 1e-4, 'its length is 1');
+      assert.ok(cosine(vector, all[75 + index]) > 0.999);
+      assert.ok(cosine(vector, all[74 + index]) < 0.999);
+    }
+    const [alone] = await embed({ id: 3, inputs: [inputs[149] ?? ''] });
+    assert.ok(cosine(alone, all[149]) > 0.999);
+    await engine.close();
+  });
+}
+
+test('tokens are taken as they are, and a text gets what the model asks for', async () => {
+  const { engine, embed, end } = await open('tiny-bert');
+  const tokens = engine.tokenize('a river', { addSpecial: true });
+  const [text, same, bare] = await embed({ id: 1, inputs: ['a river', tokens, engine.tokenize('a river')] });
+  assert.ok(cosine(text, same) > 0.999);
+  assert.ok(cosine(text, bare) < 0.999);
+  const { finish } = await end(1);
+  assert.equal(
+    [finish?.reason, finish?.inputTokens, finish?.outputTokens, finish?.firstTokenMs],
+    ['stop', 3 * tokens.length - 2, 0, null],
+  );
+  await engine.close();
+});
+
+test('what cannot be embedded is refused with its place', async () => {
+  const { engine, outputs } = await open('tiny-bert');
+  const ask = (inputs: unknown): Promise<{ code: string; message: string }> =>
+    refusal(engine.embed({ id: 1, inputs } as NativeEmbedRequest));
+  const long = await ask(['a', 'river '.repeat(600)]);
+  assert.equal(
+    [long.code, long.message],
+    ['CONTEXT_OVERFLOW', 'input[1] has 602 tokens, and the model takes at most 512'],
+  );
+  for (const inputs of [undefined, 'a', [], [1], [['a']], [[1, 2]], [new Int32Array()], [Int32Array.of(-1)], [null]]) {
+    assert.is((await ask(inputs)).code, 'INVALID_REQUEST');
+  }
+  assert.match((await ask([Int32Array.of(1, 40_000)])).message, /^token 40000 is not in the vocabulary of 30522$/);
+  assert.is((await refusal(engine.submit({ id: 1, prompt: 'x' }))).code, 'INVALID_REQUEST');
+  assert.equal(outputs, []);
+  await engine.close();
+
+  const writer = await openEngine('tiny-llama');
+  assert.is((await refusal(writer.native.embed({ id: 1, inputs: ['a'] }))).code, 'INVALID_REQUEST');
+  await writer.native.close();
+});
+
+test('a cancel ends it without the vectors that are left, and a close ends all', async () => {
+  const { engine, end, embed } = await open('tiny-bert');
+  const many = Array.from({ length: 2000 }, (_, index) => `the river ${String(index)} runs under the old bridge`);
+  await engine.embed({ id: 1, inputs: many });
+  engine.cancel(1);
+  assert.is((await end(1)).finish?.reason, 'cancelled');
+  assert.is((await embed({ id: 2, inputs: ['a'] })).length, 1);
+  assert.equal([engine.stats().active, engine.stats().waiting], [0, 0]);
+
+  await engine.embed({ id: 3, inputs: many });
+  await engine.close();
+  assert.is((await end(3)).finish?.reason, 'cancelled');
+  assert.is((await refusal(engine.embed({ id: 4, inputs: ['a'] }))).code, 'ENGINE_UNAVAILABLE');
+});
+
+test.run();
