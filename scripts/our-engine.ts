@@ -1,5 +1,5 @@
 /** The addon in this process, on one model. */
-import type { Addon, NativeEngine, NativeLoadOptions, NativeOutput } from '../src/engine/addon.ts';
+import type { Addon, NativeEngine, NativeLoadOptions, NativeModelInfo, NativeOutput } from '../src/engine/addon.ts';
 import type { Answer, Question, Sampling } from './compare/cases.ts';
 
 export class OurEngine {
@@ -20,6 +20,10 @@ export class OurEngine {
     return new OurEngine(await addon.load(model, options, () => undefined, onStep).done, takers);
   }
 
+  get info(): NativeModelInfo {
+    return this.#engine.info;
+  }
+
   async ask(question: Question, sampling: Sampling, maxTokens: number): Promise<Answer> {
     const id = (this.#lastId += 1);
     let text = '';
@@ -34,6 +38,23 @@ export class OurEngine {
     });
     await this.#engine.submit({ id, ...question, ...sampling, maxTokens });
     return await answered.finally(() => this.#takers.delete(id));
+  }
+
+  async embed(inputs: readonly string[]): Promise<{ vectors: Float32Array[]; tokens: number }> {
+    const id = (this.#lastId += 1);
+    const length = this.#engine.info.embeddingLength;
+    const vectors: Float32Array[] = [];
+    const done = new Promise<void>((resolve, reject) => {
+      this.#takers.set(id, ({ embeddings, finish, error }) => {
+        for (let at = 0; at < (embeddings?.length ?? 0); at += length)
+          vectors.push(embeddings!.subarray(at, at + length));
+        if (error !== undefined) reject(new Error(`${error.code}: ${error.message}`));
+        if (finish !== undefined) resolve();
+      });
+    });
+    const tokens = await this.#engine.embed({ id, inputs });
+    await done.finally(() => this.#takers.delete(id));
+    return { vectors, tokens };
   }
 
   async close(): Promise<void> {

@@ -26,6 +26,8 @@ export interface ServerOptions {
   readonly contextLength: number;
   /** Where to take libllama and ggml from; null: those it was built with. */
   readonly libraries: string | null;
+  /** To make embeddings, and no text. */
+  readonly embeddings?: boolean;
 }
 
 /** Configures and compiles it unless it is there; ten minutes on two cores. */
@@ -60,7 +62,7 @@ export class LlamaServer {
 
   static async start(
     program: string,
-    { model, threads, contextLength, libraries }: ServerOptions,
+    { model, threads, contextLength, libraries, embeddings = false }: ServerOptions,
   ): Promise<LlamaServer> {
     const staged = libraries === null ? null : await stage(program, libraries);
     const port = await freePort();
@@ -75,6 +77,8 @@ export class LlamaServer {
         '--cache-ram',
         '0',
         '--log-disable',
+        // An input has to be computed in one go.
+        ...(embeddings ? ['--embeddings', '-b', String(contextLength), '-ub', String(contextLength)] : []),
       ]),
       { stdio: 'ignore', env: { ...process.env, ...(staged === null ? {} : { LD_LIBRARY_PATH: staged }) } },
     );
@@ -118,6 +122,11 @@ export class LlamaServer {
       inputTokens: body.usage.prompt_tokens,
       outputTokens: body.usage.completion_tokens,
     };
+  }
+
+  async embed(input: readonly string[]): Promise<{ vectors: number[][]; tokens: number }> {
+    const { data, usage } = await this.#post('/v1/embeddings', { input });
+    return { vectors: data.map(({ embedding }: any) => embedding), tokens: usage.prompt_tokens };
   }
 
   async stop(): Promise<void> {
