@@ -59,6 +59,8 @@ test('the table of bounds has those of the code', () => {
       ['stop strings', String(LIMITS.stopStrings)],
       ['bytes of a stop string', String(LIMITS.stopStringBytes)],
       ['entries of logit_bias', String(LIMITS.logitBias)],
+      ['inputs to embed', String(LIMITS.embedInputs)],
+      ['token ids to embed', String(LIMITS.embedTokens)],
       ['connections', String(LISTENER.connections)],
       ['requests on one connection that wait for their answers', String(LISTENER.pipelined)],
       ['a client that does not read its answer', seconds(LISTENER.stallMs)],

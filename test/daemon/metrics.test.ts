@@ -10,6 +10,7 @@ import { Metrics, type Snapshot } from '../../src/daemon/metrics.ts';
 import type { LoadedModelHealth } from '../../src/protocol/records.ts';
 import { read } from '../architecture/source-files.ts';
 import { ask } from '../http/ask.ts';
+import type { FinishEvent } from '../../src/protocol/generate.ts';
 import { FINISH, LOCAL } from '../http/scripted.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
@@ -269,6 +270,32 @@ test('what cannot be measured is left out', async () => {
   assert.is(page.get('vllm:kv_cache_usage_perc'), 0);
   models = [];
   assert.not.match((await metrics.page()).text, /model="m"/, 'gone when it is unloaded');
+});
+
+test('embeddings are counted apart, and their tokens with those of prompts', async () => {
+  const before = await samples();
+  const refused = await ask({ port }, '/v1/embeddings', { body: { input: 'Hello' } });
+  assert.is(refused.status, 400);
+  const after = await samples();
+  const grown = (name: string): number => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+  assert.is(grown('svc_embeddings_total{provider="local",model="none",outcome="INVALID_REQUEST"}'), 1);
+  assert.is(grown('svc_generations_total{provider="local",model="none",outcome="INVALID_REQUEST"}'), 0);
+
+  const metrics = new Metrics({ vllmAliases: false, snapshot: () => NOTHING });
+  const finish: FinishEvent = { ...FINISH, usage: { input_tokens: 9, output_tokens: 0, cached_tokens: 0 } };
+  metrics.answerEnded({
+    kind: 'embedding',
+    provider: 'local',
+    model: 'm',
+    outcome: 'ok',
+    firstTextMs: 1,
+    finish,
+    attempts: [],
+  });
+  const page = parse((await metrics.page()).text);
+  assert.is(page.get('svc_embeddings_total{provider="local",model="m",outcome="ok"}'), 1);
+  assert.is(page.get('svc_input_tokens_total{provider="local",model="m"}'), 9);
+  assert.is(page.get('svc_time_to_first_token_seconds_count{provider="local",model="m"}'), undefined);
 });
 
 test('docs/metrics.md is the page: name, type, labels', async () => {

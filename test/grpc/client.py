@@ -1,7 +1,7 @@
 """A gRPC client that shares nothing with svc: C core, Google's protobuf, and no file of proto/.
 
 Learns the services by reflection, uses each of them, and prints one JSON object of what it saw.
-Usage: client.py HOST:PORT
+Usage: client.py HOST:PORT EMBEDDING_MODEL
 """
 
 import json
@@ -144,7 +144,7 @@ def refused(call):
         return refusal(error)
 
 
-def main(address):
+def main(address, embedding_model):
     seen = {}
     channel = grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
     declare_what_is_known()
@@ -188,6 +188,14 @@ def main(address):
     seen["refused"] = refused(generate(messages=messages, model="nobody"))
     seen["invalid"] = refused(generate(messages=[{"role": "nobody", "content": "x"}]))
 
+    embed = stub(channel, "svc.v1.Inference", "Embed")
+    embedded = embed(model=embedding_model, input=[{"text": "hello world"}, {"tokens": {"ids": [101, 7592, 2088, 102]}}])
+    seen["embedded"] = record(embedded)
+    try:
+        embed(input=[{"text": "x"}])
+    except grpc.RpcError as error:
+        seen["embed_refused"] = refusal(error)
+
     def idle():
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline:
@@ -212,4 +220,4 @@ def main(address):
     json.dump(seen, sys.stdout)
 
 
-main(sys.argv[1])
+main(sys.argv[1], sys.argv[2])

@@ -7,6 +7,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
+import { modelPath } from '../support/native-engine.ts';
+import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
 
 const run = promisify(execFile);
@@ -27,10 +29,11 @@ if (!isThere) process.stdout.write(`${PYTHON} cannot import grpc: install python
 test.before(async () => {
   home = await makeHome();
   if (!isThere) return;
+  await svc(['model', 'add', modelPath('tiny-bert'), '--name', 'bert'], { home });
   daemon = await spawnDaemon(home).settled();
   const { grpc } = await daemon.client.status();
   await waitFor('its devices', async () => (await daemon.client.health()).resources.devices.length > 0);
-  const { stdout } = await run(PYTHON, [CLIENT, grpc ?? ''], { timeout: 60_000 });
+  const { stdout } = await run(PYTHON, [CLIENT, grpc ?? '', 'bert'], { timeout: 60_000 });
   seen = JSON.parse(stdout);
 });
 test.after(async () => {
@@ -71,7 +74,7 @@ check('the record of health is that of HTTP', async () => {
   assert.equal(shape(seen.first_update), shape(over));
   assert.equal(
     seen.models.map(({ id }: any) => id),
-    ['builtin'],
+    ['builtin', 'bert'],
   );
   assert.equal(
     seen.providers.map(({ name }: any) => name),
@@ -85,6 +88,15 @@ check('an answer, event by event', () => {
   assert.is(events.at(-1), 'finish');
   assert.equal([start.model, finish.reason, finish.usage.output_tokens], ['builtin', 'length', 8]);
   assert.ok(text.length > 0);
+});
+
+check('embeddings: of a text, and of its tokens', () => {
+  const { model, embeddings, usage } = seen.embedded;
+  const [text, tokens] = embeddings.map(({ values }: { values: number[] }) => values) as [number[], number[]];
+  const cosine = text.reduce((sum, value, index) => sum + value * (tokens[index] ?? 0), 0);
+  assert.equal([model, text.length, usage.input_tokens], ['bert', 64, 8]);
+  assert.ok(Math.abs(cosine - 1) < 1e-3, String(cosine));
+  assert.equal([seen.embed_refused.status, seen.embed_refused.reason], ['INVALID_ARGUMENT', 'INVALID_REQUEST']);
 });
 
 check('errors carry the code', () => {

@@ -9,8 +9,9 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { builtinModelPath } from '../../src/models/builtin.ts';
 import { inspectGguf, readGgufHeader } from '../../src/models/gguf.ts';
+import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
 import { rejection } from '../support/errors.ts';
-import { arrayEntry, gguf, LLAMA, numberEntry, string, tensor, textEntry } from './raw-gguf.ts';
+import { arrayEntry, gguf, LLAMA, numberEntry, string, tensor, textEntry, u32 } from './raw-gguf.ts';
 
 const testModel = (name: string): string => fileURLToPath(new URL(`../../build/models/${name}.gguf`, import.meta.url));
 
@@ -92,6 +93,9 @@ test('what a model can do follows from how it was trained', async ({ write }) =>
   assert.equal(await can(textEntry('tokenizer.chat_template', '{% if tools %}')), ['chat', 'completion', 'tools']);
   for (const pooling of [1, 2, 3]) assert.equal(await can(numberEntry('llama.pooling_type', pooling)), ['embedding']);
   assert.equal(await can(numberEntry('llama.pooling_type', 4)), ['rerank']);
+  const encoder = Buffer.concat([string('llama.attention.causal'), u32(VALUE_TYPE.bool), Buffer.of(0)]);
+  assert.equal(await can(encoder), []);
+  assert.equal(await can(encoder, numberEntry('llama.pooling_type', 2)), ['embedding']);
 });
 
 test('a header longer than the first read is read to its end', async ({ write }) => {

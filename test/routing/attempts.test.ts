@@ -2,13 +2,24 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { EmbedEvent } from '../../src/protocol/embed.ts';
 import type { GenerateContext } from '../../src/backends/backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
 import type { Policies } from '../../src/routing/policy.ts';
 import { Router, type Outcome } from '../../src/routing/router.ts';
 import { waitFor } from '../support/wait.ts';
-import { aborted, FINISH, hello, LOCAL, ScriptedBackend, START, text, type Script } from '../http/scripted.ts';
+import {
+  aborted,
+  FINISH,
+  hello,
+  LOCAL,
+  measured,
+  ScriptedBackend,
+  START,
+  text,
+  type Script,
+} from '../http/scripted.ts';
 
 const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
 const TO_A: GenerateRequest = { ...REQUEST, route: 'provider:a' };
@@ -288,6 +299,31 @@ test('what is not admitted is not asked, and may go elsewhere', async () => {
   });
   assert.is(routeOf(await collect(router.route(REQUEST, context()))).chosen, 'b');
   assert.is(a.requests.length, 0);
+});
+
+test('embeddings are asked of the model that was named, and of no other', async () => {
+  const a = provider('a', hello);
+  const b = provider('b', hello);
+  const { router, outcomes } = make(ALL, a, b);
+  a.embedScript = async function* () {
+    throw new SvcError('CONTEXT_OVERFLOW', 'too long');
+  };
+  assert.is((await failure(router.embed({ input: ['x'] }, context()))).code, 'CONTEXT_OVERFLOW');
+  assert.equal([a.embedRequests, b.embedRequests], [[{ input: ['x'], model: 'one' }], []]);
+
+  a.embedScript = measured;
+  const events: EmbedEvent['type'][] = [];
+  for await (const event of router.embed({ input: ['x', 'yy'], route: 'provider:a' }, context()))
+    if (event.type !== 'route') events.push(event.type);
+  assert.equal(events, ['start', 'vectors', 'vectors', 'finish']);
+  assert.equal(
+    outcomes.map(({ kind, outcome }) => [kind, outcome]),
+    [
+      ['embedding', 'CONTEXT_OVERFLOW'],
+      ['embedding', 'ok'],
+    ],
+  );
+  assert.is(router.active + router.waiting, 0);
 });
 
 test.run();

@@ -11,6 +11,11 @@ export const run: Run<'model add'> = async ({ name, copy, json }, { file }) => {
   const record = await openStore().add(resolve(file), { copy, onProgress, ...(name === undefined ? {} : { name }) });
   sayProgress('');
   if (json) printJson(record);
-  else print(`added ${record.id} (${bytes(record.size_bytes)}); try it: svc run -m ${record.id} "Hello"`);
+  else {
+    const use = record.capabilities.includes('embedding')
+      ? 'it makes embeddings: POST /v1/embeddings'
+      : `try it: svc run -m ${record.id} "Hello"`;
+    print(`added ${record.id} (${bytes(record.size_bytes)}); ${use}`);
+  }
   return 0;
 };

@@ -1,0 +1,96 @@
+/** svc.v1.Inference.Embed over scripted services. */
+import { status } from '@grpc/grpc-js';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/protocol/errors.ts';
+import { aborted, measured, START } from '../http/scripted.ts';
+import { waitFor } from '../support/wait.ts';
+import { failureOf, startScriptedGrpc, type ScriptedGrpc, type TestClient } from './scripted.ts';
+
+let grpc: ScriptedGrpc;
+let client: TestClient;
+test.before(async () => {
+  grpc = await startScriptedGrpc();
+  client = grpc.connect();
+});
+test.after(() => grpc.stop());
+test.before.each(() => {
+  grpc.backend.embedScript = measured;
+  grpc.backend.embedRequests.length = 0;
+});
+
+const embed = (request: object): Promise<any> => client.unary('Inference/Embed', request);
+
+test('a vector for each input, who made it, and what it took', async () => {
+  const answer = await embed({ model: 'tiny', input: [{ text: 'four' }, { tokens: { ids: [1, 2] } }], dimensions: 2 });
+  assert.equal(grpc.backend.embedRequests, [{ model: 'tiny', input: ['four', [1, 2]], dimensions: 2 }]);
+  assert.equal(
+    answer.embeddings.map(({ values }: any) => values),
+    [
+      [4, Math.fround(0.1)],
+      [2, Math.fround(1.1)],
+    ],
+  );
+  assert.equal([answer.model, answer.provider, answer.route.chosen], ['tiny', 'local', 'local']);
+  assert.match(answer.route.trace_id, /^[0-9a-f]{32}$/);
+  assert.is(answer.usage.input_tokens, 7);
+  assert.is(answer.timings.total_ms, 3);
+});
+
+test('nothing is set that was not sent', async () => {
+  await embed({ input: [{ text: 'x' }] });
+  assert.equal(grpc.backend.embedRequests, [{ input: ['x'] }]);
+});
+
+test('what is wrong is named, and no backend hears of it', async () => {
+  for (const [request, param] of [
+    [{}, 'input'],
+    [{ input: [{}] }, 'input[0]'],
+    [{ input: [{ text: '' }] }, 'input[0]'],
+    [{ input: [{ text: 'a' }, { tokens: { ids: [] } }] }, 'input[1]'],
+    [{ input: [{ tokens: { ids: [2 ** 32 - 1] } }] }, 'input[0]'],
+    [{ input: Array(2049).fill({ text: 'a' }) }, 'input'],
+    [{ input: Array(3).fill({ tokens: { ids: Array(50_000).fill(1) } }) }, 'input'],
+    [{ input: [{ text: 'a' }], dimensions: 0 }, 'dimensions'],
+  ] as const) {
+    const { status: code, reason, metadata } = await failureOf(embed(request));
+    assert.equal([code, reason], [status.INVALID_ARGUMENT, 'INVALID_REQUEST']);
+    assert.is(metadata['param'], param);
+  }
+  assert.is((await failureOf(embed({ model: 'file:/x', input: [{ text: 'a' }] }))).reason, 'MODEL_NOT_FOUND');
+  assert.equal(grpc.backend.embedRequests, []);
+});
+
+test('an error is a status, also after the first vectors', async () => {
+  grpc.backend.embedScript = async function* () {
+    yield START;
+    yield { type: 'vectors', vectors: [Float32Array.of(1)] };
+    throw new SvcError('ENGINE_CRASHED', 'gone');
+  };
+  const failure = await failureOf(embed({ input: [{ text: 'a' }, { text: 'b' }] }));
+  assert.equal([failure.status, failure.reason], [status.UNAVAILABLE, 'ENGINE_CRASHED']);
+});
+
+test('a cancel and a deadline reach the backend', async () => {
+  let reason: unknown;
+  grpc.backend.embedScript = async function* (_, { signal }) {
+    yield START;
+    reason = await aborted(signal);
+    throw reason;
+  };
+  const request = { input: [{ text: 'a' }] };
+  const gone = new AbortController();
+  const cancelled = failureOf(client.unary('Inference/Embed', request, { signal: gone.signal }));
+  await waitFor('the work', () => grpc.router.active + grpc.router.waiting === 1);
+  gone.abort();
+  assert.is((await cancelled).status, status.CANCELLED);
+  await waitFor('the abort', () => (reason as SvcError | undefined)?.code === 'CANCELLED');
+
+  reason = undefined;
+  const late = await failureOf(client.unary('Inference/Embed', request, { deadline: Date.now() + 100 }));
+  assert.is(late.status, status.DEADLINE_EXCEEDED);
+  await waitFor('the abort', () => (reason as SvcError | undefined)?.code === 'TIMEOUT');
+  await waitFor('the router to forget it', () => grpc.router.active + grpc.router.waiting === 0);
+});
+
+test.run();
