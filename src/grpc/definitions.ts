@@ -24,6 +24,7 @@ const FILES = [
 /** A field of a message, as its descriptor tells it. */
 export interface Field {
   readonly name: string;
+  readonly number: number;
   readonly isRepeated: boolean;
   /** Full name of the message that the field holds; null: it holds a scalar. */
   readonly message: string | null;
@@ -60,11 +61,17 @@ export class Definitions {
   /** In the order of the file. */
   fields(message: string): readonly Field[] {
     const { field } = this.#message(message).type as {
-      readonly field: readonly { readonly name: string; readonly label: string; readonly typeName: string }[];
+      readonly field: readonly {
+        readonly name: string;
+        readonly number: number;
+        readonly label: string;
+        readonly typeName: string;
+      }[];
     };
     const scope = message.slice(0, message.lastIndexOf('.') + 1);
-    return field.map(({ name, label, typeName }) => ({
+    return field.map(({ name, number, label, typeName }) => ({
       name,
+      number,
       isRepeated: label === 'LABEL_REPEATED',
       message: typeName === '' ? null : typeName.includes('.') ? typeName : scope + typeName,
     }));

@@ -3,7 +3,7 @@ import { status } from '@grpc/grpc-js';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/protocol/errors.ts';
-import { aborted, measured, START } from '../http/scripted.ts';
+import { aborted, FINISH, measured, START } from '../http/scripted.ts';
 import { waitFor } from '../support/wait.ts';
 import { failureOf, startScriptedGrpc, type ScriptedGrpc, type TestClient } from './scripted.ts';
 
@@ -35,6 +35,18 @@ test('a vector for each input, who made it, and what it took', async () => {
   assert.match(answer.route.trace_id, /^[0-9a-f]{32}$/);
   assert.is(answer.usage.input_tokens, 7);
   assert.is(answer.timings.total_ms, 3);
+});
+
+test('as many inputs as there may be, and every number of theirs', async () => {
+  const vector = (at: number): Float32Array => new Float32Array(100).map((_, index) => at + index / 7);
+  grpc.backend.embedScript = async function* ({ input }) {
+    yield START;
+    yield { type: 'vectors', vectors: input.map((_, at) => vector(at)) };
+    yield FINISH;
+  };
+  const { embeddings } = await embed({ input: Array(2048).fill({ text: 'x' }) });
+  assert.is(embeddings.length, 2048);
+  for (const at of [0, 1, 2047]) assert.equal(embeddings[at].values, Array.from(vector(at)));
 });
 
 test('nothing is set that was not sent', async () => {

@@ -14,6 +14,7 @@ import {
 } from '../../protocol/generate.ts';
 import { parse } from '../../protocol/validate.ts';
 import type { Services } from '../services.ts';
+import type { EmbedAnswer } from './embed-response.ts';
 import type { Call, Calls, StreamHandler, UnaryHandler } from './calls.ts';
 
 /** The longest deadline that counts; a later one is none. */
@@ -50,18 +51,18 @@ export function inference(
   };
 }
 
-async function embed(call: Call, request: EmbedRequest, { router }: Services): Promise<object> {
+async function embed(call: Call, request: EmbedRequest, { router }: Services): Promise<EmbedAnswer> {
   let route: RouteEvent | undefined;
   let start: StartEvent | undefined;
   let finish: FinishEvent | undefined;
-  const embeddings: object[] = [];
+  const embeddings: Float32Array[] = [];
   for await (const event of router.embed(request, contextOf(call))) {
     if (event.type === 'route') route = event;
     else if (event.type === 'start') start = event;
     else if (event.type === 'finish') finish = event;
-    else embeddings.push(...event.vectors.map((vector) => ({ values: Array.from(vector) })));
+    else embeddings.push(...event.vectors);
   }
-  return {
+  const answer = {
     ...(route === undefined ? {} : toMessage(route)),
     model: start?.model,
     provider: start?.provider,
@@ -69,6 +70,7 @@ async function embed(call: Call, request: EmbedRequest, { router }: Services): P
     usage: finish?.usage,
     timings: finish?.timings,
   };
+  return answer;
 }
 
 function contextOf({ id, arrivedAt, signal }: Call): { traceId: string; arrivedAt: number; signal: AbortSignal } {

@@ -6,6 +6,7 @@ import { Definitions } from '../../grpc/definitions.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
 import { Calls } from './calls.ts';
+import { inferenceService } from './embed-response.ts';
 import { guard } from './guard.ts';
 import { HealthService } from './health.ts';
 import { inference } from './inference.ts';
@@ -33,10 +34,7 @@ export class GrpcServer {
     });
     const calls = new Calls({ definitions, services, stallMs: limits.stallMs, closing: this.#closing.signal });
     server.addService(definitions.service('svc.v1.Runtime'), runtime(calls, services));
-    server.addService(
-      definitions.service('svc.v1.Inference'),
-      inference(calls, services, definitions, limits.requestsBytes),
-    );
+    server.addService(inferenceService(definitions), inference(calls, services, definitions, limits.requestsBytes));
     this.#health = new HealthService(services, calls);
     this.#health.addTo(server);
     addReflection(server, definitions);
