@@ -51,6 +51,12 @@ test('a whole answer', async () => {
     ],
     usage: USAGE,
     timings: FINISH.timings,
+    provider: 'local',
+    route: {
+      requested: 'default',
+      chosen: 'local',
+      attempts: [{ provider: 'local', model: 'tiny', outcome: 'ok', reason: null }],
+    },
   });
 });
 
