@@ -16,6 +16,8 @@ export interface Question {
 
 export interface Answer {
   readonly text: string;
+  /** As the server names it. */
+  readonly model: string;
   /** Milliseconds from the request to each piece of text. */
   readonly pieces: readonly number[];
   /** As the server counts them. */
@@ -37,8 +39,18 @@ export interface Target {
   readonly hasSmallVocabulary: boolean;
 }
 
+/** What of an answer has come so far, for whoever sees it fail. */
+export interface Told {
+  pieces: number;
+  model: string | null;
+}
+
 /** Rejects when the answer is no stream of at least one piece, or ends without a reason. */
-export async function ask(target: Target, { messages, maxTokens, more = {} }: Question): Promise<Answer> {
+export async function ask(
+  target: Target,
+  { messages, maxTokens, more = {} }: Question,
+  told: Told = { pieces: 0, model: null },
+): Promise<Answer> {
   const body = JSON.stringify({
     messages,
     max_tokens: maxTokens,
@@ -71,10 +83,11 @@ export async function ask(target: Target, { messages, maxTokens, more = {} }: Qu
       if (!line.startsWith('data: ') || line === 'data: [DONE]') continue;
       const chunk = JSON.parse(line.slice('data: '.length)) as Chunk;
       usage = chunk.usage ?? usage;
+      told.model = chunk.model;
       const [choice] = chunk.choices;
       if (choice === undefined) continue;
       if (choice.delta.content) {
-        pieces.push(performance.now() - from);
+        told.pieces = pieces.push(performance.now() - from);
         text += choice.delta.content;
       }
       isFinished ||= typeof choice.finish_reason === 'string';
@@ -84,6 +97,7 @@ export async function ask(target: Target, { messages, maxTokens, more = {} }: Qu
     throw new Error(`the answer is not complete: ${rest.slice(0, 200)}`);
   return {
     text,
+    model: told.model ?? '',
     pieces,
     inputTokens: usage.prompt_tokens,
     cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
@@ -99,6 +113,7 @@ interface Usage {
 }
 
 interface Chunk {
+  readonly model: string;
   readonly choices: readonly {
     readonly delta: { readonly content?: string | null };
     readonly finish_reason?: string | null;
