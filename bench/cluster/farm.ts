@@ -37,7 +37,9 @@ export async function startServer(index: number): Promise<Daemon> {
 
 /** What clients speak to. */
 export async function startFront(servers: readonly Daemon[]): Promise<Daemon> {
-  const farm = { kind: 'openai_compatible', base_url: servers.map(({ url }) => `${url}/v1`), default_model: MODEL };
+  const base_url = servers.map(({ url }) => `${url}/v1`);
+  // What has begun to stream where nothing more comes is given up soon.
+  const farm = { kind: 'openai_compatible', base_url, default_model: MODEL, idle_timeout_seconds: 2 };
   return await start('front', { providers: { farm } }, () => Promise.resolve());
 }
 
