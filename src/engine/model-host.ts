@@ -10,7 +10,7 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../protocol/errors.ts';
-import type { Addon, NativeEmbedRequest, NativeEngine, NativeOutput, NativeRequest } from './addon.ts';
+import type { Addon, NativeEmbedRequest, NativeEngine, NativeOutput } from './addon.ts';
 import { type EmbedFrameRequest, encodeFrame, type EngineInfo, type FromEngine, type ToEngine } from './frames.ts';
 import { loadAddon } from './loader.ts';
 

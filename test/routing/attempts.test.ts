@@ -3,7 +3,6 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EmbedEvent } from '../../src/protocol/embed.ts';
-import type { GenerateContext } from '../../src/backends/backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
 import type { Policies } from '../../src/routing/policy.ts';
@@ -20,8 +19,8 @@ import {
   text,
   type Script,
 } from '../http/scripted.ts';
+import { collect, context, failure, REQUEST } from './support.ts';
 
-const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
 const TO_A: GenerateRequest = { ...REQUEST, route: 'provider:a' };
 const ALL: Policies = {
   default: {
@@ -46,25 +45,6 @@ function make(policies: Policies, ...backends: ScriptedBackend[]): { router: Rou
     return Promise.resolve();
   });
   return { router, outcomes };
-}
-
-function context(signal: AbortSignal = new AbortController().signal): GenerateContext {
-  return { traceId: 'trace', signal, arrivedAt: performance.now() };
-}
-
-async function collect(events: AsyncIterable<RouteEvent | GenerateEvent>): Promise<(RouteEvent | GenerateEvent)[]> {
-  const all: (RouteEvent | GenerateEvent)[] = [];
-  for await (const event of events) all.push(event);
-  return all;
-}
-
-async function failure(events: AsyncIterable<unknown>): Promise<SvcError> {
-  try {
-    for await (const _ of events);
-  } catch (error) {
-    return error as SvcError;
-  }
-  throw new Error('it did not fail');
 }
 
 function routeOf(events: readonly (RouteEvent | GenerateEvent)[]): RouteEvent['route'] {

@@ -1,36 +1,14 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { GenerateContext } from '../../src/backends/backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
-import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
 import { Router } from '../../src/routing/router.ts';
 import { aborted, FINISH, hello, LOCAL, ScriptedBackend, START, text, type Script } from '../http/scripted.ts';
-
-const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
+import { collect, context, failure, REQUEST } from './support.ts';
 
 function make(script: Script, ...more: ScriptedBackend[]): { router: Router; backend: ScriptedBackend } {
   const backend = new ScriptedBackend(script);
   return { router: new Router(new Map([backend, ...more].map((one) => [one.name, one]))), backend };
-}
-
-function context(signal: AbortSignal = new AbortController().signal): GenerateContext {
-  return { traceId: 'trace', signal, arrivedAt: performance.now() };
-}
-
-async function collect(events: AsyncIterable<RouteEvent | GenerateEvent>): Promise<(RouteEvent | GenerateEvent)[]> {
-  const all: (RouteEvent | GenerateEvent)[] = [];
-  for await (const event of events) all.push(event);
-  return all;
-}
-
-async function failure(events: AsyncIterable<unknown>): Promise<SvcError> {
-  try {
-    for await (const _ of events);
-  } catch (error) {
-    return error as SvcError;
-  }
-  throw new Error('it did not fail');
 }
 
 test('the route comes first, then what the backend says', async () => {

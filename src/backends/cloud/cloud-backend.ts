@@ -1,8 +1,8 @@
 /**
  * Answers from a provider.
  *
- *   generate ──► wire.request ──► slots ──► endpoints.pick ──► transport ──► provider
- *            ◄── answer ◄── wire.reader ◄── event-stream ◄──────┘
+ *   generate ──► wire.request ──► slots ──► transport ──► provider
+ *            ◄── answer ◄── wire.reader ◄── event-stream ◄┘
  *
  * The body is read only as fast as the caller pulls, so a slow caller slows the provider down, by way of
  * the socket. A request is sent once: whether a failed one is tried again, here or elsewhere, is routing's
@@ -16,13 +16,12 @@ import type { ProviderRecord, ProviderState } from '../../protocol/records.ts';
 import { abortable } from '../abortable.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { Progress } from './progress.ts';
-import { endpointsOf, type Endpoints } from './endpoints.ts';
 import { EventStream } from './event-stream.ts';
 import type { Provider } from './provider.ts';
 import { retryAdvice, toSvcError } from './provider-error.ts';
 import { Runs } from './runs.ts';
 import { Slots } from './slots.ts';
-import type { Reply } from './transport.ts';
+import { Transport, type Reply } from './transport.ts';
 import type { Wire, WireEvent, WireReader } from './wire.ts';
 import { wireOf } from './wires.ts';
 
@@ -43,7 +42,7 @@ export class CloudBackend implements Backend {
   readonly #provider: Provider;
   readonly #log: Logger;
   readonly #wire: Wire;
-  readonly #endpoints: Endpoints;
+  readonly #transport: Transport;
   readonly #slots: Slots;
   readonly #runs = new Runs();
   #isClosing = false;
@@ -55,7 +54,8 @@ export class CloudBackend implements Backend {
     this.#provider = provider;
     this.#log = log;
     this.#wire = wireOf(provider.api);
-    this.#endpoints = endpointsOf(provider);
+    const { endpoints, isDeclared, idleTimeoutMs } = provider;
+    this.#transport = new Transport({ baseUrl: endpoints[0] ?? '', isDeclared, idleTimeoutMs });
     this.#slots = new Slots(provider.concurrency);
   }
 
@@ -125,13 +125,13 @@ export class CloudBackend implements Backend {
   async close(): Promise<void> {
     this.#isClosing = true;
     await this.#runs.idle();
-    await this.#endpoints.close();
+    await this.#transport.close();
   }
 
   async destroy(error: SvcError): Promise<void> {
     this.#isClosing = true;
     this.#runs.abort(error);
-    await this.#endpoints.destroy(error);
+    await this.#transport.destroy(error);
   }
 
   #begin(signal: AbortSignal): ReturnType<Runs['begin']> {
@@ -151,7 +151,7 @@ export class CloudBackend implements Backend {
     const progress = new Progress(this.name, model, { arrivedAt, startedAt: performance.now() });
     let reply: Reply | undefined;
     try {
-      reply = await this.#endpoints.pick(request).send(asked, { signal, hasKey: key !== null, traceId });
+      reply = await this.#transport.send(asked, { signal, hasKey: key !== null, traceId });
       await this.#refuse(reply, traceId);
       const reader = this.#wire.reader(quirks);
       if (isJson(reply)) yield* this.#whole(reply, reader, progress);
@@ -189,7 +189,7 @@ export class CloudBackend implements Backend {
     }
     let reply: Reply | undefined;
     try {
-      reply = await this.#endpoints.pick(null).send(asked, { signal, hasKey: key !== null, traceId: null });
+      reply = await this.#transport.send(asked, { signal, hasKey: key !== null, traceId: null });
       await this.#refuse(reply, null);
       const body = parse(await readText(reply, JSON_BODY_BYTES));
       const error = this.#wire.error(body);

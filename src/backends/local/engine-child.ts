@@ -2,7 +2,7 @@
  * One engine process from its start to its end. It ends once, for one reason, and `onEnd` hears it
  * when the process is gone and everything that it wrote has been delivered.
  */
-import type { NativeDevice, NativeLoadOptions, NativeOutput, NativeRequest, NativeStats } from '../../engine/addon.ts';
+import type { NativeDevice, NativeLoadOptions, NativeRequest, NativeStats } from '../../engine/addon.ts';
 import {
   encodeFrame,
   FrameDecoder,

@@ -1,0 +1,27 @@
+/** What tests of the router share: a request, and what becomes of it. */
+import type { GenerateContext } from '../../src/backends/backend.ts';
+import type { SvcError } from '../../src/protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
+
+export const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
+
+export function context(signal: AbortSignal = new AbortController().signal): GenerateContext {
+  return { traceId: 'trace', signal, arrivedAt: performance.now() };
+}
+
+export async function collect(
+  events: AsyncIterable<RouteEvent | GenerateEvent>,
+): Promise<(RouteEvent | GenerateEvent)[]> {
+  const all: (RouteEvent | GenerateEvent)[] = [];
+  for await (const event of events) all.push(event);
+  return all;
+}
+
+export async function failure(events: AsyncIterable<unknown>): Promise<SvcError> {
+  try {
+    for await (const _ of events);
+  } catch (error) {
+    return error as SvcError;
+  }
+  throw new Error('it did not fail');
+}
