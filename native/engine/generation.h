@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +51,26 @@ class Generation {
     return std::chrono::duration<double, std::milli>(Clock::now() - submitted_at).count();
   }
 
+  // Adds the token's bytes to the text; what may be shown now is appended to *text. True: a stop
+  // string ends it.
+  bool Say(const std::string& piece, std::string* text) {
+    const bool stopped = stream.Push(piece, text);
+    said_bytes += piece.size();
+    return stopped;
+  }
+  // Of the token that is said next: told with the text that it begins.
+  void Tell(const TokenLogprobs& logprobs) { untold.push_back({said_bytes, logprobs}); }
+  // Of the tokens that begin in what has been shown.
+  std::vector<TokenLogprobs> TakeLogprobs() {
+    const std::uint64_t shown = said_bytes - stream.held();
+    std::vector<TokenLogprobs> told;
+    while (!untold.empty() && untold.front().begins_at < shown) {
+      told.push_back(std::move(untold.front().logprobs));
+      untold.pop_front();
+    }
+    return told;
+  }
+
   // The last output; `text` is what is still to be said.
   GenerationOutput End(FinishReason reason, std::string text) {
     ended = true;
@@ -57,6 +78,7 @@ class Generation {
     GenerationOutput output;
     output.id = id;
     output.text = std::move(text);
+    output.logprobs = TakeLogprobs();
     output.done = true;
     output.reason = reason;
     output.usage = {.input_tokens = prompt_size, .output_tokens = generated()};
@@ -81,6 +103,12 @@ class Generation {
   const std::optional<std::uint32_t> max_tokens;
   std::unique_ptr<Sampler> sampler;
   TextStream stream;
+  std::uint64_t said_bytes = 0;
+  struct Untold {
+    std::uint64_t begins_at = 0;  // of said_bytes
+    TokenLogprobs logprobs;
+  };
+  std::deque<Untold> untold;  // logprobs of tokens that begin in text not yet shown
 
   const Clock::time_point submitted_at;
   GenerationTimings timings;

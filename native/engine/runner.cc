@@ -146,7 +146,7 @@ void Runner::Step() {
   const DecodeOutcome outcome = decoder_->Decode(rows_, abort_);
 
   std::uint32_t prompt_rows = 0;
-  std::uint32_t sampled = 0;
+  std::uint32_t generated = 0;
   if (outcome == DecodeOutcome::kDone) {
     for (const BatchEntry& entry : batch_) {
       Generation& generation = *entry.generation;
@@ -154,8 +154,9 @@ void Runner::Step() {
       generation.computed += entry.rows;
       cells_used_ += entry.rows;
       if (generation.pending() > 0) continue;
+      const std::uint32_t before = generation.generated();
       Sample(generation, entry.last_row);
-      ++sampled;
+      generated += generation.generated() - before;
     }
   } else {
     Recover(outcome);
@@ -167,8 +168,8 @@ void Runner::Step() {
   in_batch_.clear();
   ++stats_.steps;
   stats_.prompt_tokens += prompt_rows;
-  stats_.generated_tokens += sampled;
-  rate_.Add(elapsed.count(), sampled);
+  stats_.generated_tokens += generated;
+  rate_.Add(elapsed.count(), generated);
 }
 
 // One sink call for all that happened since the last one.
@@ -314,34 +315,54 @@ void Runner::Recover(DecodeOutcome outcome) {
   }
 }
 
+// One token drawn, and those that have to follow it: they are computed with the next step, like a
+// prompt.
 void Runner::Sample(Generation& generation, std::size_t row) {
-  const Token token = generation.sampler->Sample(decoder_->Logits(row));
-  generation.tokens.push_back(token);
+  Sampler& sampler = *generation.sampler;
+  const Token token = sampler.Sample(decoder_->Logits(row));
+  if (token == kNoToken) {
+    Finish(generation,
+           generation.Fail({StatusCode::kInvalidRequest,
+                            "no token of this model goes on with the text as the grammar wants",
+                            "grammar"}));
+    return;
+  }
   if (generation.timings.first_token_ms < 0) {
     generation.timings.first_token_ms = generation.SinceSubmit();
   }
-
+  const bool speaks = !decoder_->IsEndOfGeneration(token) && !decoder_->Piece(token).empty();
+  if (sampler.logprobs() != nullptr && speaks) generation.Tell(*sampler.logprobs());
+  std::vector<Token> tokens = sampler.Forced();
+  tokens.insert(tokens.begin(), token);
   std::string text;
-  if (decoder_->IsEndOfGeneration(token)) {
-    generation.stream.Finish(&text);
-    Finish(generation, generation.End(FinishReason::kStop, std::move(text)));
-    return;
-  }
-  if (generation.stream.Push(decoder_->Piece(token), &text)) {
-    Finish(generation, generation.End(FinishReason::kStop, std::move(text)));
-    return;
-  }
-  if (generation.generated() == generation.max_tokens ||
-      generation.tokens.size() >= decoder_->cells_total()) {
-    generation.stream.Finish(&text);
-    Finish(generation, generation.End(FinishReason::kLength, std::move(text)));
-    return;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const bool whole = i + 1 == tokens.size() && sampler.ended();
+    if (Take(generation, tokens[i], whole, &text)) return;
   }
   if (!text.empty()) {
     GenerationOutput& output = outputs_.emplace_back();
     output.id = generation.id;
     output.text = std::move(text);
+    output.logprobs = generation.TakeLogprobs();
   }
+}
+
+bool Runner::Take(Generation& generation, Token token, bool whole, std::string* text) {
+  generation.tokens.push_back(token);
+  FinishReason reason = FinishReason::kStop;
+  if (!decoder_->IsEndOfGeneration(token)) {
+    if (generation.Say(decoder_->Piece(token), text)) {
+      Finish(generation, generation.End(FinishReason::kStop, std::move(*text)));
+      return true;
+    }
+    const bool full = generation.generated() == generation.max_tokens ||
+                      generation.tokens.size() >= decoder_->cells_total();
+    if (!full && !whole) return false;
+    if (!whole) reason = FinishReason::kLength;
+  }
+  generation.stream.Finish(text);
+  Finish(generation, generation.End(reason, std::move(*text)));
+  return true;
 }
 
 void Runner::Finish(Generation& generation, GenerationOutput output) {

@@ -82,6 +82,8 @@ class Runner {
   bool ClaimBatch();  // false: nobody wants it any more
   void Recover(DecodeOutcome outcome);
   void Sample(Generation& generation, std::size_t row);
+  // Adds the token, with which the text is `whole`, and its text. True: the generation has ended.
+  bool Take(Generation& generation, Token token, bool whole, std::string* text);
   void Finish(Generation& generation, GenerationOutput output);
 
   bool HasWork() const;
