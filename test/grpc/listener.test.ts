@@ -86,6 +86,75 @@ test('a request is what HTTP would make of it: nothing is set that was not sent'
   assert.equal(grpc.backend.requests[1], { ...full, sampling: { ...sampling, logit_bias: [[7, -1]] } });
 });
 
+test('tools, images and thoughts there and back', async () => {
+  const grpc = await start();
+  grpc.backend.script = async function* () {
+    yield START;
+    yield { type: 'reasoning', text: 'hm' };
+    yield { type: 'tool_call', index: 0, id: 'c2', name: 'weather', arguments: '{"city"' };
+    yield { type: 'tool_call', index: 0, arguments: ':"Oslo"}' };
+    yield { ...FINISH, reason: 'tool_calls', usage: null };
+  };
+  const client = grpc.connect();
+  const events: any[] = [];
+  const schema = { type: 'object', properties: { city: { type: 'string' } } };
+  const asked = {
+    messages: [
+      { role: 'user', content: 'Where?', parts: [{ image: { media_type: 'image/png', data: Buffer.from('png') } }] },
+      { role: 'user', parts: [{ text: 'And' }, { image_url: 'https://example.com/a.png' }] },
+      { role: 'assistant', reasoning: 'hm', tool_calls: [{ id: 'c1', name: 'weather', arguments: '{}' }] },
+      { role: 'tool', content: 'rain', tool_call_id: 'c1' },
+    ],
+    tools: [{ name: 'weather', parameters: JSON.stringify(schema) }, { name: 'time' }],
+    tool_choice: 'weather',
+    parallel_tool_calls: false,
+    reasoning_effort: 'low',
+  };
+  for await (const event of client.stream('Inference/Generate', asked)) events.push(event);
+  const { messages, ...rest } = grpc.backend.requests[0]!;
+  assert.equal(messages, [
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'Where?' },
+        { type: 'image', media_type: 'image/png', data: Buffer.from('png').toString('base64') },
+      ],
+    },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'And' },
+        { type: 'image_url', url: 'https://example.com/a.png' },
+      ],
+    },
+    { role: 'assistant', content: '', reasoning: 'hm', tool_calls: asked.messages[2]?.tool_calls },
+    { role: 'tool', content: 'rain', tool_call_id: 'c1' },
+  ]);
+  assert.equal(rest, {
+    sampling: {},
+    stop: [],
+    tools: [
+      { name: 'weather', parameters: schema },
+      { name: 'time', parameters: {} },
+    ],
+    tool_choice: { name: 'weather' },
+    parallel_tool_calls: false,
+    reasoning_effort: 'low',
+  });
+  assert.equal(
+    events.map(({ event }) => event),
+    ['route', 'start', 'reasoning', 'tool_call', 'tool_call', 'finish'],
+  );
+  const { index, id, name } = events[3].tool_call;
+  assert.equal([events[2].reasoning.text, index, id, name], ['hm', 0, 'c2', 'weather']);
+  assert.equal([events[3].tool_call.arguments, events[4].tool_call.arguments], ['{"city"', ':"Oslo"}']);
+  assert.is(events[5].finish.usage, null);
+  const wrong = await failureOf(
+    client.stream('Inference/Generate', { ...asked, tools: [{ name: 'f', parameters: '{' }] }),
+  );
+  assert.equal([wrong.status, wrong.metadata['param']], [status.INVALID_ARGUMENT, 'tools[0].parameters']);
+});
+
 test('every error of the table: its status, its code as the reason, an id that the log repeats', async () => {
   let thrown: SvcError = new SvcError('INTERNAL', '');
   const grpc = await start({

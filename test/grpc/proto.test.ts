@@ -40,6 +40,8 @@ test('every field of a record is a field of its message, in the same order', () 
     // Which field of the oneof is set says it.
     StartEvent: ['type'],
     TextEvent: ['type'],
+    ReasoningEvent: ['type'],
+    ToolCallEvent: ['type'],
     FinishEvent: ['type'],
   };
   const pairs = {
@@ -56,6 +58,8 @@ test('every field of a record is a field of its message, in the same order', () 
     RouteAttempt: 'RouteAttempt',
     StartEvent: 'StartEvent',
     TextEvent: 'TextEvent',
+    ReasoningEvent: 'ReasoningEvent',
+    ToolCallEvent: 'ToolCallEvent',
     FinishEvent: 'FinishEvent',
     Usage: 'Usage',
     Timings: 'Timings',

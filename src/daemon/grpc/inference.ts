@@ -83,12 +83,17 @@ function readRequest(definitions: Definitions, call: Call): GenerateRequest {
   const fields = toRequest(definitions, 'svc.v1.GenerateRequest', call.request);
   const format = fields['format'] as { schema?: string } | undefined;
   const sampling = fields['sampling'] as { logit_bias: { token: number; bias: number }[] } | undefined;
+  const { tools, tool_choice, ...rest } = fields;
   const request = parse(GenerateRequestSchema, {
-    ...fields,
+    ...rest,
+    messages: (fields['messages'] as WireMessage[]).map(readMessage),
+    ...readTools(tools as WireTool[], tool_choice as string | undefined),
     ...(sampling === undefined
       ? {}
       : { sampling: { ...sampling, logit_bias: sampling.logit_bias.map(({ token, bias }) => [token, bias]) } }),
-    ...(format?.schema === undefined ? {} : { format: { ...format, schema: readSchema(format.schema) } }),
+    ...(format?.schema === undefined
+      ? {}
+      : { format: { ...format, schema: readJson(format.schema, 'format.schema') } }),
     ...timeoutOf(call),
   });
   refuseFile(request);
@@ -111,11 +116,50 @@ function timeoutOf({ timeoutMs }: Call): { timeout_ms?: number } {
   return timeoutMs === null || timeoutMs > MAX_TIMEOUT_MS ? {} : { timeout_ms: Math.ceil(timeoutMs) };
 }
 
-function readSchema(text: string): unknown {
+interface WireMessage {
+  readonly content: string;
+  readonly parts: readonly { readonly text?: string; readonly image?: WireImage; readonly image_url?: string }[];
+  readonly tool_calls: readonly object[];
+}
+interface WireImage {
+  readonly media_type: string;
+  readonly data: Buffer;
+}
+interface WireTool {
+  readonly name: string;
+  readonly parameters?: string;
+}
+
+function readMessage({ content, parts, tool_calls, ...message }: WireMessage): object {
+  const read = parts.map(({ text, image, image_url }) => {
+    if (image !== undefined) {
+      return { type: 'image', media_type: image.media_type, data: image.data.toString('base64') };
+    }
+    return image_url === undefined ? { type: 'text', text } : { type: 'image_url', url: image_url };
+  });
+  const before = content === '' ? [] : [{ type: 'text', text: content }];
+  return {
+    ...message,
+    content: read.length === 0 ? content : [...before, ...read],
+    ...(tool_calls.length === 0 ? {} : { tool_calls }),
+  };
+}
+
+function readTools(tools: readonly WireTool[], choice: string | undefined): object {
+  if (tools.length === 0) return {};
+  const read = tools.map(({ parameters, ...tool }, index) => ({
+    ...tool,
+    ...(parameters === undefined ? {} : { parameters: readJson(parameters, `tools[${String(index)}].parameters`) }),
+  }));
+  if (choice === undefined) return { tools: read };
+  return { tools: read, tool_choice: ['auto', 'none', 'required'].includes(choice) ? choice : { name: choice } };
+}
+
+function readJson(text: string, param: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw invalid('format.schema', 'must be JSON');
+    throw invalid(param, 'must be JSON');
   }
 }
 
