@@ -42,9 +42,11 @@ export function declared(): Declared {
     const calls = callsIn(join(ROOT, TESTS, file));
     const apis = calls.filter(({ name }) => name === 'featuresOf').map(({ first }) => first as Api);
     const [api] = apis;
+    // Its functions of these names are others.
     if (api === undefined) continue;
     if (apis.length > 1) throw new Error(`${file} declares features of more than one API`);
     for (const { name, first } of calls) {
+      if (first === null) throw new Error(`${file}: ${name} without a literal`);
       const shown = WORDS[name];
       if (shown === undefined) continue;
       const feature = first as Feature;
@@ -57,7 +59,8 @@ export function declared(): Declared {
 
 interface Call {
   readonly name: string;
-  readonly first: string;
+  /** null: not a literal. */
+  readonly first: string | null;
 }
 
 /** Calls of the functions of features.ts; what their first arguments may be, their types say. */
@@ -69,8 +72,7 @@ function callsIn(path: string): Call[] {
       const name = node.expression.text;
       if (name === 'featuresOf' || Object.hasOwn(WORDS, name)) {
         const [first] = node.arguments;
-        if (first === undefined || !ts.isStringLiteral(first)) throw new Error(`${path}: ${name} without a literal`);
-        calls.push({ name, first: first.text });
+        calls.push({ name, first: first !== undefined && ts.isStringLiteral(first) ? first.text : null });
       }
     }
     ts.forEachChild(node, visit);

@@ -8,9 +8,8 @@ test('the table of features is what the tests declare', () => {
   assert.is(page().table, table(declared()), 'run: node --import tsx scripts/feature-table.ts');
 });
 
-test('an API whose tests declare features declares all of them', () => {
+test('the tests of each API declare all features', () => {
   for (const [api, shown] of Object.entries(declared())) {
-    if (shown.size === 0) continue;
     const missing = FEATURES.filter((feature) => !shown.has(feature));
     assert.equal(missing, [], `${api} says nothing of these`);
   }

@@ -75,16 +75,16 @@ type Choice = Chunk['choices'][number];
 type Delta = v.InferOutput<typeof DeltaSchema>;
 
 /** Other names than these mean that the model ended its turn. */
-const FINISH: Readonly<Record<string, FinishReason>> = {
-  length: 'length',
-  max_tokens: 'length',
-  model_length: 'length',
-  tool_calls: 'tool_calls',
-  function_call: 'tool_calls',
-  tool_use: 'tool_calls',
-  content_filter: 'content_filter',
-  sensitive: 'content_filter',
-};
+const FINISH: ReadonlyMap<string, FinishReason> = new Map([
+  ['length', 'length'],
+  ['max_tokens', 'length'],
+  ['model_length', 'length'],
+  ['tool_calls', 'tool_calls'],
+  ['function_call', 'tool_calls'],
+  ['tool_use', 'tool_calls'],
+  ['content_filter', 'content_filter'],
+  ['sensitive', 'content_filter'],
+]);
 /** The server's trouble, not the model's end. */
 const GAVE_UP = new Set(['error', 'abort', 'network_error', 'insufficient_system_resource']);
 
@@ -130,7 +130,7 @@ export class ChatCompletionsReader implements WireReader {
     if (reason === '' || this.#reason !== null) return;
     if (GAVE_UP.has(reason)) throw new SvcError('PROVIDER_FAILED', `the provider gave up its answer: ${reason}`);
     this.#calls.end();
-    this.#reason = this.#finish(FINISH[reason] ?? 'stop');
+    this.#reason = this.#finish(FINISH.get(reason) ?? 'stop');
     events.push({ type: 'finish', reason: this.#reason });
   }
 

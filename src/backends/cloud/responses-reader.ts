@@ -44,7 +44,8 @@ export class ResponsesReader implements WireReader {
   /** Of the call at an output index: whether any of its arguments have come. */
   readonly #begun = new Map<number, boolean>();
   #answerId = '';
-  #summary = 0;
+  /** The part of a summary that was told last: where its thought stands, and its own index. */
+  #part: string | null = null;
   #refused = false;
   #reason: FinishReason | null = null;
 
@@ -100,10 +101,11 @@ export class ResponsesReader implements WireReader {
   }
 
   /** Summaries come in parts, each a paragraph. */
-  #summaryText({ delta, summary_index: part }: Event): WireEvent[] {
+  #summaryText({ delta, output_index: output, summary_index: index }: Event): WireEvent[] {
     if (delta === null) return [];
-    const isNew = part !== this.#summary;
-    this.#summary = part;
+    const part = `${String(output)}/${String(index)}`;
+    const isNew = this.#part !== null && part !== this.#part;
+    this.#part = part;
     return [{ type: 'reasoning', text: isNew ? `\n\n${delta}` : delta }];
   }
 

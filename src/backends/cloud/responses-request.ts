@@ -65,10 +65,10 @@ function toItems({ role, content, tool_calls: calls = [], tool_call_id: id }: Me
     case 'system':
       return [{ role, content: plainText(content, `${param}.content`) }];
     case 'user':
-      return [{ role, content: typeof content === 'string' ? content : content.map(toPart) }];
+      return [{ role, content: toContent(content) }];
     case 'tool':
       if (id === undefined) throw invalid(`${param}.tool_call_id`, 'is required');
-      return [{ type: 'function_call_output', call_id: id, output: plainText(content, `${param}.content`) }];
+      return [{ type: 'function_call_output', call_id: id, output: toContent(content) }];
     case 'assistant': {
       const text = plainText(content, `${param}.content`);
       return [
@@ -82,6 +82,10 @@ function toItems({ role, content, tool_calls: calls = [], tool_call_id: id }: Me
       ];
     }
   }
+}
+
+function toContent(content: Message['content']): unknown {
+  return typeof content === 'string' ? content : content.map(toPart);
 }
 
 function toPart(part: ContentPart): object {

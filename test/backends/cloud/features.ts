@@ -1,6 +1,6 @@
 /**
  * What svc can do with each API of providers, declared where a test shows it. The table in
- * docs/providers.md is made of these declarations (scripts/provider-matrix.ts), so they are written out:
+ * docs/providers.md is made of these declarations (scripts/feature-table.ts), so they are written out:
  * the API and the name of the feature as literals.
  *
  *   const { feature, refused } = featuresOf('messages', test);
