@@ -1,4 +1,4 @@
-/** The APIs of Anthropic and Gemini over real sockets, by way of the backend: cut, slow, broken, and refused. */
+/** Responses and the APIs of Anthropic and Gemini over real sockets, by way of the backend: cut, slow, broken, and refused. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Api } from '../../../src/backends/cloud/provider.ts';
@@ -6,7 +6,9 @@ import type { GenerateEvent, GenerateRequest, Message } from '../../../src/proto
 import { collect, conformance, context, failure } from '../conformance.ts';
 import { ask, cloud, KEY, openConnections, type Cloud } from './cloud-support.ts';
 import * as geminis from './recorded-gemini.ts';
+import { MODELS_PAGE } from './recorded-chat-completions.ts';
 import * as anthropics from './recorded-messages.ts';
+import * as openais from './recorded-responses.ts';
 import { recorded, startUpstream, type Script, type Turn, type Upstream } from './upstream.ts';
 import { WEATHER, type Recorded } from './wire-support.ts';
 
@@ -14,6 +16,7 @@ interface Subject {
   readonly api: Api;
   readonly model: string;
   readonly keyHeader: string;
+  readonly keyed: string;
   readonly path: string;
   readonly hello: readonly Recorded[];
   readonly calls: readonly Recorded[];
@@ -30,13 +33,43 @@ interface Subject {
 }
 
 const anthropicError = (type: string, message: string): object => ({ type: 'error', error: { type, message } });
+const openAiError = (code: string | null, type: string, message: string): object => ({
+  error: { message, type, param: null, code },
+});
 const geminiError = (code: number, status: string, message: string): object => ({ error: { code, message, status } });
 
 const SUBJECTS: readonly Subject[] = [
   {
+    api: 'responses',
+    model: openais.MODEL,
+    keyHeader: 'authorization',
+    keyed: `Bearer ${KEY}`,
+    path: '/responses',
+    hello: openais.HELLO,
+    calls: openais.THOUGHT_AND_CALLS,
+    usage: { input_tokens: 25, output_tokens: 15, cached_tokens: 0 },
+    piece: openais.text,
+    inside: openais.FAILED,
+    refusals: [
+      [429, openAiError('rate_limit_exceeded', 'requests', 'Slow down'), 'BUSY'],
+      [401, openAiError('invalid_api_key', 'invalid_request_error', 'Incorrect API key'), 'PROVIDER_AUTH'],
+      [404, openAiError('model_not_found', 'invalid_request_error', 'The model x does not exist'), 'MODEL_NOT_FOUND'],
+      [400, openAiError(null, 'invalid_request_error', 'Unknown parameter'), 'INVALID_REQUEST'],
+      [400, openAiError('context_length_exceeded', 'invalid_request_error', 'Too long'), 'CONTEXT_OVERFLOW'],
+      [500, openAiError(null, 'server_error', 'The server had an error'), 'PROVIDER_FAILED'],
+    ],
+    pages: [
+      { ...MODELS_PAGE, has_more: true, last_id: 'openai/gpt-oss-120b' },
+      { object: 'list', data: [{ id: 'gpt-6.1-sol', object: 'model' }] },
+    ],
+    models: ['gpt-6.1-terra', 'openai/gpt-oss-120b', 'gpt-6.1-sol'],
+    results: (body) => body.input.slice(-2).map((item: any) => [item.call_id, item.output]),
+  },
+  {
     api: 'messages',
     model: 'claude-sonnet-5-5',
     keyHeader: 'x-api-key',
+    keyed: KEY,
     path: '/v1/messages',
     hello: anthropics.HELLO,
     calls: anthropics.THOUGHT_AND_CALLS,
@@ -64,6 +97,7 @@ const SUBJECTS: readonly Subject[] = [
     api: 'gemini',
     model: 'gemini-3.8-flash',
     keyHeader: 'x-goog-api-key',
+    keyed: KEY,
     path: '/models/gemini-3.8-flash:streamGenerateContent?alt=sse',
     hello: geminis.HELLO,
     calls: geminis.THOUGHT_AND_CALLS,
@@ -137,7 +171,7 @@ for (const subject of SUBJECTS) {
       assert.equal(finish.usage, subject.usage);
       const [asked] = upstream.asked;
       assert.is(asked?.path, subject.path);
-      assert.is(asked?.headers[subject.keyHeader], KEY);
+      assert.is(asked?.headers[subject.keyHeader], subject.keyed);
       assert.not.match(asked?.path ?? '', KEY);
       assert.not.match(JSON.stringify(asked?.body), KEY);
     },
@@ -262,7 +296,7 @@ for (const subject of SUBJECTS) {
     async (cloud, upstream) => {
       assert.equal(await cloud.backend.modelNames(new AbortController().signal), subject.models);
       assert.is(upstream.asked.length, 2);
-      assert.is(upstream.asked[1]?.headers[subject.keyHeader], KEY);
+      assert.is(upstream.asked[1]?.headers[subject.keyHeader], subject.keyed);
     },
   );
 
