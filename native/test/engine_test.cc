@@ -168,6 +168,7 @@ TEST(TextEqualsThePlainLoop) {
     for (const SamplingParams& sampling : samplings) {
       for (const int words : {3, 40, 900}) {
         GenerationRequest request = Request(++id, Prompt(words, 1), sampling, 48);
+        request.reuse_prefix = false;  // the plain loop does not either
         std::vector<Token> tokens = model->Tokenize(request.prompt, true, true).value();
         if (words == 40) {
           request.messages = {{"user", Prompt(words, 2)}};

@@ -48,6 +48,10 @@ export interface NativeRequest {
   readonly seed?: number;
   readonly logitBias?: readonly (readonly [number, number])[];
   readonly stop?: readonly string[];
+  /** Default `interactive`. Batch work makes way for it, but does not wait for ever. */
+  readonly priority?: 'interactive' | 'batch';
+  /** Default true: what is cached of the prompt is not computed again. Without effect where there is a seed. */
+  readonly cachePrompt?: boolean;
 }
 
 export interface NativeEmbedRequest {
@@ -77,14 +81,33 @@ export interface NativeOutput {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
+/** Counters run since the model was loaded. */
 export interface NativeStats {
   readonly active: number;
   readonly waiting: number;
+  /** By generations that are alive. */
   readonly cellsUsed: number;
+  /** By prefixes that are kept until their cells are wanted. */
+  readonly cellsCached: number;
   readonly cellsTotal: number;
   readonly steps: number;
+  /** Of all steps, with those that only pad them. */
+  readonly rows: number;
+  /** Of prompts: computed, and taken from the cache instead. */
   readonly promptTokens: number;
+  readonly cachedTokens: number;
   readonly generatedTokens: number;
+  readonly preemptions: number;
+  readonly evictedCells: number;
+  /** By the cost model, for all steps; and what they took. */
+  readonly predictedMs: number;
+  readonly spentMs: number;
+  readonly lastStep: {
+    readonly rows: number;
+    readonly promptRows: number;
+    readonly predictedMs: number;
+    readonly spentMs: number;
+  };
   readonly tokensPerSecond: number;
   readonly stepAgeMs: number;
 }
