@@ -226,6 +226,7 @@ Napi::Object ToObject(Napi::Env env, const EngineStats& stats) {
   object.Set("predictedMs", stats.predicted_ms);
   object.Set("spentMs", stats.spent_ms);
   object.Set("lastStep", ToObject(env, stats.last_step));
+  object.Set("threads", stats.threads);
   object.Set("tokensPerSecond", stats.tokens_per_second);
   object.Set("stepAgeMs", stats.step_age_ms);
   return object;

@@ -66,6 +66,11 @@ class Decoder {
   // The bytes a token adds to the text; control tokens add none. May end inside a character.
   virtual std::string Piece(Token token) const = 0;
 
+  // Compute threads of the steps that follow, in 1..max_threads(); at first all of them. Where they
+  // do not do the computing there is one.
+  virtual void SetThreads(int threads) = 0;
+  virtual int max_threads() const = 0;
+
   virtual std::uint32_t max_rows() const = 0;
   // That are computed on at one time.
   virtual std::uint32_t max_sequences() const = 0;

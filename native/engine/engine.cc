@@ -27,8 +27,9 @@ class LlamaEngine final : public Engine {
       : info_(std::move(info)),
         model_(std::move(model)),
         chat_(std::move(chat)),
-        runner_(std::make_unique<Runner>(std::move(decoder), std::move(sink),
-                                         LoopOptions{.cost = std::move(cost)})) {}
+        runner_(std::make_unique<Runner>(
+            std::move(decoder), std::move(sink),
+            LoopOptions{.cost = std::move(cost), .cpu_ms = ProcessCpuMs})) {}
 
   ~LlamaEngine() override { Close(); }
 

@@ -175,6 +175,7 @@ struct EngineStats {
   double predicted_ms = 0;  // of all steps
   double spent_ms = 0;
   StepStats last_step;
+  std::uint32_t threads = 0;     // that compute; fewer while other programs keep the cores busy
   double tokens_per_second = 0;  // generated, over the last few seconds of work; 0: idle
   double step_age_ms = 0;        // how long the step now running has run; 0: none runs
 };

@@ -8,11 +8,15 @@
 //   * n_outputs_max: no more rows ask for logits than there are sequences; without it a buffer of
 //     n_batch x vocabulary floats is reserved.
 //   * n_batch = n_ubatch: a step is one graph run, so that an abort leaves nothing half done.
-//   * a thread pool of our own: without one, each decode starts and joins threads.
+//   * thread pools of our own: without one, each decode starts and joins threads. One for each
+//   number
+//     of threads that has been asked for, because threads of a pool that take no part in a step
+//     spin in wait for the next one; those of a pool that is not attached go to sleep.
 #include "engine/llama_decoder.h"
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <vector>
 
 #include "engine/log_capture.h"
@@ -58,16 +62,14 @@ using ContextPtr = std::unique_ptr<llama_context, FreeContext>;
 
 class LlamaDecoder final : public Decoder {
  public:
-  LlamaDecoder(const LlamaModel& model, ContextPtr context, std::unique_ptr<ThreadPool> threads,
+  LlamaDecoder(const LlamaModel& model, ContextPtr context, int threads, bool on_cpu,
                std::uint32_t max_sequences, bool can_share)
       : model_(model),
-        threads_(std::move(threads)),
         context_(std::move(context)),
+        max_threads_(on_cpu ? threads : 1),
         max_sequences_(max_sequences),
         can_share_(can_share) {
-    if (threads_->get() != nullptr) {
-      llama_attach_threadpool(context_.get(), threads_->get(), threads_->get());
-    }
+    SetThreads(threads);
     llama_set_abort_callback(
         context_.get(),
         [](void* user) {
@@ -133,6 +135,16 @@ class LlamaDecoder final : public Decoder {
   }
   std::string Piece(Token token) const override { return model_.Piece(token, /*special=*/false); }
 
+  void SetThreads(int threads) override {
+    std::unique_ptr<ThreadPool>& pool = pools_[threads];
+    if (pool == nullptr) pool = std::make_unique<ThreadPool>(threads);
+    if (pool->get() != nullptr) {
+      llama_attach_threadpool(context_.get(), pool->get(), pool->get());
+    }
+    llama_set_n_threads(context_.get(), threads, threads);
+  }
+  int max_threads() const override { return max_threads_; }
+
   std::uint32_t max_rows() const override { return llama_n_batch(context_.get()); }
   std::uint32_t max_sequences() const override { return max_sequences_; }
   std::uint32_t sequence_ids() const override { return can_share_ ? kSequenceIds : max_sequences_; }
@@ -164,8 +176,9 @@ class LlamaDecoder final : public Decoder {
   }
 
   const LlamaModel& model_;
-  const std::unique_ptr<ThreadPool> threads_;  // outlives the context that it is attached to
+  std::map<int, std::unique_ptr<ThreadPool>> pools_;  // outlive the context
   const ContextPtr context_;
+  const int max_threads_;
   const std::uint32_t max_sequences_;
   const bool can_share_;
   const std::atomic<bool>* abort_ = nullptr;  // of the decode that runs
@@ -212,9 +225,9 @@ Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
     return Status(StatusCode::kModelInvalid, "the model has no cache, so it cannot generate text");
   }
   const bool can_share = !recurrent && llama_model_n_swa(model.get()) == 0;
-  return std::unique_ptr<Decoder>(std::make_unique<LlamaDecoder>(
-      model, std::move(context), std::make_unique<ThreadPool>(options.threads), max_sequences,
-      can_share));
+  return std::unique_ptr<Decoder>(
+      std::make_unique<LlamaDecoder>(model, std::move(context), options.threads,
+                                     model.device() == "CPU", max_sequences, can_share));
 }
 
 }  // namespace svc

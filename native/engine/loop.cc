@@ -39,8 +39,10 @@ Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
     : decoder_(std::move(decoder)),
       targets_(options.targets),
       now_(std::move(options.now)),
+      cpu_ms_(std::move(options.cpu_ms)),
       has_spare_ids_(HasSpareIds(*decoder_)),
       cost_(std::move(options.cost)),
+      threads_(cpu_ms_ ? decoder_->max_threads() : 1),
       cache_(decoder_.get(), static_cast<SequenceId>(decoder_->max_sequences()),
              EndOfCacheIds(*decoder_)) {
   for (std::uint32_t i = 0; i < decoder_->max_sequences(); ++i) {
@@ -108,6 +110,7 @@ EngineStats Loop::stats() const {
   stats.cells_used = own_cells_ + cache_.cells() - cache_.evictable();
   stats.cells_total = decoder_->cells_total();
   stats.evicted_cells = cache_.evicted();
+  stats.threads = static_cast<std::uint32_t>(threads_.threads());
   stats.tokens_per_second = rate_.per_second();
   return stats;
 }
@@ -321,22 +324,38 @@ void Loop::Pad() {
   }
 }
 
-void Loop::Compute(const std::atomic<bool>& abort) {
-  const auto rows = static_cast<std::uint32_t>(rows_.size());
+// The model's part of a step, its cost, and what follows from that.
+DecodeOutcome Loop::Decode(const std::atomic<bool>& abort, StepStats& step) {
   const auto outputs = static_cast<std::uint32_t>(
       std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.wants_logits; }));
-  StepStats step{.rows = rows, .predicted_ms = cost_.Predict(rows, outputs)};
-
+  step.rows = static_cast<std::uint32_t>(rows_.size());
+  step.predicted_ms = cost_.Predict(step.rows, outputs);
+  const double cpu_before_ms = cpu_ms_ ? cpu_ms_() : 0;
   const Clock::time_point started_at = now_();
   const DecodeOutcome outcome = decoder_->Decode(rows_, abort);
-  step.spent_ms = Milliseconds(now_() - started_at);
+  const Clock::time_point ended_at = now_();
+  step.spent_ms = Milliseconds(ended_at - started_at);
   for (std::uint32_t i = 0; i < padding_; ++i) {
     decoder_->RemoveSequence(rows_[rows_.size() - 1 - i].sequence);
   }
+  if (outcome != DecodeOutcome::kDone) return outcome;
+
+  if (!threads_.trying()) cost_.Observe(step.rows, outputs, step.spent_ms);
+  if (!cpu_ms_) return outcome;
+  const int threads = threads_.threads();
+  cost_.Scale(threads_.StepDone(SinceEpochMs(ended_at), step.spent_ms, step.predicted_ms,
+                                cpu_ms_() - cpu_before_ms));
+  if (threads_.threads() != threads) decoder_->SetThreads(threads_.threads());
+  return outcome;
+}
+
+void Loop::Compute(const std::atomic<bool>& abort) {
+  StepStats step;
+  const Clock::time_point started_at = now_();
+  const DecodeOutcome outcome = Decode(abort, step);
 
   std::uint32_t sampled = 0;
   if (outcome == DecodeOutcome::kDone) {
-    cost_.Observe(rows, outputs, step.spent_ms);
     for (const Part& part : parts_) {
       Generation& generation = *part.generation;
       const bool prompt = generation.computed < generation.prompt_size;

@@ -24,6 +24,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <vector>
@@ -35,6 +36,7 @@
 #include "engine/prefix_cache.h"
 #include "engine/rate_meter.h"
 #include "engine/scheduler.h"
+#include "engine/thread_governor.h"
 
 namespace svc {
 
@@ -42,6 +44,8 @@ struct LoopOptions {
   CostModel cost;
   StepTargets targets;
   Now now = Clock::now;
+  // Processor time of the process, in milliseconds. Absent: the threads stay as they are.
+  std::function<double()> cpu_ms;
 };
 
 // Owner: the Runner. Thread: one at a time.
@@ -93,7 +97,7 @@ class Loop {
   bool PreemptOne();
 
   void Pad();
-  void Count(const Part& part);
+  DecodeOutcome Decode(const std::atomic<bool>& abort, StepStats& step);
   void Recover(DecodeOutcome outcome);
   void Sample(Generation& generation, std::size_t row);
   void Finish(Generation& generation, GenerationOutput output, bool keep_prefix = true);
@@ -105,8 +109,10 @@ class Loop {
   const std::unique_ptr<Decoder> decoder_;
   const StepTargets targets_;
   const Now now_;
+  const std::function<double()> cpu_ms_;
   const bool has_spare_ids_;  // for the prefix cache and for padding
   CostModel cost_;
+  ThreadGovernor threads_;
   PrefixCache cache_;
 
   std::vector<std::unique_ptr<Generation>> generations_;  // in order of arrival

@@ -71,6 +71,7 @@ struct FakeOptions {
   std::uint32_t max_sequences = 8;
   std::uint32_t sequence_ids = 32;
   bool can_share = true;
+  int threads = 1;
   // Called before each step, on the runner thread; what it returns is what happens.
   std::function<DecodeOutcome(std::span<const Row>, const std::atomic<bool>& abort)> fault;
 };
@@ -80,6 +81,7 @@ struct FakeRecord {
   std::atomic<std::uint32_t> steps = 0;
   std::atomic<std::uint32_t> largest_batch = 0;  // sequences
   std::atomic<std::uint32_t> rows = 0;
+  std::atomic<int> threads = 0;          // as last set; 0: never
   std::atomic<std::uint32_t> cells = 0;  // in use, by one sequence or many
 };
 
@@ -151,6 +153,11 @@ class FakeDecoder final : public Decoder {
 
   bool IsEndOfGeneration(Token token) const override { return token == kFakeEnd; }
   std::string Piece(Token token) const override { return FakePiece(token); }
+  void SetThreads(int threads) override {
+    EXPECT(threads >= 1 && threads <= options_.threads);
+    record_->threads = threads;
+  }
+  int max_threads() const override { return options_.threads; }
   std::uint32_t max_rows() const override { return options_.max_rows; }
   std::uint32_t max_sequences() const override { return options_.max_sequences; }
   std::uint32_t sequence_ids() const override { return options_.sequence_ids; }

@@ -1,0 +1,69 @@
+#include "engine/thread_governor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace svc {
+namespace {
+
+// Long enough to tell one interruption from company that stays.
+constexpr int kWatchSteps = 4;
+constexpr double kWatchMs = 100;
+// Of the processor time that the threads could have used.
+constexpr double kContendedShare = 0.8;
+
+// The first step of a trial is left out: threads wake up, caches fill.
+constexpr int kTrialSteps = 4;
+// A trial must gain more than steps differ anyway.
+constexpr double kTrialGain = 0.95;
+
+constexpr double kLongestPauseMs = 16'000;
+
+}  // namespace
+
+double ThreadGovernor::StepDone(double now_ms, double spent_ms, double predicted_ms,
+                                double cpu_ms) {
+  if (most_ == 1 || predicted_ms <= 0) return 1;
+  ++sums_.steps;
+  if (!trying() || sums_.steps > 1) {
+    sums_.spent_ms += spent_ms;
+    sums_.predicted_ms += predicted_ms;
+    sums_.cpu_ms += cpu_ms;
+  }
+  if (trying()) return sums_.steps < kTrialSteps ? 1 : EndTrial(now_ms);
+  if (sums_.steps < kWatchSteps || sums_.spent_ms < kWatchMs) return 1;
+  const Sums watched = std::exchange(sums_, {});
+  if (now_ms < next_trial_ms_) return 1;
+  const bool contended = watched.cpu_ms < kContendedShare * threads_ * watched.spent_ms;
+  if (contended && threads_ > 1) {
+    if (threads_ < part_) part_ = 2;
+    Try(threads_ / part_);
+  } else if (threads_ < most_) {
+    Try(std::min(most_, threads_ * 2));
+  }
+  return 1;
+}
+
+void ThreadGovernor::Try(int threads) {
+  from_ = std::exchange(threads_, threads);
+  sums_ = {};
+}
+
+double ThreadGovernor::EndTrial(double now_ms) {
+  const Sums trial = std::exchange(sums_, {});
+  const int from = std::exchange(from_, 0);
+  const double cost = trial.spent_ms / trial.predicted_ms;
+  if (cost <= kTrialGain) {
+    part_ = 2;
+    pause_ms_ = kFirstPauseMs;
+    next_trial_ms_ = now_ms + pause_ms_;
+    return cost;
+  }
+  if (threads_ < from) part_ *= 2;
+  threads_ = from;
+  next_trial_ms_ = now_ms + pause_ms_;
+  pause_ms_ = std::min(kLongestPauseMs, pause_ms_ * 2);
+  return 1;
+}
+
+}  // namespace svc

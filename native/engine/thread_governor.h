@@ -1,0 +1,57 @@
+// How many compute threads a step gets while other programs want the processors, too.
+//
+// The threads of a step meet after every operation and wait for each other, spinning. If another
+// program takes the processor of one, all others spin until it is back: beside as many busy
+// programs as there are cores, two threads were half as fast as one. So when the processors are
+// contended, fewer threads are faster; and when they are free again, more.
+//
+// Contention shows in the clocks. Threads that spin use processor time for as long as a step takes;
+// where the step took longer than the processor time that each of them got, they were kept from
+// running, whatever the model is and however long its context. That is a reason to try fewer
+// threads, and nothing more: what decides is whether steps then cost less than the cost model,
+// which has meanwhile learned how slow they were, predicts. A trial lasts a few steps. One that
+// fails is repeated after a pause that grows, so that trials cost next to nothing; with fewer
+// threads than there could be, more are tried in the same way.
+#pragma once
+
+#include <cstdint>
+
+namespace svc {
+
+// Not thread-safe. Times in milliseconds; `now_ms` on any clock that does not jump.
+class ThreadGovernor {
+ public:
+  // With one thread it never changes anything.
+  explicit ThreadGovernor(int most) : most_(most), threads_(most) {}
+
+  // For the next step.
+  int threads() const { return threads_; }
+  // The next step is part of a trial: its cost says nothing of those that follow.
+  bool trying() const { return from_ != 0; }
+
+  // `cpu_ms`: processor time of the process during the step. Returns how much dearer steps have
+  // become for good, as a factor; 1 but for the end of a trial that changed something.
+  double StepDone(double now_ms, double spent_ms, double predicted_ms, double cpu_ms);
+
+ private:
+  struct Sums {
+    int steps = 0;
+    double spent_ms = 0;
+    double predicted_ms = 0;
+    double cpu_ms = 0;
+  };
+  void Try(int threads);
+  double EndTrial(double now_ms);
+
+  const int most_;
+  int threads_;
+  int from_ = 0;  // the threads that a trial may return to; 0: there is none
+  int part_ = 2;  // which part of the threads the next trial keeps: a half, a quarter, ...
+  Sums sums_;     // since the last decision
+  double pause_ms_ = kFirstPauseMs;
+  double next_trial_ms_ = 0;
+
+  static constexpr double kFirstPauseMs = 1000;
+};
+
+}  // namespace svc
