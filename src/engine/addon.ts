@@ -108,6 +108,8 @@ export interface NativeStats {
     readonly predictedMs: number;
     readonly spentMs: number;
   };
+  /** That compute; fewer while other programs keep the processors busy. */
+  readonly threads: number;
   readonly tokensPerSecond: number;
   readonly stepAgeMs: number;
 }

@@ -70,6 +70,7 @@ function beat(): void {
     predictedMs: 0,
     spentMs: 0,
     lastStep: { rows: 0, promptRows: 0, predictedMs: 0, spentMs: 0 },
+    threads: 1,
     tokensPerSecond: 0,
     stepAgeMs: stalled ? 1 : 0,
   };

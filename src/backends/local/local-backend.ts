@@ -14,6 +14,9 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { EmbedEvent, EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest, StartEvent, TextEvent } from '../../protocol/generate.ts';
 import type { DeviceRecord, LoadedModelHealth, ModelRecord, ProviderRecord } from '../../protocol/records.ts';
+import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
+import type { NativeStats } from '../../engine/addon.ts';
+import type { LoadedModelHealth, ModelRecord, ProviderRecord, StepsHealth } from '../../protocol/records.ts';
 import type { LoadEvent } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
@@ -173,8 +176,12 @@ export class LocalBackend implements Backend {
         // An engine that makes embeddings keeps nothing from one batch to the next.
         kv_cells_used: info?.makesEmbeddings === true ? null : (stats?.cellsUsed ?? null),
         kv_cells_total: info?.makesEmbeddings === true ? null : (stats?.cellsTotal ?? null),
+        kv_cells_used: stats?.cellsUsed ?? null,
+        kv_cells_cached: stats?.cellsCached ?? null,
+        kv_cells_total: stats?.cellsTotal ?? null,
         // An engine that does nothing has no speed that could be measured: its 0 is none.
         tokens_per_second: stats === null || stats.tokensPerSecond === 0 ? null : stats.tokensPerSecond,
+        steps: stats === null ? null : toStepsHealth(stats),
       };
     });
   }
@@ -347,4 +354,19 @@ async function settlesWithin(promise: Promise<unknown>, milliseconds: number): P
     () => true,
   );
   return Promise.race([settled, sleep(milliseconds, false)]);
+}
+
+function toStepsHealth(stats: NativeStats): StepsHealth {
+  return {
+    count: stats.steps,
+    rows: stats.rows,
+    prompt_tokens: stats.promptTokens,
+    cached_tokens: stats.cachedTokens,
+    generated_tokens: stats.generatedTokens,
+    preemptions: stats.preemptions,
+    evicted_cells: stats.evictedCells,
+    predicted_ms: Math.round(stats.predictedMs),
+    spent_ms: Math.round(stats.spentMs),
+    threads: stats.threads,
+  };
 }
