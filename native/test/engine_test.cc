@@ -418,6 +418,29 @@ TEST(ALongPromptIsCancelledWithinAStep) {
   EXPECT(loaded->engine->stats().prompt_tokens < 6000);
 }
 
+// More than the cache holds: some are preempted and go on, and all end as they should.
+TEST(MoreThanTheCacheHoldsTakeTurns) {
+  for (const std::string& path : test::TinyModels()) {
+    const auto loaded = LoadEngine(path, 512);
+    REQUIRE(loaded != nullptr);
+    for (GenerationId id = 0; id < 8; ++id) {
+      GenerationRequest request = Request(id, Prompt(60, static_cast<int>(id)), Greedy(), 90);
+      request.priority = id % 2 == 0 ? Priority::kInteractive : Priority::kBatch;
+      REQUIRE(loaded->engine->Submit(std::move(request)).ok());
+    }
+    for (GenerationId id = 0; id < 8; ++id) {
+      REQUIRE(loaded->listener.WaitFor(id));
+      const GenerationOutput end = loaded->listener.End(id);
+      EXPECT(end.status.ok());
+      EXPECT(end.usage.output_tokens == 90 || end.reason == FinishReason::kStop);
+    }
+    const EngineStats stats = loaded->engine->stats();
+    EXPECT(stats.preemptions > 0);
+    EXPECT_EQ(stats.cells_used, 0U);
+    EXPECT(stats.last_step.predicted_ms > 0 && stats.last_step.spent_ms > 0);
+  }
+}
+
 TEST(CloseWhileGenerating) {
   const auto loaded = LoadEngine(test::TinyModels()[0]);
   REQUIRE(loaded != nullptr);
