@@ -6,16 +6,18 @@
 namespace svc {
 namespace {
 
-// Long enough to tell one interruption from company that stays.
+// Long enough to tell one interruption from company that stays: some steps, or a long time.
 constexpr int kWatchSteps = 4;
 constexpr double kWatchMs = 100;
+constexpr double kWatchLongMs = 500;
 // Of the processor time that the threads could have used.
 constexpr double kContendedShare = 0.8;
 
 // The first step of a trial is left out: threads wake up, caches fill.
 constexpr int kTrialSteps = 4;
-// A trial must gain more than steps differ anyway.
+// A trial must gain more than steps differ anyway; one step that loses so much ends it.
 constexpr double kTrialGain = 0.95;
+constexpr double kTrialLoss = 1.5;
 
 constexpr double kLongestPauseMs = 16'000;
 
@@ -30,14 +32,20 @@ double ThreadGovernor::StepDone(double now_ms, double spent_ms, double predicted
     sums_.predicted_ms += predicted_ms;
     sums_.cpu_ms += cpu_ms;
   }
-  if (trying()) return sums_.steps < kTrialSteps ? 1 : EndTrial(now_ms);
-  if (sums_.steps < kWatchSteps || sums_.spent_ms < kWatchMs) return 1;
+  if (trying()) {
+    const bool bad = spent_ms > kTrialLoss * before_ * predicted_ms;
+    if (!bad && sums_.steps < kTrialSteps) return 1;
+    return EndTrial(now_ms, bad);
+  }
+  const bool watched_some = sums_.steps >= kWatchSteps && sums_.spent_ms >= kWatchMs;
+  if (!watched_some && sums_.spent_ms < kWatchLongMs) return 1;
   const Sums watched = std::exchange(sums_, {});
   if (now_ms < next_trial_ms_) return 1;
+  before_ = watched.spent_ms / watched.predicted_ms;
   const bool contended = watched.cpu_ms < kContendedShare * threads_ * watched.spent_ms;
-  if (contended && threads_ > 1) {
+  if (contended) {
     if (threads_ < part_) part_ = 2;
-    Try(threads_ / part_);
+    if (threads_ > 1) Try(threads_ / part_);
   } else if (threads_ < most_) {
     Try(std::min(most_, threads_ * 2));
   }
@@ -49,11 +57,11 @@ void ThreadGovernor::Try(int threads) {
   sums_ = {};
 }
 
-double ThreadGovernor::EndTrial(double now_ms) {
+double ThreadGovernor::EndTrial(double now_ms, bool bad) {
   const Sums trial = std::exchange(sums_, {});
   const int from = std::exchange(from_, 0);
   const double cost = trial.spent_ms / trial.predicted_ms;
-  if (cost <= kTrialGain) {
+  if (!bad && cost <= kTrialGain * before_) {
     part_ = 2;
     pause_ms_ = kFirstPauseMs;
     next_trial_ms_ = now_ms + pause_ms_;

@@ -41,13 +41,14 @@ class ThreadGovernor {
     double cpu_ms = 0;
   };
   void Try(int threads);
-  double EndTrial(double now_ms);
+  double EndTrial(double now_ms, bool bad);
 
   const int most_;
   int threads_;
-  int from_ = 0;  // the threads that a trial may return to; 0: there is none
-  int part_ = 2;  // which part of the threads the next trial keeps: a half, a quarter, ...
-  Sums sums_;     // since the last decision
+  int from_ = 0;       // the threads that a trial may return to; 0: there is none
+  int part_ = 2;       // which part of the threads the next trial keeps: a half, a quarter, ...
+  double before_ = 1;  // what steps cost before the trial, as a part of what was predicted
+  Sums sums_;          // since the last decision
   double pause_ms_ = kFirstPauseMs;
   double next_trial_ms_ = 0;
 

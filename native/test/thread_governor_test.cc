@@ -42,6 +42,7 @@ class Machine {
       if (factor != 1) cost_.Scale(factor);
       if (governor.threads() != threads) ++changes;
       if (trial) tried_ms += ms;
+      if (crowded && threads > 1) ++steps_with_many;
       ++steps;
     }
   }
@@ -52,6 +53,8 @@ class Machine {
   int changes = 0;
   int steps = 0;
   double tried_ms = 0;
+  bool crowded = false;
+  int steps_with_many = 0;
 
  private:
   // Of a processor's time that each thread gets.
@@ -63,7 +66,8 @@ class Machine {
     const double share = CpuShare();
     // Alone in one's share, time is lost; with others to wait for, much more of it.
     const double ms = 66.0 / threads / share;
-    return (slow ? 3 : 1) * (threads > 1 && share < 1 ? ms * 2.5 : ms);
+    const double waiting = crowded ? 50 : 2.5;
+    return (slow ? 3 : 1) * (threads > 1 && share < 1 ? ms * waiting : ms);
   }
 
   const int cores_;
@@ -105,6 +109,17 @@ TEST(ThreadsAreTakenBackWhenItIsOver) {
     machine.Run(30'000);
     EXPECT_EQ(machine.governor.threads(), 2);
   }
+}
+
+// Where a step with two threads takes many seconds, there are few such steps.
+TEST(OnACrowdedMachineFewStepsAreWasted) {
+  Machine machine(2);
+  machine.Run(2000);
+  machine.busy = 40;
+  machine.crowded = true;
+  machine.Run(300'000);
+  EXPECT_EQ(machine.governor.threads(), 1);
+  EXPECT(machine.steps_with_many <= 3);
 }
 
 TEST(ManyThreadsAreHalvedAsOftenAsItHelps) {
