@@ -191,6 +191,30 @@ TEST(TextEqualsThePlainLoop) {
   std::printf("     %d texts\n", texts);
 }
 
+TEST(ASeedRepeatsATextWhateverIsCached) {
+  for (const std::string& path : test::TinyModels()) {
+    const auto loaded = LoadEngine(path);
+    REQUIRE(loaded != nullptr);
+    GenerationId id = 0;
+    std::vector<std::string> texts;
+    for (int round = 0; round < 3; ++round) {
+      REQUIRE(loaded->engine->Submit(Request(++id, Prompt(100, 1), Seeded(5), 40)).ok());
+      REQUIRE(loaded->listener.WaitFor(id));
+      EXPECT_EQ(loaded->listener.End(id).usage.cached_tokens, 0U);
+      texts.push_back(loaded->listener.Text(id));
+      // Others leave prefixes behind, of the same prompt and of others, and find them.
+      for (const int words : {100, 160, 160}) {
+        REQUIRE(loaded->engine->Submit(Request(++id, Prompt(words, 1), Greedy(), 20)).ok());
+        REQUIRE(loaded->listener.WaitFor(id));
+      }
+      EXPECT(loaded->listener.End(id).usage.cached_tokens > 100);
+      EXPECT(loaded->engine->stats().cells_cached > 100);
+    }
+    EXPECT_EQ(texts[1], texts[0]);
+    EXPECT_EQ(texts[2], texts[0]);
+  }
+}
+
 TEST(ThreadsDoNotChangeTheText) {
   std::map<int, std::string> texts;
   for (const int threads : {1, 2}) {

@@ -116,6 +116,7 @@ test("a request in the engine's words, with what was asked for and nothing else"
       logit_bias: [[3, -100]],
     },
     stop: ['END'],
+    priority: 'batch',
   });
   assert.equal(full, {
     messages,
@@ -130,6 +131,7 @@ test("a request in the engine's words, with what was asked for and nothing else"
     seed: 42,
     logitBias: [[3, -100]],
     stop: ['END'],
+    priority: 'batch',
   });
 });
 

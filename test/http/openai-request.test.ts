@@ -38,6 +38,7 @@ test('every parameter arrives', () => {
     presence_penalty: 2,
     seed: 42,
     stop: ['a', 'b'],
+    priority: 'batch',
     logit_bias: { '15': -100, '0': 1.5 },
     stream: true,
     stream_options: { include_usage: true, include_obfuscation: false },
@@ -47,6 +48,7 @@ test('every parameter arrives', () => {
     model: __,
     max_tokens: ___,
     stop: ____,
+    priority: _______,
     stream: _____,
     stream_options: ______,
     ...sampling
@@ -64,6 +66,7 @@ test('every parameter arrives', () => {
         ],
       },
       stop: ['a', 'b'],
+      priority: 'batch',
     },
     stream: true,
     includeUsage: true,

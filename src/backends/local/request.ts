@@ -9,7 +9,17 @@ import type { Supervisor } from './supervisor.ts';
 
 /** Throws INVALID_REQUEST for what the engine cannot do: an answer never silently ignores a wish. */
 export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, 'id'> {
-  const { messages, max_tokens, sampling, stop, tools = [], tool_choice = 'auto', format, logprobs } = request;
+  const {
+    messages,
+    max_tokens,
+    sampling,
+    stop,
+    priority,
+    tools = [],
+    tool_choice = 'auto',
+    format,
+    logprobs,
+  } = request;
   if (tools.length > 0 && tool_choice !== 'none') throw invalid('tools', NOT_HERE);
   if (format !== undefined) throw invalid('format', NOT_HERE);
   if (logprobs !== undefined) throw invalid('logprobs', NOT_HERE);
@@ -26,6 +36,7 @@ export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, '
     seed: sampling.seed,
     logitBias: sampling.logit_bias,
     stop,
+    priority,
   } as Omit<NativeRequest, 'id'>; // JSON leaves out what is undefined
 }
 
