@@ -161,7 +161,7 @@ void Loop::Admit() {
   for (Generation* candidate : InOrder(/*in_cache=*/false)) {
     if (FollowsAnother(*candidate, Cached(*candidate))) continue;
     while (!EnterCache(*candidate)) {
-      if (!MakeWayOfPaused()) return;
+      if (!MakeWayOfPaused() && !MakeWayOfPrompt(*candidate)) return;
     }
   }
 }
@@ -218,6 +218,25 @@ bool Loop::MakeWayOfPaused() {
                                    [](const auto& g) { return g->paused && g->in_cache(); });
   if (paused == generations_.rend()) return false;
   LeaveCache(**paused, /*keep_prefix=*/true);
+  return true;
+}
+
+// A less urgent prompt that is not yet computed goes back to wait, if that costs it little.
+bool Loop::MakeWayOfPrompt(const Generation& candidate) {
+  double latest = Deadline(candidate);
+  Generation* last = nullptr;
+  for (const auto& generation : generations_) {
+    if (!generation->in_cache() || generation->generated() > 0) continue;
+    const bool found_again = has_spare_ids_ && generation->reuse_prefix;
+    if (generation->own_cells() > 0 && !found_again) continue;
+    const double deadline = Deadline(*generation);
+    if (deadline <= latest) continue;
+    latest = deadline;
+    last = generation.get();
+  }
+  if (last == nullptr) return false;
+  if (last->computed > 0) ++counts_.preemptions;
+  LeaveCache(*last, /*keep_prefix=*/true);
   return true;
 }
 

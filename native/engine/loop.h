@@ -7,11 +7,11 @@
 //
 // All generations live in one list in order of arrival. A generation is waiting (no sequence id) or
 // in the cache. The waiting ones are admitted in the order that scheduler.h describes, each when a
-// sequence id and cells for all its tokens are free or can be freed; nobody overtakes one that
-// waits for room. What the prefix cache has of its tokens it need not compute. While another
-// computes a prompt that begins like its own, it waits for that prompt's chunks to appear there
-// instead of computing them too; the other one, the leader, is then as urgent as its most urgent
-// follower.
+// sequence id and cells for all its tokens are free or can be freed; for that, paused ones and less
+// urgent prompts that are still being computed go back to wait. Nobody overtakes one that waits for
+// room. What the prefix cache has of its tokens it need not compute. While another computes a
+// prompt that begins like its own, it waits for that prompt's chunks to appear there instead of
+// computing them too; the other one, the leader, is then as urgent as its most urgent follower.
 //
 // While a generation decodes it takes one cell a step. When the cells run out, prefixes that nobody
 // uses are evicted; then generations are preempted, paused ones first, then the most junior: what
@@ -91,6 +91,7 @@ class Loop {
   bool FollowsAnother(const Generation& candidate, std::uint32_t cached);
   bool EnterCache(Generation& candidate);
   bool MakeWayOfPaused();
+  bool MakeWayOfPrompt(const Generation& candidate);
   void LeaveCache(Generation& generation, bool keep_prefix);
   void Publish(Generation& generation);
   void MakeRoom();

@@ -150,6 +150,21 @@ TEST(AStepOfPromptsAloneEndsInTimeForWhoeverComes) {
   EXPECT(bench.longest_step_ms > 200);
 }
 
+TEST(AShortQuestionPassesDocumentsThatFillTheCache) {
+  for (const std::size_t documents : {1U, 3U}) {
+    Bench bench({.cells = 2048, .max_rows = 512});
+    for (GenerationId id = 1; id <= documents; ++id) {
+      bench.Add(Steady(id, Prompt(static_cast<Token>(id), 2000 / documents), 4));
+    }
+    (void)bench.Step();
+    bench.Add(Steady(9, Prompt(9, 100), 4));
+    bench.RunToTheEnd();
+    EXPECT(bench.TimeToFirstToken(9) < 1000);
+    EXPECT(bench.loop->stats().prompt_tokens < 2000 + 100 + 300);
+    for (GenerationId id = 1; id <= documents; ++id) bench.ExpectAsAlone(id);
+  }
+}
+
 TEST(BatchWorkMakesWayButIsNotForgotten) {
   Bench bench({.cells = 2048, .max_rows = 64, .max_sequences = 1});
   Want batch = Steady(1, Prompt(1, 40), 3);
