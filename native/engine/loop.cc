@@ -380,14 +380,9 @@ void Loop::Compute(const std::atomic<bool>& abort) {
       const bool prompt = generation.computed < generation.prompt_size;
       generation.computed += part.rows;
       own_cells_ += part.rows;
-      if (prompt) {
-        step.prompt_rows += part.rows;
-        own_cells_ -= generation.own_cells();
-        cache_.Publish(std::span(generation.tokens).first(generation.computed), generation.sequence,
-                       generation.pin);
-        own_cells_ += generation.own_cells();
-        may_admit_ = true;  // somebody may follow
-      }
+      if (part.rows > 1) may_admit_ = true;  // somebody may follow
+      if (prompt) step.prompt_rows += part.rows;
+      if (prompt && generation.reuse_prefix) Publish(generation);
       if (generation.pending() > 0) continue;
       Sample(generation, part.last_row);
       ++sampled;

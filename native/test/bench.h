@@ -26,6 +26,7 @@ struct Want {
   std::vector<std::string> stop;
   std::uint64_t seed = 0;
   Priority priority = Priority::kInteractive;
+  bool reuse_prefix = true;
 };
 
 struct Outcome {
@@ -75,6 +76,7 @@ inline Submission SubmissionOf(const Want& want) {
   submission.stop = want.stop;
   submission.sampler = std::make_unique<FakeSampler>(want.seed);
   submission.priority = want.priority;
+  submission.reuse_prefix = want.reuse_prefix;
   return submission;
 }
 

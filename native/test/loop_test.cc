@@ -223,6 +223,29 @@ TEST(TheNextTurnComputesOnlyWhatIsNew) {
   }
 }
 
+// It computes its own prompt, and what it has computed is found by others only when it has ended.
+TEST(WhoWantsItsOwnPromptTakesAndGivesNothing) {
+  Bench bench({.cells = 2048, .max_rows = 64});
+  bench.Add(Steady(1, Prompt(1, 200), 4));
+  bench.RunToTheEnd();
+  Want own = Steady(2, Prompt(1, 200), 4);
+  own.reuse_prefix = false;
+  bench.Add(own);
+  (void)bench.Step();
+  // It is alone, and begins with an empty cache.
+  EXPECT_EQ(bench.record.cells.load(), 64U);
+  EXPECT_EQ(bench.loop->stats().cells_cached, 0U);
+  bench.Add(Steady(3, Prompt(1, 200), 4));
+  bench.RunToTheEnd();
+  for (const GenerationId id : {1U, 2U, 3U}) {
+    bench.ExpectAsAlone(id);
+    EXPECT_EQ(bench.ends.at(id).usage.cached_tokens, 0U);
+  }
+  bench.Add(Steady(4, Prompt(1, 200), 4));
+  bench.RunToTheEnd();
+  EXPECT_EQ(bench.ends.at(4).usage.cached_tokens, 199U);
+}
+
 // A leader that goes away leaves its followers what it has computed.
 TEST(FollowersOutliveTheirLeader) {
   for (const bool paused : {false, true}) {
@@ -355,6 +378,7 @@ void Storm(std::uint32_t seed) {
       const std::vector<Token>& system = systems[random() % systems.size()];
       want.prompt.insert(want.prompt.begin(), system.begin(), system.end());
       if (one_in(3)) want.priority = Priority::kBatch;
+      want.reuse_prefix = !one_in(4);
       EXPECT(want.prompt.size() < cells);
       bench.Add(want);
       if (one_in(5)) {
