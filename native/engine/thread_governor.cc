@@ -20,6 +20,8 @@ constexpr double kTrialGain = 0.95;
 constexpr double kTrialLoss = 1.5;
 
 constexpr double kLongestPauseMs = 16'000;
+// A pause is so many times as long as the trial before it: all trials together cost little.
+constexpr double kPausePerTrial = 20;
 
 }  // namespace
 
@@ -33,6 +35,7 @@ double ThreadGovernor::StepDone(double now_ms, double spent_ms, double predicted
     sums_.cpu_ms += cpu_ms;
   }
   if (trying()) {
+    trial_ms_ += spent_ms;
     const bool bad = spent_ms > kTrialLoss * before_ * predicted_ms;
     if (!bad && sums_.steps < kTrialSteps) return 1;
     return EndTrial(now_ms, bad);
@@ -43,9 +46,9 @@ double ThreadGovernor::StepDone(double now_ms, double spent_ms, double predicted
   if (now_ms < next_trial_ms_) return 1;
   before_ = watched.spent_ms / watched.predicted_ms;
   const bool contended = watched.cpu_ms < kContendedShare * threads_ * watched.spent_ms;
-  if (contended) {
+  if (contended && threads_ > 1) {
     if (threads_ < part_) part_ = 2;
-    if (threads_ > 1) Try(threads_ / part_);
+    Try(threads_ / part_);
   } else if (threads_ < most_) {
     Try(std::min(most_, threads_ * 2));
   }
@@ -55,6 +58,7 @@ double ThreadGovernor::StepDone(double now_ms, double spent_ms, double predicted
 void ThreadGovernor::Try(int threads) {
   from_ = std::exchange(threads_, threads);
   sums_ = {};
+  trial_ms_ = 0;
 }
 
 double ThreadGovernor::EndTrial(double now_ms, bool bad) {
@@ -69,7 +73,7 @@ double ThreadGovernor::EndTrial(double now_ms, bool bad) {
   }
   if (threads_ < from) part_ *= 2;
   threads_ = from;
-  next_trial_ms_ = now_ms + pause_ms_;
+  next_trial_ms_ = now_ms + std::max(pause_ms_, kPausePerTrial * trial_ms_);
   pause_ms_ = std::min(kLongestPauseMs, pause_ms_ * 2);
   return 1;
 }

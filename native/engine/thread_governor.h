@@ -8,10 +8,13 @@
 // Contention shows in the clocks. Threads that spin use processor time for as long as a step takes;
 // where the step took longer than the processor time that each of them got, they were kept from
 // running, whatever the model is and however long its context. That is a reason to try fewer
-// threads, and nothing more: what decides is whether steps then cost less than the cost model,
-// which has meanwhile learned how slow they were, predicts. A trial lasts a few steps. One that
-// fails is repeated after a pause that grows, so that trials cost next to nothing; with fewer
-// threads than there could be, more are tried in the same way.
+// threads, and nothing more: what decides is whether steps then cost less, measured by what the
+// cost model predicts for them, than those before the trial. A trial lasts a few steps. One that
+// fails is repeated after a pause that grows, and with fewer threads yet: half of them may still be
+// too many. With fewer threads than there could be, more are tried in the same way. A trial that
+// goes badly ends with the first step that shows it, and the pause after a trial is many times as
+// long as the trial: on a machine that is busy enough, a step with a thread too many takes a
+// hundred times as long.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +52,7 @@ class ThreadGovernor {
   int part_ = 2;       // which part of the threads the next trial keeps: a half, a quarter, ...
   double before_ = 1;  // what steps cost before the trial, as a part of what was predicted
   Sums sums_;          // since the last decision
+  double trial_ms_ = 0;
   double pause_ms_ = kFirstPauseMs;
   double next_trial_ms_ = 0;
 

@@ -127,10 +127,6 @@ export class Metrics implements ListenerMetrics {
     this.#gauge('svc_requests_active', 'Requests that are being answered', [], (set) => set({}, now().queue.active));
     perModel('svc_model_requests_waiting', 'Requests that wait for this engine', ({ waiting }) => waiting);
     perModel('svc_model_requests_active', 'Requests that this engine computes', ({ active }) => active);
-    perModel('svc_kv_cells_used', 'Tokens in the cache of this engine', (model) => model.kv_cells_used);
-    this.#gauge('svc_requests_active', 'Generations that are being answered', [], (set) => set({}, now().queue.active));
-    perModel('svc_model_requests_waiting', 'Generations that wait for this engine', ({ waiting }) => waiting);
-    perModel('svc_model_requests_active', 'Generations that this engine computes', ({ active }) => active);
     perModel('svc_kv_cells_used', 'Tokens that generations hold in the cache', (model) => model.kv_cells_used);
     perModel('svc_kv_cells_cached', 'Tokens of prefixes that are kept there', (model) => model.kv_cells_cached);
     perModel('svc_kv_cells_capacity', 'Tokens that fit there', (model) => model.kv_cells_total);
