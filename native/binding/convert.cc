@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint32_t kMaxContextLength = 1U << 24U;  // no model is trained for more
 constexpr int kMaxThreads = 512;                        // GGML_MAX_N_THREADS
 
+constexpr std::uint32_t kMaxAlternatives = 20;  // LIMITS.topLogprobs
+
 template <typename Integer>
 auto IntegerInto(Integer& target, Integer min = 0,
                  Integer max = std::numeric_limits<Integer>::max()) {
@@ -80,6 +82,35 @@ Napi::Value NumberOrNull(Napi::Env env, double value, bool known) {
   return known ? Napi::Number::New(env, value) : env.Null();
 }
 
+// One character for each byte.
+Napi::Value Latin1(Napi::Env env, const std::string& bytes) {
+  napi_value text = nullptr;
+  napi_create_string_latin1(env, bytes.data(), bytes.size(), &text);
+  return {env, text};
+}
+
+Napi::Object ToObject(Napi::Env env, const TokenLogprob& token) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("bytes", Latin1(env, token.bytes));
+  object.Set("logprob", token.logprob);
+  return object;
+}
+
+Napi::Array ToArray(Napi::Env env, const std::vector<TokenLogprobs>& logprobs) {
+  Napi::Array tokens = Napi::Array::New(env, logprobs.size());
+  for (std::uint32_t i = 0; i < logprobs.size(); ++i) {
+    const std::vector<TokenLogprob>& alternatives = logprobs[i].top;
+    Napi::Array top = Napi::Array::New(env, alternatives.size());
+    for (std::uint32_t j = 0; j < alternatives.size(); ++j) {
+      top.Set(j, ToObject(env, alternatives[j]));
+    }
+    Napi::Object token = ToObject(env, logprobs[i].chosen);
+    token.Set("top", top);
+    tokens.Set(i, token);
+  }
+  return tokens;
+}
+
 Napi::Number Count(Napi::Env env, std::uint64_t value) {
   return Napi::Number::New(env, static_cast<double>(value));
 }
@@ -141,6 +172,13 @@ GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults) {
     request.reuse_prefix = ReadBoolean(field, name);
   });
   request.sampling = ReadSampling(object, std::move(defaults));
+  ReadField(object, "grammar", [&](Napi::Value field, const std::string& name) {
+    request.grammar = ReadString(field, name);
+    if (request.grammar.empty()) throw InvalidRequest(value.Env(), "grammar must not be empty");
+  });
+  ReadField(object, "logprobs", [&](Napi::Value field, const std::string& name) {
+    request.logprobs = ReadInteger<std::uint32_t>(field, name, 0, kMaxAlternatives);
+  });
   return request;
 }
 
@@ -255,11 +293,13 @@ Napi::Object ToObject(Napi::Env env, const GenerationOutput& output) {
     std::copy(output.embeddings.begin(), output.embeddings.end(), embeddings.Data());
     object.Set("embeddings", embeddings);
   }
+  if (!output.logprobs.empty()) object.Set("logprobs", ToArray(env, output.logprobs));
   if (!output.done) return object;
   if (!output.status.ok()) {
     Napi::Object error = Napi::Object::New(env);
     error.Set("code", StatusCodeName(output.status.code()));
     error.Set("message", output.status.message());
+    if (!output.status.param().empty()) error.Set("param", output.status.param());
     object.Set("error", error);
     return object;
   }

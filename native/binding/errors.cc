@@ -8,7 +8,9 @@ Napi::Error MakeError(Napi::Env env, const Status& status) {
   const auto code = Napi::String::New(env, StatusCodeName(status.code()));
   const auto message = Napi::String::New(env, status.message());
   const Napi::FunctionReference& error_class = Environment::Of(env).error_class;
-  if (!error_class.IsEmpty()) return {env, error_class.New({code, message})};
+  Napi::Object options = Napi::Object::New(env);
+  if (!status.param().empty()) options.Set("param", status.param());
+  if (!error_class.IsEmpty()) return {env, error_class.New({code, message, options})};
   Napi::Error error = Napi::Error::New(env, status.message());
   error.Set("code", code);
   return error;

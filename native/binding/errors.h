@@ -14,8 +14,8 @@
 
 namespace svc::binding {
 
-// `new ErrorClass(code, message)` of the class handed to setErrorClass; before that, a plain Error
-// with `code`. REQUIRES: !status.ok().
+// `new ErrorClass(code, message, {param})` of the class handed to setErrorClass; before that, a
+// plain Error with `code`. REQUIRES: !status.ok().
 Napi::Error MakeError(Napi::Env env, const Status& status);
 
 // For `throw`: INVALID_REQUEST.

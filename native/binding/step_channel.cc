@@ -12,6 +12,8 @@ void Join(GenerationOutput& earlier, GenerationOutput&& later) {
   later.text.insert(0, earlier.text);
   later.embeddings.insert(later.embeddings.begin(), earlier.embeddings.begin(),
                           earlier.embeddings.end());
+  later.logprobs.insert(later.logprobs.begin(), std::make_move_iterator(earlier.logprobs.begin()),
+                        std::make_move_iterator(earlier.logprobs.end()));
   earlier = std::move(later);
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 
@@ -84,8 +85,18 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
 
-  // Draws the token that follows and remembers it, for penalties.
+  // The token that follows; remembered, for penalties and the grammar. kNoToken: the grammar leaves
+  // none of the vocabulary.
   virtual Token Sample(const float* logits) = 0;
+  // The tokens that must follow the one just drawn, remembered too: the grammar leaves no choice,
+  // so they need no logits. Told once.
+  virtual std::vector<Token> Forced() { return {}; }
+  // What has been drawn and forced is a whole text of the grammar, and nothing can follow.
+  virtual bool ended() const { return false; }
+  // Of the token drawn last; null unless asked for.
+  virtual const TokenLogprobs* logprobs() const { return nullptr; }
 };
+
+inline constexpr Token kNoToken = -1;
 
 }  // namespace svc

@@ -7,11 +7,13 @@
 #include "engine/chat_renderer.h"
 #include "engine/cpu_threads.h"
 #include "engine/embedding_engine.h"
+#include "engine/grammar_cache.h"
 #include "engine/llama_decoder.h"
 #include "engine/llama_encoder.h"
 #include "engine/llama_model.h"
 #include "engine/runner.h"
 #include "engine/sampler.h"
+#include "engine/vocabulary_index.h"
 
 namespace svc {
 namespace {
@@ -63,8 +65,17 @@ class LlamaEngine final : public Engine {
                         " tokens, and with one to generate that is more than the context of " +
                         std::to_string(info_.context_length));
     }
-    Result<std::unique_ptr<Sampler>> sampler =
-        NewSampler(model_->vocab(), request.sampling, submission.prompt);
+    SamplerOptions options{.params = request.sampling,
+                           .prompt = submission.prompt,
+                           .logprobs = request.logprobs,
+                           .piece = [this](Token token) { return model_->Piece(token, true); }};
+    if (!request.grammar.empty()) {
+      Result<std::shared_ptr<CompiledGrammar>> grammar = grammars_.Get(request.grammar);
+      if (!grammar.ok()) return grammar.status();
+      options.grammar = std::make_unique<GrammarConstraint>(std::move(grammar.value()),
+                                                            Vocabulary(), TokenizerWithin(*model_));
+    }
+    Result<std::unique_ptr<Sampler>> sampler = NewSampler(model_->vocab(), std::move(options));
     if (!sampler.ok()) return sampler.status();
     submission.sampler = std::move(sampler.value());
 
@@ -100,7 +111,16 @@ class LlamaEngine final : public Engine {
     return Status::Ok();
   }
 
+  // Made when the first grammar comes: a few megabytes that most engines never need.
+  std::shared_ptr<const VocabularyIndex> Vocabulary() {
+    std::call_once(vocabulary_made_, [this] { vocabulary_ = IndexVocabulary(*model_); });
+    return vocabulary_;
+  }
+
   const ModelInfo info_;
+  GrammarCache grammars_;
+  std::once_flag vocabulary_made_;
+  std::shared_ptr<const VocabularyIndex> vocabulary_;
   const std::unique_ptr<LlamaModel> model_;
   const std::unique_ptr<ChatRenderer> chat_;
   const std::unique_ptr<Runner> runner_;  // ends before the model does

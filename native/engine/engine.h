@@ -105,6 +105,20 @@ struct GenerationRequest {
   // lies elsewhere in the cache, is rounded in another way. If such a request is alone, it gets an
   // empty cache, and its text is that of a plain llama.cpp loop.
   bool reuse_prefix = true;
+  // GBNF that the text has to follow; empty: none. The text ends when nothing of the grammar can
+  // follow.
+  std::string grammar;
+  // Tell the probability of each token, and of this many of the likeliest; absent: of none.
+  std::optional<std::uint32_t> logprobs;
+};
+
+struct TokenLogprob {
+  std::string bytes;  // may end inside a UTF-8 character; of a control token, its name
+  float logprob = 0;  // natural; of the model's distribution before anything was made of it
+};
+struct TokenLogprobs {
+  TokenLogprob chosen;
+  std::vector<TokenLogprob> top;  // likeliest first
 };
 
 // A text, to which the special tokens are added that the model asks for (what looks like one in it
@@ -140,6 +154,8 @@ struct GenerationOutput {
   // The vectors of the inputs after those delivered before, one behind the other; each has
   // Euclidean length 1.
   std::vector<float> embeddings;
+  // Of the tokens that begin in `text`, where they were asked for.
+  std::vector<TokenLogprobs> logprobs;
   // Set on the last output of a generation: finished, or failed with `status`.
   bool done = false;
   FinishReason reason = FinishReason::kStop;

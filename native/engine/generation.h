@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -54,6 +55,26 @@ class Generation {
 
   double SinceSubmit(Clock::time_point now) const { return Milliseconds(now - submitted_at); }
 
+  // Adds the token's bytes to the text; what may be shown now is appended to *text. True: a stop
+  // string ends it.
+  bool Say(const std::string& piece, std::string* text) {
+    const bool stopped = stream.Push(piece, text);
+    said_bytes += piece.size();
+    return stopped;
+  }
+  // Of the token that is said next: told with the text that it begins.
+  void Tell(const TokenLogprobs& logprobs) { untold.push_back({said_bytes, logprobs}); }
+  // Of the tokens that begin in what has been shown.
+  std::vector<TokenLogprobs> TakeLogprobs() {
+    const std::uint64_t shown = said_bytes - stream.held();
+    std::vector<TokenLogprobs> told;
+    while (!untold.empty() && untold.front().begins_at < shown) {
+      told.push_back(std::move(untold.front().logprobs));
+      untold.pop_front();
+    }
+    return told;
+  }
+
   // The last output; `text` is what is still to be said.
   GenerationOutput End(Clock::time_point now, FinishReason reason, std::string text) {
     ended = true;
@@ -61,6 +82,7 @@ class Generation {
     GenerationOutput output;
     output.id = id;
     output.text = std::move(text);
+    output.logprobs = TakeLogprobs();
     output.done = true;
     output.reason = reason;
     output.usage = {
@@ -88,6 +110,12 @@ class Generation {
   const std::optional<std::uint32_t> max_tokens;
   std::unique_ptr<Sampler> sampler;
   TextStream stream;
+  std::uint64_t said_bytes = 0;
+  struct Untold {
+    std::uint64_t begins_at = 0;  // of said_bytes
+    TokenLogprobs logprobs;
+  };
+  std::deque<Untold> untold;  // logprobs of tokens that begin in text not yet shown
 
   const Priority priority;
   // Its prompt may come from the prefix cache, and others may follow it there. If not, it only

@@ -373,7 +373,7 @@ void Loop::Compute(const std::atomic<bool>& abort) {
   const Clock::time_point started_at = now_();
   const DecodeOutcome outcome = Decode(abort, step);
 
-  std::uint32_t sampled = 0;
+  std::uint32_t generated = 0;
   if (outcome == DecodeOutcome::kDone) {
     for (const Part& part : parts_) {
       Generation& generation = *part.generation;
@@ -384,8 +384,9 @@ void Loop::Compute(const std::atomic<bool>& abort) {
       if (prompt) step.prompt_rows += part.rows;
       if (prompt && generation.reuse_prefix) Publish(generation);
       if (generation.pending() > 0) continue;
+      const std::uint32_t before = generation.generated();
       Sample(generation, part.last_row);
-      ++sampled;
+      generated += generation.generated() - before;
     }
   } else {
     Recover(outcome);
@@ -394,11 +395,11 @@ void Loop::Compute(const std::atomic<bool>& abort) {
   ++counts_.steps;
   counts_.rows += step.rows;
   counts_.prompt_tokens += step.prompt_rows;
-  counts_.generated_tokens += sampled;
+  counts_.generated_tokens += generated;
   counts_.predicted_ms += step.predicted_ms;
   counts_.spent_ms += step.spent_ms;
   counts_.last_step = step;
-  rate_.Add(Milliseconds(now_() - started_at) / 1000, sampled);
+  rate_.Add(Milliseconds(now_() - started_at) / 1000, generated);
 }
 
 void Loop::Recover(DecodeOutcome outcome) {
@@ -425,35 +426,56 @@ void Loop::Recover(DecodeOutcome outcome) {
   }
 }
 
+// One token drawn, and those that have to follow it: they are computed with the next step, like a
+// prompt.
 void Loop::Sample(Generation& generation, std::size_t row) {
-  const Token token = generation.sampler->Sample(decoder_->Logits(row));
-  generation.tokens.push_back(token);
-  const Clock::time_point now = now_();
+  Sampler& sampler = *generation.sampler;
+  const Token token = sampler.Sample(decoder_->Logits(row));
+  if (token == kNoToken) {
+    const Status status(StatusCode::kInvalidRequest,
+                        "no token of this model goes on with the text as the grammar wants",
+                        "grammar");
+    Finish(generation, generation.Fail(now_(), status));
+    return;
+  }
   if (generation.timings.first_token_ms < 0) {
-    generation.timings.first_token_ms = generation.SinceSubmit(now);
+    generation.timings.first_token_ms = generation.SinceSubmit(now_());
   }
-
+  if (const TokenLogprobs* logprobs = sampler.logprobs();
+      logprobs != nullptr && !decoder_->IsEndOfGeneration(token)) {
+    generation.Tell(*logprobs);
+  }
+  std::vector<Token> tokens = sampler.Forced();
+  tokens.insert(tokens.begin(), token);
   std::string text;
-  if (decoder_->IsEndOfGeneration(token)) {
-    generation.stream.Finish(&text);
-    Finish(generation, generation.End(now, FinishReason::kStop, std::move(text)));
-    return;
-  }
-  if (generation.stream.Push(decoder_->Piece(token), &text)) {
-    Finish(generation, generation.End(now, FinishReason::kStop, std::move(text)));
-    return;
-  }
-  if (generation.generated() == generation.max_tokens ||
-      generation.tokens.size() >= decoder_->cells_total()) {
-    generation.stream.Finish(&text);
-    Finish(generation, generation.End(now, FinishReason::kLength, std::move(text)));
-    return;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const bool whole = i + 1 == tokens.size() && sampler.ended();
+    if (Take(generation, tokens[i], whole, &text)) return;
   }
   if (!text.empty()) {
     GenerationOutput& output = outputs_.emplace_back();
     output.id = generation.id;
     output.text = std::move(text);
+    output.logprobs = generation.TakeLogprobs();
   }
+}
+
+bool Loop::Take(Generation& generation, Token token, bool whole, std::string* text) {
+  generation.tokens.push_back(token);
+  FinishReason reason = FinishReason::kStop;
+  if (!decoder_->IsEndOfGeneration(token)) {
+    if (generation.Say(decoder_->Piece(token), text)) {
+      Finish(generation, generation.End(now_(), FinishReason::kStop, std::move(*text)));
+      return true;
+    }
+    const bool full = generation.generated() == generation.max_tokens ||
+                      generation.tokens.size() >= decoder_->cells_total();
+    if (!full && !whole) return false;
+    if (!whole) reason = FinishReason::kLength;
+  }
+  generation.stream.Finish(text);
+  Finish(generation, generation.End(now_(), reason, std::move(*text)));
+  return true;
 }
 
 void Loop::Finish(Generation& generation, GenerationOutput output, bool keep_prefix) {

@@ -101,6 +101,8 @@ class Loop {
   DecodeOutcome Decode(const std::atomic<bool>& abort, StepStats& step);
   void Recover(DecodeOutcome outcome);
   void Sample(Generation& generation, std::size_t row);
+  // Adds the token, with which the text is `whole`, and its text. True: the generation has ended.
+  bool Take(Generation& generation, Token token, bool whole, std::string* text);
   void Finish(Generation& generation, GenerationOutput output, bool keep_prefix = true);
 
   std::uint32_t FreeCells() const;

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "engine/largest_logits.h"
 
 namespace svc {
 namespace {
@@ -20,6 +23,12 @@ bool HasPenalties(const SamplingParams& params) {
           params.presence_penalty != 0.0F);
 }
 
+// Above this, a heap is slower than llama.cpp's bucket sort.
+constexpr int kMaxRankedTokens = 256;
+
+// JSON has no infinity; OpenAI's word for "not at all".
+constexpr float kLeastLogprob = -9999.0F;
+
 // The user's biases and the tokens that the model itself asks never to draw.
 std::vector<llama_logit_bias> AllBiases(const llama_vocab* vocab, const SamplingParams& params) {
   std::vector<llama_logit_bias> biases;
@@ -30,41 +39,108 @@ std::vector<llama_logit_bias> AllBiases(const llama_vocab* vocab, const Sampling
   return biases;
 }
 
-// Temperature 0 and nothing that changes the logits: the largest wins.
-class GreedySampler final : public Sampler {
+// Draws by temperature 0 and nothing that changes the logits (no chain), or by a chain.
+class LlamaSampler final : public Sampler {
  public:
-  explicit GreedySampler(std::size_t vocabulary) : vocabulary_(vocabulary) {}
+  LlamaSampler(std::size_t vocabulary, SamplerPtr chain, std::size_t top_k, SamplerOptions options)
+      : vocabulary_(vocabulary),
+        chain_(std::move(chain)),
+        top_k_(top_k),
+        grammar_(std::move(options.grammar)),
+        alternatives_(options.logprobs),
+        piece_(std::move(options.piece)) {}
 
-  Token Sample(const float* logits) override {
-    return static_cast<Token>(std::max_element(logits, logits + vocabulary_) - logits);
-  }
-
- private:
-  const std::size_t vocabulary_;
-};
-
-class ChainSampler final : public Sampler {
- public:
-  ChainSampler(SamplerPtr chain, std::size_t vocabulary)
-      : chain_(std::move(chain)), vocabulary_(vocabulary) {}
-
-  Token Sample(const float* logits) override {
-    // One scratch array serves all generations: the runner samples one after the other.
-    thread_local std::vector<llama_token_data> candidates;
-    candidates.resize(vocabulary_);
-    for (std::size_t i = 0; i < vocabulary_; ++i) {
-      candidates[i] = {static_cast<llama_token>(i), logits[i], 0.0F};
+  Token Sample(const float* first) override {
+    const std::span<const float> logits(first, vocabulary_);
+    if (grammar_ != nullptr && !begun_) {
+      begun_ = true;
+      forced_ = Force();
     }
-    llama_token_data_array array{candidates.data(), candidates.size(), -1, false};
-    llama_sampler_apply(chain_.get(), &array);
-    const llama_token token = array.data[array.selected].id;
-    llama_sampler_accept(chain_.get(), token);
+    if (!forced_.empty()) return TakeForced();
+
+    Token token = Draw(logits, nullptr);
+    if (grammar_ != nullptr) {
+      if (!grammar_->Allows(token)) token = Draw(logits, &grammar_->Allowed());
+      if (token == kNoToken) return token;
+      grammar_->Accept(token);
+    }
+    Remember(token);
+    if (alternatives_.has_value()) Tell(token, logits);
+    if (grammar_ != nullptr) forced_ = Force();
     return token;
   }
 
+  std::vector<Token> Forced() override { return std::exchange(forced_, {}); }
+  bool ended() const override { return grammar_ != nullptr && grammar_->ended(); }
+  const TokenLogprobs* logprobs() const override {
+    return alternatives_.has_value() ? &logprobs_ : nullptr;
+  }
+
  private:
-  const SamplerPtr chain_;
+  Token Draw(std::span<const float> logits, const TokenSet* allowed) {
+    if (chain_ == nullptr) return LargestLogit(logits, allowed);
+    // Scratch arrays serve all generations: the runner samples one after the other.
+    thread_local std::vector<llama_token_data> candidates;
+    thread_local std::vector<RankedToken> ranked;
+    candidates.clear();
+    const bool sorted = top_k_ > 0 && LargestLogits(logits, allowed, top_k_, &ranked);
+    if (sorted) {
+      for (const auto& [token, logit] : ranked) candidates.push_back({token, logit, 0.0F});
+    } else {
+      for (Token token = 0; token < static_cast<Token>(vocabulary_); ++token) {
+        if (allowed != nullptr && !allowed->Has(token)) continue;
+        candidates.push_back({token, logits[token], 0.0F});
+      }
+    }
+    if (candidates.empty()) return kNoToken;
+    llama_token_data_array array{candidates.data(), candidates.size(), -1, sorted};
+    llama_sampler_apply(chain_.get(), &array);
+    return array.data[array.selected].id;
+  }
+
+  void Remember(Token token) {
+    if (chain_ != nullptr) llama_sampler_accept(chain_.get(), token);
+  }
+
+  // What the model gives the token is known only where it is asked for each.
+  std::vector<Token> Force() {
+    if (alternatives_.has_value()) return {};
+    std::vector<Token> tokens = grammar_->Force();
+    for (const Token token : tokens) Remember(token);
+    return tokens;
+  }
+  Token TakeForced() {
+    const Token token = forced_.front();
+    forced_.erase(forced_.begin());
+    return token;
+  }
+
+  // Of the model's own distribution, before anything was made of it.
+  void Tell(Token token, std::span<const float> logits) {
+    const float largest = logits[LargestLogit(logits, nullptr)];
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(logit - largest);
+    const float log_sum = largest + static_cast<float>(std::log(sum));
+    const auto tell = [&](Token which) {
+      return TokenLogprob{.bytes = piece_(which),
+                          .logprob = std::max(logits[which] - log_sum, kLeastLogprob)};
+    };
+    logprobs_ = {.chosen = tell(token)};
+    if (*alternatives_ == 0) return;
+    std::vector<RankedToken> ranked;
+    (void)LargestLogits(logits, nullptr, *alternatives_, &ranked);
+    for (const RankedToken& each : ranked) logprobs_.top.push_back(tell(each.token));
+  }
+
   const std::size_t vocabulary_;
+  const SamplerPtr chain_;   // null: the largest logit
+  const std::size_t top_k_;  // of the chain, if it begins with that; 0: it does not
+  const std::unique_ptr<GrammarConstraint> grammar_;
+  const std::optional<std::uint32_t> alternatives_;
+  const std::function<std::string(Token)> piece_;
+  bool begun_ = false;
+  std::vector<Token> forced_;
+  TokenLogprobs logprobs_;
 };
 
 Status Check(const SamplingParams& params, std::int32_t vocabulary) {
@@ -98,16 +174,50 @@ Status Check(const SamplingParams& params, std::int32_t vocabulary) {
 
 }  // namespace
 
-Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, const SamplingParams& params,
-                                            std::span<const Token> prompt) {
+std::shared_ptr<const VocabularyIndex> IndexVocabulary(const LlamaModel& model) {
+  std::vector<std::string> pieces;
+  std::vector<Token> ends;
+  const std::int32_t vocabulary = llama_vocab_n_tokens(model.vocab());
+  for (Token token = 0; token < vocabulary; ++token) {
+    pieces.push_back(model.Piece(token, /*special=*/false));
+    if (llama_vocab_is_eog(model.vocab(), token)) ends.push_back(token);
+  }
+  return std::make_shared<VocabularyIndex>(pieces, std::move(ends));
+}
+
+GrammarConstraint::Tokenizer TokenizerWithin(const LlamaModel& model) {
+  return [&model](const std::string& text) -> std::vector<Token> {
+    const auto begins_with = [&](Token token) {
+      return text.starts_with(model.Piece(token, /*special=*/false));
+    };
+    Result<std::vector<Token>> tokens = model.Tokenize(text, false, false);
+    if (!tokens.ok() || tokens.value().empty()) return {};
+    if (begins_with(tokens.value().front())) return std::move(tokens.value());
+    // Behind a line break, which no token joins with what follows, nothing is put before it.
+    tokens = model.Tokenize("\n" + text, false, false);
+    if (!tokens.ok()) return {};
+    const auto end = tokens.value().end();
+    const auto line_break = std::find_if(tokens.value().begin(), end, [&](Token token) {
+      return model.Piece(token, /*special=*/false).ends_with('\n');
+    });
+    if (line_break == end) return {};
+    return {line_break + 1, end};
+  };
+}
+
+Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, SamplerOptions options) {
+  const SamplingParams& params = options.params;
   const std::int32_t vocabulary = llama_vocab_n_tokens(vocab);
   if (Status status = Check(params, vocabulary); !status.ok()) return status;
 
   const std::vector<llama_logit_bias> biases = AllBiases(vocab, params);
   const bool penalties = HasPenalties(params);
-  if (params.temperature == 0 && biases.empty() && !penalties) {
-    return std::unique_ptr<Sampler>(std::make_unique<GreedySampler>(vocabulary));
-  }
+  const auto make = [&](SamplerPtr chain, std::size_t top_k) {
+    return std::unique_ptr<Sampler>(
+        std::make_unique<LlamaSampler>(vocabulary, std::move(chain), top_k, std::move(options)));
+  };
+  const bool plain = biases.empty() && !penalties;
+  if (params.temperature == 0 && plain) return make({nullptr, llama_sampler_free}, 0);
 
   llama_sampler_chain_params chain_params = llama_sampler_chain_default_params();
   chain_params.no_perf = true;
@@ -129,11 +239,13 @@ Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, const Samp
 
   if (penalties) {
     const auto window = static_cast<std::size_t>(params.penalty_last_n);
+    const std::span<const Token> prompt = options.prompt;
     for (const Token token : prompt.last(std::min(prompt.size(), window))) {
       llama_sampler_accept(chain.get(), token);
     }
   }
-  return std::unique_ptr<Sampler>(std::make_unique<ChainSampler>(std::move(chain), vocabulary));
+  const bool few = params.top_k <= kMaxRankedTokens;
+  return make(std::move(chain), plain && few ? static_cast<std::size_t>(params.top_k) : 0);
 }
 
 }  // namespace svc

@@ -27,7 +27,8 @@ const char* StatusCodeName(StatusCode code);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status(StatusCode code, std::string message, std::string param = "")
+      : code_(code), message_(std::move(message)), param_(std::move(param)) {}
 
   static Status Ok() { return {}; }
 
@@ -35,10 +36,13 @@ class [[nodiscard]] Status {
   StatusCode code() const { return code_; }
   // One sentence for a person, without a full stop. Never holds prompt text.
   const std::string& message() const { return message_; }
+  // The field of the request at fault, as src/engine/addon.ts names it; empty: none is told.
+  const std::string& param() const { return param_; }
 
  private:
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
+  std::string param_;
 };
 
 // A value or the reason there is none. REQUIRES: ok() before value().

@@ -82,6 +82,7 @@ bool TextStream::Push(std::string_view bytes, std::string* text) {
   for (const std::string& stop : stop_) end = std::min(end, characters_.find(stop));
   if (end != std::string::npos) {
     text->append(characters_, 0, end);
+    characters_.erase(0, end);
     return true;
   }
   std::size_t shown = characters_.size();

@@ -26,6 +26,9 @@ class TextStream {
   // The generation ended otherwise: appends to *text all that was held back.
   void Finish(std::string* text);
 
+  // Bytes that have been pushed and not shown; what was no UTF-8 counts as its replacement.
+  std::size_t held() const { return bytes_.size() + characters_.size(); }
+
  private:
   void TakeCharacters(bool all);
 

@@ -89,6 +89,11 @@ class Bench {
                [this](std::vector<GenerationOutput> outputs) { Hear(std::move(outputs)); }) {}
 
   Status Submit(const Want& want) { return runner.Submit(SubmissionOf(want)); }
+  Status Submit(const Want& want, std::unique_ptr<Sampler> sampler) {
+    Submission submission = SubmissionOf(want);
+    submission.sampler = std::move(sampler);
+    return runner.Submit(std::move(submission));
+  }
 
   // False: it did not end in time.
   bool WaitFor(GenerationId id) {
@@ -103,6 +108,11 @@ class Bench {
     const std::lock_guard lock(mutex_);
     const auto found = texts_.find(id);
     return found == texts_.end() ? "" : found->second;
+  }
+  // The bytes of the tokens whose probability was told, each with a "|" behind it.
+  std::string Told(GenerationId id) const {
+    const std::lock_guard lock(mutex_);
+    return told_.at(id);
   }
   GenerationOutput End(GenerationId id) const {
     const std::lock_guard lock(mutex_);
@@ -141,6 +151,10 @@ class Bench {
       EXPECT(!ends_.contains(output.id));    // nothing after the last one
       EXPECT(output.done || !output.text.empty());
       texts_[output.id] += output.text;
+      for (const TokenLogprobs& token : output.logprobs) {
+        EXPECT(!output.text.empty());
+        told_[output.id] += token.chosen.bytes + "|";
+      }
       if (output.done) ends_.emplace(output.id, std::move(output));
     }
     heard_.notify_all();
@@ -150,6 +164,7 @@ class Bench {
   mutable std::mutex mutex_;
   std::condition_variable heard_;
   std::map<GenerationId, std::string> texts_;
+  std::map<GenerationId, std::string> told_;
   std::map<GenerationId, GenerationOutput> ends_;
   std::uint32_t sink_calls_ = 0;
 

@@ -35,6 +35,8 @@ class Listener {
       const std::lock_guard lock(mutex_);
       for (GenerationOutput& output : outputs) {
         texts_[output.id] += output.text;
+        std::move(output.logprobs.begin(), output.logprobs.end(),
+                  std::back_inserter(logprobs_[output.id]));
         if (output.done) ends_[output.id] = std::move(output);
       }
       heard_.notify_all();
@@ -52,6 +54,10 @@ class Listener {
     const std::lock_guard lock(mutex_);
     return texts_[id];
   }
+  std::vector<TokenLogprobs> Logprobs(GenerationId id) {
+    const std::lock_guard lock(mutex_);
+    return logprobs_[id];
+  }
   GenerationOutput End(GenerationId id) {
     const std::lock_guard lock(mutex_);
     return ends_[id];
@@ -61,6 +67,7 @@ class Listener {
   std::mutex mutex_;
   std::condition_variable heard_;
   std::map<GenerationId, std::string> texts_;
+  std::map<GenerationId, std::vector<TokenLogprobs>> logprobs_;
   std::map<GenerationId, GenerationOutput> ends_;
 };
 
@@ -213,6 +220,107 @@ TEST(ASeedRepeatsATextWhateverIsCached) {
     EXPECT_EQ(texts[1], texts[0]);
     EXPECT_EQ(texts[2], texts[0]);
   }
+}
+
+constexpr const char* kNameAndAge =
+    "root ::= \"{\\\"name\\\": \\\"\" [A-Za-z ]{1,12} \"\\\", \\\"age\\\": \" [1-9] [0-9]? \"}\"";
+
+// Asked for probabilities, it draws each token, and so the same ones as llama.cpp.
+TEST(TextUnderAGrammarEqualsThePlainLoop) {
+  const std::string list = "root ::= (\"- \" [^\\n]+ \"\\n\"){1,4}";
+  for (const std::string& path : test::TinyModels()) {
+    const auto loaded = LoadEngine(path);
+    const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
+    REQUIRE(loaded != nullptr && model != nullptr);
+    GenerationId id = 0;
+    for (const SamplingParams& sampling : {Greedy(), Seeded(1), Seeded(2)}) {
+      for (const std::string& gbnf : {std::string(kNameAndAge), list}) {
+        GenerationRequest request = Request(++id, Prompt(12, 1), sampling, 32);
+        request.grammar = gbnf;
+        request.logprobs = 2;
+        const std::vector<Token> tokens = model->Tokenize(request.prompt, true, true).value();
+        const test::Reference expected = test::RunReference(*model, tokens, sampling, 32, 2048,
+                                                            loaded->engine->info().threads, gbnf);
+        REQUIRE(loaded->engine->Submit(std::move(request)).ok() && loaded->listener.WaitFor(id));
+        EXPECT_EQ(loaded->listener.Text(id), expected.text);
+        EXPECT_EQ(loaded->listener.End(id).reason,
+                  expected.ended ? FinishReason::kStop : FinishReason::kLength);
+      }
+    }
+  }
+}
+
+TEST(AGrammarEndsTheText) {
+  for (const std::string& path : test::TinyModels()) {
+    const auto loaded = LoadEngine(path);
+    REQUIRE(loaded != nullptr);
+    for (const GenerationId id : {1U, 2U, 3U}) {
+      GenerationRequest request = Request(id, "Who?", Seeded(id), 64);
+      request.grammar = kNameAndAge;
+      REQUIRE(loaded->engine->Submit(std::move(request)).ok() && loaded->listener.WaitFor(id));
+      const std::string text = loaded->listener.Text(id);
+      const GenerationOutput end = loaded->listener.End(id);
+      EXPECT(text.starts_with("{\"name\": \"") && text.ends_with("}"));
+      EXPECT_EQ(end.reason, FinishReason::kStop);
+      EXPECT(end.usage.output_tokens > 3);
+      // What leaves no choice takes no step of its own.
+      EXPECT(loaded->engine->stats().steps < loaded->engine->stats().generated_tokens);
+    }
+    // Cut, it is not whole, and says so.
+    GenerationRequest cut = Request(9, "Who?", Seeded(9), 3);
+    cut.grammar = kNameAndAge;
+    REQUIRE(loaded->engine->Submit(std::move(cut)).ok() && loaded->listener.WaitFor(9));
+    EXPECT_EQ(loaded->listener.End(9).reason, FinishReason::kLength);
+    EXPECT_EQ(loaded->listener.End(9).usage.output_tokens, 3U);
+  }
+}
+
+TEST(GrammarsThatCannotBeFollowedAreRefused) {
+  const auto loaded = LoadEngine(test::TinyModels()[0], 512);
+  REQUIRE(loaded != nullptr);
+  GenerationRequest wrong = Request(1, "Hi", Greedy(), 4);
+  wrong.grammar = "root ::= (";
+  const Result<std::uint32_t> refused = loaded->engine->Submit(wrong);
+  REQUIRE(!refused.ok());
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidRequest);
+  EXPECT_EQ(refused.status().param(), "grammar");
+  EXPECT(refused.status().message().starts_with("line 1, column 11"));
+}
+
+TEST(LogprobsComeWithTheTextOfTheirTokens) {
+  const auto loaded = LoadEngine(test::TinyModels()[1]);
+  REQUIRE(loaded != nullptr);
+  GenerationRequest request = Request(1, "Tell me", Greedy(), 24);
+  request.logprobs = 3;
+  REQUIRE(loaded->engine->Submit(std::move(request)).ok() && loaded->listener.WaitFor(1));
+  const std::vector<TokenLogprobs> told = loaded->listener.Logprobs(1);
+  const GenerationOutput end = loaded->listener.End(1);
+  EXPECT(told.size() == end.usage.output_tokens || told.size() + 1 == end.usage.output_tokens);
+  std::string bytes;
+  for (const TokenLogprobs& token : told) {
+    bytes += token.chosen.bytes;
+    REQUIRE(token.top.size() == 3);
+    EXPECT_EQ(token.top[0].bytes, token.chosen.bytes);  // greedy
+    EXPECT_EQ(token.top[0].logprob, token.chosen.logprob);
+    EXPECT(token.chosen.logprob <= 0 && token.top[1].logprob <= token.top[0].logprob);
+  }
+  TextStream stream({});
+  std::string text;
+  (void)stream.Push(bytes, &text);
+  stream.Finish(&text);
+  EXPECT_EQ(text, loaded->listener.Text(1));
+
+  // What a stop string cuts off is not told either.
+  const std::string stop = text.substr(text.size() / 2, 3);
+  GenerationRequest stopped = Request(2, "Tell me", Greedy(), 24);
+  stopped.logprobs = 0;
+  stopped.stop = {stop};
+  REQUIRE(loaded->engine->Submit(std::move(stopped)).ok() && loaded->listener.WaitFor(2));
+  std::size_t before_last = 0;
+  const std::vector<TokenLogprobs> kept = loaded->listener.Logprobs(2);
+  for (std::size_t i = 0; i + 1 < kept.size(); ++i) before_last += kept[i].chosen.bytes.size();
+  EXPECT(before_last <= loaded->listener.Text(2).size());
+  EXPECT(loaded->listener.Text(2).size() < text.size());
 }
 
 TEST(ThreadsDoNotChangeTheText) {

@@ -22,7 +22,8 @@ struct Reference {
 // `limit` tokens at most; generation also ends when the context is full.
 inline Reference RunReference(const LlamaModel& model, const std::vector<Token>& prompt,
                               const SamplingParams& params, std::size_t limit,
-                              std::uint32_t context_length, int threads) {
+                              std::uint32_t context_length, int threads,
+                              const std::string& gbnf = "") {
   constexpr std::size_t kBatch = 512;
   llama_context_params context_params = llama_context_default_params();
   context_params.n_ctx = context_length;
@@ -43,6 +44,7 @@ inline Reference RunReference(const LlamaModel& model, const std::vector<Token>&
   sampling.penalty_freq = params.frequency_penalty;
   sampling.penalty_present = params.presence_penalty;
   for (const auto& [token, bias] : params.logit_bias) sampling.logit_bias.push_back({token, bias});
+  if (!gbnf.empty()) sampling.grammar = {COMMON_GRAMMAR_TYPE_USER, gbnf};
   const common_sampler_ptr sampler(common_sampler_init(model.get(), sampling));
   for (const Token token : prompt) common_sampler_accept(sampler.get(), token, false);
 

@@ -104,6 +104,7 @@ export class LlamaServer {
       seed: sampling.seed,
       logit_bias: sampling.logitBias,
       stop: sampling.stop,
+      grammar: sampling.grammar,
       cache_prompt: false,
     };
     if ('prompt' in question) {

@@ -7,7 +7,6 @@ export const PROMISED: Readonly<Record<string, readonly string[]>> = {
   'model search': [],
   'model verify': [],
   'model quantize': [],
-  run: ['schema', 'grammar'],
 };
 
 const GLOBAL_FLAGS = ['help', 'version', 'json'];

@@ -187,6 +187,13 @@ export const COMMANDS = {
       json: { kind: 'switch', summary: 'print the whole answer as JSON, with route, usage and timings' },
       'no-stream': { kind: 'switch', summary: 'print the answer when it is complete' },
       ...sampling,
+      schema: {
+        kind: 'string',
+        value: 'FILE',
+        summary: 'the answer is JSON that is valid against this JSON Schema',
+        completes: 'file',
+      },
+      grammar: { kind: 'string', value: 'FILE', summary: 'the answer follows this grammar (GBNF)', completes: 'file' },
       timeout: { kind: 'duration', value: 'TIME', summary: 'give up after this time' },
       stats: { kind: 'switch', summary: 'print token counts and speed on standard error' },
       image: {
@@ -204,6 +211,7 @@ export const COMMANDS = {
       'slow-report | svc run "Summarise this" -',
       'svc run --json --seed 7 --max-tokens 64 "Hello"',
       'svc run --provider openai --image photo.jpg "What is this?"',
+      'svc run --schema person.schema.json "Invent a person" | jq .name',
     ],
   },
   chat: {

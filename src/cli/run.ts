@@ -10,6 +10,7 @@ import { LIMITS } from '../protocol/limits.ts';
 import { given, receive, requestOf, routeOf } from './answer.ts';
 import type { Flags, Run } from './commands.ts';
 import { ensureServing } from './daemon.ts';
+import type { FormatFile } from './format-file.ts';
 import { readImages } from './images.ts';
 import { introduceBuiltin } from './introduce.ts';
 import { exit, printJson, say, write } from './output.ts';
@@ -22,7 +23,8 @@ export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) =>
   routeOf(flags);
   const images = await readImages(flags.image);
   const { text: prompt, late } = await readPrompt(argument, dash === '-');
-  const request = withPrompt(flags, prompt, images);
+  const file = await formatFile(flags);
+  const request: GenerateRequest = { ...withPrompt(flags, prompt, images), ...given({ format: file?.format }) };
   const paths = resolvePaths();
   if (!flags['no-start']) await ensureServing(paths, flags.json);
   const client = new Client(paths.socketPath);
@@ -31,7 +33,10 @@ export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) =>
     const { ensureKey } = await import('./provider-key.ts');
     await ensureKey(client, paths, flags);
   }
-  const result = await answer(client, request, !flags.json && !flags['no-stream'], late);
+  const live = !flags.json && !flags['no-stream'];
+  const result = await answer(client, request, live, late).catch((error: unknown) => {
+    throw file?.blame(error) ?? error;
+  });
   if (flags.json) printJson(result);
   else if (flags['no-stream']) write(asLine(result.text));
   if (result.finish_reason === 'length' && flags['max-tokens'] === undefined) {
@@ -55,6 +60,13 @@ async function readPrompt(argument: string | undefined, isAwaited: boolean): Pro
   throw new SvcError('INVALID_REQUEST', 'there is no prompt', {
     hint: 'give one: svc run "Why is the sky blue?", or pipe it in: svc run - < question.txt',
   });
+}
+
+/** Loaded only where a file is given. */
+async function formatFile({ schema, grammar }: Flags<'run'>): Promise<FormatFile | null> {
+  if (schema === undefined && grammar === undefined) return null;
+  const { readFormat } = await import('./format-file.ts');
+  return readFormat(schema, grammar);
 }
 
 function withPrompt(flags: Flags<'run'>, prompt: string, images: readonly ContentPart[]): GenerateRequest {

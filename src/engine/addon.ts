@@ -52,6 +52,17 @@ export interface NativeRequest {
   readonly priority?: 'interactive' | 'batch';
   /** Default true: what is cached of the prompt is not computed again. Without effect where there is a seed. */
   readonly cachePrompt?: boolean;
+  /** GBNF that the text has to follow. Text that leaves no choice is not computed, unless `logprobs` asks for it. */
+  readonly grammar?: string;
+  /** How many alternatives to tell for each token, 0 to 20. Absent: nothing of probabilities. */
+  readonly logprobs?: number;
+}
+
+/** Of the model's own distribution, before sampling makes anything of it. */
+export interface NativeLogprob {
+  /** One character for each byte. */
+  readonly bytes: string;
+  readonly logprob: number;
 }
 
 export interface NativeEmbedRequest {
@@ -68,6 +79,8 @@ export interface NativeOutput {
   readonly text: string;
   /** The vectors of the inputs after those that came before, one behind the other. */
   readonly embeddings?: Float32Array;
+  /** Of the tokens that begin in `text`. */
+  readonly logprobs?: readonly (NativeLogprob & { readonly top: readonly NativeLogprob[] })[];
   readonly finish?: {
     readonly reason: FinishReason;
     readonly inputTokens: number;
@@ -78,7 +91,7 @@ export interface NativeOutput {
     readonly firstTokenMs: number | null;
     readonly finishedMs: number;
   };
-  readonly error?: { readonly code: string; readonly message: string };
+  readonly error?: { readonly code: string; readonly message: string; readonly param?: string };
 }
 
 /** Counters run since the model was loaded. */
@@ -170,8 +183,8 @@ export interface Addon {
     readonly llamaCpp: string;
     readonly llama: 'prebuilt' | 'source';
   };
-  /** The class that every error of the addon is thrown as: `new ErrorClass(code, message)`. */
-  setErrorClass(errorClass: new (code: never, message: string) => Error): void;
+  /** The class that every error of the addon is thrown as: `new ErrorClass(code, message, { param })`. */
+  setErrorClass(errorClass: new (code: never, message: string, options: { param?: string }) => Error): void;
   /**
    * libllama's own log lines, batched to the JavaScript thread; they go to the last logger set in the
    * process. Before the first, nothing is written anywhere.

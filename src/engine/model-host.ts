@@ -103,8 +103,7 @@ export class ModelHost {
     } catch (error) {
       if (!(error instanceof SvcError))
         this.#send({ type: 'log', level: 'error', text: `submit failed${trace(error)}` });
-      const { code, message } = SvcError.from(error);
-      this.#send({ type: 'step', outputs: [{ id, text: '', error: { code, message } }] });
+      this.#send({ type: 'step', outputs: [{ id, text: '', error: SvcError.from(error).toRecord() }] });
     } finally {
       this.#submitting.delete(id);
     }

@@ -68,7 +68,10 @@ export const FormatSchema = v.variant('type', [
     strict: v.exactOptional(v.boolean()),
   }),
   /** GBNF. */
-  v.object({ type: v.literal('grammar'), grammar: v.pipe(v.string(), v.minLength(1)) }),
+  v.object({
+    type: v.literal('grammar'),
+    grammar: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.grammarBytes)),
+  }),
 ]);
 export type Format = v.InferOutput<typeof FormatSchema>;
 

@@ -20,4 +20,15 @@ export const LIMITS = {
   /** Ids of all inputs together; texts are bounded by the body. */
   embedTokens: 100_000,
   embedDimensions: 65_536,
+  /** Of a grammar, also of the one that a schema is made into. */
+  grammarBytes: 256 * 1024,
+  schemaBytes: 64 * 1024,
+  /** Schemas in schemas. */
+  schemaDepth: 48,
+  schemaEnumValues: 4096,
+  /** Schemas and values looked at, those that are looked at again counted again. */
+  schemaWork: 50_000,
+  schemaPatternLength: 1024,
+  /** What `maxLength`, `maxItems` and their like may ask for. */
+  schemaRepetitions: 50_000,
 } as const;

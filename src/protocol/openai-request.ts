@@ -8,6 +8,7 @@
  */
 import * as v from 'valibot';
 import { GenerateRequestSchema, LIMITS, SamplingSchema, ToolSchema, type GenerateRequest } from './generate.ts';
+import { formatOf, type OpenAiFormat } from './openai-format.ts';
 import { toMessage } from './openai-messages.ts';
 import { invalid, parse } from './validate.ts';
 
@@ -16,9 +17,11 @@ export interface ChatCompletionCall {
   readonly stream: boolean;
   /** `stream_options.include_usage`. */
   readonly includeUsage: boolean;
+  /** What the caller calls a field of `format`; null: there is none. */
+  readonly formatNames: OpenAiFormat['names'] | null;
 }
 
-const { model, max_tokens, stop, parallel_tool_calls, reasoning_effort, route, fallback, priority } =
+const { model, max_tokens, stop, parallel_tool_calls, reasoning_effort, logprobs, route, fallback, priority } =
   GenerateRequestSchema.entries;
 const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
@@ -48,6 +51,8 @@ const ChatCompletionSchema = v.object({
     v.union([v.picklist(['auto', 'none', 'required']), tool({ name: ToolSchema.entries.name })]),
   ),
   parallel_tool_calls,
+  logprobs: v.exactOptional(v.boolean(), false),
+  top_logprobs: logprobs,
   reasoning_effort,
   route,
   fallback,
@@ -71,6 +76,8 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
   const { logit_bias: _, ...plain } = fields;
   const biases = call.logit_bias === undefined ? undefined : Object.entries(call.logit_bias);
   const maxTokens = call.max_completion_tokens ?? call.max_tokens;
+  const format = formatOf(fields);
+  if ((call.top_logprobs ?? 0) > 0 && !call.logprobs) throw invalid('top_logprobs', 'needs logprobs to be true');
   return {
     request: {
       ...(call.model === undefined || call.model === 'default' ? {} : { model: call.model }),
@@ -82,6 +89,8 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
       },
       stop: call.stop,
       ...toolsOf(call),
+      ...(format === null ? {} : { format: format.format }),
+      ...(call.logprobs ? { logprobs: call.top_logprobs ?? 0 } : {}),
       ...(call.reasoning_effort === undefined ? {} : { reasoning_effort: call.reasoning_effort }),
       ...(call.route === undefined ? {} : { route: call.route }),
       ...(call.fallback === undefined ? {} : { fallback: call.fallback }),
@@ -89,6 +98,7 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
     },
     stream: call.stream,
     includeUsage: call.stream_options?.include_usage ?? false,
+    formatNames: format?.names ?? null,
   };
 }
 
@@ -115,19 +125,12 @@ type Unsupported = readonly [asksNothing: (value: unknown) => boolean, what: str
 const never = (): boolean => false;
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 const isNoChoice = (value: unknown): boolean => value === 'none' || value === 'auto';
-const isTextFormat = (value: unknown): boolean =>
-  typeof value === 'object' && (value as { type?: unknown }).type === 'text';
 const isTextOnly = (value: unknown): boolean => Array.isArray(value) && value.every((item) => item === 'text');
 
 const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupported>([
   ['n', [(value) => value === 1, 'must be 1: svc makes one choice for each request']],
   ['functions', [isEmptyList, 'are not supported: use tools']],
   ['function_call', [isNoChoice, 'is not supported: use tool_choice']],
-  ['response_format', [isTextFormat, 'is not supported but for {"type": "text"}']],
-  ['json_schema', [never, 'is not supported']],
-  ['grammar', [(value) => value === '', 'is not supported']],
-  ['logprobs', [(value) => value === false, 'are not supported']],
-  ['top_logprobs', [(value) => value === 0, 'are not supported']],
   ['modalities', [isTextOnly, 'are not supported but for text']],
   ['audio', [never, 'is not supported']],
   ['web_search_options', [never, 'are not supported']],

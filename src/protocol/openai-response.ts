@@ -1,6 +1,16 @@
 /** Answers, models and errors in OpenAI's shape. What goes beyond it (`timings`, `hint`, `id`) its clients skip. */
 import { SvcError, type ErrorCode } from './errors.ts';
-import type { FinishEvent, Route, StartEvent, Timings, ToolCall, ToolCallEvent, Usage } from './generate.ts';
+import type {
+  FinishEvent,
+  TokenLogprob,
+  TokenLogprobs,
+  Route,
+  StartEvent,
+  Timings,
+  ToolCall,
+  ToolCallEvent,
+  Usage,
+} from './generate.ts';
 import type { ModelRecord } from './records.ts';
 
 /** What every part of one answer repeats. */
@@ -38,11 +48,19 @@ export interface OpenAiMessage {
   readonly tool_calls?: readonly OpenAiToolCall[];
 }
 
+export interface OpenAiLogprobs {
+  readonly content: readonly (OpenAiLogprob & { readonly top_logprobs: readonly OpenAiLogprob[] })[];
+  readonly refusal: null;
+}
+type OpenAiLogprob = TokenLogprob;
+
 /** What the events of an answer add up to. */
 export interface Collected {
   readonly text: string;
   readonly reasoning: string;
   readonly toolCalls: readonly ToolCall[];
+  /** Empty: nobody asked, or nobody told. */
+  readonly logprobs: readonly TokenLogprobs[];
 }
 
 export interface ChatCompletion extends Answer, Routed {
@@ -51,7 +69,7 @@ export interface ChatCompletion extends Answer, Routed {
     {
       readonly index: 0;
       readonly message: OpenAiMessage;
-      readonly logprobs: null;
+      readonly logprobs: OpenAiLogprobs | null;
       readonly finish_reason: OpenAiFinishReason;
     },
   ];
@@ -79,7 +97,7 @@ export interface ChatCompletionChunk extends Answer, Partial<Routed> {
   readonly choices: readonly {
     readonly index: 0;
     readonly delta: Delta;
-    readonly logprobs: null;
+    readonly logprobs: OpenAiLogprobs | null;
     readonly finish_reason: OpenAiFinishReason | null;
   }[];
   /** Only where the caller asked for it: null in all but the last chunk. */
@@ -102,7 +120,7 @@ export function toCompletion(
       {
         index: 0,
         message: toMessage(collected),
-        logprobs: null,
+        logprobs: toLogprobs(collected.logprobs),
         finish_reason: toFinishReason(finish),
       },
     ],
@@ -135,11 +153,21 @@ export function toToolCallDelta({ index, id, name, arguments: piece }: ToolCallE
   };
 }
 
-export function toChunk(answer: Answer, delta: Delta, includeUsage: boolean): ChatCompletionChunk {
+function toLogprobs(logprobs: readonly TokenLogprobs[]): OpenAiLogprobs | null {
+  if (logprobs.length === 0) return null;
+  return { content: logprobs.map(({ top, ...token }) => ({ ...token, top_logprobs: top })), refusal: null };
+}
+
+export function toChunk(
+  answer: Answer,
+  delta: Delta,
+  includeUsage: boolean,
+  logprobs: readonly TokenLogprobs[] = [],
+): ChatCompletionChunk {
   return {
     ...answer,
     object: 'chat.completion.chunk',
-    choices: [{ index: 0, delta, logprobs: null, finish_reason: null }],
+    choices: [{ index: 0, delta, logprobs: toLogprobs(logprobs), finish_reason: null }],
     ...(includeUsage ? { usage: null } : {}),
   };
 }

@@ -22,6 +22,18 @@ export function invalid(param: string | undefined, what: string): SvcError {
   return new SvcError('INVALID_REQUEST', `${param ?? 'the request'} ${what}`, param === undefined ? {} : { param });
 }
 
+/** An error about the field `ours`, or a field in it, as one about `theirs`: what whoever asked has called it. */
+export function renamed(error: unknown, ours: string, theirs: string): unknown {
+  if (!(error instanceof SvcError) || error.param === undefined) return error;
+  const { code, message, param, hint } = error;
+  if (param !== ours && !param.startsWith(`${ours}.`)) return error;
+  return new SvcError(code, message.startsWith(ours) ? theirs + message.slice(ours.length) : message, {
+    param: theirs + param.slice(ours.length),
+    ...(hint === undefined ? {} : { hint }),
+    cause: error,
+  });
+}
+
 /** `messages[0].content`. */
 function fieldName(issue: v.BaseIssue<unknown>, outer = ''): string | undefined {
   let name = outer;

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { NativeOutput } from '../../src/engine/addon.ts';
 import { Generation } from '../../src/backends/local/generation.ts';
-import { toFinishEvent, toNativeRequest } from '../../src/backends/local/request.ts';
+import { ofRequest, toFinishEvent, toNativeRequest } from '../../src/backends/local/request.ts';
 import { restartDelayMs } from '../../src/backends/local/backoff.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 
@@ -117,6 +117,8 @@ test("a request in the engine's words, with what was asked for and nothing else"
     },
     stop: ['END'],
     priority: 'batch',
+    format: { type: 'grammar', grammar: 'root ::= "x"' },
+    logprobs: 3,
   });
   assert.equal(full, {
     messages,
@@ -132,7 +134,41 @@ test("a request in the engine's words, with what was asked for and nothing else"
     logitBias: [[3, -100]],
     stop: ['END'],
     priority: 'batch',
+    grammar: 'root ::= "x"',
+    logprobs: 3,
   });
+});
+
+test('probabilities that nobody has pulled come with their text, bytes as they are', async () => {
+  const { generation } = make();
+  const chosen = (bytes: string, logprob: number) => ({ bytes, logprob, top: [{ bytes: 'x', logprob: -1 }] });
+  generation.push({ id: 7, text: 'a', logprobs: [chosen('a', -0.5)] });
+  generation.push({ id: 7, text: '€', logprobs: [chosen('\xE2\x82', -2), chosen('\xAC', 0)] });
+  generation.push({ id: 7, text: '', finish });
+  const told = [];
+  for await (const event of generation.events(never)) if (event.type === 'text') told.push(event);
+  const top = [{ token: 'x', bytes: [120], logprob: -1 }];
+  assert.equal(told, [
+    {
+      type: 'text',
+      text: 'a€',
+      logprobs: [
+        { token: 'a', bytes: [97], logprob: -0.5, top },
+        { token: '\uFFFD', bytes: [0xe2, 0x82], logprob: -2, top },
+        { token: '\uFFFD', bytes: [0xac], logprob: 0, top },
+      ],
+    },
+  ]);
+});
+
+test('what the engine refuses of a grammar is told of what was asked for', () => {
+  const refused = new SvcError('INVALID_REQUEST', 'line 1, column 2: expected )', { param: 'grammar' });
+  const request = { messages: [], sampling: {}, stop: [] };
+  const ofGrammar = ofRequest(refused, { ...request, format: { type: 'grammar', grammar: '(' } });
+  assert.is(ofGrammar.message, 'format.grammar cannot be enforced: line 1, column 2: expected )');
+  assert.is(ofRequest(refused, { ...request, format: { type: 'json_object' } }).param, 'format.schema');
+  const other = new SvcError('INVALID_REQUEST', 'top_p must be between 0 and 1');
+  assert.is(ofRequest(other, request), other);
 });
 
 test('the first failure costs no delay, the others double it up to a minute', () => {

@@ -237,6 +237,52 @@ test('standard output that cannot be written is a failure', async ({ home }) => 
   assert.match(stderr, /cannot write to standard output/);
 });
 
+test('--schema and --grammar hold the answer to a file', async ({ run, home }) => {
+  const schema = join(home.dir, 'weather.json');
+  writeFileSync(
+    schema,
+    JSON.stringify({ type: 'object', properties: { warm: { type: 'boolean' } }, required: ['warm'] }),
+  );
+  const answer = await run('--schema', schema, '--json', 'Is it warm?');
+  assert.is(answer.code, 0, answer.stderr);
+  assert.match(resultOf(answer).text, /^\{"warm": (true|false)\}$/);
+  assert.is(resultOf(answer).finish_reason, 'stop');
+
+  const grammar = join(home.dir, 'answer.gbnf');
+  writeFileSync(grammar, '# one word\nroot ::= "yes" | "no"\n');
+  assert.match((await run('--grammar', grammar, QUESTION)).stdout, /^(yes|no)\n$/);
+});
+
+test('a schema or grammar that is wrong is told with line and column', async ({ run, home }) => {
+  const file = join(home.dir, 'wrong');
+  const cases: readonly [flag: string, text: string | Buffer, message: RegExp][] = [
+    ['--schema', '{\n  "type": "object",\n}', /wrong:3:1: not valid JSON: /],
+    ['--schema', '', /wrong:1:1: not valid JSON/],
+    ['--schema', '[1]', /wrong:1:1: a schema is a JSON object/],
+    [
+      '--schema',
+      '{\n "properties": {\n  "a.b": {"type": "number", "multipleOf": 2}}}',
+      /wrong:3:29: .*multipleOf cannot be enforced/,
+    ],
+    ['--schema', '{"allOf": [{}, {"type": "colour"}]}', /wrong:1:/],
+    ['--schema', Buffer.from([0x7b, 0xff, 0x7d]), /wrong cannot be read: it is not UTF-8/],
+    ['--grammar', 'root ::= "a"\nroot ::= "b"', /wrong:2:1: a second rule named root/],
+    ['--grammar', 'root ::= root "a"', /wrong: .*left recursion/],
+    ['--grammar', '', /wrong is empty/],
+  ];
+  for (const [flag, text, message] of cases) {
+    writeFileSync(file, text);
+    const result = await run(flag, file, QUESTION);
+    assert.is(result.code, 65, result.stderr);
+    assert.match(result.stderr, message);
+    assert.is(result.stdout, '');
+  }
+  const missing = await run('--schema', join(home.dir, 'missing'), QUESTION);
+  assert.is(missing.code, 65);
+  assert.match(missing.stderr, /missing cannot be read: there is no such file/);
+  assert.is((await run('--schema', file, '--grammar', file, QUESTION)).code, 2);
+});
+
 test('an engine that dies midway is an error after the words that came', async ({ home, client }) => {
   const running = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => running.stdout() !== '');

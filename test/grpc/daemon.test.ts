@@ -207,6 +207,35 @@ test('a cancel, a deadline and a lost connection stop the generation in the engi
   assert.equal([count('OK'), count('CANCELLED') + count('DEADLINE_EXCEEDED')], [1, 4]);
 });
 
+test('a format is kept to, and probabilities are told', async () => {
+  const schema = JSON.stringify({ type: 'object', properties: { warm: { type: 'boolean' } }, required: ['warm'] });
+  const format = { type: 'json_schema', schema };
+  let text = '';
+  for await (const event of client.stream('Inference/Generate', { messages, format, max_tokens: 40 }))
+    text += String(event.text?.text ?? '');
+  assert.match(text, /^\{"warm": (true|false)\}$/, text);
+
+  const tokens: { bytes: Buffer; logprob: number; top: unknown[] }[] = [];
+  let told = '';
+  for await (const event of client.stream('Inference/Generate', { messages, logprobs: 2, max_tokens: 6 })) {
+    told += String(event.text?.text ?? '');
+    tokens.push(...(event.text?.logprobs ?? []));
+  }
+  assert.is(Buffer.concat(tokens.map(({ bytes }) => bytes)).toString(), told);
+  assert.ok(tokens.length > 0 && tokens.every(({ logprob, top }) => logprob <= 0 && top.length === 2));
+
+  for (const [wrong, param] of [
+    [{ type: 'json_schema', schema: '{' }, 'format.schema'],
+    [{ type: 'json_schema', schema: '{"not": {}}' }, 'format.schema.not'],
+    [{ type: 'grammar', grammar: 'root' }, 'format.grammar'],
+    [{ type: 'poem' }, 'format.type'],
+  ] as const) {
+    const failure = await failureOf(client.stream('Inference/Generate', { messages, format: wrong }));
+    assert.is(failure.status, status.INVALID_ARGUMENT);
+    assert.is(failure.metadata['param'], param);
+  }
+});
+
 test('the engine is killed in the middle of a stream: an error, and health tells within a second', async () => {
   const watch = client.stream('Runtime/WatchHealth');
   watch.on('error', () => undefined);

@@ -80,8 +80,10 @@ async function failure(work: Promise<unknown>): Promise<APIError> {
 const running = async (): Promise<number> => (await daemon.client.health()).queue.active;
 
 test('streamed and whole are the same text, with the same usage', async () => {
-  const parts = await streamed(FEW);
-  const answer = await client.chat.completions.create(FEW);
+  // Long enough to come in pieces on a busy machine too.
+  const more = { ...FEW, model: 'random', max_completion_tokens: 100 };
+  const parts = await streamed(more);
+  const answer = await client.chat.completions.create(more);
   assert.is(parts.text, answer.choices[0]?.message.content);
   assert.is(parts.finish, answer.choices[0]?.finish_reason);
   assert.ok(parts.pieces > 1, 'it came in pieces');
@@ -89,7 +91,7 @@ test('streamed and whole are the same text, with the same usage', async () => {
   assert.is(parts.usage?.prompt_tokens, answer.usage?.prompt_tokens);
   assert.ok((parts.usage?.prompt_tokens ?? 0) > 10);
   assert.is(typeof answer.usage?.prompt_tokens_details?.cached_tokens, 'number');
-  assert.is(answer.model, 'builtin');
+  assert.is(answer.model, 'random');
   const { timings } = answer as unknown as { timings: { ttft_ms: number; total_ms: number } };
   assert.ok(timings.ttft_ms > 0 && timings.ttft_ms <= timings.total_ms);
 });
@@ -112,6 +114,132 @@ test('max tokens, stop strings and logit bias do what they say', async () => {
   const stopped = await client.chat.completions.create({ ...FEW, stop: ['\u0001never', stop] });
   assert.is(stopped.choices[0]?.finish_reason, 'stop');
   assert.is(stopped.choices[0]?.message.content, text.slice(0, text.indexOf(stop)));
+});
+
+const SCHEMA = {
+  type: 'object',
+  properties: {
+    city: { type: 'string', pattern: '^[A-Z][a-z]{2,8}$' },
+    population: { type: 'integer', minimum: 1, maximum: 40_000_000 },
+    river: { enum: ['Rhine', 'Seine', null] },
+  },
+  required: ['city', 'population', 'river'],
+  additionalProperties: false,
+};
+
+test('a schema is kept to, streamed and whole, by the built-in model and by one without sense', async () => {
+  for (const model of ['default', 'random']) {
+    const params: Params = {
+      ...FEW,
+      model,
+      max_completion_tokens: 200,
+      response_format: { type: 'json_schema', json_schema: { name: 'city', strict: true, schema: SCHEMA } },
+    };
+    const parts = await streamed(params);
+    assert.is(parts.finish, 'stop', parts.text);
+    const { city, population, river } = JSON.parse(parts.text) as Record<string, unknown>;
+    assert.match(String(city), /^[A-Z][a-z]{2,8}$/);
+    assert.ok(Number.isInteger(population) && Number(population) >= 1 && Number(population) <= 40_000_000);
+    assert.ok(['Rhine', 'Seine', null].includes(river as string | null));
+    assert.is(await whole(params), parts.text);
+  }
+});
+
+test('a grammar, any JSON, and an answer that is cut off', async () => {
+  const yesOrNo = await client.chat.completions.create({ ...FEW, grammar: 'root ::= "yes" | "no"' } as Params);
+  assert.ok(['yes', 'no'].includes(yesOrNo.choices[0]?.message.content ?? ''));
+  const object = { ...FEW, model: 'random', response_format: { type: 'json_object' as const } };
+  const cut = await client.chat.completions.create({ ...object, max_completion_tokens: 2 });
+  assert.is(cut.choices[0]?.finish_reason, 'length');
+  assert.ok(cut.choices[0]?.message.content?.startsWith('{'));
+});
+
+test('what cannot be enforced is refused in the words of the caller, streamed or not', async () => {
+  const schema = { type: 'object', properties: { a: { type: 'number', multipleOf: 0.1 } } };
+  const cases: readonly [fields: object, param: string][] = [
+    [
+      { response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } },
+      'response_format.json_schema.schema.properties.a.multipleOf',
+    ],
+    [{ json_schema: schema }, 'json_schema.properties.a.multipleOf'],
+    [{ json_schema: { anyOf: [{ $ref: '#' }] } }, 'json_schema'],
+    [{ grammar: 'root ::= "a" |\n  (b' }, 'grammar'],
+    [{ grammar: 'root ::= root "a" | "b"' }, 'grammar'],
+  ];
+  for (const [fields, param] of cases) {
+    for (const stream of [true, false]) {
+      const error = await failure(client.chat.completions.create({ ...FEW, ...fields, stream }));
+      assert.equal([error.status, error.param], [400, param]);
+      assert.ok(error.message.includes(`${param} cannot be enforced`), error.message);
+    }
+  }
+});
+
+test('grammars that have brought others down are refused, or bounded; the engine lives on', async () => {
+  const { pid } = (await daemon.client.health()).models.find(({ id }) => id === 'builtin') ?? {};
+  const paths = Array.from({ length: 40 }, (_, i) => `r${String(i)} ::= r${String(i + 1)} "x" | r${String(i + 1)} "y"`);
+  const refused = [
+    'root ::= ' + '('.repeat(60_000),
+    'root ::= "a"' + '*'.repeat(60_000),
+    'root ::= "a"{2000000000}',
+    'root ::= ((("a"{1000}){1000}){1000}){1000}',
+    'root ::= ("a"? | "b"?){50000}',
+    'root ::= ' + '['.repeat(100_000),
+    ['root ::= r0', ...paths, 'r40 ::= "z"'].join('\n'),
+  ];
+  for (const grammar of refused) {
+    const error = await failure(client.chat.completions.create({ ...FEW, grammar } as Params));
+    assert.equal([error.status, error.param], [400, 'grammar'], grammar.slice(0, 60));
+  }
+  let deep: object = {};
+  for (let i = 0; i < 3000; i++) deep = { items: deep };
+  for (const json_schema of [deep, { pattern: '('.repeat(1000) }, { type: 'string', maxLength: 1e15 }]) {
+    const error = await failure(client.chat.completions.create({ ...FEW, json_schema } as Params));
+    assert.is(error.status, 400);
+  }
+  // Each byte makes another state.
+  const endless =
+    'root ::= (' +
+    Array.from('abcdefghij ')
+      .map((c) => `"${c}" root "${c}"`)
+      .join(' | ') +
+    ' | "x")';
+  const answer = await client.chat.completions.create({
+    ...FEW,
+    max_completion_tokens: 60,
+    grammar: endless,
+  } as Params);
+  assert.is(answer.choices[0]?.finish_reason, 'length');
+  assert.is((await daemon.client.health()).models.find(({ id }) => id === 'builtin')?.pid, pid);
+});
+
+test('probabilities of the tokens, and of others', async () => {
+  const params: Params = { ...FEW, logprobs: true, top_logprobs: 3 };
+  const { choices } = await client.chat.completions.create(params);
+  const told = choices[0]?.logprobs?.content ?? [];
+  assert.ok(told.length > 8 && told.length <= 12);
+  const bytes = told.flatMap((token) => token.bytes ?? []);
+  assert.is(Buffer.from(bytes).toString(), choices[0]?.message.content);
+  for (const { token, logprob, top_logprobs } of told) {
+    assert.is(top_logprobs.length, 3);
+    assert.ok(logprob <= 0 && (top_logprobs[0]?.logprob ?? 1) >= logprob, token);
+    const sum = top_logprobs.reduce((total, other) => total + Math.exp(other.logprob), 0);
+    assert.ok(sum > 0 && sum < 1.0001);
+  }
+  const stream = await client.chat.completions.create({ ...params, stream: true });
+  const streamedTokens: string[] = [];
+  for await (const { choices } of stream) {
+    const content = choices[0]?.logprobs?.content ?? [];
+    if (content.length > 0) assert.ok((choices[0]?.delta.content ?? '') !== '');
+    streamedTokens.push(...content.map(({ token }) => token));
+  }
+  assert.equal(
+    streamedTokens,
+    told.map(({ token }) => token),
+  );
+  const plain = await client.chat.completions.create(FEW);
+  assert.is(plain.choices[0]?.logprobs, null);
+  assert.is(plain.choices[0]?.message.content, choices[0]?.message.content, 'telling changes nothing');
 });
 
 test('eight at once: each gets its own answer, none a piece of another', async () => {

@@ -1,8 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { SvcError } from '../../src/protocol/errors.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
 import { LIMITS } from '../../src/protocol/generate.ts';
 import { parseChatCompletion } from '../../src/protocol/openai-request.ts';
+import { renamed } from '../../src/protocol/validate.ts';
 
 const SECRET = 'the-secret-prompt';
 const MESSAGES = [{ role: 'user', content: 'hi' }];
@@ -21,6 +22,7 @@ test('the least request', () => {
     request: { messages: MESSAGES, sampling: {}, stop: [] },
     stream: false,
     includeUsage: false,
+    formatNames: null,
   });
 });
 
@@ -70,6 +72,7 @@ test('every parameter arrives', () => {
     },
     stream: true,
     includeUsage: true,
+    formatNames: null,
   });
 });
 
@@ -190,11 +193,6 @@ test('what is asked for but cannot be done is refused by name', () => {
     n: 2,
     functions: [{ name: 'f' }],
     function_call: { name: 'f' },
-    response_format: { type: 'json_object' },
-    json_schema: {},
-    grammar: 'root ::= "x"',
-    logprobs: true,
-    top_logprobs: 3,
     modalities: ['text', 'audio'],
     audio: { voice: 'x' },
     web_search_options: {},
@@ -216,7 +214,66 @@ test('what is asked for but cannot be done is refused by name', () => {
   assert.equal(parseChatCompletion({ messages: MESSAGES, ...harmless }), parseChatCompletion({ messages: MESSAGES }));
 });
 
+test('formats in the words of OpenAI and of llama-server', () => {
+  const schema = { type: 'object', properties: { a: {} } };
+  const formatOf = (fields: object) => {
+    const { request, formatNames } = parseChatCompletion({ messages: MESSAGES, ...fields });
+    return [request.format, formatNames?.theirs];
+  };
+  const json_schema = { name: 'thing', strict: true, schema, description: 'a thing' };
+  assert.equal(formatOf({ response_format: { type: 'json_schema', json_schema } }), [
+    { type: 'json_schema', schema, name: 'thing', strict: true },
+    'response_format.json_schema.schema',
+  ]);
+  assert.equal(formatOf({ response_format: { type: 'json_schema', json_schema: { schema, strict: null } } }), [
+    { type: 'json_schema', schema },
+    'response_format.json_schema.schema',
+  ]);
+  assert.equal(formatOf({ response_format: { type: 'json_object' } }), [{ type: 'json_object' }, 'response_format']);
+  assert.equal(formatOf({ response_format: { type: 'json_object', schema } }), [
+    { type: 'json_schema', schema },
+    'response_format.schema',
+  ]);
+  assert.equal(formatOf({ json_schema: schema }), [{ type: 'json_schema', schema }, 'json_schema']);
+  const grammar = 'root ::= "x"';
+  assert.equal(formatOf({ grammar }), [{ type: 'grammar', grammar }, 'grammar']);
+  assert.equal(formatOf({ grammar: '', response_format: { type: 'text' } }), [undefined, undefined]);
+});
+
+test('an error about a format names it as the caller did', () => {
+  const error = new SvcError('INVALID_REQUEST', 'format.schema.type must be string', { param: 'format.schema.type' });
+  const named = renamed(error, 'format.schema', 'json_schema') as SvcError;
+  assert.equal([named.param, named.message], ['json_schema.type', 'json_schema.type must be string']);
+  for (const other of [new SvcError('BUSY', 'busy'), new SvcError('INVALID_REQUEST', 'x', { param: 'format.schemas' })])
+    assert.is(renamed(other, 'format.schema', 'json_schema'), other);
+});
+
+test('probabilities are asked for by two fields', () => {
+  const logprobsOf = (fields: object) => parseChatCompletion({ messages: MESSAGES, ...fields }).request.logprobs;
+  assert.is(logprobsOf({ logprobs: true }), 0);
+  assert.is(logprobsOf({ logprobs: true, top_logprobs: 20 }), 20);
+  assert.is(logprobsOf({ logprobs: false, top_logprobs: 0 }), undefined);
+});
+
 const wrong: readonly [param: string, fields: object][] = [
+  ['response_format.type', { response_format: { type: SECRET } }],
+  ['response_format', { response_format: SECRET }],
+  ['response_format.json_schema', { response_format: { type: 'json_schema' } }],
+  ['response_format.json_schema.schema', { response_format: { type: 'json_schema', json_schema: {} } }],
+  ['response_format.json_schema.schema', { response_format: { type: 'json_schema', json_schema: { schema: SECRET } } }],
+  [
+    'response_format.json_schema.strict',
+    { response_format: { type: 'json_schema', json_schema: { schema: {}, strict: SECRET } } },
+  ],
+  ['json_schema', { json_schema: SECRET }],
+  ['grammar', { grammar: 5 }],
+  ['grammar', { grammar: 'x'.repeat(LIMITS.grammarBytes + 1) }],
+  ['grammar', { grammar: 'root ::= "x"', json_schema: {} }],
+  ['json_schema', { json_schema: {}, response_format: { type: 'json_object' } }],
+  ['logprobs', { logprobs: SECRET }],
+  ['top_logprobs', { logprobs: true, top_logprobs: 21 }],
+  ['top_logprobs', { logprobs: true, top_logprobs: 1.5 }],
+  ['top_logprobs', { top_logprobs: 3 }],
   ['messages', { messages: undefined }],
   ['messages', { messages: [] }],
   ['messages', { messages: SECRET }],

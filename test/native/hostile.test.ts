@@ -61,6 +61,11 @@ test('submit', async ({ engine: { native } }) => {
     [{ id: 2, prompt, stop: 'x' }, /^stop must be an array/],
     [{ id: 2, prompt, stop: [1] }, /^stop\[0\] must be a string/],
     [{ id: 2, prompt, stop: new Array(4e9) }, /^stop\[0\] /],
+    [{ id: 2, prompt, grammar: 5 }, /^grammar must be a string/],
+    [{ id: 2, prompt, grammar: '' }, /^grammar must not be empty/],
+    [{ id: 2, prompt, grammar: 'root ::= "' }, /^line 1, column 11: /],
+    [{ id: 2, prompt, logprobs: -1 }, /^logprobs /],
+    [{ id: 2, prompt, logprobs: 21 }, /^logprobs /],
   ];
   for (const [request, message] of cases) {
     await rejection(() => native.submit(request as NativeRequest), 'INVALID_REQUEST', message);
@@ -86,6 +91,10 @@ test('settings at the edge of what can be written down', async ({ engine }) => {
     },
     { stop: [''] },
     { stop: ['\0', '\ud800', 'x'.repeat(100_000)] },
+    { grammar: 'root ::= .*', logprobs: 20 },
+    { grammar: 'root ::= [\\x00-\\U0010FFFF]{3}', topK: 0, logitBias: [[5, -100]] },
+    { grammar: 'root ::= "\ud800\0"' },
+    { grammar: 'root ::= "x"', temperature: 0, repeatPenalty: 3 },
     { maxTokens: 0 },
     { prompt: '' },
     { prompt: '\0\ud800\uffff' },

@@ -10,17 +10,21 @@
 import type { NativeOutput } from '../../engine/addon.ts';
 import type { StepOutput, ToEngine } from '../../engine/frames.ts';
 import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
+import type { TextEvent, TokenLogprobs } from '../../protocol/generate.ts';
 import { abortable } from '../abortable.ts';
+import { toLogprobs } from './request.ts';
 
 /** About a thousand tokens: ahead enough of any consumer that keeps up. */
 const PAUSE_CHARACTERS = 4 * 1024;
+/** Each may bring twenty alternatives. */
+const PAUSE_LOGPROBS = 256;
 
 export type NativeFinish = NonNullable<NativeOutput['finish']>;
 
 export type GenerationEvent =
   /** The engine has taken it up. First, and once. */
   | { readonly type: 'accepted' }
-  | { readonly type: 'text'; readonly text: string }
+  | TextEvent
   /** One behind the other. */
   | { readonly type: 'vectors'; readonly vectors: Float32Array }
   /** `at`: performance.now() when it arrived. */
@@ -38,6 +42,7 @@ export class Generation {
   #accepted = false;
   #text = '';
   #vectors: Float32Array[] = [];
+  #logprobs: TokenLogprobs[] = [];
   #paused = false;
   #end: { readonly finish: NativeFinish; readonly at: number } | { readonly error: SvcError } | undefined;
   #wake: () => void = () => undefined;
@@ -65,8 +70,9 @@ export class Generation {
     }
     this.#accepted = true;
     this.#text += output.text;
+    if (output.logprobs !== undefined) this.#logprobs.push(...toLogprobs(output.logprobs));
     if (output.finish !== undefined) this.#end ??= { finish: output.finish, at: performance.now() };
-    else if (!this.#paused && this.#text.length > PAUSE_CHARACTERS) {
+    else if (!this.#paused && (this.#text.length > PAUSE_CHARACTERS || this.#logprobs.length > PAUSE_LOGPROBS)) {
       this.#paused = true;
       this.#owner.send({ type: 'pause', id: this.id });
     }
@@ -91,7 +97,7 @@ export class Generation {
         } else if (this.#vectors.length > 0) {
           for (const vectors of this.#vectors.splice(0)) yield { type: 'vectors', vectors };
         } else if (this.#text !== '') {
-          yield { type: 'text', text: this.#take() };
+          yield this.#take();
         } else if (this.#end !== undefined) {
           yield { type: 'finish', ...this.#end };
           return;
@@ -108,13 +114,18 @@ export class Generation {
     }
   }
 
-  #take(): string {
-    const text = this.#text;
+  #take(): TextEvent {
+    const event: TextEvent = {
+      type: 'text',
+      text: this.#text,
+      ...(this.#logprobs.length === 0 ? {} : { logprobs: this.#logprobs }),
+    };
     this.#text = '';
+    this.#logprobs = [];
     if (this.#paused) {
       this.#paused = false;
       this.#owner.send({ type: 'resume', id: this.id });
     }
-    return text;
+    return event;
   }
 }

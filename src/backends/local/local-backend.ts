@@ -26,7 +26,7 @@ import { abortable } from '../abortable.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
 import { Pool, type Model } from './pool.ts';
 import type { Generation } from './generation.ts';
-import { checkDimensions, checkKind, toFinishEvent, toNativeRequest, toVectors } from './request.ts';
+import { checkDimensions, checkKind, ofRequest, toFinishEvent, toNativeRequest, toVectors } from './request.ts';
 import { Supervisor } from './supervisor.ts';
 
 /** The engine's own default; told to it, so that both mean the same. */
@@ -86,9 +86,14 @@ export class LocalBackend implements Backend {
   }
 
   async *generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
-    const ask = (engine: Supervisor): Generation => engine.generate(toNativeRequest(request));
-    for await (const event of this.#lend(request.model, 'text', context, ask))
-      if (event.type !== 'vectors') yield event;
+    const native = toNativeRequest(request);
+    const ask = (engine: Supervisor): Generation => engine.generate(native);
+    try {
+      for await (const event of this.#lend(request.model, 'text', context, ask))
+        if (event.type !== 'vectors') yield event;
+    } catch (error) {
+      throw error instanceof SvcError ? ofRequest(error, request) : error;
+    }
   }
 
   async *embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<EmbedEvent, void, undefined> {

@@ -1,10 +1,18 @@
 /** Between the protocol's words and the native engine's. */
-import type { NativeRequest } from '../../engine/addon.ts';
-import type { FinishEvent, GenerateRequest, Message } from '../../protocol/generate.ts';
+import type { NativeLogprob, NativeOutput, NativeRequest } from '../../engine/addon.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import type {
+  FinishEvent,
+  Format,
+  GenerateRequest,
+  Message,
+  TokenLogprob,
+  TokenLogprobs,
+} from '../../protocol/generate.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import { invalid } from '../../protocol/validate.ts';
 import type { NativeFinish } from './generation.ts';
+import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
 import type { Supervisor } from './supervisor.ts';
 
 /** Throws INVALID_REQUEST for what the engine cannot do: an answer never silently ignores a wish. */
@@ -21,8 +29,6 @@ export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, '
     logprobs,
   } = request;
   if (tools.length > 0 && tool_choice !== 'none') throw invalid('tools', NOT_HERE);
-  if (format !== undefined) throw invalid('format', NOT_HERE);
-  if (logprobs !== undefined) throw invalid('logprobs', NOT_HERE);
   return {
     messages: messages.map(toNativeMessage),
     maxTokens: max_tokens,
@@ -37,7 +43,36 @@ export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, '
     logitBias: sampling.logit_bias,
     stop,
     priority,
+    grammar: format === undefined ? undefined : toGrammar(format),
+    logprobs,
   } as Omit<NativeRequest, 'id'>; // JSON leaves out what is undefined
+}
+
+function toGrammar(format: Format): string {
+  switch (format.type) {
+    case 'json_object':
+      return jsonGrammar();
+    case 'json_schema':
+      return schemaGrammar(format.schema, 'format.schema');
+    case 'grammar':
+      return format.grammar;
+  }
+}
+
+/** The engine speaks of the grammar that it was given; whoever asked may have written a schema. */
+export function ofRequest(error: SvcError, { format }: GenerateRequest): SvcError {
+  if (error.code !== 'INVALID_REQUEST' || error.param !== 'grammar') return error;
+  const param = format?.type === 'grammar' ? 'format.grammar' : 'format.schema';
+  return invalid(param, `cannot be enforced: ${error.message}`);
+}
+
+export function toLogprobs(logprobs: NonNullable<NativeOutput['logprobs']>): TokenLogprobs[] {
+  return logprobs.map(({ top, ...token }) => ({ ...toLogprob(token), top: top.map(toLogprob) }));
+}
+
+function toLogprob({ bytes: latin1, logprob }: NativeLogprob): TokenLogprob {
+  const bytes = Buffer.from(latin1, 'latin1');
+  return { token: bytes.toString('utf8'), bytes: [...bytes], logprob };
 }
 
 const NOT_HERE = 'are not supported by local models yet';

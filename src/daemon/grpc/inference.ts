@@ -11,8 +11,10 @@ import {
   type GenerateRequest,
   type RouteEvent,
   type StartEvent,
+  type TokenLogprob,
+  type TokenLogprobs,
 } from '../../protocol/generate.ts';
-import { parse } from '../../protocol/validate.ts';
+import { invalid, parse } from '../../protocol/validate.ts';
 import type { Services } from '../services.ts';
 import type { EmbedAnswer } from './embed-response.ts';
 import type { Call, Calls, StreamHandler, UnaryHandler } from './calls.ts';
@@ -40,7 +42,7 @@ export function inference(
   return {
     Generate: calls.stream(async (call) => {
       const request = readRequest(definitions, call);
-      await within(request.messages, async () => {
+      await within([request.messages, request.format], async () => {
         for await (const event of services.router.route(request, contextOf(call))) await call.write(toMessage(event));
       });
     }),
@@ -79,12 +81,14 @@ function contextOf({ id, arrivedAt, signal }: Call): { traceId: string; arrivedA
 
 function readRequest(definitions: Definitions, call: Call): GenerateRequest {
   const fields = toRequest(definitions, 'svc.v1.GenerateRequest', call.request);
+  const format = fields['format'] as { schema?: string } | undefined;
   const sampling = fields['sampling'] as { logit_bias: { token: number; bias: number }[] } | undefined;
   const request = parse(GenerateRequestSchema, {
     ...fields,
     ...(sampling === undefined
       ? {}
       : { sampling: { ...sampling, logit_bias: sampling.logit_bias.map(({ token, bias }) => [token, bias]) } }),
+    ...(format?.schema === undefined ? {} : { format: { ...format, schema: readSchema(format.schema) } }),
     ...timeoutOf(call),
   });
   refuseFile(request);
@@ -107,7 +111,25 @@ function timeoutOf({ timeoutMs }: Call): { timeout_ms?: number } {
   return timeoutMs === null || timeoutMs > MAX_TIMEOUT_MS ? {} : { timeout_ms: Math.ceil(timeoutMs) };
 }
 
+function readSchema(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid('format.schema', 'must be JSON');
+  }
+}
+
 function toMessage(event: RouteEvent | GenerateEvent): object {
   const { type, ...fields } = event;
+  if (event.type === 'text' && event.logprobs !== undefined)
+    return { text: { text: event.text, logprobs: event.logprobs.map(toLogprobs) } };
   return { [type]: 'route' in fields ? { trace_id: fields.trace_id, ...fields.route } : fields };
+}
+
+function toLogprobs({ top, ...token }: TokenLogprobs): object {
+  return { ...toLogprob(token), top: top.map(toLogprob) };
+}
+
+function toLogprob(token: TokenLogprob): object {
+  return { ...token, bytes: Buffer.from(token.bytes) };
 }

@@ -1,7 +1,7 @@
 /** `POST /v1/chat/completions`, OpenAI's shape: whole, or as a stream that ends with `[DONE]` only when it is complete. */
 import { Collector } from '../../protocol/collect.ts';
-import { refuseFile, type GenerateEvent, type RouteEvent } from '../../protocol/generate.ts';
-import { parseChatCompletion } from '../../protocol/openai-request.ts';
+import { refuseFile, type GenerateEvent, type RouteEvent, type TokenLogprobs } from '../../protocol/generate.ts';
+import { parseChatCompletion, type ChatCompletionCall } from '../../protocol/openai-request.ts';
 import {
   toChunk,
   toCompletion,
@@ -12,6 +12,7 @@ import {
   type Delta,
   type Routed,
 } from '../../protocol/openai-response.ts';
+import { renamed } from '../../protocol/validate.ts';
 import { SSE_CONTENT_TYPE, SSE_DONE, SSE_HEARTBEAT, sseData } from '../../protocol/sse.ts';
 import { readJson } from './body.ts';
 import type { Exchange } from './exchange.ts';
@@ -26,12 +27,22 @@ const FORMAT: StreamFormat = {
 };
 
 export async function chatCompletions(exchange: Exchange): Promise<void> {
-  const { request, stream, includeUsage } = parseChatCompletion(await readJson(exchange));
+  const { request, stream, includeUsage, formatNames } = parseChatCompletion(await readJson(exchange));
   refuseFile(request);
   const { id, arrivedAt, signal } = exchange;
-  const events = exchange.services.router.route(request, { traceId: id, arrivedAt, signal });
+  const answer = exchange.services.router.route(request, { traceId: id, arrivedAt, signal });
+  const events = formatNames === null ? answer : inTheirWords(answer, formatNames);
   if (stream) await answerStream(exchange, events, includeUsage);
   else await answerWhole(exchange, events);
+}
+
+/** An error about the format names it as the caller did. */
+async function* inTheirWords(events: Events, { ours, theirs }: NonNullable<ChatCompletionCall['formatNames']>): Events {
+  try {
+    yield* events;
+  } catch (error) {
+    throw renamed(error, ours, theirs);
+  }
 }
 
 async function answerWhole({ id, reply }: Exchange, events: Events): Promise<void> {
@@ -49,8 +60,8 @@ async function answerStream({ id, reply }: Exchange, events: Events, includeUsag
   reply.stream(FORMAT);
   const heads = new Heads(id);
   let opening = '';
-  const send = async (delta: Delta): Promise<void> => {
-    await reply.write(opening + sseData(toChunk(heads.answer, delta, includeUsage)));
+  const send = async (delta: Delta, logprobs?: readonly TokenLogprobs[]): Promise<void> => {
+    await reply.write(opening + sseData(toChunk(heads.answer, delta, includeUsage, logprobs)));
     opening = '';
   };
   for await (const event of events) {
@@ -62,7 +73,7 @@ async function answerStream({ id, reply }: Exchange, events: Events, includeUsag
         opening = sseData(toChunk(heads.answer, { role: 'assistant', content: '' }, includeUsage));
         break;
       case 'text':
-        await send({ content: event.text });
+        await send({ content: event.text }, event.logprobs);
         break;
       case 'reasoning':
         await send({ reasoning_content: event.text });

@@ -1,0 +1,26 @@
+// Picking from a vocabulary of logits without sorting it. Pure; any thread.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "engine/decoder.h"
+#include "engine/vocabulary_index.h"
+
+namespace svc {
+
+struct RankedToken {
+  Token token = 0;
+  float logit = 0;
+};
+
+// The largest of all, or of those allowed; the first of equal ones. kNoToken: none is allowed.
+Token LargestLogit(std::span<const float> logits, const TokenSet* allowed);
+
+// The `count` largest, largest first; fewer where fewer are allowed. Returns false when equal
+// logits leave open which they are or in which order they stand. REQUIRES: count > 0
+bool LargestLogits(std::span<const float> logits, const TokenSet* allowed, std::size_t count,
+                   std::vector<RankedToken>* ranked);
+
+}  // namespace svc

@@ -1,0 +1,82 @@
+/** Sets of characters, as a JSON string writes them, in GBNF. */
+
+/** Code points, both ends included. */
+export type Range = readonly [first: number, last: number];
+
+const LAST = 0x10ffff;
+/** What follows the backslash where a character cannot stand for itself. */
+const ESCAPES: readonly (readonly [codePoint: number, escape: string])[] = [
+  [0x22, '"'],
+  [0x5c, '\\'],
+  [0x08, 'b'],
+  [0x0c, 'f'],
+  [0x0a, 'n'],
+  [0x0d, 'r'],
+  [0x09, 't'],
+];
+/** What stands for itself in a JSON string: no control characters, no quote, no backslash. */
+export const PLAIN: readonly Range[] = [
+  [0x20, 0x21],
+  [0x23, 0x5b],
+  [0x5d, 0x7e],
+  [0x80, 0xd7ff],
+  [0xe000, LAST],
+];
+
+export const ANY: readonly Range[] = [[0, LAST]];
+
+export function complement(ranges: readonly Range[]): Range[] {
+  const sorted = [...ranges].sort(([a], [b]) => a - b);
+  const others: Range[] = [];
+  let next = 0;
+  for (const [first, last] of sorted) {
+    if (first > next) others.push([next, first - 1]);
+    next = Math.max(next, last + 1);
+  }
+  if (next <= LAST) others.push([next, LAST]);
+  return others;
+}
+
+/** One character of the set. null: a JSON string can hold none of them without a \u escape. */
+export function characterOf(ranges: readonly Range[]): string | null {
+  const plain = intersect(ranges, PLAIN);
+  const escapes = ESCAPES.filter(([codePoint]) =>
+    ranges.some(([first, last]) => first <= codePoint && codePoint <= last),
+  );
+  const parts = [
+    ...(plain.length === 0 ? [] : [`[${plain.map(classRange).join('')}]`]),
+    ...(escapes.length === 0
+      ? []
+      : [`"\\\\" [${escapes.map(([, escape]) => inClass(escape.codePointAt(0) ?? 0)).join('')}]`]),
+  ];
+  if (parts.length === 0) return null;
+  return parts.length === 1 && escapes.length === 0 ? (parts[0] as string) : `(${parts.join(' | ')})`;
+}
+
+/** Text as it stands, in GBNF. */
+export function literal(text: string): string {
+  let escaped = '';
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    if (character === '"' || character === '\\') escaped += `\\${character}`;
+    else escaped += code < 0x20 || code === 0x7f ? `\\x${code.toString(16).padStart(2, '0')}` : character;
+  }
+  return `"${escaped}"`;
+}
+
+export function intersect(some: readonly Range[], others: readonly Range[]): Range[] {
+  return some.flatMap(([first, last]) =>
+    others.map(([from, to]): Range => [Math.max(first, from), Math.min(last, to)]).filter(([from, to]) => from <= to),
+  );
+}
+
+function classRange([first, last]: Range): string {
+  return first === last ? inClass(first) : `${inClass(first)}-${inClass(last)}`;
+}
+
+function inClass(codePoint: number): string {
+  const character = String.fromCodePoint(codePoint);
+  return /[A-Za-z0-9 _.,:;!?@#%&/()+*=<>'|~]/.test(character) && codePoint < 0x7f
+    ? character
+    : `\\U${codePoint.toString(16).padStart(8, '0')}`;
+}

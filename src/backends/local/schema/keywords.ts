@@ -1,0 +1,91 @@
+/** Which words of JSON Schema there are for a grammar: those that say something of one type, of any, or of none. */
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
+export type JsonObject = Readonly<Record<string, Json>>;
+
+export const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'] as const;
+export type TypeName = (typeof TYPES)[number];
+
+/** They describe, and forbid nothing. */
+const ANNOTATIONS = new Set([
+  '$schema',
+  '$id',
+  '$comment',
+  '$anchor',
+  '$defs',
+  'definitions',
+  'title',
+  'description',
+  'default',
+  'example',
+  'examples',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+  'contentMediaType',
+  'contentEncoding',
+  // OpenAPI's, beside `oneOf`.
+  'discriminator',
+]);
+
+const OF_TYPE: Readonly<Record<string, readonly TypeName[]>> = {
+  properties: ['object'],
+  required: ['object'],
+  additionalProperties: ['object'],
+  minProperties: ['object'],
+  maxProperties: ['object'],
+  items: ['array'],
+  prefixItems: ['array'],
+  additionalItems: ['array'],
+  minItems: ['array'],
+  maxItems: ['array'],
+  uniqueItems: ['array'],
+  minLength: ['string'],
+  maxLength: ['string'],
+  pattern: ['string'],
+  format: ['string'],
+  minimum: ['number', 'integer'],
+  maximum: ['number', 'integer'],
+  exclusiveMinimum: ['number', 'integer'],
+  exclusiveMaximum: ['number', 'integer'],
+  multipleOf: ['number', 'integer'],
+};
+
+const OF_ANY = new Set(['type', 'enum', 'const', '$ref', 'anyOf', 'oneOf', 'allOf']);
+
+export function isAnnotation(keyword: string): boolean {
+  return ANNOTATIONS.has(keyword) || keyword.startsWith('x-');
+}
+
+export function isKnown(keyword: string): boolean {
+  return isAnnotation(keyword) || OF_ANY.has(keyword) || Object.hasOwn(OF_TYPE, keyword);
+}
+
+/** The types that a schema allows; without `type`, those that its other words are about, or all. */
+export function typesOf(schema: JsonObject): readonly TypeName[] | null {
+  const { type } = schema;
+  if (type !== undefined) {
+    const names = Array.isArray(type) ? (type as readonly Json[]) : [type];
+    if (names.length === 0 || !names.every(isTypeName)) return null;
+    // `number` holds the integers already.
+    return names.filter((name) => name !== 'integer' || !names.includes('number'));
+  }
+  const named = Object.keys(schema).flatMap((keyword) => OF_TYPE[keyword] ?? []);
+  const types = TYPES.filter((name) => name !== 'integer' && (named.length === 0 || named.includes(name)));
+  return types;
+}
+
+export function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function typeOf(value: Json): TypeName {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  return typeof value as 'object' | 'string' | 'boolean';
+}
+
+function isTypeName(name: Json): name is TypeName {
+  return TYPES.includes(name as TypeName);
+}

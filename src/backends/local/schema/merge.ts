@@ -1,0 +1,114 @@
+/** Two schemas as one that allows what both allow, and whether two can both allow the same. */
+import { isAnnotation, isObject, typeOf, typesOf, type Json, type JsonObject } from './keywords.ts';
+
+/** null: it cannot be said in one schema, as far as this looks. `refs` have been followed. */
+export function merge(a: JsonObject, b: JsonObject): JsonObject | null {
+  if (!hasPropertiesOf(a, b) || !hasPropertiesOf(b, a)) return null;
+  const merged: Record<string, Json> = { ...a };
+  for (const [keyword, value] of Object.entries(b)) {
+    const other = merged[keyword];
+    if (other === undefined || isAnnotation(keyword) || isSame(other, value)) merged[keyword] = value;
+    else {
+      const both = mergeKeyword(keyword, other, value);
+      if (both === null) return null;
+      merged[keyword] = both;
+    }
+  }
+  return merged;
+}
+
+/** What a schema says of additional properties is meant of its own: the other may name no more. */
+function hasPropertiesOf(schema: JsonObject, other: JsonObject): boolean {
+  if (schema['additionalProperties'] === undefined) return true;
+  const own = (schema['properties'] ?? {}) as JsonObject;
+  return Object.keys((other['properties'] ?? {}) as JsonObject).every((name) => Object.hasOwn(own, name));
+}
+
+function mergeKeyword(keyword: string, a: Json, b: Json): Json | null {
+  switch (keyword) {
+    case 'type': {
+      const shared = (typesOf({ type: a }) ?? []).filter((name) => (typesOf({ type: b }) ?? []).includes(name));
+      return shared.length === 0 ? null : shared;
+    }
+    case 'required':
+      return Array.isArray(a) && Array.isArray(b) ? [...new Set([...(a as Json[]), ...(b as Json[])])] : null;
+    case 'properties': {
+      if (!isObject(a) || !isObject(b)) return null;
+      const properties: Record<string, Json> = { ...a };
+      for (const [name, schema] of Object.entries(b)) {
+        const other = properties[name];
+        if (other === undefined || isSame(other, schema)) properties[name] = schema;
+        else properties[name] = { allOf: [other, schema] };
+      }
+      return properties;
+    }
+    case 'minimum':
+    case 'minLength':
+    case 'minItems':
+    case 'minProperties':
+      return typeof a === 'number' && typeof b === 'number' ? Math.max(a, b) : null;
+    case 'maximum':
+    case 'maxLength':
+    case 'maxItems':
+    case 'maxProperties':
+      return typeof a === 'number' && typeof b === 'number' ? Math.min(a, b) : null;
+    default:
+      return null;
+  }
+}
+
+/** No value is of both: other types, other constants, or such in a property that both require. */
+export function areDisjoint(a: JsonObject, b: JsonObject, resolve: (schema: Json) => JsonObject | null): boolean {
+  const [some, others] = [valuesOf(a), valuesOf(b)];
+  if (some !== null && others !== null) {
+    const taken = new Set(some.map(canonical));
+    return !others.some((value) => taken.has(canonical(value)));
+  }
+  const typesOfAll = (schema: JsonObject, values: readonly Json[] | null): readonly string[] =>
+    // A schema without `type` allows every other type too.
+    values?.map(typeOf) ?? (schema['type'] === undefined ? [] : (typesOf(schema) ?? []));
+  const [types, otherTypes] = [typesOfAll(a, some), typesOfAll(b, others)];
+  if (types.length === 0 || otherTypes.length === 0) return false;
+  const meets = (x: string, y: string): boolean => x === y || (isNumeric(x) && isNumeric(y));
+  if (!types.some((type) => otherTypes.some((other) => meets(type, other)))) return true;
+  if (types.some((type) => type !== 'object') || otherTypes.some((type) => type !== 'object')) return false;
+  const property = (schema: JsonObject, name: string): JsonObject | null =>
+    resolve(((schema['properties'] ?? {}) as JsonObject)[name] ?? true);
+  return requiredOf(a).some((name) => {
+    if (!requiredOf(b).includes(name)) return false;
+    const [mine, theirs] = [property(a, name), property(b, name)];
+    return mine !== null && theirs !== null && areDisjoint(mine, theirs, resolve);
+  });
+}
+
+export function isSame(a: Json, b: Json): boolean {
+  return canonical(a) === canonical(b);
+}
+
+function canonical(value: Json): string {
+  return JSON.stringify(sorted(value));
+}
+
+function sorted(value: Json): Json {
+  if (Array.isArray(value)) return value.map((item: Json) => sorted(item));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.keys(value)
+      .sort()
+      .map((name) => [name, sorted(value[name] as Json)]),
+  );
+}
+
+function valuesOf(schema: JsonObject): readonly Json[] | null {
+  if (schema['const'] !== undefined) return [schema['const']];
+  return Array.isArray(schema['enum']) ? (schema['enum'] as readonly Json[]) : null;
+}
+
+function requiredOf(schema: JsonObject): readonly string[] {
+  const required: readonly Json[] = Array.isArray(schema['required']) ? (schema['required'] as readonly Json[]) : [];
+  return required.filter((name) => typeof name === 'string');
+}
+
+function isNumeric(type: string): boolean {
+  return type === 'number' || type === 'integer';
+}

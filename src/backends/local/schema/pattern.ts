@@ -1,0 +1,230 @@
+/**
+ * `pattern`: a regular expression made into GBNF, for the inside of a JSON string. The language of
+ * the two is the same but for what a context-free rule cannot say: looking around, references back,
+ * word boundaries, anchors in the middle.
+ */
+import { ANY, characterOf, complement, intersect, literal, type Range } from './characters.ts';
+
+const MAX_DEPTH = 24;
+
+/** All but these. Beyond U+FFFF, engines without the `u` flag see two characters in one. */
+const others = (ranges: readonly Range[]): Range[] => intersect(complement(ranges), [[0, 0xffff]]);
+
+const DIGIT: readonly Range[] = [[0x30, 0x39]];
+const WORD: readonly Range[] = [
+  [0x30, 0x39],
+  [0x41, 0x5a],
+  [0x5f, 0x5f],
+  [0x61, 0x7a],
+];
+const SPACE: readonly Range[] = [
+  [0x09, 0x0d],
+  [0x20, 0x20],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
+];
+const LINE_END: readonly Range[] = [
+  [0x0a, 0x0a],
+  [0x0d, 0x0d],
+  [0x2028, 0x2029],
+];
+const CLASSES: Readonly<Record<string, readonly Range[]>> = {
+  d: DIGIT,
+  D: others(DIGIT),
+  w: WORD,
+  W: others(WORD),
+  s: SPACE,
+  S: others(SPACE),
+};
+const CONTROLS: Readonly<Record<string, number>> = { t: 0x09, n: 0x0a, v: 0x0b, f: 0x0c, r: 0x0d, '0': 0x00 };
+
+/** Why it cannot be enforced; for the person who wrote it. */
+export class PatternError extends Error {}
+
+/** What may stand between the quotes. Throws PatternError. */
+export function patternToGbnf(pattern: string): string {
+  return new PatternParser(pattern).parse();
+}
+
+class PatternParser {
+  readonly #characters: readonly string[];
+  #at = 0;
+
+  constructor(pattern: string) {
+    this.#characters = [...pattern];
+  }
+
+  parse(): string {
+    const alternatives: string[] = [];
+    do alternatives.push(this.#anchored());
+    while (this.#take('|'));
+    if (this.#at < this.#characters.length) throw new PatternError('has a ) too many');
+    return alternatives.join(' | ');
+  }
+
+  /** An alternative of the whole: where it is not anchored, anything may stand around it. */
+  #anchored(): string {
+    const starts = this.#take('^');
+    const parts = this.#sequence(0);
+    const ends = this.#take('$');
+    const around = `${characterOf(ANY) ?? ''}*`;
+    return [...(starts ? [] : [around]), ...parts, ...(ends ? [] : [around])].join(' ') || '""';
+  }
+
+  #group(depth: number): string {
+    if (depth > MAX_DEPTH) throw new PatternError(`nests groups deeper than ${String(MAX_DEPTH)}`);
+    if (this.#take('?') && !this.#take(':')) {
+      // A name changes nothing; all else looks around or sets flags.
+      if (!(this.#take('<') && /^[A-Za-z_$]$/.test(this.#peek()))) throw new PatternError('looks around or sets flags');
+      while (this.#next() !== '>');
+    }
+    const alternatives: string[] = [];
+    do alternatives.push(this.#sequence(depth).join(' ') || '""');
+    while (this.#take('|'));
+    if (!this.#take(')')) throw new PatternError('has a group that does not end');
+    return `(${alternatives.join(' | ')})`;
+  }
+
+  #sequence(depth: number): string[] {
+    const parts: string[] = [];
+    for (;;) {
+      const character = this.#peek();
+      if (character === '' || character === '|' || character === ')') return parts;
+      // At the very end it is the anchor of the whole.
+      if (character === '$' && depth === 0 && /^\|?$/.test(this.#peek(1))) return parts;
+      if (character === '^' || character === '$') throw new PatternError('has an anchor in the middle');
+      parts.push(this.#atom(depth) + this.#quantifier());
+    }
+  }
+
+  #atom(depth: number): string {
+    const character = this.#next();
+    switch (character) {
+      case '(':
+        return this.#group(depth + 1);
+      case '[':
+        return this.#oneOf(this.#class());
+      case '.':
+        return this.#oneOf(others(LINE_END));
+      case '\\':
+        return this.#oneOf(this.#escape(false));
+      case '*':
+      case '+':
+      case '?':
+      case '{':
+        throw new PatternError('has nothing to repeat before a quantifier');
+      default:
+        return this.#oneOf(single(character.codePointAt(0) ?? 0));
+    }
+  }
+
+  #oneOf(ranges: readonly Range[]): string {
+    const [range] = ranges;
+    const character = characterOf(ranges);
+    if (character === null) throw new PatternError('asks for a character that JSON writes as \\u');
+    const isOne = ranges.length === 1 && range !== undefined && range[0] === range[1];
+    return isOne ? literal(JSON.stringify(String.fromCodePoint(range[0])).slice(1, -1)) : character;
+  }
+
+  #quantifier(): string {
+    let quantifier = '';
+    const character = this.#peek();
+    if (character === '*' || character === '+' || character === '?') quantifier = this.#next();
+    else if (character === '{') {
+      const bounds = /^\{(\d{1,6})(,?)(\d{0,6})\}/.exec(this.#characters.slice(this.#at, this.#at + 20).join(''));
+      if (bounds === null || (bounds[2] === '' && bounds[3] !== ''))
+        throw new PatternError('has a { that is no quantifier');
+      quantifier = bounds[0];
+      this.#at += quantifier.length;
+    }
+    // How eager it is makes no difference to what matches.
+    if (quantifier !== '') this.#take('?');
+    return quantifier;
+  }
+
+  #class(): readonly Range[] {
+    const isInverse = this.#take('^');
+    const ranges: Range[] = [];
+    while (!this.#take(']')) {
+      const from = this.#member();
+      const [first] = from;
+      const isRange = this.#peek() === '-' && this.#peek(1) !== ']';
+      if (!isRange) {
+        ranges.push(...from);
+        continue;
+      }
+      this.#next();
+      const [to] = this.#member();
+      if (first === undefined || to === undefined || first[0] !== first[1] || to[0] !== to[1] || first[0] > to[0])
+        throw new PatternError('has a range of characters that is none');
+      ranges.push([first[0], to[0]]);
+    }
+    return isInverse ? others(ranges) : ranges;
+  }
+
+  #member(): readonly Range[] {
+    const character = this.#next();
+    return character === '\\' ? this.#escape(true) : single(character.codePointAt(0) ?? 0);
+  }
+
+  /** Behind the backslash. */
+  #escape(inClass: boolean): readonly Range[] {
+    const character = this.#next();
+    const named = CLASSES[character];
+    if (named !== undefined) return named;
+    const control = CONTROLS[character];
+    if (control !== undefined && !/\d/.test(this.#peek())) return single(control);
+    if (character === 'b' && inClass) return single(0x08);
+    if (character === 'x') return single(this.#hex(2));
+    if (character === 'u') return single(this.#take('{') ? this.#hexUntilBrace() : this.#hex(4));
+    if (/[A-Za-z0-9]/.test(character)) throw new PatternError(`has \\${character}, which no grammar can follow`);
+    return single(character.codePointAt(0) ?? 0);
+  }
+
+  #hex(length: number): number {
+    let text = '';
+    while (text.length < length) text += this.#next();
+    return codePointOf(text);
+  }
+
+  #hexUntilBrace(): number {
+    let text = '';
+    for (let next = this.#next(); next !== '}'; next = this.#next()) text += next;
+    return codePointOf(text);
+  }
+
+  /** '' at the end. */
+  #peek(ahead = 0): string {
+    return this.#characters[this.#at + ahead] ?? '';
+  }
+
+  #next(): string {
+    const character = this.#characters[this.#at];
+    if (character === undefined) throw new PatternError('ends too early');
+    this.#at++;
+    return character;
+  }
+
+  #take(character: string): boolean {
+    if (this.#peek() !== character) return false;
+    this.#at++;
+    return true;
+  }
+}
+
+function single(codePoint: number): readonly Range[] {
+  return [[codePoint, codePoint]];
+}
+
+function codePointOf(hex: string): number {
+  const codePoint = /^[0-9a-fA-F]{1,8}$/.test(hex) ? Number.parseInt(hex, 16) : Infinity;
+  if (codePoint > 0x10ffff || (codePoint >= 0xd800 && codePoint <= 0xdfff))
+    throw new PatternError('has a \\x or \\u that is no character');
+  return codePoint;
+}

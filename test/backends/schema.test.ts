@@ -1,0 +1,228 @@
+/** JSON Schema as a grammar: what a real model writes under it is valid; what cannot be enforced is refused. */
+import Ajv from 'ajv';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { toNativeRequest } from '../../src/backends/local/request.ts';
+import { jsonGrammar, schemaGrammar } from '../../src/backends/local/schema/schema-grammar.ts';
+import type { Format } from '../../src/protocol/generate.ts';
+import { rejection } from '../support/errors.ts';
+import { openEngine, type TestEngine } from '../support/native-engine.ts';
+import { random, randomSchema } from './random-schema.ts';
+
+const test = suite<{ engine: TestEngine }>('schema');
+test.before(async (context) => {
+  context.engine = await openEngine('tiny-llama', { maxSequences: 16, contextLength: 8192 });
+});
+test.after(({ engine }) => engine.native.close());
+
+let nextId = 1;
+
+/** What the model writes. It has random weights: whatever a grammar leaves open, it will do. */
+async function write(engine: TestEngine, format: Format, seed: number, maxTokens = 200) {
+  const { grammar } = toNativeRequest({ messages: [], sampling: {}, stop: [], format });
+  assert.ok(grammar !== undefined);
+  const sampling = { temperature: 1.5, topK: seed % 2 === 0 ? 0 : 40, topP: 1, minP: 0, seed };
+  return engine.generate({ id: nextId++, prompt: 'JSON:', grammar, maxTokens, ...sampling });
+}
+
+const ajv = new Ajv({ unknownFormats: 'ignore', format: 'full' });
+
+async function assertValid(engine: TestEngine, schema: object, seeds: readonly number[]): Promise<number> {
+  const validate = ajv.compile(schema);
+  const answers = await Promise.all(
+    seeds.map((seed) => write(engine, { type: 'json_schema', schema: schema as never }, seed)),
+  );
+  let whole = 0;
+  for (const { text, finish } of answers) {
+    if (finish.reason === 'length') continue;
+    whole += 1;
+    const isValid = validate(JSON.parse(text));
+    assert.ok(isValid, `${JSON.stringify(schema)}\n${text}\n${ajv.errorsText(validate.errors)}`);
+  }
+  return whole;
+}
+
+test('32 random schemas: everything written is valid', async ({ engine }) => {
+  const next = random(7);
+  const schemas = Array.from({ length: 32 }, () => randomSchema(next));
+  let whole = 0;
+  for (const schema of schemas) whole += await assertValid(engine, schema, [1, 2]);
+  assert.ok(whole > 32, `${String(whole)} of 64 came to an end`);
+});
+
+test('what people write', async ({ engine }) => {
+  const person = {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'Person',
+    type: 'object',
+    properties: {
+      name: { type: 'string', description: 'as in the passport', maxLength: 30 },
+      age: { type: 'integer', minimum: 0, maximum: 150 },
+      score: { type: 'number', exclusiveMinimum: 0, maximum: 1 },
+      address: { $ref: '#/definitions/address', description: 'where they live' },
+      friends: { type: 'array', items: { $ref: '#/definitions/friend' }, maxItems: 3 },
+    },
+    required: ['name', 'age', 'score', 'address', 'friends'],
+    additionalProperties: false,
+    definitions: {
+      address: { type: 'object', properties: { city: { enum: ['Köln', 'Paris'] } }, required: ['city'] },
+      friend: {
+        anyOf: [{ type: 'null' }, { type: 'object', properties: { friend: { $ref: '#/definitions/friend' } } }],
+      },
+    },
+  };
+  assert.ok((await assertValid(engine, person, [1, 2, 3, 4, 5, 6])) >= 5);
+  const whole = await write(engine, { type: 'json_schema', schema: person }, 2);
+  assert.match(whole.text, /^\{"name": ".*", "age": \d+, "score": [01](\.\d+)?, "address": \{"city": "(Köln|Paris)"\}/);
+
+  const alternatives = {
+    type: 'object',
+    properties: { a: { type: 'boolean' }, b: { type: 'boolean' } },
+    anyOf: [{ required: ['a'] }, { required: ['b'] }],
+  };
+  await assertValid(engine, alternatives, [1, 2, 3, 4]);
+  await assertValid(engine, { type: 'string', pattern: 'b+', maxLength: undefined }, [1, 3]);
+  await assertValid(engine, { minimum: 0.2, maximum: 0.8, type: 'number' }, [1, 2, 3]);
+});
+
+test('any JSON object', async ({ engine }) => {
+  const answers = await Promise.all(
+    [1, 2, 3, 4, 5, 6, 7, 8].map((seed) => write(engine, { type: 'json_object' }, seed)),
+  );
+  for (const { text, finish } of answers) {
+    assert.ok(text.startsWith('{'));
+    if (finish.reason === 'stop') assert.type(JSON.parse(text), 'object');
+  }
+});
+
+test('an answer that max_tokens cuts off says so; one that is whole ends by itself', async ({ engine }) => {
+  const schema = {
+    type: 'object',
+    properties: { list: { type: 'array', items: { type: 'integer' }, minItems: 40 } },
+    required: ['list'],
+  };
+  const cut = await write(engine, { type: 'json_schema', schema }, 1, 20);
+  assert.is(cut.finish.reason, 'length');
+  assert.is(cut.finish.outputTokens, 20);
+  const whole = await write(engine, { type: 'json_schema', schema: { const: 'done' } }, 1, 20);
+  assert.equal([whole.text, whole.finish.reason], ['"done"', 'stop']);
+});
+
+test('text without a choice takes fewer steps than tokens', async ({ engine }) => {
+  const schema = {
+    type: 'object',
+    properties: { description_of_the_weather: { type: 'boolean' }, temperature_outside: { type: 'boolean' } },
+    required: ['description_of_the_weather', 'temperature_outside'],
+  };
+  const { steps } = engine.native.stats();
+  const { text, finish } = await write(engine, { type: 'json_schema', schema }, 4);
+  assert.match(text, /^\{"description_of_the_weather": (true|false), "temperature_outside": (true|false)\}$/);
+  const taken = engine.native.stats().steps - steps;
+  assert.ok(taken < finish.outputTokens / 2, `${String(taken)} steps for ${String(finish.outputTokens)} tokens`);
+});
+
+// ---- what is refused ----------------------------------------------------------------------------
+
+async function refusal(schema: unknown): Promise<{ param: string | undefined; message: string }> {
+  return rejection(() => schemaGrammar(schema, 'schema'), 'INVALID_REQUEST');
+}
+
+const inObject = (property: object): object => ({ type: 'object', properties: { a: property } });
+
+test('a word that a grammar cannot hold is named with its place', async () => {
+  const cases: readonly [schema: unknown, param: string][] = [
+    [inObject({ type: 'number', multipleOf: 0.5 }), 'schema.properties.a.multipleOf'],
+    [inObject({ type: 'array', uniqueItems: true }), 'schema.properties.a.uniqueItems'],
+    [inObject({ not: { type: 'string' } }), 'schema.properties.a.not'],
+    [{ type: 'object', patternProperties: { '^x': {} } }, 'schema.patternProperties'],
+    [{ type: 'object', propertyNames: { maxLength: 3 } }, 'schema.propertyNames'],
+    [{ type: 'object', minProperties: 2 }, 'schema.minProperties'],
+    [{ type: 'object', maxProperties: 2 }, 'schema.maxProperties'],
+    [{ if: {}, then: {} }, 'schema.if'],
+    [{ type: 'array', contains: {} }, 'schema.contains'],
+    [{ type: 'string', format: 'iri' }, 'schema.format'],
+    [{ type: 'string', nullable: true }, 'schema.nullable'],
+    [{ type: 'string', pattern: '^a$', minLength: 1 }, 'schema.pattern'],
+    [{ type: 'colour' }, 'schema.type'],
+    [{ type: 'string', minLength: 5, maxLength: 4 }, 'schema.minLength'],
+    [{ type: 'string', maxLength: -1 }, 'schema.maxLength'],
+    [{ type: 'string', maxLength: 1e9 }, 'schema.maxLength'],
+    [{ type: 'integer', minimum: 1.2, maximum: 1.8 }, 'schema'],
+    [{ type: 'integer', minimum: '1' }, 'schema.minimum'],
+    [{ enum: [] }, 'schema'],
+    [{ enum: ['a'], type: 'integer' }, 'schema'],
+    [{ enum: ['a'], minLength: 2 }, 'schema.minLength'],
+    [{ $ref: 'https://example.com/schema' }, 'schema.$ref'],
+    [{ $ref: '#/$defs/missing' }, 'schema.$ref'],
+    [{ $ref: '#' }, 'schema.$ref'],
+    [{ $ref: '#/$defs/a', $defs: { a: {} }, minLength: 1 }, 'schema.minLength'],
+    [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, 'schema.oneOf'],
+    [{ oneOf: [inObject({ const: 1 }), inObject({ const: 2 })] }, 'schema.oneOf'], // `a` may be absent
+    [{ allOf: [{ type: 'string' }, { type: 'integer' }] }, 'schema.allOf'],
+    [{ allOf: [{ ...inObject({}), additionalProperties: false }, { properties: { b: {} } }] }, 'schema.allOf'],
+    [{ anyOf: [] }, 'schema.anyOf'],
+    [{ type: 'object', required: ['x'], additionalProperties: false }, 'schema.required'],
+    [{ type: 'array', prefixItems: [{}], items: false, minItems: 2 }, 'schema.minItems'],
+    [false, 'schema'],
+    ['string', 'schema'],
+    [inObject('string' as never), 'schema.properties.a'],
+  ];
+  for (const [schema, param] of cases) assert.is((await refusal(schema)).param, param, JSON.stringify(schema));
+});
+
+test('a pattern that looks around, back, or at words is refused', async () => {
+  for (const pattern of [
+    '^(?=a)b$',
+    '^(?<!a)b$',
+    '(a)\\1',
+    '\\bword\\b',
+    '^\\p{L}$',
+    'a^b',
+    '(a',
+    'a)',
+    '*a',
+    '[b-a]',
+    '^\\u{110000}$',
+    '^[\\ud800]$',
+    '^\\x00$',
+    'a{x}',
+    '^[]$',
+  ]) {
+    assert.is((await refusal({ type: 'string', pattern })).param, 'schema.pattern', pattern);
+  }
+  assert.match((await refusal({ pattern: 'a'.repeat(2000) })).message, /at most 1024/);
+  assert.match((await refusal({ pattern: '('.repeat(500) + 'a' + ')'.repeat(500) })).message, /deeper/);
+});
+
+test('what is too large or too deep is refused', async () => {
+  let deep: object = { type: 'string' };
+  for (let i = 0; i < 2000; i++) deep = { type: 'array', items: deep };
+  assert.match((await refusal(deep)).message, /nests deeper/);
+  assert.match((await refusal({ description: 'x'.repeat(200_000) })).message, /bytes of JSON/);
+  const wide = Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`p${String(i)}`, {}]));
+  assert.match(
+    (await refusal({ type: 'object', properties: wide, additionalProperties: { minimum: 3 } })).message,
+    /too large/,
+  );
+  // Small, and endless once every reference is followed.
+  const $defs: Record<string, object> = { d0: { type: 'object' } };
+  for (let i = 1; i < 24; i++) {
+    const inner = { $ref: `#/$defs/d${String(i - 1)}` };
+    $defs[`d${String(i)}`] = { type: 'object', properties: { a: inner, b: inner }, required: ['a', 'b'] };
+  }
+  const twice = [{ $ref: '#/$defs/d23' }, { allOf: [{ $ref: '#/$defs/d23' }], title: 'again' }];
+  assert.match((await refusal({ $defs, oneOf: twice })).message, /too much|cannot be enforced/);
+  const both = [{ $ref: '#/$defs/d20' }, { $ref: '#/$defs/d21' }];
+  assert.match((await refusal({ $defs, allOf: both })).message, /too much/);
+  assert.match((await refusal({ $defs, oneOf: both })).message, /too much/);
+  const many = { oneOf: Array.from({ length: 2000 }, (_, i) => ({ const: i })) };
+  assert.match((await refusal(many)).message, /too much/);
+  assert.match((await refusal({ enum: Array.from({ length: 5000 }, (_, i) => i) })).param ?? '', /enum/);
+});
+
+test('the grammar for any object is small, and always the same', () => {
+  assert.ok(jsonGrammar().length < 1000);
+  assert.is(jsonGrammar(), jsonGrammar());
+});
+
+test.run();
