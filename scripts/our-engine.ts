@@ -36,7 +36,7 @@ export class OurEngine {
         resolve({ text, finish: reason, inputTokens, outputTokens });
       });
     });
-    await this.#engine.submit({ id, ...question, ...sampling, maxTokens });
+    await this.#engine.submit({ id, ...question, ...sampling, maxTokens, cachePrompt: false });
     return await answered.finally(() => this.#takers.delete(id));
   }
 

@@ -59,6 +59,13 @@ ChatMessage ReadMessage(Napi::Value value, const std::string& name) {
           .content = ReadString(message.Get("content"), name + ".content")};
 }
 
+Priority ReadPriority(Napi::Value value, const std::string& name) {
+  const std::string priority = ReadString(value, name);
+  if (priority == "interactive") return Priority::kInteractive;
+  if (priority == "batch") return Priority::kBatch;
+  throw InvalidRequest(value.Env(), name + " must be interactive or batch");
+}
+
 const char* Name(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:
@@ -158,6 +165,12 @@ GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults) {
       request.stop.push_back(ReadString(element, element_name));
     });
   });
+  ReadField(object, "priority", [&](Napi::Value field, const std::string& name) {
+    request.priority = ReadPriority(field, name);
+  });
+  ReadField(object, "cachePrompt", [&](Napi::Value field, const std::string& name) {
+    request.reuse_prefix = ReadBoolean(field, name);
+  });
   request.sampling = ReadSampling(object, std::move(defaults));
   ReadField(object, "grammar", [&](Napi::Value field, const std::string& name) {
     request.grammar = ReadString(field, name);
@@ -225,15 +238,33 @@ Napi::Object ToObject(Napi::Env env, const ModelInfo& info) {
   return object;
 }
 
+static Napi::Object ToObject(Napi::Env env, const StepStats& step) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("rows", step.rows);
+  object.Set("promptRows", step.prompt_rows);
+  object.Set("predictedMs", step.predicted_ms);
+  object.Set("spentMs", step.spent_ms);
+  return object;
+}
+
 Napi::Object ToObject(Napi::Env env, const EngineStats& stats) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("active", stats.active);
   object.Set("waiting", stats.waiting);
   object.Set("cellsUsed", stats.cells_used);
+  object.Set("cellsCached", stats.cells_cached);
   object.Set("cellsTotal", stats.cells_total);
   object.Set("steps", Count(env, stats.steps));
+  object.Set("rows", Count(env, stats.rows));
   object.Set("promptTokens", Count(env, stats.prompt_tokens));
+  object.Set("cachedTokens", Count(env, stats.cached_tokens));
   object.Set("generatedTokens", Count(env, stats.generated_tokens));
+  object.Set("preemptions", Count(env, stats.preemptions));
+  object.Set("evictedCells", Count(env, stats.evicted_cells));
+  object.Set("predictedMs", stats.predicted_ms);
+  object.Set("spentMs", stats.spent_ms);
+  object.Set("lastStep", ToObject(env, stats.last_step));
+  object.Set("threads", stats.threads);
   object.Set("tokensPerSecond", stats.tokens_per_second);
   object.Set("stepAgeMs", stats.step_age_ms);
   return object;

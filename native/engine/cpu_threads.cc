@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <fstream>
 #include <set>
 #include <string>
@@ -64,6 +65,12 @@ int DefaultThreads() { return std::max(1, static_cast<int>(common_cpu_get_num_ma
 int DefaultThreads(std::uint64_t model_bytes) {
   const std::uint64_t worth = std::max<std::uint64_t>(1, model_bytes / kBytesWorthAThread);
   return static_cast<int>(std::min<std::uint64_t>(DefaultThreads(), worth));
+}
+
+double ProcessCpuMs() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
 }
 
 }  // namespace svc

@@ -15,4 +15,7 @@ int DefaultThreads();
 // cores: 2,300 tokens a second with one thread, 3 to 1,000 with two.
 int DefaultThreads(std::uint64_t model_bytes);
 
+// Processor time that this process has used, in milliseconds.
+double ProcessCpuMs();
+
 }  // namespace svc

@@ -3,8 +3,9 @@
 //
 // Owner: the Runner. Thread: the runner thread only.
 //
-// A sequence is a row of tokens in the cache, named by an id in [0, max_sequences). A cell holds
-// one token of one sequence. Positions of a sequence are 0, 1, 2, ... without gaps.
+// A sequence is a row of tokens in the cache, named by an id in [0, sequence_ids()). A cell holds a
+// token at a position, and sequences may share it. Where a sequence is computed on, its positions
+// are 0, 1, 2, ... without gaps.
 #pragma once
 
 #include <atomic>
@@ -18,6 +19,9 @@
 namespace svc {
 
 using SequenceId = std::int32_t;
+
+// Sequences, beyond those that are computed on, for rows that only pad a batch.
+inline constexpr std::uint32_t kPaddingIds = 3;
 
 struct Row {
   Token token = 0;
@@ -38,7 +42,8 @@ class Decoder {
   virtual ~Decoder() = default;
 
   // Computes the rows into the cache.
-  // REQUIRES: 0 < rows.size() <= max_rows(), at most one row of a sequence wants logits.
+  // REQUIRES: 0 < rows.size() <= max_rows(), at most one row of a sequence wants logits, at most
+  // max_sequences() + kPaddingIds do.
   // `abort` may be set by another thread at any time; it is honoured where the device allows it.
   virtual DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) = 0;
 
@@ -48,15 +53,30 @@ class Decoder {
 
   // The position that the next row of the sequence takes; 0: nothing of it is in the cache.
   virtual std::int32_t NextPosition(SequenceId sequence) const = 0;
-  // Frees all cells of the sequence.
+  // The sequence lets go of its cells; those that no other has are free.
   virtual void RemoveSequence(SequenceId sequence) = 0;
+
+  // Whether sequences can share cells and let go of some; if not, the next two may not be called.
+  virtual bool can_share() const = 0;
+  // Lets `to` into the cells of `from` at positions [begin, end), where it has none. No data moves.
+  virtual void ShareCells(SequenceId from, SequenceId to, std::uint32_t begin,
+                          std::uint32_t end) = 0;
+  virtual void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) = 0;
 
   virtual bool IsEndOfGeneration(Token token) const = 0;
   // The bytes a token adds to the text; control tokens add none. May end inside a character.
   virtual std::string Piece(Token token) const = 0;
 
+  // Compute threads of the steps that follow, in 1..max_threads(); at first all of them. Where they
+  // do not do the computing there is one.
+  virtual void SetThreads(int threads) = 0;
+  virtual int max_threads() const = 0;
+
   virtual std::uint32_t max_rows() const = 0;
+  // That are computed on at one time.
   virtual std::uint32_t max_sequences() const = 0;
+  virtual std::uint32_t sequence_ids() const = 0;
+  virtual std::uint32_t vocabulary() const = 0;
   virtual std::uint32_t cells_total() const = 0;
 };
 

@@ -34,7 +34,8 @@ struct LoadOptions {
   int threads = 0;
   // Layers on the GPU. Negative: all, where there is one.
   int gpu_layers = -1;
-  // Sequences that may be in the cache at one time; later ones wait. At most 256.
+  // Sequences that may be in the cache at one time; later ones wait. At most 256; what is left of
+  // these ids serves the prefix cache.
   std::uint32_t max_sequences = 64;
   // Called on the loading thread with 0..1; false cancels the load (kCancelled).
   std::function<bool(float fraction)> on_progress;
@@ -82,6 +83,9 @@ struct ChatMessage {
   std::string content;
 };
 
+// Batch work makes way for interactive work, but does not wait for ever: see scheduler.h.
+enum class Priority { kInteractive, kBatch };
+
 struct GenerationRequest {
   // Chosen by the caller; unique among the generations alive.
   GenerationId id = 0;
@@ -95,6 +99,12 @@ struct GenerationRequest {
   std::optional<std::uint32_t> max_tokens;
   SamplingParams sampling;
   std::vector<std::string> stop;
+  Priority priority = Priority::kInteractive;
+  // What the prefix cache has of the prompt need not be computed. Without effect in a request with
+  // a seed, which asks for a text that can be had again: what was computed in other company, or
+  // lies elsewhere in the cache, is rounded in another way. If such a request is alone, it gets an
+  // empty cache, and its text is that of a plain llama.cpp loop.
+  bool reuse_prefix = true;
   // GBNF that the text has to follow; empty: none. The text ends when nothing of the grammar can
   // follow.
   std::string grammar;
@@ -127,7 +137,7 @@ enum class FinishReason { kStop, kLength, kCancelled };
 struct GenerationUsage {
   std::uint32_t input_tokens = 0;
   std::uint32_t output_tokens = 0;
-  std::uint32_t cached_tokens = 0;
+  std::uint32_t cached_tokens = 0;  // of the input, taken from the prefix cache at first
 };
 
 // Milliseconds since Submit. Negative: did not happen.
@@ -156,16 +166,34 @@ struct GenerationOutput {
 
 using OutputSink = std::function<void(std::vector<GenerationOutput>)>;
 
+// What one step held, and whether the cost model saw it coming.
+struct StepStats {
+  std::uint32_t rows = 0;         // with those that only pad it
+  std::uint32_t prompt_rows = 0;  // of them
+  double predicted_ms = 0;        // 0: nothing has been measured
+  double spent_ms = 0;
+};
+
+// Counters run since the model was loaded.
 struct EngineStats {
-  std::uint32_t active = 0;   // in the cache
-  std::uint32_t waiting = 0;  // submitted, not yet in the cache
-  std::uint32_t cells_used = 0;
+  std::uint32_t active = 0;        // in the cache
+  std::uint32_t waiting = 0;       // submitted, not yet in the cache
+  std::uint32_t cells_used = 0;    // by generations that are alive
+  std::uint32_t cells_cached = 0;  // by prefixes that are kept until their cells are wanted
   std::uint32_t cells_total = 0;
   std::uint64_t steps = 0;
-  std::uint64_t prompt_tokens = 0;     // computed since load
-  std::uint64_t generated_tokens = 0;  // since load
-  double tokens_per_second = 0;        // generated, over the last few seconds of work; 0: idle
-  double step_age_ms = 0;              // how long the step now running has run; 0: none runs
+  std::uint64_t rows = 0;
+  std::uint64_t prompt_tokens = 0;  // computed
+  std::uint64_t cached_tokens = 0;  // of prompts, not computed
+  std::uint64_t generated_tokens = 0;
+  std::uint64_t preemptions = 0;
+  std::uint64_t evicted_cells = 0;
+  double predicted_ms = 0;  // of all steps
+  double spent_ms = 0;
+  StepStats last_step;
+  std::uint32_t threads = 0;     // that compute; fewer while other programs keep the cores busy
+  double tokens_per_second = 0;  // generated, over the last few seconds of work; 0: idle
+  double step_age_ms = 0;        // how long the step now running has run; 0: none runs
 };
 
 class Engine {

@@ -1,21 +1,21 @@
 // One generation as the runner keeps it, from Submit to its last output.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/cost_model.h"
 #include "engine/decoder.h"
 #include "engine/engine.h"
+#include "engine/prefix_cache.h"
 #include "engine/text_stream.h"
 
 namespace svc {
-
-using Clock = std::chrono::steady_clock;
 
 // What a caller hands over.
 struct Submission {
@@ -24,10 +24,12 @@ struct Submission {
   std::optional<std::uint32_t> max_tokens;
   std::unique_ptr<Sampler> sampler;
   std::vector<std::string> stop;
+  Priority priority = Priority::kInteractive;
+  bool reuse_prefix = true;
   Clock::time_point submitted_at = Clock::now();
 };
 
-// Owner and thread: the runner.
+// Owner: the Loop. Thread: the runner's.
 class Generation {
  public:
   explicit Generation(Submission submission)
@@ -37,19 +39,21 @@ class Generation {
         max_tokens(submission.max_tokens),
         sampler(std::move(submission.sampler)),
         stream(std::move(submission.stop)),
+        priority(submission.priority),
+        reuse_prefix(submission.reuse_prefix),
         submitted_at(submission.submitted_at) {}
 
   // Rows until it can sample. Whether it is new or was preempted makes no difference: what is
   // missing in the cache is computed.
   std::uint32_t pending() const { return static_cast<std::uint32_t>(tokens.size()) - computed; }
   bool in_cache() const { return sequence >= 0; }
+  // Cells that nobody else has.
+  std::uint32_t own_cells() const { return computed - pin.length; }
   std::uint32_t generated() const {
     return static_cast<std::uint32_t>(tokens.size()) - prompt_size;
   }
 
-  double SinceSubmit() const {
-    return std::chrono::duration<double, std::milli>(Clock::now() - submitted_at).count();
-  }
+  double SinceSubmit(Clock::time_point now) const { return Milliseconds(now - submitted_at); }
 
   // Adds the token's bytes to the text; what may be shown now is appended to *text. True: a stop
   // string ends it.
@@ -72,21 +76,22 @@ class Generation {
   }
 
   // The last output; `text` is what is still to be said.
-  GenerationOutput End(FinishReason reason, std::string text) {
+  GenerationOutput End(Clock::time_point now, FinishReason reason, std::string text) {
     ended = true;
-    timings.finished_ms = SinceSubmit();
+    timings.finished_ms = SinceSubmit(now);
     GenerationOutput output;
     output.id = id;
     output.text = std::move(text);
     output.logprobs = TakeLogprobs();
     output.done = true;
     output.reason = reason;
-    output.usage = {.input_tokens = prompt_size, .output_tokens = generated()};
+    output.usage = {
+        .input_tokens = prompt_size, .output_tokens = generated(), .cached_tokens = cached_tokens};
     output.timings = timings;
     return output;
   }
-  GenerationOutput Fail(Status status) {
-    GenerationOutput output = End(FinishReason::kStop, "");
+  GenerationOutput Fail(Clock::time_point now, Status status) {
+    GenerationOutput output = End(now, FinishReason::kStop, "");
     output.status = std::move(status);
     return output;
   }
@@ -97,6 +102,8 @@ class Generation {
   const std::uint32_t prompt_size;
   std::uint32_t computed = 0;  // of `tokens`, in the cache
   SequenceId sequence = -1;    // negative: not in the cache
+  PrefixCache::Pin pin;        // of the computed ones, those in cells of the prefix cache
+  std::uint32_t cached_tokens = 0;
   bool paused = false;
   bool ended = false;  // its last output has been made
 
@@ -110,7 +117,13 @@ class Generation {
   };
   std::deque<Untold> untold;  // logprobs of tokens that begin in text not yet shown
 
+  const Priority priority;
+  // Its prompt may come from the prefix cache, and others may follow it there. If not, it only
+  // leaves there what it has computed when it leaves the cache, and finds that when it returns.
+  const bool reuse_prefix;
   const Clock::time_point submitted_at;
+  // Of the most urgent generation that waits for this one's prompt, as a DeadlineOf.
+  double wanted_by_ms = std::numeric_limits<double>::infinity();
   GenerationTimings timings;
 };
 

@@ -3,15 +3,20 @@
 //     stays 1, because libllama sizes host buffers by it. Recurrent and hybrid models keep a state
 //     for each of n_seq_max sequences, so there the ids end with it, and there are few.
 //   * swa_full: layers with a sliding window keep all cells. The small window cache is sized by
-//     n_seq_max and would be full with the second sequence.
+//     n_seq_max and would be full with the second sequence. Even so, cells that have left the
+//     window of their sequence may be given to another one: such a model cannot share cells.
 //   * n_outputs_max: no more rows ask for logits than there are sequences; without it a buffer of
 //     n_batch x vocabulary floats is reserved.
 //   * n_batch = n_ubatch: a step is one graph run, so that an abort leaves nothing half done.
-//   * a thread pool of our own: without one, each decode starts and joins threads.
+//   * thread pools of our own: without one, each decode starts and joins threads. One for each
+//   number
+//     of threads that has been asked for, because threads of a pool that take no part in a step
+//     spin in wait for the next one; those of a pool that is not attached go to sleep.
 #include "engine/llama_decoder.h"
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <vector>
 
 #include "engine/log_capture.h"
@@ -21,6 +26,7 @@ namespace {
 
 constexpr std::uint32_t kMaxRows = 512;
 constexpr std::uint32_t kMaxRecurrentSequences = 16;
+constexpr std::uint32_t kSequenceIds = 256;  // LLAMA_MAX_SEQ
 
 // A ggml thread pool, through the registry of the CPU module: it is opened at run time.
 class ThreadPool {
@@ -56,15 +62,14 @@ using ContextPtr = std::unique_ptr<llama_context, FreeContext>;
 
 class LlamaDecoder final : public Decoder {
  public:
-  LlamaDecoder(const LlamaModel& model, ContextPtr context, std::unique_ptr<ThreadPool> threads,
-               std::uint32_t max_sequences)
+  LlamaDecoder(const LlamaModel& model, ContextPtr context, int threads, bool on_cpu,
+               std::uint32_t max_sequences, bool can_share)
       : model_(model),
-        threads_(std::move(threads)),
         context_(std::move(context)),
-        max_sequences_(max_sequences) {
-    if (threads_->get() != nullptr) {
-      llama_attach_threadpool(context_.get(), threads_->get(), threads_->get());
-    }
+        max_threads_(on_cpu ? threads : 1),
+        max_sequences_(max_sequences),
+        can_share_(can_share) {
+    SetThreads(threads);
     llama_set_abort_callback(
         context_.get(),
         [](void* user) {
@@ -115,13 +120,37 @@ class LlamaDecoder final : public Decoder {
     llama_memory_seq_rm(memory(), sequence, -1, -1);
   }
 
+  bool can_share() const override { return can_share_; }
+  void ShareCells(SequenceId from, SequenceId to, std::uint32_t begin, std::uint32_t end) override {
+    llama_memory_seq_cp(memory(), from, to, static_cast<llama_pos>(begin),
+                        static_cast<llama_pos>(end));
+  }
+  void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
+    llama_memory_seq_rm(memory(), sequence, static_cast<llama_pos>(begin),
+                        static_cast<llama_pos>(end));
+  }
+
   bool IsEndOfGeneration(Token token) const override {
     return llama_vocab_is_eog(model_.vocab(), token);
   }
   std::string Piece(Token token) const override { return model_.Piece(token, /*special=*/false); }
 
+  void SetThreads(int threads) override {
+    std::unique_ptr<ThreadPool>& pool = pools_[threads];
+    if (pool == nullptr) pool = std::make_unique<ThreadPool>(threads);
+    if (pool->get() != nullptr) {
+      llama_attach_threadpool(context_.get(), pool->get(), pool->get());
+    }
+    llama_set_n_threads(context_.get(), threads, threads);
+  }
+  int max_threads() const override { return max_threads_; }
+
   std::uint32_t max_rows() const override { return llama_n_batch(context_.get()); }
   std::uint32_t max_sequences() const override { return max_sequences_; }
+  std::uint32_t sequence_ids() const override { return can_share_ ? kSequenceIds : max_sequences_; }
+  std::uint32_t vocabulary() const override {
+    return static_cast<std::uint32_t>(llama_vocab_n_tokens(model_.vocab()));
+  }
   std::uint32_t cells_total() const override { return llama_n_ctx(context_.get()); }
 
  private:
@@ -147,9 +176,11 @@ class LlamaDecoder final : public Decoder {
   }
 
   const LlamaModel& model_;
-  const std::unique_ptr<ThreadPool> threads_;  // outlives the context that it is attached to
+  std::map<int, std::unique_ptr<ThreadPool>> pools_;  // outlive the context
   const ContextPtr context_;
+  const int max_threads_;
   const std::uint32_t max_sequences_;
+  const bool can_share_;
   const std::atomic<bool>* abort_ = nullptr;  // of the decode that runs
 
   // The batch's columns, kept to spare allocations.
@@ -175,7 +206,7 @@ Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
   params.n_batch = kMaxRows;
   params.n_ubatch = kMaxRows;
   params.n_seq_max = recurrent ? max_sequences : 1;
-  params.n_outputs_max = max_sequences;
+  params.n_outputs_max = max_sequences + kPaddingIds;
   params.n_outputs_max_per_seq = 1;
   params.n_threads = options.threads;
   params.n_threads_batch = options.threads;
@@ -193,8 +224,10 @@ Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
   if (llama_get_memory(context.get()) == nullptr) {
     return Status(StatusCode::kModelInvalid, "the model has no cache, so it cannot generate text");
   }
-  return std::unique_ptr<Decoder>(std::make_unique<LlamaDecoder>(
-      model, std::move(context), std::make_unique<ThreadPool>(options.threads), max_sequences));
+  const bool can_share = !recurrent && llama_model_n_swa(model.get()) == 0;
+  return std::unique_ptr<Decoder>(
+      std::make_unique<LlamaDecoder>(model, std::move(context), options.threads,
+                                     model.device() == "CPU", max_sequences, can_share));
 }
 
 }  // namespace svc

@@ -29,6 +29,8 @@ class LlamaModel {
   llama_model* get() const { return model_.get(); }
   const llama_vocab* vocab() const { return llama_model_get_vocab(model_.get()); }
 
+  const std::string& device() const { return device_; }
+
   // All that the file says; context_length, threads and has_chat_template are left to others.
   ModelInfo Describe() const;
 

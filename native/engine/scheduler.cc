@@ -5,32 +5,97 @@
 namespace svc {
 namespace {
 
+// Quantised kernels take rows in groups of four, and a group that is not full costs as much as one
+// that is.
 constexpr std::uint32_t kRowGroup = 4;
+// The rows that attention takes at a time, and those of a batch of the plain loop.
+constexpr std::uint32_t kTile = 64;
+constexpr std::uint32_t kPlainBatch = 512;
+
+// Without a measured model.
+constexpr std::uint32_t kUnmeasuredPromptRows = 32;
+
+// A second of computing lets those pass who arrive up to so many seconds later and are short.
+constexpr double kPatience = 4;
+constexpr double kBatchHandicapMs = 60'000;
+
+std::uint32_t RoundDown(std::uint32_t rows, std::uint32_t group) { return rows - rows % group; }
+
+std::uint32_t CountDecoding(std::span<const Demand> demands) {
+  return static_cast<std::uint32_t>(
+      std::count_if(demands.begin(), demands.end(), [](const Demand& d) { return d.rows == 1; }));
+}
+
+// For prompts, in a step in which `outputs` sequences sample.
+std::uint32_t RowsBeside(std::uint32_t outputs, const CostModel& cost, const StepTargets& targets,
+                         std::uint32_t rows) {
+  const std::uint32_t fitting = cost.measured()
+                                    ? cost.RowsWithin(targets.decoding_ms, outputs, rows)
+                                    : outputs + kUnmeasuredPromptRows;
+  const std::uint32_t least = outputs + kLeastPromptRows;
+  std::uint32_t total = RoundDown(fitting, kRowGroup);
+  if (total < least) total = RoundDown(least + kRowGroup - 1, kRowGroup);
+  return total - outputs;
+}
+
+// How many of a prompt's rows to compute of the `most` that there are for it.
+std::uint32_t CutAtTile(const Demand& prompt, std::uint32_t most, std::uint32_t capacity) {
+  const std::uint32_t batch = std::min(prompt.rows, kPlainBatch - prompt.position % kPlainBatch);
+  if (batch <= most || most < kTile) return std::min(batch, most);
+  const std::uint32_t rows = RoundDown(most, kTile);
+  return batch - rows < kTile && batch <= capacity ? batch : rows;
+}
 
 }  // namespace
 
+StepLimits LimitsFor(const CostModel& cost, const StepTargets& targets,
+                     std::span<const Demand> demands, std::uint32_t rows) {
+  StepLimits limits{.rows = rows, .prompt_rows = rows};
+  if (const std::uint32_t decoding = CountDecoding(demands); decoding > 0) {
+    limits.prompt_rows = RowsBeside(decoding, cost, targets, rows);
+    return limits;
+  }
+  if (cost.measured()) {
+    limits.prompt_rows = std::max(RoundDown(cost.RowsWithin(targets.prompt_ms, 1, rows), kTile),
+                                  std::min(rows, kTile));
+  }
+  if (demands.size() > 1 && demands.front().rows < limits.prompt_rows) {
+    limits.prompt_rows = std::max(demands.front().rows, RowsBeside(1, cost, targets, rows));
+  }
+  return limits;
+}
+
 std::vector<Share> PlanStep(std::span<const Demand> demands, const StepLimits& limits) {
   const std::uint32_t capacity = std::min(limits.rows, limits.cells);
-  const auto decoding = static_cast<std::uint32_t>(
-      std::count_if(demands.begin(), demands.end(), [](const Demand& d) { return d.rows == 1; }));
-  const std::uint32_t decode_rows = std::min(decoding, capacity);
-
-  std::uint32_t prompt_rows = capacity - decode_rows;
-  if (decoding > 0) {
-    const std::uint32_t wanted = decode_rows + limits.prompt_rows_beside_decoding;
-    prompt_rows = std::min(prompt_rows, wanted - wanted % kRowGroup - decode_rows);
-  }
+  const std::uint32_t decoding = CountDecoding(demands);
+  std::uint32_t decode_left = std::min(decoding, capacity);
+  std::uint32_t left = capacity - decode_left;
+  std::uint32_t prompt_left = std::min(left, limits.prompt_rows);
 
   std::vector<Share> shares;
-  std::uint32_t decode_left = decode_rows;
   for (std::size_t i = 0; i < demands.size(); ++i) {
-    std::uint32_t& left = demands[i].rows == 1 ? decode_left : prompt_rows;
-    const std::uint32_t rows = std::min(left, demands[i].rows);
+    if (demands[i].rows == 1) {
+      if (decode_left == 0) continue;
+      --decode_left;
+      shares.push_back({.index = i, .rows = 1});
+      continue;
+    }
+    const std::uint32_t rows = decoding > 0 ? std::min(prompt_left, demands[i].rows)
+                                            : CutAtTile(demands[i], prompt_left, left);
     if (rows == 0) continue;
     shares.push_back({.index = i, .rows = rows});
     left -= rows;
+    prompt_left -= std::min(prompt_left, rows);
   }
   return shares;
+}
+
+double SeniorityOf(double arrival_ms, Priority priority) {
+  return arrival_ms + (priority == Priority::kBatch ? kBatchHandicapMs : 0);
+}
+
+double DeadlineOf(double seniority_ms, double remaining_ms) {
+  return seniority_ms + kPatience * remaining_ms;
 }
 
 }  // namespace svc

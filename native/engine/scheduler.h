@@ -1,20 +1,38 @@
-// What the next step computes.
+// Who gets rows in the next step, and how many.
 //
 // A step is one call of the model over a batch of rows; all sequences share it. Two kinds of work
 // compete for the rows: a sequence that decodes needs one row for its next token, and somebody
 // watches that token appear; a prompt needs thousands of rows before its first token.
 //
-//   * Every sequence that decodes gets its row in every step.
-//   * What is left is prompt, first come first served. While something decodes, the prompt gets few
-//     rows, so that no token waits long for its step; with nothing decoding it gets all there are.
-//     On a processor small chunks cost the long prompt next to nothing: a step is bound by the
-//     weights it reads, and rows that ride along with decoding are cheaper than a step of their
-//     own.
-//   * The whole batch is filled to a multiple of four where prompt rows allow it: quantised kernels
-//     take rows in groups of four, and a group that is not full costs as much as one that is.
+// How many rows. Every sequence that decodes gets its row in every step; what is left is prompt.
+// While something decodes, the step must end within the inter-token target, and the cost model says
+// how many rows that allows; never fewer than kLeastPromptRows, so that a prompt always gets on. On
+// a processor this costs the prompt next to nothing: rows that ride along with decoding are cheaper
+// than a step of their own. Where the most urgent prompt can end in this step, its first token is
+// what somebody waits for, and the others get only what the target leaves. Otherwise the only one
+// who could wait is a request that has not come yet: the step may be long, but still ends in time
+// for it. (On a GPU the largest batch does anyway.)
 //
-// The planner is a pure function of the demand: no threads, no clock, no model. The runner asks it
-// once a step and does what it says; priorities, deadlines and measured costs belong here too.
+// How prompts are cut. A prompt that is computed alone gives, to the last bit, what it gives in a
+// plain llama.cpp loop with batches of 512, though it is computed in smaller steps: attention has
+// one kernel for fewer than 64 rows and one, that takes 64 at a time, for more, and what a row
+// becomes depends on which of them it meets, and on nothing else. So the steps are multiples of 64,
+// and an end that would be shorter joins the step before it, unless the plain loop would compute it
+// by itself, too.
+//
+// In which order. Each generation gets a virtual deadline when it arrives:
+//
+//   deadline = arrival + handicap of its class + kPatience * what is left to compute
+//
+// and the earliest deadline goes first, into the cache and into the rows of a step. So the shortest
+// goes first among those that come together, and a short question passes a long document; but one
+// that arrives after the deadline of another never passes it, whatever its class. Nothing waits for
+// ever, and there is no ageing to be done: time itself does it.
+//
+// When cells run out, the one with the latest arrival (handicap included) makes way. The earliest
+// never does, so there is always one that moves on.
+//
+// All this is a pure function of the demand: no threads, no clock, no model.
 #pragma once
 
 #include <cstddef>
@@ -22,28 +40,48 @@
 #include <span>
 #include <vector>
 
+#include "engine/cost_model.h"
+#include "engine/engine.h"
+
 namespace svc {
+
+// Of prompt, in every step: the least that is worth a step.
+inline constexpr std::uint32_t kLeastPromptRows = 16;
+
+struct StepTargets {
+  double decoding_ms = 100;  // from one token to the next, where something decodes
+  double prompt_ms = 400;    // of a step of prompts alone
+};
+
+struct StepLimits {
+  std::uint32_t rows = 512;          // of one batch. REQUIRES: > 0
+  std::uint32_t cells = UINT32_MAX;  // that are free or can be freed
+  std::uint32_t prompt_rows =
+      512;  // of them, for prompts; a little more where one is not to be cut
+};
 
 // A sequence that is in the cache and wants to go on.
 struct Demand {
   // Rows until it can sample: 1 while it decodes, the rest of its prompt before. REQUIRES: > 0
   std::uint32_t rows = 1;
+  std::uint32_t position = 0;  // of the first of them
 };
 
-struct StepLimits {
-  std::uint32_t rows = 512;          // of one batch. REQUIRES: > 0
-  std::uint32_t cells = UINT32_MAX;  // that are free
-  // Of prompt, while something decodes. A multiple of four.
-  std::uint32_t prompt_rows_beside_decoding = 32;
-};
+// What a step may hold; `rows`: the largest batch. `demands` as below.
+StepLimits LimitsFor(const CostModel& cost, const StepTargets& targets,
+                     std::span<const Demand> demands, std::uint32_t rows);
 
 struct Share {
   std::size_t index = 0;   // into the demands
   std::uint32_t rows = 0;  // > 0, at most the demand's
 };
 
-// `demands` in order of arrival. The shares keep that order, fit the limits and are empty only if
+// `demands` in order of urgency. The shares keep that order, fit the limits and are empty only if
 // there are no demands or no cells.
 std::vector<Share> PlanStep(std::span<const Demand> demands, const StepLimits& limits);
+
+// Both in milliseconds on the clock of `arrival_ms`; smaller goes first.
+double SeniorityOf(double arrival_ms, Priority priority);
+double DeadlineOf(double seniority_ms, double remaining_ms);
 
 }  // namespace svc

@@ -64,41 +64,80 @@ class Recorder final : public Sampler {
   Record* const record_;
 };
 
+// A runner over the model that records what each generation draws.
+class Recording {
+ public:
+  explicit Recording(const LlamaModel& model, std::size_t count)
+      : vocabulary_(static_cast<std::size_t>(llama_vocab_n_tokens(model.vocab()))),
+        records(count),
+        cached(count) {
+    Result<std::unique_ptr<Decoder>> decoder =
+        NewLlamaDecoder(model, {.context_length = 4096, .threads = 1, .max_sequences = 16});
+    if (!decoder.ok()) {
+      test::Fail(__FILE__, __LINE__, decoder.status().message());
+      return;
+    }
+    runner = std::make_unique<Runner>(std::move(decoder.value()),
+                                      [this](const std::vector<GenerationOutput>& outputs) {
+                                        const std::lock_guard lock(mutex_);
+                                        for (const GenerationOutput& output : outputs) {
+                                          EXPECT(output.status.ok());
+                                          if (!output.done) continue;
+                                          cached[output.id] = output.usage.cached_tokens;
+                                          ++ended_;
+                                        }
+                                        heard_.notify_all();
+                                      });
+  }
+
+  void Submit(std::size_t id, const std::vector<Token>& prompt) {
+    Submission submission;
+    submission.id = static_cast<GenerationId>(id);
+    submission.prompt = prompt;
+    submission.max_tokens = kTokens;
+    submission.sampler = std::make_unique<Recorder>(vocabulary_, &records[id]);
+    EXPECT(runner->Submit(std::move(submission)).ok());
+  }
+  void WaitFor(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    EXPECT(heard_.wait_for(lock, 300s, [&] { return ended_ == count; }));
+  }
+
+ private:
+  const std::size_t vocabulary_;
+  std::mutex mutex_;
+  std::condition_variable heard_;
+  std::size_t ended_ = 0;
+
+ public:
+  std::vector<Record> records;
+  std::vector<std::uint32_t> cached;
+  std::unique_ptr<Runner> runner;  // last: its thread uses the rest
+};
+
 // Runs the prompts together and returns what each drew.
 std::vector<Record> RunTogether(const LlamaModel& model,
                                 const std::vector<std::vector<Token>>& prompts) {
-  std::mutex mutex;
-  std::condition_variable heard;
-  std::size_t ended = 0;
-  std::vector<Record> records(prompts.size());
-  Result<std::unique_ptr<Decoder>> decoder =
-      NewLlamaDecoder(model, {.context_length = 4096, .threads = 1, .max_sequences = 16});
-  if (!decoder.ok()) {
-    test::Fail(__FILE__, __LINE__, decoder.status().message());
-    return records;
+  Recording recording(model, prompts.size());
+  if (recording.runner == nullptr) return recording.records;
+  recording.runner->Hold(true);
+  for (std::size_t i = 0; i < prompts.size(); ++i) recording.Submit(i, prompts[i]);
+  recording.runner->Hold(false);
+  recording.WaitFor(prompts.size());
+  return recording.records;
+}
+
+// One after the other; `cached`: of each prompt.
+std::vector<Record> RunInTurn(const LlamaModel& model,
+                              const std::vector<std::vector<Token>>& prompts,
+                              std::vector<std::uint32_t>* cached) {
+  Recording recording(model, prompts.size());
+  for (std::size_t i = 0; recording.runner != nullptr && i < prompts.size(); ++i) {
+    recording.Submit(i, prompts[i]);
+    recording.WaitFor(i + 1);
   }
-  Runner runner(std::move(decoder.value()), [&](const std::vector<GenerationOutput>& outputs) {
-    const std::lock_guard lock(mutex);
-    for (const GenerationOutput& output : outputs) {
-      EXPECT(output.status.ok());
-      ended += output.done ? 1 : 0;
-    }
-    heard.notify_all();
-  });
-  const auto vocabulary = static_cast<std::size_t>(llama_vocab_n_tokens(model.vocab()));
-  runner.Hold(true);
-  for (std::size_t i = 0; i < prompts.size(); ++i) {
-    Submission submission;
-    submission.id = static_cast<GenerationId>(i);
-    submission.prompt = prompts[i];
-    submission.max_tokens = kTokens;
-    submission.sampler = std::make_unique<Recorder>(vocabulary, &records[i]);
-    EXPECT(runner.Submit(std::move(submission)).ok());
-  }
-  runner.Hold(false);
-  std::unique_lock lock(mutex);
-  EXPECT(heard.wait_for(lock, 300s, [&] { return ended == prompts.size(); }));
-  return records;
+  *cached = recording.cached;
+  return recording.records;
 }
 
 std::vector<std::vector<Token>> Prompts(const LlamaModel& model) {
@@ -178,6 +217,40 @@ TEST(AloneIsAsBesideOthersButForTies) {
     std::printf("     %s: %d of %zu texts equal; logits moved by %.4f, by the shape alone %.4f\n",
                 name.c_str(), equal, prompts.size(), by_company, by_shape);
     EXPECT(by_company <= kCompanyFactor * by_shape + 0.01F);
+  }
+}
+
+// What is taken from the prefix cache is what would have been computed: the first logits of a
+// prompt that begins like earlier ones differ from those of the prompt alone by no more than the
+// shape of the batch makes them differ.
+TEST(ACachedPrefixIsAsComputed) {
+  for (const std::string& path : test::TinyModels()) {
+    const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
+    REQUIRE(model != nullptr);
+    std::string system = "Rules:";
+    for (int word = 0; word < 150; ++word) system += word % 3 == 0 ? " river" : " and cloud";
+    std::vector<std::vector<Token>> prompts;
+    for (const char* question : {" one?", " two and two?", " why is the sky blue?", ""}) {
+      prompts.push_back(model->Tokenize(system + question, true, true).value());
+    }
+    prompts.push_back(prompts[1]);
+    std::vector<std::uint32_t> cached;
+    const std::vector<Record> records = RunInTurn(*model, prompts, &cached);
+    EXPECT_EQ(cached[0], 0U);
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      if (i > 0) EXPECT(cached[i] + 10 > prompts[i].size());
+      float by_shape = 0;
+      const std::vector<float> alone = LastLogits(*model, prompts[i], 512);
+      for (const std::size_t rows : {1U, 32U, 64U}) {
+        by_shape =
+            std::max(by_shape, LargestDifference(alone, LastLogits(*model, prompts[i], rows)));
+      }
+      REQUIRE(!records[i].empty());
+      const float by_cache = LargestDifference(alone, records[i].front().logits);
+      std::printf("     %zu of %zu cached: logits moved by %.4f, by the shape alone %.4f\n",
+                  static_cast<std::size_t>(cached[i]), prompts[i].size(), by_cache, by_shape);
+      EXPECT(by_cache <= kCompanyFactor * by_shape + 0.01F);
+    }
   }
 }
 

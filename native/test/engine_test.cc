@@ -175,6 +175,7 @@ TEST(TextEqualsThePlainLoop) {
     for (const SamplingParams& sampling : samplings) {
       for (const int words : {3, 40, 900}) {
         GenerationRequest request = Request(++id, Prompt(words, 1), sampling, 48);
+        request.reuse_prefix = false;  // the plain loop does not either
         std::vector<Token> tokens = model->Tokenize(request.prompt, true, true).value();
         if (words == 40) {
           request.messages = {{"user", Prompt(words, 2)}};
@@ -195,6 +196,30 @@ TEST(TextEqualsThePlainLoop) {
     }
   }
   std::printf("     %d texts\n", texts);
+}
+
+TEST(ASeedRepeatsATextWhateverIsCached) {
+  for (const std::string& path : test::TinyModels()) {
+    const auto loaded = LoadEngine(path);
+    REQUIRE(loaded != nullptr);
+    GenerationId id = 0;
+    std::vector<std::string> texts;
+    for (int round = 0; round < 3; ++round) {
+      REQUIRE(loaded->engine->Submit(Request(++id, Prompt(100, 1), Seeded(5), 40)).ok());
+      REQUIRE(loaded->listener.WaitFor(id));
+      EXPECT_EQ(loaded->listener.End(id).usage.cached_tokens, 0U);
+      texts.push_back(loaded->listener.Text(id));
+      // Others leave prefixes behind, of the same prompt and of others, and find them.
+      for (const int words : {100, 160, 160}) {
+        REQUIRE(loaded->engine->Submit(Request(++id, Prompt(words, 1), Greedy(), 20)).ok());
+        REQUIRE(loaded->listener.WaitFor(id));
+      }
+      EXPECT(loaded->listener.End(id).usage.cached_tokens > 100);
+      EXPECT(loaded->engine->stats().cells_cached > 100);
+    }
+    EXPECT_EQ(texts[1], texts[0]);
+    EXPECT_EQ(texts[2], texts[0]);
+  }
 }
 
 constexpr const char* kNameAndAge =
@@ -523,6 +548,29 @@ TEST(ALongPromptIsCancelledWithinAStep) {
   REQUIRE(loaded->listener.WaitFor(1));
   EXPECT_EQ(loaded->listener.End(1).reason, FinishReason::kCancelled);
   EXPECT(loaded->engine->stats().prompt_tokens < 6000);
+}
+
+// More than the cache holds: some are preempted and go on, and all end as they should.
+TEST(MoreThanTheCacheHoldsTakeTurns) {
+  for (const std::string& path : test::TinyModels()) {
+    const auto loaded = LoadEngine(path, 512);
+    REQUIRE(loaded != nullptr);
+    for (GenerationId id = 0; id < 8; ++id) {
+      GenerationRequest request = Request(id, Prompt(60, static_cast<int>(id)), Greedy(), 90);
+      request.priority = id % 2 == 0 ? Priority::kInteractive : Priority::kBatch;
+      REQUIRE(loaded->engine->Submit(std::move(request)).ok());
+    }
+    for (GenerationId id = 0; id < 8; ++id) {
+      REQUIRE(loaded->listener.WaitFor(id));
+      const GenerationOutput end = loaded->listener.End(id);
+      EXPECT(end.status.ok());
+      EXPECT(end.usage.output_tokens == 90 || end.reason == FinishReason::kStop);
+    }
+    const EngineStats stats = loaded->engine->stats();
+    EXPECT(stats.preemptions > 0);
+    EXPECT_EQ(stats.cells_used, 0U);
+    EXPECT(stats.last_step.predicted_ms > 0 && stats.last_step.spent_ms > 0);
+  }
 }
 
 TEST(CloseWhileGenerating) {

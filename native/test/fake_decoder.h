@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -68,6 +69,9 @@ struct FakeOptions {
   std::uint32_t cells = 1024;
   std::uint32_t max_rows = 64;
   std::uint32_t max_sequences = 8;
+  std::uint32_t sequence_ids = 32;
+  bool can_share = true;
+  int threads = 1;
   // Called before each step, on the runner thread; what it returns is what happens.
   std::function<DecodeOutcome(std::span<const Row>, const std::atomic<bool>& abort)> fault;
 };
@@ -76,8 +80,9 @@ struct FakeOptions {
 struct FakeRecord {
   std::atomic<std::uint32_t> steps = 0;
   std::atomic<std::uint32_t> largest_batch = 0;  // sequences
-  std::atomic<std::uint32_t> removals = 0;
-  std::atomic<std::uint32_t> cells = 0;  // in use
+  std::atomic<std::uint32_t> rows = 0;
+  std::atomic<int> threads = 0;          // as last set; 0: never
+  std::atomic<std::uint32_t> cells = 0;  // in use, by one sequence or many
 };
 
 class FakeDecoder final : public Decoder {
@@ -87,6 +92,7 @@ class FakeDecoder final : public Decoder {
 
   DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override {
     ++record_->steps;
+    record_->rows += static_cast<std::uint32_t>(rows.size());
     EXPECT(!rows.empty());
     EXPECT(rows.size() <= options_.max_rows);
     if (options_.fault) {
@@ -102,16 +108,16 @@ class FakeDecoder final : public Decoder {
     std::set<SequenceId> asked;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Row& row = rows[i];
-      EXPECT(row.sequence >= 0 && row.sequence < static_cast<SequenceId>(options_.max_sequences));
-      std::vector<Token>& tokens = sequences_[row.sequence];
-      EXPECT_EQ(row.position, static_cast<std::int32_t>(tokens.size()));
-      tokens.push_back(row.token);
-      ++record_->cells;
+      EXPECT(IsId(row.sequence));
+      Cells& cells = sequences_[row.sequence];
+      EXPECT_EQ(row.position, static_cast<std::int32_t>(cells.size()));
+      cells.emplace(row.position, std::make_shared<Cell>(row.token, record_));
       sequences.insert(row.sequence);
       if (!row.wants_logits) continue;
       EXPECT(asked.insert(row.sequence).second);
-      LogitsOf(HashOf(tokens), &logits_[i * kFakeVocabulary]);
+      LogitsOf(HashOf(TokensOf(cells)), &logits_[i * kFakeVocabulary]);
     }
+    EXPECT(asked.size() <= options_.max_sequences + kPaddingIds);
     record_->largest_batch = std::max<std::uint32_t>(record_->largest_batch, sequences.size());
     return DecodeOutcome::kDone;
   }
@@ -120,24 +126,71 @@ class FakeDecoder final : public Decoder {
 
   std::int32_t NextPosition(SequenceId sequence) const override {
     const auto found = sequences_.find(sequence);
-    return found == sequences_.end() ? 0 : static_cast<std::int32_t>(found->second.size());
+    if (found == sequences_.end() || found->second.empty()) return 0;
+    return found->second.rbegin()->first + 1;
   }
-  void RemoveSequence(SequenceId sequence) override {
-    ++record_->removals;
-    record_->cells -= static_cast<std::uint32_t>(sequences_[sequence].size());
-    sequences_.erase(sequence);
+  void RemoveSequence(SequenceId sequence) override { sequences_.erase(sequence); }
+
+  bool can_share() const override { return options_.can_share; }
+  void ShareCells(SequenceId from, SequenceId to, std::uint32_t begin, std::uint32_t end) override {
+    EXPECT(options_.can_share && IsId(from) && IsId(to) && from != to && begin < end);
+    for (std::uint32_t at = begin; at < end; ++at) {
+      const auto position = static_cast<std::int32_t>(at);
+      const auto cell = sequences_[from].find(position);
+      if (cell == sequences_[from].end()) {
+        Fail(__FILE__, __LINE__, "a cell was shared that is not there");
+        return;
+      }
+      EXPECT(sequences_[to].emplace(position, cell->second).second);
+    }
+  }
+  void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
+    EXPECT(options_.can_share);
+    for (std::uint32_t at = begin; at < end; ++at) {
+      EXPECT_EQ(sequences_[sequence].erase(static_cast<std::int32_t>(at)), 1U);
+    }
   }
 
   bool IsEndOfGeneration(Token token) const override { return token == kFakeEnd; }
   std::string Piece(Token token) const override { return FakePiece(token); }
+  void SetThreads(int threads) override {
+    EXPECT(threads >= 1 && threads <= options_.threads);
+    record_->threads = threads;
+  }
+  int max_threads() const override { return options_.threads; }
   std::uint32_t max_rows() const override { return options_.max_rows; }
   std::uint32_t max_sequences() const override { return options_.max_sequences; }
+  std::uint32_t sequence_ids() const override { return options_.sequence_ids; }
+  std::uint32_t vocabulary() const override { return kFakeVocabulary; }
   std::uint32_t cells_total() const override { return options_.cells; }
 
  private:
+  // In use for as long as a sequence has it.
+  struct Cell {
+    Cell(Token value, FakeRecord* counter) : token(value), record(counter) { ++record->cells; }
+    ~Cell() { --record->cells; }
+    Cell(const Cell&) = delete;
+    Cell& operator=(const Cell&) = delete;
+    const Token token;
+    FakeRecord* const record;
+  };
+  using Cells = std::map<std::int32_t, std::shared_ptr<Cell>>;
+
+  bool IsId(SequenceId id) const {
+    return id >= 0 && id < static_cast<SequenceId>(options_.sequence_ids);
+  }
+  static std::vector<Token> TokensOf(const Cells& cells) {
+    std::vector<Token> tokens;
+    for (const auto& [position, cell] : cells) {
+      EXPECT_EQ(position, static_cast<std::int32_t>(tokens.size()));
+      tokens.push_back(cell->token);
+    }
+    return tokens;
+  }
+
   const FakeOptions options_;
   FakeRecord* const record_;
-  std::map<SequenceId, std::vector<Token>> sequences_;
+  std::map<SequenceId, Cells> sequences_;
   std::vector<float> logits_;
 };
 

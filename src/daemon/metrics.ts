@@ -8,7 +8,7 @@
  */
 import { readdir } from 'node:fs/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { LoadedModelHealth, ProviderRecord, ProviderState } from '../protocol/records.ts';
+import type { LoadedModelHealth, ProviderRecord, ProviderState, StepsHealth } from '../protocol/records.ts';
 import type { Outcome } from '../routing/router.ts';
 import type { ListenerMetrics } from './services.ts';
 
@@ -127,8 +127,11 @@ export class Metrics implements ListenerMetrics {
     this.#gauge('svc_requests_active', 'Requests that are being answered', [], (set) => set({}, now().queue.active));
     perModel('svc_model_requests_waiting', 'Requests that wait for this engine', ({ waiting }) => waiting);
     perModel('svc_model_requests_active', 'Requests that this engine computes', ({ active }) => active);
-    perModel('svc_kv_cells_used', 'Tokens in the cache of this engine', (model) => model.kv_cells_used);
+    perModel('svc_kv_cells_used', 'Tokens that generations hold in the cache', (model) => model.kv_cells_used);
+    perModel('svc_kv_cells_cached', 'Tokens of prefixes that are kept there', (model) => model.kv_cells_cached);
     perModel('svc_kv_cells_capacity', 'Tokens that fit there', (model) => model.kv_cells_total);
+    perModel('svc_engine_threads', 'Threads that compute', ({ steps }) => steps?.threads ?? null);
+    this.#countSteps(now);
     perModel('svc_engine_resident_memory_bytes', 'Memory of this engine process', ({ rss_bytes }) => rss_bytes);
     this.#readCounter('svc_engine_crashes_total', 'Engines that ended unasked', () => now().engines.crashes);
     this.#readCounter('svc_engine_restarts_total', 'Starts of an engine after a failure', () => now().engines.restarts);
@@ -150,6 +153,38 @@ export class Metrics implements ListenerMetrics {
     this.#gauge('process_open_fds', 'Open files and sockets of the daemon', [], async (set) => {
       set({}, (await readdir('/proc/self/fd')).length);
     });
+  }
+
+  /** Counted by each engine since its model was loaded: they begin again with it, as counters may. */
+  #countSteps(now: () => Snapshot): void {
+    const count = (name: string, help: string, figure: (steps: StepsHealth) => number): void => {
+      const labelOf = (name: string): string => this.#modelLabel(name);
+      new Counter({
+        name,
+        help,
+        labelNames: ['model'],
+        registers: [this.#registry],
+        collect() {
+          this.reset();
+          for (const { id, steps } of now().models) if (steps !== null) this.inc({ model: labelOf(id) }, figure(steps));
+        },
+      });
+    };
+    count('svc_engine_steps_total', 'Calls of the model', (steps) => steps.count);
+    count('svc_engine_rows_total', 'Rows of all steps', ({ rows }) => rows);
+    count('svc_engine_prompt_tokens_total', 'Tokens of prompts that were computed', (steps) => steps.prompt_tokens);
+    count('svc_engine_preemptions_total', 'Generations that made way', ({ preemptions }) => preemptions);
+    count(
+      'svc_engine_evicted_cells_total',
+      'Cells of cached prefixes that others wanted',
+      (steps) => steps.evicted_cells,
+    );
+    count(
+      'svc_engine_predicted_seconds_total',
+      'What all steps should have taken',
+      (steps) => steps.predicted_ms / 1000,
+    );
+    count('svc_engine_step_seconds_total', 'What all steps took', (steps) => steps.spent_ms / 1000);
   }
 
   #addAliases(): void {

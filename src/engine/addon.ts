@@ -48,6 +48,10 @@ export interface NativeRequest {
   readonly seed?: number;
   readonly logitBias?: readonly (readonly [number, number])[];
   readonly stop?: readonly string[];
+  /** Default `interactive`. Batch work makes way for it, but does not wait for ever. */
+  readonly priority?: 'interactive' | 'batch';
+  /** Default true: what is cached of the prompt is not computed again. Without effect where there is a seed. */
+  readonly cachePrompt?: boolean;
   /** GBNF that the text has to follow. Text that leaves no choice is not computed, unless `logprobs` asks for it. */
   readonly grammar?: string;
   /** How many alternatives to tell for each token, 0 to 20. Absent: nothing of probabilities. */
@@ -90,14 +94,35 @@ export interface NativeOutput {
   readonly error?: { readonly code: string; readonly message: string; readonly param?: string };
 }
 
+/** Counters run since the model was loaded. */
 export interface NativeStats {
   readonly active: number;
   readonly waiting: number;
+  /** By generations that are alive. */
   readonly cellsUsed: number;
+  /** By prefixes that are kept until their cells are wanted. */
+  readonly cellsCached: number;
   readonly cellsTotal: number;
   readonly steps: number;
+  /** Of all steps, with those that only pad them. */
+  readonly rows: number;
+  /** Of prompts: computed, and taken from the cache instead. */
   readonly promptTokens: number;
+  readonly cachedTokens: number;
   readonly generatedTokens: number;
+  readonly preemptions: number;
+  readonly evictedCells: number;
+  /** By the cost model, for all steps; and what they took. */
+  readonly predictedMs: number;
+  readonly spentMs: number;
+  readonly lastStep: {
+    readonly rows: number;
+    readonly promptRows: number;
+    readonly predictedMs: number;
+    readonly spentMs: number;
+  };
+  /** That compute; fewer while other programs keep the processors busy. */
+  readonly threads: number;
   readonly tokensPerSecond: number;
   readonly stepAgeMs: number;
 }

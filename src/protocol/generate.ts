@@ -146,6 +146,8 @@ export const GenerateRequestSchema = v.object({
   route: v.exactOptional(v.string()),
   /** false: the first candidate of the policy answers or nobody does. */
   fallback: v.exactOptional(v.boolean()),
+  /** `batch` makes way for `interactive`, the default, in a local engine, but does not wait for ever. */
+  priority: v.exactOptional(v.picklist(['interactive', 'batch'])),
   /** Milliseconds from arrival until TIMEOUT. Absent: no deadline. */
   timeout_ms: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(86_400_000))),
 });

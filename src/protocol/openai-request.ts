@@ -3,7 +3,7 @@
  *
  * Fields that we do not know are ignored, as servers of this API do. Fields that would change the
  * answer and that we cannot honour are refused by name: an answer never silently ignores a wish.
- * `route` and `fallback` are ours (docs/routing.md). null is the same as absent everywhere; -1 means "no bound" for the token limits and "random" for
+ * `route`, `fallback` (docs/routing.md) and `priority` are ours. null is the same as absent everywhere; -1 means "no bound" for the token limits and "random" for
  * the seed, as llama-server and LM Studio have it.
  */
 import * as v from 'valibot';
@@ -21,7 +21,7 @@ export interface ChatCompletionCall {
   readonly formatNames: OpenAiFormat['names'] | null;
 }
 
-const { model, max_tokens, stop, parallel_tool_calls, reasoning_effort, logprobs, route, fallback } =
+const { model, max_tokens, stop, parallel_tool_calls, reasoning_effort, logprobs, route, fallback, priority } =
   GenerateRequestSchema.entries;
 const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
@@ -56,6 +56,7 @@ const ChatCompletionSchema = v.object({
   reasoning_effort,
   route,
   fallback,
+  priority,
   stream: v.exactOptional(v.boolean(), false),
   stream_options: v.exactOptional(v.looseObject({ include_usage: v.exactOptional(v.boolean(), false) })),
 });
@@ -93,6 +94,7 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
       ...(call.reasoning_effort === undefined ? {} : { reasoning_effort: call.reasoning_effort }),
       ...(call.route === undefined ? {} : { route: call.route }),
       ...(call.fallback === undefined ? {} : { fallback: call.fallback }),
+      ...(call.priority === undefined ? {} : { priority: call.priority }),
     },
     stream: call.stream,
     includeUsage: call.stream_options?.include_usage ?? false,

@@ -30,6 +30,25 @@ export interface DeviceRecord {
   readonly memory_free_bytes: number | null;
 }
 
+/** What an engine has done since its model was loaded. */
+export interface StepsHealth {
+  /** Calls of the model, each over the rows of all sequences. */
+  readonly count: number;
+  readonly rows: number;
+  /** Of prompts: computed, and taken from the cache instead. */
+  readonly prompt_tokens: number;
+  readonly cached_tokens: number;
+  readonly generated_tokens: number;
+  /** Generations that made way for others and went on later; cells of prefixes that were given up. */
+  readonly preemptions: number;
+  readonly evicted_cells: number;
+  /** What the steps should have taken by the engine's own model of their cost, and what they took. */
+  readonly predicted_ms: number;
+  readonly spent_ms: number;
+  /** That compute now. */
+  readonly threads: number;
+}
+
 /** One loaded (or loading) model in the health record. */
 export interface LoadedModelHealth {
   readonly id: string;
@@ -40,8 +59,10 @@ export interface LoadedModelHealth {
   readonly active: number;
   readonly waiting: number;
   readonly kv_cells_used: number | null;
+  readonly kv_cells_cached: number | null;
   readonly kv_cells_total: number | null;
   readonly tokens_per_second: number | null;
+  readonly steps: StepsHealth | null;
 }
 
 export interface ProviderHealth {

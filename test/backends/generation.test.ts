@@ -116,6 +116,7 @@ test("a request in the engine's words, with what was asked for and nothing else"
       logit_bias: [[3, -100]],
     },
     stop: ['END'],
+    priority: 'batch',
     format: { type: 'grammar', grammar: 'root ::= "x"' },
     logprobs: 3,
   });
@@ -132,6 +133,7 @@ test("a request in the engine's words, with what was asked for and nothing else"
     seed: 42,
     logitBias: [[3, -100]],
     stop: ['END'],
+    priority: 'batch',
     grammar: 'root ::= "x"',
     logprobs: 3,
   });

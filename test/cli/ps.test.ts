@@ -37,8 +37,10 @@ test('each model with its process, its place and its load', async ({ home }) => 
     'active',
     'waiting',
     'kv_cells_used',
+    'kv_cells_cached',
     'kv_cells_total',
     'tokens_per_second',
+    'steps',
     'device',
     'expires_at',
   ]);

@@ -254,14 +254,17 @@ test('what cannot be measured is left out', async () => {
     active: 0,
     waiting: 2,
     kv_cells_used: null,
+    kv_cells_cached: null,
     kv_cells_total: null,
     tokens_per_second: null,
+    steps: null,
   };
   let models = [unknown];
   const metrics = new Metrics({ vllmAliases: true, snapshot: () => ({ ...NOTHING, models }) });
   const page = parse((await metrics.page()).text);
   assert.is(page.get('svc_model_requests_waiting{model="m"}'), 2);
-  for (const name of ['svc_kv_cells_used', 'svc_kv_cells_capacity', 'svc_engine_resident_memory_bytes']) {
+  const absent = ['svc_kv_cells_used', 'svc_kv_cells_cached', 'svc_kv_cells_capacity', 'svc_engine_steps_total'];
+  for (const name of [...absent, 'svc_engine_threads', 'svc_engine_resident_memory_bytes']) {
     assert.not.ok(
       [...page.keys()].some((key) => key.startsWith(name)),
       name,

@@ -50,6 +50,7 @@ test('every field of a record is a field of its message, in the same order', () 
     Resources: 'HealthRecord.resources',
     Condition: 'Condition',
     ModelHealth: 'LoadedModelHealth',
+    Steps: 'StepsHealth',
     ProviderHealth: 'ProviderHealth',
     Model: 'ModelRecord',
     LoadedModel: 'LoadedModel',

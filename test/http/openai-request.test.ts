@@ -40,6 +40,7 @@ test('every parameter arrives', () => {
     presence_penalty: 2,
     seed: 42,
     stop: ['a', 'b'],
+    priority: 'batch',
     logit_bias: { '15': -100, '0': 1.5 },
     stream: true,
     stream_options: { include_usage: true, include_obfuscation: false },
@@ -49,6 +50,7 @@ test('every parameter arrives', () => {
     model: __,
     max_tokens: ___,
     stop: ____,
+    priority: _______,
     stream: _____,
     stream_options: ______,
     ...sampling
@@ -66,6 +68,7 @@ test('every parameter arrives', () => {
         ],
       },
       stop: ['a', 'b'],
+      priority: 'batch',
     },
     stream: true,
     includeUsage: true,

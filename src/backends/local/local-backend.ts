@@ -8,12 +8,18 @@
  * gets ENGINE_CRASHED: a second answer would not continue the first.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { NativeDevice } from '../../engine/addon.ts';
+import type { NativeDevice, NativeStats } from '../../engine/addon.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { EmbedEvent, EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest, StartEvent, TextEvent } from '../../protocol/generate.ts';
-import type { DeviceRecord, LoadedModelHealth, ModelRecord, ProviderRecord } from '../../protocol/records.ts';
+import type {
+  DeviceRecord,
+  LoadedModelHealth,
+  ModelRecord,
+  ProviderRecord,
+  StepsHealth,
+} from '../../protocol/records.ts';
 import type { LoadEvent } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
@@ -166,6 +172,8 @@ export class LocalBackend implements Backend {
       const { state, pid, child, info } = engine;
       if (state === 'idle' || state === 'closed') return [];
       const stats = child?.stats ?? null;
+      // An engine that makes embeddings keeps nothing from one batch to the next.
+      const cached = info?.makesEmbeddings === true ? null : stats;
       const { waiting, active } = this.#queueOf(engine);
       return {
         id: engine.model.id,
@@ -175,11 +183,12 @@ export class LocalBackend implements Backend {
         context_length: info?.contextLength ?? null,
         active,
         waiting,
-        // An engine that makes embeddings keeps nothing from one batch to the next.
-        kv_cells_used: info?.makesEmbeddings === true ? null : (stats?.cellsUsed ?? null),
-        kv_cells_total: info?.makesEmbeddings === true ? null : (stats?.cellsTotal ?? null),
+        kv_cells_used: cached?.cellsUsed ?? null,
+        kv_cells_cached: cached?.cellsCached ?? null,
+        kv_cells_total: cached?.cellsTotal ?? null,
         // An engine that does nothing has no speed that could be measured: its 0 is none.
         tokens_per_second: stats === null || stats.tokensPerSecond === 0 ? null : stats.tokensPerSecond,
+        steps: cached === null ? null : toStepsHealth(cached),
       };
     });
   }
@@ -352,4 +361,19 @@ async function settlesWithin(promise: Promise<unknown>, milliseconds: number): P
     () => true,
   );
   return Promise.race([settled, sleep(milliseconds, false)]);
+}
+
+function toStepsHealth(stats: NativeStats): StepsHealth {
+  return {
+    count: stats.steps,
+    rows: stats.rows,
+    prompt_tokens: stats.promptTokens,
+    cached_tokens: stats.cachedTokens,
+    generated_tokens: stats.generatedTokens,
+    preemptions: stats.preemptions,
+    evicted_cells: stats.evictedCells,
+    predicted_ms: Math.round(stats.predictedMs),
+    spent_ms: Math.round(stats.spentMs),
+    threads: stats.threads,
+  };
 }

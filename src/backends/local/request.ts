@@ -17,7 +17,17 @@ import type { Supervisor } from './supervisor.ts';
 
 /** Throws INVALID_REQUEST for what the engine cannot do: an answer never silently ignores a wish. */
 export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, 'id'> {
-  const { messages, max_tokens, sampling, stop, tools = [], tool_choice = 'auto', format, logprobs } = request;
+  const {
+    messages,
+    max_tokens,
+    sampling,
+    stop,
+    priority,
+    tools = [],
+    tool_choice = 'auto',
+    format,
+    logprobs,
+  } = request;
   if (tools.length > 0 && tool_choice !== 'none') throw invalid('tools', NOT_HERE);
   return {
     messages: messages.map(toNativeMessage),
@@ -32,6 +42,7 @@ export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, '
     seed: sampling.seed,
     logitBias: sampling.logit_bias,
     stop,
+    priority,
     grammar: format === undefined ? undefined : toGrammar(format),
     logprobs,
   } as Omit<NativeRequest, 'id'>; // JSON leaves out what is undefined

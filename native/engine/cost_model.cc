@@ -1,0 +1,172 @@
+#include "engine/cost_model.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <vector>
+
+#include "engine/decoder.h"
+
+namespace svc {
+namespace {
+
+// How far a step that went otherwise than predicted moves the entries beside it, and the others.
+constexpr double kNear = 0.2;
+constexpr double kFar = 0.02;
+// One step tells this much at most: the machine may just have been away.
+constexpr double kFastest = 0.5;
+constexpr double kSlowest = 2.0;
+
+// So far the table has an entry for every row count.
+constexpr std::uint32_t kSingleRows = 8;
+// Padding must gain more than a measurement errs.
+constexpr double kPaddingGain = 0.9;
+
+// One step of `rows`, the last `outputs` of them decoding a sequence each. Nothing if it failed.
+std::optional<double> TimeStep(Decoder& decoder, const Now& now, std::uint32_t rows,
+                               std::uint32_t outputs) {
+  std::vector<Row> batch(rows);
+  const std::uint32_t prompt = rows - outputs;
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    // Different tokens, because a mixture of experts sends equal ones to the same few.
+    batch[i].token = static_cast<Token>(std::uint64_t{i} * 7919 % decoder.vocabulary());
+    batch[i].sequence = static_cast<SequenceId>(i < prompt ? 0 : i - prompt);
+    batch[i].position = static_cast<std::int32_t>(i <= prompt ? i : 0);
+    batch[i].wants_logits = i >= prompt;
+  }
+  static const std::atomic<bool> kNever = false;
+  const Clock::time_point start = now();
+  const bool done = decoder.Decode(batch, kNever) == DecodeOutcome::kDone;
+  const double ms = Milliseconds(now() - start);
+  for (std::uint32_t i = 0; i < std::max(1U, outputs); ++i) {
+    decoder.RemoveSequence(static_cast<SequenceId>(i));
+  }
+  if (!done) return std::nullopt;
+  return ms;
+}
+
+}  // namespace
+
+CostModel CostModel::Measure(Decoder& decoder, const Now& now, double budget_ms) {
+  struct Size {
+    std::uint32_t rows;
+    std::uint32_t outputs;
+    double best_ms = 0;  // 0: not yet
+  };
+  std::vector<Size> sizes = {{1, 1}, {4, 4}, {16, 1}, {8, 8},  {8, 1},  {3, 3},  {2, 2},
+                             {5, 5}, {6, 6}, {7, 7},  {64, 1}, {32, 1}, {128, 1}};
+  std::erase_if(sizes, [&](const Size& size) {
+    return size.rows > std::min(decoder.max_rows(), decoder.cells_total()) ||
+           size.outputs > decoder.max_sequences();
+  });
+  (void)TimeStep(decoder, now, 1, 1);  // the first step reads the weights from the disk
+
+  const Clock::time_point start = now();
+  for (int round = 0; round < 2; ++round) {
+    for (Size& size : sizes) {
+      const double expected = size.best_ms > 0 ? size.best_ms : sizes[0].best_ms * size.rows / 2;
+      if (Milliseconds(now() - start) + expected > budget_ms) continue;
+      const std::optional<double> ms = TimeStep(decoder, now, size.rows, size.outputs);
+      if (!ms) return {};
+      // The shorter time is the one in which nobody else interfered.
+      size.best_ms = size.best_ms > 0 ? std::min(size.best_ms, *ms) : *ms;
+    }
+  }
+
+  CostModel model;
+  const auto time = [&](std::uint32_t rows, std::uint32_t outputs) {
+    const auto found = std::find_if(sizes.begin(), sizes.end(), [&](const Size& size) {
+      return size.rows == rows && size.outputs == outputs;
+    });
+    return found == sizes.end() ? 0.0 : found->best_ms;
+  };
+  if (time(8, 8) > 0 && time(8, 1) > 0) {
+    model.head_ = std::max(0.0, (time(8, 8) - time(8, 1)) / 7);
+  }
+  for (const Size& size : sizes) {
+    if (size.best_ms <= 0 || (size.rows == 8 && size.outputs == 1)) continue;
+    const std::size_t at = PlaceOf(size.rows).lower;
+    // Outputs are cheaper in company, so that the rest may seem to be next to nothing.
+    model.body_[at] = std::max(size.best_ms - model.head_ * size.outputs, size.best_ms / 4);
+    model.known_[at] = true;
+  }
+  model.FillGaps();
+  return model;
+}
+
+// Straight lines between what is known; above that, the last known cost of a row.
+void CostModel::FillGaps() {
+  if (!measured()) return;
+  for (std::size_t i = 1; i < kRows.size(); ++i) {
+    if (known_[i]) continue;
+    std::size_t below = i - 1;
+    while (!known_[below]) --below;
+    std::size_t above = i + 1;
+    while (above < kRows.size() && !known_[above]) ++above;
+    const double rows = kRows[i];
+    if (above == kRows.size()) {
+      body_[i] = body_[below] * rows / kRows[below];
+    } else {
+      const double share = (rows - kRows[below]) / (kRows[above] - kRows[below]);
+      body_[i] = body_[below] + share * (body_[above] - body_[below]);
+    }
+  }
+}
+
+CostModel::Place CostModel::PlaceOf(std::uint32_t rows) {
+  const auto above = std::lower_bound(kRows.begin(), kRows.end(), rows);
+  const auto upper = std::min<std::size_t>(above - kRows.begin(), kRows.size() - 1);
+  if (upper == 0 || kRows[upper] <= rows) return {upper, upper, 0};
+  const double gap = kRows[upper] - kRows[upper - 1];
+  return {upper - 1, upper, (rows - kRows[upper - 1]) / gap};
+}
+
+double CostModel::Body(std::uint32_t rows) const {
+  const auto [lower, upper, share] = PlaceOf(rows);
+  if (rows > kRows.back()) return body_.back() * rows / kRows.back();
+  return body_[lower] + share * (body_[upper] - body_[lower]);
+}
+
+double CostModel::Predict(std::uint32_t rows, std::uint32_t outputs) const {
+  return Body(rows) + head_ * outputs;
+}
+
+void CostModel::Observe(std::uint32_t rows, std::uint32_t outputs, double ms) {
+  if (!measured()) return;
+  const double off = std::clamp(ms / Predict(rows, outputs), kFastest, kSlowest) - 1;
+  const auto [lower, upper, share] = PlaceOf(rows);
+  for (std::size_t i = 0; i < body_.size(); ++i) {
+    double nearness = 0;
+    if (i == lower) nearness = 1 - share;
+    if (i == upper && upper != lower) nearness = share;
+    body_[i] *= 1 + off * std::max(kFar, kNear * nearness);
+  }
+  if (lower == upper) known_[lower] = true;
+  head_ *= 1 + off * kFar;
+}
+
+void CostModel::Scale(double factor) {
+  for (double& body : body_) body *= factor;
+  head_ *= factor;
+}
+
+std::uint32_t CostModel::RowsWithin(double ms, std::uint32_t outputs, std::uint32_t limit) const {
+  std::uint32_t rows = limit;
+  while (rows > 0 && Predict(rows, std::min(outputs, rows)) > ms) --rows;
+  return rows;
+}
+
+std::uint32_t CostModel::Padded(std::uint32_t rows) const {
+  // One row alone always takes the path that a plain loop takes, so that its text is the same.
+  if (!measured() || rows < 2 || rows > kSingleRows || !known_[rows - 1]) return rows;
+  std::uint32_t best = rows;
+  double least = kPaddingGain * Predict(rows, rows);
+  for (std::uint32_t more = rows + 1; more <= std::min(kSingleRows, rows + kPaddingIds); ++more) {
+    if (!known_[more - 1] || Predict(more, more) >= least) continue;
+    least = Predict(more, more);
+    best = more;
+  }
+  return best;
+}
+
+}  // namespace svc

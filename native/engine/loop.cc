@@ -1,0 +1,486 @@
+#include "engine/loop.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace svc {
+namespace {
+
+// A generation joins others in the cache only when each of them can still grow by this many tokens.
+// Without it, one that has just been computed would be preempted a few steps later.
+constexpr std::uint32_t kGrowthCells = 16;
+
+// Fewer tokens are neither taken from the prefix cache, because of a text that is then rounded in
+// another way than the first time, nor waited for.
+constexpr std::uint32_t kLeastReuse = 32;
+
+// Ids: generations, then the prefix cache, then padding. Without sharing there are generations
+// only.
+bool HasSpareIds(const Decoder& decoder) {
+  return decoder.can_share() && decoder.sequence_ids() > decoder.max_sequences() + kPaddingIds;
+}
+SequenceId EndOfCacheIds(const Decoder& decoder) {
+  return static_cast<SequenceId>(HasSpareIds(decoder) ? decoder.sequence_ids() - kPaddingIds
+                                                      : decoder.max_sequences());
+}
+
+double SinceEpochMs(Clock::time_point time) { return Milliseconds(time.time_since_epoch()); }
+
+// The tokens that may come from the cache: the last one is computed in any case, for its logits.
+std::span<const Token> Reusable(const Generation& generation) {
+  if (!generation.reuse_prefix && generation.generated() == 0) return {};
+  return std::span(generation.tokens).first(generation.tokens.size() - 1);
+}
+
+}  // namespace
+
+Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
+    : decoder_(std::move(decoder)),
+      targets_(options.targets),
+      now_(std::move(options.now)),
+      cpu_ms_(std::move(options.cpu_ms)),
+      has_spare_ids_(HasSpareIds(*decoder_)),
+      cost_(std::move(options.cost)),
+      threads_(cpu_ms_ ? decoder_->max_threads() : 1),
+      cache_(decoder_.get(), static_cast<SequenceId>(decoder_->max_sequences()),
+             EndOfCacheIds(*decoder_)) {
+  for (std::uint32_t i = 0; i < decoder_->max_sequences(); ++i) {
+    free_sequences_.insert(static_cast<SequenceId>(i));
+  }
+}
+
+// ---- what callers want --------------------------------------------------------------------------
+
+Generation* Loop::Find(GenerationId id) {
+  const auto found = std::find_if(generations_.begin(), generations_.end(),
+                                  [&](const auto& g) { return g->id == id && !g->ended; });
+  return found == generations_.end() ? nullptr : found->get();
+}
+
+void Loop::Add(Submission submission) {
+  generations_.push_back(std::make_unique<Generation>(std::move(submission)));
+  may_admit_ = true;
+  Generation& generation = *generations_.back();
+  if (generation.max_tokens == 0) {
+    Finish(generation, generation.End(now_(), FinishReason::kLength, ""));
+  }
+}
+
+void Loop::SetPaused(GenerationId id, bool paused) {
+  Generation* generation = Find(id);
+  if (generation == nullptr) return;
+  generation->paused = paused;
+  may_admit_ = true;
+}
+
+void Loop::Cancel(GenerationId id) {
+  Generation* generation = Find(id);
+  if (generation == nullptr) return;
+  Finish(*generation, generation->End(now_(), FinishReason::kCancelled, ""));
+}
+
+void Loop::CancelAll() {
+  for (const auto& generation : generations_) {
+    if (!generation->ended) {
+      Finish(*generation, generation->End(now_(), FinishReason::kCancelled, ""));
+    }
+  }
+}
+
+bool Loop::HasWork() const {
+  return std::any_of(generations_.begin(), generations_.end(),
+                     [](const auto& g) { return !g->paused && !g->ended; });
+}
+
+std::vector<GenerationOutput> Loop::TakeOutputs() {
+  std::erase_if(generations_, [](const auto& g) { return g->ended; });
+  if (generations_.empty()) rate_.Clear();
+  return std::exchange(outputs_, {});
+}
+
+EngineStats Loop::stats() const {
+  EngineStats stats = counts_;
+  const auto alive = std::count_if(generations_.begin(), generations_.end(),
+                                   [](const auto& g) { return !g->ended; });
+  stats.active = static_cast<std::uint32_t>(std::count_if(
+      generations_.begin(), generations_.end(), [](const auto& g) { return g->in_cache(); }));
+  stats.waiting = static_cast<std::uint32_t>(alive) - stats.active;
+  stats.cells_cached = cache_.evictable();
+  stats.cells_used = own_cells_ + cache_.cells() - cache_.evictable();
+  stats.cells_total = decoder_->cells_total();
+  stats.evicted_cells = cache_.evicted();
+  stats.threads = static_cast<std::uint32_t>(threads_.threads());
+  stats.tokens_per_second = rate_.per_second();
+  return stats;
+}
+
+// ---- in what order ------------------------------------------------------------------------------
+
+double Loop::Remaining(std::uint32_t rows) const {
+  const std::uint32_t chunk = kLeastPromptRows;
+  return cost_.measured() ? cost_.Predict(chunk, 1) / chunk * rows : rows;
+}
+
+double Loop::Deadline(const Generation& generation) const {
+  const std::uint32_t cached = generation.in_cache() ? generation.computed : Cached(generation);
+  const auto rows = static_cast<std::uint32_t>(generation.tokens.size()) - cached;
+  const double seniority = SeniorityOf(SinceEpochMs(generation.submitted_at), generation.priority);
+  return std::min(generation.wanted_by_ms, DeadlineOf(seniority, Remaining(rows)));
+}
+
+// Of a waiting one's tokens.
+std::uint32_t Loop::Cached(const Generation& generation) const {
+  const std::uint32_t cached = cache_.Match(Reusable(generation));
+  return cached < kLeastReuse ? 0 : cached;
+}
+
+// Those that want to go on, the most urgent first.
+std::vector<Generation*> Loop::InOrder(bool in_cache) const {
+  std::vector<std::pair<double, Generation*>> order;
+  for (const auto& generation : generations_) {
+    if (generation->ended || generation->paused || generation->in_cache() != in_cache) continue;
+    order.emplace_back(Deadline(*generation), generation.get());
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Generation*> generations;
+  generations.reserve(order.size());
+  for (const auto& [deadline, generation] : order) generations.push_back(generation);
+  return generations;
+}
+
+// ---- who is in the cache ------------------------------------------------------------------------
+
+std::uint32_t Loop::FreeCells() const {
+  return decoder_->cells_total() - own_cells_ - cache_.cells();
+}
+
+void Loop::Admit() {
+  if (!std::exchange(may_admit_, false)) return;
+  for (Generation* candidate : InOrder(/*in_cache=*/false)) {
+    if (FollowsAnother(*candidate, Cached(*candidate))) continue;
+    while (!EnterCache(*candidate)) {
+      if (!MakeWayOfPaused() && !MakeWayOfPrompt(*candidate)) return;
+    }
+  }
+}
+
+// Whether another is about to compute more of the candidate's prompt than is cached.
+bool Loop::FollowsAnother(const Generation& candidate, std::uint32_t cached) {
+  if (!has_spare_ids_) return false;
+  const std::span<const Token> wanted = Reusable(candidate);
+  for (const auto& leader : generations_) {
+    if (!leader->in_cache() || leader->paused || !leader->reuse_prefix) continue;
+    if (leader->pending() == 1) continue;
+    const auto parting =
+        std::mismatch(wanted.begin(), wanted.end(), leader->tokens.begin(), leader->tokens.end());
+    const auto common = static_cast<std::uint32_t>(parting.first - wanted.begin());
+    if (leader->computed >= common || common < cached + kLeastReuse) continue;
+    leader->wanted_by_ms = std::min(leader->wanted_by_ms, Deadline(candidate));
+    return true;
+  }
+  return false;
+}
+
+// False: there is no room.
+bool Loop::EnterCache(Generation& candidate) {
+  if (free_sequences_.empty()) return false;
+  // Cells that those in the cache have been promised, and some for them to grow.
+  std::uint64_t promised = 0;
+  for (const auto& generation : generations_) {
+    if (generation->in_cache()) promised += generation->pending() + kGrowthCells;
+  }
+  // Attention adds up in the order of the cells, wherever they happen to be.
+  if (promised == 0 && !candidate.reuse_prefix) cache_.Evict(cache_.evictable());
+  const SequenceId sequence = *free_sequences_.begin();
+  PrefixCache::Pin pin =
+      cache_.Take(std::span(candidate.tokens).first(Cached(candidate)), sequence);
+  if (candidate.tokens.size() - pin.length + promised > AvailableCells()) {
+    decoder_->RemoveSequence(sequence);
+    cache_.Release(pin);
+    return false;
+  }
+  free_sequences_.erase(sequence);
+  candidate.sequence = sequence;
+  candidate.pin = pin;
+  candidate.computed = pin.length;
+  if (candidate.timings.started_ms < 0) {
+    candidate.timings.started_ms = candidate.SinceSubmit(now_());
+    candidate.cached_tokens = pin.length;
+    counts_.cached_tokens += pin.length;
+  }
+  return true;
+}
+
+bool Loop::MakeWayOfPaused() {
+  const auto paused = std::find_if(generations_.rbegin(), generations_.rend(),
+                                   [](const auto& g) { return g->paused && g->in_cache(); });
+  if (paused == generations_.rend()) return false;
+  LeaveCache(**paused, /*keep_prefix=*/true);
+  return true;
+}
+
+// A less urgent prompt that is not yet computed goes back to wait, if that costs it little.
+bool Loop::MakeWayOfPrompt(const Generation& candidate) {
+  double latest = Deadline(candidate);
+  Generation* last = nullptr;
+  for (const auto& generation : generations_) {
+    if (!generation->in_cache() || generation->generated() > 0) continue;
+    const bool found_again = has_spare_ids_ && generation->reuse_prefix;
+    if (generation->own_cells() > 0 && !found_again) continue;
+    const double deadline = Deadline(*generation);
+    if (deadline <= latest) continue;
+    latest = deadline;
+    last = generation.get();
+  }
+  if (last == nullptr) return false;
+  if (last->computed > 0) ++counts_.preemptions;
+  LeaveCache(*last, /*keep_prefix=*/true);
+  return true;
+}
+
+void Loop::LeaveCache(Generation& generation, bool keep_prefix) {
+  if (!generation.in_cache()) return;
+  if (keep_prefix) Publish(generation);
+  own_cells_ -= generation.own_cells();
+  decoder_->RemoveSequence(generation.sequence);
+  cache_.Release(generation.pin);
+  free_sequences_.insert(std::exchange(generation.sequence, -1));
+  generation.computed = 0;
+  generation.wanted_by_ms = std::numeric_limits<double>::infinity();
+  may_admit_ = true;
+}
+
+// Hands what has been computed to the prefix cache, where others find it.
+void Loop::Publish(Generation& generation) {
+  own_cells_ -= generation.own_cells();
+  cache_.Publish(std::span(generation.tokens).first(generation.computed), generation.sequence,
+                 generation.pin);
+  own_cells_ += generation.own_cells();
+  may_admit_ = true;
+}
+
+// Every generation that decodes needs a cell, and a prompt at least one to move on.
+void Loop::MakeRoom() {
+  const auto needed = [this] {
+    const auto decoding = std::count_if(
+        generations_.begin(), generations_.end(),
+        [](const auto& g) { return g->in_cache() && !g->paused && g->pending() == 1; });
+    return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(decoding));
+  };
+  while (AvailableCells() < needed() && PreemptOne()) {
+  }
+}
+
+// Never the only one in the cache.
+bool Loop::PreemptOne() {
+  Generation* junior = nullptr;
+  int in_cache = 0;
+  const auto seniority = [](const Generation& generation) {
+    return SeniorityOf(SinceEpochMs(generation.submitted_at), generation.priority);
+  };
+  for (const auto& generation : generations_) {
+    if (!generation->in_cache()) continue;
+    ++in_cache;
+    if (junior == nullptr || generation->paused > junior->paused ||
+        (generation->paused == junior->paused && seniority(*generation) >= seniority(*junior))) {
+      junior = generation.get();
+    }
+  }
+  if (in_cache < 2) return false;
+  LeaveCache(*junior, /*keep_prefix=*/true);
+  ++counts_.preemptions;
+  return true;
+}
+
+// ---- one step -----------------------------------------------------------------------------------
+
+bool Loop::Plan() {
+  Admit();
+  MakeRoom();
+  parts_.clear();
+  planned_.clear();
+  rows_.clear();
+  padding_ = 0;
+
+  const std::vector<Generation*> candidates = InOrder(/*in_cache=*/true);
+  std::vector<Demand> demands;
+  std::uint32_t decoding = 0;
+  for (const Generation* generation : candidates) {
+    demands.push_back({.rows = generation->pending(), .position = generation->computed});
+    if (generation->pending() == 1) ++decoding;
+  }
+  StepLimits limits = LimitsFor(cost_, targets_, demands, decoder_->max_rows());
+  limits.cells = AvailableCells();
+  for (const Share& share : PlanStep(demands, limits)) {
+    Generation& generation = *candidates[share.index];
+    for (std::uint32_t i = 0; i < share.rows; ++i) {
+      const std::uint32_t position = generation.computed + i;
+      rows_.push_back({.token = generation.tokens[position],
+                       .position = static_cast<std::int32_t>(position),
+                       .sequence = generation.sequence,
+                       .wants_logits = position + 1 == generation.tokens.size()});
+    }
+    parts_.push_back({.generation = &generation, .rows = share.rows, .last_row = rows_.size() - 1});
+    planned_.push_back(generation.id);
+  }
+  if (rows_.size() == decoding) Pad();
+  if (const std::uint32_t free = FreeCells(); free < rows_.size()) {
+    cache_.Evict(static_cast<std::uint32_t>(rows_.size()) - free);
+  }
+  return !rows_.empty();
+}
+
+// Where a batch of decoding rows is cheaper with more of them.
+void Loop::Pad() {
+  const auto rows = static_cast<std::uint32_t>(rows_.size());
+  const std::uint32_t padded = cost_.Padded(rows);
+  if (!has_spare_ids_ || padded > AvailableCells()) return;
+  const SequenceId first = EndOfCacheIds(*decoder_);
+  for (; rows + padding_ < padded; ++padding_) {
+    rows_.push_back({.sequence = first + static_cast<SequenceId>(padding_), .wants_logits = true});
+  }
+}
+
+// The model's part of a step, its cost, and what follows from that.
+DecodeOutcome Loop::Decode(const std::atomic<bool>& abort, StepStats& step) {
+  const auto outputs = static_cast<std::uint32_t>(
+      std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.wants_logits; }));
+  step.rows = static_cast<std::uint32_t>(rows_.size());
+  step.predicted_ms = cost_.Predict(step.rows, outputs);
+  const double cpu_before_ms = cpu_ms_ ? cpu_ms_() : 0;
+  const Clock::time_point started_at = now_();
+  const DecodeOutcome outcome = decoder_->Decode(rows_, abort);
+  const Clock::time_point ended_at = now_();
+  step.spent_ms = Milliseconds(ended_at - started_at);
+  for (std::uint32_t i = 0; i < padding_; ++i) {
+    decoder_->RemoveSequence(rows_[rows_.size() - 1 - i].sequence);
+  }
+  if (outcome != DecodeOutcome::kDone) return outcome;
+
+  if (!threads_.trying()) cost_.Observe(step.rows, outputs, step.spent_ms);
+  if (!cpu_ms_) return outcome;
+  const int threads = threads_.threads();
+  cost_.Scale(threads_.StepDone(SinceEpochMs(ended_at), step.spent_ms, step.predicted_ms,
+                                cpu_ms_() - cpu_before_ms));
+  if (threads_.threads() != threads) decoder_->SetThreads(threads_.threads());
+  return outcome;
+}
+
+void Loop::Compute(const std::atomic<bool>& abort) {
+  StepStats step;
+  const Clock::time_point started_at = now_();
+  const DecodeOutcome outcome = Decode(abort, step);
+
+  std::uint32_t generated = 0;
+  if (outcome == DecodeOutcome::kDone) {
+    for (const Part& part : parts_) {
+      Generation& generation = *part.generation;
+      const bool prompt = generation.computed < generation.prompt_size;
+      generation.computed += part.rows;
+      own_cells_ += part.rows;
+      if (part.rows > 1) may_admit_ = true;  // somebody may follow
+      if (prompt) step.prompt_rows += part.rows;
+      if (prompt && generation.reuse_prefix) Publish(generation);
+      if (generation.pending() > 0) continue;
+      const std::uint32_t before = generation.generated();
+      Sample(generation, part.last_row);
+      generated += generation.generated() - before;
+    }
+  } else {
+    Recover(outcome);
+  }
+
+  ++counts_.steps;
+  counts_.rows += step.rows;
+  counts_.prompt_tokens += step.prompt_rows;
+  counts_.generated_tokens += generated;
+  counts_.predicted_ms += step.predicted_ms;
+  counts_.spent_ms += step.spent_ms;
+  counts_.last_step = step;
+  rate_.Add(Milliseconds(now_() - started_at) / 1000, generated);
+}
+
+void Loop::Recover(DecodeOutcome outcome) {
+  for (const Part& part : parts_) {
+    Generation& generation = *part.generation;
+    own_cells_ -= generation.own_cells();
+    generation.computed = static_cast<std::uint32_t>(decoder_->NextPosition(generation.sequence));
+    own_cells_ += generation.own_cells();
+  }
+  if (outcome == DecodeOutcome::kAborted) return;
+  // The model may need more cells than tokens: make room once more, and fail only a generation that
+  // has the cache to itself.
+  if (outcome == DecodeOutcome::kNoCells) {
+    if (cache_.evictable() > 0) {
+      cache_.Evict(cache_.evictable());
+      return;
+    }
+    if (PreemptOne()) return;
+  }
+  for (const Part& part : parts_) {
+    Generation& generation = *part.generation;
+    const Status status(StatusCode::kInternal, "the model could not compute a step");
+    Finish(generation, generation.Fail(now_(), status), /*keep_prefix=*/false);
+  }
+}
+
+// One token drawn, and those that have to follow it: they are computed with the next step, like a
+// prompt.
+void Loop::Sample(Generation& generation, std::size_t row) {
+  Sampler& sampler = *generation.sampler;
+  const Token token = sampler.Sample(decoder_->Logits(row));
+  if (token == kNoToken) {
+    const Status status(StatusCode::kInvalidRequest,
+                        "no token of this model goes on with the text as the grammar wants",
+                        "grammar");
+    Finish(generation, generation.Fail(now_(), status));
+    return;
+  }
+  if (generation.timings.first_token_ms < 0) {
+    generation.timings.first_token_ms = generation.SinceSubmit(now_());
+  }
+  if (const TokenLogprobs* logprobs = sampler.logprobs();
+      logprobs != nullptr && !decoder_->IsEndOfGeneration(token)) {
+    generation.Tell(*logprobs);
+  }
+  std::vector<Token> tokens = sampler.Forced();
+  tokens.insert(tokens.begin(), token);
+  std::string text;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const bool whole = i + 1 == tokens.size() && sampler.ended();
+    if (Take(generation, tokens[i], whole, &text)) return;
+  }
+  if (!text.empty()) {
+    GenerationOutput& output = outputs_.emplace_back();
+    output.id = generation.id;
+    output.text = std::move(text);
+    output.logprobs = generation.TakeLogprobs();
+  }
+}
+
+bool Loop::Take(Generation& generation, Token token, bool whole, std::string* text) {
+  generation.tokens.push_back(token);
+  FinishReason reason = FinishReason::kStop;
+  if (!decoder_->IsEndOfGeneration(token)) {
+    if (generation.Say(decoder_->Piece(token), text)) {
+      Finish(generation, generation.End(now_(), FinishReason::kStop, std::move(*text)));
+      return true;
+    }
+    const bool full = generation.generated() == generation.max_tokens ||
+                      generation.tokens.size() >= decoder_->cells_total();
+    if (!full && !whole) return false;
+    if (!whole) reason = FinishReason::kLength;
+  }
+  generation.stream.Finish(text);
+  Finish(generation, generation.End(now_(), reason, std::move(*text)));
+  return true;
+}
+
+void Loop::Finish(Generation& generation, GenerationOutput output, bool keep_prefix) {
+  LeaveCache(generation, keep_prefix);
+  outputs_.push_back(std::move(output));
+}
+
+}  // namespace svc

@@ -1,0 +1,104 @@
+// What has been computed stays until its cells are wanted, so that a prompt that begins like an
+// earlier one computes only what is new: the next turn of a conversation, the same instructions
+// before another question.
+//
+// A radix tree over tokens. A node stands for a run of tokens and owns the cells of that run, and
+// of nothing else, through a sequence id of its own; so a path from the root is a prefix, and a
+// prefix that many share is stored once. Giving a prefix to a generation lets its sequence into the
+// cells of each node on the path: libllama changes a bit in each cell and moves no data. Splitting
+// a node where two prompts part, lengthening a leaf, cutting its end off are the same kind of
+// bookkeeping.
+//
+//   root ── [system prompt] ─┬─ [question A, answer A] ── [second turn]
+//      id 64 owns 0..740     └─ [question B, answer B]         id 67 owns 812..900
+//
+// Every cell in use has one owner: a node, or the generation that computed it. Publishing hands
+// cells from a generation to the tree; a prompt is published chunk by chunk, so that others follow
+// right behind it, an answer when it ends. Where somebody else has published the same tokens
+// meanwhile, the generation lets go of its own cells and takes part in those.
+//
+// A pin keeps a node and all above it; what nobody pins can be evicted, the least recently used
+// leaf first, from its end, because the beginning of a conversation is worth more than the end.
+//
+// Cells are shared only where the model's memory is a plain cache. A recurrent state cannot be cut,
+// and layers with a sliding window give up cells that the tree believes in: there the tree is off,
+// holds nothing and finds nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "engine/decoder.h"
+
+namespace svc {
+
+// Owner and thread: the Loop.
+class PrefixCache {
+ private:
+  struct Node;
+
+ public:
+  // What a sequence has of the tree: its first `length` tokens stand in cells of `node` and of
+  // those above it.
+  struct Pin {
+    Node* node = nullptr;
+    std::uint32_t length = 0;
+  };
+
+  // The ids in [first, end) are its own. The decoder must outlive it.
+  PrefixCache(Decoder* decoder, SequenceId first, SequenceId end);
+  ~PrefixCache();
+
+  // How many of the tokens are here, from the first on.
+  std::uint32_t Match(std::span<const Token> tokens) const;
+
+  // Gives the sequence, which has no cells, what Match finds, or a little less where there is no id
+  // to split a node with, and pins it.
+  Pin Take(std::span<const Token> tokens, SequenceId sequence);
+  // The sequence has computed all of `tokens`: their cells become the tree's as far as there are
+  // ids for new nodes, and the pin moves to their end.
+  void Publish(std::span<const Token> tokens, SequenceId sequence, Pin& pin);
+  // REQUIRES: the sequence lets go of its cells now.
+  void Release(Pin& pin);
+
+  // Frees at least `cells`, or all that can be.
+  void Evict(std::uint32_t cells);
+
+  std::uint32_t cells() const { return cells_; }
+  std::uint32_t evictable() const { return evictable_; }
+  std::uint64_t evicted() const { return evicted_; }  // since it was made
+
+ private:
+  struct Place {
+    Node* node;            // the last one that holds a token of the walk, or the root
+    std::uint32_t inside;  // how many of its own
+    std::uint32_t total;
+  };
+  Place Walk(std::span<const Token> tokens) const;
+  Place WalkToEdge(std::span<const Token> tokens, std::size_t ids);
+  void Touch(Node* node);
+  void Share(Node* node, std::uint32_t begin, std::uint32_t end, SequenceId sequence);
+  Node* AddChild(Node* parent, std::uint32_t begin);
+  // Cuts a node in two after `length` tokens; returns the upper one.
+  Node* Split(Node* node, std::uint32_t length);
+  void AddPin(Node* node);
+  void RemovePin(Node* node);
+
+  Node* OldestLeaf() const;
+  void CutEnd(Node* leaf, std::uint32_t cells);
+  void ReserveIds(std::size_t count);
+
+  Decoder* const decoder_;
+  const std::unique_ptr<Node> root_;
+  std::set<Node*> nodes_;  // all but the root
+  std::set<SequenceId> free_ids_;
+  std::uint64_t tick_ = 0;
+  std::uint32_t cells_ = 0;
+  std::uint32_t evictable_ = 0;
+  std::uint64_t evicted_ = 0;
+};
+
+}  // namespace svc

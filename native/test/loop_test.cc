@@ -1,0 +1,435 @@
+// The loop on a virtual clock: nothing here depends on the machine, and every run is the same.
+#include "engine/loop.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "bench.h"
+
+namespace svc {
+namespace {
+
+using test::Alone;
+using test::RandomWant;
+using test::SubmissionOf;
+using test::Want;
+
+// A loop over a fake model whose steps cost 20 ms, 5 for each row and 3 for each output.
+class Bench {
+ public:
+  explicit Bench(test::FakeOptions options = {}, bool measured = true) : cells_(options.cells) {
+    auto fault = std::move(options.fault);
+    options.fault = [this, fault](std::span<const Row> rows, const std::atomic<bool>& abort) {
+      double ms = 20;
+      for (const Row& row : rows) ms += row.wants_logits ? 8 : 5;
+      Pass(ms);
+      return fault ? fault(rows, abort) : DecodeOutcome::kDone;
+    };
+    auto decoder = std::make_unique<test::FakeDecoder>(std::move(options), &record);
+    const Now now = [this] { return time_; };
+    CostModel cost;
+    if (measured) cost = CostModel::Measure(*decoder, now, 1e6);
+    loop = std::make_unique<Loop>(std::move(decoder), LoopOptions{.cost = cost, .now = now});
+  }
+
+  double now_ms() const { return Milliseconds(time_.time_since_epoch()); }
+  void Pass(double ms) {
+    time_ +=
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(ms));
+  }
+
+  void Add(const Want& want) {
+    wants_[want.id] = want;
+    Submission submission = SubmissionOf(want);
+    submission.submitted_at = time_;
+    loop->Add(std::move(submission));
+  }
+  // False: there was nothing to do.
+  bool Step() {
+    const bool planned = loop->Plan();
+    if (planned) {
+      const double start = now_ms();
+      loop->Compute(never_);
+      longest_step_ms = std::max(longest_step_ms, now_ms() - start);
+    }
+    for (GenerationOutput& output : loop->TakeOutputs()) {
+      texts[output.id] += output.text;
+      heard_ms[output.id].push_back(now_ms());
+      if (output.done) EXPECT(ends.emplace(output.id, std::move(output)).second);
+    }
+    const EngineStats stats = loop->stats();
+    EXPECT_EQ(stats.cells_used + stats.cells_cached, record.cells.load());
+    EXPECT(record.cells <= stats.cells_total);
+    return planned;
+  }
+  void RunToTheEnd() {
+    while (Step()) {
+    }
+    EXPECT_EQ(ends.size(), wants_.size());
+    EXPECT_EQ(loop->stats().cells_used, 0U);
+  }
+  void ExpectAsAlone(GenerationId id) const {
+    const Want& want = wants_.at(id);
+    const test::Outcome alone = Alone(want, cells_);
+    if (!ends.contains(id)) {
+      test::Fail(__FILE__, __LINE__, "a generation did not end");
+      return;
+    }
+    const GenerationOutput& end = ends.at(id);
+    const auto text = texts.find(id);
+    if (end.reason == FinishReason::kCancelled) {
+      EXPECT(text == texts.end() || alone.text.starts_with(text->second));
+      return;
+    }
+    EXPECT(end.status.ok());
+    EXPECT_EQ(text->second, alone.text);
+    EXPECT_EQ(end.reason, alone.reason);
+    EXPECT_EQ(end.usage.output_tokens, alone.output_tokens);
+  }
+  double TimeToFirstToken(GenerationId id) const { return ends.at(id).timings.first_token_ms; }
+  test::FakeRecord record;
+  std::unique_ptr<Loop> loop;
+  std::map<GenerationId, std::string> texts;
+  std::map<GenerationId, GenerationOutput> ends;
+  std::map<GenerationId, std::vector<double>> heard_ms;
+  double longest_step_ms = 0;
+
+ private:
+  const std::uint32_t cells_;
+  Clock::time_point time_;
+  std::map<GenerationId, Want> wants_;
+  const std::atomic<bool> never_ = false;
+};
+
+// Tokens that show at once and do not end the text early: a Want of so many.
+Want Steady(GenerationId id, std::vector<Token> prompt, std::uint32_t tokens) {
+  Want want{.id = id, .prompt = std::move(prompt), .max_tokens = tokens, .seed = id + 1};
+  while (Alone(want, 1U << 20U).output_tokens < tokens) ++want.seed;
+  return want;
+}
+
+std::vector<Token> Prompt(Token first, std::size_t count) {
+  std::vector<Token> tokens(count);
+  for (std::size_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>((first + i * 7) % 64);
+  return tokens;
+}
+
+TEST(ALongPromptHardlyDelaysThoseWhoDecode) {
+  Bench bench({.cells = 8192, .max_rows = 512});
+  for (const GenerationId id : {1U, 2U, 3U})
+    bench.Add(Steady(id, Prompt(static_cast<Token>(id), 8), 120));
+  for (int i = 0; i < 10; ++i) (void)bench.Step();
+  bench.Add(Steady(9, Prompt(9, 1800), 4));
+  bench.longest_step_ms = 0;
+  bench.RunToTheEnd();
+  // One step holds 3 rows of 8 ms and 17 of 5 beside the 20: never fewer than 16 of the prompt.
+  EXPECT(bench.longest_step_ms <= 20 + 3 * 8 + 17 * 5);
+  // The prompt alone needs 1,800 times 5 ms and more.
+  EXPECT(bench.TimeToFirstToken(9) < 1.6 * 1800 * 5);
+  for (const GenerationId id : {1U, 2U, 3U, 9U}) bench.ExpectAsAlone(id);
+}
+
+TEST(AShortQuestionPassesALongDocument) {
+  Bench bench({.cells = 8192, .max_rows = 512});
+  bench.Add(Steady(1, Prompt(1, 1800), 4));
+  (void)bench.Step();
+  bench.Add(Steady(2, Prompt(2, 12), 4));
+  bench.RunToTheEnd();
+  EXPECT(bench.TimeToFirstToken(2) < 200);
+  EXPECT(bench.TimeToFirstToken(1) > 5000);
+  for (const GenerationId id : {1U, 2U}) bench.ExpectAsAlone(id);
+}
+
+TEST(AStepOfPromptsAloneEndsInTimeForWhoeverComes) {
+  Bench bench({.cells = 8192, .max_rows = 512});
+  bench.Add(Steady(1, Prompt(1, 4000), 2));
+  bench.RunToTheEnd();
+  // The last step takes up to 63 rows more, which are not worth one of their own.
+  EXPECT(bench.longest_step_ms <= 400 + 63 * 5);
+  EXPECT(bench.longest_step_ms > 200);
+}
+
+TEST(AShortQuestionPassesDocumentsThatFillTheCache) {
+  for (const std::size_t documents : {1U, 3U}) {
+    Bench bench({.cells = 2048, .max_rows = 512});
+    for (GenerationId id = 1; id <= documents; ++id) {
+      bench.Add(Steady(id, Prompt(static_cast<Token>(id), 2000 / documents), 4));
+    }
+    (void)bench.Step();
+    bench.Add(Steady(9, Prompt(9, 100), 4));
+    bench.RunToTheEnd();
+    EXPECT(bench.TimeToFirstToken(9) < 1000);
+    EXPECT(bench.loop->stats().prompt_tokens < 2000 + 100 + 300);
+    for (GenerationId id = 1; id <= documents; ++id) bench.ExpectAsAlone(id);
+  }
+}
+
+TEST(BatchWorkMakesWayButIsNotForgotten) {
+  Bench bench({.cells = 2048, .max_rows = 64, .max_sequences = 1});
+  Want batch = Steady(1, Prompt(1, 40), 3);
+  batch.priority = Priority::kBatch;
+  bench.Add(batch);
+  // Someone interactive is always waiting.
+  GenerationId next = 2;
+  std::vector<GenerationId> order;
+  while (!bench.ends.contains(1) && next < 4000) {
+    bench.Add(Steady(next, Prompt(static_cast<Token>(next), 6), 2));
+    ++next;
+    for (int i = 0; i < 3; ++i) (void)bench.Step();
+  }
+  EXPECT(bench.ends.contains(1));
+  const double waited = bench.ends.at(1).timings.started_ms;
+  EXPECT(waited < 70'000);
+  bench.RunToTheEnd();
+}
+
+TEST(ClientsWithOnePromptComputeItOnce) {
+  Bench bench({.cells = 4096, .max_rows = 512, .max_sequences = 8});
+  for (GenerationId id = 0; id < 8; ++id) {
+    std::vector<Token> prompt = Prompt(1, 740);
+    prompt.insert(prompt.end(), 12, static_cast<Token>(20 + id));
+    bench.Add(Steady(id, prompt, 10));
+  }
+  bench.RunToTheEnd();
+  for (GenerationId id = 0; id < 8; ++id) {
+    bench.ExpectAsAlone(id);
+    if (id > 0) EXPECT(bench.ends.at(id).usage.cached_tokens >= 740);
+    // One prompt and eight ends, in steps of at most 400 ms.
+    EXPECT(bench.TimeToFirstToken(id) < 1.3 * 5 * (740 + 8 * 12) + 400);
+  }
+  EXPECT_EQ(bench.loop->stats().prompt_tokens, 740U + 8 * 12);
+}
+
+TEST(TheNextTurnComputesOnlyWhatIsNew) {
+  Bench bench;
+  std::vector<Token> conversation = Prompt(1, 60);
+  for (GenerationId turn = 1; turn < 6; ++turn) {
+    const Want want = Steady(turn, conversation, 10);
+    bench.Add(want);
+    bench.RunToTheEnd();
+    bench.ExpectAsAlone(turn);
+    // All but the answer's last token, which nobody computed.
+    if (turn > 1) EXPECT_EQ(bench.ends.at(turn).usage.cached_tokens, conversation.size() - 9);
+    std::vector<Token> answer = conversation;
+    test::FakeSampler sampler(want.seed);
+    for (int i = 0; i < 10; ++i) {
+      std::vector<float> logits(test::kFakeVocabulary);
+      test::LogitsOf(test::HashOf(answer), logits.data());
+      answer.push_back(sampler.Sample(logits.data()));
+    }
+    conversation = answer;
+    conversation.insert(conversation.end(), 8, static_cast<Token>(turn));
+  }
+}
+
+// It computes its own prompt, and what it has computed is found by others only when it has ended.
+TEST(WhoWantsItsOwnPromptTakesAndGivesNothing) {
+  Bench bench({.cells = 2048, .max_rows = 64});
+  bench.Add(Steady(1, Prompt(1, 200), 4));
+  bench.RunToTheEnd();
+  Want own = Steady(2, Prompt(1, 200), 4);
+  own.reuse_prefix = false;
+  bench.Add(own);
+  (void)bench.Step();
+  // It is alone, and begins with an empty cache.
+  EXPECT_EQ(bench.record.cells.load(), 64U);
+  EXPECT_EQ(bench.loop->stats().cells_cached, 0U);
+  bench.Add(Steady(3, Prompt(1, 200), 4));
+  bench.RunToTheEnd();
+  for (const GenerationId id : {1U, 2U, 3U}) {
+    bench.ExpectAsAlone(id);
+    EXPECT_EQ(bench.ends.at(id).usage.cached_tokens, 0U);
+  }
+  bench.Add(Steady(4, Prompt(1, 200), 4));
+  bench.RunToTheEnd();
+  EXPECT_EQ(bench.ends.at(4).usage.cached_tokens, 199U);
+}
+
+// A leader that goes away leaves its followers what it has computed.
+TEST(FollowersOutliveTheirLeader) {
+  for (const bool paused : {false, true}) {
+    Bench bench({.cells = 4096, .max_rows = 64});
+    for (GenerationId id = 0; id < 3; ++id) bench.Add(Steady(id, Prompt(1, 500 + id), 5));
+    for (int i = 0; i < 3; ++i) (void)bench.Step();
+    EXPECT_EQ(bench.loop->stats().active, 1U);
+    if (paused) {
+      bench.loop->SetPaused(0, true);
+    } else {
+      bench.loop->Cancel(0);
+    }
+    while (bench.loop->HasWork()) EXPECT(bench.Step());
+    EXPECT(bench.ends.at(1).usage.cached_tokens >= 128);
+    bench.loop->SetPaused(0, false);
+    bench.RunToTheEnd();
+    for (GenerationId id = 0; id < 3; ++id) bench.ExpectAsAlone(id);
+  }
+}
+
+TEST(WithoutSharingEverythingIsComputedAndRight) {
+  Bench bench({.cells = 2048, .sequence_ids = 8, .can_share = false});
+  for (GenerationId id = 0; id < 6; ++id) bench.Add(Steady(id, Prompt(1, 100), 5));
+  bench.RunToTheEnd();
+  for (GenerationId id = 0; id < 6; ++id) bench.ExpectAsAlone(id);
+  EXPECT_EQ(bench.loop->stats().prompt_tokens, 600U);
+  EXPECT_EQ(bench.loop->stats().cached_tokens, 0U);
+  EXPECT_EQ(bench.record.cells.load(), 0U);
+}
+
+TEST(CachedPrefixesMakeWayForGenerations) {
+  Bench bench({.cells = 256, .max_rows = 64});
+  for (GenerationId id = 0; id < 30; ++id) {
+    bench.Add(Steady(id, Prompt(static_cast<Token>(id * 5 + 1), 100), 5));
+    bench.RunToTheEnd();
+    bench.ExpectAsAlone(id);
+  }
+  EXPECT_EQ(bench.loop->stats().preemptions, 0U);
+  EXPECT(bench.loop->stats().evicted_cells > 1000);
+}
+
+TEST(ThePreemptedOneIsTheMostJunior) {
+  Bench bench({.cells = 128, .max_rows = 64});
+  Want batch = Steady(1, Prompt(1, 30), 30);
+  batch.priority = Priority::kBatch;
+  bench.Add(batch);
+  (void)bench.Step();
+  bench.Add(Steady(2, Prompt(2, 30), 40));
+  bench.Add(Steady(3, Prompt(3, 10), 40));
+  bench.RunToTheEnd();
+  EXPECT(bench.loop->stats().preemptions > 0);
+  for (const GenerationId id : {1U, 2U, 3U}) bench.ExpectAsAlone(id);
+  // Though it came first and had the least to do.
+  EXPECT(bench.heard_ms.at(1).back() > bench.heard_ms.at(2).back());
+}
+
+// Where three rows cost more than four.
+TEST(DecodingIsPaddedToCheapRowCounts) {
+  test::FakeRecord record;
+  Clock::time_point time;
+  std::map<std::size_t, int> sizes;
+  auto decoder = std::make_unique<test::FakeDecoder>(
+      test::FakeOptions{.fault =
+                            [&](std::span<const Row> rows, const std::atomic<bool>&) {
+                              ++sizes[rows.size()];
+                              time += std::chrono::milliseconds(rows.size() % 4 == 3 ? 90 : 50);
+                              return DecodeOutcome::kDone;
+                            }},
+      &record);
+  const Now now = [&] { return time; };
+  CostModel cost = CostModel::Measure(*decoder, now, 1e6);
+  Loop loop(std::move(decoder), {.cost = cost, .now = now});
+  sizes.clear();
+  for (const GenerationId id : {1U, 2U, 3U}) {
+    loop.Add(SubmissionOf(Steady(id, Prompt(static_cast<Token>(id), 1), 30)));
+  }
+  const std::atomic<bool> never = false;
+  while (loop.Plan()) {
+    loop.Compute(never);
+    for (const GenerationOutput& output : loop.TakeOutputs()) EXPECT(output.status.ok());
+  }
+  EXPECT_EQ(sizes[3], 0);
+  EXPECT(sizes[4] >= 29);
+  EXPECT_EQ(record.cells.load(), loop.stats().cells_cached);
+}
+
+TEST(StepsTellWhatTheyHeldAndCost) {
+  Bench bench({.cells = 4096, .max_rows = 512});
+  bench.Add(Steady(1, Prompt(1, 4), 40));
+  (void)bench.Step();
+  bench.Add(Steady(2, Prompt(2, 300), 2));
+  (void)bench.Step();
+  const EngineStats stats = bench.loop->stats();
+  EXPECT_EQ(stats.steps, 2U);
+  EXPECT(stats.last_step.prompt_rows >= kLeastPromptRows);
+  EXPECT_EQ(stats.last_step.rows, stats.last_step.prompt_rows + 1);
+  EXPECT_EQ(stats.rows, stats.last_step.rows + 4);
+  EXPECT(std::abs(stats.last_step.predicted_ms - stats.last_step.spent_ms) < 10);
+  EXPECT(stats.spent_ms > stats.last_step.spent_ms);
+  bench.RunToTheEnd();
+}
+
+// Random arrivals in time, of all kinds, with cancels, pauses and failures to find cells, in caches
+// of all sizes. Everything ends, says what it says alone, and leaves nothing behind; and nobody
+// waits longer for the cache than those before it can take.
+void Storm(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto one_in = [&](int n) { return random() % n == 0; };
+  test::FakeOptions options{.cells = 128 + static_cast<std::uint32_t>(random() % 600),
+                            .max_rows = 16 + static_cast<std::uint32_t>(random() % 100),
+                            .max_sequences = 1 + static_cast<std::uint32_t>(random() % 8)};
+  options.sequence_ids = options.max_sequences + static_cast<std::uint32_t>(random() % 12);
+  options.can_share = !one_in(5);
+  std::mt19937 faults(seed + 1);
+  options.fault = [&](std::span<const Row> rows, const std::atomic<bool>&) {
+    const bool several = rows.front().sequence != rows.back().sequence;
+    return several && faults() % 40 == 0 ? DecodeOutcome::kNoCells : DecodeOutcome::kDone;
+  };
+  const std::uint32_t cells = options.cells;
+  Bench bench(std::move(options), /*measured=*/!one_in(4));
+  const std::vector<std::vector<Token>> systems = {Prompt(1, 40), Prompt(2, 20), {}};
+
+  std::set<GenerationId> paused;
+  constexpr GenerationId kCount = 60;
+  GenerationId next = 0;
+  int idle = 0;
+  while (next < kCount || bench.ends.size() < kCount) {
+    if (next < kCount && one_in(3)) {
+      Want want = RandomWant(next, random, 60);
+      const std::vector<Token>& system = systems[random() % systems.size()];
+      want.prompt.insert(want.prompt.begin(), system.begin(), system.end());
+      if (one_in(3)) want.priority = Priority::kBatch;
+      want.reuse_prefix = !one_in(4);
+      EXPECT(want.prompt.size() < cells);
+      bench.Add(want);
+      if (one_in(5)) {
+        bench.loop->SetPaused(next, true);
+        paused.insert(next);
+      }
+      ++next;
+    }
+    if (next > 0 && one_in(12)) bench.loop->Cancel(static_cast<GenerationId>(random() % next));
+    if (next > 0 && one_in(12)) {
+      const auto id = static_cast<GenerationId>(random() % next);
+      bench.loop->SetPaused(id, true);
+      paused.insert(id);
+    }
+    if (!paused.empty() && (one_in(6) || next == kCount)) {
+      bench.loop->SetPaused(*paused.begin(), false);
+      paused.erase(paused.begin());
+    }
+    if (!bench.Step()) bench.Pass(10);
+    // Something moves whenever something can.
+    idle = bench.loop->HasWork() && bench.ends.size() < next ? idle + 1 : 0;
+    if (idle > 20'000) {
+      test::Fail(__FILE__, __LINE__, "nothing ends any more, seed " + std::to_string(seed));
+      return;
+    }
+  }
+  for (GenerationId id = 0; id < kCount; ++id) bench.ExpectAsAlone(id);
+  EXPECT_EQ(bench.loop->stats().cells_used, 0U);
+}
+
+TEST(NothingLeaksStarvesOrSaysAnythingElse) {
+  for (std::uint32_t seed = 0; seed < 150; ++seed) Storm(seed * 7);
+}
+
+// The same arrivals give the same steps.
+TEST(ARunCanBeRepeated) {
+  std::vector<double> ends;
+  for (int round = 0; round < 2; ++round) {
+    Bench bench({.cells = 512});
+    std::mt19937 random(5);
+    for (GenerationId id = 0; id < 20; ++id) {
+      bench.Add(RandomWant(id, random, 100));
+      (void)bench.Step();
+    }
+    bench.RunToTheEnd();
+    ends.push_back(bench.now_ms());
+  }
+  EXPECT_EQ(ends[0], ends[1]);
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

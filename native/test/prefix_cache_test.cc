@@ -1,0 +1,238 @@
+// The prefix cache on the fake model's cells, which know who has them.
+#include "engine/prefix_cache.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "fake_decoder.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+constexpr SequenceId kFirstId = 8;
+
+// Plays the Loop: computes what is not cached and publishes it.
+class Bench {
+ public:
+  explicit Bench(std::uint32_t sequence_ids = 32, std::uint32_t cells = 4096)
+      : decoder({.cells = cells, .sequence_ids = sequence_ids}, &record),
+        cache(&decoder, kFirstId, static_cast<SequenceId>(sequence_ids)) {}
+
+  // Returns how much of it was cached.
+  std::uint32_t Run(const Tokens& tokens, SequenceId sequence = 0) {
+    PrefixCache::Pin pin = cache.Take(tokens, sequence);
+    const std::uint32_t cached = pin.length;
+    Compute(tokens, sequence);
+    cache.Publish(tokens, sequence, pin);
+    Leave(sequence, pin);
+    return cached;
+  }
+  // Computes what the sequence does not have yet.
+  void Compute(const Tokens& tokens, SequenceId sequence) {
+    std::vector<Row> rows;
+    for (auto at = decoder.NextPosition(sequence); at < static_cast<std::int32_t>(tokens.size());
+         ++at) {
+      rows.push_back({.token = tokens[at], .position = at, .sequence = sequence});
+    }
+    for (std::size_t at = 0; at < rows.size(); at += 64) {
+      const std::size_t count = std::min<std::size_t>(64, rows.size() - at);
+      EXPECT(decoder.Decode(std::span(rows).subspan(at, count), never_) == DecodeOutcome::kDone);
+    }
+  }
+  void Leave(SequenceId sequence, PrefixCache::Pin& pin) {
+    decoder.RemoveSequence(sequence);
+    cache.Release(pin);
+  }
+
+  test::FakeRecord record;
+  test::FakeDecoder decoder;
+  PrefixCache cache;
+
+ private:
+  const std::atomic<bool> never_ = false;
+};
+
+Tokens Sequence(Token first, std::size_t count) {
+  Tokens tokens(count);
+  for (std::size_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>((first + i * 3) % 64);
+  return tokens;
+}
+Tokens operator+(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+TEST(WhatWasPublishedIsFound) {
+  Bench bench;
+  const Tokens prompt = Sequence(1, 100);
+  EXPECT_EQ(bench.Run(prompt), 0U);
+  EXPECT_EQ(bench.Run(prompt), 100U);
+  EXPECT_EQ(bench.cache.Match(prompt + Sequence(9, 5)), 100U);
+  EXPECT_EQ(bench.cache.Match(std::span(prompt).first(30)), 30U);
+  EXPECT_EQ(bench.cache.Match(Sequence(2, 100)), 0U);
+  EXPECT_EQ(bench.cache.cells(), 100U);
+  EXPECT_EQ(bench.cache.evictable(), 100U);
+  EXPECT_EQ(bench.record.cells.load(), 100U);
+}
+
+TEST(ASharedPrefixIsStoredOnce) {
+  Bench bench;
+  const Tokens system = Sequence(1, 200);
+  EXPECT_EQ(bench.Run(system + Sequence(5, 20)), 0U);
+  EXPECT_EQ(bench.Run(system + Sequence(6, 30)), 200U);
+  EXPECT_EQ(bench.Run(system + Sequence(7, 40)), 200U);
+  EXPECT_EQ(bench.cache.cells(), 200U + 20 + 30 + 40);
+  EXPECT_EQ(bench.record.cells.load(), 290U);
+  EXPECT_EQ(bench.Run(system + Sequence(6, 30)), 230U);
+}
+
+TEST(AConversationThatGrowsNeedsNoNewNode) {
+  Bench bench(/*sequence_ids=*/kFirstId + 3);
+  Tokens conversation = Sequence(1, 10);
+  for (int turn = 0; turn < 20; ++turn) {
+    EXPECT_EQ(bench.Run(conversation), turn == 0 ? 0U : conversation.size() - 7);
+    conversation = conversation + Sequence(static_cast<Token>(turn), 7);
+  }
+  EXPECT_EQ(bench.cache.cells(), conversation.size() - 7);
+}
+
+// A prompt is published chunk by chunk, and one that follows takes part in each.
+TEST(AFollowerTakesPartInWhatItsLeaderHasPublished) {
+  Bench bench;
+  const Tokens prompt = Sequence(1, 100);
+  PrefixCache::Pin leader = bench.cache.Take(prompt, 0);
+  for (const std::size_t chunk : {16U, 32U, 100U}) {
+    const Tokens part(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(chunk));
+    bench.Compute(part, 0);
+    bench.cache.Publish(part, 0, leader);
+    EXPECT_EQ(bench.cache.Match(prompt), chunk);
+  }
+  EXPECT_EQ(bench.cache.evictable(), 0U);
+  PrefixCache::Pin follower = bench.cache.Take(prompt, 1);
+  EXPECT_EQ(follower.length, 100U);
+  EXPECT_EQ(bench.decoder.NextPosition(1), 100);
+  bench.Leave(0, leader);
+  EXPECT_EQ(bench.cache.evictable(), 0U);
+  bench.Leave(1, follower);
+  EXPECT_EQ(bench.cache.evictable(), 100U);
+  EXPECT_EQ(bench.record.cells.load(), 100U);
+}
+
+TEST(TwoThatComputedTheSameKeepOne) {
+  Bench bench;
+  const Tokens prompt = Sequence(1, 50);
+  PrefixCache::Pin one = bench.cache.Take(prompt, 0);
+  PrefixCache::Pin two = bench.cache.Take(prompt, 1);
+  bench.Compute(prompt, 0);
+  bench.Compute(prompt + Sequence(3, 10), 1);
+  EXPECT_EQ(bench.record.cells.load(), 110U);
+  bench.cache.Publish(prompt, 0, one);
+  bench.cache.Publish(prompt + Sequence(3, 10), 1, two);
+  EXPECT_EQ(bench.record.cells.load(), 60U);
+  EXPECT_EQ(bench.decoder.NextPosition(1), 60);
+  bench.Leave(0, one);
+  bench.Leave(1, two);
+  EXPECT_EQ(bench.cache.evictable(), 60U);
+}
+
+TEST(TheLeastRecentlyUsedLeafGoesFirstAndFromItsEnd) {
+  Bench bench;
+  const Tokens system = Sequence(1, 100);
+  (void)bench.Run(system + Sequence(5, 200));
+  (void)bench.Run(system + Sequence(6, 200));
+  (void)bench.Run(system + Sequence(5, 200));
+  bench.cache.Evict(100);
+  EXPECT_EQ(bench.cache.Match(system + Sequence(6, 200)), 200U);
+  EXPECT_EQ(bench.cache.Match(system + Sequence(5, 200)), 300U);
+  bench.cache.Evict(100);
+  EXPECT_EQ(bench.cache.Match(system + Sequence(6, 200)), 100U);
+  bench.cache.Evict(250);
+  EXPECT_EQ(bench.cache.Match(system + Sequence(5, 200)), 100U - 64);
+  bench.cache.Evict(5000);
+  EXPECT_EQ(bench.cache.cells(), 0U);
+  EXPECT_EQ(bench.record.cells.load(), 0U);
+  EXPECT_EQ(bench.cache.evicted(), 500U);
+}
+
+TEST(WhatIsPinnedStays) {
+  Bench bench;
+  (void)bench.Run(Sequence(1, 100));
+  PrefixCache::Pin pin = bench.cache.Take(std::span<const Token>(Sequence(1, 60)), 3);
+  bench.cache.Evict(1000);
+  EXPECT_EQ(bench.cache.Match(Sequence(1, 100)), 60U);
+  EXPECT_EQ(bench.record.cells.load(), 60U);
+  bench.Leave(3, pin);
+  bench.cache.Evict(1000);
+  EXPECT_EQ(bench.cache.cells(), 0U);
+}
+
+TEST(WithoutIdsNothingIsKept) {
+  Bench bench(/*sequence_ids=*/kFirstId);
+  EXPECT_EQ(bench.Run(Sequence(1, 100)), 0U);
+  EXPECT_EQ(bench.Run(Sequence(1, 100)), 0U);
+  EXPECT_EQ(bench.record.cells.load(), 0U);
+}
+
+// Against a model of what must be there: sequences come, grow, publish, part and leave, prefixes
+// are evicted, ids run out. Every match is a prefix that was published, no cell is lost or counted
+// twice, and FakeDecoder looks at every single cell operation.
+TEST(NoOrderOfEventsLosesACell) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    const auto ids = static_cast<std::uint32_t>(kFirstId + random() % 12);
+    Bench bench(ids, 100'000);
+    struct Running {
+      Tokens tokens;
+      PrefixCache::Pin pin;
+    };
+    std::map<SequenceId, Running> running;
+    for (int event = 0; event < 400; ++event) {
+      const auto sequence = static_cast<SequenceId>(random() % kFirstId);
+      const auto at = running.find(sequence);
+      if (at == running.end()) {
+        Tokens tokens;
+        const int parts = 1 + static_cast<int>(random() % 4);
+        for (int i = 0; i < parts; ++i) {
+          tokens = tokens + Sequence(static_cast<Token>(random() % 3), 1 + random() % 30);
+        }
+        const PrefixCache::Pin pin = bench.cache.Take(tokens, sequence);
+        EXPECT(pin.length <= tokens.size());
+        running[sequence] = {tokens, pin};
+      } else if (random() % 3 == 0) {
+        bench.Leave(sequence, at->second.pin);
+        running.erase(at);
+      } else {
+        Running& each = at->second;
+        const auto next = static_cast<std::size_t>(bench.decoder.NextPosition(sequence));
+        const std::size_t end = next + random() % (each.tokens.size() - next + 1);
+        const Tokens part(each.tokens.begin(), each.tokens.begin() + static_cast<int>(end));
+        bench.Compute(part, sequence);
+        bench.cache.Publish(part, sequence, each.pin);
+        EXPECT(each.pin.length <= end);
+        if (ids >= kFirstId + 2) EXPECT(bench.cache.Match(part) >= each.pin.length);
+      }
+      if (random() % 8 == 0) bench.cache.Evict(static_cast<std::uint32_t>(random() % 100));
+
+      std::uint32_t own = 0;
+      for (const auto& [id, each] : running) {
+        own += static_cast<std::uint32_t>(bench.decoder.NextPosition(id)) - each.pin.length;
+      }
+      EXPECT_EQ(bench.record.cells.load(), own + bench.cache.cells());
+      EXPECT(bench.cache.evictable() <= bench.cache.cells());
+      if (running.empty()) EXPECT_EQ(bench.cache.evictable(), bench.cache.cells());
+    }
+    for (auto& [sequence, each] : running) bench.Leave(sequence, each.pin);
+    EXPECT_EQ(bench.cache.evictable(), bench.cache.cells());
+    bench.cache.Evict(100'000);
+    EXPECT_EQ(bench.record.cells.load(), 0U);
+  }
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()
