@@ -441,10 +441,8 @@ void Loop::Sample(Generation& generation, std::size_t row) {
   if (generation.timings.first_token_ms < 0) {
     generation.timings.first_token_ms = generation.SinceSubmit(now_());
   }
-  if (const TokenLogprobs* logprobs = sampler.logprobs();
-      logprobs != nullptr && !decoder_->IsEndOfGeneration(token)) {
-    generation.Tell(*logprobs);
-  }
+  const bool speaks = !decoder_->IsEndOfGeneration(token) && !decoder_->Piece(token).empty();
+  if (sampler.logprobs() != nullptr && speaks) generation.Tell(*sampler.logprobs());
   std::vector<Token> tokens = sampler.Forced();
   tokens.insert(tokens.begin(), token);
   std::string text;

@@ -100,6 +100,7 @@ test('svc health prints it from each', async () => {
     if (value === null || typeof value !== 'object') return null;
     return Object.entries(value).map(([key, each]) => [key, keys(each)]);
   };
+  await waitFor('the engine to tell of its steps', async () => (await daemon.client.health()).models[0]?.steps);
   const http = keys(await json('http'));
   assert.equal(keys(await json('grpc')), http);
   assert.equal(keys(await json('socket')), http);
