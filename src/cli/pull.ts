@@ -125,7 +125,8 @@ type Progress = Extract<Pulled, { type: 'progress' }>;
 
 function bar(event: Progress, share: number): string {
   const text = figures(event, share);
-  const width = Math.min(40, err.columns - text.length - 12);
+  // A terminal may not tell its width.
+  const width = Math.min(40, (err.columns || 80) - text.length - 12);
   if (width < 5) return text;
   const filled = Math.round(share * width);
   return `[${'='.repeat(filled)}${' '.repeat(width - filled)}] ${text}`;
