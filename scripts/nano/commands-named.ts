@@ -3,8 +3,6 @@ import { COMMANDS, GROUPS, type Command } from '../../src/cli/commands.ts';
 
 /** Of the contract, and still to come: what the built-in model may name although the table doesn't have it yet. */
 export const PROMISED: Readonly<Record<string, readonly string[]>> = {
-  'model pull': [],
-  'model search': [],
   'model verify': [],
   'model quantize': [],
 };

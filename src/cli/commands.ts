@@ -274,6 +274,29 @@ export const COMMANDS = {
     },
     examples: ['svc model add ./qwen3-4b-q4_k_m.gguf', 'svc model add --copy --name qwen ./qwen3-4b-q4_k_m.gguf'],
   },
+  'model pull': {
+    summary: 'Fetch a model, check it and add it',
+    detail: [
+      'By a short name of `svc model search`, hf:owner/repo[:QUANTIZATION][@revision], ollama:name[:tag], or an https URL with --sha256. Ctrl-C pauses; the same command goes on from there, whatever ended it.',
+    ],
+    arguments: [{ name: 'model', required: true }],
+    flags: {
+      sha256: { kind: 'string', value: 'HEXADECIMAL', summary: 'what the file at a URL must be' },
+      json: { kind: 'switch', summary: 'print progress and the result as JSON lines' },
+    },
+    examples: [
+      'svc model pull qwen3-4b',
+      'svc model pull hf:Qwen/Qwen3-4B-GGUF:Q8_0',
+      'svc model pull ollama:qwen3:4b',
+    ],
+  },
+  'model search': {
+    summary: 'Look for models that can be pulled',
+    detail: ['In the catalogue that comes with svc, and with words also on the hub.'],
+    arguments: [{ name: 'words', required: false }],
+    flags: { local: { kind: 'switch', summary: 'do not ask the hub' }, json },
+    examples: ['svc model search', 'svc model search code', 'svc model search "mistral instruct" --json'],
+  },
   'model rm': {
     summary: 'Remove a model',
     detail: ['A file that was registered where it lies stays there; a copy in the store is deleted.'],

@@ -13,6 +13,7 @@ import { ensureServing } from './daemon.ts';
 import type { FormatFile } from './format-file.ts';
 import { readImages } from './images.ts';
 import { introduceBuiltin } from './introduce.ts';
+import { offeringPull } from './offer-pull.ts';
 import { exit, printJson, say, write } from './output.ts';
 import { hasInput, readInput, readPromptInput, type PromptInput } from './stdin.ts';
 
@@ -34,7 +35,8 @@ export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) =>
     await ensureKey(client, paths, flags);
   }
   const live = !flags.json && !flags['no-stream'];
-  const result = await answer(client, request, live, late).catch((error: unknown) => {
+  const ask = (): Promise<GenerateResult> => answer(client, request, live, late);
+  const result = await offeringPull(flags.model, flags.json, ask).catch((error: unknown) => {
     throw file?.blame(error) ?? error;
   });
   if (flags.json) printJson(result);

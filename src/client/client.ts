@@ -14,6 +14,8 @@ import {
   type LoadEvent,
   type ProviderTestEvent,
   type ProviderTestStep,
+  type PullEvent,
+  type PullRequest,
   type ReloadRecord,
   type StopRequest,
 } from '../protocol/routes.ts';
@@ -92,6 +94,14 @@ export class Client {
   /** Ends after `loaded`. Leaving early, or aborting, gives the load up. */
   async *load(model: string, signal: AbortSignal): AsyncGenerator<Exclude<LoadEvent, ErrorEvent>, void, undefined> {
     yield* this.#events<LoadEvent>(CONTROL_ROUTES.load, { model }, 'loaded', signal);
+  }
+
+  /** Ends after `pulled`. Leaving early, or aborting, pauses it unless somebody else waits for it too. */
+  async *pull(
+    request: PullRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<Exclude<PullEvent, ErrorEvent>, void, undefined> {
+    yield* this.#events<PullEvent>(CONTROL_ROUTES.pull, request, 'pulled', signal);
   }
 
   /** Ends after `finish`. Leaving early, or aborting, stops the generation in the engine. */

@@ -22,7 +22,14 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
-import type { DrainRecord, LoadEvent, ProviderTestStep, ReloadRecord } from '../protocol/routes.ts';
+import type {
+  DrainRecord,
+  LoadEvent,
+  ProviderTestStep,
+  PullEvent,
+  PullRequest,
+  ReloadRecord,
+} from '../protocol/routes.ts';
 import type { Outcome, Router } from '../routing/router.ts';
 import type { Budgets } from '../usage/budgets.ts';
 import type { AnsweredLine } from '../usage/ledger.ts';
@@ -74,6 +81,7 @@ export interface DaemonParts {
   readonly providers: CloudProviders;
   readonly router: Router;
   readonly budgets: Budgets;
+  pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent>;
 }
 
 /** The default model is tried again for as long as it takes: what was missing may come. */
@@ -242,6 +250,13 @@ export class Daemon implements Services {
       throw new SvcError('NOT_READY', 'svc drains and loads no models', { retryAfterSeconds: 1 });
     }
     return this.#parts.local.load(model, signal);
+  }
+
+  pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent> {
+    if (this.router.draining) {
+      throw new SvcError('NOT_READY', 'svc is stopping and pulls no models', { retryAfterSeconds: 1 });
+    }
+    return this.#parts.pull(request, AbortSignal.any([signal, this.#ending.signal]), dialect);
   }
 
   async unload(model: string): Promise<void> {

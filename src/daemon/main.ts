@@ -1,4 +1,5 @@
 /** The daemon's composition root: the only file that knows every part. */
+import { join } from 'node:path';
 import { isatty } from 'node:tty';
 import type { Backend } from '../backends/backend.ts';
 import { CloudBackend } from '../backends/cloud/cloud-backend.ts';
@@ -10,7 +11,10 @@ import { variable } from '../config/environment.ts';
 import { resolvePaths } from '../config/paths.ts';
 import { LogFile } from '../log/log-file.ts';
 import { createLogger, StderrLog, Tee, type LogDestination } from '../log/log.ts';
+import { hubEnvironment } from '../config/hub.ts';
 import { builtinModelPath } from '../models/builtin.ts';
+import { pullByName } from '../models/pull/by-name.ts';
+import { Puller } from '../models/pull/puller.ts';
 import { ModelStore } from '../models/store.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
 import { Router } from '../routing/router.ts';
@@ -55,6 +59,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
       log,
     });
     providers.apply(config);
+    const puller = new Puller({ store, storeDir: modelsDir, dir: join(paths.cacheDir, 'downloads') });
     const budgets = new Budgets({
       dir: paths.stateDir,
       budgetOf: (provider) => providers.budgetOf(provider),
@@ -78,10 +83,12 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
         admit: (provider) => budgets.admit(provider),
       }),
       budgets,
+      pull: (request, signal, dialect) => pullByName(puller, request, hubEnvironment(), signal, dialect),
     });
     try {
       return (await daemon.run()).code;
     } finally {
+      await puller.close();
       await budgets.close();
     }
   } finally {

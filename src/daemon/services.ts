@@ -10,7 +10,14 @@ import type {
   StatusRecord,
 } from '../protocol/records.ts';
 import type { KeyScope } from '../protocol/keys.ts';
-import type { DrainRecord, LoadEvent, ProviderTestStep, ReloadRecord } from '../protocol/routes.ts';
+import type {
+  DrainRecord,
+  LoadEvent,
+  ProviderTestStep,
+  PullEvent,
+  PullRequest,
+  ReloadRecord,
+} from '../protocol/routes.ts';
 import type { HealthFeed } from './health-feed.ts';
 
 /** Who is let in over TCP. */
@@ -52,6 +59,8 @@ export interface Services {
   lendKey(provider: string, key: string): void;
   load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
+  /** `dialect`: whose names plain ones are. */
+  pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent>;
   /** Reads the config again. Throws CONFIG_INVALID. */
   reload(): ReloadRecord;
   /** Takes nothing new from now on, or does so again; the daemon stays. Throws NOT_READY when it is stopping. */

@@ -10,28 +10,48 @@ export function defaultIdOf(registry: Registry): string {
   return registry.models.find(({ id }) => id === registry.default)?.id ?? BUILTIN_ID;
 }
 
-/** The id that `name` means, whatever its case. @throws SvcError MODEL_NOT_FOUND */
+/** Every name that is taken, in lower case. */
+export function namesIn(registry: Registry): Set<string> {
+  return new Set(
+    [BUILTIN_ID, ...registry.models.flatMap(({ id, aliases }) => [id, ...aliases])].map((name) => name.toLowerCase()),
+  );
+}
+
+/**
+ * The id that `name` means, whatever its case: an id, an alias, or the name that it was pulled by, of
+ * which the part after the colon may be left out while there is one only, or one of tag `latest`.
+ * @throws SvcError MODEL_NOT_FOUND
+ */
 export function idOf(name: string, registry: Registry): string {
-  const ids = [BUILTIN_ID, ...registry.models.map(({ id }) => id)];
-  const id = ids.find((each) => each.toLowerCase() === name.toLowerCase());
-  if (id !== undefined) return id;
-  const likely = suggest(name, ids);
+  if (name.toLowerCase() === BUILTIN_ID) return BUILTIN_ID;
+  const plain = name.toLowerCase().replace(/^(hf:|ollama:|hf\.co\/|huggingface\.co\/)/, '');
+  const named = registry.models.find(({ id, aliases }) =>
+    [id, ...aliases].some((each) => [name.toLowerCase(), plain].includes(each.toLowerCase())),
+  );
+  if (named !== undefined) return named.id;
+  const begun = registry.models.filter(({ id }) => id.toLowerCase().startsWith(`${plain}:`));
+  const latest = begun.find(({ id }) => id.toLowerCase() === `${plain}:latest`) ?? begun[0];
+  if (latest !== undefined && (begun.length === 1 || latest.id.endsWith(':latest'))) return latest.id;
+  const likely = suggest(name, [BUILTIN_ID, ...registry.models.flatMap(({ id, aliases }) => [id, ...aliases])]);
+  const several = begun.length > 1 ? `there are ${begun.map(({ id }) => id).join(', ')}` : undefined;
   throw new SvcError('MODEL_NOT_FOUND', `there is no model ${JSON.stringify(name)}`, {
-    hint: likely === undefined ? 'see what there is: svc model list' : `did you mean ${likely}?`,
+    hint: several ?? (likely === undefined ? 'see what there is: svc model list' : `did you mean ${likely}?`),
     param: 'model',
   });
 }
 
 /** `name` where it is free, or an id made from the file's name. @throws SvcError INVALID_REQUEST */
 export function newId(name: string | undefined, path: string, registry: Registry): string {
-  if (name === undefined) return modelIdFor(path, new Set(registry.models.map(({ id }) => id.toLowerCase())));
+  if (name === undefined) return modelIdFor(path, namesIn(registry));
   checkFree(name, registry);
   return name;
 }
 
 /** @throws SvcError INVALID_REQUEST */
 export function checkFree(name: string, registry: Registry): void {
-  const holder = registry.models.find(({ id }) => id.toLowerCase() === name.toLowerCase());
+  const isHolder = ({ id, aliases }: Registry['models'][number]): boolean =>
+    [id, ...aliases].some((each) => each.toLowerCase() === name.toLowerCase());
+  const holder = registry.models.find(isHolder);
   if (holder === undefined) return;
   throw new SvcError('INVALID_REQUEST', `there is a model ${holder.id} already`, {
     hint: `choose another --name, or remove that one: svc model rm ${holder.id}`,

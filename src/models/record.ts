@@ -7,6 +7,8 @@ import type { RegistryEntry } from './registry.ts';
 export function entryOf(id: string, path: string | null, digest: string, summary: GgufSummary): RegistryEntry {
   return {
     id,
+    aliases: [],
+    source: 'file',
     path,
     digest,
     size_bytes: summary.sizeBytes,
@@ -21,11 +23,17 @@ export function entryOf(id: string, path: string | null, digest: string, summary
 }
 
 /** @param path where the file lies, in the store or out of it */
-export function recordOf({ modified_at_ms, ...entry }: RegistryEntry, path: string, isDefault: boolean): ModelRecord {
+export function recordOf(
+  { modified_at_ms, parts: _parts, projector: _projector, ...entry }: RegistryEntry,
+  path: string,
+  isDefault: boolean,
+  projector?: ModelRecord['projector'],
+): ModelRecord {
   return {
-    ...unknownFile(entry.id, 'file', path),
+    ...unknownFile(entry.id, entry.source, path),
     ...entry,
     path,
+    ...(projector === undefined ? {} : { projector }),
     default: isDefault,
     modified_at: new Date(modified_at_ms).toISOString(),
   };

@@ -12,12 +12,24 @@ import writeFileAtomic from 'write-file-atomic';
 import { withFileLock } from '../config/file-lock.ts';
 import { SvcError } from '../protocol/errors.ts';
 
+const DigestSchema = v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/));
+const StoredFileSchema = v.object({ digest: DigestSchema, size_bytes: v.number() });
+export type StoredFile = v.InferOutput<typeof StoredFileSchema>;
+
 const EntrySchema = v.object({
   id: v.string(),
+  aliases: v.optional(v.array(v.string()), []),
+  /** See ModelRecord. */
+  source: v.optional(v.string(), 'file'),
   /** Where the file lies; null: in the store, under its digest. */
   path: v.nullable(v.string()),
-  digest: v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/)),
+  /** Of a model in parts: of the list of their digests. */
+  digest: DigestSchema,
   size_bytes: v.number(),
+  /** In the store, in their order; absent for a model in one file. */
+  parts: v.optional(v.array(StoredFileSchema)),
+  /** In the store. */
+  projector: v.optional(StoredFileSchema),
   /** The file's, when it was added: another one now, and the file is another. */
   modified_at_ms: v.number(),
   architecture: v.string(),

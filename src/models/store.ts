@@ -3,10 +3,10 @@
  * where it lies, or is copied into the store.
  *
  *   <dir>/registry.json           what was added (registry.ts)
- *   <dir>/blobs/sha256-<digest>   copies, named after their content
+ *   <dir>/blobs, <dir>/parts      copies and what was fetched, named after their content (store-paths.ts)
  *
  * No path in the store is made from a name, an id or anything else that was typed or read: only
- * from a checked digest, in one place (#blobPath).
+ * from a checked digest, in one place.
  *
  * A record tells of the file as it is now. The registry's facts hold while size and time of the file
  * are those of the day it was added; a file that changed since is read anew and has no digest.
@@ -15,13 +15,24 @@ import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
 import { SvcError } from '../protocol/errors.ts';
 import type { ModelRecord } from '../protocol/records.ts';
+import {
+  bring,
+  deleteFiles,
+  digestOfWeights,
+  holds,
+  inspectTogether,
+  placesOf,
+  type FetchedFile,
+  type FetchedModel,
+} from './adopted.ts';
 import { BUILTIN_ID } from './builtin.ts';
 import { copyWithDigest, digestOf, type OnProgress } from './digest.ts';
 import { inspectGguf, modelFileError, type GgufSummary } from './gguf.ts';
-import { checkFree, defaultIdOf, idOf, newId } from './lookup.ts';
+import { checkFree, defaultIdOf, idOf, namesIn, newId } from './lookup.ts';
 import { checkModelId } from './model-id.ts';
 import { entryOf, factsOf, recordOf, unknownFile } from './record.ts';
 import { cannotWrite, RegistryFile, type Registry, type RegistryEntry } from './registry.ts';
+import { StorePaths } from './store-paths.ts';
 
 export interface ModelStoreOptions {
   /** Made when the first model is added. */
@@ -49,6 +60,7 @@ const MOST_INSPECTED = 64;
 /** Instances and processes may share a directory. Nothing is held open. */
 export class ModelStore {
   readonly #dir: string;
+  readonly #paths: StorePaths;
   readonly #builtinPath: string;
   readonly #registry: RegistryFile;
   /** Of files that the registry does not describe; a request must not read a vocabulary each time. */
@@ -58,6 +70,7 @@ export class ModelStore {
 
   constructor({ dir, builtinPath }: ModelStoreOptions) {
     this.#dir = dir;
+    this.#paths = new StorePaths(dir);
     this.#builtinPath = builtinPath;
     this.#registry = new RegistryFile(dir);
   }
@@ -120,9 +133,64 @@ export class ModelStore {
       registry.models = registry.models.filter((entry) => entry !== removed);
       if (registry.default === id) registry.default = null;
       // The file before the list: on a full disk that makes the room for it.
-      const stays = registry.models.some(({ path, digest }) => path === null && digest === removed.digest);
-      if (removed.path === null && !stays) await rm(this.#blobPath(removed.digest), { force: true });
+      await deleteFiles(this.#paths, removed, registry);
     });
+  }
+
+  /** Which of the files of a model the store holds already. @throws SvcError CONFIG_INVALID */
+  async held(files: readonly Omit<FetchedFile, 'path'>[]): Promise<boolean[]> {
+    const registry = await this.#registry.read();
+    const places = placesOf(
+      this.#paths,
+      files.map(({ digest }) => digest),
+    );
+    const look = async ({ digest, sizeBytes }: Omit<FetchedFile, 'path'>, index: number): Promise<boolean> =>
+      await holds(places[index] ?? '', { digest, size_bytes: sizeBytes }, registry);
+    return await Promise.all(files.map(look));
+  }
+
+  /**
+   * Takes what was fetched, under its id; a model that had the id before gives way, and so do its files.
+   * @throws SvcError MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST when the id is that of a file of a person
+   */
+  async adopt(model: FetchedModel): Promise<ModelRecord> {
+    const { weights, projector, license } = model;
+    const digests = weights.map(({ digest }) => digest);
+    const places = placesOf(this.#paths, digests);
+    // Before it gets its place: what is no model has none.
+    const summary = await inspectTogether(weights.map(({ path }, index) => path ?? places[index] ?? ''));
+    const entry = await this.#registry.update(async (registry) => {
+      const before = registry.models.find(({ id }) => id.toLowerCase() === model.id.toLowerCase());
+      if (before !== undefined && before.path !== null) checkFree(model.id, registry);
+      for (const [index, { path }] of weights.entries()) if (path !== null) await bring(path, places[index] ?? '');
+      if (projector !== null && projector.path !== null)
+        await bring(projector.path, this.#paths.blob(projector.digest));
+      const { mtimeMs } = await stat(places[0] ?? '');
+      const made = entryOf(before?.id ?? model.id, null, digestOfWeights(digests), {
+        ...summary,
+        modifiedAtMs: mtimeMs,
+      });
+      const known = namesIn({ ...registry, models: registry.models.filter((each) => each !== before) });
+      const added: RegistryEntry = {
+        ...made,
+        aliases: [...new Set([...(before?.aliases ?? []), ...model.aliases])].filter(
+          (each) => !known.has(each.toLowerCase()),
+        ),
+        source: model.source,
+        license: made.license ?? license,
+        ...(weights.length === 1
+          ? {}
+          : { parts: weights.map(({ digest, sizeBytes }) => ({ digest, size_bytes: sizeBytes })) }),
+        ...(projector === null ? {} : { projector: { digest: projector.digest, size_bytes: projector.sizeBytes } }),
+      };
+      for (const each of registry.models) {
+        if (each.path === null && each.digest === added.digest) each.modified_at_ms = mtimeMs;
+      }
+      registry.models = [...registry.models.filter((each) => each !== before), added];
+      if (before !== undefined) await deleteFiles(this.#paths, before, registry);
+      return added;
+    });
+    return (await this.#lookAt(entry, await this.#registry.read())).record;
   }
 
   /** @throws SvcError as `find`; INVALID_REQUEST for a path */
@@ -161,7 +229,7 @@ export class ModelStore {
   }
 
   async #addCopy(path: string, name: string | undefined, onProgress: OnProgress | undefined): Promise<RegistryEntry> {
-    const blobs = join(this.#dir, 'blobs');
+    const { blobs } = this.#paths;
     const unfinished = join(blobs, `.unfinished-${process.pid}-${performance.now()}`);
     try {
       await mkdir(blobs, { recursive: true, mode: 0o700 });
@@ -174,7 +242,7 @@ export class ModelStore {
         const added = entry ?? entryOf(newId(name, path, registry), null, digest, summary);
         if (entry === undefined) registry.models.push(added);
         // Also where there is one already: it may have been damaged.
-        await rename(unfinished, this.#blobPath(digest));
+        await rename(unfinished, this.#paths.blob(digest));
         for (const each of known) each.modified_at_ms = summary.modifiedAtMs;
         return added;
       });
@@ -193,11 +261,14 @@ export class ModelStore {
   }
 
   async #lookAt(entry: RegistryEntry, registry: Registry): Promise<Looked> {
-    const path = entry.path ?? this.#blobPath(entry.digest);
-    const record = recordOf(entry, path, defaultIdOf(registry) === entry.id);
+    const files = this.#filesOf(entry);
+    const [path = ''] = files;
+    const record = recordOf(entry, path, defaultIdOf(registry) === entry.id, this.#projectorOf(entry));
     try {
-      const { size, mtimeMs } = await stat(path);
-      if (size === entry.size_bytes && mtimeMs === entry.modified_at_ms) return { record };
+      const found = await Promise.all(files.map((file) => stat(file)));
+      const size = found.reduce((sum, each) => sum + each.size, 0);
+      if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms) return { record };
+      if (files.length > 1) throw new SvcError('MODEL_INVALID', 'its parts are not those that were added');
       return { record: { ...record, ...factsOf(await this.#inspect(path)), digest: null } };
     } catch (error) {
       const { code, message } = modelFileError(error, path);
@@ -207,6 +278,15 @@ export class ModelStore {
       });
       return { record: { ...record, state: 'failed' }, failure };
     }
+  }
+
+  #filesOf({ path, digest, parts }: RegistryEntry): string[] {
+    if (path !== null) return [path];
+    return placesOf(this.#paths, parts?.map((part) => part.digest) ?? [digest]);
+  }
+
+  #projectorOf({ projector }: RegistryEntry): ModelRecord['projector'] {
+    return projector === undefined ? undefined : { path: this.#paths.blob(projector.digest), ...projector };
   }
 
   async #lookAtFile(path: string, registry: Registry): Promise<Looked> {
@@ -251,13 +331,6 @@ export class ModelStore {
       this.#builtinDigest = { version, digest: await digestOf(this.#builtinPath) };
     }
     return this.#builtinDigest.digest;
-  }
-
-  /** The one place where a path in the store comes from. It cannot leave the store. */
-  #blobPath(digest: string): string {
-    const hexadecimal = /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1];
-    if (hexadecimal === undefined) throw new Error(`not a digest: ${digest}`);
-    return join(this.#dir, 'blobs', `sha256-${hexadecimal}`);
   }
 }
 

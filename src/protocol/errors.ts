@@ -36,6 +36,7 @@ export const ERRORS = {
   CANNOT_WRITE: { http: 500, grpc: 13, exit: 73, openai: 'server_error', retryable: false },
   PROVIDER_AUTH: { http: 502, grpc: 16, exit: 77, openai: 'server_error', retryable: false },
   PROVIDER_FAILED: { http: 502, grpc: 14, exit: 69, openai: 'server_error', retryable: true },
+  DOWNLOAD_FAILED: { http: 502, grpc: 14, exit: 69, openai: 'server_error', retryable: true },
   ENGINE_CRASHED: { http: 502, grpc: 14, exit: 69, openai: 'server_error', retryable: true },
   ENGINE_UNAVAILABLE: { http: 503, grpc: 14, exit: 69, openai: 'server_error', retryable: false },
   NOT_READY: { http: 503, grpc: 14, exit: 4, openai: 'server_error', retryable: true },

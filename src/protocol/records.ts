@@ -140,10 +140,13 @@ export interface ModelRecord {
   readonly aliases: readonly string[];
   /** Where it came from: `builtin`, `file`, `hf:…`, `ollama:…`, an https URL. */
   readonly source: string;
+  /** Of a model in parts: of the first. */
   readonly path: string;
-  /** `sha256:…`; null until it has been computed. */
+  /** `sha256:…`; null until it has been computed. Of a model in parts: of the list of their digests. */
   readonly digest: string | null;
   readonly size_bytes: number;
+  /** What a model that sees needs besides, where one came with it. */
+  readonly projector?: { readonly path: string; readonly digest: string; readonly size_bytes: number };
   readonly format: 'gguf';
   readonly architecture: string | null;
   readonly parameters: number | null;

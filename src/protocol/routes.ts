@@ -1,6 +1,7 @@
 /** Every path the daemon answers, and what travels on the control socket. */
 import type { ErrorCode, ErrorRecord } from './errors.ts';
 import type { GenerateEvent, RouteEvent } from './generate.ts';
+import type { ModelRecord } from './records.ts';
 
 /** TCP and the control socket. */
 export const HTTP_ROUTES = {
@@ -8,6 +9,7 @@ export const HTTP_ROUTES = {
   readyz: '/readyz',
   health: '/v1/runtime/health',
   metrics: '/metrics',
+  ollamaPull: '/api/pull',
   chatCompletions: '/v1/chat/completions',
   embeddings: '/v1/embeddings',
   models: '/v1/models',
@@ -34,6 +36,8 @@ export const CONTROL_ROUTES = {
   load: '/control/models/load',
   /** `{"model"}` → `{}`. */
   unload: '/control/models/unload',
+  /** PullRequest → PullEvent lines. */
+  pull: '/control/models/pull',
   /** GET → `{"providers": ProviderRecord[]}`. */
   providers: '/control/providers',
   /** `{"provider"}` → `{"models": string[]}`: the provider is asked. */
@@ -79,6 +83,39 @@ export interface ProviderTestStep {
 
 export type ProviderTestEvent =
   ({ readonly type: 'step' } & ProviderTestStep) | { readonly type: 'tested' } | ErrorEvent;
+
+/** What a pull needs to know beyond the name; the daemon's own environment tells what is absent. */
+export interface PullRequest {
+  /** As a person types it. */
+  readonly model: string;
+  /** For a URL: 64 hexadecimal digits. */
+  readonly sha256?: string;
+  readonly hub?: { readonly endpoint: string; readonly token: string | null; readonly is_offline: boolean };
+}
+
+export type PullEvent =
+  /** What it turned out to be; `present_bytes` are here already. */
+  | {
+      readonly type: 'resolved';
+      readonly model: string;
+      readonly source: string;
+      readonly files: readonly { readonly name: string; readonly size_bytes: number; readonly digest: string }[];
+      readonly total_bytes: number;
+      readonly present_bytes: number;
+    }
+  | {
+      readonly type: 'progress';
+      readonly done_bytes: number;
+      readonly total_bytes: number;
+      /** What came over the network by now, that which could not be kept too. */
+      readonly fetched_bytes: number;
+      /** Of the last seconds; null: nothing came yet. */
+      readonly bytes_per_second: number | null;
+    }
+  /** It goes on by itself. */
+  | { readonly type: 'waiting'; readonly reason: string; readonly pause_ms: number | null }
+  | { readonly type: 'pulled'; readonly model: ModelRecord; readonly fetched_bytes: number }
+  | ErrorEvent;
 
 export interface ErrorEvent {
   readonly type: 'error';

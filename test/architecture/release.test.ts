@@ -36,6 +36,7 @@ test('the package holds what runs, and nothing else of the tree', () => {
     'THIRD_PARTY_NOTICES.md',
     'bin',
     'dist',
+    'models/catalogue.json',
     'models/nano/nano.gguf',
     'prebuilds',
     'proto',

@@ -106,6 +106,9 @@ async function main(): Promise<number> {
       budgetOf: () => ({ requestsPerDay: null, tokensPerDay: null }),
       onFailure: () => undefined,
     }),
+    pull: () => {
+      throw new Error('nothing is pulled here');
+    },
   });
   obey(daemon);
   try {

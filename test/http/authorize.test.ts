@@ -53,10 +53,10 @@ test('keys come as Bearer or as x-api-key, or both', async () => {
   }
 });
 
-test('what administers is not served over TCP, and would need an admin key', async () => {
+test('what administers is not served over TCP but for pulling, and needs an admin key', async () => {
   assert.equal(
-    PUBLIC.filter(({ scope, path }) => scope === 'admin' || path.startsWith('/control')),
-    [],
+    PUBLIC.filter(({ scope, path }) => scope === 'admin' || path.startsWith('/control')).map(({ path }) => path),
+    ['/api/pull'],
   );
   assert.ok(CONTROL.every(({ scope }) => scope === 'admin'));
   assert.equal(

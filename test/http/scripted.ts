@@ -157,6 +157,7 @@ export interface World {
   /** Each request's route, or call's method, and status. */
   ended: string[];
   load: (model: string, signal: AbortSignal) => AsyncIterable<LoadEvent>;
+  pull: Services['pull'];
 }
 
 export interface ScriptedOptions {
@@ -188,6 +189,9 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     ended: [],
     load: async function* () {
       yield { type: 'loaded', model: 'tiny', pid: 1, context_length: 4096 };
+    },
+    pull: async function* () {
+      yield { type: 'pulled', model: TINY, fetched_bytes: 0 };
     },
   };
   const services: Services = {
@@ -226,6 +230,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     },
     lendKey: (provider, key) => void world.lent.push(`${provider} ${key}`),
     load: (model, signal) => world.load(model, signal),
+    pull: (request, signal, dialect) => world.pull(request, signal, dialect),
     unload: (model) => {
       world.unloaded.push(model);
       return Promise.resolve();

@@ -13,7 +13,8 @@ import type { Readable } from 'node:stream';
 import type * as Undici from 'undici';
 import { SvcError } from '../../protocol/errors.ts';
 import { connectionError } from './connection-error.ts';
-import { checkHost, guardedLookup, kindOfHost, type Reach } from './reach.ts';
+import { kindOfHost, type Reach } from '../../net/reach.ts';
+import { checkHost, guardedLookup } from './reach.ts';
 import type { WireRequest } from './wire.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;

@@ -1,4 +1,6 @@
-import { sep } from 'node:path';
+import { join, sep } from 'node:path';
+import { resolvePaths } from '../../config/paths.ts';
+import { dropUnfinished } from '../../models/pull/unfinished.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import type { Run } from '../commands.ts';
@@ -7,6 +9,12 @@ import { findModel, fromDaemon, openStore, storeDirectory } from '../models.ts';
 import { askYesNo, print, printJson } from '../output.ts';
 
 export const run: Run<'model rm'> = async ({ yes, json }, { model }) => {
+  const dropped = await dropUnfinished(join(resolvePaths().cacheDir, 'downloads'), model);
+  if (dropped !== null) {
+    if (json) printJson({ removed: dropped });
+    else print(`removed what had come of ${dropped}`);
+    return 0;
+  }
   const record = await findModel(model);
   const isCopy = record.path.startsWith(storeDirectory() + sep);
   if (isCopy && !yes) await confirm(record);

@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
 import { GenerateRequestSchema, LIMITS } from '../../protocol/generate.ts';
 import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../protocol/ndjson.ts';
-import type { ControlEvent, LoadEvent, ProviderTestEvent } from '../../protocol/routes.ts';
+import type { ControlEvent, LoadEvent, ProviderTestEvent, PullEvent } from '../../protocol/routes.ts';
 import { parse } from '../../protocol/validate.ts';
 import { readJson } from './body.ts';
 import type { Exchange } from './exchange.ts';
@@ -29,6 +29,17 @@ const LentKeySchema = v.object({
   ),
 });
 const DrainSchema = v.object({ drain: v.boolean() });
+const PullSchema = v.object({
+  ...ModelSchema.entries,
+  sha256: v.optional(v.pipe(v.string(), v.maxLength(100))),
+  hub: v.optional(
+    v.object({
+      endpoint: v.pipe(v.string(), v.maxLength(2048)),
+      token: v.nullable(v.pipe(v.string(), v.maxLength(2048))),
+      is_offline: v.boolean(),
+    }),
+  ),
+});
 const StopSchema = v.object({
   drain_timeout_ms: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(86_400_000)),
 });
@@ -67,6 +78,12 @@ export async function load(exchange: Exchange): Promise<void> {
   await streamLines(exchange, exchange.services.load(model, exchange.signal));
 }
 
+export async function pull(exchange: Exchange): Promise<void> {
+  const { model, sha256, hub } = parse(PullSchema, await readJson(exchange));
+  const request = { model, ...(sha256 === undefined ? {} : { sha256 }), ...(hub === undefined ? {} : { hub }) };
+  await streamLines(exchange, exchange.services.pull(request, exchange.signal, 'svc'));
+}
+
 export async function unload(exchange: Exchange): Promise<void> {
   const { model } = parse(ModelSchema, await readJson(exchange));
   await exchange.services.unload(model);
@@ -98,7 +115,10 @@ export async function lendKey(exchange: Exchange): Promise<void> {
   exchange.reply.json(200, {});
 }
 
-async function streamLines({ reply }: Exchange, events: AsyncIterable<ControlEvent | LoadEvent>): Promise<void> {
+async function streamLines(
+  { reply }: Exchange,
+  events: AsyncIterable<ControlEvent | LoadEvent | PullEvent>,
+): Promise<void> {
   reply.stream(FORMAT);
   for await (const event of events) {
     if (event.type === 'error') throw SvcError.fromRecord(event.error);

@@ -11,7 +11,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import { toOpenAiError } from '../../protocol/openai-response.ts';
 
 /** Whose clients read the errors of a path. */
-export type ApiFamily = 'openai' | 'native';
+export type ApiFamily = 'openai' | 'ollama' | 'native';
 
 export interface StreamFormat {
   readonly contentType: string;
@@ -118,10 +118,19 @@ export class Reply {
     if (error.code === 'UNAUTHORIZED') res.setHeader('www-authenticate', 'Bearer');
     // OpenAI's clients try every 5xx again unless they are told not to.
     if (http >= 500 && !error.retryable) res.setHeader('x-should-retry', 'false');
-    this.json(
-      http,
-      this.#family === 'openai' ? toOpenAiError(error, this.#id) : { id: this.#id, error: error.toRecord() },
-    );
+    this.json(http, this.#encode(error));
+  }
+
+  #encode(error: SvcError): unknown {
+    switch (this.#family) {
+      case 'openai':
+        return toOpenAiError(error, this.#id);
+      case 'ollama':
+        // Its clients show whatever stands here as a text.
+        return { error: error.message };
+      case 'native':
+        return { id: this.#id, error: error.toRecord() };
+    }
   }
 
   #whole(status: number, contentType: string, body: string): void {

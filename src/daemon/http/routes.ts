@@ -8,6 +8,7 @@ import type { Handler } from './exchange.ts';
 import { health, livez, readyz, readyzOne } from './health.ts';
 import { metrics } from './metrics.ts';
 import { listModels, showModel } from './models.ts';
+import { ollamaPull } from './ollama-pull.ts';
 import type { ApiFamily } from './reply.ts';
 
 export interface Route {
@@ -30,6 +31,7 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.embeddings, scope: 'inference', handler: embeddings },
   { method: 'GET', path: HTTP_ROUTES.models, scope: 'inference', handler: listModels },
   { method: 'GET', path: `${HTTP_ROUTES.models}/*`, scope: 'inference', handler: showModel },
+  { method: 'POST', path: HTTP_ROUTES.ollamaPull, scope: 'admin', handler: ollamaPull },
 ];
 
 /** The control socket only. */
@@ -41,6 +43,7 @@ export const CONTROL: readonly Route[] = [
   { method: 'POST', path: CONTROL_ROUTES.generate, scope: 'admin', handler: control.generate },
   { method: 'GET', path: CONTROL_ROUTES.models, scope: 'admin', handler: control.models },
   { method: 'POST', path: CONTROL_ROUTES.load, scope: 'admin', handler: control.load },
+  { method: 'POST', path: CONTROL_ROUTES.pull, scope: 'admin', handler: control.pull },
   { method: 'POST', path: CONTROL_ROUTES.unload, scope: 'admin', handler: control.unload },
   { method: 'GET', path: CONTROL_ROUTES.providers, scope: 'admin', handler: control.providers },
   { method: 'POST', path: CONTROL_ROUTES.providerModels, scope: 'admin', handler: control.providerModels },
@@ -67,6 +70,7 @@ export function findRoute(routes: readonly Route[], path: string): RouteMatch | 
 
 /** Whose error shape the clients of a path read. */
 export function familyOf(path: string): ApiFamily {
+  if (path.startsWith('/api/')) return 'ollama';
   return /^\/v1(\/(?!runtime(\/|$))|$)/.test(path) ? 'openai' : 'native';
 }
 

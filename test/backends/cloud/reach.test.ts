@@ -1,7 +1,8 @@
 import type { lookup as dnsLookup } from 'node:dns';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { checkHost, guardedLookup, kindOf, kindOfHost, type AddressKind } from '../../../src/backends/cloud/reach.ts';
+import { checkHost, guardedLookup } from '../../../src/backends/cloud/reach.ts';
+import { kindOf, kindOfHost, type AddressKind } from '../../../src/net/reach.ts';
 import { rejection } from '../../support/errors.ts';
 
 const test = suite('reach');

@@ -1,0 +1,139 @@
+/**
+ * Fetching a model, by the daemon where one runs and by this process otherwise, and what is shown of it:
+ * a bar on a terminal, a line for each tenth or ten seconds elsewhere, the events themselves as JSON lines.
+ * Ctrl-C pauses: what has come stays, and the same command goes on from there.
+ */
+import { join } from 'node:path';
+import { Client } from '../client/client.ts';
+import { hubEnvironment } from '../config/hub.ts';
+import { resolvePaths } from '../config/paths.ts';
+import type { Pulled } from '../models/pull/puller.ts';
+import { SvcError } from '../protocol/errors.ts';
+import type { ModelRecord } from '../protocol/records.ts';
+import type { PullRequest } from '../protocol/routes.ts';
+import { bytes, duration } from './format.ts';
+import { openStore, storeDirectory } from './models.ts';
+import { err, exit, printJsonLine, say, sayProgress } from './output.ts';
+
+const INTERRUPTED = 130;
+const LINE_MS = 10_000;
+const LINE_SHARE = 0.1;
+
+export interface PullOptions {
+  readonly model: string;
+  readonly sha256?: string;
+  readonly json: boolean;
+}
+
+/** The record of what is there then. @throws SvcError; CANCELLED after Ctrl-C, with the way to go on */
+export async function pullModel({ model, sha256, json }: PullOptions): Promise<ModelRecord> {
+  const paused = new AbortController();
+  const onInterrupt = (): void => {
+    if (paused.signal.aborted) exit(INTERRUPTED);
+    paused.abort(new SvcError('CANCELLED', `paused; what has come of ${model} is kept`, { hint: goOn(model, sha256) }));
+  };
+  process.on('SIGINT', onInterrupt);
+  process.on('SIGTERM', onInterrupt);
+  const show = json ? printJsonLine : shower();
+  try {
+    const { endpoint, token, isOffline } = hubEnvironment();
+    const hub = { endpoint, token, is_offline: isOffline };
+    for await (const event of events({ model, ...(sha256 === undefined ? {} : { sha256 }), hub }, paused.signal)) {
+      show(event);
+      if (event.type === 'pulled') return event.model;
+    }
+    throw new SvcError('INTERNAL', 'the pull ended without a result');
+  } catch (error) {
+    throw paused.signal.aborted ? paused.signal.reason : error;
+  } finally {
+    sayProgress('');
+    process.off('SIGINT', onInterrupt);
+    process.off('SIGTERM', onInterrupt);
+  }
+}
+
+async function* events(request: PullRequest, signal: AbortSignal): AsyncGenerator<Pulled, void, undefined> {
+  const paths = resolvePaths();
+  let hasBegun = false;
+  try {
+    for await (const event of new Client(paths.socketPath).pull(request, signal)) {
+      hasBegun = true;
+      yield event;
+    }
+    return;
+  } catch (error) {
+    if (hasBegun || !(error instanceof SvcError) || error.code !== 'DAEMON_NOT_RUNNING') throw error;
+  }
+  const { Puller } = await import('../models/pull/puller.ts');
+  const { pullByName } = await import('../models/pull/by-name.ts');
+  const puller = new Puller({
+    store: openStore(),
+    storeDir: storeDirectory(),
+    dir: join(paths.cacheDir, 'downloads'),
+  });
+  try {
+    yield* pullByName(puller, request, hubEnvironment(), signal);
+  } finally {
+    await puller.close();
+  }
+}
+
+function goOn(model: string, sha256: string | undefined): string {
+  return `go on: svc model pull ${model}${sha256 === undefined ? '' : ` --sha256 ${sha256}`}; or drop it: svc model rm ${model}`;
+}
+
+function shower(): (event: Pulled) => void {
+  let name = '';
+  let saidAt = performance.now();
+  let saidShare = 0;
+  return (event) => {
+    switch (event.type) {
+      case 'resolved': {
+        name = event.model;
+        const here = event.present_bytes === 0 ? '' : `, ${bytes(event.present_bytes)} of it are here`;
+        const files = event.files.length === 1 ? '' : ` in ${String(event.files.length)} files`;
+        say(`pulling ${name} (${bytes(event.total_bytes)}${files}${here})`);
+        saidShare = event.present_bytes / event.total_bytes;
+        break;
+      }
+      case 'waiting':
+        sayProgress('');
+        say(
+          event.pause_ms === null
+            ? event.reason
+            : `${event.reason}; trying again in ${(event.pause_ms / 1000).toFixed(1)} s`,
+        );
+        break;
+      case 'progress': {
+        const share = event.total_bytes === 0 ? 1 : event.done_bytes / event.total_bytes;
+        if (err.isTerminal) {
+          sayProgress(bar(event, share));
+        } else if (share - saidShare >= LINE_SHARE || (performance.now() - saidAt >= LINE_MS && share > saidShare)) {
+          say(`${name}: ${figures(event, share)}`);
+          saidShare = share;
+          saidAt = performance.now();
+        }
+        break;
+      }
+      case 'pulled':
+        break;
+    }
+  };
+}
+
+type Progress = Extract<Pulled, { type: 'progress' }>;
+
+function bar(event: Progress, share: number): string {
+  const text = figures(event, share);
+  // A terminal may not tell its width.
+  const width = Math.min(40, (err.columns || 80) - text.length - 12);
+  if (width < 5) return text;
+  const filled = Math.round(share * width);
+  return `[${'='.repeat(filled)}${' '.repeat(width - filled)}] ${text}`;
+}
+
+function figures({ done_bytes, total_bytes, bytes_per_second }: Progress, share: number): string {
+  const left = bytes_per_second === null || bytes_per_second < 1 ? null : (total_bytes - done_bytes) / bytes_per_second;
+  const rate = bytes_per_second === null ? '' : `, ${bytes(bytes_per_second)}/s`;
+  return `${(share * 100).toFixed(0)} %, ${bytes(done_bytes)} of ${bytes(total_bytes)}${rate}${left === null || left < 1 ? '' : `, ${duration(left)} left`}`;
+}

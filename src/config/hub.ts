@@ -1,0 +1,17 @@
+/** Which hub models are pulled from, as the environment says; the names are the hub's own. */
+import { variable } from './environment.ts';
+
+export interface HubEnvironment {
+  readonly endpoint: string;
+  readonly token: string | null;
+  readonly isOffline: boolean;
+}
+
+export function hubEnvironment(): HubEnvironment {
+  const offline = variable('HF_HUB_OFFLINE') ?? '0';
+  return {
+    endpoint: variable('HF_ENDPOINT') ?? 'https://huggingface.co',
+    token: variable('HF_TOKEN')?.trim() ?? null,
+    isOffline: !['0', 'false', 'no', 'off'].includes(offline.toLowerCase()),
+  };
+}

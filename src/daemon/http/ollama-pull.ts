@@ -1,0 +1,59 @@
+/** `POST /api/pull`, as Ollama's clients ask it: lines of JSON with a status, the last one `success`. */
+import * as v from 'valibot';
+import { SvcError } from '../../protocol/errors.ts';
+import { LIMITS } from '../../protocol/limits.ts';
+import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../protocol/ndjson.ts';
+import type { PullEvent } from '../../protocol/routes.ts';
+import { parse } from '../../protocol/validate.ts';
+import { readJson } from './body.ts';
+import type { Exchange } from './exchange.ts';
+import type { StreamFormat } from './reply.ts';
+
+const FORMAT: StreamFormat = {
+  contentType: NDJSON_CONTENT_TYPE,
+  heartbeat: null,
+  encodeError: (error) => ndjsonLine({ error: error.message }),
+};
+
+const name = v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength));
+/** Older clients say `name`. */
+const PullSchema = v.object({
+  model: v.optional(name),
+  name: v.optional(name),
+  stream: v.optional(v.nullable(v.boolean()), true),
+});
+
+export async function ollamaPull(exchange: Exchange): Promise<void> {
+  const { reply, services, signal } = exchange;
+  const request = parse(PullSchema, await readJson(exchange));
+  const model = request.model ?? request.name;
+  if (model === undefined) throw new SvcError('INVALID_REQUEST', 'model is required', { param: 'model' });
+  const isStream = request.stream !== false;
+  if (isStream) reply.stream(FORMAT);
+  let digest = '';
+  for await (const event of services.pull({ model }, signal, 'ollama')) {
+    if (event.type === 'resolved') digest = event.files[0]?.digest ?? '';
+    if (isStream) for (const line of linesOf(event, digest)) await reply.write(ndjsonLine(line));
+  }
+  if (isStream) reply.end();
+  else reply.json(200, { status: 'success' });
+}
+
+function linesOf(event: PullEvent, digest: string): object[] {
+  const status = `pulling ${digest.slice('sha256:'.length, 'sha256:'.length + 12)}`;
+  switch (event.type) {
+    case 'resolved':
+      return [
+        { status: 'pulling manifest' },
+        { status, digest, total: event.total_bytes, completed: event.present_bytes },
+      ];
+    case 'progress':
+      return [{ status, digest, total: event.total_bytes, completed: event.done_bytes }];
+    case 'waiting':
+      return [{ status: event.reason }];
+    case 'pulled':
+      return [{ status: 'verifying sha256 digest' }, { status: 'writing manifest' }, { status: 'success' }];
+    case 'error':
+      throw SvcError.fromRecord(event.error);
+  }
+}

@@ -1,0 +1,108 @@
+/** Files that were fetched, and the way they come into the store. */
+import { copyFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { SvcError } from '../protocol/errors.ts';
+import { digestOf } from './digest.ts';
+import { inspectGguf, type GgufSummary } from './gguf.ts';
+import type { Registry, RegistryEntry, StoredFile } from './registry.ts';
+import { digestOfParts, type StorePaths } from './store-paths.ts';
+
+/** Of known content, checked. */
+export interface FetchedFile {
+  readonly digest: string;
+  readonly sizeBytes: number;
+  /** Where it was fetched to; it is moved from there. null: the store holds it. */
+  readonly path: string | null;
+}
+
+export interface FetchedModel {
+  readonly id: string;
+  readonly aliases: readonly string[];
+  readonly source: string;
+  readonly license: string | null;
+  /** In their order. */
+  readonly weights: readonly FetchedFile[];
+  readonly projector: FetchedFile | null;
+}
+
+/** The digest under which a model of these files is known. */
+export function digestOfWeights(digests: readonly string[]): string {
+  const [only, ...others] = digests;
+  return only !== undefined && others.length === 0 ? only : digestOfParts(digests);
+}
+
+/** Where each of the files has its place in the store. */
+export function placesOf(paths: StorePaths, digests: readonly string[]): string[] {
+  const [only, ...others] = digests;
+  if (only !== undefined && others.length === 0) return [paths.blob(only)];
+  const whole = digestOfParts(digests);
+  return digests.map((_, index) => paths.part(whole, index, digests.length));
+}
+
+/** What all the files together say. @throws SvcError MODEL_INVALID, MODEL_NOT_FOUND */
+export async function inspectTogether(files: readonly string[]): Promise<GgufSummary> {
+  const summaries = await Promise.all(files.map((file) => inspectGguf(file)));
+  const [first] = summaries;
+  if (first === undefined) throw new Error('a model without files');
+  const odd = summaries.findIndex(({ parts }) => parts !== files.length);
+  if (odd !== -1) {
+    const { parts = 1 } = summaries[odd] ?? {};
+    throw new SvcError('MODEL_INVALID', `file ${odd + 1} of ${files.length} says that it is one of ${parts} parts`);
+  }
+  return {
+    ...first,
+    parameters: summaries.reduce((sum, { parameters }) => sum + parameters, 0),
+    sizeBytes: summaries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+  };
+}
+
+/**
+ * Whether `place` holds the content. What a model in the registry stands on was checked when it came;
+ * anything else that lies there is read whole.
+ */
+export async function holds(place: string, { digest, size_bytes }: StoredFile, registry: Registry): Promise<boolean> {
+  const found = await stat(place).catch(() => null);
+  if (found?.isFile() !== true || found.size !== size_bytes) return false;
+  const isKnown = registry.models.some(
+    (entry) =>
+      entry.path === null &&
+      (entry.digest === digest
+        ? entry.modified_at_ms === found.mtimeMs
+        : [...(entry.parts ?? []), entry.projector].some((file) => file?.digest === digest)),
+  );
+  return isKnown || (await digestOf(place)) === digest;
+}
+
+/** Moves a file, onto another disk too; under its new name it is whole or not there. */
+export async function bring(from: string, to: string): Promise<void> {
+  await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
+    const unfinished = `${to}.unfinished-${process.pid}`;
+    try {
+      await copyFile(from, unfinished);
+      const copy = await open(unfinished, 'r+');
+      await copy.sync().finally(() => copy.close());
+      await rename(unfinished, to);
+    } finally {
+      await rm(unfinished, { force: true });
+    }
+    await rm(from, { force: true });
+  }
+}
+
+/** Deletes what `removed` stood on and no other model does. REQUIRES: the registry's lock. */
+export async function deleteFiles(paths: StorePaths, removed: RegistryEntry, registry: Registry): Promise<void> {
+  const others = registry.models.filter((entry) => entry !== removed);
+  const blobsOf = (entry: RegistryEntry): string[] => [
+    ...(entry.path === null && entry.parts === undefined ? [entry.digest] : []),
+    ...(entry.projector === undefined ? [] : [entry.projector.digest]),
+  ];
+  const kept = new Set(others.flatMap(blobsOf));
+  for (const digest of blobsOf(removed)) if (!kept.has(digest)) await rm(paths.blob(digest), { force: true });
+  if (removed.path !== null || removed.parts === undefined) return;
+  if (others.some(({ parts, digest }) => parts !== undefined && digest === removed.digest)) return;
+  await rm(paths.parts(removed.digest), { recursive: true, force: true });
+}

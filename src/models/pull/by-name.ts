@@ -1,0 +1,42 @@
+/** Pulling by name: what somebody typed, looked up in the catalogue where it is a short name. */
+import type { PullRequest } from '../../protocol/routes.ts';
+import { findInCatalogue, unknownShortName } from './catalogue.ts';
+import type { HubSettings } from './hub.ts';
+import type { Puller, Pulled } from './puller.ts';
+import { parseOllamaReference, parseReference, type Reference } from './reference.ts';
+
+/** A name of Ollama's means its registry where the catalogue does not know it. */
+export type Dialect = 'svc' | 'ollama';
+
+/** As Puller.pull. @throws SvcError INVALID_REQUEST, MODEL_NOT_FOUND at once */
+export function pullByName(
+  puller: Puller,
+  { model, sha256, hub }: PullRequest,
+  defaults: HubSettings,
+  signal: AbortSignal,
+  dialect: Dialect = 'svc',
+): AsyncGenerator<Pulled, void, undefined> {
+  const settings =
+    hub === undefined ? defaults : { endpoint: hub.endpoint, token: hub.token, isOffline: hub.is_offline };
+  const { reference, names } = resolve(model, sha256, dialect);
+  return puller.pull(reference, names, settings, signal);
+}
+
+function resolve(
+  model: string,
+  sha256: string | undefined,
+  dialect: Dialect,
+): { reference: Exclude<Reference, { kind: 'short' }>; names: readonly string[] } {
+  const isOllama = dialect === 'ollama' && !/^(hf:|hf\.co\/|huggingface\.co\/|https?:)/i.test(model);
+  const short = !isOllama || !model.includes('/') ? parseReference(model, sha256) : parseOllamaReference(model);
+  if (short.kind !== 'short') return { reference: short, names: [] };
+  const found = findInCatalogue(short.name);
+  if (found !== null) {
+    const quantization = short.quantization ?? found.default_quantization;
+    const isUsual = quantization.toUpperCase() === found.default_quantization;
+    const reference = { kind: 'hub', repo: found.repo, revision: null, file: null, quantization } as const;
+    return { reference, names: [isUsual ? found.name : `${found.name}:${quantization.toLowerCase()}`] };
+  }
+  if (isOllama) return { reference: parseOllamaReference(model), names: [] };
+  throw unknownShortName(short.name);
+}

@@ -1,0 +1,76 @@
+/**
+ * Models that are known to work well here, by short names: `models/catalogue.json`, a list that people
+ * keep, with the day of its facts. Sizes are not in it: they follow from the parameters and the bits
+ * that a quantisation takes for each, and the hub tells the real one before anything is fetched.
+ */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import * as v from 'valibot';
+import { SvcError } from '../../protocol/errors.ts';
+import { suggest } from '../../protocol/suggest.ts';
+
+/** Of a weight, with the scales that come with it and the layers that stay finer. */
+const BITS = { MXFP4: 4.6, Q4_K_M: 4.9, Q5_K_M: 5.7, Q6_K: 6.6, Q8_0: 8.5, F16: 16 } as const;
+const QuantizationSchema = v.picklist(Object.keys(BITS) as (keyof typeof BITS)[]);
+
+const EntrySchema = v.pipe(
+  v.strictObject({
+    name: v.pipe(v.string(), v.regex(/^[a-z0-9][a-z0-9.-]*[a-z0-9]$/)),
+    repo: v.pipe(v.string(), v.regex(/^[\w.-]+\/[\w.-]+$/)),
+    parameters_billions: v.pipe(v.number(), v.minValue(0.3), v.maxValue(30)),
+    quantizations: v.pipe(v.array(QuantizationSchema), v.minLength(1)),
+    default_quantization: QuantizationSchema,
+    context_length: v.pipe(v.number(), v.integer(), v.minValue(512)),
+    license: v.pipe(v.string(), v.minLength(2)),
+    good_at: v.pipe(v.string(), v.minLength(5), v.maxLength(100)),
+  }),
+  v.check(({ quantizations, default_quantization }) => quantizations.includes(default_quantization)),
+);
+export type CatalogueEntry = v.InferOutput<typeof EntrySchema>;
+
+const CatalogueSchema = v.strictObject({
+  date: v.pipe(v.string(), v.isoDate()),
+  models: v.array(EntrySchema),
+});
+export type Catalogue = v.InferOutput<typeof CatalogueSchema>;
+
+let read: Catalogue | undefined;
+
+/** `src/models/pull` and `dist/models/pull` are equally deep. */
+export function catalogue(): Catalogue {
+  const path = fileURLToPath(new URL('../../../models/catalogue.json', import.meta.url));
+  read ??= v.parse(CatalogueSchema, JSON.parse(readFileSync(path, 'utf8')));
+  return read;
+}
+
+export function findInCatalogue(name: string): CatalogueEntry | null {
+  return catalogue().models.find((each) => each.name === name.toLowerCase()) ?? null;
+}
+
+/** Every word in the name, the repository, the license or what it is good at. */
+export function searchCatalogue(words: string): CatalogueEntry[] {
+  const wanted = words.toLowerCase().split(/\s+/);
+  return catalogue().models.filter(({ name, repo, license, good_at }) => {
+    const text = `${name} ${repo} ${license} ${good_at}`.toLowerCase();
+    return wanted.every((word) => text.includes(word));
+  });
+}
+
+/** About so many bytes. */
+export function estimatedBytes({ parameters_billions }: CatalogueEntry, quantization: keyof typeof BITS): number {
+  return (parameters_billions * 1e9 * BITS[quantization]) / 8;
+}
+
+export function unknownShortName(name: string): SvcError {
+  const likely = suggest(
+    name,
+    catalogue().models.map((each) => each.name),
+  );
+  return new SvcError('MODEL_NOT_FOUND', `the catalogue has no model ${JSON.stringify(name)}`, {
+    hint:
+      likely === undefined
+        ? `see svc model search; of a hub it is hf:owner/repo, of Ollama's registry ollama:${name}`
+        : `did you mean ${likely}?`,
+    param: 'model',
+  });
+}

@@ -1,0 +1,123 @@
+/**
+ * Ollama's registry, and others of its kind: a manifest that names layers by digest.
+ *
+ *   GET /v2/NAMESPACE/NAME/manifests/TAG      the layers: model, projector, template, params, license, …
+ *   GET /v2/NAMESPACE/NAME/blobs/sha256:…     a layer; a redirect to where the bytes are
+ *
+ * Of the layers the model and the projector are fetched, and the license is read. A template of Ollama's
+ * own language and its parameters are not used: a GGUF carries the template that it was trained with.
+ * A manifest is a stranger's text: every digest is checked before anything is asked or named by it.
+ */
+import * as v from 'valibot';
+import { SvcError } from '../../protocol/errors.ts';
+import { kindOfHost } from '../../net/reach.ts';
+import type { Located, RemoteFile } from './download.ts';
+import { downloadFailed } from './failures.ts';
+import type { OllamaReference } from './reference.ts';
+import { MOST_FILE_BYTES, type Source } from './source.ts';
+import { readText, type Answer, type Web } from './web.ts';
+
+const REGISTRY = 'https://registry.ollama.ai';
+const MANIFEST_TYPE = 'application/vnd.docker.distribution.manifest.v2+json';
+const LAYER = 'application/vnd.ollama.image.';
+const MANIFEST_BYTES = 1024 * 1024;
+const LICENSE_BYTES = 256 * 1024;
+const LICENSE_CHARACTERS = 100;
+
+const LayerSchema = v.object({
+  mediaType: v.string(),
+  digest: v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/)),
+  size: v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(MOST_FILE_BYTES)),
+});
+type Layer = v.InferOutput<typeof LayerSchema>;
+const ManifestSchema = v.object({ layers: v.pipe(v.array(LayerSchema), v.minLength(1), v.maxLength(256)) });
+
+/** @throws SvcError MODEL_NOT_FOUND, PROVIDER_AUTH, DOWNLOAD_FAILED; `signal.reason` */
+export async function findInRegistry(web: Web, reference: OllamaReference, signal: AbortSignal): Promise<Source> {
+  const { host, namespace, name, tag } = reference;
+  const registry = addressOf(host);
+  const shown = `${[host, namespace === 'library' && host === null ? null : namespace, name].filter((part) => part !== null).join('/')}:${tag}`;
+  const base = `/v2/${namespace}/${name}`;
+  const url = new URL(`${base}/manifests/${tag}`, registry);
+  const { answer, value } = await web.json(
+    { url, headers: { accept: MANIFEST_TYPE }, signal },
+    registry,
+    MANIFEST_BYTES,
+  );
+  if (answer.status !== 200) throw refusal(answer, shown);
+  const manifest = v.safeParse(ManifestSchema, value);
+  if (!manifest.success) {
+    throw downloadFailed(`the manifest of ${shown} is not one that can be used`, {
+      hint: 'it may be damaged; nothing was fetched',
+      retryable: false,
+    });
+  }
+  const { layers } = manifest.output;
+  const ofType = (type: string): Layer[] => layers.filter(({ mediaType }) => mediaType === LAYER + type);
+  const [model, ...others] = ofType('model');
+  if (model === undefined || others.length > 0 || model.size === 0) {
+    throw new SvcError('MODEL_NOT_FOUND', `${shown} holds no model that can be run here`, {
+      hint: 'one that Ollama runs in its cloud, or keeps in another form than GGUF, cannot be pulled',
+      param: 'model',
+    });
+  }
+  const blob = (layer: Layer): URL => new URL(`${base}/blobs/${layer.digest}`, registry);
+  const remote = (layer: Layer, what: string): RemoteFile => ({
+    name: `${shown} (${what})`,
+    sizeBytes: layer.size,
+    digest: layer.digest,
+    locate: (): Promise<Located> => Promise.resolve({ url: blob(layer), named: registry }),
+  });
+  const [projector] = ofType('projector');
+  const [license] = ofType('license');
+  return {
+    id: shown,
+    aliases: [],
+    origin: `ollama:${shown}`,
+    weights: [remote(model, 'model')],
+    projector: projector === undefined || projector.size === 0 ? null : remote(projector, 'projector'),
+    license: license === undefined ? null : await readLicense(web, blob(license), registry, signal),
+  };
+}
+
+/** The first line that says anything. null: it could not be read, which stops nobody. */
+async function readLicense(web: Web, url: URL, registry: URL, signal: AbortSignal): Promise<string | null> {
+  try {
+    const text = await readText(await web.follow({ url, signal }, registry), LICENSE_BYTES);
+    const line = text.split('\n').find((each) => /\w/.test(each)) ?? '';
+    return (
+      line
+        .replace(/\p{Cc}/gu, ' ')
+        .trim()
+        .slice(0, LICENSE_CHARACTERS) || null
+    );
+  } catch {
+    signal.throwIfAborted();
+    return null;
+  }
+}
+
+/** A registry on this machine may speak plainly. */
+function addressOf(host: string | null): URL {
+  if (host === null) return new URL(REGISTRY);
+  const isHere = kindOfHost(new URL(`http://${host}`).hostname) === 'loopback';
+  return new URL(`${isHere ? 'http' : 'https'}://${host}`);
+}
+
+function refusal({ status, url }: Answer, shown: string): SvcError {
+  if (status === 404) {
+    return new SvcError('MODEL_NOT_FOUND', `there is no ${shown} at ${url.host}`, {
+      hint: 'its names and tags stand at https://ollama.com/library',
+      param: 'model',
+    });
+  }
+  if (status === 401 || status === 403) {
+    return new SvcError('PROVIDER_AUTH', `${url.host} does not give ${shown} to everybody`, {
+      hint: 'pull it with Ollama, and add the file: svc model add FILE',
+    });
+  }
+  return downloadFailed(`${url.host} answered with status ${status} when asked for ${shown}`, {
+    hint: 'try again later',
+    retryable: status >= 500 || status === 429,
+  });
+}

@@ -1,0 +1,340 @@
+/**
+ * A model from its name to its place in the store: what it is called elsewhere (reference.ts), which
+ * files that is (hub.ts, ollama-registry.ts, url-source.ts), the files (download.ts), the store.
+ *
+ * The same code runs in the daemon and, where there is none, in the command. Whoever wants content
+ * that is being fetched joins: within a process by sharing the job, among processes by the lock of the
+ * content's digest. Nothing comes into the store before its digest was checked and it was read as a GGUF.
+ */
+import { stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SvcError } from '../../protocol/errors.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
+import type { ErrorEvent, PullEvent } from '../../protocol/routes.ts';
+import type { FetchedFile, FetchedModel } from '../adopted.ts';
+import { withDownloadLocks } from './download-lock.ts';
+import { DOWNLOAD_LIMITS, Download, type DownloadEvents, type DownloadLimits, type RemoteFile } from './download.ts';
+import { Hub, type HubSettings } from './hub.ts';
+import { Job } from './job.ts';
+import { findInRegistry } from './ollama-registry.ts';
+import { downloadPaths, PartialFile, readJournal } from './partial-file.ts';
+import { Rate } from './rate.ts';
+import type { Reference } from './reference.ts';
+import type { Source } from './source.ts';
+import { clearForgotten, removeDownload } from './unfinished.ts';
+import { findAtUrl } from './url-source.ts';
+import { Web } from './web.ts';
+
+export type Pulled = Exclude<PullEvent, ErrorEvent>;
+
+/** The store, as far as it matters here. */
+export interface Adopting {
+  held(files: readonly Omit<FetchedFile, 'path'>[]): Promise<boolean[]>;
+  adopt(model: FetchedModel): Promise<ModelRecord>;
+}
+
+export interface PullerOptions {
+  readonly store: Adopting;
+  /** On whose disk the store will need its room. */
+  readonly storeDir: string;
+  /** Of partial downloads. */
+  readonly dir: string;
+  readonly limits?: Partial<DownloadLimits>;
+}
+
+/** What a disk keeps for all else. */
+const SPARE_BYTES = 256 * 1024 * 1024;
+const PROGRESS_MS = 250;
+/** Of a question to a hub or a registry. */
+const TRIES = 4;
+
+export class Puller {
+  readonly #options: PullerOptions;
+  readonly #limits: DownloadLimits;
+  readonly #web: Web;
+  readonly #jobs = new Map<string, Job<Pulled>>();
+
+  constructor(options: PullerOptions) {
+    this.#options = options;
+    this.#limits = { ...DOWNLOAD_LIMITS, ...options.limits };
+    this.#web = new Web({ stallMs: this.#limits.stallMs });
+  }
+
+  /**
+   * Ends after `pulled`. Leaving early, or aborting, pauses it: what has come is kept.
+   * @param reference not a short name: the catalogue has told what that means
+   * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID, PROVIDER_AUTH, DOWNLOAD_FAILED, CANNOT_WRITE, INVALID_REQUEST
+   */
+  async *pull(
+    reference: Exclude<Reference, { kind: 'short' }>,
+    names: readonly string[],
+    settings: HubSettings,
+    signal: AbortSignal,
+  ): AsyncGenerator<Pulled, void, undefined> {
+    const found = await this.#patiently(signal, () => this.#find(reference, settings, signal));
+    const source = { ...found, aliases: [...names, ...found.aliases] };
+    const key = [source.id, ...source.weights.map(({ digest }) => digest)].join();
+    let job = this.#jobs.get(key);
+    if (job?.isLeft === true) {
+      await job.settled;
+      job = this.#jobs.get(key);
+    }
+    if (job === undefined) {
+      const isReplaced = (before: Pulled, now: Pulled): boolean =>
+        before.type === 'progress' && now.type === 'progress';
+      const made = new Job<Pulled>(isReplaced, async (emit, left) => {
+        try {
+          await this.#fetch(source, emit, left);
+        } finally {
+          if (this.#jobs.get(key) === made) this.#jobs.delete(key);
+        }
+      });
+      this.#jobs.set(key, made);
+      job = made;
+    }
+    yield* job.listen(signal);
+  }
+
+  /** REQUIRES: nothing is being pulled any more. */
+  async close(): Promise<void> {
+    await this.#web.close();
+  }
+
+  async #find(
+    reference: Exclude<Reference, { kind: 'short' }>,
+    settings: HubSettings,
+    signal: AbortSignal,
+  ): Promise<Source> {
+    switch (reference.kind) {
+      case 'hub':
+        return await new Hub(this.#web, settings).find(reference, signal);
+      case 'ollama':
+        return await findInRegistry(this.#web, reference, signal);
+      case 'url':
+        return await findAtUrl(this.#web, reference, signal);
+    }
+  }
+
+  async #fetch(source: Source, emit: (event: Pulled) => void, signal: AbortSignal): Promise<void> {
+    const { weights, projector } = source;
+    const files = [...weights, ...(projector === null ? [] : [projector])];
+    const total = sum(files.map(({ sizeBytes }) => sizeBytes));
+    emit({
+      type: 'resolved',
+      model: source.id,
+      source: source.origin,
+      files: files.map(({ name, sizeBytes, digest }) => ({ name, size_bytes: sizeBytes, digest })),
+      total_bytes: total,
+      present_bytes: await this.#presentBytes(source),
+    });
+    let isWaiting = false;
+    const onWait = async (): Promise<void> => {
+      if (!isWaiting) emit({ type: 'waiting', reason: `another svc is fetching ${source.id}`, pause_ms: null });
+      isWaiting = true;
+      emit({
+        type: 'progress',
+        done_bytes: await this.#presentBytes(source),
+        total_bytes: total,
+        fetched_bytes: 0,
+        bytes_per_second: null,
+      });
+    };
+    // In one order for everybody, and all until the store has them: nobody sees a file go that they have begun with.
+    const digests = [...new Set(files.map(({ digest }) => digest))].sort();
+    const locks = digests.map((digest) => downloadPaths(this.#options.dir, digest).lock);
+    await withDownloadLocks(locks, { signal, onWait }, async (locked) => {
+      let model: ModelRecord;
+      const progress = new Progress(total, await this.#presentBytes(source), emit);
+      try {
+        model = await this.#fetchLocked(source, progress, emit, locked);
+      } finally {
+        progress.end();
+      }
+      emit({ type: 'pulled', model, fetched_bytes: progress.fetchedBytes });
+    });
+  }
+
+  /** REQUIRES: the locks of all files. */
+  async #fetchLocked(
+    source: Source,
+    progress: Progress,
+    emit: (event: Pulled) => void,
+    signal: AbortSignal,
+  ): Promise<ModelRecord> {
+    const { weights, projector } = source;
+    const missing = await this.#missing(source);
+    await clearForgotten(
+      this.#options.dir,
+      missing.map(({ digest }) => digest),
+    );
+    await this.#askForSpace(missing);
+    const fetched = new Map<string, string>();
+    for (const file of missing) {
+      if (!fetched.has(file.digest))
+        fetched.set(file.digest, await this.#fetchFile(file, source.id, progress, emit, signal));
+    }
+    progress.tell();
+    const taken = ({ digest, sizeBytes }: RemoteFile): FetchedFile => {
+      return { digest, sizeBytes, path: fetched.get(digest) ?? null };
+    };
+    return await this.#adopt({
+      id: source.id,
+      aliases: source.aliases,
+      source: source.origin,
+      license: source.license,
+      weights: weights.map(taken),
+      projector: projector === null ? null : taken(projector),
+    });
+  }
+
+  /** Its path, once it is there and right. */
+  async #fetchFile(
+    file: RemoteFile,
+    model: string,
+    progress: Progress,
+    emit: (event: Pulled) => void,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { digest, sizeBytes } = file;
+    const partial = await PartialFile.open(this.#options.dir, { digest, sizeBytes, model });
+    const events: DownloadEvents = {
+      onFetched: (count) => (progress.fetchedBytes += count),
+      onBytes: (count) => progress.add(count),
+      onLost: (count) => progress.add(-count),
+      onRetry: (reason, pauseMs) => emit({ type: 'waiting', reason, pause_ms: Math.round(pauseMs) }),
+    };
+    const download = new Download(this.#web, file, partial, this.#limits, events);
+    try {
+      await download.run(signal);
+      return partial.path;
+    } finally {
+      await partial.close();
+    }
+  }
+
+  async #adopt(model: FetchedModel): Promise<ModelRecord> {
+    const files = [...model.weights, ...(model.projector === null ? [] : [model.projector])];
+    const clear = async (): Promise<void> => {
+      for (const { digest } of files) await removeDownload(this.#options.dir, digest);
+    };
+    try {
+      const record = await this.#options.store.adopt(model);
+      await clear();
+      return record;
+    } catch (error) {
+      if (!(error instanceof SvcError) || error.code !== 'MODEL_INVALID') throw error;
+      // Its bytes are those that were meant, and no model: there is nothing to go on with.
+      await clear();
+      const why = files.reduce((text, { path }) => (path === null ? text : text.replaceAll(path, 'it')), error.message);
+      throw new SvcError('MODEL_INVALID', `what ${model.source} holds cannot be used: ${why}`, { cause: error });
+    }
+  }
+
+  /** The files that the store does not hold. */
+  async #missing({ weights, projector }: Source): Promise<RemoteFile[]> {
+    const { store } = this.#options;
+    const held = [...(await store.held(weights)), ...(projector === null ? [] : await store.held([projector]))];
+    return [...weights, ...(projector === null ? [] : [projector])].filter((_, index) => held[index] !== true);
+  }
+
+  /** In the store, and in partial files. */
+  async #presentBytes(source: Source): Promise<number> {
+    const { weights, projector } = source;
+    const total = sum([...weights, ...(projector === null ? [] : [projector])].map(({ sizeBytes }) => sizeBytes));
+    const missing = await this.#missing(source);
+    const here = await Promise.all(missing.map((file) => this.#begunBytes(file)));
+    return total - sum(missing.map(({ sizeBytes }) => sizeBytes)) + sum(here);
+  }
+
+  async #begunBytes({ digest, sizeBytes }: RemoteFile): Promise<number> {
+    const journal = await readJournal(downloadPaths(this.#options.dir, digest).journal);
+    return journal?.facts.sizeBytes === sizeBytes ? journal.ranges.bytes : 0;
+  }
+
+  /** For the partial files what is still to come, and for the store, where that is another disk, all of them. */
+  async #askForSpace(missing: readonly RemoteFile[]): Promise<void> {
+    const { dir, storeDir } = this.#options;
+    const home = await nearest(storeDir);
+    const whole = sum(missing.map(({ sizeBytes }) => sizeBytes));
+    const toFetch = whole - sum(await Promise.all(missing.map((file) => this.#begunBytes(file))));
+    const isSameDisk = (await stat(dir)).dev === (await stat(home)).dev;
+    for (const [path, bytes] of [[dir, toFetch] as const, [home, isSameDisk ? 0 : whole] as const]) {
+      const { bavail, bsize } = await statfs(path);
+      const free = bavail * bsize;
+      if (bytes === 0 || free >= bytes + SPARE_BYTES) continue;
+      const gigabytes = (count: number): string => `${(count / 1e9).toFixed(2)} GB`;
+      throw new SvcError(
+        'CANNOT_WRITE',
+        `the disk of ${path} has ${gigabytes(free)} free, and ${gigabytes(bytes + SPARE_BYTES)} are needed`,
+        { hint: 'make room, take a smaller quantisation, or set models.dir to another disk' },
+      );
+    }
+  }
+
+  /** A question that may be asked again, as often as it makes sense. */
+  async #patiently<Result>(signal: AbortSignal, ask: () => Promise<Result>): Promise<Result> {
+    const { firstPauseMs, mostPauseMs } = this.#limits;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await ask();
+      } catch (error) {
+        signal.throwIfAborted();
+        const { retryable, code, retryAfterSeconds = 0 } = SvcError.from(error);
+        if (code !== 'DOWNLOAD_FAILED' || !retryable || tries === TRIES || retryAfterSeconds * 1000 > mostPauseMs)
+          throw error;
+        const pauseMs = Math.max(firstPauseMs * 2 ** (tries - 1), retryAfterSeconds * 1000);
+        await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+        signal.throwIfAborted();
+      }
+    }
+  }
+}
+
+/** How far all files together are. */
+class Progress {
+  readonly #total: number;
+  readonly #emit: (event: Pulled) => void;
+  readonly #rate = new Rate();
+  readonly #timer: NodeJS.Timeout;
+  #done: number;
+  #told = '';
+  /** Over the network, in all. */
+  fetchedBytes = 0;
+
+  /** @param present bytes that were here before it began */
+  constructor(total: number, present: number, emit: (event: Pulled) => void) {
+    this.#total = total;
+    this.#emit = emit;
+    this.#done = present;
+    this.#rate.sample(present);
+    this.#timer = setInterval(() => this.tell(), PROGRESS_MS);
+  }
+
+  add(bytes: number): void {
+    this.#done += bytes;
+  }
+
+  tell(): void {
+    this.#rate.sample(this.#done);
+    const figures = { done_bytes: this.#done, total_bytes: this.#total, fetched_bytes: this.fetchedBytes };
+    const told = Object.values(figures).join();
+    if (told === this.#told) return;
+    this.#told = told;
+    this.#emit({ type: 'progress', ...figures, bytes_per_second: this.#rate.bytesPerSecond });
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+    this.tell();
+  }
+}
+
+async function nearest(path: string): Promise<string> {
+  const found = await stat(path).catch(() => null);
+  return found !== null || dirname(path) === path ? path : await nearest(dirname(path));
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}

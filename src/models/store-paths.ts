@@ -1,0 +1,48 @@
+/**
+ * Where the store keeps what it holds. The one place where paths in it come from: made of checked
+ * digests and of numbers, so that none can lead out of it, whatever a name, a manifest or the registry says.
+ *
+ *   <dir>/blobs/sha256-<digest>                                   a file, named after its content
+ *   <dir>/parts/sha256-<digest>/model-00001-of-00003.gguf         a model in parts, which libllama finds by such
+ *                                                                 names only; the digest is that of the list of theirs
+ */
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+
+export class StorePaths {
+  readonly dir: string;
+
+  constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  get blobs(): string {
+    return join(this.dir, 'blobs');
+  }
+
+  blob(digest: string): string {
+    return join(this.blobs, nameOf(digest));
+  }
+
+  /** The folder of a model in parts. */
+  parts(digest: string): string {
+    return join(this.dir, 'parts', nameOf(digest));
+  }
+
+  /** @param index from 0 */
+  part(digest: string, index: number, count: number): string {
+    const five = (number: number): string => String(number).padStart(5, '0');
+    return join(this.parts(digest), `model-${five(index + 1)}-of-${five(count)}.gguf`);
+  }
+}
+
+/** Of a model in parts. */
+export function digestOfParts(digests: readonly string[]): string {
+  return `sha256:${createHash('sha256').update(digests.join('\n')).digest('hex')}`;
+}
+
+function nameOf(digest: string): string {
+  const hexadecimal = /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1];
+  if (hexadecimal === undefined) throw new Error('not a digest');
+  return `sha256-${hexadecimal}`;
+}

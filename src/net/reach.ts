@@ -1,0 +1,150 @@
+/**
+ * Which machines a request may reach: the guard against endpoints and redirects that lead into this
+ * machine or the networks around it (SSRF).
+ *
+ * An address is of one kind. Where an IPv6 address carries an IPv4 address (mapped, NAT64, 6to4), the
+ * one inside decides, because that is where packets end. Names are resolved here, every address that
+ * a name has is judged, and the connection is made to exactly those: a second answer of DNS is never asked for.
+ */
+import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
+import { BlockList, isIP, SocketAddress, type LookupFunction } from 'node:net';
+
+export type AddressKind = 'public' | 'loopback' | 'private' | 'forbidden';
+
+/** The kinds of addresses that may be connected to. */
+export type Reach = ReadonlySet<AddressKind>;
+
+const listOf = (subnets: readonly string[]): BlockList => {
+  const list = new BlockList();
+  for (const subnet of subnets) {
+    const [address = '', prefix] = subnet.split('/');
+    list.addSubnet(address, Number(prefix), isIP(address) === 6 ? 'ipv6' : 'ipv4');
+  }
+  return list;
+};
+
+/**
+ * Nobody's provider is there, whatever the config says: the metadata services of clouds, which hand out
+ * credentials (AWS, Azure, Alibaba, Oracle), link-local, unspecified, multicast, reserved.
+ */
+const FORBIDDEN = listOf([
+  '169.254.0.0/16',
+  '168.63.129.16/32',
+  '100.100.100.200/32',
+  '192.0.0.192/32',
+  '0.0.0.0/8',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
+  'fd00:ec2::254/128',
+  'fd20:ce::254/128',
+  'fe80::/10',
+  'ff00::/8',
+  '::/96',
+]);
+const LOOPBACK = listOf(['127.0.0.0/8', '::1/128']);
+/** RFC 1918, CGNAT, unique local, and what is set apart for documents, benchmarks and old tunnels. */
+const PRIVATE = listOf([
+  '10.0.0.0/8',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '100.64.0.0/10',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  'fc00::/7',
+  'fec0::/10',
+  '64:ff9b:1::/48',
+  '100::/64',
+  '2001::/23',
+  '2001:db8::/32',
+]);
+const METADATA_NAMES = new Set([
+  'metadata',
+  'metadata.google.internal',
+  'metadata.goog',
+  'metadata.azure.internal',
+  'metadata.tencentyun.com',
+  'instance-data',
+  'instance-data.ec2.internal',
+]);
+
+/** IPv4 inside of IPv6: the prefix, and the 16-bit group at which the address begins. */
+const CARRIERS = [
+  { prefix: listOf(['::ffff:0:0/96', '64:ff9b::/96']), group: 6 },
+  { prefix: listOf(['2002::/16']), group: 1 },
+] as const;
+
+/** `address`: of IPv4 in dotted decimals, or of IPv6. One with a zone is link-local. */
+export function kindOf(address: string): AddressKind {
+  if (isIP(address) === 0 || address.includes('%')) return 'forbidden';
+  const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+  if (family === 'ipv6') {
+    const carrier = CARRIERS.find(({ prefix }) => prefix.check(address, 'ipv6'));
+    if (carrier !== undefined) return kindOf(ipv4At(address, carrier.group));
+  }
+  if (LOOPBACK.check(address, family)) return 'loopback';
+  if (FORBIDDEN.check(address, family)) return 'forbidden';
+  return PRIVATE.check(address, family) ? 'private' : 'public';
+}
+
+/**
+ * The kind of the host of a URL as far as it can be told without DNS; null: it is a name that has to be
+ * looked up. URL has brought every notation of an address (decimal, octal, hex, short) into one.
+ */
+export function kindOfHost(hostname: string): AddressKind | null {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  if (isIP(host) !== 0) return kindOf(host);
+  const name = host.toLowerCase().replace(/\.$/, '');
+  if (METADATA_NAMES.has(name)) return 'forbidden';
+  return name === 'localhost' || name.endsWith('.localhost') ? 'loopback' : null;
+}
+
+/** Says in words why a host is refused. */
+export type Refuse = (hostname: string, kind: AddressKind) => Error;
+
+/** Throws what `refuse` makes of a host outside of `reach`. */
+export function checkHost(hostname: string, reach: Reach, refuse: Refuse): void {
+  const kind = kindOfHost(hostname);
+  if (kind !== null && !reach.has(kind)) throw refuse(hostname, kind);
+}
+
+/** Looks names up for a connection, and fails for those of which any address is out of reach. */
+export function guardedLookup(reach: Reach, refuse: Refuse, lookup: typeof dnsLookup = dnsLookup): LookupFunction {
+  return (hostname, options, done) => {
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) {
+        done(error, '');
+        return;
+      }
+      const wrong = addresses.map(({ address }) => kindOf(address)).find((kind) => !reach.has(kind));
+      if (wrong !== undefined) done(refuse(hostname, wrong), '');
+      else if (options.all === true) done(null, addresses);
+      else {
+        const [first = { address: '', family: 4 }] = addresses as readonly LookupAddress[];
+        done(null, first.address, first.family);
+      }
+    });
+  };
+}
+
+/** The eight groups are spelled out by SocketAddress as inet_ntop does, which may end in dotted decimals. */
+function ipv4At(address: string, group: number): string {
+  const groups = groupsOf(address);
+  return [groups[group] ?? 0, groups[group + 1] ?? 0].flatMap((value) => [value >> 8, value & 255]).join('.');
+}
+
+function groupsOf(address: string): number[] {
+  const plain = new SocketAddress({ address, family: 'ipv6' }).address.replace(/\d+\.\d+\.\d+\.\d+$/, (dotted) => {
+    const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number);
+    return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+  });
+  const [head = '', tail] = plain.split('::');
+  const parse = (part: string): number[] => (part === '' ? [] : part.split(':').map((value) => parseInt(value, 16)));
+  const before = parse(head);
+  if (tail === undefined) return before;
+  const after = parse(tail);
+  return [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after];
+}

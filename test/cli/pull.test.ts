@@ -1,0 +1,151 @@
+/** `svc model pull`, `search` and `rm` as a person calls them, with and without a daemon, and `/api/pull` as an app does. */
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import type { PullEvent } from '../../src/protocol/routes.ts';
+import { ask } from '../http/ask.ts';
+import { FakeHub } from '../models/pull/fake-hub.ts';
+import { MIB, modelOf } from '../models/pull/pull-support.ts';
+import { spawnSvc, svc } from '../support/svc.ts';
+import { svcSuite } from '../support/svc-suite.ts';
+import { NO_TERMINAL, Terminal } from '../support/terminal.ts';
+import { SVC_COMMAND } from '../support/svc.ts';
+import { waitFor } from '../support/wait.ts';
+
+const test = svcSuite('svc model pull');
+const hub = new FakeHub();
+const content = modelOf(3 * MIB);
+test.before(async () => {
+  await hub.start();
+});
+test.after(() => hub.stop());
+test.before.each(() => {
+  hub.reset();
+  hub.repositories.clear();
+  hub.add('acme/Tiny-GGUF', 'Tiny-Q4_K_M.gguf', content);
+});
+const env = (): Record<string, string> => ({ HF_ENDPOINT: hub.endpoint });
+
+test('a pull without a daemon: lines of progress, the model, and it is there', async ({ home }) => {
+  const pulled = await svc(['model', 'pull', 'hf:acme/Tiny-GGUF'], { home, env: env() });
+  assert.is(pulled.code, 0, pulled.stderr);
+  assert.match(pulled.stderr, /pulling acme\/Tiny-GGUF:Q4_K_M \(3\.1 MB\)/);
+  assert.match(pulled.stderr, /100 %, 3\.1 MB of 3\.1 MB/);
+  assert.match(pulled.stdout, /pulled acme\/Tiny-GGUF:Q4_K_M .*svc run -m acme\/Tiny-GGUF:Q4_K_M/);
+  const shown = await svc(['model', 'show', 'acme/tiny-gguf', '--json'], { home });
+  assert.is(JSON.parse(shown.stdout).source, 'hf:acme/Tiny-GGUF:Q4_K_M');
+  const again = await svc(['model', 'pull', 'hf:acme/Tiny-GGUF', '--json'], { home, env: env() });
+  const events = again.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as PullEvent);
+  assert.equal([events[0]?.type, events.at(-1)?.type], ['resolved', 'pulled']);
+  const removed = await svc(['model', 'rm', '--yes', 'acme/Tiny-GGUF'], { home });
+  assert.is(removed.code, 0, removed.stderr);
+});
+
+test('Ctrl-C pauses, says how to go on, and rm drops what has come', async ({ home }) => {
+  hub.onBytes = async ({ res, from, to }) => {
+    res.writeHead(206, { 'content-range': `bytes ${from}-${to - 1}/${content.length}` });
+    await hub.write(res, content.subarray(from, from + MIB));
+    return true;
+  };
+  const running = spawnSvc(['model', 'pull', 'hf:acme/Tiny-GGUF'], { home, env: env() });
+  await waitFor('the first bytes', () => hub.sent >= MIB);
+  await waitFor('a line of progress', () => /pulling/.test(running.stderr()));
+  running.child.kill('SIGINT');
+  const { code, stderr } = await running.result;
+  assert.is(code, 130, stderr);
+  assert.match(stderr, /paused.*is kept/);
+  assert.match(stderr, /go on: svc model pull hf:acme\/Tiny-GGUF/);
+  const downloads = join(home.dir, 'cache', 'downloads');
+  assert.is((await readdir(downloads)).length, 2);
+  const removed = await svc(['model', 'rm', 'hf:acme/Tiny-GGUF'], { home });
+  assert.match(removed.stdout, /removed what had come of acme\/Tiny-GGUF:Q4_K_M/);
+  assert.equal(await readdir(downloads), []);
+});
+
+test("the daemon pulls for the command, with the command's hub and token, and for apps as Ollama does", async ({
+  home,
+  run,
+}) => {
+  hub.token = 'hf_of_the_command';
+  assert.is((await run('start')).code, 0);
+  const refused = await svc(['model', 'pull', 'hf:acme/Tiny-GGUF'], { home, env: env() });
+  assert.is(refused.code, 77, refused.stderr);
+  assert.match(refused.stderr, /hint: accept its terms/);
+  const pulled = await svc(['model', 'pull', 'hf:acme/Tiny-GGUF', '--json'], {
+    home,
+    env: { ...env(), HF_TOKEN: 'hf_of_the_command' },
+  });
+  assert.is(pulled.code, 0, pulled.stderr);
+  const listed = JSON.parse((await run('model', 'list', '--json')).stdout) as { models: { id: string }[] };
+  assert.ok(listed.models.some(({ id }) => id === 'acme/Tiny-GGUF:Q4_K_M'));
+  const log = await run('logs', '--level', 'trace');
+  assert.not.match(log.stdout, /hf_of_the_command/);
+
+  const { http } = JSON.parse((await run('status', '--json')).stdout) as { http: string };
+  const port = Number(http.split(':').at(-1));
+  // The daemon has no hub in its environment, so what an app names is an address of its own.
+  for (const body of [{ model: 'bad name' }, { name: 'bad name', stream: false }]) {
+    const answer = await ask({ port }, '/api/pull', { body });
+    assert.is(answer.status, 400);
+    assert.type(answer.json().error, 'string');
+  }
+  const missing = await ask({ port }, '/api/pull', { body: {} });
+  assert.match(missing.json().error, /model is required/);
+});
+
+test('a name that is none, a model that is not there, and a hub that may not be asked', async ({ home, run }) => {
+  const short = await run('model', 'pull', 'qwen3-4');
+  assert.is(short.code, 1);
+  assert.match(short.stderr, /did you mean qwen3-4b\?/);
+  assert.is((await run('model', 'pull', 'a b')).code, 2);
+  assert.is((await run('model', 'pull', 'https://example.com/m.gguf')).code, 2);
+  assert.is((await svc(['model', 'pull', 'hf:acme/none'], { home, env: env() })).code, 1);
+  const offline = await svc(['model', 'pull', 'hf:acme/Tiny-GGUF'], { home, env: { ...env(), HF_HUB_OFFLINE: '1' } });
+  assert.is(offline.code, 69);
+  assert.match(offline.stderr, /HF_HUB_OFFLINE/);
+});
+
+test('a run of a model that is elsewhere says how it comes here', async ({ run }) => {
+  assert.is((await run('start')).code, 0);
+  const { code, stderr } = await run('run', '-m', 'hf:acme/Tiny-GGUF', 'Hello');
+  assert.is(code, 1);
+  assert.match(stderr, /hint: fetch it: svc model pull hf:acme\/Tiny-GGUF/);
+});
+
+test('search: the catalogue, and the hub when there are words', async ({ home }) => {
+  const all = await svc(['model', 'search'], { home, env: env() });
+  assert.match(all.stdout, /qwen3-4b +4\.02B +Q4_K_M +~2\.5 GB/);
+  assert.equal(hub.seen, []);
+  const found = JSON.parse((await svc(['model', 'search', 'tiny', '--json'], { home, env: env() })).stdout);
+  assert.equal(
+    found.hub.map(({ repo }: { repo: string }) => repo),
+    ['acme/Tiny-GGUF'],
+  );
+  assert.equal(
+    found.catalogue.map(({ name }: { name: string }) => name),
+    ['tinyllama-1.1b'],
+  );
+  const local = await svc(['model', 'search', 'tiny', '--local'], { home, env: env() });
+  assert.not.match(local.stdout, /acme/);
+  hub.onHub = (_, res) => {
+    res.writeHead(500).end();
+    return true;
+  };
+  const without = await svc(['model', 'search', 'code'], { home, env: env() });
+  assert.is(without.code, 0);
+  assert.match(without.stderr, /the hub was not asked/);
+  assert.match(without.stdout, /qwen2\.5-coder-7b/);
+});
+
+test('a bar on a terminal', async ({ home }) => {
+  if (NO_TERMINAL !== undefined) return;
+  const terminal = new Terminal([...SVC_COMMAND, 'model', 'pull', 'hf:acme/Tiny-GGUF'], { ...home.env, ...env() });
+  await terminal.shows(/\[=+ *\] 100 %/);
+  await terminal.shows('pulled acme/Tiny-GGUF:Q4_K_M');
+  assert.is(await terminal.end(), 0);
+});
+
+test.run();

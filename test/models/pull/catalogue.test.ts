@@ -1,0 +1,42 @@
+/** The catalogue is one that can be used: its schema, its names, and what is asked of the hub by them. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { checkModelId } from '../../../src/models/model-id.ts';
+import {
+  catalogue,
+  estimatedBytes,
+  findInCatalogue,
+  searchCatalogue,
+  unknownShortName,
+} from '../../../src/models/pull/catalogue.ts';
+import { parseReference } from '../../../src/models/pull/reference.ts';
+
+test('at least thirty models from 0.3 to 30 billion parameters, each by one name', () => {
+  const { models, date } = catalogue();
+  assert.ok(models.length >= 30);
+  assert.ok(Date.parse(date) > Date.parse('2025-01-01'));
+  assert.is(new Set(models.map(({ name }) => name)).size, models.length);
+  assert.is(new Set(models.map(({ repo }) => repo)).size, models.length);
+  const sizes = models.map((model) => model.parameters_billions);
+  assert.ok(Math.min(...sizes) < 0.5 && Math.max(...sizes) > 20);
+  for (const model of models) {
+    checkModelId(model.name);
+    assert.is(parseReference(model.name).kind, 'short', model.name);
+    assert.is(parseReference(`hf:${model.repo}:${model.default_quantization}`).kind, 'hub', model.name);
+    const bytes = estimatedBytes(model, model.default_quantization);
+    assert.ok(bytes > 1e8 && bytes < 3e10, `${model.name}: ${bytes}`);
+  }
+});
+
+test('it is found by name in any case, and searched by every word', () => {
+  assert.is(findInCatalogue('QWEN3-4B')?.name, 'qwen3-4b');
+  assert.is(findInCatalogue('qwen3'), null);
+  assert.ok(searchCatalogue('code').some(({ name }) => name === 'qwen2.5-coder-7b'));
+  assert.ok(searchCatalogue('qwen reasoning tools').every(({ repo }) => repo.startsWith('Qwen/')));
+  assert.is(searchCatalogue('').length, catalogue().models.length);
+  assert.equal(searchCatalogue('no such words'), []);
+  assert.is(unknownShortName('qwen3-4').hint, 'did you mean qwen3-4b?');
+  assert.match(unknownShortName('zzzzzz').hint ?? '', /ollama:zzzzzz/);
+});
+
+test.run();

@@ -1,0 +1,384 @@
+/** What hubs and stores do wrong, one case each, and what must come of it. The page of faults is made from these. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ErrorCode } from '../../../src/protocol/errors.ts';
+import { json, refuse, sha256, type FakeHub } from './fake-hub.ts';
+import { KIB, MIB, modelOf } from './pull-support.ts';
+
+export interface Fault {
+  /** What the server did. */
+  readonly name: string;
+  /** undefined: the pull succeeds. */
+  readonly error?: ErrorCode;
+  /** A part of what the person reads. */
+  readonly says?: RegExp;
+  /** Bytes that came more than once, at most; bytes of no use count too. */
+  readonly twice: number;
+  /** Before the first pull, which is cut off on the way, and after it. */
+  readonly first?: (hub: FakeHub) => void;
+  readonly begin: (hub: FakeHub, content: Buffer) => void;
+}
+
+export const REPO = 'acme/m';
+export const FILE = 'm-Q4_0.gguf';
+export const CONTENT: Buffer = modelOf(2 * MIB);
+/** A part of `SMALL`, and what is on its way in each of them. */
+const PART = 256 * KIB;
+const IN_FLIGHT = 3 * PART;
+
+/** The store ends the connection in the middle of every third answer. */
+const breakOff =
+  (hub: FakeHub, isReset: boolean): FakeHub['onBytes'] =>
+  async (request) => {
+    if (request.number % 3 !== 0) return false;
+    const { res, from, to, content } = request;
+    res.writeHead(206, {
+      etag: hub.etag(content),
+      'content-length': String(to - from),
+      'content-range': `bytes ${from}-${to - 1}/${content.length}`,
+    });
+    await hub.write(res, content.subarray(from, from + Math.floor((to - from) / 2)));
+    // What was written is on its way before the end is.
+    await sleep(20);
+    if (isReset) res.socket?.resetAndDestroy();
+    else res.destroy();
+    return true;
+  };
+
+const once = (answer: FakeHub['onBytes']): FakeHub['onBytes'] => {
+  let isDone = false;
+  return (request) => {
+    if (isDone) return false;
+    isDone = true;
+    return answer(request);
+  };
+};
+
+const status =
+  (code: number, headers: Record<string, string> = {}): FakeHub['onBytes'] =>
+  ({ res }) => {
+    res.writeHead(code, headers).end();
+    return true;
+  };
+
+/** A first pull that is cut off after some parts. */
+const cutOff = (hub: FakeHub): void => {
+  hub.onBytes = ({ number, res }) => {
+    if (number <= 4) return false;
+    res.writeHead(400).end();
+    return true;
+  };
+};
+
+const redirect =
+  (to: (hub: FakeHub) => string) =>
+  (hub: FakeHub): void => {
+    hub.onHub = (req, res) => {
+      if (req.url?.includes('/resolve/') !== true) return false;
+      res.writeHead(302, { location: to(hub) }).end();
+      return true;
+    };
+  };
+
+export const FAULTS: readonly Fault[] = [
+  { name: 'closes connections in the middle of parts', twice: 0, begin: (hub) => (hub.onBytes = breakOff(hub, false)) },
+  {
+    name: 'resets connections in the middle of parts',
+    twice: IN_FLIGHT,
+    begin: (hub) => (hub.onBytes = breakOff(hub, true)),
+  },
+  {
+    name: 'stops sending in the middle of a part, and keeps the connection',
+    twice: 64 * KIB,
+    begin: (hub) =>
+      (hub.onBytes = once(async ({ res, from, to, content }) => {
+        res.writeHead(206, {
+          'content-length': String(to - from),
+          'content-range': `bytes ${from}-${to - 1}/${content.length}`,
+        });
+        res.write(content.subarray(from, from + 1000));
+        return true;
+      })),
+  },
+  {
+    name: 'drips a byte every now and then',
+    twice: 64 * KIB,
+    begin: (hub) =>
+      (hub.onBytes = once(async ({ res, from, to, content }) => {
+        res.writeHead(206, {
+          'content-length': String(to - from),
+          'content-range': `bytes ${from}-${to - 1}/${content.length}`,
+        });
+        for (let at = from; at < to && !res.destroyed; at += 1) {
+          res.write(content.subarray(at, at + 1));
+          await sleep(50);
+        }
+        return true;
+      })),
+  },
+  { name: 'accepts a request for bytes and never answers', twice: 0, begin: (hub) => (hub.onBytes = once(() => true)) },
+  {
+    name: '429 with Retry-After: 1',
+    twice: 0,
+    begin: (hub) => (hub.onBytes = once(status(429, { 'retry-after': '1' }))),
+  },
+  {
+    name: '429 with Retry-After: 3600',
+    error: 'DOWNLOAD_FAILED',
+    says: /left alone for 60 minutes/,
+    twice: 0,
+    begin: (hub) => (hub.onBytes = status(429, { 'retry-after': '3600' })),
+  },
+  {
+    name: '503 twice',
+    twice: 0,
+    begin: (hub) => (hub.onBytes = ({ number, res }) => number <= 2 && status(503)({ res } as never) === true),
+  },
+  {
+    name: '500 always',
+    error: 'DOWNLOAD_FAILED',
+    says: /status 500 .*again and again/,
+    twice: 0,
+    begin: (hub) => (hub.onBytes = status(500)),
+  },
+  { name: 'refuses a link that has expired (403)', twice: 0, begin: (hub) => (hub.onBytes = once(status(403))) },
+  {
+    name: 'refuses every link (403)',
+    error: 'DOWNLOAD_FAILED',
+    says: /status 403/,
+    twice: 0,
+    begin: (hub) => (hub.onBytes = status(403)),
+  },
+  {
+    name: 'knows no ranges, and sends the whole file',
+    twice: 0,
+    begin: (hub) =>
+      (hub.onBytes = async (request) => {
+        delete request.req.headers.range;
+        await hub.send({ ...request, from: 0, to: request.content.length });
+        return true;
+      }),
+  },
+  {
+    name: 'knows no ranges, and half of the file was here',
+    first: cutOff,
+    twice: 4 * PART,
+    begin: (hub) =>
+      (hub.onBytes = async (request) => {
+        delete request.req.headers.range;
+        await hub.send({ ...request, from: 0, to: request.content.length });
+        return true;
+      }),
+  },
+  {
+    name: 'has another ETag than before, for the same bytes',
+    first: cutOff,
+    twice: 0,
+    begin: (hub) => (hub.etag = () => '"another"'),
+  },
+  {
+    name: 'has another file than before, of the same size, and says so',
+    first: cutOff,
+    twice: 4 * PART,
+    begin: (hub) => hub.add(REPO, FILE, modelOf(2 * MIB, 99)),
+  },
+  {
+    name: 'has another file than before under the old digest',
+    error: 'DOWNLOAD_FAILED',
+    says: /its SHA-256 is another/,
+    first: cutOff,
+    twice: 2 * MIB + 4 * PART + KIB,
+    begin: (hub, content) => hub.add(REPO, FILE, { content: modelOf(2 * MIB, 99), saidDigest: sha256(content) }),
+  },
+  {
+    name: 'changes the last byte',
+    error: 'DOWNLOAD_FAILED',
+    says: /its SHA-256 is another/,
+    twice: 0,
+    begin: (hub) =>
+      (hub.onBytes = async (request) => {
+        if (request.to !== request.content.length) return false;
+        const body = Buffer.from(request.content.subarray(request.from, request.to));
+        body.writeUInt8(body.readUInt8(body.length - 1) ^ 1, body.length - 1);
+        await hub.send(request, body);
+        return true;
+      }),
+  },
+  {
+    name: 'says a digest that the file does not have',
+    error: 'DOWNLOAD_FAILED',
+    says: /its SHA-256 is another/,
+    twice: 0,
+    begin: (hub, content) => hub.add(REPO, FILE, { content, saidDigest: 'ab'.repeat(32) }),
+  },
+  {
+    name: 'says one digest in the list and another in the link',
+    error: 'DOWNLOAD_FAILED',
+    says: /two different things about the SHA-256/,
+    twice: 0,
+    begin: (hub, content) => hub.add(REPO, FILE, { content, linkedDigest: 'ab'.repeat(32) }),
+  },
+  {
+    name: 'says a size that is too large',
+    error: 'DOWNLOAD_FAILED',
+    says: /should have 2098176 bytes/,
+    twice: 0,
+    begin: (hub, content) => hub.add(REPO, FILE, { content, saidSize: 2_098_176 }),
+  },
+  {
+    name: 'says a size that is too small',
+    error: 'DOWNLOAD_FAILED',
+    says: /should have 1000 bytes/,
+    twice: 0,
+    begin: (hub, content) => hub.add(REPO, FILE, { content, saidSize: 1000 }),
+  },
+  {
+    name: '416 for every part',
+    error: 'DOWNLOAD_FAILED',
+    says: /has fewer bytes of it/,
+    twice: 0,
+    begin: (hub) => (hub.onBytes = status(416)),
+  },
+  {
+    name: 'sends more than it was asked for, without an end',
+    error: 'DOWNLOAD_FAILED',
+    says: /sent more than it was asked for, again/,
+    twice: 5 * PART,
+    begin: (hub) =>
+      (hub.onBytes = async ({ res, from, to, content }) => {
+        res.writeHead(206, { 'content-range': `bytes ${from}-${to - 1}/${content.length}` });
+        // From the start of a part on, so that it never gets anywhere.
+        while (!res.destroyed) await hub.write(res, content);
+        return true;
+      }),
+  },
+  {
+    name: 'sends another part than it was asked for',
+    error: 'DOWNLOAD_FAILED',
+    says: /another part/,
+    twice: 5 * PART,
+    begin: (hub) =>
+      (hub.onBytes = async (request) => {
+        await hub.send({ ...request, from: 0, to: request.to - request.from + 1 });
+        return true;
+      }),
+  },
+  {
+    name: 'compresses what it sends',
+    error: 'DOWNLOAD_FAILED',
+    says: /compressed/,
+    twice: 0,
+    begin: (hub) => (hub.onBytes = status(200, { 'content-encoding': 'gzip' })),
+  },
+  {
+    name: 'redirects without an end',
+    error: 'DOWNLOAD_FAILED',
+    says: /redirects without an end/,
+    twice: 0,
+    begin: (hub) =>
+      (hub.onBytes = ({ req, res }) => {
+        res.writeHead(302, { location: req.url ?? '/' }).end();
+        return true;
+      }),
+  },
+  {
+    name: 'redirects to a service of the cloud that hands out credentials',
+    error: 'DOWNLOAD_FAILED',
+    says: /no server of models/,
+    twice: 0,
+    begin: redirect(() => 'http://169.254.169.254/latest/meta-data'),
+  },
+  {
+    name: 'redirects to what is no http',
+    error: 'DOWNLOAD_FAILED',
+    says: /no URL/,
+    twice: 0,
+    begin: redirect(() => 'file:///etc/passwd'),
+  },
+  {
+    name: 'redirects to plain http on the internet',
+    error: 'DOWNLOAD_FAILED',
+    says: /plain http/,
+    twice: 0,
+    begin: redirect(() => 'http://8.8.8.8/m.gguf'),
+  },
+  {
+    name: 'answers with a list of files that has no end',
+    error: 'DOWNLOAD_FAILED',
+    says: /larger than/,
+    twice: 0,
+    begin: (hub) =>
+      (hub.onHub = async (req, res) => {
+        if (req.url?.includes('/tree/') !== true) return false;
+        res.writeHead(200, { 'content-type': 'application/json' });
+        const piece = Buffer.alloc(MIB, '[');
+        while (!res.destroyed) await hub.write(res, piece);
+        return true;
+      }),
+  },
+  {
+    name: 'names files that lead out of any folder',
+    error: 'MODEL_NOT_FOUND',
+    says: /no GGUF files/,
+    twice: 0,
+    begin: (hub, content) => {
+      hub.repositories.get(REPO)?.clear();
+      const names = [
+        '../../x.gguf',
+        '/etc/x.gguf',
+        'a\\..\\x.gguf',
+        'C:x.gguf',
+        'a//x.gguf',
+        'x\u0000.gguf',
+        'a/./x.gguf',
+      ];
+      for (const name of names) hub.add(REPO, name, content);
+    },
+  },
+  {
+    name: 'answers with a page for people instead of JSON',
+    error: 'DOWNLOAD_FAILED',
+    says: /not JSON/,
+    twice: 0,
+    begin: (hub) =>
+      (hub.onHub = (_, res) => {
+        res.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
+        return true;
+      }),
+  },
+  {
+    name: 'answers with JSON of another kind',
+    error: 'DOWNLOAD_FAILED',
+    says: /not answer as a hub/,
+    twice: 0,
+    begin: (hub) =>
+      (hub.onHub = (_, res) => {
+        json(res, { hello: 'world' });
+        return true;
+      }),
+  },
+  {
+    name: 'asks for a token (gated)',
+    error: 'PROVIDER_AUTH',
+    says: /accepted its terms/,
+    twice: 0,
+    begin: (hub) => (hub.token = 'another'),
+  },
+  {
+    name: 'does not know the repository',
+    error: 'MODEL_NOT_FOUND',
+    says: /there is no acme\/m/,
+    twice: 0,
+    begin: (hub) =>
+      (hub.onHub = (_, res) => {
+        refuse(res, 404, 'RepoNotFound');
+        return true;
+      }),
+  },
+  {
+    name: 'has a file of that digest that is no model',
+    error: 'MODEL_INVALID',
+    says: /cannot be used/,
+    twice: 0,
+    begin: (hub) => hub.add(REPO, FILE, Buffer.alloc(MIB, 7)),
+  },
+];

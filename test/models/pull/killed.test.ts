@@ -1,0 +1,54 @@
+/** kill -9 in the middle: what was written down is not fetched again, and the file is right. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import { waitFor } from '../../support/wait.ts';
+import { KIB, lastOf, MIB, modelOf, pullSuite, SMALL } from './pull-support.ts';
+
+const PROCESS = fileURLToPath(new URL('pull-process.ts', import.meta.url));
+const test = pullSuite('killed');
+
+test('a pull that is killed loses no more than what was on its way', async ({ hub, dir, pull }) => {
+  const content = modelOf(6 * MIB);
+  hub.add('acme/m', 'm-Q4_0.gguf', content);
+  const PARTS = 8;
+  let isHeld = false;
+  hub.onBytes = async (request) => {
+    if (request.number <= PARTS) return false;
+    // The rest of the parts stay open, half sent: what a kill finds on its way.
+    isHeld = true;
+    const { res, from, to } = request;
+    res.writeHead(206, {
+      etag: hub.etag(content),
+      'content-length': String(to - from),
+      'content-range': `bytes ${from}-${to - 1}/${content.length}`,
+    });
+    await hub.write(res, content.subarray(from, from + 100 * KIB));
+    return true;
+  };
+  const child = spawn(process.execPath, ['--import', 'tsx', PROCESS, dir, hub.endpoint, 'hf:acme/m'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  await waitFor('parts that hang', () => isHeld);
+  const journal = join(
+    dir,
+    'downloads',
+    (await readdir(join(dir, 'downloads'))).find((name) => name.endsWith('.journal'))!,
+  );
+  await waitFor('some parts to be written down', async () => (await readFile(journal, 'utf8')).split('\n').length > 3);
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  hub.reset();
+  hub.onBytes = () => false;
+  const events = await pull('hf:acme/m');
+  const [resolved] = events;
+  const present = resolved?.type === 'resolved' ? resolved.present_bytes : 0;
+  assert.ok(present >= 8 * SMALL.partBytes, `${present} bytes were kept`);
+  assert.is(present + lastOf(events).fetched_bytes, content.length);
+  assert.equal(await readFile(lastOf(events).model.path), content);
+});
+
+test.run();

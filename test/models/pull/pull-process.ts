@@ -1,0 +1,16 @@
+/** A puller in a process of its own, to be killed: `pull-process.ts DIR ENDPOINT NAME`. Tells its progress on standard output. */
+import { join } from 'node:path';
+import { builtinModelPath } from '../../../src/models/builtin.ts';
+import { Puller } from '../../../src/models/pull/puller.ts';
+import { ModelStore } from '../../../src/models/store.ts';
+import { parseReference } from '../../../src/models/pull/reference.ts';
+import { full, NEVER, SMALL } from './pull-support.ts';
+
+const [dir = '', endpoint = '', name = ''] = process.argv.slice(2);
+const storeDir = join(dir, 'models');
+const store = new ModelStore({ dir: storeDir, builtinPath: builtinModelPath() });
+const puller = new Puller({ store, storeDir, dir: join(dir, 'downloads'), limits: SMALL });
+const settings = { endpoint, token: null, isOffline: false };
+for await (const event of puller.pull(full(parseReference(name)), [], settings, NEVER))
+  console.log(JSON.stringify(event));
+await puller.close();

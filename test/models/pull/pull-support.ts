@@ -1,0 +1,101 @@
+/** A store, a folder of downloads and a hub for each suite; models of any size whose bytes are no pattern. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite, type Test } from 'uvu';
+import { builtinModelPath } from '../../../src/models/builtin.ts';
+import type { DownloadLimits } from '../../../src/models/pull/download.ts';
+import type { HubSettings } from '../../../src/models/pull/hub.ts';
+import { Puller, type Pulled } from '../../../src/models/pull/puller.ts';
+import { parseReference, type Reference } from '../../../src/models/pull/reference.ts';
+import { ModelStore } from '../../../src/models/store.ts';
+import { gguf, LLAMA, numberEntry, tensor } from '../raw-gguf.ts';
+import { FakeHub } from './fake-hub.ts';
+
+export const NEVER = new AbortController().signal;
+export const KIB = 1024;
+export const MIB = 1024 * 1024;
+
+/** So small that a test of a megabyte has many parts, and so quick that nobody waits. */
+export const SMALL = {
+  connections: 3,
+  partBytes: 256 * KIB,
+  noteBytes: 64 * KIB,
+  failures: 5,
+  firstPauseMs: 5,
+  mostPauseMs: 20,
+  stallMs: 400,
+} as const satisfies Partial<DownloadLimits>;
+
+export interface PullContext {
+  dir: string;
+  hub: FakeHub;
+  store: ModelStore;
+  puller: Puller;
+  settings: HubSettings;
+  /** What a pull said, to its end. */
+  pull(name: string, signal?: AbortSignal, onEvent?: (event: Pulled) => void): Promise<Pulled[]>;
+}
+
+export function pullSuite(name: string, limits: Partial<DownloadLimits> = SMALL): Test<PullContext> {
+  const test = suite<PullContext>(name);
+  test.before(async (context) => {
+    context.hub = await new FakeHub().start();
+  });
+  test.after(async ({ hub }) => hub.stop());
+  test.before.each(async (context) => {
+    context.hub.reset();
+    context.hub.repositories.clear();
+    context.dir = await mkdtemp(join(tmpdir(), 'svc-pull-'));
+    context.store = new ModelStore({ dir: join(context.dir, 'models'), builtinPath: builtinModelPath() });
+    context.puller = makePuller(context, limits);
+    context.settings = { endpoint: context.hub.endpoint, token: null, isOffline: false };
+    context.pull = async (name, signal = NEVER, onEvent = () => undefined) => {
+      const events: Pulled[] = [];
+      for await (const event of context.puller.pull(full(parseReference(name)), [], context.settings, signal)) {
+        onEvent(event);
+        events.push(event);
+      }
+      return events;
+    };
+  });
+  test.after.each(async ({ dir, puller }) => {
+    await puller.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+  return test;
+}
+
+export function makePuller(
+  { dir, store }: Pick<PullContext, 'dir' | 'store'>,
+  limits: Partial<DownloadLimits> = SMALL,
+): Puller {
+  return new Puller({ store, storeDir: join(dir, 'models'), dir: join(dir, 'downloads'), limits });
+}
+
+export function full(reference: Reference): Exclude<Reference, { kind: 'short' }> {
+  if (reference.kind === 'short') throw new Error('a short name');
+  return reference;
+}
+
+/** A GGUF of about so many bytes. */
+export function modelOf(bytes: number, seed = 1, part?: { readonly index: number; readonly count: number }): Buffer {
+  const entries = [
+    LLAMA,
+    ...(part === undefined ? [] : [numberEntry('split.count', part.count), numberEntry('split.no', part.index)]),
+  ];
+  const values = Math.ceil(bytes / 4 / 32) * 32;
+  const file = gguf({ entries, tensors: [tensor({ shape: [values] })], dataBytes: values * 4 });
+  let state = seed;
+  for (let at = file.length - values * 4; at < file.length; at += 4) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    file.writeUInt32LE(state, at);
+  }
+  return file;
+}
+
+export function lastOf(events: readonly Pulled[]): Extract<Pulled, { type: 'pulled' }> {
+  const last = events.at(-1);
+  if (last?.type !== 'pulled') throw new Error(`it did not end well: ${JSON.stringify(last)}`);
+  return last;
+}

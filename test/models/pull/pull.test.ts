@@ -1,0 +1,226 @@
+/** From a name to a model in the store, over a hub that speaks as the real one does. */
+import { existsSync } from 'node:fs';
+import { readFile, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { parseReference } from '../../../src/models/pull/reference.ts';
+import type { Pulled } from '../../../src/models/pull/puller.ts';
+import { rejection } from '../../support/errors.ts';
+import { waitFor } from '../../support/wait.ts';
+import { sha256 } from './fake-hub.ts';
+import { full, KIB, lastOf, makePuller, MIB, modelOf, NEVER, pullSuite } from './pull-support.ts';
+
+const test = pullSuite('pull');
+
+test('a file comes in parts, is checked, and is a model by the names that people use', async ({
+  hub,
+  store,
+  pull,
+  dir,
+}) => {
+  const content = modelOf(2 * MIB);
+  hub.add('acme/Tiny-GGUF', 'Tiny-Q4_K_M.gguf', content);
+  hub.add('acme/Tiny-GGUF', 'Tiny-Q8_0.gguf', modelOf(1000));
+  hub.add('acme/Tiny-GGUF', 'README.md', Buffer.from('words'));
+  const events = await pull('hf:acme/Tiny-GGUF');
+  const { model, fetched_bytes } = lastOf(events);
+  assert.equal(
+    [model.id, model.source, model.digest, model.size_bytes, model.license, model.state],
+    [
+      'acme/Tiny-GGUF:Q4_K_M',
+      'hf:acme/Tiny-GGUF:Q4_K_M',
+      `sha256:${sha256(content)}`,
+      content.length,
+      'apache-2.0',
+      'installed',
+    ],
+  );
+  assert.is(fetched_bytes, content.length);
+  assert.is(hub.sent, content.length, 'no byte came twice');
+  assert.ok(hub.seen.filter(({ server }) => server === 'store').length > 4, 'in parts');
+  assert.equal(await readFile(model.path), content);
+  assert.equal(await readdir(join(dir, 'downloads')), []);
+  const resolved = events[0];
+  assert.is(resolved?.type === 'resolved' ? resolved.total_bytes : 0, content.length);
+  const names = ['acme/tiny-gguf', 'acme/Tiny-GGUF:q4_k_m', 'hf:acme/Tiny-GGUF', 'hf.co/acme/Tiny-GGUF:Q4_K_M'];
+  for (const name of names) assert.is((await store.find(name)).id, model.id, name);
+
+  hub.forget();
+  assert.is(lastOf(await pull('hf:acme/Tiny-GGUF')).fetched_bytes, 0);
+  assert.is(hub.sent, 0, 'what is here is not fetched again');
+  await store.remove(model.id);
+  assert.is(existsSync(model.path), false);
+});
+
+test('the token goes to the hub and to nobody else', async ({ hub, pull, settings, ...context }) => {
+  hub.token = 'hf_secret';
+  hub.add('acme/gated', 'm-Q4_0.gguf', modelOf(MIB));
+  const error = await rejection(() => pull('hf:acme/gated'), 'PROVIDER_AUTH', /accepted its terms/);
+  assert.match(error.hint ?? '', /accept its terms at .*acme\/gated.*HF_TOKEN/);
+  for await (const _ of context.puller.pull(
+    full(parseReference('hf:acme/gated')),
+    [],
+    { ...settings, token: 'hf_secret' },
+    NEVER,
+  ));
+  const carried = hub.seen.filter(({ headers }) => headers.authorization !== undefined).map(({ server }) => server);
+  assert.ok(carried.length > 0);
+  assert.equal([...new Set(carried)], ['hub']);
+  assert.not.match(JSON.stringify(await readdir(context.dir, { recursive: true })), /secret/);
+});
+
+test('a model in parts is fetched whole, and lies as libllama looks for it', async ({ hub, store, pull }) => {
+  const parts = [0, 1, 2].map((index) => modelOf(300 * KIB, index, { index, count: 3 }));
+  parts.forEach((part, index) => hub.add('acme/large', `sub/large-Q4_0-0000${index + 1}-of-00003.gguf`, part));
+  const { model } = lastOf(await pull('hf:acme/large'));
+  assert.is(
+    model.size_bytes,
+    parts.reduce((sum, { length }) => sum + length, 0),
+  );
+  assert.match(model.path, /parts\/sha256-[0-9a-f]{64}\/model-00001-of-00003\.gguf$/);
+  for (const [index, part] of parts.entries()) {
+    assert.equal(await readFile(model.path.replace('00001-of', `0000${index + 1}-of`)), part);
+  }
+  assert.is((await store.find('acme/large')).state, 'installed');
+  await store.remove('acme/large');
+  assert.is(existsSync(model.path), false);
+
+  hub.repositories.get('acme/large')?.delete('sub/large-Q4_0-00002-of-00003.gguf');
+  await rejection(() => pull('hf:acme/large'), 'MODEL_NOT_FOUND', /2 of the 3 parts/);
+});
+
+test('a projector comes along, is noted, and is shared until the last model that has it goes', async ({
+  hub,
+  store,
+  pull,
+}) => {
+  const projector = modelOf(50 * KIB, 7);
+  for (const label of ['Q4_K_M', 'Q8_0']) hub.add('acme/seer', `seer-${label}.gguf`, modelOf(100 * KIB, label.length));
+  hub.add('acme/seer', 'mmproj-seer-f16.gguf', projector);
+  hub.add('acme/seer', 'mmproj-seer-f32.gguf', modelOf(80 * KIB));
+  const first = lastOf(await pull('hf:acme/seer')).model;
+  const second = lastOf(await pull('hf:acme/seer:Q8_0')).model;
+  assert.is(first.projector?.digest, `sha256:${sha256(projector)}`);
+  assert.equal(second.projector, first.projector);
+  const path = first.projector?.path ?? '';
+  await store.remove(first.id);
+  assert.equal(await readFile(path), projector);
+  await store.remove(second.id);
+  assert.is(existsSync(path), false);
+});
+
+test('what could be meant is told where a name does not say it', async ({ hub, pull }) => {
+  hub.add('acme/several', 'a-Q4_0.gguf', modelOf(1000));
+  hub.add('acme/several', 'b-Q4_0.gguf', modelOf(1000, 2));
+  const { hint } = await rejection(() => pull('hf:acme/several'), 'INVALID_REQUEST', /several/);
+  assert.match(hint ?? '', /hf:acme\/several:a-Q4_0\.gguf/);
+  assert.is(lastOf(await pull('hf:acme/several:b-Q4_0.gguf')).model.id, 'acme/several:b-Q4_0');
+  const missing = await rejection(() => pull('hf:acme/several:Q6_K'), 'MODEL_NOT_FOUND', /no Q6_K/);
+  assert.match(missing.hint ?? '', /Q4_0/);
+  await rejection(() => pull('hf:acme/nothing'), 'MODEL_NOT_FOUND', /private/);
+  await rejection(() => pull('hf:acme/several@v9'), 'MODEL_NOT_FOUND', /no revision v9/);
+  hub.add('acme/words', 'README.md', Buffer.from('x'));
+  await rejection(() => pull('hf:acme/words'), 'MODEL_NOT_FOUND', /no GGUF/);
+});
+
+test('a list of files in pages is read to its end', async ({ hub, pull }) => {
+  hub.pageLength = 2;
+  for (let index = 0; index < 7; index += 1) hub.add('acme/pages', `note-${index}.txt`, Buffer.from('x'));
+  hub.add('acme/pages', 'm-Q4_0.gguf', modelOf(1000));
+  assert.is(lastOf(await pull('hf:acme/pages')).model.id, 'acme/pages:Q4_0');
+});
+
+test('two who want the same share one download; it goes on while one of them waits', async ({
+  hub,
+  puller,
+  settings,
+  pull,
+}) => {
+  const content = modelOf(2 * MIB);
+  hub.add('acme/m', 'm-Q4_0.gguf', content);
+  const release = new AbortController();
+  hub.onBytes = async ({ number }) => {
+    if (number > 2) await waitFor('both to be there', () => release.signal.aborted);
+    return false;
+  };
+  const gone = new AbortController();
+  const first = pull('hf:acme/m', gone.signal);
+  const second = pull('hf:acme/m');
+  for await (const event of puller.pull(full(parseReference('hf:acme/m')), [], settings, NEVER)) {
+    if (event.type === 'resolved') break;
+  }
+  gone.abort(new Error('left'));
+  release.abort();
+  assert.is(await first.catch((error: unknown) => (error as Error).message), 'left');
+  assert.is(lastOf(await second).fetched_bytes, content.length);
+  assert.is(hub.sent, content.length);
+});
+
+test('two stores of one folder, as two processes have them, share one download', async ({
+  hub,
+  pull,
+  settings,
+  ...context
+}) => {
+  const content = modelOf(2 * MIB);
+  hub.add('acme/m', 'm-Q4_0.gguf', content);
+  const other = makePuller(context);
+  const fromOther = (async () => {
+    const said: string[] = [];
+    for await (const event of other.pull(full(parseReference('hf:acme/m')), [], settings, NEVER)) said.push(event.type);
+    return said;
+  })();
+  const [events, said] = await Promise.all([pull('hf:acme/m'), fromOther]);
+  assert.is(hub.sent, content.length);
+  assert.is(said.at(-1), 'pulled');
+  assert.is(lastOf(events).model.id, 'acme/m:Q4_0');
+  await other.close();
+});
+
+test('a pause keeps what has come, and the next pull goes on from there', async ({ hub, pull, dir }) => {
+  const content = modelOf(3 * MIB);
+  hub.add('acme/m', 'm-Q4_0.gguf', content);
+  const stop = new AbortController();
+  hub.onBytes = async (request) => {
+    if (request.number < 6) return false;
+    stop.abort(new Error('paused'));
+    return await new Promise((resolve) => request.res.once('close', () => resolve(true)));
+  };
+  let before = 0;
+  const onEvent = (event: Pulled): void => {
+    if (event.type === 'progress') before = event.fetched_bytes;
+  };
+  assert.is(
+    await pull('hf:acme/m', stop.signal, onEvent).then(
+      () => '',
+      (error: unknown) => (error as Error).message,
+    ),
+    'paused',
+  );
+  assert.is((await readdir(join(dir, 'downloads'))).length, 2, 'the file and its journal');
+  hub.onBytes = () => false;
+  hub.forget();
+  const events = await pull('hf:acme/m');
+  const [resolved] = events;
+  assert.ok(resolved?.type === 'resolved' && resolved.present_bytes > 0);
+  assert.is(resolved.present_bytes + lastOf(events).fetched_bytes, content.length);
+  assert.ok(resolved.present_bytes >= before - 3 * 64 * KIB, `${before} came, ${resolved.present_bytes} were kept`);
+});
+
+test('a disk without room is asked before anything is fetched', async ({ hub, pull }) => {
+  hub.add('acme/huge', 'm-Q4_0.gguf', { content: modelOf(1000), saidSize: 2 ** 41 });
+  const { hint } = await rejection(() => pull('hf:acme/huge'), 'CANNOT_WRITE', /GB free, and .* GB are needed/);
+  assert.match(hint ?? '', /models\.dir/);
+  assert.is(
+    hub.seen.some(({ server }) => server === 'store'),
+    false,
+  );
+});
+
+test('offline nothing is asked', async ({ hub, puller, settings }) => {
+  const events = puller.pull(full(parseReference('hf:acme/m')), [], { ...settings, isOffline: true }, NEVER);
+  await rejection(() => events.next(), 'DOWNLOAD_FAILED', /HF_HUB_OFFLINE/);
+  assert.equal(hub.seen, []);
+});
+
+test.run();
