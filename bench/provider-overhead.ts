@@ -11,6 +11,7 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { answering, end, freePort, residentBytes } from './peers/servers.ts';
@@ -21,6 +22,7 @@ const LONG = 50_000;
 const STREAMS = 16;
 /** As many requests as somebody makes in an hour, one every half second. */
 const HOUR = 7200;
+const CANCELS = 50;
 
 const client = new Agent({ connections: STREAMS });
 
@@ -28,8 +30,8 @@ const provider = spawn(process.execPath, ['--import', 'tsx', join(root, 'bench',
   cwd: root,
   stdio: ['ignore', 'pipe', 'inherit'],
 });
-const [line] = (await once(provider.stdout, 'data')) as [Buffer];
-const direct = `${line.toString().trim()}/v1`;
+const lines = createInterface({ input: provider.stdout })[Symbol.asyncIterator]();
+const direct = `${(await lines.next()).value as string}/v1`;
 
 const home = await mkdtemp(join(tmpdir(), 'svc-bench-'));
 await mkdir(join(home, 'config'), { recursive: true });
@@ -58,17 +60,40 @@ try {
   await many(svc, HOUR, 20);
   const late = await residentBytes(pid);
 
+  const cancels: number[] = [];
+  for (let n = 0; n < CANCELS; n++) cancels.push(await cancel());
+
   const mib = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(0)} MiB`;
   console.log(`${String(cpus().length)} x ${cpus()[0]?.model ?? ''}, Node ${process.version}`);
   console.log(`added to the median of ${String(REQUESTS)} requests: ${(through - straight).toFixed(2)} ms`);
   console.log(`chunks a second, one stream: ${one.toFixed(0)}`);
   console.log(`chunks a second, ${String(STREAMS)} streams together: ${all.toFixed(0)}`);
+  console.log(
+    `from a client's leaving until the provider knows, the longest of ${String(CANCELS)}: ${Math.max(...cancels).toFixed(0)} ms`,
+  );
   console.log(`memory of the daemon before and after ${String(HOUR)} requests: ${mib(early)}, ${mib(late)}`);
 } finally {
   await end(daemon);
   provider.kill();
   await client.close();
   await rm(home, { recursive: true, force: true });
+}
+
+/** Leaves an answer that has begun; milliseconds until the provider knows. */
+async function cancel(): Promise<number> {
+  const controller = new AbortController();
+  const { body } = await request(`${svc}/chat/completions`, {
+    dispatcher: client,
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'bench/small', messages: [{ role: 'user', content: '1e9' }], stream: true }),
+    signal: controller.signal,
+  });
+  body.on('error', () => undefined);
+  await once(body, 'data');
+  const from = performance.timeOrigin + performance.now();
+  controller.abort();
+  return Number((await lines.next()).value) - from;
 }
 
 /** Reads a streamed answer to its end. Throws when a chunk of it is missing. */

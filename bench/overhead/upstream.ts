@@ -1,4 +1,7 @@
-/** A provider that answers at once with as many chunks as the prompt says. Prints its URL; runs until it is killed. */
+/**
+ * A provider that answers at once with as many chunks as the prompt says. Prints its URL, and whenever somebody
+ * leaves before the end, when that was (milliseconds since 1970). Runs until it is killed.
+ */
 import { chunk, USAGE } from '../../test/backends/cloud/cloud-support.ts';
 import { startUpstream } from '../../test/backends/cloud/upstream.ts';
 
@@ -6,7 +9,12 @@ const PIECE = `data: ${JSON.stringify(chunk({ content: ' word' }))}\n\n`;
 
 const upstream = await startUpstream(async (turn) => {
   const chunks = Number(turn.request.body.messages.at(-1).content);
+  const left = turn.over().then(() => performance.timeOrigin + performance.now());
   for (let sent = 0; sent < chunks && !turn.isOver; sent++) await turn.write(PIECE);
+  if (turn.isOver) {
+    console.log(await left);
+    return;
+  }
   await turn.event(chunk({}, 'stop', { usage: USAGE }));
   await turn.event('[DONE]');
   turn.end();

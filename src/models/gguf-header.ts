@@ -62,6 +62,12 @@ const SMALLEST_ENTRY_BYTES = 8 + 1 + 4 + 1;
 /** Length, number of dimensions, type, offset. */
 const SMALLEST_TENSOR_BYTES = 8 + 4 + 4 + 8;
 
+const PER_TOKEN: readonly [key: string, types: readonly number[]][] = [
+  ['tokenizer.ggml.tokens', [VALUE_TYPE.string]],
+  ['tokenizer.ggml.scores', [VALUE_TYPE.float32]],
+  ['tokenizer.ggml.token_type', [VALUE_TYPE.int32, VALUE_TYPE.uint32]],
+];
+
 /** Thrown inside the parser when the given bytes end within the header. */
 const MORE = new Error('the header goes on');
 
@@ -97,6 +103,7 @@ function readHeader(cursor: Cursor): GgufHeader {
     metadata.set(key, { value, start, end: cursor.offset });
   }
 
+  checkPerToken(metadata, cursor);
   const alignment = alignmentOf(metadata, cursor);
   const tensors: GgufTensor[] = [];
   const names = new Set<string>();
@@ -201,6 +208,8 @@ function readTensor(cursor: Cursor): GgufTensor {
   let elements = 1;
   for (let index = 0; index < dimensions; index += 1) {
     const length = cursor.uint64();
+    // Who divides by it would not be asked.
+    if (length === 0) throw cursor.invalid(`gives tensor ${quoted(name)} an empty dimension`);
     shape.push(length);
     elements *= length;
     if (!Number.isSafeInteger(elements)) throw cursor.invalid(`gives tensor ${quoted(name)} an impossible shape`);
@@ -217,6 +226,21 @@ function readTensor(cursor: Cursor): GgufTensor {
   const bytes = (elements / type.blockLength) * type.blockBytes;
   if (!Number.isSafeInteger(bytes)) throw cursor.invalid(`gives tensor ${quoted(name)} an impossible shape`);
   return { name, shape, type, offset: cursor.uint64(), bytes };
+}
+
+/** libllama reads these as the type they should have, one for each token, whatever the file says they are. */
+function checkPerToken(metadata: ReadonlyMap<string, GgufEntry>, cursor: Cursor): void {
+  const tokens = metadata.get('tokenizer.ggml.tokens')?.value;
+  for (const [key, types] of PER_TOKEN) {
+    const value = metadata.get(key)?.value;
+    if (value === undefined) continue;
+    if (typeof value !== 'object' || !types.includes(value.elementType)) {
+      throw cursor.invalid(`has values of the wrong type in ${quoted(key)}`);
+    }
+    if (typeof tokens === 'object' && value.count < tokens.count) {
+      throw cursor.invalid(`has ${value.count} values in ${quoted(key)} for ${tokens.count} tokens`);
+    }
+  }
 }
 
 function alignmentOf(metadata: ReadonlyMap<string, GgufEntry>, cursor: Cursor): number {

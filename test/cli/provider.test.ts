@@ -10,7 +10,10 @@ import type { GenerateResult } from '../../src/protocol/generate.ts';
 import type { ProviderRecord } from '../../src/protocol/records.ts';
 import { catalogue } from '../../src/config/catalogue.ts';
 import { chunk } from '../backends/cloud/cloud-support.ts';
-import { startUpstream, type Script, type Upstream } from '../backends/cloud/upstream.ts';
+import { HELLO as OPENAI_HELLO } from '../backends/cloud/recorded-chat-completions.ts';
+import { HELLO as GEMINI_HELLO } from '../backends/cloud/recorded-gemini.ts';
+import { HELLO as ANTHROPIC_HELLO } from '../backends/cloud/recorded-messages.ts';
+import { recorded, startUpstream, type Script, type Upstream } from '../backends/cloud/upstream.ts';
 import { ask } from '../http/ask.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
@@ -146,6 +149,45 @@ test('what cannot be is refused before anything is written', async ({ run, piped
   assert.throws(() => configOf(home), /ENOENT/);
   assert.throws(() => credentialsOf(home), /ENOENT/);
   for (const command of ['test', 'models']) assert.is((await run('provider', command, 'nobody')).code, 1);
+});
+
+/** What each API calls the key, and where it is asked. */
+const APIS = [
+  { name: 'openai', base: '/v1', path: '/v1/chat/completions', header: 'authorization', events: OPENAI_HELLO },
+  { name: 'anthropic', base: '', path: '/v1/messages', header: 'x-api-key', events: ANTHROPIC_HELLO },
+  { name: 'gemini', base: '/v1beta', path: '/v1beta/models/', header: 'x-goog-api-key', events: GEMINI_HELLO },
+];
+
+test('OpenAI, Anthropic and Gemini answer a shell, and their key is seen by nobody else', async (context) => {
+  const { run, piped, home, upstream } = context;
+  let told = '';
+  for (const { name, base, path, header, events } of APIS) {
+    upstream.script(recorded(events));
+    const set = await piped(`${KEY}\n`, 'provider', 'set', name, '--base-url', upstream.url + base, '--api-key-stdin');
+    assert.is(set.code, 0, set.stderr);
+    const answer = await run('run', '--provider', name, 'Hi');
+    assert.match(answer.stdout, /^Hello/, `${name}: ${answer.stderr}`);
+    const asked = upstream.asked.at(-1);
+    assert.ok(asked?.path.startsWith(path), asked?.path);
+    assert.match(String(asked?.headers[header]), new RegExp(`(^|^Bearer )${KEY}$`));
+    told += set.stdout + set.stderr + answer.stdout + answer.stderr;
+  }
+  for (const args of [
+    ['provider', 'list', '--json'],
+    ['logs', '--tail', '100000'],
+    ['config', 'show'],
+    ['status', '--json'],
+  ]) {
+    const { stdout, stderr } = await run(...args);
+    told += stdout + stderr;
+  }
+  assert.not.ok((told + configOf(home)).includes(KEY));
+  const [pid] = /"pid": (\d+)/.exec((await run('status', '--json')).stdout)?.slice(1) ?? [];
+  if (process.platform === 'linux') {
+    for (const file of ['cmdline', 'environ']) {
+      assert.not.ok(readFileSync(`/proc/${String(pid)}/${file}`, 'latin1').includes(KEY), file);
+    }
+  }
 });
 
 test('a running daemon takes it up at once; every way of asking takes the same road', async (context) => {
