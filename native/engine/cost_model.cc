@@ -37,6 +37,8 @@ std::optional<double> TimeStep(Decoder& decoder, const Now& now, std::uint32_t r
   static const std::atomic<bool> kNever = false;
   const Clock::time_point start = now();
   const bool done = decoder.Decode(batch, kNever) == DecodeOutcome::kDone;
+  // A GPU computes on; who asks for what came of it waits for it.
+  if (done && outputs > 0) (void)decoder.Logits(rows - 1);
   const double ms = Milliseconds(now() - start);
   for (std::uint32_t i = 0; i < std::max(1U, outputs); ++i) {
     decoder.RemoveSequence(static_cast<SequenceId>(i));

@@ -25,13 +25,13 @@ constexpr double kMeasureMs = 300;
 class LlamaEngine final : public Engine {
  public:
   LlamaEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<ChatRenderer> chat,
-              std::unique_ptr<Decoder> decoder, CostModel cost, ModelInfo info, OutputSink sink)
+              std::unique_ptr<Decoder> decoder, ModelInfo info, OutputSink sink)
       : info_(std::move(info)),
         model_(std::move(model)),
         chat_(std::move(chat)),
         runner_(std::make_unique<Runner>(
             std::move(decoder), std::move(sink),
-            LoopOptions{.cost = std::move(cost), .cpu_ms = ProcessCpuMs})) {}
+            LoopOptions{.measure_ms = kMeasureMs, .cpu_ms = ProcessCpuMs})) {}
 
   ~LlamaEngine() override { Close(); }
 
@@ -156,13 +156,12 @@ Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputS
                                        .max_sequences = sequences});
   if (!decoder.ok()) return decoder.status();
 
-  CostModel cost = CostModel::Measure(*decoder.value(), Clock::now, kMeasureMs);
   info.context_length = decoder.value()->cells_total();
   info.threads = threads;
   info.has_chat_template = chat.value()->has_template();
-  return std::unique_ptr<Engine>(std::make_unique<LlamaEngine>(
-      std::move(model.value()), std::move(chat.value()), std::move(decoder.value()),
-      std::move(cost), std::move(info), std::move(sink)));
+  return std::unique_ptr<Engine>(
+      std::make_unique<LlamaEngine>(std::move(model.value()), std::move(chat.value()),
+                                    std::move(decoder.value()), std::move(info), std::move(sink)));
 }
 
 }  // namespace svc

@@ -42,12 +42,17 @@ Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
       cpu_ms_(std::move(options.cpu_ms)),
       has_spare_ids_(HasSpareIds(*decoder_)),
       cost_(std::move(options.cost)),
+      measure_ms_(options.measure_ms),
       threads_(cpu_ms_ ? decoder_->max_threads() : 1),
       cache_(decoder_.get(), static_cast<SequenceId>(decoder_->max_sequences()),
              EndOfCacheIds(*decoder_)) {
   for (std::uint32_t i = 0; i < decoder_->max_sequences(); ++i) {
     free_sequences_.insert(static_cast<SequenceId>(i));
   }
+}
+
+void Loop::Measure() {
+  if (measure_ms_ > 0) cost_ = CostModel::Measure(*decoder_, now_, measure_ms_);
 }
 
 // ---- what callers want --------------------------------------------------------------------------

@@ -42,6 +42,8 @@ namespace svc {
 
 struct LoopOptions {
   CostModel cost;
+  // Spent on measuring the cost of steps. 0: `cost` is it.
+  double measure_ms = 0;
   StepTargets targets;
   Now now = Clock::now;
   // Processor time of the process, in milliseconds. Absent: the threads stay as they are.
@@ -52,6 +54,9 @@ struct LoopOptions {
 class Loop {
  public:
   Loop(std::unique_ptr<Decoder> decoder, LoopOptions options);
+
+  // Before anything else, on the thread that will compute: drivers of GPUs may want no other one.
+  void Measure();
 
   // REQUIRES: no generation alive has its id.
   void Add(Submission submission);
@@ -115,6 +120,7 @@ class Loop {
   const std::function<double()> cpu_ms_;
   const bool has_spare_ids_;  // for the prefix cache and for padding
   CostModel cost_;
+  const double measure_ms_;
   ThreadGovernor threads_;
   PrefixCache cache_;
 

@@ -86,6 +86,7 @@ void Runner::Close() {
 // ---- the runner thread --------------------------------------------------------------------------
 
 void Runner::Run() {
+  loop_->Measure();
   while (TakeInbox()) {
     if (may_step_ && loop_->HasWork()) Step();
     Deliver();

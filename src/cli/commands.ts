@@ -211,7 +211,7 @@ export const COMMANDS = {
       'slow-report | svc run "Summarise this" -',
       'svc run --json --seed 7 --max-tokens 64 "Hello"',
       'svc run --provider openai --image photo.jpg "What is this?"',
-      'svc run --schema person.schema.json "Invent a person" | jq .name',
+      'svc run --schema person.schema.json "Invent a person"',
     ],
   },
   chat: {

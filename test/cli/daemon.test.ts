@@ -44,6 +44,8 @@ test('start, ask, stop', async ({ run, home }) => {
   assert.is(parsed<StatusRecord>(status).pid, record.pid);
   assert.match((await run('status')).stdout, /^state: +READY$/m);
 
+  const steps = async (): Promise<unknown> => parsed<HealthRecord>(await run('health', '--json')).models[0]?.steps;
+  await waitFor('the engine to tell of its steps', steps);
   const [http, socket] = [await run('health', '--json'), await run('health', '--source', 'socket', '--json')];
   assert.is(http.code, 0);
   assert.is(socket.code, 0);

@@ -106,10 +106,6 @@ test('what is not there is refused, with what was meant', async () => {
   await refused(['--xyzzy'], /unknown flag --xyzzy/, /svc --help/);
 });
 
-test('what is not there yet is not taken silently', async () => {
-  for (const flag of ['--schema', '--grammar']) await refused(['run', flag, 'x', 'hi'], /unknown flag/, /./);
-});
-
 test('wrong values are refused by name', async () => {
   await refused(['logs', '--tail', 'x'], /--tail must be a whole number/, /./);
   await refused(['logs', '--tail=-5'], /--tail must be a whole number/, /./);

@@ -66,7 +66,7 @@ check('the record of health is that of HTTP', async () => {
   const shape = (value: any): any => {
     if (Array.isArray(value)) return value.slice(0, 1).map(shape);
     if (value === null || typeof value !== 'object') return true;
-    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, shape(each)]));
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, key === 'steps' ? true : shape(each)]));
   };
   assert.equal(shape(seen.health), shape(over));
   assert.equal([seen.health.pid, seen.health.started_at], [over.pid, over.started_at]);

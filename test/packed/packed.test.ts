@@ -88,7 +88,7 @@ test('the package holds no source, no test and no build tool', async () => {
     'models',
     'node_modules',
   ];
-  assert.equal(files, [...expected, 'package.json', 'prebuilds', 'proto']);
+  assert.equal(files, [...expected, 'package.json', 'prebuilds', 'proto', 'providers']);
   const [platform = ''] = await readdir(join(installed, 'prebuilds'));
   const native = await readdir(join(installed, 'prebuilds', platform));
   assert.ok(native.includes('THIRD_PARTY_NOTICES.md'));

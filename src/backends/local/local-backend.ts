@@ -244,19 +244,22 @@ export class LocalBackend implements Backend {
     const lease = this.#pool.acquire(model);
     try {
       if (model.default) lease.engine.keep();
-      yield* this.#answer(lease.engine, context, ask);
+      yield* this.#answer(lease.engine, model.id, context, ask);
     } finally {
       lease.release();
     }
   }
 
-  /** `ask` is called again when the engine dies before anything has been passed on. */
+  /**
+   * `model`: as it was asked for; the engine may have been started for the same file under another name. `ask` is
+   * called again when the engine dies before anything has been passed on.
+   */
   async *#answer(
     engine: Supervisor,
+    model: string,
     { signal, arrivedAt, traceId }: GenerateContext,
     ask: (engine: Supervisor) => Generation,
   ): AsyncGenerator<LocalEvent, void, undefined> {
-    const model = engine.model.id;
     let started = false;
     let spoke = false;
     for (let attempt = 1; ; attempt++) {
