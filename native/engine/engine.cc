@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::uint32_t kMaxSequences = 256;  // LLAMA_MAX_SEQ
 
+// On the processor. A GPU takes whole batches, and the drivers of some do not survive the
+// measurement.
 constexpr double kMeasureMs = 300;
 
 class LlamaEngine final : public Engine {
@@ -31,7 +33,8 @@ class LlamaEngine final : public Engine {
         chat_(std::move(chat)),
         runner_(std::make_unique<Runner>(
             std::move(decoder), std::move(sink),
-            LoopOptions{.measure_ms = kMeasureMs, .cpu_ms = ProcessCpuMs})) {}
+            LoopOptions{.measure_ms = info_.device == "CPU" ? kMeasureMs : 0,
+                        .cpu_ms = ProcessCpuMs})) {}
 
   ~LlamaEngine() override { Close(); }
 
