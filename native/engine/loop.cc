@@ -41,7 +41,7 @@ Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
       now_(std::move(options.now)),
       cpu_ms_(std::move(options.cpu_ms)),
       has_spare_ids_(HasSpareIds(*decoder_)),
-      cost_(std::move(options.cost)),
+      cost_(options.cost),
       measure_ms_(options.measure_ms),
       threads_(cpu_ms_ ? decoder_->max_threads() : 1),
       cache_(decoder_.get(), static_cast<SequenceId>(decoder_->max_sequences()),

@@ -51,7 +51,7 @@ PrefixCache::~PrefixCache() = default;
 // ---- finding ------------------------------------------------------------------------------------
 
 PrefixCache::Place PrefixCache::Walk(std::span<const Token> tokens) const {
-  Place place{root_.get(), 0, 0};
+  Place place{&*root_, 0, 0};
   while (place.total < tokens.size() && place.inside == place.node->size()) {
     Node* child = place.node->ChildWith(tokens[place.total]);
     if (child == nullptr) break;

@@ -10,7 +10,6 @@ namespace svc {
 namespace {
 
 using test::FakeDecoder;
-using test::FakeOptions;
 using test::FakeRecord;
 
 // Like the quantised kernels in docs: rows in groups of four, of which one that is not full costs

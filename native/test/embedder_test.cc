@@ -97,6 +97,7 @@ TEST(EveryJobGetsTheVectorsOfItsInputsInTheirOrder) {
   constexpr int kThreads = 4;
   constexpr int kJobs = 25;
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   std::vector<std::map<GenerationId, Inputs>> wanted(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&bench, &mine = wanted[t], t] {

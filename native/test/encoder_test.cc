@@ -87,6 +87,7 @@ std::vector<std::vector<Token>> Tokens(const LlamaModel& model) {
                                           "seven boats wait",
                                           "[SEP] </s> is plain text here"};
   std::vector<std::vector<Token>> tokens;
+  tokens.reserve(texts.size());
   for (const std::string& text : texts) {
     tokens.push_back(model.Tokenize(text, /*add_special=*/true, /*parse_special=*/false).value());
   }
@@ -126,6 +127,7 @@ TEST(ALongInputGetsAContextOfItsSizeAndShortOnesStayTheSame) {
   REQUIRE(encoder != nullptr);
   const std::vector<Token> short_input = Tokens(*model)[1];
   std::vector<Token> long_input;
+  long_input.reserve(1500);
   for (Token token = 0; token < 1500; ++token) long_input.push_back(1000 + token % 700);
   const std::vector<float> before = Encode(*encoder, {short_input})[0];
   EXPECT(Cosine(Encode(*encoder, {long_input})[0], Reference(*model, long_input)) > kSame);

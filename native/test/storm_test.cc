@@ -7,7 +7,6 @@ namespace {
 
 using test::Alone;
 using test::Bench;
-using test::Gate;
 using test::RandomWant;
 using test::Want;
 using namespace std::chrono_literals;
