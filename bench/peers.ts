@@ -1,18 +1,18 @@
 /**
  * svc beside llama-server, on the same files, in one run.
  *
- *   npm run bench:peers                                  all of it, about an hour on two cores; writes docs/benchmarks.md
+ *   npm run bench:peers                                  all of it, about an hour on two cores; writes its section of docs/benchmarks.md
  *   npm run bench:peers -- --only 'stream' --repetitions 3 [--model FILE …] [--threads 2] [--context 16384]
  *
  * With an option the figures are printed, and docs/benchmarks.md stays as it is.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { buildLlamaServer } from '../scripts/compare/llama-server.ts';
+import { writeSection } from './page.ts';
 import { LiveWatch } from './peers/live-watch.ts';
 import { report, type Row } from './peers/report.ts';
 import { OVERHEAD_SCENARIOS, SCENARIOS, type Scenario } from './peers/scenarios.ts';
@@ -64,7 +64,7 @@ let livez: Awaited<ReturnType<LiveWatch['stop']>> | null = null;
 for (const subject of subjects) await compare(subject);
 
 const text = report(rows, { commands: [...commands], repetitions, livez });
-if (isWhole) await writeFile(join(root, 'docs', 'benchmarks.md'), text);
+if (isWhole) await writeSection(text);
 console.log(text);
 
 async function compare({ model, scenarios, hasSmallVocabulary }: Subject): Promise<void> {

@@ -1,5 +1,5 @@
 /** The figures as docs/benchmarks.md shows them: medians, spreads, ratios, and what was to be reached. */
-import { cpus, totalmem } from 'node:os';
+import { machine } from '../page.ts';
 import type { Figure } from './scenarios.ts';
 import { median } from './scenarios.ts';
 
@@ -18,22 +18,21 @@ export interface Facts {
 }
 
 export function report(rows: readonly Row[], { commands, repetitions, livez }: Facts): string {
-  const [cpu] = cpus();
   const lines = [
-    '# Benchmarks',
+    '## Beside llama-server',
     '',
-    'Written by `npm run bench:peers`, which anyone can run again: it builds `llama-server` from the same source, makes the models (real shapes and',
+    '`npm run bench:peers` builds `llama-server` from the same source, makes models (real shapes and',
     'vocabularies, random weights), starts all programs on the same file with the same threads and context, each with its own defaults otherwise, and',
     `lets them take turns, ${String(repetitions)} times. Clients speak HTTP with streaming. A figure is the median; in brackets the least and the most. A ratio is ours by`,
     'theirs, the median over the repetitions; machines are noisy, so only what was measured in one run is compared.',
     '',
-    `Machine: ${String(cpus().length)} × ${cpu?.model.trim() ?? 'unknown'}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB, Node ${process.version}.`,
+    `Machine: ${machine()}.`,
     '',
     ...commands.map((command) => `    ${command}`),
     '',
   ];
   for (const model of new Set(rows.map((row) => row.model))) {
-    lines.push(`## ${model}`, '', '| scenario | svc | others | ratio | to be reached |', '|---|---|---|---|---|');
+    lines.push(`### ${model}`, '', '| scenario | svc | others | ratio | to be reached |', '|---|---|---|---|---|');
     for (const row of rows.filter((each) => each.model === model)) lines.push(line(row));
     lines.push('');
   }
