@@ -3,8 +3,10 @@
 
 #include "binding/arguments.h"
 #include "binding/environment.h"
+#include "binding/estimate.h"
 #include "binding/load.h"
 #include "binding/log.h"
+#include "binding/quantize.h"
 #include "binding/system.h"
 
 namespace svc::binding {
@@ -40,7 +42,12 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
                                          napi_enumerable),
       Napi::PropertyDescriptor::Function(env, exports, "dieWithParent", DieWithParent,
                                          napi_enumerable),
+      Napi::PropertyDescriptor::Function(env, exports, "estimateMemory", EstimateMemory,
+                                         napi_enumerable),
+      Napi::PropertyDescriptor::Function(env, exports, "privateBytes", PrivateBytes,
+                                         napi_enumerable),
       Napi::PropertyDescriptor::Function(env, exports, "load", Load, napi_enumerable),
+      Napi::PropertyDescriptor::Function(env, exports, "quantize", Quantize, napi_enumerable),
   });
   return exports;
 }

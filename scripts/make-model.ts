@@ -2,27 +2,29 @@
  * Makes synthetic models: real architectures, vocabularies and chat templates, random weights.
  *
  *   node --import tsx scripts/make-model.ts tests              build/models/tiny-*.gguf
- *   node --import tsx scripts/make-model.ts PRESET [--type F32|F16|Q8_0|Q4_0] [--out FILE]
+ *   node --import tsx scripts/make-model.ts PRESET [--type F32|F16|Q8_0|Q4_0|Q4_K_M] [--out FILE]
  *
+ * Q4_K_M is a mixture of types that llama.cpp chooses; its own program makes it, and is built if need be.
  * A file that this very recipe has made already is left as it is.
  */
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { readGgufHeader } from '../src/models/gguf.ts';
+import { isMixture, MIXTURES, quantizeFile, type Mixture } from './gguf/llama-quantize.ts';
 import { writeModel } from './gguf/model.ts';
 import { PRESETS, TEST_PRESETS, type PresetName } from './gguf/presets.ts';
 import { TYPE_NUMBER, type Encoding } from './gguf/quantize.ts';
 import { llamaSource } from './llama-source.js';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const usage = `usage: make-model.ts tests | PRESET [--type ${Object.keys(TYPE_NUMBER).join('|')}] [--out FILE]
+const usage = `usage: make-model.ts tests | PRESET [--type ${[...Object.keys(TYPE_NUMBER), ...MIXTURES].join('|')}] [--out FILE]
 presets: ${Object.keys(PRESETS).join(', ')}`;
 
 /** Makes the file unless it is there and right. */
-async function make(presetName: PresetName, encoding: Encoding, path: string): Promise<void> {
+async function make(presetName: PresetName, encoding: Encoding | Mixture, path: string): Promise<void> {
   const startedAt = performance.now();
   const label = relative(root, path);
   const recipe = await recipeOf(presetName, encoding);
@@ -31,13 +33,25 @@ async function make(presetName: PresetName, encoding: Encoding, path: string): P
     return;
   }
   await mkdir(dirname(path), { recursive: true });
-  await writeModel(path, PRESETS[presetName], encoding, await llamaSource(), recipe);
+  if (isMixture(encoding)) await makeMixture(presetName, encoding, path, recipe);
+  else await writeModel(path, PRESETS[presetName], encoding, await llamaSource(), recipe);
   const megabytes = ((await stat(path)).size / 1e6).toFixed(1);
   console.log(`${label}: ${megabytes} MB in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
 }
 
+/** By way of a file of halves, which goes again. */
+async function makeMixture(presetName: PresetName, mixture: Mixture, path: string, recipe: string): Promise<void> {
+  const halves = `${path}.${process.pid}.f16`;
+  try {
+    await writeModel(halves, PRESETS[presetName], 'F16', await llamaSource(), recipe);
+    await quantizeFile(root, halves, path, mixture);
+  } finally {
+    await rm(halves, { force: true });
+  }
+}
+
 /** Names everything the bytes of the file follow from. */
-async function recipeOf(presetName: PresetName, encoding: Encoding): Promise<string> {
+async function recipeOf(presetName: PresetName, encoding: Encoding | Mixture): Promise<string> {
   const hash = createHash('sha256').update(`${presetName} ${encoding}\n`);
   const sources = join(root, 'scripts', 'gguf');
   for (const name of (await readdir(sources)).sort()) hash.update(await readFile(join(sources, name)));
@@ -75,7 +89,7 @@ if (what === 'tests') {
   for (const name of TEST_PRESETS) {
     await make(name, PRESETS[name].encoding, join(root, 'build', 'models', `${name}.gguf`));
   }
-} else if (isPreset(what) && (type === undefined || isEncoding(type))) {
+} else if (isPreset(what) && (type === undefined || isEncoding(type) || isMixture(type))) {
   const encoding = type ?? PRESETS[what].encoding;
   const suffix = type === undefined ? '' : `-${type.toLowerCase()}`;
   await make(what, encoding, out ?? join(root, 'build', 'models', `${what}${suffix}.gguf`));

@@ -2,6 +2,7 @@
  * The engine's own tests under sanitizers: address and undefined behaviour, then threads.
  *
  *   node scripts/sanitize.js [address|thread]
+ *   node scripts/sanitize.js --build-only [address|thread]     so that the next run has nothing to build
  *
  * The last line is `N passed, N failed`.
  */
@@ -12,7 +13,8 @@ import { installPackages } from './steps/packages.js';
 import { main } from './steps/run.js';
 
 await main(async () => {
-  const asked = process.argv.slice(2);
+  const isBuildOnly = process.argv.includes('--build-only');
+  const asked = process.argv.slice(2).filter((argument) => argument !== '--build-only');
   const kinds = asked.length > 0 ? asked : ['address', 'thread'];
   await installPackages();
   await unpackLlamaCpp();
@@ -20,11 +22,13 @@ await main(async () => {
   const total = { passed: 0, failed: 0 };
   for (const kind of kinds) {
     await buildNativeTests(kind);
+    if (isBuildOnly) continue;
     const { passed, failed, output } = await runNativeTests(kind);
     if (failed > 0) process.stdout.write(`${output}\n`);
     total.passed += passed;
     total.failed += failed;
   }
+  if (isBuildOnly) return;
   process.stdout.write(`${total.passed} passed, ${total.failed} failed\n`);
   if (total.failed > 0) process.exitCode = 1;
 });

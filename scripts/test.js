@@ -5,7 +5,7 @@
  *   npm test -- engine/frames cli/      the test files whose path holds one of these
  *
  * First the engine's own tests (CMake and ctest), then every test/**\/*.test.ts in a process of its
- * own, two at a time. A file fails also when it runs no test, takes too long, or leaves a process or
+ * own, two at a time, the longest first. A file fails also when it runs no test, takes too long, or leaves a process or
  * a file behind. The last line is `N passed, N failed`.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -19,13 +19,24 @@ import { main, say } from './steps/run.js';
 import { runTestFile } from './steps/test-file.js';
 
 const AT_A_TIME = 2;
+/** They take longest, and begin first: none of them is to be left over when all others have ended. */
+const LONGEST = [
+  'test/daemon/abuse',
+  'test/models/pull/faults',
+  'test/backends/faults',
+  'test/cli/provider',
+  'test/daemon/life',
+  'test/packed/',
+  'test/chaos/',
+  'test/cli/run-stdin',
+];
 const SLOWEST_SHOWN = 5;
 
 await main(async () => {
   const patterns = process.argv.slice(2);
-  const files = (await testFiles()).filter(
-    (file) => canRun(file) && (patterns.length === 0 || patterns.some((pattern) => file.includes(pattern))),
-  );
+  const files = (await testFiles())
+    .filter((file) => canRun(file) && (patterns.length === 0 || patterns.some((pattern) => file.includes(pattern))))
+    .sort((a, b) => rank(a) - rank(b));
   if (patterns.length > 0 && files.length === 0) say(`no test file's path holds ${patterns.join(' or ')}`);
 
   await build({ testModels: true });
@@ -48,6 +59,11 @@ await main(async () => {
 /** A libllama that was built here is for this very processor: there is no package of it to install. */
 function canRun(file) {
   return llama !== 'source' || !file.includes('test/packed/');
+}
+
+function rank(file) {
+  const place = LONGEST.findIndex((start) => file.startsWith(start));
+  return place === -1 ? LONGEST.length : place;
 }
 
 async function runTestFiles(files) {

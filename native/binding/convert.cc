@@ -1,6 +1,7 @@
 #include "binding/convert.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "binding/arguments.h"
@@ -25,6 +26,11 @@ auto IntegerInto(Integer& target, Integer min = 0,
 
 auto FloatInto(float& target) {
   return [&target](Napi::Value value, const std::string& name) { target = ReadFloat(value, name); };
+}
+
+auto BooleanInto(bool& target) {
+  return
+      [&target](Napi::Value value, const std::string& name) { target = ReadBoolean(value, name); };
 }
 
 std::pair<Token, float> ReadBias(Napi::Value value, const std::string& name) {
@@ -64,6 +70,13 @@ Priority ReadPriority(Napi::Value value, const std::string& name) {
   if (priority == "interactive") return Priority::kInteractive;
   if (priority == "batch") return Priority::kBatch;
   throw InvalidRequest(value.Env(), name + " must be interactive or batch");
+}
+
+CacheType ReadCacheType(Napi::Value value, const std::string& name) {
+  const std::string type = ReadString(value, name);
+  if (type == "f16") return CacheType::kF16;
+  if (type == "q8_0") return CacheType::kQ8_0;
+  throw InvalidRequest(value.Env(), name + " must be f16 or q8_0");
 }
 
 const char* Name(FinishReason reason) {
@@ -115,6 +128,34 @@ Napi::Number Count(Napi::Env env, std::uint64_t value) {
   return Napi::Number::New(env, static_cast<double>(value));
 }
 
+Napi::Value CountOrNull(Napi::Env env, std::optional<std::uint64_t> value) {
+  return NumberOrNull(env, static_cast<double>(value.value_or(0)), value.has_value());
+}
+
+Napi::Object ToObject(Napi::Env env, const DeviceMemory& device) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("name", device.name);
+  object.Set("isHost", device.is_host);
+  object.Set("weightsBytes", Count(env, device.weights_bytes));
+  object.Set("mappedBytes", Count(env, device.mapped_bytes));
+  object.Set("cacheBytes", Count(env, device.cache_bytes));
+  object.Set("computeBytes", Count(env, device.compute_bytes));
+  object.Set("freeBytes", CountOrNull(env, device.free_bytes));
+  object.Set("totalBytes", CountOrNull(env, device.total_bytes));
+  return object;
+}
+
+Napi::Object ToObject(Napi::Env env, const MemoryEstimate& estimate) {
+  Napi::Array devices = Napi::Array::New(env, estimate.devices.size());
+  for (std::uint32_t i = 0; i < estimate.devices.size(); ++i) {
+    devices.Set(i, ToObject(env, estimate.devices[i]));
+  }
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("contextLength", estimate.context_length);
+  object.Set("devices", devices);
+  return object;
+}
+
 }  // namespace
 
 LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
@@ -124,11 +165,35 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
     throw InvalidRequest(path.Env(), "path must not hold a null character");
   }
   const Napi::Object object = ReadObject(options, "options");
-  ReadField(object, "contextLength", IntegerInto(load.context_length, 0U, kMaxContextLength));
+  ReadField(object, "contextLength", [&](Napi::Value value, const std::string& name) {
+    load.context_length = ReadContextLength(value, name);
+  });
   ReadField(object, "threads", IntegerInto(load.threads, 0, kMaxThreads));
   ReadField(object, "gpuLayers", IntegerInto(load.gpu_layers, std::numeric_limits<int>::min()));
   ReadField(object, "maxSequences", IntegerInto(load.max_sequences));
+  ReadField(object, "prefixFolder", [&](Napi::Value value, const std::string& name) {
+    load.prefix_folder = ReadString(value, name);
+  });
+  ReadField(object, "prefixModel", [&](Napi::Value value, const std::string& name) {
+    load.prefix_model = ReadString(value, name);
+  });
+  ReadField(object, "prefixBytes", [&](Napi::Value value, const std::string& name) {
+    load.prefix_bytes =
+        static_cast<std::uint64_t>(ReadWholeNumber(value, name, 0, std::int64_t{1} << 50U));
+  });
+  const auto in_name = [](unsigned char each) { return std::isalnum(each) != 0; };
+  if (!std::all_of(load.prefix_model.begin(), load.prefix_model.end(), in_name) ||
+      load.prefix_folder.find('\0') != std::string::npos) {
+    throw InvalidRequest(path.Env(), "prefixFolder and prefixModel name no place for files");
+  }
+  ReadField(object, "cacheType", [&](Napi::Value value, const std::string& name) {
+    load.cache_type = ReadCacheType(value, name);
+  });
   return load;
+}
+
+std::uint32_t ReadContextLength(Napi::Value value, const std::string& name) {
+  return ReadInteger<std::uint32_t>(value, name, 0, kMaxContextLength);
 }
 
 GenerationId ReadGenerationId(Napi::Value value, const std::string& name) {
@@ -160,6 +225,7 @@ GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults) {
   ReadField(object, "maxTokens", [&](Napi::Value field, const std::string& name) {
     request.max_tokens = ReadInteger<std::uint32_t>(field, name);
   });
+  ReadField(object, "truncate", BooleanInto(request.truncate));
   ReadField(object, "stop", [&](Napi::Value field, const std::string& name) {
     ReadElements(field, name, [&](Napi::Value element, const std::string& element_name) {
       request.stop.push_back(ReadString(element, element_name));
@@ -168,9 +234,7 @@ GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults) {
   ReadField(object, "priority", [&](Napi::Value field, const std::string& name) {
     request.priority = ReadPriority(field, name);
   });
-  ReadField(object, "cachePrompt", [&](Napi::Value field, const std::string& name) {
-    request.reuse_prefix = ReadBoolean(field, name);
-  });
+  ReadField(object, "cachePrompt", BooleanInto(request.reuse_prefix));
   request.sampling = ReadSampling(object, std::move(defaults));
   ReadField(object, "grammar", [&](Napi::Value field, const std::string& name) {
     request.grammar = ReadString(field, name);
@@ -193,6 +257,7 @@ EmbeddingRequest ReadEmbeddingRequest(Napi::Value value, std::uint32_t vocabular
       request.inputs.emplace_back(ReadTokens(input, vocabulary));
     }
   });
+  ReadField(object, "truncate", BooleanInto(request.truncate));
   return request;
 }
 
@@ -259,6 +324,8 @@ Napi::Object ToObject(Napi::Env env, const EngineStats& stats) {
   object.Set("promptTokens", Count(env, stats.prompt_tokens));
   object.Set("cachedTokens", Count(env, stats.cached_tokens));
   object.Set("generatedTokens", Count(env, stats.generated_tokens));
+  object.Set("draftedTokens", Count(env, stats.drafted_tokens));
+  object.Set("acceptedTokens", Count(env, stats.accepted_tokens));
   object.Set("preemptions", Count(env, stats.preemptions));
   object.Set("evictedCells", Count(env, stats.evicted_cells));
   object.Set("predictedMs", stats.predicted_ms);
@@ -309,11 +376,28 @@ Napi::Object ToObject(Napi::Env env, const GenerationOutput& output) {
   finish.Set("inputTokens", output.usage.input_tokens);
   finish.Set("outputTokens", output.usage.output_tokens);
   finish.Set("cachedTokens", output.usage.cached_tokens);
+  if (output.usage.truncated_tokens) {
+    finish.Set("truncatedTokens", *output.usage.truncated_tokens);
+  }
   finish.Set("startedMs", NumberOrNull(env, timings.started_ms, timings.started_ms >= 0));
   finish.Set("firstTokenMs",
              NumberOrNull(env, timings.first_token_ms, timings.first_token_ms >= 0));
   finish.Set("finishedMs", timings.finished_ms);
   object.Set("finish", finish);
+  return object;
+}
+
+Napi::Object ToObject(Napi::Env env, const MemoryEstimates& estimates) {
+  Napi::Array list = Napi::Array::New(env, estimates.estimates.size());
+  for (std::uint32_t i = 0; i < estimates.estimates.size(); ++i) {
+    list.Set(i, ToObject(env, estimates.estimates[i]));
+  }
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("trainedContextLength", estimates.trained_context_length);
+  object.Set("layers", estimates.layers);
+  object.Set("makesEmbeddings", estimates.makes_embeddings);
+  object.Set("processBytes", CountOrNull(env, estimates.process_bytes));
+  object.Set("estimates", list);
   return object;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/devices.h"
 #include "engine/engine.h"
+#include "engine/memory_estimate.h"
 
 namespace svc::binding {
 
@@ -14,6 +15,7 @@ namespace svc::binding {
 LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options);
 // What the request does not say about sampling is taken from `defaults`.
 GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults);
+std::uint32_t ReadContextLength(Napi::Value value, const std::string& name);
 EmbeddingRequest ReadEmbeddingRequest(Napi::Value value, std::uint32_t vocabulary);
 GenerationId ReadGenerationId(Napi::Value value, const std::string& name);
 std::vector<ChatMessage> ReadMessages(Napi::Value value, const std::string& name);
@@ -24,6 +26,7 @@ Napi::Object ToObject(Napi::Env env, const ModelInfo& info);
 Napi::Object ToObject(Napi::Env env, const EngineStats& stats);
 Napi::Object ToObject(Napi::Env env, const Device& device);
 Napi::Object ToObject(Napi::Env env, const GenerationOutput& output);
+Napi::Object ToObject(Napi::Env env, const MemoryEstimates& estimates);
 Napi::Int32Array ToInt32Array(Napi::Env env, const std::vector<Token>& tokens);
 
 }  // namespace svc::binding

@@ -9,6 +9,7 @@
 
 #include "binding/wakeup.h"
 #include "engine/engine.h"
+#include "engine/output_list.h"
 
 namespace svc::binding {
 
@@ -34,7 +35,7 @@ class StepChannel {
  private:
   std::function<void(Napi::Env)> listener_;  // JavaScript thread only
   std::mutex mutex_;
-  std::vector<GenerationOutput> outputs_;  // guarded by mutex_
+  OutputList outputs_;  // guarded by mutex_
   Wakeup wakeup_;
 };
 

@@ -19,8 +19,8 @@ constexpr double kSlowest = 2.0;
 
 // So far the table has an entry for every row count.
 constexpr std::uint32_t kSingleRows = 8;
-// Padding must gain more than a measurement errs.
-constexpr double kPaddingGain = 0.9;
+// Another number of rows must gain more than a measurement errs.
+constexpr double kGain = 0.9;
 
 // One step of `rows`, the last `outputs` of them decoding a sequence each. Nothing if it failed.
 std::optional<double> TimeStep(Decoder& decoder, const Now& now, std::uint32_t rows,
@@ -158,11 +158,27 @@ std::uint32_t CostModel::RowsWithin(double ms, std::uint32_t outputs, std::uint3
   return rows;
 }
 
+std::uint32_t CostModel::Cheapest(std::uint32_t rows) const {
+  if (!measured()) return rows;
+  const auto each = [this](std::uint32_t count) {
+    const std::uint32_t padded = Padded(count);
+    return Predict(padded, padded) / count;
+  };
+  std::uint32_t best = rows;
+  double least = kGain * each(rows);
+  for (std::size_t i = 0; i < kRows.size() && kRows[i] < rows; ++i) {
+    if (!known_[i] || each(kRows[i]) >= least) continue;
+    least = each(kRows[i]);
+    best = kRows[i];
+  }
+  return best;
+}
+
 std::uint32_t CostModel::Padded(std::uint32_t rows) const {
   // One row alone always takes the path that a plain loop takes, so that its text is the same.
   if (!measured() || rows < 2 || rows > kSingleRows || !known_[rows - 1]) return rows;
   std::uint32_t best = rows;
-  double least = kPaddingGain * Predict(rows, rows);
+  double least = kGain * Predict(rows, rows);
   for (std::uint32_t more = rows + 1; more <= std::min(kSingleRows, rows + kPaddingIds); ++more) {
     if (!known_[more - 1] || Predict(more, more) >= least) continue;
     least = Predict(more, more);

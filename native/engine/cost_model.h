@@ -52,6 +52,9 @@ class CostModel {
 
   // The most rows, at most `limit`, whose step takes no longer than `ms`; 0: none.
   std::uint32_t RowsWithin(double ms, std::uint32_t outputs, std::uint32_t limit) const;
+  // How many of `rows`, an output each, to compute in one step so that each of them costs least:
+  // all, unless fewer are clearly cheaper.
+  std::uint32_t Cheapest(std::uint32_t rows) const;
   // How many rows to compute where `rows` outputs are wanted: more of them, if that is cheaper.
   std::uint32_t Padded(std::uint32_t rows) const;
 

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,8 +21,13 @@ namespace svc {
 
 using SequenceId = std::int32_t;
 
+class PrefillLane;
+
 // Sequences, beyond those that are computed on, for rows that only pad a batch.
 inline constexpr std::uint32_t kPaddingIds = 3;
+
+// Rows of a batch that may want logits, however few sequences there are: drafts want them, too.
+inline constexpr std::uint32_t kLeastOutputs = 16;
 
 struct Row {
   Token token = 0;
@@ -42,8 +48,7 @@ class Decoder {
   virtual ~Decoder() = default;
 
   // Computes the rows into the cache.
-  // REQUIRES: 0 < rows.size() <= max_rows(), at most one row of a sequence wants logits, at most
-  // max_sequences() + kPaddingIds do.
+  // REQUIRES: 0 < rows.size() <= max_rows(), at most max_outputs() rows want logits.
   // `abort` may be set by another thread at any time; it is honoured where the device allows it.
   virtual DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) = 0;
 
@@ -63,6 +68,25 @@ class Decoder {
                           std::uint32_t end) = 0;
   virtual void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) = 0;
 
+  // What the cache holds of the sequence's tokens [begin, end), to be put back by LoadState, in
+  // this decoder or another one of the same model. Where sequences cannot share cells: of all its
+  // tokens, begin is 0 and end NextPosition(sequence). Empty: there is none to be had.
+  virtual std::vector<std::uint8_t> SaveState(SequenceId sequence, std::uint32_t begin,
+                                              std::uint32_t end) = 0;
+  // Gives the sequence new cells for its tokens [begin, end), of which it has none, out of a state
+  // that may hold more. False: it cannot be done; the sequence has none of them then.
+  // REQUIRES: the state is what SaveState returned, every byte of it; cells for all of it are free;
+  // where sequences cannot share cells, begin and end are those it was saved with.
+  virtual bool LoadState(SequenceId sequence, std::span<const std::uint8_t> state,
+                         std::uint32_t begin, std::uint32_t end) = 0;
+
+  // The longest prompt that its lane takes, in tokens. 0: it has none, as where sequences cannot
+  // share cells, and every prompt is computed in its own cache.
+  virtual std::uint32_t lane_cells() const { return 0; }
+  // Made when it is first asked for, since it takes memory. Null: there is none, and no lane any
+  // more.
+  virtual PrefillLane* lane() { return nullptr; }
+
   virtual bool IsEndOfGeneration(Token token) const = 0;
   // The bytes a token adds to the text; control tokens add none. May end inside a character.
   virtual std::string Piece(Token token) const = 0;
@@ -73,6 +97,8 @@ class Decoder {
   virtual int max_threads() const = 0;
 
   virtual std::uint32_t max_rows() const = 0;
+  // Not fewer than kLeastOutputs, nor than max_sequences() + kPaddingIds.
+  virtual std::uint32_t max_outputs() const = 0;
   // That are computed on at one time.
   virtual std::uint32_t max_sequences() const = 0;
   virtual std::uint32_t sequence_ids() const = 0;
@@ -88,6 +114,9 @@ class Sampler {
   // The token that follows; remembered, for penalties and the grammar. kNoToken: the grammar leaves
   // none of the vocabulary.
   virtual Token Sample(const float* logits) = 0;
+  // By how much the logit of the token that Sample would draw leads the next one, after all that is
+  // made of the logits; infinite where it is drawn by chance or must follow. Changes nothing.
+  virtual float Lead(const float* /*logits*/) { return std::numeric_limits<float>::infinity(); }
   // The tokens that must follow the one just drawn, remembered too: the grammar leaves no choice,
   // so they need no logits. Told once.
   virtual std::vector<Token> Forced() { return {}; }

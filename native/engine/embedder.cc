@@ -189,6 +189,7 @@ std::list<Embedder::Job>::iterator Embedder::End(std::list<Job>::iterator job, F
   output.reason = reason;
   output.status = status;
   output.usage = job->usage;
+  output.usage.truncated_tokens = job->submission.truncated_tokens;
   output.timings = job->timings;
   output.timings.finished_ms = job->SinceSubmit();
   return jobs_.erase(job);

@@ -18,6 +18,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct EmbeddingSubmission {
   GenerationId id = 0;
   // REQUIRES: not empty, and each as the encoder requires
   std::vector<std::vector<Token>> inputs;
+  std::optional<std::uint32_t> truncated_tokens;  // see GenerationUsage
   Clock::time_point submitted_at = Clock::now();
 };
 

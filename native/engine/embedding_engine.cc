@@ -7,6 +7,7 @@
 #include "engine/cpu_threads.h"
 #include "engine/embedder.h"
 #include "engine/llama_encoder.h"
+#include "engine/truncation.h"
 
 namespace svc {
 namespace {
@@ -46,12 +47,16 @@ class EmbeddingEngine final : public Engine {
       return Status(StatusCode::kInvalidRequest, "there is no input");
     }
     std::uint32_t input_tokens = 0;
+    std::uint32_t truncated_tokens = 0;
     for (EmbeddingInput& input : request.inputs) {
       Result<std::vector<Token>> tokens = ReadInput(input);
       if (!tokens.ok()) return tokens.status();
       const std::string name = "input[" + std::to_string(submission.inputs.size()) + "]";
       if (tokens.value().empty()) {
         return Status(StatusCode::kInvalidRequest, name + " is empty");
+      }
+      if (request.truncate) {
+        truncated_tokens += CutInput(*model_, info_.context_length, &tokens.value());
       }
       if (tokens.value().size() > info_.context_length) {
         return Status(StatusCode::kContextOverflow, name + " has " +
@@ -62,6 +67,7 @@ class EmbeddingEngine final : public Engine {
       input_tokens += static_cast<std::uint32_t>(tokens.value().size());
       submission.inputs.push_back(std::move(tokens.value()));
     }
+    if (request.truncate) submission.truncated_tokens = truncated_tokens;
     if (Status status = embedder_->Submit(std::move(submission)); !status.ok()) return status;
     return input_tokens;
   }
@@ -86,19 +92,18 @@ class EmbeddingEngine final : public Engine {
   const std::unique_ptr<Embedder> embedder_;  // ends before the model does
 };
 
-// Beyond what it was trained for a model has no positions: some end the process over it.
-std::uint32_t MaxTokens(const LoadOptions& options, const ModelInfo& info) {
+}  // namespace
+
+std::uint32_t MaxInputTokens(const LoadOptions& options, std::uint32_t trained) {
   const std::uint32_t wanted =
       options.context_length > 0 ? options.context_length : kDefaultContextLength;
-  return info.trained_context_length > 0 ? std::min(wanted, info.trained_context_length) : wanted;
+  return trained > 0 ? std::min(wanted, trained) : wanted;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Engine>> NewEmbeddingEngine(std::unique_ptr<LlamaModel> model,
                                                    const LoadOptions& options, OutputSink sink) {
   ModelInfo info = model->Describe();
-  info.context_length = MaxTokens(options, info);
+  info.context_length = MaxInputTokens(options, info.trained_context_length);
   info.threads = options.threads > 0 ? options.threads : DefaultThreads(info.size_bytes);
   Result<std::unique_ptr<Encoder>> encoder =
       NewLlamaEncoder(*model, {.max_tokens = info.context_length, .threads = info.threads});

@@ -1,6 +1,5 @@
 #include "engine/engine.h"
 
-#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -11,14 +10,15 @@
 #include "engine/llama_decoder.h"
 #include "engine/llama_encoder.h"
 #include "engine/llama_model.h"
+#include "engine/model_fingerprint.h"
+#include "engine/prefix_store.h"
 #include "engine/runner.h"
 #include "engine/sampler.h"
+#include "engine/truncation.h"
 #include "engine/vocabulary_index.h"
 
 namespace svc {
 namespace {
-
-constexpr std::uint32_t kMaxSequences = 256;  // LLAMA_MAX_SEQ
 
 // On the processor. A GPU takes whole batches, and the drivers of some do not survive the
 // measurement.
@@ -27,14 +27,16 @@ constexpr double kMeasureMs = 300;
 class LlamaEngine final : public Engine {
  public:
   LlamaEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<ChatRenderer> chat,
-              std::unique_ptr<Decoder> decoder, ModelInfo info, OutputSink sink)
+              std::unique_ptr<Decoder> decoder, ModelInfo info, OutputSink sink,
+              std::unique_ptr<PrefixStore> store)
       : info_(std::move(info)),
         model_(std::move(model)),
         chat_(std::move(chat)),
         runner_(std::make_unique<Runner>(
             std::move(decoder), std::move(sink),
             LoopOptions{.measure_ms = info_.device == "CPU" ? kMeasureMs : 0,
-                        .cpu_ms = ProcessCpuMs})) {}
+                        .cpu_ms = ProcessCpuMs,
+                        .store = std::move(store)})) {}
 
   ~LlamaEngine() override { Close(); }
 
@@ -99,18 +101,37 @@ class LlamaEngine final : public Engine {
 
  private:
   Status ReadPrompt(const GenerationRequest& request, Submission* submission) const {
-    if (request.messages.empty()) {
-      Result<std::vector<Token>> tokens = model_->Tokenize(
-          request.prompt, /*add_special=*/true, /*parse_special=*/true, info_.context_length);
-      if (!tokens.ok()) return tokens.status();
-      submission->prompt = std::move(tokens.value());
-      return Status::Ok();
+    return request.messages.empty() ? ReadText(request, submission) : ReadChat(request, submission);
+  }
+
+  Status ReadText(const GenerationRequest& request, Submission* submission) const {
+    const std::uint32_t bound = request.truncate ? 0 : info_.context_length;
+    Result<std::vector<Token>> tokens = model_->Tokenize(request.prompt, /*add_special=*/true,
+                                                         /*parse_special=*/true, bound);
+    if (!tokens.ok()) return tokens.status();
+    submission->prompt = std::move(tokens.value());
+    if (request.truncate) {
+      const PromptBudget budget = BudgetOf(info_.context_length, request.max_tokens);
+      submission->truncated_tokens = CutRawPrompt(*model_, budget, &submission->prompt);
     }
-    Result<ChatPrompt> prompt = chat_->RenderTokens(request.messages, info_.context_length);
-    if (!prompt.ok()) return prompt.status();
-    submission->prompt = std::move(prompt.value().tokens);
-    std::move(prompt.value().stop.begin(), prompt.value().stop.end(),
-              std::back_inserter(submission->stop));
+    return Status::Ok();
+  }
+
+  Status ReadChat(const GenerationRequest& request, Submission* submission) const {
+    CutPrompt cut;
+    if (request.truncate) {
+      Result<CutPrompt> fitting =
+          CutChat(*chat_, request.messages, BudgetOf(info_.context_length, request.max_tokens));
+      if (!fitting.ok()) return fitting.status();
+      cut = std::move(fitting.value());
+      submission->truncated_tokens = cut.truncated_tokens;
+    } else {
+      Result<ChatPrompt> prompt = chat_->RenderTokens(request.messages, info_.context_length);
+      if (!prompt.ok()) return prompt.status();
+      cut.prompt = std::move(prompt.value());
+    }
+    submission->prompt = std::move(cut.prompt.tokens);
+    std::move(cut.prompt.stop.begin(), cut.prompt.stop.end(), std::back_inserter(submission->stop));
     return Status::Ok();
   }
 
@@ -129,11 +150,18 @@ class LlamaEngine final : public Engine {
   const std::unique_ptr<Runner> runner_;  // ends before the model does
 };
 
-std::uint32_t ContextLength(const LoadOptions& options, const LlamaModel& model) {
-  if (options.context_length > 0) return options.context_length;
-  const int trained = llama_model_n_ctx_train(model.get());
-  return trained > 0 ? std::min<std::uint32_t>(trained, kDefaultContextLength)
-                     : kDefaultContextLength;
+// Null: prefixes are not kept on the disk.
+std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const Decoder& decoder) {
+  if (options.prefix_folder.empty() || options.prefix_bytes == 0) return nullptr;
+  // Some models turn positions in another way where the context is long.
+  const std::string version = SVC_LLAMA_CPP_TAG " " + std::to_string(decoder.cells_total()) +
+                              " cells of type " +
+                              std::to_string(static_cast<int>(options.cache_type));
+  return PrefixStore::Open({.folder = options.prefix_folder,
+                            .model = options.prefix_model,
+                            .fingerprint = FingerprintOf(options.path, version),
+                            .max_bytes = options.prefix_bytes,
+                            .divisible = decoder.can_share()});
 }
 
 }  // namespace
@@ -151,20 +179,17 @@ Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputS
   if (!chat.ok()) return chat.status();
 
   ModelInfo info = model.value()->Describe();
-  const int threads = options.threads > 0 ? options.threads : DefaultThreads(info.size_bytes);
-  const std::uint32_t sequences = std::clamp(options.max_sequences, 1U, kMaxSequences);
-  Result<std::unique_ptr<Decoder>> decoder =
-      NewLlamaDecoder(*model.value(), {.context_length = ContextLength(options, *model.value()),
-                                       .threads = threads,
-                                       .max_sequences = sequences});
+  const DecoderOptions decoder_options = DecoderOptionsOf(options, *model.value());
+  Result<std::unique_ptr<Decoder>> decoder = NewLlamaDecoder(*model.value(), decoder_options);
   if (!decoder.ok()) return decoder.status();
 
   info.context_length = decoder.value()->cells_total();
-  info.threads = threads;
+  info.threads = decoder_options.threads;
   info.has_chat_template = chat.value()->has_template();
-  return std::unique_ptr<Engine>(
-      std::make_unique<LlamaEngine>(std::move(model.value()), std::move(chat.value()),
-                                    std::move(decoder.value()), std::move(info), std::move(sink)));
+  std::unique_ptr<PrefixStore> store = OpenPrefixStore(options, *decoder.value());
+  return std::unique_ptr<Engine>(std::make_unique<LlamaEngine>(
+      std::move(model.value()), std::move(chat.value()), std::move(decoder.value()),
+      std::move(info), std::move(sink), std::move(store)));
 }
 
 }  // namespace svc

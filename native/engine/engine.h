@@ -25,6 +25,10 @@ namespace svc {
 using Token = std::int32_t;
 using GenerationId = std::uint32_t;
 
+// Of the keys and values in the cache. kQ8_0 takes about half of what kF16 takes, and little of the
+// quality; not every model's shape allows it (kModelInvalid).
+enum class CacheType { kF16, kQ8_0 };
+
 struct LoadOptions {
   std::string path;
   // Tokens of the unified KV cache, shared by all sequences. 0: what the model was trained for, at
@@ -34,9 +38,16 @@ struct LoadOptions {
   int threads = 0;
   // Layers on the GPU. Negative: all, where there is one.
   int gpu_layers = -1;
-  // Sequences that may be in the cache at one time; later ones wait. At most 256; what is left of
+  CacheType cache_type = CacheType::kF16;
+  // Sequences that may be in the cache at one time; later ones wait. At most 255; what is left of
   // these ids serves the prefix cache.
   std::uint32_t max_sequences = 64;
+  // Where prefixes are kept on the disk, beside those of other models; empty: nowhere. Made, for
+  // its owner alone, if it is not there. What cannot be written is not kept.
+  std::string prefix_folder;
+  // The name of this model there: letters and digits.
+  std::string prefix_model;
+  std::uint64_t prefix_bytes = 0;  // of all files in the folder, those of other models included
   // Called on the loading thread with 0..1; false cancels the load (kCancelled).
   std::function<bool(float fraction)> on_progress;
 };
@@ -97,13 +108,16 @@ struct GenerationRequest {
   std::string prompt;
   // Absent: until the model ends its turn or the context is full.
   std::optional<std::uint32_t> max_tokens;
+  // What does not fit in the context is left out (truncation.h) and not refused; the usage tells
+  // how much.
+  bool truncate = false;
   SamplingParams sampling;
   std::vector<std::string> stop;
   Priority priority = Priority::kInteractive;
   // What the prefix cache has of the prompt need not be computed. Without effect in a request with
   // a seed, which asks for a text that can be had again: what was computed in other company, or
   // lies elsewhere in the cache, is rounded in another way. If such a request is alone, it gets an
-  // empty cache, and its text is that of a plain llama.cpp loop.
+  // empty cache, its tokens are not drafted, and its text is that of a plain llama.cpp loop.
   bool reuse_prefix = true;
   // GBNF that the text has to follow; empty: none. The text ends when nothing of the grammar can
   // follow.
@@ -130,6 +144,8 @@ struct EmbeddingRequest {
   GenerationId id = 0;
   // REQUIRES: tokens are in the vocabulary.
   std::vector<EmbeddingInput> inputs;
+  // An input that is too long loses its end and is not refused; the usage tells how much.
+  bool truncate = false;
 };
 
 enum class FinishReason { kStop, kLength, kCancelled };
@@ -138,6 +154,8 @@ struct GenerationUsage {
   std::uint32_t input_tokens = 0;
   std::uint32_t output_tokens = 0;
   std::uint32_t cached_tokens = 0;  // of the input, taken from the prefix cache at first
+  // What was left out, and is not counted as input. Absent: the request did not allow it.
+  std::optional<std::uint32_t> truncated_tokens;
 };
 
 // Milliseconds since Submit. Negative: did not happen.
@@ -186,6 +204,8 @@ struct EngineStats {
   std::uint64_t prompt_tokens = 0;  // computed
   std::uint64_t cached_tokens = 0;  // of prompts, not computed
   std::uint64_t generated_tokens = 0;
+  std::uint64_t drafted_tokens = 0;   // computed before it was known that they would be said
+  std::uint64_t accepted_tokens = 0;  // of them, said
   std::uint64_t preemptions = 0;
   std::uint64_t evicted_cells = 0;
   double predicted_ms = 0;  // of all steps
@@ -236,8 +256,9 @@ class Engine {
 
   virtual EngineStats stats() const = 0;
 
-  // Ends every generation (kCancelled), joins the thread, frees the cache. Idempotent;
-  // blocks. The weights go with the engine itself: somebody may still be tokenizing.
+  // Ends every generation (kCancelled), brings what is worth keeping to the disk (seconds at most),
+  // joins the thread, frees the cache. Idempotent; blocks. The weights go with the engine itself:
+  // somebody may still be tokenizing.
   virtual void Close() = 0;
 };
 

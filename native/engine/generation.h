@@ -13,6 +13,7 @@
 #include "engine/decoder.h"
 #include "engine/engine.h"
 #include "engine/prefix_cache.h"
+#include "engine/prompt_lookup.h"
 #include "engine/text_stream.h"
 
 namespace svc {
@@ -22,6 +23,7 @@ struct Submission {
   GenerationId id = 0;
   std::vector<Token> prompt;  // REQUIRES: not empty, shorter than the cache
   std::optional<std::uint32_t> max_tokens;
+  std::optional<std::uint32_t> truncated_tokens;  // see GenerationUsage
   std::unique_ptr<Sampler> sampler;
   std::vector<std::string> stop;
   Priority priority = Priority::kInteractive;
@@ -37,11 +39,18 @@ class Generation {
         tokens(std::move(submission.prompt)),
         prompt_size(static_cast<std::uint32_t>(tokens.size())),
         max_tokens(submission.max_tokens),
+        truncated_tokens(submission.truncated_tokens),
         sampler(std::move(submission.sampler)),
         stream(std::move(submission.stop)),
         priority(submission.priority),
         reuse_prefix(submission.reuse_prefix),
         submitted_at(submission.submitted_at) {}
+
+  // A row that was computed beside drafts and not believed, because of its lead.
+  struct Doubt {
+    std::size_t rows = 0;  // of that step
+    float lead = 0;
+  };
 
   // Rows until it can sample. Whether it is new or was preempted makes no difference: what is
   // missing in the cache is computed.
@@ -85,8 +94,10 @@ class Generation {
     output.logprobs = TakeLogprobs();
     output.done = true;
     output.reason = reason;
-    output.usage = {
-        .input_tokens = prompt_size, .output_tokens = generated(), .cached_tokens = cached_tokens};
+    output.usage = {.input_tokens = prompt_size,
+                    .output_tokens = generated(),
+                    .cached_tokens = cached_tokens,
+                    .truncated_tokens = truncated_tokens};
     output.timings = timings;
     return output;
   }
@@ -104,10 +115,14 @@ class Generation {
   SequenceId sequence = -1;    // negative: not in the cache
   PrefixCache::Pin pin;        // of the computed ones, those in cells of the prefix cache
   std::uint32_t cached_tokens = 0;
+  std::uint64_t last_step = 0;  // that it took part in
   bool paused = false;
-  bool ended = false;  // its last output has been made
+  bool spoke = false;     // some of its text has been shown
+  bool ended = false;     // its last output has been made
+  bool fetching = false;  // waits for what the disk has of its prompt
 
   const std::optional<std::uint32_t> max_tokens;
+  const std::optional<std::uint32_t> truncated_tokens;
   std::unique_ptr<Sampler> sampler;
   TextStream stream;
   std::uint64_t said_bytes = 0;
@@ -117,9 +132,14 @@ class Generation {
   };
   std::deque<Untold> untold;  // logprobs of tokens that begin in text not yet shown
 
+  PromptLookup lookup;
+  double trust = 1;            // how often rows beside drafts were believed, lately
+  std::optional<Doubt> doubt;  // its next row is computed without drafts
+
   const Priority priority;
   // Its prompt may come from the prefix cache, and others may follow it there. If not, it only
-  // leaves there what it has computed when it leaves the cache, and finds that when it returns.
+  // leaves there what it has computed when it leaves the cache, and finds that when it returns; and
+  // its tokens are computed one by one, without drafts.
   const bool reuse_prefix;
   const Clock::time_point submitted_at;
   // Of the most urgent generation that waits for this one's prompt, as a DeadlineOf.

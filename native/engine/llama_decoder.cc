@@ -2,16 +2,22 @@
 //   * kv_unified: any sequence may use any cell, and sequence ids up to 255 cost nothing. n_seq_max
 //     stays 1, because libllama sizes host buffers by it. Recurrent and hybrid models keep a state
 //     for each of n_seq_max sequences, so there the ids end with it, and there are few.
+//   * id 0 is a scratch of our own where n_seq_max is 1: libllama writes the state only of ids
+//   below
+//     n_seq_max in a way that can be read again. What is saved is shared with it first.
 //   * swa_full: layers with a sliding window keep all cells. The small window cache is sized by
 //     n_seq_max and would be full with the second sequence. Even so, cells that have left the
 //     window of their sequence may be given to another one: such a model cannot share cells.
-//   * n_outputs_max: no more rows ask for logits than there are sequences; without it a buffer of
-//     n_batch x vocabulary floats is reserved.
+//   * n_outputs_max: no more rows ask for logits than there are sequences, or a few drafts; without
+//     it a buffer of n_batch x vocabulary floats is reserved. n_outputs_max_per_seq is a matter of
+//     samplers on the device, of which there are none.
 //   * n_batch = n_ubatch: a step is one graph run, so that an abort leaves nothing half done.
 //   * thread pools of our own: without one, each decode starts and joins threads. One for each
-//   number
-//     of threads that has been asked for, because threads of a pool that take no part in a step
-//     spin in wait for the next one; those of a pool that is not attached go to sleep.
+//     number of threads that has been asked for, because threads of a pool that take no part in a
+//     step spin in wait for the next one; those of a pool that is not attached go to sleep.
+//
+// On a processor there is a lane for prompts, with a quarter of the cells. A GPU computes large
+// batches so fast that nobody waits for one, and has no memory to spare.
 #include "engine/llama_decoder.h"
 
 #include <algorithm>
@@ -19,6 +25,9 @@
 #include <map>
 #include <vector>
 
+#include "engine/cpu_threads.h"
+#include "engine/llama_context_ptr.h"
+#include "engine/llama_prefill_lane.h"
 #include "engine/log_capture.h"
 
 namespace svc {
@@ -27,6 +36,14 @@ namespace {
 constexpr std::uint32_t kMaxRows = 512;
 constexpr std::uint32_t kMaxRecurrentSequences = 16;
 constexpr std::uint32_t kSequenceIds = 256;  // LLAMA_MAX_SEQ
+constexpr llama_seq_id kScratch = 0;
+
+constexpr std::uint32_t kLanePart = 4;  // of the cells
+constexpr std::uint32_t kLeastLaneCells = 512;
+
+std::uint32_t MaxOutputs(std::uint32_t max_sequences) {
+  return std::max(max_sequences + kPaddingIds, kLeastOutputs);
+}
 
 // A ggml thread pool, through the registry of the CPU module: it is opened at run time.
 class ThreadPool {
@@ -55,20 +72,18 @@ class ThreadPool {
   ggml_threadpool* pool_ = nullptr;
 };
 
-struct FreeContext {
-  void operator()(llama_context* context) const { llama_free(context); }
-};
-using ContextPtr = std::unique_ptr<llama_context, FreeContext>;
-
 class LlamaDecoder final : public Decoder {
  public:
   LlamaDecoder(const LlamaModel& model, ContextPtr context, int threads, bool on_cpu,
-               std::uint32_t max_sequences, bool can_share)
+               std::uint32_t max_sequences, bool can_share, bool has_scratch,
+               const llama_context_params& lane_params)
       : model_(model),
         context_(std::move(context)),
+        lane_params_(lane_params),
         max_threads_(on_cpu ? threads : 1),
         max_sequences_(max_sequences),
-        can_share_(can_share) {
+        can_share_(can_share),
+        first_id_(has_scratch ? kScratch + 1 : 0) {
     SetThreads(threads);
     llama_set_abort_callback(
         context_.get(),
@@ -90,7 +105,7 @@ class LlamaDecoder final : public Decoder {
     for (std::size_t i = 0; i < count; ++i) {
       tokens_[i] = rows[i].token;
       positions_[i] = rows[i].position;
-      sequences_[i] = rows[i].sequence;
+      sequences_[i] = Id(rows[i].sequence);
       sequence_pointers_[i] = &sequences_[i];
       wants_logits_[i] = rows[i].wants_logits ? 1 : 0;
     }
@@ -114,20 +129,62 @@ class LlamaDecoder final : public Decoder {
   }
 
   std::int32_t NextPosition(SequenceId sequence) const override {
-    return llama_memory_seq_pos_max(memory(), sequence) + 1;
+    return llama_memory_seq_pos_max(memory(), Id(sequence)) + 1;
   }
   void RemoveSequence(SequenceId sequence) override {
-    llama_memory_seq_rm(memory(), sequence, -1, -1);
+    llama_memory_seq_rm(memory(), Id(sequence), -1, -1);
   }
 
   bool can_share() const override { return can_share_; }
   void ShareCells(SequenceId from, SequenceId to, std::uint32_t begin, std::uint32_t end) override {
-    llama_memory_seq_cp(memory(), from, to, static_cast<llama_pos>(begin),
+    llama_memory_seq_cp(memory(), Id(from), Id(to), static_cast<llama_pos>(begin),
                         static_cast<llama_pos>(end));
   }
   void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
-    llama_memory_seq_rm(memory(), sequence, static_cast<llama_pos>(begin),
+    llama_memory_seq_rm(memory(), Id(sequence), static_cast<llama_pos>(begin),
                         static_cast<llama_pos>(end));
+  }
+
+  std::vector<std::uint8_t> SaveState(SequenceId sequence, std::uint32_t begin,
+                                      std::uint32_t end) override {
+    llama_seq_id id = Id(sequence);
+    if (has_scratch()) {
+      llama_memory_seq_cp(memory(), id, kScratch, static_cast<llama_pos>(begin),
+                          static_cast<llama_pos>(end));
+      id = kScratch;
+    }
+    std::vector<std::uint8_t> state = SaveSequence(context_.get(), id);
+    if (has_scratch()) llama_memory_seq_rm(memory(), kScratch, -1, -1);
+    return state;
+  }
+  bool LoadState(SequenceId sequence, std::span<const std::uint8_t> state, std::uint32_t begin,
+                 std::uint32_t end) override {
+    const llama_seq_id id = has_scratch() ? kScratch : Id(sequence);
+    bool loaded = LoadSequence(context_.get(), id, state) &&
+                  llama_memory_seq_pos_max(memory(), id) + 1 >= static_cast<llama_pos>(end);
+    if (can_share_) {
+      loaded = loaded && llama_memory_seq_pos_min(memory(), id) <= static_cast<llama_pos>(begin);
+    }
+    if (has_scratch()) {
+      if (loaded) {
+        llama_memory_seq_cp(memory(), kScratch, Id(sequence), static_cast<llama_pos>(begin),
+                            static_cast<llama_pos>(end));
+      }
+      llama_memory_seq_rm(memory(), kScratch, -1, -1);
+    } else if (!loaded) {
+      llama_memory_seq_rm(memory(), id, -1, -1);
+    }
+    return loaded;
+  }
+
+  std::uint32_t lane_cells() const override { return lane_params_.n_ctx; }
+  PrefillLane* lane() override {
+    if (lane_ == nullptr && lane_cells() > 0) {
+      lane_ = LlamaPrefillLane::New(model_.get(), lane_params_);
+      if (lane_ != nullptr) lane_->SetThreads(pools_.at(threads_)->get(), threads_);
+      if (lane_ == nullptr) lane_params_.n_ctx = 0;
+    }
+    return lane_.get();
   }
 
   bool IsEndOfGeneration(Token token) const override {
@@ -142,12 +199,17 @@ class LlamaDecoder final : public Decoder {
       llama_attach_threadpool(context_.get(), pool->get(), pool->get());
     }
     llama_set_n_threads(context_.get(), threads, threads);
+    threads_ = threads;
+    if (lane_ != nullptr) lane_->SetThreads(pool->get(), threads);
   }
   int max_threads() const override { return max_threads_; }
 
   std::uint32_t max_rows() const override { return llama_n_batch(context_.get()); }
+  std::uint32_t max_outputs() const override { return MaxOutputs(max_sequences_); }
   std::uint32_t max_sequences() const override { return max_sequences_; }
-  std::uint32_t sequence_ids() const override { return can_share_ ? kSequenceIds : max_sequences_; }
+  std::uint32_t sequence_ids() const override {
+    return can_share_ ? kSequenceIds - static_cast<std::uint32_t>(first_id_) : max_sequences_;
+  }
   std::uint32_t vocabulary() const override {
     return static_cast<std::uint32_t>(llama_vocab_n_tokens(model_.vocab()));
   }
@@ -155,6 +217,8 @@ class LlamaDecoder final : public Decoder {
 
  private:
   llama_memory_t memory() const { return llama_get_memory(context_.get()); }
+  llama_seq_id Id(SequenceId sequence) const { return sequence + first_id_; }
+  bool has_scratch() const { return first_id_ > kScratch; }
 
   DecodeOutcome Run(const llama_batch& batch) {
     int code = 0;
@@ -178,9 +242,13 @@ class LlamaDecoder final : public Decoder {
   const LlamaModel& model_;
   std::map<int, std::unique_ptr<ThreadPool>> pools_;  // outlive the context
   const ContextPtr context_;
+  llama_context_params lane_params_;  // without cells where there is none
+  std::unique_ptr<LlamaPrefillLane> lane_;
+  int threads_ = 0;
   const int max_threads_;
   const std::uint32_t max_sequences_;
   const bool can_share_;
+  const llama_seq_id first_id_;               // libllama's, of our sequence 0
   const std::atomic<bool>* abort_ = nullptr;  // of the decode that runs
 
   // The batch's columns, kept to spare allocations.
@@ -192,28 +260,57 @@ class LlamaDecoder final : public Decoder {
   std::vector<std::int8_t> wants_logits_;
 };
 
+std::uint32_t Sequences(const LlamaModel& model, const DecoderOptions& options) {
+  return std::min(options.max_sequences,
+                  model.is_recurrent() ? kMaxRecurrentSequences : kSequenceIds - 1 - kScratch);
+}
+
+bool CanShare(const LlamaModel& model) {
+  return !model.is_recurrent() && llama_model_n_swa(model.get()) == 0;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
-                                                 const DecoderOptions& options) {
-  const bool recurrent =
-      llama_model_is_recurrent(model.get()) || llama_model_is_hybrid(model.get());
-  const std::uint32_t max_sequences =
-      recurrent ? std::min(options.max_sequences, kMaxRecurrentSequences) : options.max_sequences;
+DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& model) {
+  std::uint32_t context_length = options.context_length;
+  if (context_length == 0) {
+    const int trained = llama_model_n_ctx_train(model.get());
+    context_length = trained > 0 ? std::min<std::uint32_t>(trained, kDefaultContextLength)
+                                 : kDefaultContextLength;
+  }
+  return {.context_length = context_length,
+          .threads =
+              options.threads > 0 ? options.threads : DefaultThreads(llama_model_size(model.get())),
+          .max_sequences = std::max(options.max_sequences, 1U),
+          .cache_type = options.cache_type};
+}
 
+std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells) {
+  const std::uint32_t part = cells / kLanePart;
+  return CanShare(model) && model.device() == "CPU" && part >= kLeastLaneCells ? part : 0;
+}
+
+llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions& options) {
+  const std::uint32_t max_sequences = Sequences(model, options);
   llama_context_params params = llama_context_default_params();
   params.n_ctx = options.context_length;
   params.n_batch = kMaxRows;
   params.n_ubatch = kMaxRows;
-  params.n_seq_max = recurrent ? max_sequences : 1;
-  params.n_outputs_max = max_sequences + kPaddingIds;
+  params.n_seq_max = model.is_recurrent() ? max_sequences : 1;
+  params.n_outputs_max = MaxOutputs(max_sequences);
   params.n_outputs_max_per_seq = 1;
   params.n_threads = options.threads;
   params.n_threads_batch = options.threads;
   params.kv_unified = true;
   params.swa_full = true;
   params.no_perf = true;
+  if (options.cache_type == CacheType::kQ8_0) params.type_k = params.type_v = GGML_TYPE_Q8_0;
+  return params;
+}
 
+Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
+                                                 const DecoderOptions& options) {
+  const llama_context_params params = DecoderParams(model, options);
   const LogCapture log;
   ContextPtr context(llama_init_from_model(model.get(), params));
   if (context == nullptr) {
@@ -224,10 +321,11 @@ Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
   if (llama_get_memory(context.get()) == nullptr) {
     return Status(StatusCode::kModelInvalid, "the model has no cache, so it cannot generate text");
   }
-  const bool can_share = !recurrent && llama_model_n_swa(model.get()) == 0;
-  return std::unique_ptr<Decoder>(
-      std::make_unique<LlamaDecoder>(model, std::move(context), options.threads,
-                                     model.device() == "CPU", max_sequences, can_share));
+  const std::uint32_t lane_cells = LaneCells(model, llama_n_ctx(context.get()));
+  return std::unique_ptr<Decoder>(std::make_unique<LlamaDecoder>(
+      model, std::move(context), options.threads, model.device() == "CPU",
+      Sequences(model, options), CanShare(model), /*has_scratch=*/!model.is_recurrent(),
+      LlamaPrefillLane::Params(params, lane_cells)));
 }
 
 }  // namespace svc

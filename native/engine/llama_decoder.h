@@ -11,8 +11,18 @@ namespace svc {
 struct DecoderOptions {
   std::uint32_t context_length = kDefaultContextLength;  // > 0
   int threads = 1;                                       // > 0
-  std::uint32_t max_sequences = 64;                      // in 1..256
+  std::uint32_t max_sequences = 64;                      // > 0; more than 255 are 255
+  CacheType cache_type = CacheType::kF16;
 };
+
+// What the options for an engine come to with this model.
+DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& model);
+
+// How the decoder's context is set up; also for a dry run.
+llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions& options);
+
+// Of the lane for prompts beside a context of so many cells; 0: there is none.
+std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells);
 
 // `model` must outlive the decoder. Errors: kOutOfMemory, kModelInvalid.
 Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,

@@ -19,12 +19,12 @@
 #include <string>
 #include <utility>
 
+#include "engine/llama_context_ptr.h"
 #include "engine/log_capture.h"
 
 namespace svc {
 namespace {
 
-constexpr std::uint32_t kBatchTokens = 512;
 constexpr std::uint32_t kMaxInputs = 64;
 // Recurrent and hybrid models keep a state for each.
 constexpr std::uint32_t kMaxRecurrentInputs = 16;
@@ -45,16 +45,10 @@ enum llama_pooling_type PoolingType(const llama_model* model) {
   return LLAMA_POOLING_TYPE_NONE;
 }
 
-struct FreeContext {
-  void operator()(llama_context* context) const { llama_free(context); }
-};
-
 class LlamaEncoder final : public Encoder {
  public:
   LlamaEncoder(const LlamaModel& model, const EncoderOptions& options)
-      : model_(model),
-        options_(options),
-        recurrent_(llama_model_is_recurrent(model.get()) || llama_model_is_hybrid(model.get())) {}
+      : model_(model), options_(options), recurrent_(model.is_recurrent()) {}
 
   Status Encode(std::span<const std::span<const Token>> inputs, const std::atomic<bool>& abort,
                 std::vector<float>* vectors) override {
@@ -88,18 +82,9 @@ class LlamaEncoder final : public Encoder {
     const std::uint32_t rows = std::max(kBatchTokens, std::bit_ceil(tokens));
     if (context_ != nullptr && rows <= llama_n_ubatch(context_.get())) return Status::Ok();
 
-    llama_context_params params = llama_context_default_params();
-    params.n_ctx = rows;
-    params.n_batch = rows;
-    params.n_ubatch = rows;
-    params.n_seq_max = recurrent_ ? kMaxRecurrentInputs : 1;
+    llama_context_params params = EncoderParams(model_, rows);
     params.n_threads = options_.threads;
     params.n_threads_batch = options_.threads;
-    params.embeddings = true;
-    params.pooling_type = PoolingType(model_.get());
-    params.kv_unified = true;
-    params.swa_full = true;
-    params.no_perf = true;
     params.abort_callback = [](void* user) {
       const auto* abort = static_cast<LlamaEncoder*>(user)->abort_;
       return abort != nullptr && abort->load(std::memory_order_relaxed);
@@ -183,7 +168,7 @@ class LlamaEncoder final : public Encoder {
   const LlamaModel& model_;
   const EncoderOptions options_;
   const bool recurrent_;
-  std::unique_ptr<llama_context, FreeContext> context_;
+  ContextPtr context_;
   const std::atomic<bool>* abort_ = nullptr;  // of the batch that runs
 
   // The batch's columns, kept to spare allocations.
@@ -196,6 +181,20 @@ class LlamaEncoder final : public Encoder {
 };
 
 }  // namespace
+
+llama_context_params EncoderParams(const LlamaModel& model, std::uint32_t tokens) {
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = tokens;
+  params.n_batch = tokens;
+  params.n_ubatch = tokens;
+  params.n_seq_max = model.is_recurrent() ? kMaxRecurrentInputs : 1;
+  params.embeddings = true;
+  params.pooling_type = PoolingType(model.get());
+  params.kv_unified = true;
+  params.swa_full = true;
+  params.no_perf = true;
+  return params;
+}
 
 bool MakesEmbeddings(const LlamaModel& model) {
   return PoolingType(model.get()) != LLAMA_POOLING_TYPE_NONE;

@@ -13,6 +13,12 @@ namespace svc {
 // mean, cls or last). Then the model makes embeddings, and no text.
 bool MakesEmbeddings(const LlamaModel& model);
 
+// Tokens of a batch, and of the context that is made with the encoder.
+inline constexpr std::uint32_t kBatchTokens = 512;
+
+// How the context for batches of so many tokens is set up; also for a dry run.
+llama_context_params EncoderParams(const LlamaModel& model, std::uint32_t tokens);
+
 struct EncoderOptions {
   std::uint32_t max_tokens = kDefaultContextLength;  // of one input; > 0
   int threads = 1;                                   // > 0

@@ -131,11 +131,22 @@ LlamaModel::LlamaModel(ModelPtr model, std::string device)
 }
 
 Result<std::unique_ptr<LlamaModel>> LlamaModel::Load(const LoadOptions& options) {
+  return LoadFile(options, /*no_alloc=*/false);
+}
+
+Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadMetadata(const LoadOptions& options) {
+  return LoadFile(options, /*no_alloc=*/true);
+}
+
+Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& options,
+                                                         bool no_alloc) {
   if (Status status = CheckFile(options.path); !status.ok()) return status;
 
   Progress progress{&options.on_progress};
   llama_model_params params = llama_model_default_params();
   params.n_gpu_layers = options.gpu_layers;
+  params.no_alloc = no_alloc;
+  if (no_alloc) params.load_mode = LLAMA_LOAD_MODE_NONE;  // there is nothing to map
   params.progress_callback_user_data = &progress;
   params.progress_callback = [](float fraction, void* user) {
     auto* state = static_cast<Progress*>(user);

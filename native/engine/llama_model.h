@@ -17,6 +17,8 @@ class LlamaModel {
  public:
   // Loads on the calling thread. Errors: kModelInvalid, kOutOfMemory, kCancelled.
   static Result<std::unique_ptr<LlamaModel>> Load(const LoadOptions& options);
+  // The same without the weights: contexts made from it allocate nothing and can compute nothing.
+  static Result<std::unique_ptr<LlamaModel>> LoadMetadata(const LoadOptions& options);
 
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }
@@ -30,6 +32,10 @@ class LlamaModel {
   const llama_vocab* vocab() const { return llama_model_get_vocab(model_.get()); }
 
   const std::string& device() const { return device_; }
+  // It keeps a state for each sequence, in some layers or all.
+  bool is_recurrent() const {
+    return llama_model_is_recurrent(get()) || llama_model_is_hybrid(get());
+  }
 
   // All that the file says; context_length, threads and has_chat_template are left to others.
   ModelInfo Describe() const;
@@ -44,6 +50,8 @@ class LlamaModel {
   std::string Piece(Token token, bool special) const;
 
  private:
+  static Result<std::unique_ptr<LlamaModel>> LoadFile(const LoadOptions& options, bool no_alloc);
+
   ModelPtr model_;
   std::string device_;
   std::size_t longest_piece_;  // bytes of a text that one token can stand for; 0: no bound is known

@@ -11,9 +11,13 @@ namespace {
 // Without it, one that has just been computed would be preempted a few steps later.
 constexpr std::uint32_t kGrowthCells = 16;
 
-// Fewer tokens are neither taken from the prefix cache, because of a text that is then rounded in
-// another way than the first time, nor waited for.
-constexpr std::uint32_t kLeastReuse = 32;
+// Fewer tokens are not taken from the prefix cache, because of a text that is then rounded in
+// another way than the first time; and fewer are not waited for.
+constexpr std::uint32_t kLeastReuse = 8;
+constexpr std::uint32_t kLeastFollowed = 32;
+
+// What text may wait for more: half a frame of a screen.
+constexpr double kTogetherMs = 8;
 
 // Ids: generations, then the prefix cache, then padding. Without sharing there are generations
 // only.
@@ -45,7 +49,9 @@ Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
       measure_ms_(options.measure_ms),
       threads_(cpu_ms_ ? decoder_->max_threads() : 1),
       cache_(decoder_.get(), static_cast<SequenceId>(decoder_->max_sequences()),
-             EndOfCacheIds(*decoder_)) {
+             EndOfCacheIds(*decoder_)),
+      tiers_(decoder_.get(), &cache_, std::move(options.store)),
+      prefiller_(decoder_.get()) {
   for (std::uint32_t i = 0; i < decoder_->max_sequences(); ++i) {
     free_sequences_.insert(static_cast<SequenceId>(i));
   }
@@ -69,6 +75,8 @@ void Loop::Add(Submission submission) {
   Generation& generation = *generations_.back();
   if (generation.max_tokens == 0) {
     Finish(generation, generation.End(now_(), FinishReason::kLength, ""));
+  } else {
+    generation.fetching = tiers_.Fetch(generation.id, Reusable(generation));
   }
 }
 
@@ -95,13 +103,22 @@ void Loop::CancelAll() {
 
 bool Loop::HasWork() const {
   return std::any_of(generations_.begin(), generations_.end(),
-                     [](const auto& g) { return !g->paused && !g->ended; });
+                     [](const auto& g) { return !g->paused && !g->ended && !g->fetching; });
+}
+
+bool Loop::MayWait() const {
+  if (awaited_ || rows_.empty() || counts_.last_step.rows == 0 || !HasWork()) return false;
+  // At most, since rows are cheaper in company.
+  const double growth = static_cast<double>(rows_.size()) / counts_.last_step.rows;
+  const double next_ms = last_step_ms_ * std::max(1.0, growth);
+  return Milliseconds(now_() - told_at_) + next_ms <= kTogetherMs;
 }
 
 std::vector<GenerationOutput> Loop::TakeOutputs() {
   std::erase_if(generations_, [](const auto& g) { return g->ended; });
   if (generations_.empty()) rate_.Clear();
-  return std::exchange(outputs_, {});
+  awaited_ = false;
+  return outputs_.Take();
 }
 
 EngineStats Loop::stats() const {
@@ -136,7 +153,7 @@ double Loop::Deadline(const Generation& generation) const {
 
 // Of a waiting one's tokens.
 std::uint32_t Loop::Cached(const Generation& generation) const {
-  const std::uint32_t cached = cache_.Match(Reusable(generation));
+  const std::uint32_t cached = tiers_.Match(Reusable(generation));
   return cached < kLeastReuse ? 0 : cached;
 }
 
@@ -145,6 +162,7 @@ std::vector<Generation*> Loop::InOrder(bool in_cache) const {
   std::vector<std::pair<double, Generation*>> order;
   for (const auto& generation : generations_) {
     if (generation->ended || generation->paused || generation->in_cache() != in_cache) continue;
+    if (generation->fetching) continue;
     order.emplace_back(Deadline(*generation), generation.get());
   }
   std::stable_sort(order.begin(), order.end(),
@@ -156,6 +174,12 @@ std::vector<Generation*> Loop::InOrder(bool in_cache) const {
 }
 
 // ---- who is in the cache ------------------------------------------------------------------------
+
+// False: that many cannot be had.
+bool Loop::FreeCellsFor(std::uint32_t rows) {
+  if (const std::uint32_t free = FreeCells(); free < rows) cache_.Evict(rows - free);
+  return FreeCells() >= rows;
+}
 
 std::uint32_t Loop::FreeCells() const {
   return decoder_->cells_total() - own_cells_ - cache_.cells();
@@ -181,7 +205,9 @@ bool Loop::FollowsAnother(const Generation& candidate, std::uint32_t cached) {
     const auto parting =
         std::mismatch(wanted.begin(), wanted.end(), leader->tokens.begin(), leader->tokens.end());
     const auto common = static_cast<std::uint32_t>(parting.first - wanted.begin());
-    if (leader->computed >= common || common < cached + kLeastReuse) continue;
+    // Of a batch in the lane nothing can be had until all of it is done: on average, half of it.
+    const std::uint32_t wait = leader.get() == prefiller_.generation() ? prefiller_.rows() / 2 : 0;
+    if (leader->computed >= common || common < cached + std::max(kLeastFollowed, wait)) continue;
     leader->wanted_by_ms = std::min(leader->wanted_by_ms, Deadline(candidate));
     return true;
   }
@@ -209,11 +235,12 @@ bool Loop::EnterCache(Generation& candidate) {
   free_sequences_.erase(sequence);
   candidate.sequence = sequence;
   candidate.pin = pin;
-  candidate.computed = pin.length;
+  candidate.computed = std::max(pin.length, tiers_.Restore(Reusable(candidate), sequence));
+  own_cells_ += candidate.own_cells();
   if (candidate.timings.started_ms < 0) {
     candidate.timings.started_ms = candidate.SinceSubmit(now_());
-    candidate.cached_tokens = pin.length;
-    counts_.cached_tokens += pin.length;
+    candidate.cached_tokens = candidate.computed;
+    counts_.cached_tokens += candidate.computed;
   }
   return true;
 }
@@ -247,7 +274,12 @@ bool Loop::MakeWayOfPrompt(const Generation& candidate) {
 
 void Loop::LeaveCache(Generation& generation, bool keep_prefix) {
   if (!generation.in_cache()) return;
-  if (keep_prefix) Publish(generation);
+  prefiller_.Drop(generation);
+  if (keep_prefix) {
+    Publish(generation);
+    tiers_.Keep(std::span(generation.tokens).first(generation.computed), generation.sequence,
+                /*on_disk=*/generation.reuse_prefix);
+  }
   own_cells_ -= generation.own_cells();
   decoder_->RemoveSequence(generation.sequence);
   cache_.Release(generation.pin);
@@ -264,6 +296,12 @@ void Loop::Publish(Generation& generation) {
                  generation.pin);
   own_cells_ += generation.own_cells();
   may_admit_ = true;
+}
+
+void Loop::PublishPrompt(Generation& generation) {
+  Publish(generation);
+  tiers_.PromptComputed(std::span(generation.tokens).first(generation.prompt_size),
+                        generation.computed, generation.sequence);
 }
 
 // Every generation that decodes needs a cell, and a prompt at least one to move on.
@@ -299,6 +337,28 @@ bool Loop::PreemptOne() {
   return true;
 }
 
+// ---- the disk tier ------------------------------------------------------------------------------
+
+void Loop::OnStoreChange(std::function<void()> listener) {
+  if (tiers_.store() != nullptr) tiers_.store()->OnChange(std::move(listener));
+}
+
+void Loop::TakeFetched() {
+  for (const GenerationId id : tiers_.TakeFetched(FreeSequence(), own_cells_)) {
+    may_admit_ = true;
+    if (Generation* generation = Find(id); generation != nullptr) generation->fetching = false;
+  }
+}
+
+void Loop::SaveOne() { tiers_.SaveOne(FreeSequence()); }
+
+void Loop::SaveUntil(Clock::time_point deadline) {
+  if (tiers_.store() == nullptr) return;
+  while (tiers_.store()->WaitForWrite(deadline) && WantsToSave() && Clock::now() < deadline) {
+    SaveOne();
+  }
+}
+
 // ---- one step -----------------------------------------------------------------------------------
 
 bool Loop::Plan() {
@@ -309,32 +369,97 @@ bool Loop::Plan() {
   rows_.clear();
   padding_ = 0;
 
-  const std::vector<Generation*> candidates = InOrder(/*in_cache=*/true);
+  std::vector<Generation*> candidates = InOrder(/*in_cache=*/true);
+  BeginPrefill(candidates);
+  candidates = BesidePrefill(candidates);
   std::vector<Demand> demands;
-  std::uint32_t decoding = 0;
+  demands.reserve(candidates.size());
   for (const Generation* generation : candidates) {
     demands.push_back({.rows = generation->pending(), .position = generation->computed});
-    if (generation->pending() == 1) ++decoding;
   }
   StepLimits limits = LimitsFor(cost_, targets_, demands, decoder_->max_rows());
   limits.cells = AvailableCells();
+  if (PrefillMayGoOn(demands, limits)) {
+    planned_.push_back(prefiller_.generation()->id);
+    return true;
+  }
   for (const Share& share : PlanStep(demands, limits)) {
     Generation& generation = *candidates[share.index];
-    for (std::uint32_t i = 0; i < share.rows; ++i) {
+    const std::uint32_t rows = RowsToCheckpoint(generation, share.rows);
+    for (std::uint32_t i = 0; i < rows; ++i) {
       const std::uint32_t position = generation.computed + i;
       rows_.push_back({.token = generation.tokens[position],
                        .position = static_cast<std::int32_t>(position),
                        .sequence = generation.sequence,
                        .wants_logits = position + 1 == generation.tokens.size()});
     }
-    parts_.push_back({.generation = &generation, .rows = share.rows, .last_row = rows_.size() - 1});
+    parts_.push_back({.generation = &generation, .rows = rows, .last_row = rows_.size() - 1});
     planned_.push_back(generation.id);
   }
-  if (rows_.size() == decoding) Pad();
-  if (const std::uint32_t free = FreeCells(); free < rows_.size()) {
-    cache_.Evict(static_cast<std::uint32_t>(rows_.size()) - free);
+  if (std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.wants_logits; })) {
+    Draft();
+    Pad();
   }
+  (void)FreeCellsFor(static_cast<std::uint32_t>(rows_.size()));
   return !rows_.empty();
+}
+
+// Where the memory cannot be cut, a prompt's steps end where its state is to be kept.
+std::uint32_t Loop::RowsToCheckpoint(const Generation& generation, std::uint32_t rows) const {
+  if (!generation.reuse_prefix || generation.computed >= generation.prompt_size) return rows;
+  return tiers_.CutRows(std::span(generation.tokens).first(generation.prompt_size),
+                        generation.computed, rows);
+}
+
+// The most urgent prompt that the lane takes, if nothing is computed there.
+void Loop::BeginPrefill(const std::vector<Generation*>& candidates) {
+  if (const Generation* generation = prefiller_.generation()) {
+    if (!generation->paused) return;
+    prefiller_.Drop(*generation);
+  }
+  const auto most_urgent =
+      std::find_if(candidates.begin(), candidates.end(),
+                   [this](const Generation* g) { return prefiller_.Takes(*g); });
+  if (most_urgent == candidates.end() || !prefiller_.Open()) return;
+  Generation& generation = **most_urgent;
+  const std::uint32_t rows = RowsOfBatch(
+      {.rows = generation.pending(), .position = generation.computed}, prefiller_.max_rows());
+  prefill_ms_ = 0;
+  prefill_cpu_ms_ = 0;
+  if (prefiller_.Begin(generation, rows)) return;
+  const Status status(StatusCode::kInternal, "the model could not take up a prompt");
+  Finish(generation, generation.Fail(now_(), status), /*keep_prefix=*/false);
+}
+
+// Those who decode, and prompts that are to pass the one in the lane. The lane's own are left for
+// it.
+std::vector<Generation*> Loop::BesidePrefill(const std::vector<Generation*>& candidates) const {
+  const Generation* prefilled = prefiller_.generation();
+  std::vector<Generation*> beside;
+  std::vector<Generation*> decoding;
+  bool less_urgent = false;
+  for (Generation* generation : candidates) {
+    if (generation == prefilled) less_urgent = true;
+    if (generation->ended || generation == prefilled) continue;
+    if (generation->pending() == 1) {
+      decoding.push_back(generation);
+    } else if (!less_urgent && !prefiller_.Takes(*generation)) {
+      beside.push_back(generation);
+    }
+  }
+  std::stable_sort(decoding.begin(), decoding.end(), [](const Generation* a, const Generation* b) {
+    return a->last_step < b->last_step;
+  });
+  beside.insert(beside.end(), decoding.begin(), decoding.end());
+  return beside;
+}
+
+bool Loop::PrefillMayGoOn(const std::vector<Demand>& demands, const StepLimits& limits) const {
+  if (prefiller_.generation() == nullptr) return false;
+  if (demands.empty()) return true;
+  if (demands.front().rows > 1) return false;
+  const auto rows = std::min(static_cast<std::uint32_t>(demands.size()), limits.decoding_rows);
+  return !IsStepDue(Milliseconds(now_() - step_ended_at_), cost_.Predict(rows, rows), targets_);
 }
 
 // Where a batch of decoding rows is cheaper with more of them.
@@ -357,60 +482,118 @@ DecodeOutcome Loop::Decode(const std::atomic<bool>& abort, StepStats& step) {
   const double cpu_before_ms = cpu_ms_ ? cpu_ms_() : 0;
   const Clock::time_point started_at = now_();
   const DecodeOutcome outcome = decoder_->Decode(rows_, abort);
-  const Clock::time_point ended_at = now_();
-  step.spent_ms = Milliseconds(ended_at - started_at);
+  step.spent_ms = Milliseconds(now_() - started_at);
   for (std::uint32_t i = 0; i < padding_; ++i) {
     decoder_->RemoveSequence(rows_[rows_.size() - 1 - i].sequence);
   }
-  if (outcome != DecodeOutcome::kDone) return outcome;
-
-  if (!threads_.trying()) cost_.Observe(step.rows, outputs, step.spent_ms);
-  if (!cpu_ms_) return outcome;
-  const int threads = threads_.threads();
-  cost_.Scale(threads_.StepDone(SinceEpochMs(ended_at), step.spent_ms, step.predicted_ms,
-                                cpu_ms_() - cpu_before_ms));
-  if (threads_.threads() != threads) decoder_->SetThreads(threads_.threads());
+  if (outcome == DecodeOutcome::kDone)
+    Learn(step, outputs, cpu_ms_ ? cpu_ms_() - cpu_before_ms : 0);
   return outcome;
 }
 
-void Loop::Compute(const std::atomic<bool>& abort) {
-  StepStats step;
-  const Clock::time_point started_at = now_();
-  const DecodeOutcome outcome = Decode(abort, step);
+void Loop::Learn(const StepStats& step, std::uint32_t outputs, double cpu_ms) {
+  if (!threads_.trying()) cost_.Observe(step.rows, outputs, step.spent_ms);
+  if (!cpu_ms_) return;
+  const int threads = threads_.threads();
+  cost_.Scale(threads_.StepDone(SinceEpochMs(now_()), step.spent_ms, step.predicted_ms, cpu_ms));
+  if (threads_.threads() != threads) decoder_->SetThreads(threads_.threads());
+}
 
-  std::uint32_t generated = 0;
+void Loop::Count(const StepStats& step) {
+  ++counts_.steps;
+  counts_.rows += step.rows;
+  counts_.prompt_tokens += step.prompt_rows;
+  counts_.predicted_ms += step.predicted_ms;
+  counts_.spent_ms += step.spent_ms;
+  counts_.last_step = step;
+}
+
+void Loop::Compute(const std::atomic<bool>& abort) {
+  const Clock::time_point started_at = now_();
+  const std::uint64_t before = counts_.generated_tokens;
+  if (rows_.empty()) {  // what was planned is the lane's
+    Prefill(abort);
+  } else {
+    ComputeStep(abort);
+    step_ended_at_ = now_();
+  }
+  last_step_ms_ = Milliseconds(now_() - started_at);
+  rate_.Add(last_step_ms_ / 1000, static_cast<std::uint32_t>(counts_.generated_tokens - before));
+}
+
+// A layer or so of the batch in the lane.
+void Loop::Prefill(const std::atomic<bool>& abort) {
+  const double cpu_before_ms = cpu_ms_ ? cpu_ms_() : 0;
+  const Clock::time_point started_at = now_();
+  StepStats step{.rows = prefiller_.rows()};
+  const PrefillLane::Progress progress = prefiller_.Advance(abort);
+  prefill_ms_ += Milliseconds(now_() - started_at);
+  if (cpu_ms_) prefill_cpu_ms_ += cpu_ms_() - cpu_before_ms;
+  if (progress == PrefillLane::Progress::kMore) return;
+  EndPrefill(progress, step);
+  Count(step);
+}
+
+void Loop::EndPrefill(PrefillLane::Progress progress, StepStats& step) {
+  Generation& generation = *Find(planned_.front());
+  step.spent_ms = prefill_ms_;
+  step.predicted_ms = cost_.Predict(step.rows, 0);
+  if (progress == PrefillLane::Progress::kAborted) return;
+  if (progress == PrefillLane::Progress::kDone) {
+    Learn(step, 0, prefill_cpu_ms_);
+    while (!FreeCellsFor(step.rows)) {
+      if (!PreemptOne()) break;
+      if (prefiller_.generation() == nullptr) return;  // it was the one
+    }
+  }
+  if (progress == PrefillLane::Progress::kFailed || !FreeCellsFor(step.rows) ||
+      !prefiller_.HandOver()) {
+    const Status status(StatusCode::kInternal, "the model could not compute a step");
+    Finish(generation, generation.Fail(now_(), status), /*keep_prefix=*/false);
+    return;
+  }
+  step.prompt_rows = step.rows;
+  TakeComputed(generation, step.rows);
+  if (generation.pending() > 0) return;
+  std::string text;
+  if (!Sample(generation, prefiller_.Logits(), &text)) Say(generation, std::move(text));
+}
+
+// So many more of its tokens are in the cache.
+void Loop::TakeComputed(Generation& generation, std::uint32_t rows) {
+  const bool prompt = generation.computed < generation.prompt_size;
+  generation.computed += rows;
+  own_cells_ += rows;
+  if (rows > 1) may_admit_ = true;  // somebody may follow
+  if (prompt && generation.reuse_prefix) PublishPrompt(generation);
+}
+
+void Loop::ComputeStep(const std::atomic<bool>& abort) {
+  StepStats step;
+  const DecodeOutcome outcome = Decode(abort, step);
   if (outcome == DecodeOutcome::kDone) {
     for (const Part& part : parts_) {
       Generation& generation = *part.generation;
-      const bool prompt = generation.computed < generation.prompt_size;
-      generation.computed += part.rows;
-      own_cells_ += part.rows;
-      if (part.rows > 1) may_admit_ = true;  // somebody may follow
-      if (prompt) step.prompt_rows += part.rows;
-      if (prompt && generation.reuse_prefix) Publish(generation);
-      if (generation.pending() > 0) continue;
-      const std::uint32_t before = generation.generated();
-      Sample(generation, part.last_row);
-      generated += generation.generated() - before;
+      generation.last_step = counts_.steps + 1;
+      if (generation.computed < generation.prompt_size) step.prompt_rows += part.rows;
+      TakeComputed(generation, part.rows);
+      if (generation.pending() == 0) Advance(part);
     }
   } else {
     Recover(outcome);
   }
-
-  ++counts_.steps;
-  counts_.rows += step.rows;
-  counts_.prompt_tokens += step.prompt_rows;
-  counts_.generated_tokens += generated;
-  counts_.predicted_ms += step.predicted_ms;
-  counts_.spent_ms += step.spent_ms;
-  counts_.last_step = step;
-  rate_.Add(Milliseconds(now_() - started_at) / 1000, generated);
+  Count(step);
 }
 
 void Loop::Recover(DecodeOutcome outcome) {
   for (const Part& part : parts_) {
     Generation& generation = *part.generation;
+    if (part.drafts > 0) TakeBack(part, generation.computed);
     own_cells_ -= generation.own_cells();
+    // A memory that cannot be cut may have been left between two tokens.
+    if (outcome == DecodeOutcome::kAborted && !decoder_->can_share()) {
+      decoder_->RemoveSequence(generation.sequence);
+    }
     generation.computed = static_cast<std::uint32_t>(decoder_->NextPosition(generation.sequence));
     own_cells_ += generation.own_cells();
   }
@@ -418,6 +601,8 @@ void Loop::Recover(DecodeOutcome outcome) {
   // The model may need more cells than tokens: make room once more, and fail only a generation that
   // has the cache to itself.
   if (outcome == DecodeOutcome::kNoCells) {
+    may_draft_ = !HasDrafts();
+    if (!may_draft_) return;
     if (cache_.evictable() > 0) {
       cache_.Evict(cache_.evictable());
       return;
@@ -433,15 +618,17 @@ void Loop::Recover(DecodeOutcome outcome) {
 
 // One token drawn, and those that have to follow it: they are computed with the next step, like a
 // prompt.
-void Loop::Sample(Generation& generation, std::size_t row) {
+bool Loop::Sample(Generation& generation, const float* logits, std::string* text) {
   Sampler& sampler = *generation.sampler;
-  const Token token = sampler.Sample(decoder_->Logits(row));
+  const Token token = sampler.Sample(logits);
   if (token == kNoToken) {
     const Status status(StatusCode::kInvalidRequest,
                         "no token of this model goes on with the text as the grammar wants",
                         "grammar");
-    Finish(generation, generation.Fail(now_(), status));
-    return;
+    GenerationOutput failed = generation.Fail(now_(), status);
+    failed.text = std::move(*text);
+    Finish(generation, std::move(failed));
+    return true;
   }
   if (generation.timings.first_token_ms < 0) {
     generation.timings.first_token_ms = generation.SinceSubmit(now_());
@@ -450,21 +637,26 @@ void Loop::Sample(Generation& generation, std::size_t row) {
   if (sampler.logprobs() != nullptr && speaks) generation.Tell(*sampler.logprobs());
   std::vector<Token> tokens = sampler.Forced();
   tokens.insert(tokens.begin(), token);
-  std::string text;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const bool whole = i + 1 == tokens.size() && sampler.ended();
-    if (Take(generation, tokens[i], whole, &text)) return;
+    if (Take(generation, tokens[i], whole, text)) return true;
   }
-  if (!text.empty()) {
-    GenerationOutput& output = outputs_.emplace_back();
-    output.id = generation.id;
-    output.text = std::move(text);
-    output.logprobs = generation.TakeLogprobs();
-  }
+  return false;
+}
+
+// What it has said and not yet told.
+void Loop::Say(Generation& generation, std::string text) {
+  if (text.empty()) return;
+  GenerationOutput output;
+  output.id = generation.id;
+  output.text = std::move(text);
+  output.logprobs = generation.TakeLogprobs();
+  Tell(std::move(output), !std::exchange(generation.spoke, true));
 }
 
 bool Loop::Take(Generation& generation, Token token, bool whole, std::string* text) {
   generation.tokens.push_back(token);
+  ++counts_.generated_tokens;
   FinishReason reason = FinishReason::kStop;
   if (!decoder_->IsEndOfGeneration(token)) {
     if (generation.Say(decoder_->Piece(token), text)) {
@@ -483,7 +675,13 @@ bool Loop::Take(Generation& generation, Token token, bool whole, std::string* te
 
 void Loop::Finish(Generation& generation, GenerationOutput output, bool keep_prefix) {
   LeaveCache(generation, keep_prefix);
-  outputs_.push_back(std::move(output));
+  Tell(std::move(output), /*awaited=*/true);
+}
+
+void Loop::Tell(GenerationOutput output, bool awaited) {
+  if (outputs_.empty()) told_at_ = now_();
+  awaited_ |= awaited;
+  outputs_.Add(std::move(output));
 }
 
 }  // namespace svc

@@ -5,6 +5,10 @@
 // Plan decides who is in the cache and what the next step computes, Compute does it and samples.
 // Between the two the caller may still find that nobody wants the batch, and leave it.
 //
+// Each time that outputs are handed on, threads and processes wake up all the way to the client,
+// which costs as much as a step of a very small model does. So where steps are short, the text of
+// some of them may be handed on together (MayWait).
+//
 // All generations live in one list in order of arrival. A generation is waiting (no sequence id) or
 // in the cache. The waiting ones are admitted in the order that scheduler.h describes, each when a
 // sequence id and cells for all its tokens are free or can be freed; for that, paused ones and less
@@ -19,9 +23,17 @@
 // computed again. Preempting changes when a generation ends, never what it says. The most senior
 // that is not paused is never preempted, so there is always one that moves on.
 //
+// A long prompt is computed in the decoder's lane, where there is one (prefill_lane.h): Compute
+// then advances it by a layer or so, or makes a step for the others, as scheduler.h describes.
+//
+// Where what a text says next can be drafted, the drafts are computed in the rows behind its own,
+// and those that turn out right need no step any more (speculation.h). They take cells only for the
+// step, nobody makes way for them, and the text is the same.
+//
 // A failure of the device fails the generations of that batch; the others go on.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -33,10 +45,15 @@
 #include "engine/decoder.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
+#include "engine/output_list.h"
+#include "engine/prefiller.h"
 #include "engine/prefix_cache.h"
+#include "engine/prefix_tiers.h"
 #include "engine/rate_meter.h"
 #include "engine/scheduler.h"
+#include "engine/speculation.h"
 #include "engine/thread_governor.h"
+#include "engine/tie_guard.h"
 
 namespace svc {
 
@@ -48,6 +65,8 @@ struct LoopOptions {
   Now now = Clock::now;
   // Processor time of the process, in milliseconds. Absent: the threads stay as they are.
   std::function<double()> cpu_ms;
+  // The prefix cache's disk tier. Absent: there is none.
+  std::unique_ptr<PrefixStore> store;
 };
 
 // Owner: the Runner. Thread: one at a time.
@@ -72,6 +91,21 @@ class Loop {
   // Computes what was planned. `abort` may be set by another thread at any time.
   void Compute(const std::atomic<bool>& abort);
 
+  // ---- the disk tier (prefix_tiers.h) ----
+
+  // Called on a thread of its own when TakeFetched or SaveOne may have something to do. Set it
+  // before anything else.
+  void OnStoreChange(std::function<void()> listener);
+  void TakeFetched();
+  // For when there is no work: a prefix that is in memory alone is copied, to be written.
+  bool WantsToSave() const { return tiers_.WantsToSave(); }
+  void SaveOne();
+  // All of them, as far as time allows; the last write may go on.
+  void SaveUntil(Clock::time_point deadline);
+
+  // Whether what has been said need not be taken before the step that is planned, or another like
+  // the last one: it is neither the first text of a generation nor its end, and soon there is more.
+  bool MayWait() const;
   // What has been said and ended since the last call.
   std::vector<GenerationOutput> TakeOutputs();
 
@@ -84,6 +118,7 @@ class Loop {
     Generation* generation;
     std::uint32_t rows;
     std::size_t last_row;
+    std::uint32_t drafts = 0;  // in the rows behind that
   };
 
   Generation* Find(GenerationId id);
@@ -91,6 +126,9 @@ class Loop {
   double Remaining(std::uint32_t rows) const;
   double Deadline(const Generation& generation) const;
   std::uint32_t Cached(const Generation& generation) const;
+  SequenceId FreeSequence() const {
+    return free_sequences_.empty() ? -1 : *free_sequences_.begin();
+  }
 
   void Admit();
   bool FollowsAnother(const Generation& candidate, std::uint32_t cached);
@@ -99,16 +137,43 @@ class Loop {
   bool MakeWayOfPrompt(const Generation& candidate);
   void LeaveCache(Generation& generation, bool keep_prefix);
   void Publish(Generation& generation);
+  void PublishPrompt(Generation& generation);
   void MakeRoom();
   bool PreemptOne();
 
+  std::uint32_t RowsToCheckpoint(const Generation& generation, std::uint32_t rows) const;
+  void BeginPrefill(const std::vector<Generation*>& candidates);
+  std::vector<Generation*> BesidePrefill(const std::vector<Generation*>& candidates) const;
+  bool PrefillMayGoOn(const std::vector<Demand>& demands, const StepLimits& limits) const;
+  void Prefill(const std::atomic<bool>& abort);
+  void EndPrefill(PrefillLane::Progress progress, StepStats& step);
+  void ComputeStep(const std::atomic<bool>& abort);
+  void TakeComputed(Generation& generation, std::uint32_t rows);
   void Pad();
   DecodeOutcome Decode(const std::atomic<bool>& abort, StepStats& step);
   void Recover(DecodeOutcome outcome);
-  void Sample(Generation& generation, std::size_t row);
+  void Learn(const StepStats& step, std::uint32_t outputs, double cpu_ms);
+  void Count(const StepStats& step);
+  // Appends to *text. True: the generation has ended.
+  bool Sample(Generation& generation, const float* logits, std::string* text);
+  void Say(Generation& generation, std::string text);
   // Adds the token, with which the text is `whole`, and its text. True: the generation has ended.
   bool Take(Generation& generation, Token token, bool whole, std::string* text);
   void Finish(Generation& generation, GenerationOutput output, bool keep_prefix = true);
+  void Tell(GenerationOutput output, bool awaited);
+
+  bool FreeCellsFor(std::uint32_t rows);
+  // ---- loop_drafts.cc ----
+  void Draft();
+  // In the step that was planned.
+  bool HasDrafts() const {
+    return std::any_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.drafts > 0; });
+  }
+  std::vector<Proposal> Proposals(std::uint32_t most);
+  double CostOfDecoding(std::uint32_t rows) const;
+  void Advance(const Part& part);
+  bool Believes(const Part& part, std::size_t row);
+  void TakeBack(const Part& part, std::uint32_t length);
 
   std::uint32_t FreeCells() const;
   // Free, or free as soon as they are wanted.
@@ -123,6 +188,7 @@ class Loop {
   const double measure_ms_;
   ThreadGovernor threads_;
   PrefixCache cache_;
+  PrefixTiers tiers_;
 
   std::vector<std::unique_ptr<Generation>> generations_;  // in order of arrival
   std::set<SequenceId> free_sequences_;
@@ -130,13 +196,23 @@ class Loop {
   // Something has changed since Admit could do no more.
   bool may_admit_ = false;
 
+  Prefiller prefiller_;
+  double prefill_ms_ = 0;  // spent on the batch in the lane, and of the processors
+  double prefill_cpu_ms_ = 0;
+  Clock::time_point step_ended_at_;  // the last one beside the lane
+
   std::vector<Part> parts_;
   std::vector<GenerationId> planned_;
   std::vector<Row> rows_;
   std::uint32_t padding_ = 0;  // of them, at the end
+  bool may_draft_ = true;      // in the next step
+  TieGuard ties_;
 
-  std::vector<GenerationOutput> outputs_;
-  EngineStats counts_;  // the counters of stats()
+  OutputList outputs_;
+  Clock::time_point told_at_;  // the first of them
+  bool awaited_ = false;       // one of them may not wait
+  double last_step_ms_ = 0;    // with its sampling, for which a GPU is waited for
+  EngineStats counts_;         // the counters of stats()
   RateMeter rate_;
 };
 

@@ -10,6 +10,13 @@ Runner::Runner(std::unique_ptr<Decoder> decoder, OutputSink sink, LoopOptions op
     : sink_(std::move(sink)),
       loop_(std::make_unique<Loop>(std::move(decoder), std::move(options))) {
   stats_ = loop_->stats();
+  loop_->OnStoreChange([this] {
+    {
+      const std::lock_guard lock(mutex_);
+      store_changed_ = true;
+    }
+    wake_.notify_one();
+  });
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -88,19 +95,27 @@ void Runner::Close() {
 void Runner::Run() {
   loop_->Measure();
   while (TakeInbox()) {
-    if (may_step_ && loop_->HasWork()) Step();
+    if (may_fetch_) loop_->TakeFetched();
+    if (may_step_ && loop_->HasWork()) {
+      Step();
+    } else if (loop_->WantsToSave()) {
+      loop_->SaveOne();
+    }
     Deliver();
   }
   loop_->CancelAll();
   Deliver();
+  loop_->SaveUntil(Clock::now() + kSaveTime);
 }
 
 // Sleeps until there is something to do.
 bool Runner::TakeInbox() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] {
-    return closing_ || !changed_.empty() || !arrivals_.empty() || (!held_ && loop_->HasWork());
+    return closing_ || !changed_.empty() || !arrivals_.empty() || store_changed_ ||
+           (!held_ && loop_->HasWork()) || loop_->WantsToSave();
   });
+  may_fetch_ = std::exchange(store_changed_, false);
   for (Submission& submission : std::exchange(arrivals_, {})) loop_->Add(std::move(submission));
   for (const GenerationId id : std::exchange(changed_, {})) {
     const auto found = alive_.find(id);
@@ -114,7 +129,9 @@ bool Runner::TakeInbox() {
 }
 
 void Runner::Step() {
-  if (!loop_->Plan() || !ClaimBatch()) return;
+  if (!loop_->Plan()) return;
+  Deliver();
+  if (!ClaimBatch()) return;
   step_started_ns_ = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
   loop_->Compute(abort_);
   step_started_ns_ = 0;
@@ -133,9 +150,10 @@ bool Runner::ClaimBatch() {
   return !in_batch_.empty();
 }
 
-// One sink call for all that happened since the last one.
+// One sink call for all that happened since the last one, but not yet where more comes soon.
 void Runner::Deliver() {
-  std::vector<GenerationOutput> outputs = loop_->TakeOutputs();
+  std::vector<GenerationOutput> outputs;
+  if (!loop_->MayWait()) outputs = loop_->TakeOutputs();
   {
     const std::lock_guard lock(mutex_);
     in_batch_.clear();

@@ -3,12 +3,15 @@
 //   any thread:    Submit, Cancel, Pause, Resume, Hold ──► inbox (one mutex)
 //   runner thread: take the inbox ► plan ► claim the batch ► compute ► one sink call
 //
+// While there is no work, the loop saves what is worth keeping, piece by piece.
+//
 // What happens in a step is the Loop's business. The Runner knows who still wants what: a batch
 // that nobody wants any more when it is claimed is not computed, and one that loses the last who
 // does while it is computed is aborted.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -32,6 +35,9 @@ class Runner {
   // Generations that may wait for the cache; more are refused with kBusy.
   static constexpr std::uint32_t kMaxWaiting = 1024;
 
+  // For saving, when it is closed; a piece that is being copied is copied to its end.
+  static constexpr std::chrono::milliseconds kSaveTime{2500};
+
   // Starts the thread. The sink is called on it, at most once a step, with no lock held.
   Runner(std::unique_ptr<Decoder> decoder, OutputSink sink, LoopOptions options = {});
   ~Runner();
@@ -48,8 +54,9 @@ class Runner {
   void Hold(bool on);
   EngineStats stats() const;
 
-  // Ends every generation with kCancelled, joins the thread and frees the decoder. Idempotent;
-  // blocks for at most one step where the device cannot be interrupted.
+  // Ends every generation with kCancelled, saves what is worth keeping, joins the thread and frees
+  // the decoder. Idempotent; blocks for at most one step where the device cannot be interrupted,
+  // and for kSaveTime.
   void Close();
 
  private:
@@ -76,6 +83,7 @@ class Runner {
   std::unordered_set<GenerationId> in_batch_;  // being computed and not cancelled
   bool held_ = false;
   bool closing_ = false;
+  bool store_changed_ = false;
   EngineStats stats_;  // as of the last look into the inbox, claim or delivery
 
   // Set when nobody wants the running batch any more.
@@ -85,6 +93,7 @@ class Runner {
   // ---- the runner thread's own ----
   std::unique_ptr<Loop> loop_;  // freed by Close
   bool may_step_ = true;        // not held, as of the last look into the inbox
+  bool may_fetch_ = false;      // the store has called, as of then
 
   std::once_flag closed_;
   std::thread thread_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 #include <utility>
@@ -39,13 +40,18 @@ std::vector<llama_logit_bias> AllBiases(const llama_vocab* vocab, const Sampling
   return biases;
 }
 
-// Draws by temperature 0 and nothing that changes the logits (no chain), or by a chain.
+// Draws by temperature 0 without penalties (no chain), or by a chain.
 class LlamaSampler final : public Sampler {
  public:
-  LlamaSampler(std::size_t vocabulary, SamplerPtr chain, std::size_t top_k, SamplerOptions options)
+  // `penalizes`: the chain's first sampler does that.
+  LlamaSampler(std::size_t vocabulary, std::vector<llama_logit_bias> biases, SamplerPtr chain,
+               std::size_t top_k, bool penalizes, SamplerOptions options)
       : vocabulary_(vocabulary),
+        biases_(std::move(biases)),
         chain_(std::move(chain)),
         top_k_(top_k),
+        penalizes_(penalizes),
+        greedy_(options.params.temperature == 0),
         grammar_(std::move(options.grammar)),
         alternatives_(options.logprobs),
         piece_(std::move(options.piece)) {}
@@ -58,9 +64,10 @@ class LlamaSampler final : public Sampler {
     }
     if (!forced_.empty()) return TakeForced();
 
-    Token token = Draw(logits, nullptr);
+    const std::span<const float> biased = Biased(logits);
+    Token token = Draw(biased, nullptr);
     if (grammar_ != nullptr) {
-      if (!grammar_->Allows(token)) token = Draw(logits, &grammar_->Allowed());
+      if (!grammar_->Allows(token)) token = Draw(biased, &grammar_->Allowed());
       if (token == kNoToken) return token;
       grammar_->Accept(token);
     }
@@ -70,6 +77,17 @@ class LlamaSampler final : public Sampler {
     return token;
   }
 
+  float Lead(const float* first) override {
+    constexpr float kCertain = std::numeric_limits<float>::infinity();
+    const bool forced = !forced_.empty() || (grammar_ != nullptr && !begun_);
+    if (!greedy_ || forced) return kCertain;
+    thread_local std::vector<RankedToken> best;
+    (void)LargestLogits(Penalized(Biased({first, vocabulary_})), nullptr, 2, &best);
+    // Which of the others comes then is another comparison.
+    if (grammar_ != nullptr && !grammar_->Allows(best[0].token)) return 0;
+    return best.size() < 2 ? kCertain : best[0].logit - best[1].logit;
+  }
+
   std::vector<Token> Forced() override { return std::exchange(forced_, {}); }
   bool ended() const override { return grammar_ != nullptr && grammar_->ended(); }
   const TokenLogprobs* logprobs() const override {
@@ -77,11 +95,20 @@ class LlamaSampler final : public Sampler {
   }
 
  private:
+  std::span<const float> Biased(std::span<const float> logits) const {
+    if (biases_.empty()) return logits;
+    // Scratch arrays serve all generations: the runner samples one after the other.
+    thread_local std::vector<float> biased;
+    biased.assign(logits.begin(), logits.end());
+    for (const auto& [token, bias] : biases_) biased[token] += bias;
+    return biased;
+  }
+
   Token Draw(std::span<const float> logits, const TokenSet* allowed) {
     if (chain_ == nullptr) return LargestLogit(logits, allowed);
-    // Scratch arrays serve all generations: the runner samples one after the other.
-    thread_local std::vector<llama_token_data> candidates;
+    thread_local std::vector<llama_token_data> scratch;
     thread_local std::vector<RankedToken> ranked;
+    std::vector<llama_token_data>& candidates = scratch;  // looked up once, not for each token
     candidates.clear();
     const bool sorted = top_k_ > 0 && LargestLogits(logits, allowed, top_k_, &ranked);
     if (sorted) {
@@ -96,6 +123,24 @@ class LlamaSampler final : public Sampler {
     llama_token_data_array array{candidates.data(), candidates.size(), -1, sorted};
     llama_sampler_apply(chain_.get(), &array);
     return array.data[array.selected].id;
+  }
+
+  // Valid until the next call.
+  std::span<const float> Penalized(std::span<const float> logits) const {
+    if (!penalizes_) return logits;
+    thread_local std::vector<llama_token_data> candidates;
+    thread_local std::vector<float> penalized;
+    candidates.clear();
+    for (Token token = 0; token < static_cast<Token>(vocabulary_); ++token) {
+      candidates.push_back({token, logits[token], 0.0F});
+    }
+    llama_token_data_array array{candidates.data(), candidates.size(), -1, false};
+    llama_sampler_apply(llama_sampler_chain_get(chain_.get(), 0), &array);
+    penalized.resize(vocabulary_);
+    for (std::size_t i = 0; i < array.size; ++i) {
+      penalized[array.data[i].id] = array.data[i].logit;
+    }
+    return penalized;
   }
 
   void Remember(Token token) {
@@ -133,8 +178,11 @@ class LlamaSampler final : public Sampler {
   }
 
   const std::size_t vocabulary_;
+  const std::vector<llama_logit_bias> biases_;
   const SamplerPtr chain_;   // null: the largest logit
   const std::size_t top_k_;  // of the chain, if it begins with that; 0: it does not
+  const bool penalizes_;
+  const bool greedy_;
   const std::unique_ptr<GrammarConstraint> grammar_;
   const std::optional<std::uint32_t> alternatives_;
   const std::function<std::string(Token)> piece_;
@@ -210,23 +258,18 @@ Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, SamplerOpt
   const std::int32_t vocabulary = llama_vocab_n_tokens(vocab);
   if (Status status = Check(params, vocabulary); !status.ok()) return status;
 
-  const std::vector<llama_logit_bias> biases = AllBiases(vocab, params);
   const bool penalties = HasPenalties(params);
   const auto make = [&](SamplerPtr chain, std::size_t top_k) {
     return std::unique_ptr<Sampler>(
-        std::make_unique<LlamaSampler>(vocabulary, std::move(chain), top_k, std::move(options)));
+        std::make_unique<LlamaSampler>(vocabulary, AllBiases(vocab, params), std::move(chain),
+                                       top_k, penalties, std::move(options)));
   };
-  const bool plain = biases.empty() && !penalties;
-  if (params.temperature == 0 && plain) return make({nullptr, llama_sampler_free}, 0);
+  if (params.temperature == 0 && !penalties) return make({nullptr, llama_sampler_free}, 0);
 
   llama_sampler_chain_params chain_params = llama_sampler_chain_default_params();
   chain_params.no_perf = true;
   SamplerPtr chain(llama_sampler_chain_init(chain_params), llama_sampler_free);
   const auto add = [&](llama_sampler* sampler) { llama_sampler_chain_add(chain.get(), sampler); };
-  if (!biases.empty()) {
-    add(llama_sampler_init_logit_bias(vocabulary, static_cast<std::int32_t>(biases.size()),
-                                      biases.data()));
-  }
   if (penalties) {
     add(llama_sampler_init_penalties(vocabulary, params.penalty_last_n, params.repeat_penalty,
                                      params.frequency_penalty, params.presence_penalty));
@@ -245,7 +288,7 @@ Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, SamplerOpt
     }
   }
   const bool few = params.top_k <= kMaxRankedTokens;
-  return make(std::move(chain), plain && few ? static_cast<std::size_t>(params.top_k) : 0);
+  return make(std::move(chain), !penalties && few ? static_cast<std::size_t>(params.top_k) : 0);
 }
 
 }  // namespace svc

@@ -3,9 +3,10 @@
 // and XTC stand between these and do nothing by default; they have no random state of their own
 // that the draw would notice.)
 //
-// Where top-k comes first it is done here, over the logits as they are: the chain then gets k
-// candidates instead of the whole vocabulary. A grammar is asked about the token drawn, as in
-// llama.cpp; only when that is refused, one is drawn anew from those that the grammar allows.
+// Biases are added here, and where top-k comes next it is done here too, over plain logits: the
+// chain then gets k candidates instead of the whole vocabulary. A grammar is asked about the token
+// drawn, as in llama.cpp; only when that is refused, one is drawn anew from those that the grammar
+// allows.
 #pragma once
 
 #include <cstdint>

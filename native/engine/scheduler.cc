@@ -15,6 +15,11 @@ constexpr std::uint32_t kPlainBatch = 512;
 // Without a measured model.
 constexpr std::uint32_t kUnmeasuredPromptRows = 32;
 
+// While a prompt is in the lane it gets so many times what a step costs, but no more than this at a
+// time.
+constexpr double kLaneShare = 4;
+constexpr double kLongestWaitMs = 250;
+
 // A second of computing lets those pass who arrive up to so many seconds later and are short.
 constexpr double kPatience = 4;
 constexpr double kBatchHandicapMs = 60'000;
@@ -51,7 +56,9 @@ std::uint32_t CutAtTile(const Demand& prompt, std::uint32_t most, std::uint32_t 
 StepLimits LimitsFor(const CostModel& cost, const StepTargets& targets,
                      std::span<const Demand> demands, std::uint32_t rows) {
   StepLimits limits{.rows = rows, .prompt_rows = rows};
-  if (const std::uint32_t decoding = CountDecoding(demands); decoding > 0) {
+  if (std::uint32_t decoding = CountDecoding(demands); decoding > 0) {
+    decoding = cost.Cheapest(std::min(decoding, rows));
+    limits.decoding_rows = decoding;
     limits.prompt_rows = RowsBeside(decoding, cost, targets, rows);
     return limits;
   }
@@ -68,7 +75,7 @@ StepLimits LimitsFor(const CostModel& cost, const StepTargets& targets,
 std::vector<Share> PlanStep(std::span<const Demand> demands, const StepLimits& limits) {
   const std::uint32_t capacity = std::min(limits.rows, limits.cells);
   const std::uint32_t decoding = CountDecoding(demands);
-  std::uint32_t decode_left = std::min(decoding, capacity);
+  std::uint32_t decode_left = std::min({decoding, capacity, limits.decoding_rows});
   std::uint32_t left = capacity - decode_left;
   std::uint32_t prompt_left = std::min(left, limits.prompt_rows);
 
@@ -88,6 +95,17 @@ std::vector<Share> PlanStep(std::span<const Demand> demands, const StepLimits& l
     prompt_left -= std::min(prompt_left, rows);
   }
   return shares;
+}
+
+std::uint32_t RowsOfBatch(const Demand& prompt, std::uint32_t most) {
+  const std::uint32_t rows = CutAtTile(prompt, most, most);
+  const std::uint32_t batch = std::min(prompt.rows, kPlainBatch - prompt.position % kPlainBatch);
+  return batch > rows && batch - rows < kTile && rows > kTile ? rows - kTile : rows;
+}
+
+bool IsStepDue(double since_ms, double step_ms, const StepTargets& targets) {
+  const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs);
+  return since_ms >= std::max(targets.decoding_ms - step_ms, fair);
 }
 
 double SeniorityOf(double arrival_ms, Priority priority) {

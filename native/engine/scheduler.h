@@ -20,6 +20,15 @@
 // and an end that would be shorter joins the step before it, unless the plain loop would compute it
 // by itself, too.
 //
+// Prompts in the lane. A decoder may have a lane beside its cache, where a long prompt is computed
+// in batches that can be left between layers (prefill_lane.h). Then steps hold only what decodes
+// and prompts that are short, and the scheduler decides when one is due: at once if it holds a
+// prompt more urgent than the one in the lane, else so often that the inter-token target is met,
+// but not so often that the prompt in the lane takes much longer than alone.
+//
+// How many decode. Where all rows in one step cost more each than some of them (kernels take rows
+// in groups of four), so many take part, and those who have waited longest go first.
+//
 // In which order. Each generation gets a virtual deadline when it arrives:
 //
 //   deadline = arrival + handicap of its class + kPatience * what is left to compute
@@ -56,6 +65,7 @@ struct StepTargets {
 struct StepLimits {
   std::uint32_t rows = 512;          // of one batch. REQUIRES: > 0
   std::uint32_t cells = UINT32_MAX;  // that are free or can be freed
+  std::uint32_t decoding_rows = UINT32_MAX;
   std::uint32_t prompt_rows =
       512;  // of them, for prompts; a little more where one is not to be cut
 };
@@ -79,6 +89,13 @@ struct Share {
 // `demands` in order of urgency. The shares keep that order, fit the limits and are empty only if
 // there are no demands or no cells.
 std::vector<Share> PlanStep(std::span<const Demand> demands, const StepLimits& limits);
+
+// How many of a prompt's rows to compute in a batch of its own, of at most `most`.
+std::uint32_t RowsOfBatch(const Demand& prompt, std::uint32_t most);
+
+// Whether those who decode, in a step that costs `step_ms`, get it before the prompt in the lane
+// goes on; `since_ms`: since their last one.
+bool IsStepDue(double since_ms, double step_ms, const StepTargets& targets);
 
 // Both in milliseconds on the clock of `arrival_ms`; smaller goes first.
 double SeniorityOf(double arrival_ms, Priority priority);

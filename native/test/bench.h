@@ -25,6 +25,7 @@ struct Want {
   std::optional<std::uint32_t> max_tokens;
   std::vector<std::string> stop;
   std::uint64_t seed = 0;
+  std::uint32_t period = 0;  // of what it says again and again; 0: it does not
   Priority priority = Priority::kInteractive;
   bool reuse_prefix = true;
 };
@@ -35,17 +36,22 @@ struct Outcome {
   std::uint32_t output_tokens = 0;
 };
 
+inline std::unique_ptr<Sampler> SamplerOf(const Want& want) {
+  if (want.period > 0) return std::make_unique<EchoSampler>(want.seed, want.period);
+  return std::make_unique<FakeSampler>(want.seed);
+}
+
 // What a generation says when it is alone, without a runner.
 inline Outcome Alone(const Want& want, std::uint32_t cells) {
   std::vector<Token> tokens = want.prompt;
-  FakeSampler sampler(want.seed);
+  const std::unique_ptr<Sampler> sampler = SamplerOf(want);
   TextStream stream(want.stop);
   Outcome outcome;
   if (want.max_tokens == 0) return {"", FinishReason::kLength, 0};
   for (;;) {
     std::vector<float> logits(kFakeVocabulary);
     LogitsOf(HashOf(tokens), logits.data());
-    const Token token = sampler.Sample(logits.data());
+    const Token token = sampler->Sample(logits.data());
     tokens.push_back(token);
     ++outcome.output_tokens;
     if (token == kFakeEnd) break;
@@ -64,6 +70,7 @@ inline Want RandomWant(GenerationId id, std::mt19937& random, std::uint32_t long
   want.prompt.resize(1 + random() % longest_prompt);
   for (Token& token : want.prompt) token = static_cast<Token>(random() % kFakeVocabulary);
   if (random() % 4 != 0) want.max_tokens = random() % 60;
+  if (random() % 2 == 0) want.period = 1 + random() % 9;
   if (random() % 3 == 0) want.stop = {std::string(1, static_cast<char>('3' + random() % 40))};
   return want;
 }
@@ -74,7 +81,7 @@ inline Submission SubmissionOf(const Want& want) {
   submission.prompt = want.prompt;
   submission.max_tokens = want.max_tokens;
   submission.stop = want.stop;
-  submission.sampler = std::make_unique<FakeSampler>(want.seed);
+  submission.sampler = SamplerOf(want);
   submission.priority = want.priority;
   submission.reuse_prefix = want.reuse_prefix;
   return submission;
@@ -83,10 +90,12 @@ inline Submission SubmissionOf(const Want& want) {
 // A runner, and what its sink has heard.
 class Bench {
  public:
-  explicit Bench(FakeOptions options = {})
+  explicit Bench(FakeOptions options = {}, LoopOptions loop = {})
       : cells_(options.cells),
-        runner(std::make_unique<FakeDecoder>(std::move(options), &record),
-               [this](std::vector<GenerationOutput> outputs) { Hear(std::move(outputs)); }) {}
+        runner(
+            std::make_unique<FakeDecoder>(std::move(options), &record),
+            [this](std::vector<GenerationOutput> outputs) { Hear(std::move(outputs)); },
+            std::move(loop)) {}
 
   Status Submit(const Want& want) { return runner.Submit(SubmissionOf(want)); }
   Status Submit(const Want& want, std::unique_ptr<Sampler> sampler) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include "engine/decoder.h"
 #include "engine/generation.h"
+#include "engine/prefill_lane.h"
 #include "test.h"
 
 namespace svc::test {
@@ -72,8 +74,39 @@ struct FakeOptions {
   std::uint32_t sequence_ids = 32;
   bool can_share = true;
   int threads = 1;
+  // 0: there is no lane.
+  std::uint32_t lane_cells = 0;
+  std::uint32_t lane_rows = 64;
+  // Advances of a batch, and what is called before each of them; what it returns is what happens.
+  int lane_advances = 4;
+  std::function<PrefillLane::Progress(std::uint32_t rows)> lane_fault;
+  // The logits that follow on tokens, if not LogitsOf all of them. `rows`: of the batch.
+  std::function<void(const std::vector<Token>&, std::size_t rows, float*)> logits;
   // Called before each step, on the runner thread; what it returns is what happens.
   std::function<DecodeOutcome(std::span<const Row>, const std::atomic<bool>& abort)> fault;
+};
+
+// Says the same `period` tokens again and again, but for one draw in 16 that depends on every logit
+// it has been shown, and ends the text one time in 400: most drafts are right, and a wrong row
+// anywhere is heard.
+class EchoSampler final : public Sampler {
+ public:
+  EchoSampler(std::uint64_t seed, std::uint32_t period) : state_(seed), period_(period) {}
+
+  Token Sample(const float* logits) override {
+    for (std::size_t i = 0; i < kFakeVocabulary; ++i) {
+      state_ = Mix(state_, static_cast<std::uint64_t>(logits[i]));
+    }
+    const std::uint64_t count = drawn_++;
+    if (state_ % 400 == 0) return kFakeEnd;
+    if (state_ % 16 == 1) return static_cast<Token>(1 + (state_ >> 8U) % (kFakeVocabulary - 1));
+    return static_cast<Token>(3 + Mix(period_, count % period_) % (kFakeVocabulary - 3));
+  }
+
+ private:
+  std::uint64_t state_;
+  const std::uint32_t period_;
+  std::uint64_t drawn_ = 0;
 };
 
 // What remains visible after the runner took the decoder.
@@ -83,12 +116,14 @@ struct FakeRecord {
   std::atomic<std::uint32_t> rows = 0;
   std::atomic<int> threads = 0;          // as last set; 0: never
   std::atomic<std::uint32_t> cells = 0;  // in use, by one sequence or many
+  std::atomic<std::uint32_t> states_saved = 0;
+  std::atomic<std::uint32_t> states_loaded = 0;
 };
 
 class FakeDecoder final : public Decoder {
  public:
   FakeDecoder(FakeOptions options, FakeRecord* record)
-      : options_(std::move(options)), record_(record) {}
+      : options_(std::move(options)), record_(record), lane_(this) {}
 
   DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override {
     ++record_->steps;
@@ -105,7 +140,7 @@ class FakeDecoder final : public Decoder {
     }
     logits_.assign(rows.size() * kFakeVocabulary, 0);
     std::set<SequenceId> sequences;
-    std::set<SequenceId> asked;
+    std::uint32_t asked = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Row& row = rows[i];
       EXPECT(IsId(row.sequence));
@@ -114,10 +149,15 @@ class FakeDecoder final : public Decoder {
       cells.emplace(row.position, std::make_shared<Cell>(row.token, record_));
       sequences.insert(row.sequence);
       if (!row.wants_logits) continue;
-      EXPECT(asked.insert(row.sequence).second);
-      LogitsOf(HashOf(TokensOf(cells)), &logits_[i * kFakeVocabulary]);
+      ++asked;
+      float* const logits = &logits_[i * kFakeVocabulary];
+      if (options_.logits) {
+        options_.logits(TokensOf(cells), rows.size(), logits);
+      } else {
+        LogitsOf(HashOf(TokensOf(cells)), logits);
+      }
     }
-    EXPECT(asked.size() <= options_.max_sequences + kPaddingIds);
+    EXPECT(asked <= max_outputs());
     record_->largest_batch = std::max<std::uint32_t>(record_->largest_batch, sequences.size());
     return DecodeOutcome::kDone;
   }
@@ -151,6 +191,53 @@ class FakeDecoder final : public Decoder {
     }
   }
 
+  // The positions and tokens of the cells, each 4 bytes.
+  std::vector<std::uint8_t> SaveState(SequenceId sequence, std::uint32_t begin,
+                                      std::uint32_t end) override {
+    EXPECT(IsId(sequence) && begin < end);
+    if (!options_.can_share) {
+      EXPECT_EQ(begin, 0U);
+      EXPECT_EQ(static_cast<std::int32_t>(end), NextPosition(sequence));
+    }
+    ++record_->states_saved;
+    std::vector<std::int32_t> words;
+    for (auto at = static_cast<std::int32_t>(begin); at < static_cast<std::int32_t>(end); ++at) {
+      const auto cell = sequences_[sequence].find(at);
+      if (cell == sequences_[sequence].end()) {
+        Fail(__FILE__, __LINE__, "a cell was saved that is not there");
+        return {};
+      }
+      words.push_back(at);
+      words.push_back(cell->second->token);
+    }
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(words.data());
+    return {bytes, bytes + words.size() * sizeof(std::int32_t)};
+  }
+  bool LoadState(SequenceId sequence, std::span<const std::uint8_t> state, std::uint32_t begin,
+                 std::uint32_t end) override {
+    EXPECT(IsId(sequence) && begin < end);
+    std::vector<std::int32_t> words(state.size() / sizeof(std::int32_t));
+    std::memcpy(words.data(), state.data(), state.size());
+    const std::uint32_t saved = static_cast<std::uint32_t>(words.size()) / 2;
+    if (record_->cells + saved > options_.cells) {
+      Fail(__FILE__, __LINE__, "a state was loaded without cells for it");
+      return false;
+    }
+    if (!options_.can_share) EXPECT(begin == 0 && end == saved && NextPosition(sequence) == 0);
+    ++record_->states_loaded;
+    for (std::size_t i = 0; i < words.size(); i += 2) {
+      const std::int32_t at = words[i];
+      if (at < static_cast<std::int32_t>(begin) || at >= static_cast<std::int32_t>(end)) continue;
+      EXPECT(
+          sequences_[sequence].emplace(at, std::make_shared<Cell>(words[i + 1], record_)).second);
+    }
+    EXPECT_EQ(NextPosition(sequence), static_cast<std::int32_t>(end));
+    return true;
+  }
+
+  std::uint32_t lane_cells() const override { return options_.can_share ? options_.lane_cells : 0; }
+  PrefillLane* lane() override { return lane_cells() > 0 ? &lane_ : nullptr; }
+
   bool IsEndOfGeneration(Token token) const override { return token == kFakeEnd; }
   std::string Piece(Token token) const override { return FakePiece(token); }
   void SetThreads(int threads) override {
@@ -159,6 +246,9 @@ class FakeDecoder final : public Decoder {
   }
   int max_threads() const override { return options_.threads; }
   std::uint32_t max_rows() const override { return options_.max_rows; }
+  std::uint32_t max_outputs() const override {
+    return std::max(options_.max_sequences + kPaddingIds, kLeastOutputs);
+  }
   std::uint32_t max_sequences() const override { return options_.max_sequences; }
   std::uint32_t sequence_ids() const override { return options_.sequence_ids; }
   std::uint32_t vocabulary() const override { return kFakeVocabulary; }
@@ -176,6 +266,69 @@ class FakeDecoder final : public Decoder {
   };
   using Cells = std::map<std::int32_t, std::shared_ptr<Cell>>;
 
+  class Lane final : public PrefillLane {
+   public:
+    explicit Lane(FakeDecoder* decoder) : decoder_(*decoder) {}
+
+    std::uint32_t max_rows() const override { return decoder_.options_.lane_rows; }
+    void Clear() override {
+      tokens_.clear();
+      batch_.clear();
+    }
+    bool LoadState(std::span<const std::uint8_t> state, std::uint32_t end) override {
+      EXPECT(tokens_.empty() && batch_.empty());
+      std::vector<std::int32_t> words(state.size() / sizeof(std::int32_t));
+      std::memcpy(words.data(), state.data(), state.size());
+      for (std::size_t i = 0; i < words.size(); i += 2) {
+        EXPECT_EQ(words[i], static_cast<std::int32_t>(tokens_.size()));
+        tokens_.push_back(words[i + 1]);
+      }
+      EXPECT(tokens_.size() == end && end <= decoder_.lane_cells());
+      return true;
+    }
+    void Begin(std::span<const Token> tokens) override {
+      EXPECT(batch_.empty() && !tokens.empty() && tokens.size() <= max_rows());
+      EXPECT(tokens_.size() + tokens.size() <= decoder_.lane_cells());
+      batch_.assign(tokens.begin(), tokens.end());
+      advances_ = 0;
+    }
+    Progress Advance(const std::atomic<bool>& /*abort*/) override {
+      EXPECT(!batch_.empty());
+      if (decoder_.options_.lane_fault) {
+        const Progress progress = decoder_.options_.lane_fault(batch_.size());
+        if (progress != Progress::kDone) {
+          batch_.clear();
+          return progress;
+        }
+      }
+      if (++advances_ < decoder_.options_.lane_advances) return Progress::kMore;
+      tokens_.insert(tokens_.end(), batch_.begin(), batch_.end());
+      decoder_.record_->rows += static_cast<std::uint32_t>(batch_.size());
+      batch_.clear();
+      logits_.resize(kFakeVocabulary);
+      LogitsOf(HashOf(tokens_), logits_.data());
+      return Progress::kDone;
+    }
+    const float* Logits() override { return logits_.data(); }
+    std::vector<std::uint8_t> SaveState(std::uint32_t begin, std::uint32_t end) override {
+      EXPECT(begin < end && end <= tokens_.size());
+      std::vector<std::int32_t> words;
+      for (std::uint32_t at = begin; at < end; ++at) {
+        words.push_back(static_cast<std::int32_t>(at));
+        words.push_back(tokens_[at]);
+      }
+      const auto* bytes = reinterpret_cast<const std::uint8_t*>(words.data());
+      return {bytes, bytes + words.size() * sizeof(std::int32_t)};
+    }
+
+   private:
+    FakeDecoder& decoder_;
+    std::vector<Token> tokens_;
+    std::vector<Token> batch_;
+    int advances_ = 0;
+    std::vector<float> logits_;
+  };
+
   bool IsId(SequenceId id) const {
     return id >= 0 && id < static_cast<SequenceId>(options_.sequence_ids);
   }
@@ -192,6 +345,7 @@ class FakeDecoder final : public Decoder {
   FakeRecord* const record_;
   std::map<SequenceId, Cells> sequences_;
   std::vector<float> logits_;
+  Lane lane_;
 };
 
 }  // namespace svc::test

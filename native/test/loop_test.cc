@@ -2,6 +2,7 @@
 #include "engine/loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <random>
 
@@ -15,16 +16,23 @@ using test::RandomWant;
 using test::SubmissionOf;
 using test::Want;
 
-// A loop over a fake model whose steps cost 20 ms, 5 for each row and 3 for each output.
+// A loop over a fake model whose steps cost 20 ms, 5 for each row and 3 for each output; or a part
+// of that.
 class Bench {
  public:
-  explicit Bench(test::FakeOptions options = {}, bool measured = true) : cells_(options.cells) {
+  explicit Bench(test::FakeOptions options = {}, bool measured = true, double part = 1)
+      : cells_(options.cells) {
     auto fault = std::move(options.fault);
-    options.fault = [this, fault](std::span<const Row> rows, const std::atomic<bool>& abort) {
+    options.fault = [this, fault, part](std::span<const Row> rows, const std::atomic<bool>& abort) {
       double ms = 20;
       for (const Row& row : rows) ms += row.wants_logits ? 8 : 5;
-      Pass(ms);
+      Pass(ms * part);
       return fault ? fault(rows, abort) : DecodeOutcome::kDone;
+    };
+    options.lane_fault = [this, lane_fault = std::move(options.lane_fault),
+                          advances = options.lane_advances](std::uint32_t rows) {
+      Pass((20 + rows * 5.0) / advances);
+      return lane_fault ? lane_fault(rows) : PrefillLane::Progress::kDone;
     };
     auto decoder = std::make_unique<test::FakeDecoder>(std::move(options), &record);
     const Now now = [this] { return time_; };
@@ -48,15 +56,12 @@ class Bench {
   // False: there was nothing to do.
   bool Step() {
     const bool planned = loop->Plan();
+    Hear();
     if (planned) {
       const double start = now_ms();
       loop->Compute(never_);
       longest_step_ms = std::max(longest_step_ms, now_ms() - start);
-    }
-    for (GenerationOutput& output : loop->TakeOutputs()) {
-      texts[output.id] += output.text;
-      heard_ms[output.id].push_back(now_ms());
-      if (output.done) EXPECT(ends.emplace(output.id, std::move(output)).second);
+      Hear();
     }
     const EngineStats stats = loop->stats();
     EXPECT_EQ(stats.cells_used + stats.cells_cached, record.cells.load());
@@ -96,6 +101,15 @@ class Bench {
   double longest_step_ms = 0;
 
  private:
+  void Hear() {
+    if (loop->MayWait()) return;
+    for (GenerationOutput& output : loop->TakeOutputs()) {
+      texts[output.id] += output.text;
+      heard_ms[output.id].push_back(now_ms());
+      if (output.done) EXPECT(ends.emplace(output.id, std::move(output)).second);
+    }
+  }
+
   const std::uint32_t cells_;
   Clock::time_point time_;
   std::map<GenerationId, Want> wants_;
@@ -115,6 +129,48 @@ std::vector<Token> Prompt(Token first, std::size_t count) {
   return tokens;
 }
 
+// Steps of 1.12 ms for one row.
+constexpr double kShort = 0.04;
+
+TEST(TextOfShortStepsIsToldTogether) {
+  for (const bool measured : {true, false}) {
+    Bench bench({}, measured, kShort);
+    bench.Add(Steady(1, Prompt(1, 8), 60));
+    const double submitted = bench.now_ms();
+    bench.RunToTheEnd();
+    bench.ExpectAsAlone(1);
+    const std::vector<double>& heard = bench.heard_ms[1];
+    // The first text at once and the end at once; what is between waits for 8 ms at most.
+    EXPECT(std::abs(heard.front() - submitted - bench.TimeToFirstToken(1)) < 1e-6);
+    EXPECT(std::abs(heard.back() - submitted - bench.ends.at(1).timings.finished_ms) < 1e-6);
+    EXPECT(heard.size() < 15);
+    for (std::size_t i = 1; i < heard.size(); ++i) EXPECT(heard[i] - heard[i - 1] < 12);
+  }
+}
+
+TEST(NoTextWaitsForALongStep) {
+  Bench bench({.cells = 8192, .max_rows = 512}, /*measured=*/true, kShort);
+  bench.Add(Steady(1, Prompt(1, 8), 60));
+  for (int i = 0; i < 4; ++i) (void)bench.Step();
+  REQUIRE(bench.heard_ms[1].size() == 1);
+  bench.Add(Steady(2, Prompt(2, 1800), 4));
+  const double before = bench.now_ms();
+  (void)bench.Step();
+  EXPECT(bench.now_ms() > before + 20);
+  REQUIRE(bench.heard_ms[1].size() > 1);
+  EXPECT_EQ(bench.heard_ms[1][1], before);
+}
+
+TEST(NoTextIsKeptFromWhoPauses) {
+  Bench bench({}, /*measured=*/true, kShort);
+  bench.Add(Steady(1, Prompt(1, 8), 60));
+  for (int i = 0; i < 4; ++i) (void)bench.Step();
+  EXPECT_EQ(bench.heard_ms[1].size(), 1U);
+  bench.loop->SetPaused(1, true);
+  EXPECT(!bench.Step());
+  EXPECT_EQ(bench.heard_ms[1].size(), 2U);
+}
+
 TEST(ALongPromptHardlyDelaysThoseWhoDecode) {
   Bench bench({.cells = 8192, .max_rows = 512});
   for (const GenerationId id : {1U, 2U, 3U})
@@ -128,6 +184,95 @@ TEST(ALongPromptHardlyDelaysThoseWhoDecode) {
   // The prompt alone needs 1,800 times 5 ms and more.
   EXPECT(bench.TimeToFirstToken(9) < 1.6 * 1800 * 5);
   for (const GenerationId id : {1U, 2U, 3U, 9U}) bench.ExpectAsAlone(id);
+}
+
+test::FakeOptions WithLane() {
+  return {
+      .cells = 8192, .max_rows = 512, .lane_cells = 2048, .lane_rows = 256, .lane_advances = 48};
+}
+
+// A batch of 256 rows takes 1,300 ms; nobody waits for that.
+TEST(APromptInTheLaneIsHardlyDelayedByThoseWhoDecodeNorTheyByIt) {
+  Bench bench(WithLane());
+  for (const GenerationId id : {1U, 2U, 3U})
+    bench.Add(Steady(id, Prompt(static_cast<Token>(id), 8), 120));
+  for (int i = 0; i < 10; ++i) (void)bench.Step();
+  bench.Add(Steady(9, Prompt(9, 1800), 4));
+  bench.RunToTheEnd();
+  // A step costs 44 ms, so the lane has 176 at a time, and a 27 for what it was in the middle of.
+  // All three are in each step, and what one of them says in it may be half a character.
+  std::vector<double> heard;
+  for (const GenerationId id : {1U, 2U, 3U}) {
+    heard.insert(heard.end(), bench.heard_ms.at(id).begin(), bench.heard_ms.at(id).end());
+  }
+  std::sort(heard.begin(), heard.end());
+  for (std::size_t i = 1; i < heard.size(); ++i) EXPECT(heard[i] - heard[i - 1] < 300);
+  EXPECT(bench.TimeToFirstToken(9) < 1.3 * 1800 * 5);
+  for (const GenerationId id : {1U, 2U, 3U, 9U}) bench.ExpectAsAlone(id);
+  EXPECT_EQ(bench.loop->stats().prompt_tokens, 3U * 8 + 1800);
+}
+
+TEST(AShortQuestionPassesTheDocumentInTheLane) {
+  Bench bench(WithLane());
+  bench.Add(Steady(1, Prompt(1, 1800), 4));
+  (void)bench.Step();
+  bench.Add(Steady(2, Prompt(2, 12), 4));
+  bench.RunToTheEnd();
+  EXPECT(bench.TimeToFirstToken(2) < 150);
+  EXPECT(bench.TimeToFirstToken(1) < 1.1 * 1800 * 5);
+  for (const GenerationId id : {1U, 2U}) bench.ExpectAsAlone(id);
+}
+
+// Whose document it is that is in the lane changes, and neither is computed twice.
+TEST(AShorterDocumentPassesALongerOneInTheLane) {
+  Bench bench(WithLane());
+  bench.Add(Steady(1, Prompt(1, 1800), 4));
+  (void)bench.Step();
+  bench.Add(Steady(2, Prompt(2, 500), 4));
+  bench.RunToTheEnd();
+  EXPECT(bench.TimeToFirstToken(2) < 1300 + 1.2 * 500 * 5);
+  EXPECT(bench.TimeToFirstToken(1) > 1800 * 5);
+  for (const GenerationId id : {1U, 2U}) bench.ExpectAsAlone(id);
+  EXPECT_EQ(bench.loop->stats().prompt_tokens, 2300U);
+}
+
+TEST(WhatIsInTheLaneCanBeCancelledAndPaused) {
+  for (const bool paused : {false, true}) {
+    Bench bench(WithLane());
+    bench.Add(Steady(1, Prompt(1, 1000), 4));
+    for (int i = 0; i < 60; ++i) (void)bench.Step();
+    if (paused) {
+      bench.loop->SetPaused(1, true);
+    } else {
+      bench.loop->Cancel(1);
+    }
+    bench.Add(Steady(2, Prompt(2, 700), 4));
+    while (bench.loop->HasWork()) EXPECT(bench.Step());
+    bench.ExpectAsAlone(2);
+    bench.loop->SetPaused(1, false);
+    bench.RunToTheEnd();
+    bench.ExpectAsAlone(1);
+  }
+}
+
+TEST(ALaneThatFailsFailsItsPromptAlone) {
+  for (const auto progress : {PrefillLane::Progress::kFailed, PrefillLane::Progress::kAborted}) {
+    test::FakeOptions options = WithLane();
+    int advances = 0;
+    options.lane_fault = [&](std::uint32_t) {
+      return ++advances == 70 ? progress : PrefillLane::Progress::kDone;
+    };
+    Bench bench(std::move(options));
+    bench.Add(Steady(1, Prompt(1, 1000), 4));
+    bench.Add(Steady(2, Prompt(2, 10), 60));
+    bench.RunToTheEnd();
+    bench.ExpectAsAlone(2);
+    if (progress == PrefillLane::Progress::kAborted) {
+      bench.ExpectAsAlone(1);  // what was lost is computed again
+    } else {
+      EXPECT_EQ(bench.ends.at(1).status.code(), StatusCode::kInternal);
+    }
+  }
 }
 
 TEST(AShortQuestionPassesALongDocument) {
@@ -359,13 +504,19 @@ void Storm(std::uint32_t seed) {
                             .max_sequences = 1 + static_cast<std::uint32_t>(random() % 8)};
   options.sequence_ids = options.max_sequences + static_cast<std::uint32_t>(random() % 12);
   options.can_share = !one_in(5);
+  if (one_in(2)) {
+    options.lane_cells = 200;
+    options.lane_rows = 16 + static_cast<std::uint32_t>(random() % 100);
+    options.lane_advances = 1 + static_cast<int>(random() % 5);
+  }
   std::mt19937 faults(seed + 1);
   options.fault = [&](std::span<const Row> rows, const std::atomic<bool>&) {
     const bool several = rows.front().sequence != rows.back().sequence;
     return several && faults() % 40 == 0 ? DecodeOutcome::kNoCells : DecodeOutcome::kDone;
   };
   const std::uint32_t cells = options.cells;
-  Bench bench(std::move(options), /*measured=*/!one_in(4));
+  const bool measured = !one_in(4);
+  Bench bench(std::move(options), measured, seed % 2 == 0 ? 1 : kShort);
   const std::vector<std::vector<Token>> systems = {Prompt(1, 40), Prompt(2, 20), {}};
 
   std::set<GenerationId> paused;
@@ -374,7 +525,8 @@ void Storm(std::uint32_t seed) {
   int idle = 0;
   while (next < kCount || bench.ends.size() < kCount) {
     if (next < kCount && one_in(3)) {
-      Want want = RandomWant(next, random, 60);
+      Want want = RandomWant(next, random, one_in(4) ? 180 : 60);
+      if (want.prompt.size() >= cells / 2) want.prompt.resize(60);
       const std::vector<Token>& system = systems[random() % systems.size()];
       want.prompt.insert(want.prompt.begin(), system.begin(), system.end());
       if (one_in(3)) want.priority = Priority::kBatch;

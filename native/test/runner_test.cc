@@ -45,6 +45,16 @@ TEST(ManyAtOnceShareSteps) {
   bench.ExpectNothingHeld();
 }
 
+TEST(TextOfShortStepsIsHeardTogether) {
+  Bench bench;
+  Want want{.id = 1, .prompt = {5, 6}, .max_tokens = 300, .seed = 1};
+  while (Alone(want, 1024).output_tokens < 100) ++want.seed;
+  REQUIRE(bench.Submit(want).ok());
+  REQUIRE(bench.WaitFor(1));
+  bench.ExpectAsAlone(want);
+  EXPECT(bench.sink_calls() < bench.End(1).usage.output_tokens / 2);
+}
+
 TEST(NoTokensAskedForIsNoWork) {
   Bench bench;
   REQUIRE(bench.Submit({.id = 1, .prompt = {5}, .max_tokens = 0}).ok());

@@ -148,6 +148,11 @@ TEST(EqualLogitsAreToldApartOrReported) {
 std::vector<Token> RunChain(const SamplingParams& params,
                             const std::vector<std::vector<float>>& steps) {
   llama_sampler* chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
+  std::vector<llama_logit_bias> biases;
+  for (const auto& [token, bias] : params.logit_bias) biases.push_back({token, bias});
+  llama_sampler_chain_add(chain, llama_sampler_init_logit_bias(
+                                     static_cast<std::int32_t>(steps.front().size()),
+                                     static_cast<std::int32_t>(biases.size()), biases.data()));
   llama_sampler_chain_add(chain, llama_sampler_init_top_k(params.top_k));
   llama_sampler_chain_add(chain, llama_sampler_init_top_p(params.top_p, 0));
   llama_sampler_chain_add(chain, llama_sampler_init_min_p(params.min_p, 0));
@@ -206,6 +211,32 @@ TEST(FewCandidatesDrawTheSameTokens) {
   EXPECT(different.size() > 10);
 }
 
+TEST(BiasedLogitsDrawTheSameTokens) {
+  const std::unique_ptr<LlamaModel> model = Vocabulary("qwen2");
+  REQUIRE(model != nullptr);
+  const auto size = static_cast<std::size_t>(llama_vocab_n_tokens(model->vocab()));
+  std::vector<std::vector<float>> steps;
+  for (unsigned i = 0; i < 12; ++i) steps.push_back(RandomLogits(size, i));
+  SamplingParams params;
+  params.seed = 42;
+  // The likeliest of a step never, one that no step likes often, one of them told twice.
+  params.logit_bias = {{LargestLogit(steps[0], nullptr), -100.0F}, {77, 7.0F}, {77, 6.0F}};
+  for (const int top_k : {1, 40, 0}) {
+    for (const float temperature : {0.0F, 0.8F}) {
+      params.top_k = top_k;
+      params.temperature = temperature;
+      auto sampler = NewSampler(model->vocab(), {.params = params});
+      REQUIRE(sampler.ok());
+      std::vector<Token> tokens;
+      tokens.reserve(steps.size());
+      for (const auto& logits : steps) tokens.push_back(sampler.value()->Sample(logits.data()));
+      EXPECT(tokens == RunChain(params, steps));
+      EXPECT(tokens[0] != params.logit_bias[0].first);
+      EXPECT(std::count(tokens.begin(), tokens.end(), 77) > 0);
+    }
+  }
+}
+
 // ---- logprobs -----------------------------------------------------------------------------------
 
 TEST(LogprobsAreOfTheModelsOwnDistribution) {
@@ -246,6 +277,36 @@ TEST(LogprobsAreOfTheModelsOwnDistribution) {
   REQUIRE(none.ok());
   (void)none.value()->Sample(logits.data());
   EXPECT(none.value()->logprobs()->top.empty());
+}
+
+// ---- leads --------------------------------------------------------------------------------------
+
+TEST(TheLeadIsOfTheLogitsAsTheyAreDrawnFrom) {
+  const std::unique_ptr<LlamaModel> model = Vocabulary("qwen2");
+  REQUIRE(model != nullptr);
+  std::vector<float> logits(static_cast<std::size_t>(llama_vocab_n_tokens(model->vocab())), -4);
+  logits[500] = 3;
+  logits[510] = 2.75F;
+  logits[520] = 2;
+  const auto lead = [&](const SamplingParams& params, const std::vector<Token>& prompt = {}) {
+    auto sampler = NewSampler(model->vocab(), {.params = params, .prompt = prompt});
+    EXPECT(sampler.ok());
+    const float before = sampler.value()->Lead(logits.data());
+    const Token drawn = sampler.value()->Sample(logits.data());
+    return std::pair(before, drawn);
+  };
+  SamplingParams params;
+  params.temperature = 0;
+  EXPECT(lead(params) == std::pair(0.25F, Token{500}));
+  params.logit_bias = {{520, 2.0F}};
+  EXPECT(lead(params) == std::pair(1.0F, Token{520}));
+  params.logit_bias = {{510, -INFINITY}};
+  EXPECT(lead(params) == std::pair(1.0F, Token{500}));
+  params.logit_bias.clear();
+  params.presence_penalty = 2;
+  EXPECT(lead(params, {500}) == std::pair(0.75F, Token{510}));
+  params.temperature = 0.5F;
+  EXPECT_EQ(lead(params).first, INFINITY);
 }
 
 // ---- grammars in the sampler --------------------------------------------------------------------

@@ -30,11 +30,14 @@ export interface ServerOptions {
   readonly embeddings?: boolean;
 }
 
-/** Configures and compiles it unless it is there; ten minutes on two cores. */
+/**
+ * Configures and compiles it unless it is there, with llama-quantize beside it; ten minutes on two cores. Resolves with
+ * the server's path.
+ */
 export async function buildLlamaServer(root: string): Promise<string> {
   const folder = join(root, 'build', 'llama-server');
   const program = join(folder, 'bin', 'llama-server');
-  if (existsSync(program)) return program;
+  if (existsSync(program) && existsSync(join(folder, 'bin', 'llama-quantize'))) return program;
   const options = ['BUILD_TESTS', 'BUILD_EXAMPLES', 'BUILD_UI', 'OPENSSL', 'CURL'].map((name) => `-DLLAMA_${name}=OFF`);
   await run('cmake', [
     '-S',

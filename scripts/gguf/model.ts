@@ -16,6 +16,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bertEntries, bertTensors } from './bert.ts';
 import type { Preset } from './presets.ts';
+import { mambaEntries, mambaTensors, shortConvolutionEntries, shortConvolutionTensors } from './recurrent.ts';
 import { encode, FILE_TYPE_NUMBER, type Encoding } from './quantize.ts';
 import { randomRows } from './random.ts';
 import { matrices, perRoot, textOnly, vector, type Tensor } from './tensors.ts';
@@ -77,16 +78,28 @@ async function entriesOf(
     entry.uint32(`${architecture}.feed_forward_length`, preset.feedForwardLength),
     entry.uint32(`${architecture}.attention.head_count`, preset.heads),
     entry.uint32(`${architecture}.vocab_size`, vocabulary.size),
-    ...(architecture === 'bert' ? bertEntries(preset) : decoderEntries(preset)),
+    ...architectureEntries(preset),
     ...(pooling === undefined ? [] : [entry.uint32(`${architecture}.pooling_type`, POOLING_TYPE[pooling])]),
     ...(await tokenizerEntries(preset, vocabulary, llamaSource)),
   ];
 }
 
+function architectureEntries(preset: Preset): Entry[] {
+  if (preset.architecture === 'bert') return bertEntries(preset);
+  if (preset.architecture === 'mamba') return mambaEntries(preset);
+  return decoderEntries(preset);
+}
+
 function decoderEntries(preset: Preset): Entry[] {
-  const { architecture } = preset;
+  const { architecture, convolutions, slidingWindow } = preset;
+  const heads = Array.from({ length: preset.layers }, (_, layer) =>
+    convolutions?.includes(layer) === true ? 0 : preset.keyValueHeads,
+  );
   return [
-    entry.uint32(`${architecture}.attention.head_count_kv`, preset.keyValueHeads),
+    ...(convolutions === undefined
+      ? [entry.uint32(`${architecture}.attention.head_count_kv`, preset.keyValueHeads)]
+      : [entry.uint32s(`${architecture}.attention.head_count_kv`, heads), ...shortConvolutionEntries(preset)]),
+    ...(slidingWindow === undefined ? [] : [entry.uint32(`${architecture}.attention.sliding_window`, slidingWindow)]),
     entry.uint32(`${architecture}.attention.key_length`, preset.headLength),
     entry.uint32(`${architecture}.attention.value_length`, preset.headLength),
     entry.float32(`${architecture}.attention.layer_norm_rms_epsilon`, preset.normEpsilon),
@@ -126,7 +139,7 @@ function decoderTensors(preset: Preset, encoding: Encoding, vocabulary: Vocabula
 
   const embedding = LOGIT_DEVIATION * perRoot(width);
   // Gemma multiplies its input embeddings by the root of the width.
-  const stream = preset.architecture === 'gemma' ? embedding * Math.sqrt(width) : embedding;
+  const stream = preset.architecture.startsWith('gemma') ? embedding * Math.sqrt(width) : embedding;
   const added = (2 * stream * Math.sqrt(width)) / Math.sqrt(2 * preset.layers);
   const mixed = added * Math.sqrt(2 / preset.layers);
 
@@ -134,22 +147,42 @@ function decoderTensors(preset: Preset, encoding: Encoding, vocabulary: Vocabula
   const tokens = matrix('token_embd.weight', width, vocabulary.size, embedding);
   const tensors = [
     { ...tokens, weights: { ...tokens.weights, rowScale: textOnly(vocabulary, SILENT_ROW_SCALE) } },
-    vector('output_norm.weight', width, 1, 0.1),
+    vector(preset.architecture === 'lfm2' ? 'token_embd_norm.weight' : 'output_norm.weight', width, 1, 0.1),
   ];
   for (let layer = 0; layer < preset.layers; layer += 1) {
     const block = `blk.${layer}`;
     const forward = preset.feedForwardLength;
+    if (preset.architecture === 'mamba') {
+      tensors.push(...mambaTensors(preset, block, added));
+      continue;
+    }
     tensors.push(
       vector(`${block}.attn_norm.weight`, width, 1, 0.1),
-      matrix(`${block}.attn_q.weight`, width, queryWidth, QUERY_KEY_DEVIATION * perRoot(width)),
-      matrix(`${block}.attn_k.weight`, width, keyWidth, QUERY_KEY_DEVIATION * perRoot(width)),
-      matrix(`${block}.attn_v.weight`, width, keyWidth, perRoot(width)),
-      matrix(`${block}.attn_output.weight`, queryWidth, width, (mixed * perRoot(queryWidth)) / MIXED_VALUE_RMS),
+      ...(preset.convolutions?.includes(layer) === true
+        ? shortConvolutionTensors(preset, block, mixed)
+        : [
+            matrix(`${block}.attn_q.weight`, width, queryWidth, QUERY_KEY_DEVIATION * perRoot(width)),
+            matrix(`${block}.attn_k.weight`, width, keyWidth, QUERY_KEY_DEVIATION * perRoot(width)),
+            matrix(`${block}.attn_v.weight`, width, keyWidth, perRoot(width)),
+            matrix(`${block}.attn_output.weight`, queryWidth, width, (mixed * perRoot(queryWidth)) / MIXED_VALUE_RMS),
+          ]),
       vector(`${block}.ffn_norm.weight`, width, 1, 0.1),
       matrix(`${block}.ffn_gate.weight`, width, forward, perRoot(width)),
       matrix(`${block}.ffn_up.weight`, width, forward, perRoot(width)),
       matrix(`${block}.ffn_down.weight`, forward, width, (added * perRoot(forward)) / GATED_RMS),
     );
+    if (preset.architecture === 'gemma2') {
+      tensors.push(
+        vector(`${block}.post_attention_norm.weight`, width, mixed, 0.1 * mixed),
+        vector(`${block}.post_ffw_norm.weight`, width, added, 0.1 * added),
+      );
+    }
+    if (preset.architecture === 'lfm2' && preset.convolutions?.includes(layer) !== true) {
+      tensors.push(
+        vector(`${block}.attn_q_norm.weight`, preset.headLength, QUERY_KEY_DEVIATION, 0.1),
+        vector(`${block}.attn_k_norm.weight`, preset.headLength, QUERY_KEY_DEVIATION, 0.1),
+      );
+    }
     if (preset.architecture === 'qwen2') {
       tensors.push(
         vector(`${block}.attn_q.bias`, queryWidth, 0, 0.2),

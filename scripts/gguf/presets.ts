@@ -4,7 +4,7 @@ import type { Encoding } from './quantize.ts';
 export interface Preset {
   readonly name: string;
   readonly description: string;
-  readonly architecture: 'llama' | 'qwen2' | 'gemma' | 'bert';
+  readonly architecture: 'llama' | 'qwen2' | 'gemma' | 'gemma2' | 'bert' | 'mamba' | 'lfm2';
   /** `models/ggml-vocab-<this>.gguf` of llama.cpp's tree. */
   readonly vocabulary: string;
   /** Jinja text, or a file in `models/templates` of llama.cpp's tree. null: it does not chat. */
@@ -22,6 +22,10 @@ export interface Preset {
   readonly headLength: number;
   readonly feedForwardLength: number;
   readonly ropeBase: number;
+  /** Tokens that every second layer sees. Absent: all see all. */
+  readonly slidingWindow?: number;
+  /** Layers that have a short convolution instead of attention. */
+  readonly convolutions?: readonly number[];
   readonly normEpsilon: number;
 }
 
@@ -86,6 +90,62 @@ export const PRESETS = {
     feedForwardLength: 192,
     ropeBase: 10_000,
     normEpsilon: 1e-6,
+  },
+  /** Every second layer sees the last tokens only. */
+  'tiny-gemma2': {
+    name: 'svc tiny-gemma2 (random weights)',
+    description: `For tests. ${RANDOM}`,
+    architecture: 'gemma2',
+    vocabulary: 'llama-spm',
+    template: { file: 'google-gemma-2-2b-it.jinja' },
+    encoding: 'F16',
+    contextLength: 8192,
+    embeddingLength: 64,
+    layers: 2,
+    heads: 2,
+    keyValueHeads: 1,
+    headLength: 32,
+    feedForwardLength: 192,
+    ropeBase: 10_000,
+    slidingWindow: 64,
+    normEpsilon: 1e-6,
+  },
+  /** Has a state instead of a cache. */
+  'tiny-mamba': {
+    name: 'svc tiny-mamba (random weights)',
+    description: `For tests. ${RANDOM}`,
+    architecture: 'mamba',
+    vocabulary: 'llama-spm',
+    template: ZEPHYR_TEMPLATE,
+    encoding: 'F16',
+    contextLength: 8192,
+    embeddingLength: 64,
+    layers: 2,
+    heads: 0,
+    keyValueHeads: 0,
+    headLength: 0,
+    feedForwardLength: 0,
+    ropeBase: 0,
+    normEpsilon: 1e-5,
+  },
+  /** Has both. */
+  'tiny-lfm2': {
+    name: 'svc tiny-lfm2 (random weights)',
+    description: `For tests. ${RANDOM}`,
+    architecture: 'lfm2',
+    vocabulary: 'llama-spm',
+    template: ZEPHYR_TEMPLATE,
+    encoding: 'F16',
+    contextLength: 8192,
+    embeddingLength: 64,
+    layers: 4,
+    heads: 2,
+    keyValueHeads: 1,
+    headLength: 32,
+    feedForwardLength: 192,
+    ropeBase: 1_000_000,
+    convolutions: [0, 2],
+    normEpsilon: 1e-5,
   },
   /** Attends both ways, as the encoders that most embeddings are made with. */
   'tiny-bert': {
@@ -173,4 +233,13 @@ export const PRESETS = {
 export type PresetName = keyof typeof PRESETS;
 
 /** What `make-model.ts tests` makes. */
-export const TEST_PRESETS = ['tiny-llama', 'tiny-qwen2', 'tiny-gemma', 'tiny-bert', 'tiny-llama-embed'] as const;
+export const TEST_PRESETS = [
+  'tiny-llama',
+  'tiny-qwen2',
+  'tiny-gemma',
+  'tiny-gemma2',
+  'tiny-mamba',
+  'tiny-lfm2',
+  'tiny-bert',
+  'tiny-llama-embed',
+] as const;

@@ -19,6 +19,13 @@ export type Entry = Uint8Array;
 export const entry = {
   string: (key: string, value: string): Entry => Buffer.concat([head(key, VALUE_TYPE.string), string(value)]),
   uint32: (key: string, value: number): Entry => Buffer.concat([head(key, VALUE_TYPE.uint32), uint32(value)]),
+  uint32s: (key: string, values: readonly number[]): Entry =>
+    Buffer.concat([
+      head(key, VALUE_TYPE.array),
+      uint32(VALUE_TYPE.uint32),
+      uint64(values.length),
+      ...values.map(uint32),
+    ]),
   float32: (key: string, value: number): Entry => Buffer.concat([head(key, VALUE_TYPE.float32), float32(value)]),
   bool: (key: string, value: boolean): Entry => Buffer.concat([head(key, VALUE_TYPE.bool), Buffer.of(value ? 1 : 0)]),
 };

@@ -1,17 +1,11 @@
 /** Which commands and flags a text names, and whether svc has them. */
 import { COMMANDS, GROUPS, type Command } from '../../src/cli/commands.ts';
 
-/** Of the contract, and still to come: what the built-in model may name although the table doesn't have it yet. */
-export const PROMISED: Readonly<Record<string, readonly string[]>> = {
-  'model verify': [],
-  'model quantize': [],
-};
-
 const GLOBAL_FLAGS = ['help', 'version', 'json'];
 /** Stands for any command. */
 const ANY = 'COMMAND';
 
-/** What the text names that is neither in the command line's own table nor promised. */
+/** What the text names that is not in the command line's own table. */
 export function inventedIn(text: string): string[] {
   const invented: string[] = [];
   for (const [, code = ''] of text.matchAll(/`([^`]*)`/g)) {
@@ -38,16 +32,13 @@ function inventedInCall(call: string): string[] {
 /** Undefined: no such command. */
 function flagsOfCommand(name: string): readonly string[] | undefined {
   const command = Object.hasOwn(COMMANDS, name) ? (COMMANDS[name as keyof typeof COMMANDS] as Command) : undefined;
-  const promised = PROMISED[name];
-  if (command === undefined) return promised;
+  if (command === undefined) return undefined;
   const shorts = Object.values(command.flags).flatMap(({ short }) => short ?? []);
-  return [...Object.keys(command.flags), ...shorts, ...(promised ?? [])];
+  return [...Object.keys(command.flags), ...shorts];
 }
 
 function everyFlag(): string[] {
-  return [...new Set([...Object.keys(COMMANDS), ...Object.keys(PROMISED)])].flatMap(
-    (name) => flagsOfCommand(name) ?? [],
-  );
+  return Object.keys(COMMANDS).flatMap((name) => flagsOfCommand(name) ?? []);
 }
 
 function flagsOf(call: string): string[] {

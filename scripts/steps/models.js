@@ -3,9 +3,16 @@ import { lockedPackage } from './packages.js';
 import { run } from './run.js';
 import { unlessFresh } from './unless-fresh.js';
 
-const outputs = ['tiny-llama', 'tiny-qwen2', 'tiny-gemma', 'tiny-bert', 'tiny-llama-embed'].map(
-  (name) => `build/models/${name}.gguf`,
-);
+const outputs = [
+  'tiny-llama',
+  'tiny-qwen2',
+  'tiny-gemma',
+  'tiny-gemma2',
+  'tiny-mamba',
+  'tiny-lfm2',
+  'tiny-bert',
+  'tiny-llama-embed',
+].map((name) => `build/models/${name}.gguf`);
 
 export async function makeTestModels() {
   const inputs = ['scripts/make-model.ts', 'scripts/gguf', 'src/models/gguf-header.ts', 'src/models/ggml-types.ts'];

@@ -7,21 +7,21 @@ import { unlessFresh } from './unless-fresh.js';
 
 /** The plain ones are built with the addon, from the same objects; each sanitizer has a folder of its own. */
 export const NATIVE_TESTS = {
-  plain: { folder: addonFolder, ctest: [] },
-  address: { folder: 'build/native-asan', ctest: [] },
+  plain: { folder: addonFolder, build: [], ctest: [] },
+  address: { folder: 'build/native-asan', build: [], ctest: [] },
   // The prebuilt libllama is not instrumented: threads are watched where a fake model stands in for it.
-  thread: { folder: 'build/native-tsan', ctest: ['-L', 'fake'] },
+  thread: { folder: 'build/native-tsan', build: ['--target', 'svc_fake_tests'], ctest: ['-L', 'fake'] },
 };
 
 /** REQUIRES for `plain`: the addon is built. */
 export async function buildNativeTests(kind) {
-  const { folder } = NATIVE_TESTS[kind];
+  const { folder, build } = NATIVE_TESTS[kind];
   const { inputs, facts } = await nativeInputs();
   const native = { inputs: [...inputs, 'native/test'], facts, outputs: [`${folder}/CTestTestfile.cmake`] };
   await unlessFresh(`native-tests-${kind}`, native, async () => {
     const title = `building the engine's tests${kind === 'plain' ? '' : ` (${kind} sanitizer)`}`;
     if (kind !== 'plain') await configure(title, folder, kind);
-    await run(title, 'cmake', ['--build', folder, '--parallel', String(availableParallelism())]);
+    await run(title, 'cmake', ['--build', folder, '--parallel', String(availableParallelism()), ...build]);
   });
 }
 

@@ -11,8 +11,9 @@ import type {
   StartEvent,
 } from '../protocol/generate.ts';
 import type { Flags } from './commands.ts';
+import { count } from './format.ts';
 import { modelName } from './model-name.ts';
-import { sayProgress } from './output.ts';
+import { say, sayProgress } from './output.ts';
 
 /** Silence for so long is explained, on a terminal. */
 const QUIET_MS = 1000;
@@ -79,6 +80,12 @@ export async function receive(
   };
 }
 
+/** What the model has not seen is told, whatever else is. */
+export function sayTruncated({ usage }: GenerateResult): void {
+  const went = usage?.truncated_tokens ?? 0;
+  if (went > 0) say(`${count(went)} tokens were left out: they did not fit in the context of the model`);
+}
+
 /** `local`, `cloud` or `provider:NAME`; undefined leaves it to the configured order. */
 export function routeOf({
   local,
@@ -97,7 +104,17 @@ export function routeOf({
 
 type SamplingFlags = Pick<
   Flags<'run'>,
-  'temperature' | 'top-k' | 'top-p' | 'min-p' | 'seed' | 'stop' | 'max-tokens' | 'local' | 'cloud' | 'provider'
+  | 'temperature'
+  | 'top-k'
+  | 'top-p'
+  | 'min-p'
+  | 'seed'
+  | 'stop'
+  | 'max-tokens'
+  | 'truncate'
+  | 'local'
+  | 'cloud'
+  | 'provider'
 >;
 
 /** `model` as it was typed. */
@@ -120,6 +137,7 @@ export function requestOf(
     ...given({
       model: model === undefined ? undefined : modelName(model),
       max_tokens: flags['max-tokens'],
+      truncate: flags.truncate ? true : undefined,
       route: routeOf(flags),
     }),
   };

@@ -2,20 +2,27 @@
  * How fast a model answers, as whoever asks the daemon meets it: through the control socket, routing
  * and the queue, one request at a time. The figures are those that every answer carries.
  *
+ * What the engine did for it is told beside them: its counters run since the model was loaded, so it is what they have
+ * grown by, warm-up included.
+ *
  * Prompts are made of random words, another one for each run, so that no cache has seen more of
  * them than the model's own template; what a cache held all the same is not counted as computed.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '../client/client.ts';
 import { resolvePaths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { GenerateRequest, GenerateResult } from '../protocol/generate.ts';
 import { given, receive } from './answer.ts';
+import type { LoadedModelHealth, StepsHealth } from '../protocol/records.ts';
 import type { Flags, Run } from './commands.ts';
-import { facts } from './format.ts';
+import { count, facts } from './format.ts';
 import { modelName } from './model-name.ts';
 import { print, printJson, say, sayProgress } from './output.ts';
 
 const MOST_RUNS = 1000;
+/** They come twice a second. */
+const COUNTERS_MS = 2000;
 const WORDS = 'time year people way day man thing woman life child world school state family student group'.split(' ');
 
 /** null: none of the runs could tell. */
@@ -25,10 +32,10 @@ export const run: Run<'bench'> = async (flags) => {
   if (flags.runs < 1 || flags.runs > MOST_RUNS)
     throw new SvcError('INVALID_REQUEST', `--runs must be from 1 to ${MOST_RUNS}`);
   const client = new Client(resolvePaths().socketPath);
-  const { queue } = await client.health();
+  const { queue, models } = await client.health();
   if (queue.active > 0) say('the daemon works for others, too: the figures will be theirs as much as ours');
   try {
-    const record = await measure(client, flags);
+    const record = await measure(client, flags, models);
     sayProgress('');
     if (flags.json) printJson(record);
     else print(describe(record));
@@ -47,9 +54,20 @@ interface BenchRecord {
   readonly ttft_ms: Figure;
   readonly prefill_tokens_per_second: Figure;
   readonly decode_tokens_per_second: Figure;
+  /** null: no engine of this machine answered. */
+  readonly steps: Steps | null;
 }
 
-async function measure(client: Client, flags: Flags<'bench'>): Promise<BenchRecord> {
+type Cells = Pick<LoadedModelHealth, 'kv_cells_used' | 'kv_cells_cached' | 'kv_cells_total'>;
+/** Since the first run, but for the threads and the cells, which are as they are at the end. */
+type Steps = StepsHealth & Cells & { readonly rows_per_step: number };
+
+/** `before`: what was loaded. */
+async function measure(
+  client: Client,
+  flags: Flags<'bench'>,
+  before: readonly LoadedModelHealth[],
+): Promise<BenchRecord> {
   const wanted = flags['prompt-tokens'];
   const ask = async (words: number): Promise<GenerateResult> =>
     await receive(client, requestOf(flags, words), { signal: new AbortController().signal });
@@ -76,7 +94,39 @@ async function measure(client: Client, flags: Flags<'bench'>): Promise<BenchReco
     ttft_ms: figureOf(({ timings }) => timings.ttft_ms),
     prefill_tokens_per_second: figureOf(prefillSpeed),
     decode_tokens_per_second: figureOf(({ timings }) => timings.tokens_per_second),
+    steps: many.provider === 'local' ? await stepsOf(client, [few, many, ...results], before) : null,
   };
+}
+
+/** The engine tells its counters now and then: waits until they hold what was answered. */
+async function stepsOf(
+  client: Client,
+  answers: readonly GenerateResult[],
+  before: readonly LoadedModelHealth[],
+): Promise<Steps | null> {
+  const answered = answers.reduce((sum, { usage }) => sum + (usage?.output_tokens ?? 0), 0);
+  const deadline = performance.now() + COUNTERS_MS;
+  for (;;) {
+    const now = (await client.health()).models.find(({ id }) => id === answers[0]?.model);
+    const sinceLoad = now?.steps ?? null;
+    if (now === undefined || sinceLoad === null) return null;
+    // Another process has counted from nothing.
+    const old = before.find(({ id, pid }) => id === now.id && pid === now.pid)?.steps ?? null;
+    const steps = grown(sinceLoad, old);
+    if (steps.generated_tokens >= answered || performance.now() > deadline) {
+      const { kv_cells_used, kv_cells_cached, kv_cells_total } = now;
+      const rows_per_step = Math.round((steps.rows * 10) / Math.max(1, steps.count)) / 10;
+      return { ...steps, rows_per_step, kv_cells_used, kv_cells_cached, kv_cells_total };
+    }
+    await sleep(50);
+  }
+}
+
+/** All but the threads are counters. */
+function grown({ threads, ...counters }: StepsHealth, before: StepsHealth | null): StepsHealth {
+  const names = Object.keys(counters) as (keyof typeof counters)[];
+  const growth = names.map((name) => [name, counters[name] - (before?.[name] ?? 0)]);
+  return { ...(Object.fromEntries(growth) as typeof counters), threads };
 }
 
 function requestOf({ model, 'max-tokens': maxTokens }: Flags<'bench'>, words: number): GenerateRequest {
@@ -124,5 +174,18 @@ function describe(record: BenchRecord): string {
     ['first token', shown(record.ttft_ms, 'ms')],
     ['prefill', shown(record.prefill_tokens_per_second, 'tokens/s')],
     ['decode', shown(record.decode_tokens_per_second, 'tokens/s')],
+    ...(record.steps === null ? [] : describeSteps(record.steps)),
   ]);
+}
+
+function describeSteps(steps: Steps): [string, string][] {
+  const { threads, prompt_tokens: computed, cached_tokens: cached } = steps;
+  const cells = `${count(steps.kv_cells_used)} used, ${count(steps.kv_cells_cached)} cached of ${count(steps.kv_cells_total)}`;
+  return [
+    ['steps', `${steps.count} of ${steps.rows_per_step} rows, on ${threads} thread${threads === 1 ? '' : 's'}`],
+    ['tokens', `${computed} of prompts computed, ${cached} from the cache, ${steps.generated_tokens} generated`],
+    ['step time', `${steps.predicted_ms} ms predicted, ${steps.spent_ms} ms spent`],
+    ['cells', `${cells}; ${steps.evicted_cells} evicted`],
+    ['preemptions', String(steps.preemptions)],
+  ];
 }

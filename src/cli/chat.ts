@@ -10,7 +10,7 @@ import { resolvePaths, type Paths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { GenerateResult, Message } from '../protocol/generate.ts';
 import { suggest } from '../protocol/suggest.ts';
-import { receive, requestOf, routeOf } from './answer.ts';
+import { receive, requestOf, routeOf, sayTruncated } from './answer.ts';
 import type { Flags, Run } from './commands.ts';
 import { ensureServing } from './daemon.ts';
 import { table } from './format.ts';
@@ -118,12 +118,14 @@ class Chat {
         },
       });
       keep();
+      sayTruncated(result);
       if (result.finish_reason === 'length' && this.#flags['max-tokens'] === undefined) {
         say('the answer is cut off: the context of the model is full; /clear begins anew');
       }
     } catch (error) {
       if (controller.signal.aborted && text !== '') keep();
-      if (SvcError.from(error).code === 'CONTEXT_OVERFLOW') say('the conversation is too long: /clear begins anew');
+      if (SvcError.from(error).code === 'CONTEXT_OVERFLOW')
+        say('the conversation is too long: /clear begins anew, and `svc chat --truncate` lets go of its oldest turns');
       throw error;
     } finally {
       this.#answering = undefined;

@@ -74,6 +74,10 @@ const sampling = {
   seed: { kind: 'count', value: 'N', summary: 'the same seed gives the same answer' },
   stop: { kind: 'strings', value: 'TEXT', summary: 'end before this text; may be given more than once' },
 } as const;
+const truncate = {
+  kind: 'switch',
+  summary: 'leave out what does not fit in the context, the oldest turns first, and tell how much',
+} as const;
 const routing = {
   'no-start': { kind: 'switch', summary: 'fail when there is no daemon instead of starting one' },
   local: { kind: 'switch', summary: 'use a model on this machine and nothing else' },
@@ -187,6 +191,7 @@ export const COMMANDS = {
       json: { kind: 'switch', summary: 'print the whole answer as JSON, with route, usage and timings' },
       'no-stream': { kind: 'switch', summary: 'print the answer when it is complete' },
       ...sampling,
+      truncate,
       schema: {
         kind: 'string',
         value: 'FILE',
@@ -221,7 +226,7 @@ export const COMMANDS = {
       'The conversation is kept in memory only.',
     ],
     arguments: [],
-    flags: { model: chosenModel, system, ...sampling, ...routing },
+    flags: { model: chosenModel, system, ...sampling, truncate, ...routing },
     examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
   },
   ps: {
@@ -258,7 +263,8 @@ export const COMMANDS = {
     examples: ['svc model list', 'svc model list --json'],
   },
   'model show': {
-    summary: 'Show one model',
+    summary: 'Show one model, and the memory that it takes',
+    detail: ['The memory is found out without loading the model, at the context of the daemon and at others.'],
     arguments: model,
     flags: { json },
     examples: ['svc model show builtin', 'svc model show builtin --json'],
@@ -304,6 +310,31 @@ export const COMMANDS = {
     flags: { yes: { kind: 'switch', short: 'y', summary: 'delete a copy without asking' }, json },
     examples: ['svc model rm qwen', 'svc model rm --yes qwen'],
   },
+  'model verify': {
+    summary: 'Read models whole and hold them against their digests',
+    detail: [
+      'Without a model: all of them, and what killed commands have left in the store is cleared away. Nothing that a model stands on is ever deleted.',
+    ],
+    arguments: [{ name: 'model', required: false, completes: 'model' }],
+    flags: {
+      all: { kind: 'switch', summary: 'all models, as without a name' },
+      json: { kind: 'switch', summary: 'print progress and the result as JSON lines' },
+    },
+    examples: ['svc model verify', 'svc model verify qwen', 'svc model verify --all --json'],
+  },
+  'model quantize': {
+    summary: 'Make a smaller, faster copy of a model',
+    detail: [
+      'TYPE is a quantisation such as Q8_0, Q6_K or Q4_K_M, and the best source for it is F16 or BF16. The copy comes into the store under a name of its own; the model stays as it is. Ctrl-C leaves nothing behind.',
+    ],
+    arguments: [...model, { name: 'type', required: true }],
+    flags: {
+      name: { kind: 'string', value: 'ID', summary: "the copy's id; otherwise made from the model's and the type" },
+      'allow-requantize': { kind: 'switch', summary: 'although the model is quantised already, which costs quality' },
+      json: { kind: 'switch', summary: 'print progress and the result as JSON lines' },
+    },
+    examples: ['svc model quantize qwen-f16 Q4_K_M', 'svc model quantize qwen-f16 q8_0 --name qwen-q8 --json'],
+  },
   'model default': {
     summary: 'Make a model the one that is used when none is named',
     arguments: model,
@@ -312,9 +343,15 @@ export const COMMANDS = {
   },
   'model load': {
     summary: 'Load a model into memory now',
+    detail: ['It stays until it is unloaded, or its memory is needed for another.'],
     arguments: model,
-    flags: { json: { kind: 'switch', summary: 'print progress and the result as JSON lines' } },
-    examples: ['svc model load qwen', 'svc model load qwen --json'],
+    flags: {
+      context: { kind: 'count', value: 'N', summary: 'tokens that its context has at least' },
+      'keep-alive': { kind: 'duration', value: 'TIME', summary: 'unload it so long after its last use' },
+      pin: { kind: 'switch', summary: 'keep it, whoever needs its memory' },
+      json: { kind: 'switch', summary: 'print progress and the result as JSON lines' },
+    },
+    examples: ['svc model load qwen', 'svc model load qwen --pin', 'svc model load qwen --context 32768 --json'],
   },
   'model unload': {
     summary: 'Unload a model; every byte it held is free again',

@@ -11,13 +11,12 @@ import type { Pulled } from '../models/pull/puller.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ModelRecord } from '../protocol/records.ts';
 import type { PullRequest } from '../protocol/routes.ts';
-import { bytes, duration } from './format.ts';
+import { ByteProgress } from './byte-progress.ts';
+import { bytes } from './format.ts';
 import { openStore, storeDirectory } from './models.ts';
-import { err, exit, printJsonLine, say, sayProgress } from './output.ts';
+import { exit, printJsonLine, say, sayProgress } from './output.ts';
 
 const INTERRUPTED = 130;
-const LINE_MS = 10_000;
-const LINE_SHARE = 0.1;
 
 export interface PullOptions {
   readonly model: string;
@@ -83,17 +82,14 @@ function goOn(model: string, sha256: string | undefined): string {
 }
 
 function shower(): (event: Pulled) => void {
-  let name = '';
-  let saidAt = performance.now();
-  let saidShare = 0;
+  let progress: ByteProgress | undefined;
   return (event) => {
     switch (event.type) {
       case 'resolved': {
-        name = event.model;
         const here = event.present_bytes === 0 ? '' : `, ${bytes(event.present_bytes)} of it are here`;
         const files = event.files.length === 1 ? '' : ` in ${String(event.files.length)} files`;
-        say(`pulling ${name} (${bytes(event.total_bytes)}${files}${here})`);
-        saidShare = event.present_bytes / event.total_bytes;
+        say(`pulling ${event.model} (${bytes(event.total_bytes)}${files}${here})`);
+        progress = new ByteProgress(event.model, event.present_bytes / event.total_bytes);
         break;
       }
       case 'waiting':
@@ -104,36 +100,11 @@ function shower(): (event: Pulled) => void {
             : `${event.reason}; trying again in ${(event.pause_ms / 1000).toFixed(1)} s`,
         );
         break;
-      case 'progress': {
-        const share = event.total_bytes === 0 ? 1 : event.done_bytes / event.total_bytes;
-        if (err.isTerminal) {
-          sayProgress(bar(event, share));
-        } else if (share - saidShare >= LINE_SHARE || (performance.now() - saidAt >= LINE_MS && share > saidShare)) {
-          say(`${name}: ${figures(event, share)}`);
-          saidShare = share;
-          saidAt = performance.now();
-        }
+      case 'progress':
+        progress?.show(event);
         break;
-      }
       case 'pulled':
         break;
     }
   };
-}
-
-type Progress = Extract<Pulled, { type: 'progress' }>;
-
-function bar(event: Progress, share: number): string {
-  const text = figures(event, share);
-  // A terminal may not tell its width.
-  const width = Math.min(40, (err.columns || 80) - text.length - 12);
-  if (width < 5) return text;
-  const filled = Math.round(share * width);
-  return `[${'='.repeat(filled)}${' '.repeat(width - filled)}] ${text}`;
-}
-
-function figures({ done_bytes, total_bytes, bytes_per_second }: Progress, share: number): string {
-  const left = bytes_per_second === null || bytes_per_second < 1 ? null : (total_bytes - done_bytes) / bytes_per_second;
-  const rate = bytes_per_second === null ? '' : `, ${bytes(bytes_per_second)}/s`;
-  return `${(share * 100).toFixed(0)} %, ${bytes(done_bytes)} of ${bytes(total_bytes)}${rate}${left === null || left < 1 ? '' : `, ${duration(left)} left`}`;
 }

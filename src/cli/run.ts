@@ -7,7 +7,7 @@ import { resolvePaths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ContentPart, GenerateRequest, GenerateResult, Message } from '../protocol/generate.ts';
 import { LIMITS } from '../protocol/limits.ts';
-import { given, receive, requestOf, routeOf } from './answer.ts';
+import { given, receive, requestOf, routeOf, sayTruncated } from './answer.ts';
 import type { Flags, Run } from './commands.ts';
 import { ensureServing } from './daemon.ts';
 import type { FormatFile } from './format-file.ts';
@@ -44,6 +44,7 @@ export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) =>
   if (result.finish_reason === 'length' && flags['max-tokens'] === undefined) {
     say('the answer is cut off: the context of the model is full');
   }
+  sayTruncated(result);
   if (flags.stats) say(statsOf(result));
   introduceBuiltin(result, paths);
   return 0;

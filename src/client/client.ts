@@ -12,6 +12,7 @@ import {
   type ControlEvent,
   type ErrorEvent,
   type LoadEvent,
+  type LoadWishes,
   type ProviderTestEvent,
   type ProviderTestStep,
   type PullEvent,
@@ -92,8 +93,12 @@ export class Client {
   }
 
   /** Ends after `loaded`. Leaving early, or aborting, gives the load up. */
-  async *load(model: string, signal: AbortSignal): AsyncGenerator<Exclude<LoadEvent, ErrorEvent>, void, undefined> {
-    yield* this.#events<LoadEvent>(CONTROL_ROUTES.load, { model }, 'loaded', signal);
+  async *load(
+    model: string,
+    signal: AbortSignal,
+    wishes: LoadWishes = {},
+  ): AsyncGenerator<Exclude<LoadEvent, ErrorEvent>, void, undefined> {
+    yield* this.#events<LoadEvent>(CONTROL_ROUTES.load, { model, ...wishes }, 'loaded', signal);
   }
 
   /** Ends after `pulled`. Leaving early, or aborting, pauses it unless somebody else waits for it too. */

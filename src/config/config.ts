@@ -49,6 +49,10 @@ export const ConfigSchema = section({
     section({
       /** Where models are kept, instead of the data directory. */
       dir: v.exactOptional(v.pipe(text, v.check(isAbsolute, 'must be an absolute path'))),
+      /** Of all engines together, on the host and on devices. Absent: what is free. */
+      memory_budget_bytes: v.exactOptional(wholeNumber(1024 * 1024, Number.MAX_SAFE_INTEGER)),
+      /** After a model's last use; -1: for ever. */
+      keep_alive_seconds: v.exactOptional(wholeNumber(-1, 31_536_000), 300),
     }),
     {},
   ),
@@ -60,12 +64,16 @@ export const ConfigSchema = section({
       threads: v.exactOptional(wholeNumber(1, 1024)),
       /** Absent: as many as fit. */
       gpu_layers: v.exactOptional(wholeNumber(0, 10_000)),
+      /** Of keys and values. Absent: F16, or Q8_0 where only that fits. */
+      cache_type: v.exactOptional(v.picklist(['f16', 'q8_0'], 'must be f16 or q8_0')),
       /** Generations that one engine runs together. */
-      max_sequences: v.exactOptional(wholeNumber(1, 256)),
+      max_sequences: v.exactOptional(wholeNumber(1, 255)),
       /** An engine that shows no progress for so long is ended and started anew. */
       stall_timeout_seconds: v.exactOptional(wholeNumber(1, 86_400), 60),
       /** Requests that may wait; one more is refused with BUSY. */
       queue_limit: v.exactOptional(wholeNumber(1, 100_000), 256),
+      /** Of the prefixes that all engines keep on the disk. 0: none are kept. */
+      prefix_disk_bytes: v.exactOptional(wholeNumber(0, 2 ** 50), 2 ** 30),
     }),
     {},
   ),

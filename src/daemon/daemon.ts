@@ -25,6 +25,7 @@ import type {
 import type {
   DrainRecord,
   LoadEvent,
+  LoadWishes,
   ProviderTestStep,
   PullEvent,
   PullRequest,
@@ -55,7 +56,7 @@ import type { Services } from './services.ts';
 /** The backend of this machine, which is more than something that answers. */
 export interface LocalEngines extends Backend {
   models(): Promise<readonly ModelRecord[]>;
-  load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
+  load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
   loadedModels(): readonly LoadedModelHealth[];
   /** What engines see of this machine. */
@@ -245,11 +246,11 @@ export class Daemon implements Services {
     this.#parts.providers.lend(provider, key);
   }
 
-  load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent> {
+  load(model: string, signal: AbortSignal, wishes: LoadWishes = {}): AsyncIterable<LoadEvent> {
     if (this.router.draining) {
       throw new SvcError('NOT_READY', 'svc drains and loads no models', { retryAfterSeconds: 1 });
     }
-    return this.#parts.local.load(model, signal);
+    return this.#parts.local.load(model, signal, wishes);
   }
 
   pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent> {

@@ -14,6 +14,7 @@ import { createLogger, StderrLog, Tee, type LogDestination } from '../log/log.ts
 import { hubEnvironment } from '../config/hub.ts';
 import { builtinModelPath } from '../models/builtin.ts';
 import { pullByName } from '../models/pull/by-name.ts';
+import { clearPrefixes, prefixFolder, prefixName } from '../models/prefixes.ts';
 import { Puller } from '../models/pull/puller.ts';
 import { ModelStore } from '../models/store.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
@@ -44,9 +45,14 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
   try {
     const modelsDir = config.models.dir ?? paths.modelsDir;
     const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() });
+    const prefixes = prefixFolder(paths.cacheDir);
+    // Who turns it off wants them gone.
+    if (config.engine.prefix_disk_bytes === 0) await clearPrefixes(prefixes);
     const local: LocalBackend = new LocalBackend({
       store,
       engine: config.engine,
+      prefixes: { folder: prefixes, nameOf: prefixName },
+      models: config.models,
       log,
       onChange: () => daemon.engineChanged(),
     });

@@ -173,6 +173,8 @@ export class Metrics implements ListenerMetrics {
     count('svc_engine_steps_total', 'Calls of the model', (steps) => steps.count);
     count('svc_engine_rows_total', 'Rows of all steps', ({ rows }) => rows);
     count('svc_engine_prompt_tokens_total', 'Tokens of prompts that were computed', (steps) => steps.prompt_tokens);
+    count('svc_engine_drafted_tokens_total', 'Tokens that were guessed and computed', (steps) => steps.drafted_tokens);
+    count('svc_engine_accepted_tokens_total', 'Those of them that were said', (steps) => steps.accepted_tokens);
     count('svc_engine_preemptions_total', 'Generations that made way', ({ preemptions }) => preemptions);
     count(
       'svc_engine_evicted_cells_total',

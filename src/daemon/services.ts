@@ -13,6 +13,7 @@ import type { KeyScope } from '../protocol/keys.ts';
 import type {
   DrainRecord,
   LoadEvent,
+  LoadWishes,
   ProviderTestStep,
   PullEvent,
   PullRequest,
@@ -57,7 +58,7 @@ export interface Services {
   testProvider(provider: string, signal: AbortSignal): AsyncIterable<ProviderTestStep>;
   /** A key in memory, until the daemon ends. Throws NOT_FOUND. */
   lendKey(provider: string, key: string): void;
-  load(model: string, signal: AbortSignal): AsyncIterable<LoadEvent>;
+  load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
   /** `dialect`: whose names plain ones are. */
   pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent>;

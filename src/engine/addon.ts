@@ -38,6 +38,8 @@ export interface NativeRequest {
   readonly messages?: readonly { readonly role: string; readonly content: string }[];
   readonly prompt?: string;
   readonly maxTokens?: number;
+  /** Default false. What does not fit in the context is left out and not refused. */
+  readonly truncate?: boolean;
   readonly temperature?: number;
   readonly topK?: number;
   readonly topP?: number;
@@ -70,6 +72,8 @@ export interface NativeEmbedRequest {
   readonly id: number;
   /** Token ids are taken as they are. */
   readonly inputs: readonly (string | Int32Array)[];
+  /** Default false. An input that is too long loses its end and is not refused. */
+  readonly truncate?: boolean;
 }
 
 /** What one generation, or one request for embeddings, produced in one step. */
@@ -86,6 +90,8 @@ export interface NativeOutput {
     readonly inputTokens: number;
     readonly outputTokens: number;
     readonly cachedTokens: number;
+    /** Not counted as input. Absent: the request did not allow it. */
+    readonly truncatedTokens?: number;
     /** Milliseconds since submit; null: did not happen. */
     readonly startedMs: number | null;
     readonly firstTokenMs: number | null;
@@ -110,6 +116,9 @@ export interface NativeStats {
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly generatedTokens: number;
+  /** Computed before it was known that they would be said; and those of them that were. */
+  readonly draftedTokens: number;
+  readonly acceptedTokens: number;
   readonly preemptions: number;
   readonly evictedCells: number;
   /** By the cost model, for all steps; and what they took. */
@@ -134,6 +143,60 @@ export interface NativeLoadOptions {
   readonly threads?: number;
   readonly gpuLayers?: number;
   readonly maxSequences?: number;
+  /** Where prefixes are kept on the disk, of all models together. Absent: nowhere. */
+  readonly prefixFolder?: string;
+  /** This model's name there: letters and digits. */
+  readonly prefixModel?: string;
+  /** That all files there may take. */
+  readonly prefixBytes?: number;
+  /** Default `f16`. */
+  readonly cacheType?: CacheType;
+}
+
+export interface NativeQuantizeOptions {
+  /** Of a model in parts, the first. */
+  readonly input: string;
+  /** One file; what is there is written over. */
+  readonly output: string;
+  /** As `general.file_type` has it. */
+  readonly fileType: number;
+  /** Default false. */
+  readonly allowRequantize?: boolean;
+  /** Writes nothing; the log tells the size that it would have. Default false. */
+  readonly dryRun?: boolean;
+}
+
+/** Of keys and values; `q8_0` takes about half of what `f16` takes. Not every model's shape allows it. */
+export type CacheType = 'f16' | 'q8_0';
+
+export interface NativeDeviceMemory {
+  /** As NativeDevice's. */
+  readonly name: string;
+  readonly isHost: boolean;
+  readonly weightsBytes: number;
+  /** Of the weights: in pages of the file, which the system may drop and read again. */
+  readonly mappedBytes: number;
+  readonly cacheBytes: number;
+  readonly computeBytes: number;
+  /** As they were at the call. null: the backend does not measure it; of the host always. */
+  readonly freeBytes: number | null;
+  readonly totalBytes: number | null;
+}
+
+export interface NativeMemoryEstimate {
+  readonly contextLength: number;
+  /** The host first. */
+  readonly devices: readonly NativeDeviceMemory[];
+}
+
+export interface NativeMemoryEstimates {
+  readonly trainedContextLength: number;
+  readonly layers: number;
+  readonly makesEmbeddings: boolean;
+  /** Of the engine process, beside all that; null: not measured on this system. */
+  readonly processBytes: number | null;
+  /** One for each context length, in their order. */
+  readonly estimates: readonly NativeMemoryEstimate[];
 }
 
 /** A load under way, on a thread of its own. The process waits for it. */
@@ -198,6 +261,22 @@ export interface Addon {
   measureDevice(index: number): Promise<number>;
   /** Linux: the kernel kills this process when `parentPid` dies. Elsewhere: does nothing. On the main thread only. */
   dieWithParent(parentPid: number): void;
+  /**
+   * Seconds to hours, on a worker thread. Cannot be stopped but with the process, which a damaged file may end. Its
+   * progress comes as lines of the logger.
+   */
+  quantize(options: NativeQuantizeOptions): Promise<void>;
+  /**
+   * What a load would take, from a dry run that reads the file's metadata only, on a worker thread. The
+   * context length of the options is not looked at; 0 in the list is the default.
+   */
+  estimateMemory(
+    path: string,
+    options: NativeLoadOptions,
+    contextLengths: readonly number[],
+  ): Promise<NativeMemoryEstimates>;
+  /** Memory of this process that no file backs. null: not measured on this system. */
+  privateBytes(): number | null;
   load(
     path: string,
     options: NativeLoadOptions,

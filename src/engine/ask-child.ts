@@ -4,7 +4,10 @@ import { describeExit, spawnEngine, type SpawnOptions } from './spawn.ts';
 
 export interface Question<Answer> extends SpawnOptions {
   readonly ask: ToEngine;
-  readonly timeoutMs: number;
+  /** Absent: it may take as long as it likes. */
+  readonly timeoutMs?: number;
+  /** Aborting it ends the child; there is no answer then. */
+  readonly signal?: AbortSignal;
   /** Called with each message; the first answer ends the child. */
   read(message: FromEngine): Answer | undefined;
 }
@@ -25,6 +28,7 @@ const STDERR_CHARACTERS = 4096;
 export async function askChild<Answer>({
   ask,
   timeoutMs,
+  signal,
   read,
   ...options
 }: Question<Answer>): Promise<Outcome<Answer>> {
@@ -55,11 +59,18 @@ export async function askChild<Answer>({
   });
   child.pipe.write(encodeFrame(ask));
 
-  const timer = setTimeout(() => {
+  const onAbort = (): void => {
+    stop('was ended');
+  };
+  signal?.addEventListener('abort', onAbort);
+  if (signal?.aborted === true) onAbort();
+  const late = (): void => {
     isLate = true;
-    stop(`gave no answer for ${String(timeoutMs / 1000)} s`);
-  }, timeoutMs);
+    stop(`gave no answer for ${String((timeoutMs ?? 0) / 1000)} s`);
+  };
+  const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs);
   const exit = await child.ended;
   clearTimeout(timer);
+  signal?.removeEventListener('abort', onAbort);
   return { answer, end: end ?? describeExit(exit), isLate, stderr };
 }

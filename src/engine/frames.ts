@@ -1,14 +1,15 @@
 /**
  * What the daemon and an engine process say to each other: the one definition, used by both.
  *
- *   daemon  ── load · generate · embed · cancel · pause · resume · close ──►  engine process
- *           ◄── progress · loaded · failed · accepted · vectors · step · stats · devices · log ──
+ *   daemon  ── estimate · load · generate · embed · cancel · pause · resume · close ──►  engine process
+ *           ◄── estimated · progress · loaded · failed · accepted · vectors · step · stats · devices · log ──
  *
  * The pipe is file descriptor 3 of the child, one duplex stream for both directions. A frame is a
  * length (unsigned 32 bits, little-endian, the bytes that follow) and that many bytes of JSON, an
  * object with a `type`. In a `vectors` frame a zero byte, which JSON never holds, ends the JSON, and
- * the numbers follow as they lie in memory. The first message to a child is `load` or `probe` and says which of the two
- * it is for; it lives until `close`, or until the pipe ends: whoever loses the other side ends.
+ * the numbers follow as they lie in memory. The first message to a child is `load`, `estimate`,
+ * `probe` or `quantize` and says what it is for; after any number of estimates a `load` may follow. It lives until
+ * `close`, or until the pipe ends: whoever loses the other side ends.
  *
  * A pipe between two processes of one program does not lose or garble bytes by itself. A frame that
  * is too long, is not JSON or has no known type therefore means that the memory of one side is no
@@ -25,8 +26,10 @@ import type {
   NativeDevice,
   NativeEmbedRequest,
   NativeLoadOptions,
+  NativeMemoryEstimates,
   NativeModelInfo,
   NativeOutput,
+  NativeQuantizeOptions,
   NativeRequest,
   NativeStats,
 } from './addon.ts';
@@ -55,7 +58,17 @@ export type ToEngine =
       readonly options: NativeLoadOptions;
       readonly parentPid: number;
     }
+  /** What a load with these options would take at each context length; 0: the default one. */
+  | {
+      readonly type: 'estimate';
+      readonly model: string;
+      readonly path: string;
+      readonly options: NativeLoadOptions;
+      readonly contextLengths: readonly number[];
+      readonly parentPid: number;
+    }
   | { readonly type: 'probe'; readonly measure: boolean; readonly parentPid: number }
+  | { readonly type: 'quantize'; readonly options: NativeQuantizeOptions; readonly parentPid: number }
   | { readonly type: 'generate'; readonly request: NativeRequest }
   | { readonly type: 'embed'; readonly request: EmbedFrameRequest }
   | { readonly type: 'cancel'; readonly id: number }
@@ -65,10 +78,13 @@ export type ToEngine =
   | { readonly type: 'close' };
 
 export type FromEngine =
+  /** The answer to `estimate`: the figures, or why there are none. */
+  | { readonly type: 'estimated'; readonly estimates: NativeMemoryEstimates }
+  | { readonly type: 'not_estimated'; readonly error: ErrorRecord }
   | { readonly type: 'progress'; readonly fraction: number }
   /** The model is in memory and has produced one token, or one vector, here. */
   | { readonly type: 'loaded'; readonly info: EngineInfo }
-  /** It could not be loaded; the process exits. */
+  /** It could not be loaded, or quantised; the process exits. */
   | { readonly type: 'failed'; readonly error: ErrorRecord }
   /** The engine took a generation up; its outputs follow. A refused one gets an output with an error instead. */
   | { readonly type: 'accepted'; readonly id: number; readonly inputTokens: number }
@@ -76,11 +92,20 @@ export type FromEngine =
   | { readonly type: 'vectors'; readonly id: number; readonly vectors: Float32Array }
   /** Everything that one step produced, of all generations. */
   | { readonly type: 'step'; readonly outputs: readonly StepOutput[] }
-  /** The heartbeat. `stats` is null until the model is loaded. */
-  | { readonly type: 'stats'; readonly stats: NativeStats | null; readonly rssBytes: number }
+  /** The heartbeat. `stats` is null until the model is loaded; `privateBytes` (no file backs them) where they are not measured. */
+  | {
+      readonly type: 'stats';
+      readonly stats: NativeStats | null;
+      readonly rssBytes: number;
+      readonly privateBytes: number | null;
+    }
   /** As the drivers tell it now; again and again while the model is loaded. */
   | { readonly type: 'devices'; readonly devices: readonly NativeDevice[] }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly text: string }
+  /** This tensor is done. */
+  | { readonly type: 'tensor'; readonly name: string }
+  /** All are. `bytes`: of the new weights, as libllama tells it, to a hundredth of a mebibyte. */
+  | { readonly type: 'quantized'; readonly bytes: number }
   /** What is known so far, and what is done next; null: that was all. */
   | { readonly type: 'probed'; readonly facts: ProbeFacts; readonly next: string | null };
 
@@ -110,7 +135,9 @@ const names = <Type extends string>(table: Record<Type, true>): ReadonlySet<stri
 
 export const TO_ENGINE = names<ToEngine['type']>({
   load: true,
+  estimate: true,
   probe: true,
+  quantize: true,
   generate: true,
   embed: true,
   cancel: true,
@@ -119,6 +146,8 @@ export const TO_ENGINE = names<ToEngine['type']>({
   close: true,
 });
 export const FROM_ENGINE = names<FromEngine['type']>({
+  estimated: true,
+  not_estimated: true,
   progress: true,
   loaded: true,
   failed: true,
@@ -128,6 +157,8 @@ export const FROM_ENGINE = names<FromEngine['type']>({
   stats: true,
   devices: true,
   log: true,
+  tensor: true,
+  quantized: true,
   probed: true,
 });
 

@@ -1,6 +1,6 @@
 /**
- * The entry of an engine process: one loaded model, or one probe of the machine, at the far end of
- * the pipe on fd 3. It neither outlives the daemon nor leaves before it:
+ * The entry of an engine process: one model, one probe of the machine, or one file that is quantised, at the
+ * far end of the pipe on fd 3. It neither outlives the daemon nor leaves before it:
  *
  * - The pipe ends when the daemon does, however that happened, and this process with it; on Linux
  *   the kernel sees to it even while JavaScript is stopped (dieWithParent).
@@ -15,6 +15,7 @@ import { SvcError } from '../protocol/errors.ts';
 import { encodeFrame, FrameDecoder, TO_ENGINE, type FromEngine, type ToEngine } from './frames.ts';
 import { inspectMachine } from './inspect.ts';
 import { ModelHost } from './model-host.ts';
+import { quantizeHere } from './quantize.ts';
 
 const pipe = new Socket({ fd: 3 });
 const frames = new FrameDecoder<ToEngine>(TO_ENGINE);
@@ -33,15 +34,24 @@ function receive(message: ToEngine): void {
   switch (message.type) {
     case 'load':
       process.title = `svc: engine ${message.model}`;
-      host = new ModelHost(pipe);
+      host ??= new ModelHost(pipe);
       host.load(message).catch((error: unknown) => {
         if (!(error instanceof SvcError)) console.error(error);
         send({ type: 'failed', error: SvcError.from(error).toRecord() });
       });
       break;
+    case 'estimate':
+      process.title = `svc: engine ${message.model}`;
+      host ??= new ModelHost(pipe);
+      void host.estimate(message);
+      break;
     case 'probe':
       process.title = 'svc: engine probe';
       void inspectMachine(message, send);
+      break;
+    case 'quantize':
+      process.title = 'svc: engine quantize';
+      void quantizeHere(message, send);
       break;
     case 'close':
       void host?.close().then(() => {

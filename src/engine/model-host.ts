@@ -1,5 +1,5 @@
 /**
- * One model in an engine process: loads it, proves it with a token or a vector, and carries messages between
+ * One model in an engine process: tells what it would take, loads it, proves it with a token or a vector, and carries messages between
  * the pipe and the native engine, whose runner thread does the work. JavaScript here wakes once for
  * a message and at most once for a step.
  *
@@ -11,8 +11,15 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../protocol/errors.ts';
 import type { Addon, NativeEmbedRequest, NativeEngine, NativeOutput } from './addon.ts';
-import { type EmbedFrameRequest, encodeFrame, type EngineInfo, type FromEngine, type ToEngine } from './frames.ts';
-import { loadAddon } from './loader.ts';
+import {
+  type EmbedFrameRequest,
+  encodeFrame,
+  type EngineInfo,
+  type FromEngine,
+  type StepOutput,
+  type ToEngine,
+} from './frames.ts';
+import { loadAddon, type LoadedAddon } from './loader.ts';
 
 const HEARTBEAT_MS = 500;
 /** Between two looks at the devices' memory. */
@@ -23,10 +30,12 @@ const LOG_LINE_CHARACTERS = 4096;
 const WARM_UP_ID = 0;
 
 type Load = Extract<ToEngine, { type: 'load' }>;
+type Estimate = Extract<ToEngine, { type: 'estimate' }>;
 type Ask = Extract<ToEngine, { type: 'generate' | 'embed' | 'cancel' | 'pause' | 'resume' }>;
 
 export class ModelHost {
   readonly #pipe: Duplex;
+  #opened: LoadedAddon | undefined;
   #engine: NativeEngine | undefined;
   #held = false;
   /** On a worker thread, being templated and tokenised: the engine does not know them yet. true: cancelled meanwhile. */
@@ -41,15 +50,19 @@ export class ModelHost {
     }, HEARTBEAT_MS);
   }
 
+  /** Reports `estimated`, or `not_estimated`. */
+  async estimate({ path, options, contextLengths, parentPid }: Estimate): Promise<void> {
+    try {
+      const estimates = await this.#open(parentPid).estimateMemory(path, options, contextLengths);
+      this.#send({ type: 'estimated', estimates });
+    } catch (error) {
+      this.#send({ type: 'not_estimated', error: SvcError.from(error).toRecord() });
+    }
+  }
+
   /** Reports `loaded`, or throws why not. */
   async load({ path, options, parentPid }: Load): Promise<void> {
-    const { addon, directory } = loadAddon();
-    addon.dieWithParent(parentPid);
-    addon.setLogger((level, text) => {
-      if (level !== 'debug' && !this.#held)
-        this.#send({ type: 'log', level, text: text.slice(0, LOG_LINE_CHARACTERS) });
-    });
-    addon.loadBackends(directory);
+    const addon = this.#open(parentPid);
     const load = addon.load(
       path,
       options,
@@ -94,6 +107,19 @@ export class ModelHost {
     await this.#engine?.close();
   }
 
+  #open(parentPid: number): Addon {
+    if (this.#opened !== undefined) return this.#opened.addon;
+    const opened = loadAddon();
+    opened.addon.dieWithParent(parentPid);
+    opened.addon.setLogger((level, text) => {
+      if (level !== 'debug' && !this.#held)
+        this.#send({ type: 'log', level, text: text.slice(0, LOG_LINE_CHARACTERS) });
+    });
+    opened.addon.loadBackends(opened.directory);
+    this.#opened = opened;
+    return opened.addon;
+  }
+
   async #submit(id: number, submit: () => Promise<number>): Promise<void> {
     this.#submitting.set(id, false);
     try {
@@ -132,8 +158,7 @@ export class ModelHost {
     for (const { id, embeddings } of outputs) {
       if (embeddings !== undefined) this.#send({ type: 'vectors', id, vectors: embeddings });
     }
-    const rest = outputs.map(({ embeddings: _, ...output }) => output);
-    this.#send({ type: 'step', outputs: rest });
+    this.#send({ type: 'step', outputs: outputs.map(withoutVectors) });
   }
 
   /** Beside the heartbeat, which comes whatever a driver does. */
@@ -148,7 +173,12 @@ export class ModelHost {
 
   #beat(): void {
     if (this.#held) return;
-    this.#send({ type: 'stats', stats: this.#engine?.stats() ?? null, rssBytes: process.memoryUsage.rss() });
+    this.#send({
+      type: 'stats',
+      stats: this.#engine?.stats() ?? null,
+      rssBytes: process.memoryUsage.rss(),
+      privateBytes: this.#opened?.addon.privateBytes() ?? null,
+    });
   }
 
   #send(message: FromEngine): void {
@@ -163,8 +193,14 @@ export class ModelHost {
   }
 }
 
-function toNative({ id, inputs }: EmbedFrameRequest): NativeEmbedRequest {
-  return { id, inputs: inputs.map((input) => (typeof input === 'string' ? input : Int32Array.from(input))) };
+function withoutVectors(output: NativeOutput): StepOutput {
+  if (output.embeddings === undefined) return output;
+  const { embeddings: _, ...rest } = output;
+  return rest;
+}
+
+function toNative({ inputs, ...request }: EmbedFrameRequest): NativeEmbedRequest {
+  return { ...request, inputs: inputs.map((input) => (typeof input === 'string' ? input : Int32Array.from(input))) };
 }
 
 /** Where an error came from, without its message, which may hold what a person wrote. */

@@ -1,9 +1,8 @@
 /** Files that were fetched, and the way they come into the store. */
 import { copyFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { SvcError } from '../protocol/errors.ts';
 import { digestOf } from './digest.ts';
-import { inspectGguf, type GgufSummary } from './gguf.ts';
+import { filesOfModel } from './parts.ts';
 import type { Registry, RegistryEntry, StoredFile } from './registry.ts';
 import { digestOfParts, type StorePaths } from './store-paths.ts';
 
@@ -31,6 +30,13 @@ export function digestOfWeights(digests: readonly string[]): string {
   return only !== undefined && others.length === 0 ? only : digestOfParts(digests);
 }
 
+/** The digest of the model of which `path` is one file. @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID */
+export async function digestOfModel(path: string): Promise<string> {
+  const digests: string[] = [];
+  for (const file of await filesOfModel(path)) digests.push(await digestOf(file));
+  return digestOfWeights(digests);
+}
+
 /** Where each of the files has its place in the store. */
 export function placesOf(paths: StorePaths, digests: readonly string[]): string[] {
   const [only, ...others] = digests;
@@ -39,37 +45,23 @@ export function placesOf(paths: StorePaths, digests: readonly string[]): string[
   return digests.map((_, index) => paths.part(whole, index, digests.length));
 }
 
-/** What all the files together say. @throws SvcError MODEL_INVALID, MODEL_NOT_FOUND */
-export async function inspectTogether(files: readonly string[]): Promise<GgufSummary> {
-  const summaries = await Promise.all(files.map((file) => inspectGguf(file)));
-  const [first] = summaries;
-  if (first === undefined) throw new Error('a model without files');
-  const odd = summaries.findIndex(({ parts }) => parts !== files.length);
-  if (odd !== -1) {
-    const { parts = 1 } = summaries[odd] ?? {};
-    throw new SvcError('MODEL_INVALID', `file ${odd + 1} of ${files.length} says that it is one of ${parts} parts`);
-  }
-  return {
-    ...first,
-    parameters: summaries.reduce((sum, { parameters }) => sum + parameters, 0),
-    sizeBytes: summaries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-  };
-}
-
 /**
  * Whether `place` holds the content. What a model in the registry stands on was checked when it came;
- * anything else that lies there is read whole.
+ * what was found damaged since, and anything else that lies there, is read whole.
  */
 export async function holds(place: string, { digest, size_bytes }: StoredFile, registry: Registry): Promise<boolean> {
   const found = await stat(place).catch(() => null);
   if (found?.isFile() !== true || found.size !== size_bytes) return false;
-  const isKnown = registry.models.some(
-    (entry) =>
-      entry.path === null &&
-      (entry.digest === digest
-        ? entry.modified_at_ms === found.mtimeMs
-        : [...(entry.parts ?? []), entry.projector].some((file) => file?.digest === digest)),
-  );
+  const isDamaged = registry.damaged.includes(digest);
+  const isKnown =
+    !isDamaged &&
+    registry.models.some(
+      (entry) =>
+        entry.path === null &&
+        (entry.digest === digest
+          ? entry.modified_at_ms === found.mtimeMs
+          : [...(entry.parts ?? []), entry.projector].some((file) => file?.digest === digest)),
+    );
   return isKnown || (await digestOf(place)) === digest;
 }
 

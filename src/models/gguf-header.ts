@@ -4,16 +4,23 @@
  * The parser is pure. It is given the first bytes of a file and the file's size, and answers with
  * the header, with `more` when the header goes on beyond these bytes, or with a SvcError that says
  * in a sentence what is wrong. It refuses what libllama's own loader would refuse, before libllama
- * sees the file. Three rules keep a hostile file harmless:
+ * sees the file: here what the bytes cannot be, in gguf-checks.ts what no model can be. Rules that keep
+ * a hostile file harmless:
  * - no number from the file is used before it was compared with what the file can hold: lengths are
  *   checked against the bytes that remain, counts against the smallest size an item can have;
  * - sizes are numbers only while they are exact (below 2^53), and whatever is larger is refused;
- * - nothing is allocated by a count: arrays stay where they are, as a span of the bytes.
+ * - nothing is allocated by a count: arrays and long texts stay where they are, as a span of the bytes;
+ * - a name is the same to libllama as it is here: libllama's names end at a NUL, so there is none in one.
  */
 import { TENSOR_TYPES, VALUE_BYTES, VALUE_TYPE, type TensorType } from './ggml-types.ts';
-import { SvcError } from '../protocol/errors.ts';
+import { checkContents } from './gguf-checks.ts';
+import { Cursor, MORE, quoted } from './gguf-cursor.ts';
+import { GGUF_LIMITS } from './gguf-limits.ts';
 
-/** An array value, left in place: `start` and `end` are the bytes of its elements in the file. */
+/**
+ * An array value, left in place: `start` and `end` are the bytes of its elements in the file. Also what
+ * is left in place of a text of more than GGUF_LIMITS.textBytes: the bytes of it.
+ */
 export interface GgufArray {
   readonly elementType: number;
   readonly count: number;
@@ -22,6 +29,8 @@ export interface GgufArray {
 }
 
 export interface GgufEntry {
+  /** VALUE_TYPE, as the file has it. */
+  readonly type: number;
   /** 64-bit integers that a number cannot hold exactly are bigints. */
   readonly value: string | number | bigint | boolean | GgufArray;
   /** The bytes of the entry in the file: key, type and value. */
@@ -44,32 +53,12 @@ export interface GgufHeader {
   readonly tensors: readonly GgufTensor[];
 }
 
-/** Far above any real model; what exceeds one is damaged or hostile. */
-export const GGUF_LIMITS = {
-  headerBytes: 128 * 1024 * 1024,
-  entries: 65_536,
-  tensors: 65_536,
-  keyBytes: 65_535,
-  tensorNameBytes: 63,
-  dimensions: 4,
-  alignment: 1024 * 1024,
-} as const;
-
 const MAGIC = 'GGUF';
 const DEFAULT_ALIGNMENT = 32;
 /** Length, at least one byte of key, type, at least one byte of value. */
 const SMALLEST_ENTRY_BYTES = 8 + 1 + 4 + 1;
 /** Length, number of dimensions, type, offset. */
 const SMALLEST_TENSOR_BYTES = 8 + 4 + 4 + 8;
-
-const PER_TOKEN: readonly [key: string, types: readonly number[]][] = [
-  ['tokenizer.ggml.tokens', [VALUE_TYPE.string]],
-  ['tokenizer.ggml.scores', [VALUE_TYPE.float32]],
-  ['tokenizer.ggml.token_type', [VALUE_TYPE.int32, VALUE_TYPE.uint32]],
-];
-
-/** Thrown inside the parser when the given bytes end within the header. */
-const MORE = new Error('the header goes on');
 
 /**
  * `name` stands for the file in messages.
@@ -78,7 +67,9 @@ const MORE = new Error('the header goes on');
 export function parseGgufHeader(bytes: Uint8Array, fileBytes: number, name: string): GgufHeader | 'more' {
   const cursor = new Cursor(bytes, fileBytes, name);
   try {
-    return readHeader(cursor);
+    const header = readHeader(cursor);
+    checkContents({ ...header, bytes, invalid: (what, hint) => cursor.invalid(what, hint) });
+    return header;
   } catch (thrown) {
     if (thrown === MORE) return 'more';
     throw thrown;
@@ -98,12 +89,13 @@ function readHeader(cursor: Cursor): GgufHeader {
     const start = cursor.offset;
     const key = cursor.string('a metadata key', GGUF_LIMITS.keyBytes);
     if (key === '') throw cursor.invalid(`has an empty metadata key (entry ${index})`);
+    checkName(key, 'a metadata key', cursor);
     if (metadata.has(key)) throw cursor.invalid(`has the metadata key ${quoted(key)} twice`);
-    const value = readValue(cursor, key);
-    metadata.set(key, { value, start, end: cursor.offset });
+    const type = cursor.uint32();
+    const value = readValue(cursor, key, type);
+    metadata.set(key, { type, value, start, end: cursor.offset });
   }
 
-  checkPerToken(metadata, cursor);
   const alignment = alignmentOf(metadata, cursor);
   const tensors: GgufTensor[] = [];
   const names = new Set<string>();
@@ -150,8 +142,15 @@ function checkMagic(cursor: Cursor): void {
   throw cursor.invalid('is not a GGUF file: it does not begin with the letters GGUF', hint);
 }
 
-function readValue(cursor: Cursor, key: string): GgufEntry['value'] {
-  const type = cursor.uint32();
+/** What follows a NUL libllama would not see. */
+function checkName(name: string, what: string, cursor: Cursor): void {
+  for (let index = 0; index < name.length; index += 1) {
+    const code = name.charCodeAt(index);
+    if (code < 0x20 || code === 0x7f) throw cursor.invalid(`has ${what} with control characters: ${quoted(name)}`);
+  }
+}
+
+function readValue(cursor: Cursor, key: string, type: number): GgufEntry['value'] {
   if (type === VALUE_TYPE.array) return readArray(cursor, key);
   switch (type) {
     case VALUE_TYPE.uint8:
@@ -171,7 +170,7 @@ function readValue(cursor: Cursor, key: string): GgufEntry['value'] {
     case VALUE_TYPE.bool:
       return cursor.uint8() !== 0;
     case VALUE_TYPE.string:
-      return cursor.string(`the value of ${quoted(key)}`, GGUF_LIMITS.headerBytes);
+      return readText(cursor, key);
     case VALUE_TYPE.uint64:
       return exact(cursor.view(8).getBigUint64(0, true));
     case VALUE_TYPE.int64:
@@ -181,6 +180,13 @@ function readValue(cursor: Cursor, key: string): GgufEntry['value'] {
     default:
       throw cursor.invalid(`gives metadata ${quoted(key)} the type ${type}, which does not exist`);
   }
+}
+
+function readText(cursor: Cursor, key: string): string | GgufArray {
+  const count = cursor.length(`the value of ${quoted(key)}`);
+  const start = cursor.skip(count);
+  const end = cursor.offset;
+  return count > GGUF_LIMITS.textBytes ? { elementType: VALUE_TYPE.uint8, count, start, end } : cursor.text(start, end);
 }
 
 function readArray(cursor: Cursor, key: string): GgufArray {
@@ -194,13 +200,18 @@ function readArray(cursor: Cursor, key: string): GgufArray {
   const count = cursor.count(`elements in ${quoted(key)}`, elementBytes ?? 8, Number.MAX_SAFE_INTEGER);
   const start = cursor.offset;
   if (elementBytes !== undefined) cursor.skip(count * elementBytes);
-  else for (let index = 0; index < count; index += 1) cursor.skip(cursor.length(`a string in ${quoted(key)}`));
+  else {
+    // Once and not for each: there may be millions.
+    const what = `a string in ${quoted(key)}`;
+    for (let index = 0; index < count; index += 1) cursor.skip(cursor.length(what));
+  }
   return { elementType, count, start, end: cursor.offset };
 }
 
 /** Its `offset` is still from the beginning of the data. */
 function readTensor(cursor: Cursor): GgufTensor {
   const name = cursor.string('a tensor name', GGUF_LIMITS.tensorNameBytes);
+  checkName(name, 'a tensor name', cursor);
   const dimensions = cursor.uint32();
   if (dimensions > GGUF_LIMITS.dimensions)
     throw cursor.invalid(`gives tensor ${quoted(name)} ${dimensions} dimensions`);
@@ -228,32 +239,13 @@ function readTensor(cursor: Cursor): GgufTensor {
   return { name, shape, type, offset: cursor.uint64(), bytes };
 }
 
-/** libllama reads these as the type they should have, one for each token, whatever the file says they are. */
-function checkPerToken(metadata: ReadonlyMap<string, GgufEntry>, cursor: Cursor): void {
-  const tokens = metadata.get('tokenizer.ggml.tokens')?.value;
-  for (const [key, types] of PER_TOKEN) {
-    const value = metadata.get(key)?.value;
-    if (value === undefined) continue;
-    if (typeof value !== 'object' || !types.includes(value.elementType)) {
-      throw cursor.invalid(`has values of the wrong type in ${quoted(key)}`);
-    }
-    if (typeof tokens === 'object' && value.count < tokens.count) {
-      throw cursor.invalid(`has ${value.count} values in ${quoted(key)} for ${tokens.count} tokens`);
-    }
-  }
-}
-
 function alignmentOf(metadata: ReadonlyMap<string, GgufEntry>, cursor: Cursor): number {
-  const alignment = metadata.get('general.alignment')?.value ?? DEFAULT_ALIGNMENT;
-  if (
-    typeof alignment !== 'number' ||
-    alignment < 1 ||
-    alignment > GGUF_LIMITS.alignment ||
-    !Number.isInteger(Math.log2(alignment))
-  ) {
-    throw cursor.invalid('has an alignment that is not a power of two');
+  const { type, value } = metadata.get('general.alignment') ?? { type: VALUE_TYPE.uint32, value: DEFAULT_ALIGNMENT };
+  const isPowerOfTwo = typeof value === 'number' && value >= 1 && Number.isInteger(Math.log2(value));
+  if (type !== VALUE_TYPE.uint32 || !isPowerOfTwo || value > GGUF_LIMITS.alignment) {
+    throw cursor.invalid(`has an alignment that is not a power of two up to ${GGUF_LIMITS.alignment}`);
   }
-  return alignment;
+  return value;
 }
 
 function padded(offset: number, alignment: number): number {
@@ -264,94 +256,3 @@ function exact(value: bigint): number | bigint {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;
 }
-
-/** A name out of the file, fit for one line of a terminal. */
-function quoted(text: string): string {
-  const short = text.length > 80 ? `${text.slice(0, 80)}…` : text;
-  return JSON.stringify(short).replace(/[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '?');
-}
-
-/** A position in the bytes. Each read is checked against the file first, then against the bytes at hand. */
-class Cursor {
-  readonly fileBytes: number;
-  offset = 0;
-  readonly #bytes: Uint8Array;
-  readonly #view: DataView;
-  readonly #name: string;
-
-  constructor(bytes: Uint8Array, fileBytes: number, name: string) {
-    this.#bytes = bytes;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.#name = name;
-    this.fileBytes = fileBytes;
-  }
-
-  invalid(what: string, hint?: string): SvcError {
-    return new SvcError('MODEL_INVALID', `${this.#name} ${what}`, hint === undefined ? {} : { hint });
-  }
-
-  /** The first bytes as text, without moving; shorter only when the file is. */
-  peek(length: number): string {
-    const end = Math.min(length, this.fileBytes);
-    if (end > this.#bytes.length) throw MORE;
-    return String.fromCharCode(...this.#bytes.subarray(0, end));
-  }
-
-  /** REQUIRES: `length` is a safe integer. */
-  skip(length: number): number {
-    const start = this.offset;
-    const end = start + length;
-    if (end > this.fileBytes) throw this.invalid('is cut short inside its header', 'fetch the file again');
-    if (end > GGUF_LIMITS.headerBytes) throw this.invalid(`has a header of more than ${GGUF_LIMITS.headerBytes} bytes`);
-    if (end > this.#bytes.length) throw MORE;
-    this.offset = end;
-    return start;
-  }
-
-  view(length: number): DataView {
-    const start = this.skip(length);
-    return new DataView(this.#view.buffer, this.#view.byteOffset + start, length);
-  }
-
-  uint8(): number {
-    return this.#view.getUint8(this.skip(1));
-  }
-
-  uint32(): number {
-    return this.#view.getUint32(this.skip(4), true);
-  }
-
-  /** Infinity when a number cannot hold it. */
-  uint64(): number {
-    const start = this.skip(8);
-    const high = this.#view.getUint32(start + 4, true);
-    return high > 0x1f_ffff ? Infinity : high * 0x1_0000_0000 + this.#view.getUint32(start, true);
-  }
-
-  /** How many items of at least `itemBytes` follow. */
-  count(what: string, itemBytes: number, limit: number): number {
-    const count = this.uint64();
-    if (count > limit || count * itemBytes > this.fileBytes - this.offset) {
-      const claim = Number.isFinite(count) ? String(count) : 'more than 2^53';
-      throw this.invalid(`is damaged: it claims ${claim} ${what}, more than can be in it`);
-    }
-    return count;
-  }
-
-  length(what: string): number {
-    const length = this.uint64();
-    if (length > this.fileBytes - this.offset) {
-      throw this.invalid(`is cut short or damaged: ${what} is longer than the rest of the file`);
-    }
-    return length;
-  }
-
-  string(what: string, limit: number): string {
-    const length = this.length(what);
-    if (length > limit) throw this.invalid(`is damaged: ${what} is ${length} bytes long`);
-    const start = this.skip(length);
-    return utf8.decode(this.#bytes.subarray(start, start + length));
-  }
-}
-
-const utf8 = new TextDecoder();

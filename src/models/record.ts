@@ -1,17 +1,27 @@
 /** A model file as the registry keeps it and as the store tells of it. */
 import type { ModelRecord } from '../protocol/records.ts';
+import { digestOfWeights } from './adopted.ts';
 import type { GgufSummary } from './gguf.ts';
-import type { RegistryEntry } from './registry.ts';
+import type { RegistryEntry, StoredFile } from './registry.ts';
 
-/** @param path null: in the store */
-export function entryOf(id: string, path: string | null, digest: string, summary: GgufSummary): RegistryEntry {
+/**
+ * @param path null: in the store
+ * @param files in their order; more than one: a model in parts
+ */
+export function entryOf(
+  id: string,
+  path: string | null,
+  files: readonly StoredFile[],
+  summary: GgufSummary,
+): RegistryEntry {
   return {
     id,
     aliases: [],
     source: 'file',
     path,
-    digest,
+    digest: digestOfWeights(files.map(({ digest }) => digest)),
     size_bytes: summary.sizeBytes,
+    ...(files.length === 1 ? {} : { parts: [...files] }),
     modified_at_ms: summary.modifiedAtMs,
     architecture: summary.architecture,
     parameters: summary.parameters,

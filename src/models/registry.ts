@@ -26,7 +26,7 @@ const EntrySchema = v.object({
   /** Of a model in parts: of the list of their digests. */
   digest: DigestSchema,
   size_bytes: v.number(),
-  /** In the store, in their order; absent for a model in one file. */
+  /** In their order, in the store or beside `path`, the first of them; absent for a model in one file. */
   parts: v.optional(v.array(StoredFileSchema)),
   /** In the store. */
   projector: v.optional(StoredFileSchema),
@@ -46,6 +46,10 @@ const RegistrySchema = v.object({
   /** The id of the default model that was set; null: none was. */
   default: v.nullable(v.string()),
   models: v.array(EntrySchema),
+  /** Digests of files in the store whose content was found to be another (verify.ts). */
+  damaged: v.optional(v.array(DigestSchema), []),
+  /** What lies in the store and in no model, and since when that is known, in milliseconds (leftovers.ts). */
+  unreferenced: v.optional(v.record(v.string(), v.number()), {}),
 });
 export type Registry = v.InferOutput<typeof RegistrySchema>;
 
@@ -64,7 +68,8 @@ export class RegistryFile {
     try {
       text = await readFile(this.#path, 'utf8');
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { version: 1, default: null, models: [] };
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT')
+        return v.parse(RegistrySchema, { version: 1, default: null, models: [] });
       throw this.#unreadable('cannot be read', error);
     }
     try {

@@ -6,8 +6,9 @@
  *   <dir>/parts/sha256-<digest>/model-00001-of-00003.gguf         a model in parts, which libllama finds by such
  *                                                                 names only; the digest is that of the list of theirs
  */
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { partName } from './part-names.ts';
 
 export class StorePaths {
   readonly dir: string;
@@ -24,15 +25,24 @@ export class StorePaths {
     return join(this.blobs, nameOf(digest));
   }
 
+  /** A new name for a file that is being written; leftovers.ts clears it where its writer did not. */
+  unfinished(): string {
+    return join(this.blobs, `.unfinished-${process.pid}-${randomUUID()}`);
+  }
+
+  /** The folder of the folders of models in parts. */
+  get allParts(): string {
+    return join(this.dir, 'parts');
+  }
+
   /** The folder of a model in parts. */
   parts(digest: string): string {
-    return join(this.dir, 'parts', nameOf(digest));
+    return join(this.allParts, nameOf(digest));
   }
 
   /** @param index from 0 */
   part(digest: string, index: number, count: number): string {
-    const five = (number: number): string => String(number).padStart(5, '0');
-    return join(this.parts(digest), `model-${five(index + 1)}-of-${five(count)}.gguf`);
+    return join(this.parts(digest), partName('model', index, count));
   }
 }
 

@@ -11,8 +11,8 @@
  * A record tells of the file as it is now. The registry's facts hold while size and time of the file
  * are those of the day it was added; a file that changed since is read anew and has no digest.
  */
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
-import { isAbsolute, join, resolve } from 'node:path';
+import { mkdir, rm, stat } from 'node:fs/promises';
+import { isAbsolute, resolve } from 'node:path';
 import { SvcError } from '../protocol/errors.ts';
 import type { ModelRecord } from '../protocol/records.ts';
 import {
@@ -20,19 +20,21 @@ import {
   deleteFiles,
   digestOfWeights,
   holds,
-  inspectTogether,
   placesOf,
   type FetchedFile,
   type FetchedModel,
 } from './adopted.ts';
 import { BUILTIN_ID } from './builtin.ts';
 import { copyWithDigest, digestOf, type OnProgress } from './digest.ts';
-import { inspectGguf, modelFileError, type GgufSummary } from './gguf.ts';
+import { checkProjector, inspectParts, modelFileError, type GgufSummary } from './gguf.ts';
 import { checkFree, defaultIdOf, idOf, namesIn, newId } from './lookup.ts';
 import { checkModelId } from './model-id.ts';
+import { wholeName } from './part-names.ts';
+import { filesOfModel } from './parts.ts';
 import { entryOf, factsOf, recordOf, unknownFile } from './record.ts';
-import { cannotWrite, RegistryFile, type Registry, type RegistryEntry } from './registry.ts';
+import { cannotWrite, RegistryFile, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
 import { StorePaths } from './store-paths.ts';
+import { isDamaged, mendingOf, Verification, weightsOf, type VerifyEvent, type VerifyResult } from './verify.ts';
 
 export interface ModelStoreOptions {
   /** Made when the first model is added. */
@@ -97,25 +99,18 @@ export class ModelStore {
   }
 
   /**
-   * Checks the file and takes its digest. A file that was added before keeps its id, unless a new
-   * name is given: then it has both.
+   * Checks the file and takes its digest; of a model in parts any of them stands for all. A file that was
+   * added before keeps its id, unless a new name is given: then it has both.
    * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST for a bad name or one that is taken
    */
   async add(file: string, { name, copy = false, onProgress }: AddOptions = {}): Promise<ModelRecord> {
     const path = resolve(file);
-    if (name !== undefined) {
-      checkModelId(name);
-      checkFree(name, await this.#registry.read());
-    }
-    const summary = await inspectGguf(path);
-    if (summary.parts > 1) {
-      throw new SvcError('MODEL_INVALID', `${path} is one of the ${summary.parts} parts of a model`, {
-        hint: 'join them: llama-gguf-split --merge FIRST-PART WHOLE.gguf',
-      });
-    }
+    if (name !== undefined) await this.checkName(name);
+    const files = await filesOfModel(path);
+    const summary = await inspectParts(files);
     const entry = copy
-      ? await this.#addCopy(path, name, onProgress)
-      : await this.#addReference(path, summary, name, onProgress);
+      ? await this.#addCopy(files, name, onProgress)
+      : await this.#addReference(files, summary, name, onProgress);
     return (await this.#lookAt(entry, await this.#registry.read())).record;
   }
 
@@ -157,8 +152,9 @@ export class ModelStore {
     const { weights, projector, license } = model;
     const digests = weights.map(({ digest }) => digest);
     const places = placesOf(this.#paths, digests);
-    // Before it gets its place: what is no model has none.
-    const summary = await inspectTogether(weights.map(({ path }, index) => path ?? places[index] ?? ''));
+    // Before they get their places: what is no model has none.
+    const summary = await inspectParts(weights.map(({ path }, index) => path ?? places[index] ?? ''));
+    if (projector !== null) await checkProjector(projector.path ?? this.#paths.blob(projector.digest));
     const entry = await this.#registry.update(async (registry) => {
       const before = registry.models.find(({ id }) => id.toLowerCase() === model.id.toLowerCase());
       if (before !== undefined && before.path !== null) checkFree(model.id, registry);
@@ -166,10 +162,8 @@ export class ModelStore {
       if (projector !== null && projector.path !== null)
         await bring(projector.path, this.#paths.blob(projector.digest));
       const { mtimeMs } = await stat(places[0] ?? '');
-      const made = entryOf(before?.id ?? model.id, null, digestOfWeights(digests), {
-        ...summary,
-        modifiedAtMs: mtimeMs,
-      });
+      const stored = weights.map(({ digest, sizeBytes }) => ({ digest, size_bytes: sizeBytes }));
+      const made = entryOf(before?.id ?? model.id, null, stored, { ...summary, modifiedAtMs: mtimeMs });
       const known = namesIn({ ...registry, models: registry.models.filter((each) => each !== before) });
       const added: RegistryEntry = {
         ...made,
@@ -178,19 +172,52 @@ export class ModelStore {
         ),
         source: model.source,
         license: made.license ?? license,
-        ...(weights.length === 1
-          ? {}
-          : { parts: weights.map(({ digest, sizeBytes }) => ({ digest, size_bytes: sizeBytes })) }),
         ...(projector === null ? {} : { projector: { digest: projector.digest, size_bytes: projector.sizeBytes } }),
       };
       for (const each of registry.models) {
         if (each.path === null && each.digest === added.digest) each.modified_at_ms = mtimeMs;
       }
       registry.models = [...registry.models.filter((each) => each !== before), added];
+      const came = [...digests, ...(projector === null ? [] : [projector.digest])];
+      registry.damaged = registry.damaged.filter((each) => !came.includes(each));
       if (before !== undefined) await deleteFiles(this.#paths, before, registry);
       return added;
     });
     return (await this.#lookAt(entry, await this.#registry.read())).record;
+  }
+
+  /**
+   * Reads the models whole (verify.ts).
+   * @param name absent: all, and what is left over in the store is cleared
+   * @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST for a file that was not added
+   */
+  async verify(name: string | undefined, emit: (event: VerifyEvent) => void): Promise<VerifyResult> {
+    const registry = await this.#registry.read();
+    const id = name === undefined ? undefined : this.#idOfAdded(name, registry);
+    const chosen = id === undefined ? registry.models : registry.models.filter((entry) => entry.id === id);
+    const verification = new Verification({ registry: this.#registry, paths: this.#paths, emit });
+    await verification.verify(chosen);
+    if (id === undefined || id === BUILTIN_ID) {
+      const { record, failure } = await this.#lookAtBuiltin(registry);
+      verification.told(record, failure);
+    }
+    return await verification.end(id === undefined);
+  }
+
+  /** That a new model may be called so. @throws SvcError INVALID_REQUEST */
+  async checkName(name: string): Promise<void> {
+    checkModelId(name);
+    checkFree(name, await this.#registry.read());
+  }
+
+  /** A path in the store for a file that is being written; it has no name there before it is adopted. */
+  async unfinished(): Promise<string> {
+    try {
+      await mkdir(this.#paths.blobs, { recursive: true, mode: 0o700 });
+    } catch (error) {
+      throw cannotWrite(error, this.#dir);
+    }
+    return this.#paths.unfinished();
   }
 
   /** @throws SvcError as `find`; INVALID_REQUEST for a path */
@@ -208,49 +235,91 @@ export class ModelStore {
   }
 
   async #addReference(
-    path: string,
+    files: readonly string[],
     before: GgufSummary,
     name: string | undefined,
     onProgress: OnProgress | undefined,
   ): Promise<RegistryEntry> {
-    const digest = await digestOf(path, onProgress);
-    const summary = await inspectGguf(path);
+    const [path = ''] = files;
+    const read = await this.#readAll(files, onProgress, (file, tell) => digestOf(file, tell));
+    const summary = await inspectParts(files);
     if (versionOf(summary) !== versionOf(before)) {
       throw new SvcError('MODEL_INVALID', `${path} changed while it was read`, { hint: 'add it once it is complete' });
     }
     return await this.#registry.update((registry) => {
       const known = registry.models.filter((each) => each.path === path);
-      for (const each of known) Object.assign(each, entryOf(each.id, path, digest, summary));
-      if (name === undefined && known[0] !== undefined) return known[0];
-      const entry = entryOf(newId(name, path, registry), path, digest, summary);
+      registry.models = registry.models.map((each) =>
+        each.path === path ? entryOf(each.id, path, read, summary) : each,
+      );
+      if (name === undefined && known[0] !== undefined) return entryOf(known[0].id, path, read, summary);
+      const entry = entryOf(newId(name, wholeName(path), registry), path, read, summary);
       registry.models.push(entry);
       return entry;
     });
   }
 
-  async #addCopy(path: string, name: string | undefined, onProgress: OnProgress | undefined): Promise<RegistryEntry> {
+  async #addCopy(
+    files: readonly string[],
+    name: string | undefined,
+    onProgress: OnProgress | undefined,
+  ): Promise<RegistryEntry> {
     const { blobs } = this.#paths;
-    const unfinished = join(blobs, `.unfinished-${process.pid}-${performance.now()}`);
+    const unfinished = files.map(() => this.#paths.unfinished());
     try {
       await mkdir(blobs, { recursive: true, mode: 0o700 });
-      const digest = await copyWithDigest(path, unfinished, onProgress);
+      const copied = await this.#readAll(files, onProgress, (file, tell, index) =>
+        copyWithDigest(file, unfinished[index] ?? '', tell),
+      );
       // What counts is the copy: the file may have changed since it was looked at.
-      const summary = await inspectGguf(unfinished);
+      const summary = await inspectParts(unfinished);
+      const digests = copied.map(({ digest }) => digest);
+      const places = placesOf(this.#paths, digests);
       return await this.#registry.update(async (registry) => {
+        const digest = digestOfWeights(digests);
         const known = registry.models.filter((each) => each.path === null && each.digest === digest);
         const entry = name === undefined ? known[0] : undefined;
-        const added = entry ?? entryOf(newId(name, path, registry), null, digest, summary);
+        const added = entry ?? entryOf(newId(name, wholeName(files[0] ?? ''), registry), null, copied, summary);
         if (entry === undefined) registry.models.push(added);
         // Also where there is one already: it may have been damaged.
-        await rename(unfinished, this.#paths.blob(digest));
+        for (const [index, place] of places.entries()) await bring(unfinished[index] ?? '', place);
+        registry.damaged = registry.damaged.filter((each) => !digests.includes(each));
         for (const each of known) each.modified_at_ms = summary.modifiedAtMs;
         return added;
       });
     } catch (error) {
       throw cannotWrite(error, this.#dir);
     } finally {
-      await rm(unfinished, { force: true }).catch(() => undefined);
+      for (const file of unfinished) await rm(file, { force: true }).catch(() => undefined);
     }
+  }
+
+  /** What `read` tells of each file, one after the other; the progress is that of all. */
+  async #readAll(
+    files: readonly string[],
+    onProgress: OnProgress | undefined,
+    read: (file: string, tell: OnProgress, index: number) => Promise<string>,
+  ): Promise<StoredFile[]> {
+    const sizes = await Promise.all(files.map(async (file) => (await stat(file)).size));
+    const total = sizes.reduce((sum, size) => sum + size, 0);
+    const all: StoredFile[] = [];
+    let before = 0;
+    for (const [index, file] of files.entries()) {
+      const digest = await read(file, (done) => onProgress?.(before + done, total), index);
+      all.push({ digest, size_bytes: sizes[index] ?? 0 });
+      before += sizes[index] ?? 0;
+    }
+    return all;
+  }
+
+  #idOfAdded(name: string, registry: Registry): string {
+    if (!name.startsWith(FILE_PREFIX)) return idOf(name, registry);
+    const path = name.slice(FILE_PREFIX.length);
+    const added = registry.models.find((entry) => entry.path === path);
+    if (added !== undefined) return added.id;
+    throw new SvcError('INVALID_REQUEST', `${path} was not added: nothing tells what it should be`, {
+      hint: `svc model add ${path}`,
+      param: 'model',
+    });
   }
 
   async #look(name: string, registry: Registry): Promise<Looked> {
@@ -267,22 +336,21 @@ export class ModelStore {
     try {
       const found = await Promise.all(files.map((file) => stat(file)));
       const size = found.reduce((sum, each) => sum + each.size, 0);
+      if (isDamaged(entry, registry)) throw new SvcError('MODEL_INVALID', 'its content is not what it was');
       if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms) return { record };
-      if (files.length > 1) throw new SvcError('MODEL_INVALID', 'its parts are not those that were added');
-      return { record: { ...record, ...factsOf(await this.#inspect(path)), digest: null } };
+      return { record: { ...record, ...factsOf(await this.#inspect(files)), digest: null } };
     } catch (error) {
       const { code, message } = modelFileError(error, path);
       const failure = new SvcError(code, `the model ${entry.id} cannot be loaded: ${message}`, {
-        hint: `bring its file back, or remove the model: svc model rm ${entry.id}`,
+        hint: mendingOf(entry),
         cause: error,
       });
       return { record: { ...record, state: 'failed' }, failure };
     }
   }
 
-  #filesOf({ path, digest, parts }: RegistryEntry): string[] {
-    if (path !== null) return [path];
-    return placesOf(this.#paths, parts?.map((part) => part.digest) ?? [digest]);
+  #filesOf(entry: RegistryEntry): string[] {
+    return weightsOf(entry, this.#paths).map(({ path }) => path);
   }
 
   #projectorOf({ projector }: RegistryEntry): ModelRecord['projector'] {
@@ -295,7 +363,9 @@ export class ModelStore {
     }
     const known = registry.models.find((entry) => entry.path === path);
     if (known !== undefined) return await this.#lookAt(known, registry);
-    return { record: { ...unknownFile(`${FILE_PREFIX}${path}`, 'file', path), ...factsOf(await this.#inspect(path)) } };
+    const files = await filesOfModel(path);
+    const unknown = unknownFile(`${FILE_PREFIX}${path}`, 'file', files[0] ?? path);
+    return { record: { ...unknown, ...factsOf(await this.#inspect(files)) } };
   }
 
   async #lookAtBuiltin(registry: Registry): Promise<Looked> {
@@ -303,7 +373,7 @@ export class ModelStore {
     const isDefault = defaultIdOf(registry) === BUILTIN_ID;
     const record: ModelRecord = { ...unknownFile(BUILTIN_ID, 'builtin', path), default: isDefault, builtin: true };
     try {
-      const summary = await this.#inspect(path);
+      const summary = await this.#inspect([path]);
       return { record: { ...record, ...factsOf(summary), digest: await this.#digestOfBuiltin(summary) } };
     } catch (error) {
       const { code, message } = modelFileError(error, path);
@@ -315,11 +385,13 @@ export class ModelStore {
     }
   }
 
-  async #inspect(path: string): Promise<GgufSummary> {
+  async #inspect(files: readonly string[]): Promise<GgufSummary> {
+    const [path = ''] = files;
     const known = this.#inspected.get(path);
-    const now = known === undefined ? undefined : await stat(path).catch(() => undefined);
-    if (known !== undefined && now?.size === known.sizeBytes && now.mtimeMs === known.modifiedAtMs) return known;
-    const summary = await inspectGguf(path);
+    const now = known === undefined ? [] : await Promise.all(files.map((file) => stat(file).catch(() => undefined)));
+    const sizeBytes = now.reduce((sum, each) => sum + (each?.size ?? 0), 0);
+    if (known !== undefined && sizeBytes === known.sizeBytes && now[0]?.mtimeMs === known.modifiedAtMs) return known;
+    const summary = await inspectParts(files);
     if (this.#inspected.size >= MOST_INSPECTED) this.#inspected.clear();
     this.#inspected.set(path, summary);
     return summary;

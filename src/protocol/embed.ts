@@ -7,7 +7,7 @@ import { GenerateRequestSchema, type FinishEvent, type StartEvent } from './gene
 import { LIMITS } from './limits.ts';
 import { invalid, parse } from './validate.ts';
 
-const { model, route, timeout_ms } = GenerateRequestSchema.entries;
+const { model, truncate, route, context_length, keep_alive_seconds, timeout_ms } = GenerateRequestSchema.entries;
 const token = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(0x7fff_ffff));
 
 export const EmbedRequestSchema = v.object({
@@ -19,9 +19,13 @@ export const EmbedRequestSchema = v.object({
     v.minLength(1),
     v.maxLength(LIMITS.embedInputs),
   ),
+  /** true: an input that is too long for the model loses its end, and the usage tells how much. Otherwise it is refused. */
+  truncate,
   /** Numbers of a vector. Absent: as many as the model makes. */
   dimensions: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.embedDimensions))),
   route,
+  context_length,
+  keep_alive_seconds,
   timeout_ms,
 });
 export type EmbedRequest = v.InferOutput<typeof EmbedRequestSchema>;

@@ -121,6 +121,11 @@ export const GenerateRequestSchema = v.object({
   messages: v.pipe(v.array(MessageSchema), v.minLength(1), v.maxLength(LIMITS.messages)),
   /** Absent: until the model ends its turn or the context is full. */
   max_tokens: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.maxTokens))),
+  /**
+   * true: what does not fit in the context is left out, the oldest turns first, and the usage tells how much.
+   * Otherwise such a prompt is refused.
+   */
+  truncate: v.exactOptional(v.boolean()),
   sampling: v.exactOptional(SamplingSchema, {}),
   /** The text ends before the first of these; none of it is ever sent. */
   stop: v.exactOptional(
@@ -148,6 +153,10 @@ export const GenerateRequestSchema = v.object({
   fallback: v.exactOptional(v.boolean()),
   /** `batch` makes way for `interactive`, the default, in a local engine, but does not wait for ever. */
   priority: v.exactOptional(v.picklist(['interactive', 'batch'])),
+  /** Tokens that a local engine's context has at least; one that is shorter is made anew, one that is longer stays. */
+  context_length: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.contextLength))),
+  /** How long a local model stays loaded after this answer; -1: for ever. Absent: as was said of the model. */
+  keep_alive_seconds: v.exactOptional(v.pipe(finite, v.minValue(-1), v.maxValue(LIMITS.keepAliveSeconds))),
   /** Milliseconds from arrival until TIMEOUT. Absent: no deadline. */
   timeout_ms: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(86_400_000))),
 });
@@ -161,6 +170,8 @@ export interface Usage {
   readonly output_tokens: number;
   /** Input tokens that were not computed because a cache held them. */
   readonly cached_tokens: number;
+  /** Of the prompt, left out because they did not fit; not among the input tokens. Where `truncate` was asked for. */
+  readonly truncated_tokens?: number;
 }
 
 export interface Timings {

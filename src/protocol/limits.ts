@@ -7,6 +7,8 @@ export const LIMITS = {
   stopStringBytes: 1024,
   logitBias: 1024,
   maxTokens: 1_048_576,
+  contextLength: 16_777_216,
+  keepAliveSeconds: 31_536_000,
   modelNameLength: 512,
   contentParts: 1024,
   tools: 512,

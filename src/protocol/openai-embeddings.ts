@@ -2,6 +2,8 @@
 import * as v from 'valibot';
 import { parseEmbedRequest, type EmbedRequest } from './embed.ts';
 import type { FinishEvent } from './generate.ts';
+import { KeepAliveSchema } from './keep-alive.ts';
+import { truncatedOf } from './openai-response.ts';
 import { invalid, parse } from './validate.ts';
 
 export const ENCODING_FORMATS = ['float', 'base64'] as const;
@@ -12,7 +14,10 @@ export interface EmbeddingsCall {
   readonly encodingFormat: EncodingFormat;
 }
 
-const CallSchema = v.object({ encoding_format: v.exactOptional(v.picklist(ENCODING_FORMATS), 'float') });
+const CallSchema = v.object({
+  encoding_format: v.exactOptional(v.picklist(ENCODING_FORMATS), 'float'),
+  keep_alive: KeepAliveSchema,
+});
 
 /** Unknown fields are ignored, null is the same as absent. Throws INVALID_REQUEST with `param`. */
 export function parseEmbeddings(body: unknown): EmbeddingsCall {
@@ -22,20 +27,23 @@ export function parseEmbeddings(body: unknown): EmbeddingsCall {
   // One input may stand without its list.
   const isOne = typeof input === 'string' || (Array.isArray(input) && typeof input[0] === 'number');
   if (input !== undefined && !isOne && !Array.isArray(input)) throw invalid('input', 'must be a string or a list');
+  const { encoding_format, keep_alive } = parse(CallSchema, rest);
   return {
     request: parseEmbedRequest({
       ...rest,
+      ...(keep_alive === undefined ? {} : { keep_alive_seconds: keep_alive }),
       ...(model === undefined || model === 'default' ? {} : { model }),
       ...(input === undefined ? {} : { input: isOne ? [input] : input }),
     }),
-    encodingFormat: parse(CallSchema, rest).encoding_format,
+    encodingFormat: encoding_format,
   };
 }
 
 /** What the list of embeddings is opened with. */
-export function embeddingsHead(model: string, { usage }: FinishEvent): string {
-  const tokens = usage?.input_tokens ?? 0;
-  const head = { object: 'list', model, usage: { prompt_tokens: tokens, total_tokens: tokens } };
+export function embeddingsHead(model: string, finish: FinishEvent): string {
+  const tokens = finish.usage?.input_tokens ?? 0;
+  const usage = { prompt_tokens: tokens, total_tokens: tokens };
+  const head = { object: 'list', model, usage, ...truncatedOf(finish) };
   return `${JSON.stringify(head).slice(0, -1)},"data":[`;
 }
 

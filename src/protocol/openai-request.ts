@@ -3,11 +3,12 @@
  *
  * Fields that we do not know are ignored, as servers of this API do. Fields that would change the
  * answer and that we cannot honour are refused by name: an answer never silently ignores a wish.
- * `route`, `fallback` (docs/routing.md) and `priority` are ours. null is the same as absent everywhere; -1 means "no bound" for the token limits and "random" for
+ * `route`, `fallback` (docs/routing.md), `priority`, `truncate`, `context_length` and `keep_alive` (as Ollama has it) are ours. null is the same as absent everywhere; -1 means "no bound" for the token limits and "random" for
  * the seed, as llama-server and LM Studio have it.
  */
 import * as v from 'valibot';
 import { GenerateRequestSchema, LIMITS, SamplingSchema, ToolSchema, type GenerateRequest } from './generate.ts';
+import { KeepAliveSchema } from './keep-alive.ts';
 import { formatOf, type OpenAiFormat } from './openai-format.ts';
 import { toMessage } from './openai-messages.ts';
 import { invalid, parse } from './validate.ts';
@@ -21,8 +22,19 @@ export interface ChatCompletionCall {
   readonly formatNames: OpenAiFormat['names'] | null;
 }
 
-const { model, max_tokens, stop, parallel_tool_calls, reasoning_effort, logprobs, route, fallback, priority } =
-  GenerateRequestSchema.entries;
+const {
+  model,
+  max_tokens,
+  truncate,
+  stop,
+  parallel_tool_calls,
+  reasoning_effort,
+  logprobs,
+  route,
+  fallback,
+  priority,
+  context_length,
+} = GenerateRequestSchema.entries;
 const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
 const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
@@ -41,6 +53,7 @@ const ChatCompletionSchema = v.object({
   ),
   max_tokens,
   max_completion_tokens: max_tokens,
+  truncate,
   /** Token ids as strings, since JSON has no other keys. */
   logit_bias: v.exactOptional(
     v.pipe(v.record(v.pipe(v.string(), v.regex(/^\d{1,10}$/)), bias), v.maxEntries(LIMITS.logitBias)),
@@ -57,6 +70,8 @@ const ChatCompletionSchema = v.object({
   route,
   fallback,
   priority,
+  context_length,
+  keep_alive: KeepAliveSchema,
   stream: v.exactOptional(v.boolean(), false),
   stream_options: v.exactOptional(v.looseObject({ include_usage: v.exactOptional(v.boolean(), false) })),
 });
@@ -92,9 +107,12 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
       ...(format === null ? {} : { format: format.format }),
       ...(call.logprobs ? { logprobs: call.top_logprobs ?? 0 } : {}),
       ...(call.reasoning_effort === undefined ? {} : { reasoning_effort: call.reasoning_effort }),
+      ...(call.truncate === undefined ? {} : { truncate: call.truncate }),
       ...(call.route === undefined ? {} : { route: call.route }),
       ...(call.fallback === undefined ? {} : { fallback: call.fallback }),
       ...(call.priority === undefined ? {} : { priority: call.priority }),
+      ...(call.context_length === undefined ? {} : { context_length: call.context_length }),
+      ...(call.keep_alive === undefined ? {} : { keep_alive_seconds: call.keep_alive }),
     },
     stream: call.stream,
     includeUsage: call.stream_options?.include_usage ?? false,

@@ -74,6 +74,7 @@ export interface ChatCompletion extends Answer, Routed {
     },
   ];
   readonly usage?: OpenAiUsage;
+  readonly truncated_tokens?: number;
   readonly timings: Timings;
 }
 
@@ -103,6 +104,7 @@ export interface ChatCompletionChunk extends Answer, Partial<Routed> {
   /** Only where the caller asked for it: null in all but the last chunk. */
   readonly usage?: OpenAiUsage | null;
   /** In the chunk with the finish reason, as `provider` and `route`. */
+  readonly truncated_tokens?: number;
   readonly timings?: Timings;
 }
 
@@ -125,8 +127,14 @@ export function toCompletion(
       },
     ],
     ...(finish.usage === null ? {} : { usage: toUsage(finish.usage) }),
+    ...truncatedOf(finish),
     timings: finish.timings,
   };
+}
+
+/** Beside the usage and not in it, which a stream need not have: what was left out is told whatever was asked for. */
+export function truncatedOf({ usage }: FinishEvent): { readonly truncated_tokens?: number } {
+  return usage?.truncated_tokens === undefined ? {} : { truncated_tokens: usage.truncated_tokens };
 }
 
 function toMessage({ text, reasoning, toolCalls }: Collected): OpenAiMessage {
@@ -185,6 +193,7 @@ export function toLastChunks(
     choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: toFinishReason(finish) }],
     ...(includeUsage ? { usage: null } : {}),
     ...routed,
+    ...truncatedOf(finish),
     timings: finish.timings,
   };
   if (!includeUsage || finish.usage === null) return [last];

@@ -39,6 +39,9 @@ export interface StepsHealth {
   readonly prompt_tokens: number;
   readonly cached_tokens: number;
   readonly generated_tokens: number;
+  /** Computed before it was known that they would be said; and those of them that were. */
+  readonly drafted_tokens: number;
+  readonly accepted_tokens: number;
   /** Generations that made way for others and went on later; cells of prefixes that were given up. */
   readonly preemptions: number;
   readonly evicted_cells: number;
@@ -138,7 +141,7 @@ export type Capability = 'chat' | 'completion' | 'embedding' | 'rerank' | 'tools
 export interface ModelRecord {
   readonly id: string;
   readonly aliases: readonly string[];
-  /** Where it came from: `builtin`, `file`, `hf:…`, `ollama:…`, an https URL. */
+  /** Where it came from: `builtin`, `file`, `hf:…`, `ollama:…`, an https URL, `quantized:ID`. */
   readonly source: string;
   /** Of a model in parts: of the first. */
   readonly path: string;
@@ -169,6 +172,25 @@ export interface LoadedModel {
   readonly memory_bytes: number | null;
   readonly active: number;
   readonly expires_at: string | null;
+}
+
+/** What a model would take of memory with a context of this length; `svc model show --json` has some. */
+export interface ModelMemory {
+  readonly context_length: number;
+  /** The daemon loads it with this one, as long as it fits. */
+  readonly default: boolean;
+  /** The host first. */
+  readonly devices: readonly {
+    readonly name: string;
+    readonly weights_bytes: number;
+    readonly cache_bytes: number;
+    readonly compute_bytes: number;
+    /** Of the engine process, beside all that. */
+    readonly process_bytes: number;
+    readonly total_bytes: number;
+    /** null: not known. */
+    readonly free_bytes: number | null;
+  }[];
 }
 
 export type ProviderState = 'unknown' | 'healthy' | 'unhealthy' | 'unconfigured';

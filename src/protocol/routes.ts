@@ -32,7 +32,7 @@ export const CONTROL_ROUTES = {
   generate: '/control/generate',
   /** GET → `{"models": ModelRecord[]}`, with what is loaded. */
   models: '/control/models',
-  /** `{"model"}` → LoadEvent lines. */
+  /** `{"model"}` with LoadWishes → LoadEvent lines. */
   load: '/control/models/load',
   /** `{"model"}` → `{}`. */
   unload: '/control/models/unload',
@@ -51,6 +51,15 @@ export const CONTROL_ROUTES = {
 export interface StopRequest {
   /** Milliseconds that running generations may still take. */
   readonly drain_timeout_ms: number;
+}
+
+export interface LoadWishes {
+  /** Tokens that its context has at least. Absent: the default. */
+  readonly context_length?: number;
+  /** How long it stays after its last use; -1, the default: until it is unloaded, or its memory is needed. */
+  readonly keep_alive_seconds?: number;
+  /** It stays, whoever needs its memory. */
+  readonly pin?: boolean;
 }
 
 export interface DrainRecord {

@@ -9,7 +9,7 @@ import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { EmbedEvent } from '../protocol/embed.ts';
 import type { GenerateEvent, RouteAttempt, StartEvent } from '../protocol/generate.ts';
 import { Circuit, isLeftAlone } from './circuit.ts';
-import { mayFallBack, type Candidate, type Plan } from './policy.ts';
+import { LOCAL, mayFallBack, type Candidate, type Plan } from './policy.ts';
 import { retryDelay, RetryBudget } from './retry.ts';
 
 /** What answers consist of: texts, and vectors. */
@@ -54,7 +54,7 @@ export class Attempts {
 
   /** null: a backend on this machine, which looks after itself. A backend that was replaced begins anew. */
   circuit(backend: Backend): Circuit | null {
-    if (backend.record().kind === 'local') return null;
+    if (backend.name === LOCAL) return null;
     const known = this.#circuits.get(backend) ?? new Circuit(backend.name);
     this.#circuits.set(backend, known);
     return known;
@@ -113,7 +113,7 @@ export class Attempts {
 
   /** A backend of this machine tries again by itself. */
   #mayInsist({ provider }: Candidate, error: SvcError): boolean {
-    return this.#backends.get(provider)?.record().kind !== 'local' && !isLeftAlone(error);
+    return provider !== LOCAL && !isLeftAlone(error);
   }
 
   async #try<Event extends AnswerEvent>(

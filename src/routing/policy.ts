@@ -36,7 +36,8 @@ export interface Plan {
   readonly fallbackOn: readonly FallbackCondition[];
 }
 
-const LOCAL = 'local';
+/** The name of this machine's backend, which no provider can have. */
+export const LOCAL = 'local';
 const DEFAULT_POLICY = 'default';
 const EXPLICIT = 'provider:';
 

@@ -5,6 +5,7 @@ import * as v from 'valibot';
 import { ConfigSchema } from '../../src/config/config.ts';
 import { namedSettings } from '../../src/config/settings.ts';
 import { VARIABLES } from '../../src/config/environment.ts';
+import { GGUF_LIMITS, MODEL_RANGES } from '../../src/models/gguf-limits.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { read } from './source-files.ts';
@@ -85,5 +86,30 @@ function settings(): Record<string, string[]> {
   assert.ok(sections.length > 0);
   return Object.fromEntries(sections.map(([name, schema]) => [name, Object.keys(entriesOf(schema))]));
 }
+
+test('docs/models.md tells the limits of model files', () => {
+  const rows = rowsOf('docs/models.md');
+  const most = new Map(rows.map(([what = '', value]) => [what, value]));
+  const limits: Record<Exclude<keyof typeof GGUF_LIMITS, 'textBytes'>, string> = {
+    headerBytes: 'bytes of the header',
+    entries: 'metadata entries',
+    tensors: 'tensors',
+    keyBytes: 'bytes of a key',
+    tensorNameBytes: "bytes of a tensor's name",
+    architectureBytes: "bytes of the architecture's name",
+    dimensions: 'dimensions of a tensor',
+    alignment: 'alignment, a power of two',
+    parts: 'parts of a model',
+    mergesPerToken: 'merges for each token',
+    templateBytes: 'bytes of a chat template',
+    templateDepth: 'levels of a chat template',
+  };
+  for (const [limit, what] of Object.entries(limits)) {
+    assert.is(most.get(what), String(GGUF_LIMITS[limit as keyof typeof limits]), what);
+  }
+  for (const [key, range] of Object.entries(MODEL_RANGES)) {
+    assert.equal(rows.find(([name]) => name === key)?.slice(1), [range.least, range.most].map(String), key);
+  }
+});
 
 test.run();

@@ -7,7 +7,7 @@
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
-import type { NativeRequest } from '../../src/engine/addon.ts';
+import type { NativeLoadOptions, NativeRequest } from '../../src/engine/addon.ts';
 import {
   encodeFrame,
   FrameDecoder,
@@ -21,6 +21,13 @@ export interface Behaviour {
   /** `hang`: one sign of life, and no more. `rest`: alive, but the load does not get on. */
   readonly load?: 'hang' | 'rest' | 'exit' | 'invalid' | 'crash';
   readonly loadMs?: number;
+  /** What a dry run tells: bytes, and the context that it has by default. `hang`: it tells nothing. */
+  readonly weights?: number;
+  readonly cachePerToken?: number;
+  readonly context?: number;
+  readonly estimate?: 'hang' | 'crash' | 'invalid';
+  /** What it is measured to hold. Absent: it is not measured. */
+  readonly holds?: number;
 }
 
 const WORD = 'word ';
@@ -39,6 +46,8 @@ const pipe = new Socket({ fd: 3 });
 const frames = new FrameDecoder<ToEngine>(TO_ENGINE);
 const running = new Map<number, Running>();
 let file = '';
+let behaviour: Behaviour = {};
+let contextLength = 0;
 let loaded = false;
 let stalled = false;
 let steps = 0;
@@ -65,6 +74,8 @@ function beat(): void {
     promptTokens: 0,
     cachedTokens: 0,
     generatedTokens: tokens,
+    draftedTokens: 0,
+    acceptedTokens: 0,
     preemptions: 0,
     evictedCells: 0,
     predictedMs: 0,
@@ -74,7 +85,8 @@ function beat(): void {
     tokensPerSecond: 0,
     stepAgeMs: stalled ? 1 : 0,
   };
-  send({ type: 'stats', stats: loaded ? stats : null, rssBytes: process.memoryUsage.rss() });
+  const privateBytes = behaviour.holds ?? null;
+  send({ type: 'stats', stats: loaded ? stats : null, rssBytes: process.memoryUsage.rss(), privateBytes });
 }
 
 /** Each token costs a byte of the card's memory. */
@@ -83,10 +95,32 @@ function tellDevices(): void {
   send({ type: 'devices', devices: [{ ...card, memoryFreeBytes: 1000 - tokens }] });
 }
 
-async function load(path: string): Promise<void> {
+function estimate(path: string, { cacheType }: NativeLoadOptions, lengths: readonly number[]): void {
+  behaviour = JSON.parse(readFileSync(path, 'utf8')) as Behaviour;
+  const { weights = 0, cachePerToken = 0, context = 1000 } = behaviour;
+  if (behaviour.estimate === 'hang') return;
+  if (behaviour.estimate === 'crash') die();
+  if (behaviour.estimate === 'invalid') {
+    send({ type: 'not_estimated', error: { code: 'MODEL_INVALID', message: 'this is no model' } });
+    return;
+  }
+  const estimates = lengths.map((length) => {
+    const contextLength = length === 0 ? context : length;
+    const cacheBytes = (contextLength * cachePerToken) / (cacheType === 'q8_0' ? 2 : 1);
+    const host = { name: 'CPU', isHost: true, mappedBytes: 0, computeBytes: 0, freeBytes: null, totalBytes: null };
+    return { contextLength, devices: [{ ...host, weightsBytes: weights, cacheBytes }] };
+  });
+  send({
+    type: 'estimated',
+    estimates: { trainedContextLength: context, layers: 1, makesEmbeddings: false, processBytes: 0, estimates },
+  });
+}
+
+async function load(path: string, options: NativeLoadOptions): Promise<void> {
   file = path;
+  contextLength = options.contextLength ?? 0;
   appendFileSync(`${file}.starts`, `${String(process.pid)}\n`);
-  const behaviour = JSON.parse(readFileSync(file, 'utf8')) as Behaviour;
+  behaviour = JSON.parse(readFileSync(file, 'utf8')) as Behaviour;
   beat();
   if (behaviour.load === 'hang') return;
   setInterval(beat, 50);
@@ -113,7 +147,7 @@ async function load(path: string): Promise<void> {
       parameters: 1,
       sizeBytes: 1,
       trainedContextLength: 1000,
-      contextLength: 1000,
+      contextLength,
       vocabulary: 1,
       embeddingLength: 1,
       layers: 1,
@@ -198,7 +232,8 @@ pipe.on('end', die);
 pipe.on('error', die);
 pipe.on('data', (chunk: Buffer) => {
   for (const message of frames.decode(chunk)) {
-    if (message.type === 'load') void load(message.path);
+    if (message.type === 'load') void load(message.path, message.options);
+    else if (message.type === 'estimate') estimate(message.path, message.options, message.contextLengths);
     else if (message.type === 'generate') generate(message.request);
     else if (message.type === 'close') process.exit(0);
     else if (message.type === 'cancel') running.delete(message.id);

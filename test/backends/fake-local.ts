@@ -3,7 +3,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { LocalBackend, type EngineSettings } from '../../src/backends/local/local-backend.ts';
+import { LocalBackend, type EngineSettings, type ResidencySettings } from '../../src/backends/local/local-backend.ts';
+import type { HostMemory } from '../../src/engine/host-memory.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { Behaviour } from './fake-engine.ts';
 import { fixedStore, recorder, type LogLine } from './local-support.ts';
@@ -21,28 +22,32 @@ export interface FakeLocal {
 
 const ENTRY = fileURLToPath(new URL('./fake-engine.ts', import.meta.url));
 
-/** `models`: names and what they do. */
+/** `behaviours`: names and what they do. */
 export async function makeFakeLocal(
-  models: Readonly<Record<string, Behaviour>>,
+  behaviours: Readonly<Record<string, Behaviour>>,
   settings: Partial<EngineSettings> = {},
   byDefault: string | null = null,
+  memory: Partial<ResidencySettings> & { readonly hostMemory?: () => HostMemory } = {},
 ): Promise<FakeLocal> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-fake-'));
   const file = (model: string): string => join(directory, model);
   const behave = (model: string, behaviour: Behaviour): Promise<void> =>
     writeFile(file(model), JSON.stringify(behaviour));
-  for (const [model, behaviour] of Object.entries(models)) await behave(model, behaviour);
+  for (const [model, behaviour] of Object.entries(behaviours)) await behave(model, behaviour);
 
+  const { hostMemory, ...models } = memory;
   const log: LogLine[] = [];
   let changes = 0;
   const backend = new LocalBackend({
-    store: fixedStore(Object.fromEntries(Object.keys(models).map((model) => [model, file(model)])), byDefault),
+    store: fixedStore(Object.fromEntries(Object.keys(behaviours).map((model) => [model, file(model)])), byDefault),
     engine: { stall_timeout_seconds: 60, queue_limit: 256, ...settings },
+    models: { keep_alive_seconds: 300, ...models },
     log: recorder(log),
     onChange: () => {
       changes++;
     },
     entry: ENTRY,
+    ...(hostMemory === undefined ? {} : { hostMemory }),
   });
   return {
     backend,

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { NativeOutput } from '../../src/engine/addon.ts';
@@ -85,6 +86,24 @@ test('an abort wakes a consumer that waits, and cancels', async () => {
   assert.equal(sent, ['cancel 7', 'release 7']);
 });
 
+test('a consumer that has often waited leaves no listener behind', async () => {
+  const { generation } = make();
+  const { signal } = new AbortController();
+  generation.accept();
+  const events = generation.events(signal);
+  await events.next();
+  for (let step = 0; step < 20; step++) {
+    const next = events.next();
+    generation.push({ id: 7, text: 'x' });
+    assert.equal((await next).value, { type: 'text', text: 'x' });
+    assert.is(getEventListeners(signal, 'abort').length, 1);
+  }
+  generation.push({ id: 7, text: '', finish });
+  await events.next();
+  await events.next();
+  assert.is(getEventListeners(signal, 'abort').length, 0);
+});
+
 test('timings are counted back from the arrival of the finish', () => {
   const event = toFinishEvent(finish, 1000, 1180);
   assert.equal(event.timings, { queue_ms: 60, ttft_ms: 80, total_ms: 180, tokens_per_second: 20 });
@@ -104,6 +123,7 @@ test("a request in the engine's words, with what was asked for and nothing else"
   const full = toNativeRequest({
     messages,
     max_tokens: 5,
+    truncate: true,
     sampling: {
       temperature: 0,
       top_k: 1,
@@ -123,6 +143,7 @@ test("a request in the engine's words, with what was asked for and nothing else"
   assert.equal(full, {
     messages,
     maxTokens: 5,
+    truncate: true,
     temperature: 0,
     topK: 1,
     topP: 0.5,

@@ -1,6 +1,6 @@
 /** A LocalBackend over real engines: the addon, and the tiny models of scripts/make-model.ts. */
 import { fileURLToPath } from 'node:url';
-import { LocalBackend, type EngineSettings } from '../../src/backends/local/local-backend.ts';
+import { LocalBackend, type EngineSettings, type ResidencySettings } from '../../src/backends/local/local-backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { fixedStore, recorder, type LogLine } from './local-support.ts';
 
@@ -22,12 +22,14 @@ export function makeRealLocal(
   models: Readonly<Record<string, string>> = TINY,
   byDefault: string | null = null,
   embedding: readonly string[] = [],
+  memory: Partial<ResidencySettings> = {},
 ): RealLocal {
   const log: LogLine[] = [];
   const backend = new LocalBackend({
     store: fixedStore(models, byDefault, embedding),
     // One thread: on a machine that is busy with other tests, two would wait for each other.
     engine: { stall_timeout_seconds: 60, queue_limit: 256, context_length: CONTEXT_LENGTH, threads: 1, ...settings },
+    models: { keep_alive_seconds: 300, ...memory },
     log: recorder(log),
     onChange: () => undefined,
   });

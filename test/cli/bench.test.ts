@@ -1,8 +1,11 @@
 /** `svc bench`: figures of a real engine, through a real daemon. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { StepsHealth } from '../../src/protocol/records.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc } from '../support/svc.ts';
+
+type Steps = StepsHealth & Record<'rows_per_step' | 'kv_cells_cached' | 'kv_cells_total', number>;
 
 const test = suite<{ home: Home }>('bench');
 test.before(async (context) => {
@@ -35,17 +38,33 @@ test('tells the median, least and most of what was measured', async ({ home }) =
     'ttft_ms',
     'prefill_tokens_per_second',
     'decode_tokens_per_second',
+    'steps',
   ]);
   assert.is(record['model'], 'builtin');
   assert.is(record['runs'], 3);
-  for (const name of Object.keys(record).slice(3)) {
+  for (const name of Object.keys(record).slice(3, -1)) {
     const { median, min, max } = record[name];
     assert.ok(min > 0 && min <= median && median <= max, `${name}: ${JSON.stringify(record[name])}`);
   }
   // About: the words are drawn anew for each prompt.
   assert.ok(Math.abs(record['input_tokens'].median - 300) <= 45, JSON.stringify(record['input_tokens']));
   assert.ok(record['output_tokens'].max <= 16);
-  assert.match((await svc(args, { home })).stdout, /^prefill: +[\d.]+ tokens\/s \([\d.]+ to [\d.]+\)$/m);
+  const shown = (await svc(args, { home })).stdout;
+  assert.match(shown, /^prefill: +[\d.]+ tokens\/s \([\d.]+ to [\d.]+\)$/m);
+  assert.match(shown, /^step time: +\d+ ms predicted, \d+ ms spent$/m);
+});
+
+test('tells what the engine did for these runs alone', async ({ home }) => {
+  const args = ['bench', '--json', '--runs', '2', '--prompt-tokens', '200', '--max-tokens', '8'];
+  for (const { stdout } of [await svc(args, { home }), await svc(args, { home })]) {
+    const { steps } = JSON.parse(stdout) as { steps: Steps };
+    // The answers of two runs and of two to warm up, each as long as it may be.
+    assert.ok(steps.generated_tokens >= 4 && steps.generated_tokens <= 4 * 8 + 4, JSON.stringify(steps));
+    assert.ok(steps.prompt_tokens + steps.cached_tokens >= 400, JSON.stringify(steps));
+    assert.ok(steps.count > 0 && steps.rows_per_step >= 1 && steps.spent_ms > 0, JSON.stringify(steps));
+    assert.ok(steps.kv_cells_cached > 0 && steps.kv_cells_cached < steps.kv_cells_total, JSON.stringify(steps));
+    assert.is(steps.preemptions, 0);
+  }
 });
 
 test('a prompt that does not fit is refused', async ({ home }) => {

@@ -43,8 +43,10 @@ test('a daemon that crashes as it starts: how it ended, and its last lines', asy
   const log = join(home.dir, 'state', 'daemon.log');
   writeFileSync(
     plant,
-    `if (process.argv.includes('serve')) setInterval(() => {
-      if (require('node:fs').existsSync(${JSON.stringify(log)})) process.abort();
+    `const { existsSync, readFileSync } = require('node:fs');
+    const log = ${JSON.stringify(log)};
+    if (process.argv.includes('serve')) setInterval(() => {
+      if (existsSync(log) && readFileSync(log, 'utf8').includes('"msg":"started"')) process.abort();
     }, 5);`,
   );
   const env = { NODE_OPTIONS: `--require ${plant}` };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DoctorRecord } from '../../src/protocol/doctor.ts';
-import type { ModelRecord, StatusRecord, VersionRecord } from '../../src/protocol/records.ts';
+import type { ModelMemory, ModelRecord, StatusRecord, VersionRecord } from '../../src/protocol/records.ts';
 import { builtinModelPath } from '../../src/models/builtin.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, type SvcOptions, type SvcResult } from '../support/svc.ts';
@@ -28,6 +28,29 @@ const errorOf = ({ stderr }: SvcResult): { code: string; message: string; hint?:
   assert.is(lines.length, 1, stderr);
   return (JSON.parse(stderr) as { error: { code: string; message: string; hint?: string } }).error;
 };
+
+test('model show tells the memory that a model takes, at the context of the config and at others', async ({ run }) => {
+  await run('config', 'set', 'engine.context_length', '1024');
+  const shown = await run('model', 'show', 'builtin', '--json');
+  assert.is(shown.code, 0, shown.stderr);
+  const { id, memory } = JSON.parse(shown.stdout) as ModelRecord & { memory: readonly ModelMemory[] };
+  assert.is(id, 'builtin');
+  assert.equal(
+    memory.map(({ context_length, default: isDefault }) => [context_length, isDefault]),
+    [
+      [1024, true],
+      [2048, false],
+    ],
+  );
+  const [short, long] = memory.map(({ devices }) => devices[0]);
+  assert.ok(short !== undefined && long !== undefined);
+  assert.is(short.weights_bytes, long.weights_bytes);
+  // From 2,048 on, long prompts have a lane with a quarter of the cells.
+  assert.is(long.cache_bytes, 2.5 * short.cache_bytes);
+  const { weights_bytes, cache_bytes, compute_bytes, process_bytes, total_bytes } = long;
+  assert.is(total_bytes, weights_bytes + cache_bytes + compute_bytes + process_bytes);
+  assert.match((await run('model', 'show', 'builtin')).stdout, /1,024 \(default\) +CPU .* MB .* GB\n2,048 +CPU/);
+});
 
 test('help and version are data', async ({ run }) => {
   const help = await run();

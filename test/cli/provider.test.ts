@@ -85,6 +85,12 @@ async function setMine({ piped, upstream }: Context, ...more: string[]): Promise
   assert.is(code, 0, stderr);
 }
 
+/** `mine` at the upstream, whose key is the variable MINE_LLM. */
+async function setMineByVariable({ run, upstream }: Context): Promise<void> {
+  const args = ['--base-url', upstream.url, '--default-model', 'small', '--api-key-env', 'MINE_LLM'];
+  assert.is((await run('provider', 'set', 'mine', ...args)).code, 0);
+}
+
 test('without a daemon: set, listed, tried, asked for its models, taken out', async (context) => {
   const { run, piped, home, upstream } = context;
   await setMine(context, '--default');
@@ -249,19 +255,9 @@ test('an answer under way ends, though its provider is changed meanwhile', async
 });
 
 test('a key in the environment is enough; a daemon has the one that it was started with', async (context) => {
-  const { run, home, upstream } = context;
+  const { run, home } = context;
   const withKey = { ...env, MINE_LLM: KEY };
-  await run(
-    'provider',
-    'set',
-    'mine',
-    '--base-url',
-    upstream.url,
-    '--default-model',
-    'small',
-    '--api-key-env',
-    'MINE_LLM',
-  );
+  await setMineByVariable(context);
   const missing = await run('run', '--provider', 'mine', 'Hi');
   assert.is(missing.code, 77);
   assert.match(missing.stderr, /no key for mine[^]*--api-key-stdin[^]*MINE_LLM/);
@@ -345,18 +341,8 @@ test('images go along; what is none, is too much, or goes to a local model is re
 });
 
 unless(NO_TERMINAL, test)('at a keyboard: the key is typed unseen, and kept or not', async (context) => {
-  const { run, terminal, home, upstream } = context;
-  await run(
-    'provider',
-    'set',
-    'mine',
-    '--base-url',
-    upstream.url,
-    '--default-model',
-    'small',
-    '--api-key-env',
-    'MINE_LLM',
-  );
+  const { run, terminal, home } = context;
+  await setMineByVariable(context);
   await run('start', '--timeout', '60s');
   const ask = async (keep: string): Promise<string> => {
     const asking = terminal('run', '--provider', 'mine', 'Hi');

@@ -87,14 +87,15 @@ test('what comes soon is read to its end, however long that takes', async ({ hom
 });
 
 test('`-` after the prompt waits, and so does no prompt', async ({ open }) => {
-  for (const args of [['Hello', '-'], ['-'], []]) {
+  const waits = async (...args: string[]): Promise<void> => {
     const running = open(...STEADY, ...args);
     await waitFor('the command to wait', () => running.stderr().includes('waiting for the end'));
     assert.is(running.stdout(), '');
     running.child.stdin?.end('there\n');
     assert.is(await running.code(), 0, running.stderr());
     assert.not.match(running.stderr(), SILENT);
-  }
+  };
+  await Promise.all([waits('Hello', '-'), waits('-'), waits()]);
 });
 
 test('what comes after all stops the answer: it would be the wrong one', async ({ open }) => {

@@ -1,14 +1,15 @@
 /** The daemon with its real engine: what an engine's life does to the daemon's conditions. */
-import { existsSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { SvcError } from '../../src/protocol/errors.ts';
+import type { Message } from '../../src/protocol/generate.ts';
 import type { ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
 import { waitFor } from '../support/wait.ts';
+import { answerTo, type Answer } from './answer.ts';
 
 /** `svc.node` and its libraries. */
 const addon = fileURLToPath(new URL('../../build/addon/bin', import.meta.url));
@@ -21,6 +22,8 @@ async function enginePid(daemon: DaemonProcess): Promise<number> {
   return model!.pid!;
 }
 
+const isPrefix = (name: string): boolean => name.endsWith('.prefix');
+
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -30,26 +33,9 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** The text, or the code of the error that ended it. */
-async function generate(
-  daemon: DaemonProcess,
-  maxTokens: number,
-  onText?: () => void,
-): Promise<{ text: string; end: string }> {
-  let text = '';
-  try {
-    const messages = [{ role: 'user' as const, content: 'Tell a story' }];
-    const request = { messages, max_tokens: maxTokens, sampling: { temperature: 1 }, stop: [] };
-    for await (const event of daemon.client.generate(request, new AbortController().signal)) {
-      if (event.type !== 'text') continue;
-      text += event.text;
-      onText?.();
-    }
-    return { text, end: 'finish' };
-  } catch (error) {
-    if (!(error instanceof SvcError)) throw error;
-    return { text, end: error.code };
-  }
+function generate(daemon: DaemonProcess, maxTokens: number, onText?: () => void): Promise<Answer> {
+  const messages = [{ role: 'user' as const, content: 'Tell a story' }];
+  return answerTo(daemon, { messages, max_tokens: maxTokens, sampling: { temperature: 1 }, stop: [] }, onText);
 }
 
 test('ready means that the engine has produced a token; then it answers', async (context) => {
@@ -86,6 +72,54 @@ test('a killed engine costs its own requests, turns the condition, and comes bac
   assert.is((await generate(daemon, 4)).end, 'finish');
   const turns = daemon.log.filter((line) => 'to' in line).map(({ to }) => String(to));
   assert.equal(turns, ['READY', 'DEGRADED', 'READY']);
+});
+
+test('a conversation goes on where it was after its engine was killed, and after a restart of the daemon', async (context) => {
+  const folder = join(context.home.dir, 'cache', 'prefixes');
+  const question = { role: 'user' as const, content: 'What can svc do for me, and how do I begin? '.repeat(20) };
+  const turn = async (daemon: DaemonProcess, messages: Message[]): Promise<{ text: string; cached: number }> => {
+    let text = '';
+    const request = { messages, max_tokens: 24, sampling: { temperature: 0 }, stop: [] };
+    for await (const event of daemon.client.generate(request, new AbortController().signal)) {
+      if (event.type === 'text') text += event.text;
+      if (event.type === 'finish') return { text, cached: event.usage?.cached_tokens ?? 0 };
+    }
+    throw new Error('no end');
+  };
+  const saved = (): readonly string[] => (existsSync(folder) ? readdirSync(folder) : []).filter(isPrefix);
+
+  const daemon = await startIn(context).settled();
+  const first = await turn(daemon, [question]);
+  assert.is(first.cached, 0);
+  await waitFor('the prefix to be written', () => saved().length > 0);
+  assert.is(statSync(folder).mode & 0o777, 0o700);
+
+  const pid = await enginePid(daemon);
+  process.kill(pid, 'SIGKILL');
+  await waitFor('the engine to be back', async () => {
+    const { models } = await daemon.client.status();
+    return models[0]?.state === 'loaded' && models[0].pid !== pid;
+  });
+  const messages = [question, { role: 'assistant' as const, content: first.text }, question];
+  const second = await turn(daemon, messages);
+  assert.ok(second.cached > 64, `${String(second.cached)} cached`);
+
+  daemon.kill('SIGTERM');
+  assert.equal(await daemon.exit, { code: 0, signal: null });
+  const next = await startIn(context).settled();
+  const again = await turn(next, messages);
+  assert.ok(again.cached > second.cached, `${String(again.cached)} cached`);
+  next.kill('SIGTERM');
+  await next.exit;
+
+  // Turned off, what was kept is gone.
+  mkdirSync(join(context.home.dir, 'config'), { recursive: true });
+  writeFileSync(join(context.home.dir, 'config', 'config.json'), '{ "engine": { "prefix_disk_bytes": 0 } }');
+  const without = await startIn(context).settled();
+  assert.is((await turn(without, messages)).cached, 0);
+  without.kill('SIGTERM');
+  await without.exit;
+  assert.equal(saved(), []);
 });
 
 test('no engine outlives the daemon, however that ends', async (context) => {

@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { readDaemonFile } from '../../src/config/daemon-file.ts';
 import { lastExit } from '../../src/config/last-exit.ts';
-import { SvcError } from '../../src/protocol/errors.ts';
 import type { LogRecord } from '../../src/protocol/logs.ts';
 import type { HealthRecord, ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
@@ -14,6 +13,7 @@ import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suit
 import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
 import type { Home } from '../support/home.ts';
 import { waitFor } from '../support/wait.ts';
+import { answerTo, type Answer } from './answer.ts';
 
 const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
 
@@ -27,36 +27,13 @@ function file(home: Home, name: string): string {
   return join(home.dir, 'state', name);
 }
 
-/** The answer's text, and how it ended: an error's code, or `finish`. */
-async function generate(
-  daemon: DaemonProcess,
-  ticks: number,
-  model?: string,
-  onText?: () => void,
-): Promise<{ text: string; end: string }> {
-  let text = '';
+function generate(daemon: DaemonProcess, ticks: number, model?: string, onText?: () => void): Promise<Answer> {
   const messages = [{ role: 'user' as const, content: 'go' }];
-  try {
-    const request = { messages, max_tokens: ticks, ...(model === undefined ? {} : { model }) };
-    for await (const event of daemon.client.generate(request as never, new AbortController().signal)) {
-      if (event.type === 'text') {
-        text += event.text;
-        onText?.();
-      }
-    }
-    return { text, end: 'finish' };
-  } catch (error) {
-    if (!(error instanceof SvcError)) throw error;
-    return { text, end: error.code };
-  }
+  return answerTo(daemon, { messages, max_tokens: ticks, ...(model === undefined ? {} : { model }) }, onText);
 }
 
 /** Resolves with the whole answer's promise once its first text has come. */
-async function generating(
-  daemon: DaemonProcess,
-  ticks: number,
-  model?: string,
-): Promise<{ answer: Promise<{ text: string; end: string }> }> {
+async function generating(daemon: DaemonProcess, ticks: number, model?: string): Promise<{ answer: Promise<Answer> }> {
   let begun: () => void = () => undefined;
   const first = new Promise<void>((resolve) => (begun = resolve));
   const answer = generate(daemon, ticks, model, begun);

@@ -1,13 +1,14 @@
 /** Embeddings on the whole road: the official client, HTTP, routing, an engine process, a model. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import OpenAI, { APIError, BadRequestError } from 'openai';
+import OpenAI, { BadRequestError } from 'openai';
 import { connectTo, failureOf, type TestClient } from '../grpc/scripted.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
+import { failure } from './api-failure.ts';
 import { ask } from './ask.ts';
 
 let home: Home;
@@ -46,16 +47,6 @@ async function vectors(model: string, input: string[], encoding_format?: 'float'
   const options = encoding_format === undefined ? {} : { encoding_format };
   const { data } = await client.embeddings.create({ model, input, ...options });
   return data.map(({ embedding }) => embedding);
-}
-
-async function failure(work: Promise<unknown>): Promise<APIError> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof APIError) return error;
-    throw error;
-  }
-  throw new Error('it did not fail');
 }
 
 const active = async (): Promise<number> => (await daemon.client.health()).queue.active;

@@ -5,6 +5,7 @@ import OpenAI, { BadRequestError, RateLimitError } from 'openai';
 import type { EmbedEvent } from '../../src/protocol/embed.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { waitFor } from '../support/wait.ts';
+import { failure } from './api-failure.ts';
 import { ask, open, type Answer } from './ask.ts';
 import { aborted, FINISH, measured, START, startScripted, type ScriptedListener } from './scripted.ts';
 
@@ -21,15 +22,6 @@ test.before.each(() => {
 });
 
 const post = (body: object): Promise<Answer> => ask({ port: listener.port }, '/v1/embeddings', { body });
-
-async function failure(work: Promise<unknown>): Promise<Error> {
-  try {
-    await work;
-  } catch (error) {
-    return error as Error;
-  }
-  throw new Error('it did not fail');
-}
 
 test('the client asks for base64 by itself, and gets the numbers', async () => {
   const answer = await client.embeddings.create({ model: 'tiny', input: ['four', 'fives'] });

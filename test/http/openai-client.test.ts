@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import OpenAI, { APIError, BadRequestError, InternalServerError, NotFoundError, RateLimitError } from 'openai';
 import { SvcError, type ErrorCode } from '../../src/protocol/errors.ts';
 import { waitFor } from '../support/wait.ts';
+import { failure } from './api-failure.ts';
 import { aborted, FINISH, hello, START, startScripted, text, type ScriptedListener } from './scripted.ts';
 
 let listener: ScriptedListener;
@@ -19,15 +20,6 @@ test.before.each(() => {
 });
 
 const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'hi' }];
-
-async function failure(work: Promise<unknown>): Promise<Error> {
-  try {
-    await work;
-  } catch (error) {
-    return error as Error;
-  }
-  throw new Error('it did not fail');
-}
 
 function failWith(code: ErrorCode): void {
   listener.backend.script = async function* () {
@@ -76,7 +68,6 @@ test('errors are its own classes, with our message, code, param and id', async (
     for (const stream of [false, true]) {
       const error = await failure(client.chat.completions.create({ model: 'tiny', messages, stream }));
       assert.instance(error, kind);
-      if (!(error instanceof APIError)) continue;
       assert.equal([error.code, error.param], [wireCode, 'model']);
       assert.match(error.message, /what happened/);
       assert.match(String(error.requestID), /^[0-9a-f]{32}$/);
@@ -118,7 +109,6 @@ test('an error in the middle of a stream is thrown after the text before it', as
     })(),
   );
   assert.is(whole, 'half');
-  assert.ok(error instanceof APIError);
   assert.is(error.code, 'engine_crashed');
   assert.match(error.message, /the engine is gone/);
 });

@@ -2,12 +2,13 @@
 import { setMaxListeners } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import OpenAI, { APIError, NotFoundError } from 'openai';
+import OpenAI, { NotFoundError } from 'openai';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
+import { failure } from './api-failure.ts';
 import { ask } from './ask.ts';
 
 let home: Home;
@@ -65,16 +66,6 @@ async function streamed(
 
 async function whole(params: Params): Promise<string> {
   return (await client.chat.completions.create(params)).choices[0]?.message.content ?? '';
-}
-
-async function failure(work: Promise<unknown>): Promise<APIError> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof APIError) return error;
-    throw error;
-  }
-  throw new Error('it did not fail');
 }
 
 const running = async (): Promise<number> => (await daemon.client.health()).queue.active;

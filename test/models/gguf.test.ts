@@ -8,10 +8,22 @@ import { readGgufFileInfo } from 'node-llama-cpp';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { builtinModelPath } from '../../src/models/builtin.ts';
-import { inspectGguf, readGgufHeader } from '../../src/models/gguf.ts';
+import { checkProjector, inspectGguf, inspectParts, readGgufHeader } from '../../src/models/gguf.ts';
 import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
 import { rejection } from '../support/errors.ts';
-import { arrayEntry, gguf, LLAMA, numberEntry, string, tensor, textEntry, u32 } from './raw-gguf.ts';
+import {
+  arrayEntry,
+  entry,
+  gguf,
+  LLAMA,
+  numberEntry,
+  partEntries,
+  string,
+  tensor,
+  textEntry,
+  u16,
+  u32,
+} from './raw-gguf.ts';
 
 const testModel = (name: string): string => fileURLToPath(new URL(`../../build/models/${name}.gguf`, import.meta.url));
 
@@ -101,6 +113,78 @@ test('what a model can do follows from how it was trained', async ({ write }) =>
 test('a header longer than the first read is read to its end', async ({ write }) => {
   const words = arrayEntry('tokenizer.ggml.tokens', 8, 100_000, Buffer.concat(Array(100_000).fill(string('word'))));
   assert.is((await inspectGguf(await write(gguf({ entries: [LLAMA, words] })))).vocabularySize, 100_000);
+});
+
+/** Three files as llama-gguf-split makes them: only the first says what they are, and it may hold no weights. */
+function threeParts(changed: Readonly<Record<number, Buffer>> = {}): Buffer[] {
+  return [
+    gguf({ entries: [LLAMA, ...partEntries(0, 3, 2)], tensors: [], dataBytes: 0 }),
+    gguf({ entries: partEntries(1, 3, 2), tensors: [tensor({ name: 'a', shape: [32, 1] })] }),
+    gguf({ entries: partEntries(2, 3, 2), tensors: [tensor({ name: 'b', shape: [16] })], dataBytes: 64 }),
+  ].map((part, index) => changed[index] ?? part);
+}
+
+test('a model in parts is described by all of them, and each is read', async ({ dir }) => {
+  const place = (index: number): string => join(dir, `large-0000${index + 1}-of-00003.gguf`);
+  const inspect = async (parts: readonly Buffer[]): Promise<unknown> => {
+    for (const [index, part] of parts.entries()) await writeFile(place(index), part);
+    return await inspectGguf(place(0));
+  };
+  const parts = threeParts();
+  const {
+    architecture,
+    parameters,
+    sizeBytes,
+    parts: count,
+  } = await inspectParts(
+    await Promise.all(
+      parts.map(async (part, index) => {
+        await writeFile(join(dir, `${index}.part`), part);
+        return join(dir, `${index}.part`);
+      }),
+    ),
+  );
+  assert.equal([architecture, parameters, count], ['llama', 48, 3]);
+  assert.is(
+    sizeBytes,
+    parts.reduce((sum, { length }) => sum + length, 0),
+  );
+  assert.equal(
+    [await inspect(parts)].map((summary: any) => [summary.parameters, summary.parts]),
+    [[48, 3]],
+  );
+  const second = (entries: readonly Buffer[], name = 'a'): Promise<unknown> =>
+    inspect(threeParts({ 1: gguf({ entries, tensors: [tensor({ name })] }) }));
+  await rejection(() => second(partEntries(2, 3, 2)), 'MODEL_INVALID', /00002-of-\S+ says that it is part 3 of 3, and/);
+  await rejection(() => second(partEntries(1, 2, 2)), 'MODEL_INVALID', /part 2 of 2, and stands as 2 of 3/);
+  await rejection(() => second(partEntries(1, 3, 3)), 'MODEL_INVALID', /of a model of 3 tensors, and its parts have 2/);
+  await rejection(() => second(partEntries(1, 3, 2), 'b'), 'MODEL_INVALID', /another part has too: "b"/);
+  await rejection(() => inspect(threeParts({ 2: Buffer.from('GGUFjunk') })), 'MODEL_INVALID', /00003-of-/);
+  await inspect(parts);
+  const { hint } = await rejection(() => inspectGguf(place(1)), 'MODEL_INVALID', /is one of the 3 parts of a model/);
+  assert.match(hint ?? '', /…-00001-of-00003\.gguf/);
+  await rm(place(2));
+  await rejection(() => inspectGguf(place(0)), 'MODEL_NOT_FOUND', /large-00003-of-00003\.gguf/);
+});
+
+test('a model that was joined from parts is one', async ({ write }) => {
+  const joined = entry('split.count', VALUE_TYPE.uint16, u16(0));
+  const path = await write(gguf({ entries: [LLAMA, joined] }));
+  assert.is((await inspectGguf(path)).parts, 1);
+  assert.is((await inspectParts([path])).parts, 1);
+});
+
+test('a projector is told from a model', async ({ write }) => {
+  const model = await write(gguf());
+  await rejection(() => checkProjector(model), 'MODEL_INVALID', /is not a projector/);
+  const projector = await write(gguf({ entries: [textEntry('general.architecture', 'clip')] }));
+  await checkProjector(projector);
+  await rejection(() => inspectGguf(projector), 'MODEL_INVALID', /is a projector, and not the model that it is for/);
+});
+
+test('what a model says about itself is a line', async ({ write }) => {
+  const long = await write(gguf({ entries: [LLAMA, textEntry('general.license', `a\n\u001b[2J${'b'.repeat(1000)}`)] }));
+  assert.is((await inspectGguf(long)).license, `a  [2J${'b'.repeat(250)}`);
 });
 
 test('a file that is cut short is refused with both sizes', async ({ dir }) => {

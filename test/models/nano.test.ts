@@ -4,10 +4,9 @@ import { readFileSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { COMMANDS } from '../../src/cli/commands.ts';
 import { inspectGguf, readGgufHeader } from '../../src/models/gguf.ts';
 import { builtinModelPath } from '../../src/models/builtin.ts';
-import { inventedIn, PROMISED } from '../../scripts/nano/commands-named.ts';
+import { inventedIn } from '../../scripts/nano/commands-named.ts';
 import { BARS, evaluate, tally, type Scored } from '../../scripts/nano/evaluate.ts';
 import { readAnswers } from '../../scripts/nano/questions.ts';
 
@@ -54,11 +53,6 @@ test('the check of commands finds what is invented', () => {
   assert.equal(inventedIn('Run `svc stop --gently`.'), ['svc stop --gently']);
   assert.equal(inventedIn('Add `--sparkle`.'), ['--sparkle']);
   assert.equal(inventedIn('`cat notes.txt | svc run "what --if"`, `svc logs -f`, `svc COMMAND --help`'), []);
-});
-
-test('a command that has come is no longer only promised', () => {
-  const here = Object.keys(PROMISED).filter((name) => name !== 'run' && Object.hasOwn(COMMANDS, name));
-  assert.equal(here, []);
 });
 
 test.run();

@@ -7,6 +7,12 @@ export function u32(value: number): Buffer {
   return bytes;
 }
 
+export function u16(value: number): Buffer {
+  const bytes = Buffer.alloc(2);
+  bytes.writeUInt16LE(value & 0xffff);
+  return bytes;
+}
+
 export function u64(value: number | bigint): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64LE(BigInt.asUintN(64, BigInt(value)));
@@ -24,6 +30,20 @@ export function textEntry(key: string, value: string): Buffer {
 
 export function numberEntry(key: string, value: number): Buffer {
   return Buffer.concat([string(key), u32(VALUE_TYPE.uint32), u32(value)]);
+}
+
+/** A value of any type, of these bytes. */
+export function entry(key: string, type: number, value: Uint8Array): Buffer {
+  return Buffer.concat([string(key), u32(type), value]);
+}
+
+/** What stands in each file of a model in parts. */
+export function partEntries(index: number, count: number, tensors: number): Buffer[] {
+  return [
+    entry('split.no', VALUE_TYPE.uint16, u16(index)),
+    entry('split.count', VALUE_TYPE.uint16, u16(count)),
+    entry('split.tensors.count', VALUE_TYPE.int32, u32(tensors)),
+  ];
 }
 
 /** `count` may lie; `elements` are the bytes that follow. */

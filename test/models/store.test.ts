@@ -12,7 +12,7 @@ import * as assert from 'uvu/assert';
 import { builtinModelPath } from '../../src/models/builtin.ts';
 import { ModelStore } from '../../src/models/store.ts';
 import { rejection } from '../support/errors.ts';
-import { gguf, LLAMA, numberEntry } from './raw-gguf.ts';
+import { gguf, LLAMA, numberEntry, partEntries } from './raw-gguf.ts';
 
 const TINY = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.meta.url));
 const ADD = fileURLToPath(new URL('add-models.ts', import.meta.url));
@@ -201,8 +201,8 @@ test('what is no model is refused, and leaves nothing behind', async ({ store, m
   const broken = await file('broken.gguf', gguf({ dataBytes: 1 }));
   await rejection(() => store.add(broken), 'MODEL_INVALID', /cut short/);
   await rejection(() => store.add(broken, { copy: true }), 'MODEL_INVALID', /cut short/);
-  const part = await file('part.gguf', gguf({ entries: [LLAMA, numberEntry('split.count', 3)] }));
-  await rejection(() => store.add(part), 'MODEL_INVALID', /one of the 3 parts/);
+  const part = await file('part.gguf', gguf({ entries: [LLAMA, ...partEntries(0, 3, 3)] }));
+  await rejection(() => store.add(part), 'MODEL_INVALID', /one of the 3 parts of a model, and not named like one/);
   await rejection(() => store.add('no such file'), 'MODEL_NOT_FOUND');
   assert.equal(await idsOf(store), ['builtin']);
   assert.equal(await readdir(models).catch(() => []), []);

@@ -8,6 +8,7 @@ import { childEnvironment } from '../../src/config/environment.ts';
 import { parseLogLine } from '../../src/log/format.ts';
 import type { LogRecord } from '../../src/protocol/logs.ts';
 import type { Home } from './home.ts';
+import { SVC_COMMAND } from './svc.ts';
 import { waitFor } from './wait.ts';
 
 export interface Exit {
@@ -35,13 +36,12 @@ export interface DaemonProcess {
 }
 
 export interface DaemonProcessOptions {
-  /** Another program than `svc serve`. */
+  /** Another program than `svc`. */
   readonly entry?: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-const CLI = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** A test that is ended for its time takes its daemons with it. */
@@ -54,9 +54,10 @@ process.once('SIGTERM', () => {
 /** Kill it, or stop it, before the home is removed. */
 export function spawnDaemon(
   home: Home,
-  { entry = CLI, args = ['serve'], env = {} }: DaemonProcessOptions = {},
+  { entry, args = ['serve'], env = {} }: DaemonProcessOptions = {},
 ): DaemonProcess {
-  const child = spawn(process.execPath, ['--import', 'tsx', entry, ...args], {
+  const [program = '', ...before] = entry === undefined ? SVC_COMMAND : [process.execPath, '--import', 'tsx', entry];
+  const child = spawn(program, [...before, ...args], {
     cwd: ROOT,
     env: childEnvironment({ ...home.env, ...env }),
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],

@@ -30,6 +30,50 @@ async function logged(scene: Scene): Promise<string> {
   return 'every line in `svc logs`';
 }
 
+/** Somebody removes the control socket while a client has an answer under way. */
+function socketAway(name: string, planted: string, remove: (scene: Scene) => void): Fault {
+  return {
+    name,
+    planted,
+    mended: 'by itself',
+    withinSeconds: 3,
+    daemon: 'lives',
+    underLoad: true,
+    sees: /^svc run: exit 0, svc status: exit 0$/,
+    async plant(scene) {
+      const run = await scene.run();
+      await scene.timed(() => remove(scene));
+      await waitFor('the socket to be back', () => existsSync(scene.path('run', 'svc.sock')));
+      return `svc run: ${ending(await run.result)}, svc status: ${ending(await scene.svc('status'))}`;
+    },
+  };
+}
+
+/** What another program does to the log while `svc logs -f` reads it. */
+function underLogsFollow(name: string, planted: string, rotate: (logFile: string) => void): Fault {
+  return {
+    name,
+    planted,
+    mended: 'by itself',
+    withinSeconds: 3,
+    daemon: 'lives',
+    underLoad: true,
+    sees: /^every line in `svc logs -f` and in `svc logs`$/,
+    async plant(scene) {
+      const follow = scene.spawn(['logs', '-f']);
+      scene.onClose(() => void follow.child.kill('SIGKILL'));
+      await waitFor('the log', () => follow.stdout().includes('"msg":"started"'));
+      await scene.timed(() => rotate(scene.logFile));
+      await writeLine(scene);
+      await waitFor('the line', () => follow.stdout().includes('"model":"tiny"'), { timeoutMs: 5000 });
+      follow.child.kill('SIGINT');
+      await follow.result;
+      await logged(scene);
+      return 'every line in `svc logs -f` and in `svc logs`';
+    },
+  };
+}
+
 export const FILES: readonly Fault[] = [
   {
     name: 'daemon.json is garbage',
@@ -70,36 +114,14 @@ export const FILES: readonly Fault[] = [
       return `${saw}, and the file is back`;
     },
   },
-  {
-    name: 'control socket removed',
-    planted: 'the socket’s file removed while `svc run` prints',
-    mended: 'by itself',
-    withinSeconds: 3,
-    daemon: 'lives',
-    underLoad: true,
-    sees: /^svc run: exit 0, svc status: exit 0$/,
-    async plant(scene) {
-      const run = await scene.run();
-      await scene.timed(() => rmSync(scene.path('run', 'svc.sock')));
-      await waitFor('the socket to be back', () => existsSync(scene.path('run', 'svc.sock')));
-      return `svc run: ${ending(await run.result)}, svc status: ${ending(await scene.svc('status'))}`;
-    },
-  },
-  {
-    name: 'runtime directory removed',
-    planted: 'the directory of the control socket removed while `svc run` prints',
-    mended: 'by itself',
-    withinSeconds: 3,
-    daemon: 'lives',
-    underLoad: true,
-    sees: /^svc run: exit 0, svc status: exit 0$/,
-    async plant(scene) {
-      const run = await scene.run();
-      await scene.timed(() => rmSync(scene.path('run'), { recursive: true }));
-      await waitFor('the socket to be back', () => existsSync(scene.path('run', 'svc.sock')));
-      return `svc run: ${ending(await run.result)}, svc status: ${ending(await scene.svc('status'))}`;
-    },
-  },
+  socketAway('control socket removed', 'the socket’s file removed while `svc run` prints', (scene) =>
+    rmSync(scene.path('run', 'svc.sock')),
+  ),
+  socketAway(
+    'runtime directory removed',
+    'the directory of the control socket removed while `svc run` prints',
+    (scene) => rmSync(scene.path('run'), { recursive: true }),
+  ),
   {
     name: 'another daemon while the socket is away',
     planted: 'the socket’s file removed, and `svc serve` at the same moment',
@@ -187,48 +209,16 @@ export const FILES: readonly Fault[] = [
       return await logged(scene);
     },
   },
-  {
-    name: 'log file moved away under logs -f',
-    planted: '`daemon.log` renamed to `daemon.log.1`, as logrotate does, while `svc logs -f` reads it',
-    mended: 'by itself',
-    withinSeconds: 3,
-    daemon: 'lives',
-    underLoad: true,
-    sees: /^every line in `svc logs -f` and in `svc logs`$/,
-    async plant(scene) {
-      const follow = scene.spawn(['logs', '-f']);
-      scene.onClose(() => void follow.child.kill('SIGKILL'));
-      await waitFor('the log', () => follow.stdout().includes('"msg":"started"'));
-      await scene.timed(() => renameSync(scene.logFile, `${scene.logFile}.1`));
-      await writeLine(scene);
-      await waitFor('the line', () => follow.stdout().includes('"model":"tiny"'), { timeoutMs: 5000 });
-      follow.child.kill('SIGINT');
-      await follow.result;
-      await logged(scene);
-      return 'every line in `svc logs -f` and in `svc logs`';
-    },
-  },
-  {
-    name: 'log file truncated under logs -f',
-    planted: '`daemon.log` cut to nothing, as logrotate’s `copytruncate` does, while `svc logs -f` reads it',
-    mended: 'by itself',
-    withinSeconds: 3,
-    daemon: 'lives',
-    underLoad: true,
-    sees: /^every line in `svc logs -f` and in `svc logs`$/,
-    async plant(scene) {
-      const follow = scene.spawn(['logs', '-f']);
-      scene.onClose(() => void follow.child.kill('SIGKILL'));
-      await waitFor('the log', () => follow.stdout().includes('"msg":"started"'));
-      await scene.timed(() => truncateSync(scene.logFile));
-      await writeLine(scene);
-      await waitFor('the line', () => follow.stdout().includes('"model":"tiny"'), { timeoutMs: 5000 });
-      follow.child.kill('SIGINT');
-      await follow.result;
-      await logged(scene);
-      return 'every line in `svc logs -f` and in `svc logs`';
-    },
-  },
+  underLogsFollow(
+    'log file moved away under logs -f',
+    '`daemon.log` renamed to `daemon.log.1`, as logrotate does, while `svc logs -f` reads it',
+    (log) => renameSync(log, `${log}.1`),
+  ),
+  underLogsFollow(
+    'log file truncated under logs -f',
+    '`daemon.log` cut to nothing, as logrotate’s `copytruncate` does, while `svc logs -f` reads it',
+    truncateSync,
+  ),
   {
     name: 'state directory removed',
     planted: 'the directory of `daemon.json` and `daemon.log` removed while the daemon runs',

@@ -45,6 +45,25 @@ function damage(file: string, kind: 'half' | 'garbage' | 'nothing' | 'magic'): v
     writeFileSync(file, Buffer.concat([good.subarray(0, 8), Buffer.alloc(16, 0x7f), good.subarray(24)]));
 }
 
+/** A model that answers is to be taken away. */
+function takenFromAStream(name: string, command: string, args: readonly string[]): Fault {
+  return {
+    name,
+    planted: `\`${command}\` in the middle of a stream from it`,
+    mended: 'by itself',
+    withinSeconds: 5,
+    daemon: 'lives',
+    underLoad: true,
+    sees: /^exit 75: tiny is used by 1 requests, the stream: the whole answer$/,
+    async plant(scene) {
+      const stream = await scene.stream();
+      let saw = '';
+      await scene.timed(async () => (saw = ending(await scene.svc(...args))));
+      return `${saw}, the stream: ${(await stream.end).saw}`;
+    },
+  };
+}
+
 export const MODELS: readonly Fault[] = [
   {
     name: 'model store removed',
@@ -192,36 +211,8 @@ export const MODELS: readonly Fault[] = [
       return `svc model list: ${list}, svc model add: ${add}`;
     },
   },
-  {
-    name: 'unload of a model that answers',
-    planted: '`svc model unload` in the middle of a stream from it',
-    mended: 'by itself',
-    withinSeconds: 5,
-    daemon: 'lives',
-    underLoad: true,
-    sees: /^exit 75: tiny is used by 1 requests, the stream: the whole answer$/,
-    async plant(scene) {
-      const stream = await scene.stream();
-      let saw = '';
-      await scene.timed(async () => (saw = ending(await scene.svc('model', 'unload', 'tiny'))));
-      return `${saw}, the stream: ${(await stream.end).saw}`;
-    },
-  },
-  {
-    name: 'removal of a model that answers',
-    planted: '`svc model rm` in the middle of a stream from it',
-    mended: 'by itself',
-    withinSeconds: 5,
-    daemon: 'lives',
-    underLoad: true,
-    sees: /^exit 75: tiny is used by 1 requests, the stream: the whole answer$/,
-    async plant(scene) {
-      const stream = await scene.stream();
-      let saw = '';
-      await scene.timed(async () => (saw = ending(await scene.svc('model', 'rm', 'tiny', '--yes'))));
-      return `${saw}, the stream: ${(await stream.end).saw}`;
-    },
-  },
+  takenFromAStream('unload of a model that answers', 'svc model unload', ['model', 'unload', 'tiny']),
+  takenFromAStream('removal of a model that answers', 'svc model rm', ['model', 'rm', 'tiny', '--yes']),
   {
     name: 'file of the default model gone at the start',
     planted: 'the default model’s file removed while there is no daemon, then `svc start`',

@@ -15,10 +15,12 @@ import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts'
 import type { ProviderRecord, ProviderState } from '../../protocol/records.ts';
 import { abortable } from '../abortable.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
-import { Progress } from './progress.ts';
 import { EventStream } from './event-stream.ts';
+import { refuseEmbeddings } from './no-embeddings.ts';
+import { Progress } from './progress.ts';
 import type { Provider } from './provider.ts';
 import { retryAdvice, toSvcError } from './provider-error.ts';
+import { readText } from './reply-text.ts';
 import { Runs } from './runs.ts';
 import { Slots } from './slots.ts';
 import { Transport, type Reply } from './transport.ts';
@@ -71,6 +73,13 @@ export class CloudBackend implements Backend {
         hint: `name one of \`svc provider models ${this.name}\`, or set one: svc provider set ${this.name} --default-model M`,
       });
     }
+    // No provider tells how much it left out, and whoever asks is to know.
+    if (request.truncate === true) {
+      throw new SvcError('INVALID_REQUEST', `${this.name}: only local models leave out what does not fit`, {
+        param: 'truncate',
+        hint: 'ask without truncate, or a local model: --local, "route": "local"',
+      });
+    }
     const run = this.#begin(context.signal);
     try {
       yield* this.#answer(request, model, { ...context, signal: run.signal });
@@ -80,10 +89,7 @@ export class CloudBackend implements Backend {
   }
 
   embed(): never {
-    throw new SvcError('INVALID_REQUEST', `${this.name}: svc asks no provider for vectors yet`, {
-      hint: 'use a local model that is made for it: svc model list',
-      param: 'model',
-    });
+    return refuseEmbeddings(this.name);
   }
 
   async modelNames(signal: AbortSignal): Promise<readonly string[]> {
@@ -305,21 +311,6 @@ async function nextPiece(
   return next.catch((error: unknown) => {
     throw reply.failure(error);
   });
-}
-
-async function readText(reply: Reply, limit: number): Promise<string> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  try {
-    for await (const piece of reply.body as AsyncIterable<Buffer>) {
-      pieces.push(piece);
-      bytes += piece.length;
-      if (bytes > limit) break;
-    }
-  } catch (error) {
-    throw reply.failure(error);
-  }
-  return Buffer.concat(pieces).subarray(0, limit).toString();
 }
 
 function isJson(reply: Reply): boolean {

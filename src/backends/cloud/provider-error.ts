@@ -2,6 +2,7 @@
  * What a provider says is wrong, as one of our errors. Codes decide; where an API has none for a prompt
  * that is too long, its words do, because routing acts on it. The words themselves are only quoted.
  */
+import { retryAfterSeconds } from '../../net/retry-after.ts';
 import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
 import type { WireError } from './wire.ts';
 
@@ -12,7 +13,6 @@ export interface RetryAdvice {
 }
 
 const QUOTE_LENGTH = 1000;
-const LONGEST_RETRY_AFTER_SECONDS = 24 * 60 * 60;
 
 interface Meaning {
   readonly code: ErrorCode;
@@ -111,23 +111,14 @@ function statusInside(error: WireError | null): number | null {
   return /^[45]\d\d$/.test(code) ? Number(code) : null;
 }
 
-/** `retry-after-ms`, `retry-after` in seconds or as a date, and `x-should-retry`. */
+/** `retry-after` in all its forms, and `x-should-retry`. */
 export function retryAdvice(header: (name: string) => string | undefined, now: number): RetryAdvice {
   const should = header('x-should-retry');
-  const seconds = retryAfter(header, now);
+  const seconds = retryAfterSeconds(header, now);
   return {
-    ...(seconds === null ? {} : { retryAfterSeconds: Math.min(seconds, LONGEST_RETRY_AFTER_SECONDS) }),
+    ...(seconds === null ? {} : { retryAfterSeconds: seconds }),
     ...(should === 'true' || should === 'false' ? { retryable: should === 'true' } : {}),
   };
-}
-
-function retryAfter(header: (name: string) => string | undefined, now: number): number | null {
-  const milliseconds = header('retry-after-ms') ?? '';
-  if (/^\d+(\.\d+)?$/.test(milliseconds)) return Number(milliseconds) / 1000;
-  const after = header('retry-after') ?? '';
-  if (/^\d+(\.\d+)?$/.test(after)) return Number(after);
-  const date = Date.parse(after);
-  return Number.isNaN(date) ? null : Math.max(0, (date - now) / 1000);
 }
 
 /** On one line, since it is shown on terminals. */

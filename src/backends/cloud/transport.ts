@@ -10,10 +10,11 @@
  * - undici is imported by the first request: a daemon without providers does without it.
  */
 import type { Readable } from 'node:stream';
-import type * as Undici from 'undici';
+import { Dispatchers } from '../../net/dispatchers.ts';
+import type { Reach } from '../../net/reach.ts';
+import { redirectOf } from '../../net/redirect.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { connectionError } from './connection-error.ts';
-import { kindOfHost, type Reach } from '../../net/reach.ts';
 import { checkHost, guardedLookup } from './reach.ts';
 import type { WireRequest } from './wire.ts';
 
@@ -58,7 +59,11 @@ const NOWHERE: Reach = new Set();
 
 export class Transport {
   readonly #options: TransportOptions;
-  readonly #dispatchers = new Map<string, Undici.Dispatcher>();
+  readonly #dispatchers = new Dispatchers({
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    lookup: guardedLookup,
+    pool: { connections: CONNECTIONS, keepAliveTimeout: KEEP_ALIVE_MS },
+  });
   /** Why nothing more is sent. */
   #ended: SvcError | null = null;
   #closed: Promise<unknown> | null = null;
@@ -87,7 +92,7 @@ export class Transport {
         body: request.body,
         signal: options.signal,
       });
-      const next = redirectOf(reply, url);
+      const next = redirectOf(reply, url, () => notFollowed(url, 'redirects to what is no URL'));
       if (next === null) return reply;
       reply.body.destroy();
       if (redirects === REDIRECTS) throw notFollowed(url, 'redirects too often');
@@ -101,13 +106,13 @@ export class Transport {
   /** Lets answers come to their ends. Resolves when every connection is closed. */
   async close(): Promise<void> {
     this.#ended ??= new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
-    this.#closed ??= Promise.all(Array.from(this.#dispatchers.values(), (dispatcher) => dispatcher.close()));
+    this.#closed ??= this.#dispatchers.close();
     await this.#closed;
   }
 
   async destroy(error: SvcError): Promise<void> {
     this.#ended ??= error;
-    const destroyed = Promise.all(Array.from(this.#dispatchers.values(), (dispatcher) => dispatcher.destroy(error)));
+    const destroyed = this.#dispatchers.destroy(error);
     this.#closed ??= destroyed;
     await destroyed;
   }
@@ -129,12 +134,14 @@ export class Transport {
     const undici = await import('undici');
     signal.throwIfAborted();
     try {
+      // Asked now, a dispatcher would be made that nobody closes.
+      if (this.#ended !== null) throw this.#ended;
       const {
         statusCode,
         headers: answered,
         body: readable,
       } = await undici.request(url, {
-        dispatcher: this.#dispatcher(undici, url, reach),
+        dispatcher: this.#dispatchers.for(undici, url, reach),
         method,
         headers: body === null ? headers : { 'content-type': 'application/json', ...headers },
         body: body === null ? null : JSON.stringify(body),
@@ -158,25 +165,6 @@ export class Transport {
       throw failure(error);
     }
   }
-
-  /** One for each reach: a connection is only ever used by requests that may go where it leads. */
-  #dispatcher(undici: typeof Undici, url: URL, reach: Reach): Undici.Dispatcher {
-    if (this.#ended !== null) throw this.#ended;
-    const isDirect = url.protocol === 'http:' || kindOfHost(url.hostname) === 'loopback';
-    const name = [isDirect, ...reach].join();
-    const known = this.#dispatchers.get(name);
-    if (known !== undefined) return known;
-    const options = {
-      connections: CONNECTIONS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      connect: { timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(reach), rejectUnauthorized: true },
-      requestTls: { timeout: CONNECT_TIMEOUT_MS, rejectUnauthorized: true },
-      proxyTls: { timeout: CONNECT_TIMEOUT_MS, rejectUnauthorized: true },
-    };
-    const dispatcher = isDirect ? new undici.Agent(options) : new undici.EnvHttpProxyAgent(options);
-    this.#dispatchers.set(name, dispatcher);
-    return dispatcher;
-  }
 }
 
 function traced(id: string | null): Record<string, string> {
@@ -187,15 +175,6 @@ function reachOf(url: URL, isDeclared: boolean, hasKey: boolean): Reach {
   if (url.protocol === 'https:') return isDeclared ? NETWORK : INTERNET;
   if (!isDeclared) return NOWHERE;
   return hasKey ? THIS_MACHINE : NEIGHBOURS;
-}
-
-/** null: it is no redirect. */
-function redirectOf({ status, header }: Reply, from: URL): URL | null {
-  const location = header('location');
-  if (location === undefined || ![301, 302, 303, 307, 308].includes(status)) return null;
-  const to = URL.canParse(location, from.href) ? new URL(location, from.href) : null;
-  if (to === null || !/^https?:$/.test(to.protocol)) throw notFollowed(from, 'redirects to what is no URL');
-  return to;
 }
 
 function notFollowed(from: URL, what: string): SvcError {

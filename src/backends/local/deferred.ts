@@ -1,15 +1,15 @@
 /** A promise that somebody else settles. Its rejection may go unheard. */
-export interface Deferred {
-  readonly promise: Promise<void>;
-  resolve(): void;
+export interface Deferred<Value = void> {
+  readonly promise: Promise<Value>;
+  resolve(value: Value): void;
   reject(error: Error): void;
 }
 
-export function deferred(): Deferred {
-  let settle: Pick<Deferred, 'resolve' | 'reject'> | undefined;
-  const promise = new Promise<void>((resolve, reject) => {
+export function deferred<Value = void>(): Deferred<Value> {
+  let settle: Pick<Deferred<Value>, 'resolve' | 'reject'> | undefined;
+  const promise = new Promise<Value>((resolve, reject) => {
     settle = { resolve, reject };
   });
   promise.catch(() => undefined);
-  return { promise, ...(settle as Pick<Deferred, 'resolve' | 'reject'>) };
+  return { promise, ...(settle as Pick<Deferred<Value>, 'resolve' | 'reject'>) };
 }

@@ -2,7 +2,13 @@
  * One engine process from its start to its end. It ends once, for one reason, and `onEnd` hears it
  * when the process is gone and everything that it wrote has been delivered.
  */
-import type { NativeDevice, NativeLoadOptions, NativeRequest, NativeStats } from '../../engine/addon.ts';
+import type {
+  NativeDevice,
+  NativeLoadOptions,
+  NativeMemoryEstimates,
+  NativeRequest,
+  NativeStats,
+} from '../../engine/addon.ts';
 import {
   encodeFrame,
   FrameDecoder,
@@ -17,7 +23,10 @@ import { usableGpu } from '../../engine/gpu.ts';
 import { describeExit, spawnEngine, type SpawnedEngine } from '../../engine/spawn.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { abortable } from '../abortable.ts';
 import { readLines } from './child-output.ts';
+import { deferred, type Deferred } from './deferred.ts';
+import type { Estimate } from './fit.ts';
 import { StallWatch } from './stall-watch.ts';
 
 /** What may wait before the pipe, unread, until a further request is refused. */
@@ -28,7 +37,11 @@ export interface EngineChildOptions {
   /** For messages, the log and the process title. */
   readonly model: string;
   readonly path: string;
-  readonly load: NativeLoadOptions;
+  /**
+   * With what it is loaded, once there is room for it; `estimate` is a dry run in the process itself. Throws why it is
+   * not loaded. `signal` aborts when the process ends, or is to.
+   */
+  plan(estimate: Estimate, signal: AbortSignal): Promise<NativeLoadOptions>;
   readonly stallTimeoutMs: number;
   readonly log: Logger;
   /** The child's entry file; another one in tests. */
@@ -55,6 +68,11 @@ export class EngineChild {
   #verdict: SvcError | undefined;
   #stats: NativeStats | null = null;
   #rssBytes: number | null = null;
+  #privateBytes: number | null = null;
+  /** Over with the load, or with the process. */
+  readonly #planning = new AbortController();
+  #isPlanned = false;
+  #estimating: Deferred<NativeMemoryEstimates> | undefined;
 
   constructor(options: EngineChildOptions) {
     this.#options = options;
@@ -70,6 +88,10 @@ export class EngineChild {
   }
   get rssBytes(): number | null {
     return this.#rssBytes;
+  }
+  /** Of that, what no file backs; null where it is not measured. */
+  get privateBytes(): number | null {
+    return this.#privateBytes;
   }
 
   /** Throws BUSY while the engine does not read what was sent before. */
@@ -100,12 +122,14 @@ export class EngineChild {
   /** Now. */
   kill(reason: SvcError): void {
     this.#verdict ??= reason;
+    this.#planning.abort(reason);
     this.#spawned?.kill();
   }
 
   /** Gives the engine a while to end what runs and to free what it holds. Resolves when the process is gone. */
   async close(reason: SvcError): Promise<void> {
     this.#verdict ??= reason;
+    this.#planning.abort(reason);
     this.send({ type: 'close' });
     const timer = setTimeout(() => this.#spawned?.kill(), this.#loaded ? CLOSE_TIMEOUT_MS : 0);
     await this.ended;
@@ -113,7 +137,7 @@ export class EngineChild {
   }
 
   async #live(): Promise<void> {
-    const { model, path, load, log, entry } = this.#options;
+    const { model, log, entry } = this.#options;
     try {
       const gpu = await usableGpu();
       const spawned = await spawnEngine({ entry, gpuModule: gpu.module });
@@ -124,8 +148,11 @@ export class EngineChild {
         this.kill(this.#crash(what, 'if this machine is that slow, raise engine.stall_timeout_seconds'));
       });
       this.#read(spawned);
-      this.send({ type: 'load', model, path, options: load, parentPid: process.pid });
-      if (this.#verdict !== undefined) spawned.kill(); // decided while it was being started
+      void spawned.ended.then((exit) => {
+        this.#planning.abort(this.#crash(describeExit(exit), LOG_HINT));
+      });
+      if (this.#verdict === undefined) void this.#load();
+      else spawned.kill(); // decided while it was being started
       const exit = await spawned.ended;
       this.#verdict ??= this.#crash(describeExit(exit), exit.signal === 'SIGKILL' ? MEMORY_HINT : LOG_HINT);
     } catch (error) {
@@ -135,6 +162,34 @@ export class EngineChild {
     const { code, message } = this.#verdict;
     log[code === 'CANCELLED' ? 'info' : 'error']({ model, pid: this.pid, code, reason: message }, 'engine ended');
     this.#options.onEnd(this.#verdict);
+  }
+
+  async #load(): Promise<void> {
+    const { model, path, plan } = this.#options;
+    const { signal } = this.#planning;
+    try {
+      const options = await plan((...asked) => this.#estimate(...asked), signal);
+      signal.throwIfAborted();
+      this.#isPlanned = true;
+      this.send({ type: 'load', model, path, options, parentPid: process.pid });
+    } catch (error) {
+      // If the process has ended by itself, that is the reason.
+      if (!signal.aborted) this.kill(SvcError.from(error));
+    }
+  }
+
+  /** One at a time. */
+  async #estimate(options: NativeLoadOptions, contextLengths: readonly number[]): Promise<NativeMemoryEstimates> {
+    const { model, path } = this.#options;
+    const estimating = deferred<NativeMemoryEstimates>();
+    this.#estimating = estimating;
+    this.#watch?.progressed();
+    this.send({ type: 'estimate', model, path, options, contextLengths, parentPid: process.pid });
+    try {
+      return await abortable(estimating.promise, this.#planning.signal);
+    } finally {
+      this.#estimating = undefined;
+    }
   }
 
   #read({ pid, pipe, stdout, stderr }: SpawnedEngine): void {
@@ -161,6 +216,12 @@ export class EngineChild {
 
   #receive(message: FromEngine): void {
     switch (message.type) {
+      case 'estimated':
+        this.#estimating?.resolve(message.estimates);
+        break;
+      case 'not_estimated':
+        this.#estimating?.reject(SvcError.fromRecord(message.error));
+        break;
       case 'progress':
         this.#watch?.progressed();
         this.#options.onProgress(message.fraction);
@@ -185,6 +246,9 @@ export class EngineChild {
         break;
       case 'stats':
         this.#rssBytes = message.rssBytes;
+        this.#privateBytes = message.privateBytes;
+        // It waits for room, for as long as it takes.
+        if (!this.#isPlanned && this.#estimating === undefined) this.#watch?.progressed();
         this.#stats = message.stats;
         if (message.stats !== null) this.#watch?.beat(message.stats);
         break;
@@ -199,6 +263,8 @@ export class EngineChild {
         );
         break;
       case 'probed':
+      case 'tensor':
+      case 'quantized':
         break;
     }
   }

@@ -11,7 +11,6 @@ import type { NativeOutput } from '../../engine/addon.ts';
 import type { StepOutput, ToEngine } from '../../engine/frames.ts';
 import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
 import type { TextEvent, TokenLogprobs } from '../../protocol/generate.ts';
-import { abortable } from '../abortable.ts';
 import { toLogprobs } from './request.ts';
 
 /** About a thousand tokens: ahead enough of any consumer that keeps up. */
@@ -87,6 +86,8 @@ export class Generation {
   /** Once only. Ends after `finish`, or throws. Leaving it early, or aborting, cancels it in the engine. */
   async *events(signal: AbortSignal): AsyncGenerator<GenerationEvent, void, undefined> {
     let announced = false;
+    const onAbort = (): void => this.#wake();
+    signal.addEventListener('abort', onAbort);
     try {
       for (;;) {
         signal.throwIfAborted();
@@ -102,13 +103,13 @@ export class Generation {
           yield { type: 'finish', ...this.#end };
           return;
         } else {
-          const woken = new Promise<void>((resolve) => {
+          await new Promise<void>((resolve) => {
             this.#wake = resolve;
           });
-          await abortable(woken, signal);
         }
       }
     } finally {
+      signal.removeEventListener('abort', onAbort);
       if (this.#end === undefined) this.#owner.send({ type: 'cancel', id: this.id });
       this.#owner.release(this.id);
     }

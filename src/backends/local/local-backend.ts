@@ -8,7 +8,8 @@
  * gets ENGINE_CRASHED: a second answer would not continue the first.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { NativeDevice, NativeStats } from '../../engine/addon.ts';
+import type { CacheType, NativeDevice, NativeLoadOptions, NativeStats } from '../../engine/addon.ts';
+import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { EmbedEvent, EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
@@ -20,13 +21,24 @@ import type {
   ProviderRecord,
   StepsHealth,
 } from '../../protocol/records.ts';
-import type { LoadEvent } from '../../protocol/routes.ts';
+import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
+import { EstimateCache } from './estimate-cache.ts';
+import { totalOf } from './fit.ts';
 import { Pool, type Model } from './pool.ts';
 import type { Generation } from './generation.ts';
-import { checkDimensions, checkKind, ofRequest, toFinishEvent, toNativeRequest, toVectors } from './request.ts';
+import {
+  checkDimensions,
+  checkKind,
+  ofRequest,
+  toFinishEvent,
+  toNativeRequest,
+  toVectors,
+  withWayOut,
+} from './request.ts';
+import { Residency } from './residency.ts';
 import { Supervisor } from './supervisor.ts';
 
 /** The engine's own default; told to it, so that both mean the same. */
@@ -47,19 +59,40 @@ export interface EngineSettings {
   readonly context_length?: number;
   readonly threads?: number;
   readonly gpu_layers?: number;
+  readonly cache_type?: CacheType;
   readonly max_sequences?: number;
   readonly stall_timeout_seconds: number;
   readonly queue_limit: number;
+  readonly prefix_disk_bytes?: number;
+}
+
+/** Where engines keep prefixes on the disk. */
+export interface PrefixPlace {
+  readonly folder: string;
+  /** What a model's files there begin with; letters and digits. */
+  nameOf(modelPath: string): string;
+}
+
+/** Of the config's `models` section, what concerns memory. */
+export interface ResidencySettings {
+  readonly memory_budget_bytes?: number;
+  /** -1: for ever. */
+  readonly keep_alive_seconds: number;
 }
 
 export interface LocalBackendOptions {
   readonly store: Store;
   readonly engine: EngineSettings;
+  /** Absent: they keep none there. */
+  readonly prefixes?: PrefixPlace;
+  readonly models: ResidencySettings;
   readonly log: Logger;
   /** An engine was started, loaded or lost: health has changed. */
   readonly onChange: () => void;
   /** The engine process's entry file; another one in tests. */
   readonly entry?: string;
+  /** Another machine's in tests. */
+  readonly hostMemory?: () => HostMemory;
 }
 
 type LocalEvent = StartEvent | TextEvent | VectorsEvent | FinishEvent;
@@ -68,6 +101,8 @@ export class LocalBackend implements Backend {
   readonly name = 'local';
   readonly #options: LocalBackendOptions;
   readonly #pool: Pool;
+  readonly #residency: Residency;
+  readonly #estimates = new EstimateCache();
   #closing = false;
   #sinceToken: string | null = null;
   #defaultModel: string | null = null;
@@ -81,7 +116,17 @@ export class LocalBackend implements Backend {
     const { queue_limit, max_sequences = DEFAULT_MAX_SEQUENCES } = options.engine;
     this.#pool = new Pool({
       usesLimit: max_sequences + queue_limit,
+      keepAliveMs: toMilliseconds(options.models.keep_alive_seconds),
       create: (model) => this.#createEngine(model),
+      onChange: () => {
+        this.#residency.changed();
+      },
+    });
+    this.#residency = new Residency({
+      pool: this.#pool,
+      budget: options.models.memory_budget_bytes,
+      log: options.log,
+      hostMemory: options.hostMemory ?? hostMemory,
     });
   }
 
@@ -89,20 +134,25 @@ export class LocalBackend implements Backend {
     const native = toNativeRequest(request);
     const ask = (engine: Supervisor): Generation => engine.generate(native);
     try {
-      for await (const event of this.#lend(request.model, 'text', context, ask))
-        if (event.type !== 'vectors') yield event;
+      for await (const event of this.#lend(request, 'text', context, ask)) if (event.type !== 'vectors') yield event;
     } catch (error) {
-      throw error instanceof SvcError ? ofRequest(error, request) : error;
+      throw error instanceof SvcError ? withWayOut(ofRequest(error, request), request) : error;
     }
   }
 
   async *embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<EmbedEvent, void, undefined> {
     const ask = (engine: Supervisor): Generation => {
       checkDimensions(request.dimensions, engine);
-      return engine.embed(request.input);
+      return engine.embed({
+        inputs: request.input,
+        ...(request.truncate === undefined ? {} : { truncate: request.truncate }),
+      });
     };
-    for await (const event of this.#lend(request.model, 'embeddings', context, ask))
-      if (event.type !== 'text') yield event;
+    try {
+      for await (const event of this.#lend(request, 'embeddings', context, ask)) if (event.type !== 'text') yield event;
+    } catch (error) {
+      throw error instanceof SvcError ? withWayOut(error, request) : error;
+    }
   }
 
   async models(): Promise<readonly ModelRecord[]> {
@@ -132,10 +182,15 @@ export class LocalBackend implements Backend {
   }
 
   /**
-   * Loads a model and keeps it: after a crash it comes back by itself. Ends after `loaded`, or throws.
-   * Leaving it early gives the load up, unless somebody else waits for it.
+   * Loads a model and keeps it: after a crash it comes back by itself, and it stays until it is unloaded or, unless it
+   * is pinned, its memory is needed. Ends after `loaded`, or throws. Leaving it early gives the load up, unless
+   * somebody else waits for it.
    */
-  async *load(name: string, signal: AbortSignal): AsyncGenerator<LoadEvent, void, undefined> {
+  async *load(
+    name: string,
+    signal: AbortSignal,
+    { context_length, keep_alive_seconds = -1, pin = false }: LoadWishes = {},
+  ): AsyncGenerator<LoadEvent, void, undefined> {
     this.#refuseWhenClosing();
     const model = await abortable(this.#find(name), signal);
     this.#refuseWhenClosing();
@@ -144,7 +199,7 @@ export class LocalBackend implements Backend {
     try {
       const { engine } = lease;
       engine.forgive();
-      const ready = engine.ready(AbortSignal.any([signal, left.signal]));
+      const ready = engine.ready(AbortSignal.any([signal, left.signal]), atMost(context_length, model));
       for (let told = -1; !(await settlesWithin(ready, LOAD_PROGRESS_MS));) {
         if (engine.fraction === told) continue;
         told = engine.fraction;
@@ -152,6 +207,8 @@ export class LocalBackend implements Backend {
       }
       await ready;
       engine.keep();
+      lease.keepAlive(toMilliseconds(keep_alive_seconds));
+      if (pin) lease.pin();
       const { pid, info } = engine;
       if (pid === null || info === null) throw engine.gone();
       yield { type: 'loaded', model: model.id, pid, context_length: info.contextLength };
@@ -232,7 +289,7 @@ export class LocalBackend implements Backend {
   }
 
   async *#lend(
-    name: string | undefined,
+    { model: name, context_length, keep_alive_seconds }: GenerateRequest | EmbedRequest,
     wanted: 'text' | 'embeddings',
     context: GenerateContext,
     ask: (engine: Supervisor) => Generation,
@@ -243,10 +300,14 @@ export class LocalBackend implements Backend {
     checkKind(model, wanted);
     const lease = this.#pool.acquire(model);
     try {
-      if (model.default) lease.engine.keep();
-      yield* this.#answer(lease.engine, model.id, context, ask);
+      if (model.default) {
+        lease.engine.keep();
+        lease.keepAlive(Infinity);
+      }
+      const ready = (engine: Supervisor): Promise<void> => engine.ready(context.signal, atMost(context_length, model));
+      yield* this.#answer(lease.engine, model.id, context, ready, ask);
     } finally {
-      lease.release();
+      lease.release(keep_alive_seconds === undefined ? undefined : toMilliseconds(keep_alive_seconds));
     }
   }
 
@@ -258,13 +319,14 @@ export class LocalBackend implements Backend {
     engine: Supervisor,
     model: string,
     { signal, arrivedAt, traceId }: GenerateContext,
+    ready: (engine: Supervisor) => Promise<void>,
     ask: (engine: Supervisor) => Generation,
   ): AsyncGenerator<LocalEvent, void, undefined> {
     let started = false;
     let spoke = false;
     for (let attempt = 1; ; attempt++) {
       try {
-        await engine.ready(signal);
+        await ready(engine);
         for await (const event of ask(engine).events(signal)) {
           switch (event.type) {
             case 'accepted':
@@ -292,14 +354,23 @@ export class LocalBackend implements Backend {
   }
 
   #createEngine(model: Model): Supervisor {
-    const { engine, log, entry, onChange } = this.#options;
+    const { engine, prefixes, log, entry, onChange } = this.#options;
+    const { prefix_disk_bytes: prefixBytes = 0 } = engine;
+    const settings: NativeLoadOptions = {
+      maxSequences: engine.max_sequences ?? DEFAULT_MAX_SEQUENCES,
+      ...(engine.context_length === undefined ? {} : { contextLength: engine.context_length }),
+      ...(engine.threads === undefined ? {} : { threads: engine.threads }),
+      ...(engine.gpu_layers === undefined ? {} : { gpuLayers: engine.gpu_layers }),
+      ...(engine.cache_type === undefined ? {} : { cacheType: engine.cache_type }),
+      ...(prefixes === undefined || prefixBytes === 0
+        ? {}
+        : { prefixFolder: prefixes.folder, prefixModel: prefixes.nameOf(model.path), prefixBytes }),
+    };
     return new Supervisor({
       model,
-      load: {
-        maxSequences: engine.max_sequences ?? DEFAULT_MAX_SEQUENCES,
-        ...(engine.context_length === undefined ? {} : { contextLength: engine.context_length }),
-        ...(engine.threads === undefined ? {} : { threads: engine.threads }),
-        ...(engine.gpu_layers === undefined ? {} : { gpuLayers: engine.gpu_layers }),
+      plan: async (supervisor, estimate, signal, onPlan) => {
+        const cached = this.#estimates.of(model, estimate);
+        await this.#residency.plan(supervisor, settings, cached, signal, onPlan);
       },
       stallTimeoutMs: engine.stall_timeout_seconds * 1000,
       log,
@@ -314,6 +385,7 @@ export class LocalBackend implements Backend {
         this.#restarts += 1;
       },
       onChange: () => {
+        this.#residency.changed();
         if (this.#pool.engines.some(({ state }) => state === 'loaded')) this.#sinceToken ??= new Date().toISOString();
         onChange();
       },
@@ -329,7 +401,7 @@ export class LocalBackend implements Backend {
   #withState(model: ModelRecord): ModelRecord {
     const engine = this.#pool.engines.find((each) => each.model.path === model.path);
     if (engine === undefined || engine.state === 'idle' || engine.state === 'closed') return model;
-    const { state, pid, child, info } = engine;
+    const { state, pid, info } = engine;
     if (pid === null || info === null) return { ...model, state };
     return {
       ...model,
@@ -338,9 +410,9 @@ export class LocalBackend implements Backend {
         pid,
         device: info.device,
         context_length: info.contextLength,
-        memory_bytes: child?.rssBytes ?? null,
+        memory_bytes: engine.held === null ? null : totalOf(engine.held),
         active: this.#queueOf(engine).active,
-        expires_at: null,
+        expires_at: this.#pool.expiresAt(engine),
       },
     };
   }
@@ -355,6 +427,15 @@ export class LocalBackend implements Backend {
   #refuseWhenClosing(): void {
     if (this.#closing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
   }
+}
+
+function toMilliseconds(seconds: number): number {
+  return seconds < 0 ? Infinity : seconds * 1000;
+}
+
+/** A model has no use for more than it was trained for. */
+function atMost(contextLength: number | undefined, { context_length: trained }: ModelRecord): number {
+  return Math.min(contextLength ?? 0, trained ?? Infinity);
 }
 
 /** Whether `promise` is settled after so long at most. */
@@ -373,6 +454,8 @@ function toStepsHealth(stats: NativeStats): StepsHealth {
     prompt_tokens: stats.promptTokens,
     cached_tokens: stats.cachedTokens,
     generated_tokens: stats.generatedTokens,
+    drafted_tokens: stats.draftedTokens,
+    accepted_tokens: stats.acceptedTokens,
     preemptions: stats.preemptions,
     evicted_cells: stats.evictedCells,
     predicted_ms: Math.round(stats.predictedMs),

@@ -1,6 +1,6 @@
 /**
  * The engines of this daemon: one for each model file, whatever names lead to it, with the number of
- * its users. What is loaded stays loaded; nothing is unloaded under a user.
+ * its users, and how long it stays when it has none. Nothing is unloaded under a user.
  */
 import { SvcError } from '../../protocol/errors.ts';
 import type { Supervisor } from './supervisor.ts';
@@ -11,19 +11,37 @@ export type Model = Supervisor['model'];
 interface Entry {
   readonly engine: Supervisor;
   uses: number;
+  keepAliveMs: number;
+  pinned: boolean;
+  /** performance.now() of its last use's end. */
+  idleSince: number;
+  expiry: NodeJS.Timeout | undefined;
+  /** Date.now() when it is to go; null: it is in use, or stays. */
+  expiresAt: number | null;
 }
 
 export interface Lease {
   readonly engine: Supervisor;
-  /** Call it once. */
-  release(): void;
+  /** From now on the model stays so long after a use. Infinity: until somebody unloads it, or its memory is needed. */
+  keepAlive(milliseconds: number): void;
+  /** From now on it stays, whoever needs its memory; until it is unloaded. */
+  pin(): void;
+  /** Call it once. `keepAliveMs`: how long it stays after this use, if it was the last. */
+  release(keepAliveMs?: number): void;
 }
 
 export interface PoolOptions {
   /** Users that one engine may have; one more is refused. */
   readonly usesLimit: number;
+  /** Until somebody says otherwise of a model. */
+  readonly keepAliveMs: number;
   create(model: Model): Supervisor;
+  /** Users came, went or were told how long theirs stays: what was busy may be idle. */
+  onChange(): void;
 }
+
+/** Timers take no more: 24 days. What stays longer, stays. */
+const LONGEST_TIMER_MS = 0x7fff_ffff;
 
 export class Pool {
   readonly #options: PoolOptions;
@@ -41,12 +59,28 @@ export class Pool {
 
   /** Leases of `engine` that are out. */
   uses(engine: Supervisor): number {
-    return this.#entries.get(engine.model.path)?.uses ?? 0;
+    return this.#entryOf(engine)?.uses ?? 0;
+  }
+
+  isPinned(engine: Supervisor): boolean {
+    return this.#entryOf(engine)?.pinned ?? false;
+  }
+
+  /** For how long nobody has used it; 0: somebody does. */
+  idleMs(engine: Supervisor): number {
+    const entry = this.#entryOf(engine);
+    return entry === undefined || entry.uses > 0 ? 0 : performance.now() - entry.idleSince;
+  }
+
+  /** RFC 3339; null: it stays. */
+  expiresAt(engine: Supervisor): string | null {
+    const at = this.#entryOf(engine)?.expiresAt ?? null;
+    return at === null ? null : new Date(at).toISOString();
   }
 
   /** Throws BUSY when the engine has all the users it may have. */
   acquire(model: Model): Lease {
-    const entry = this.#entries.get(model.path) ?? { engine: this.#options.create(model), uses: 0 };
+    const entry = this.#entries.get(model.path) ?? this.#newEntry(model);
     if (entry.uses >= this.#options.usesLimit) {
       throw new SvcError('BUSY', `${String(entry.uses)} requests wait for ${model.id} or run`, {
         hint: 'try again later, or raise engine.queue_limit',
@@ -55,12 +89,22 @@ export class Pool {
     }
     this.#entries.set(model.path, entry);
     entry.uses++;
+    this.#disarm(entry);
     return {
       engine: entry.engine,
-      release: () => {
+      keepAlive: (milliseconds) => {
+        entry.keepAliveMs = milliseconds;
+      },
+      pin: () => {
+        entry.pinned = true;
+      },
+      release: (keepAliveMs = entry.keepAliveMs) => {
         entry.uses--;
+        entry.idleSince = performance.now();
+        if (entry.uses === 0) this.#arm(entry, keepAliveMs);
         this.#forget(entry);
         if (this.#isIdle()) for (const resolve of this.#idleListeners.splice(0)) resolve();
+        this.#options.onChange();
       },
     };
   }
@@ -75,8 +119,12 @@ export class Pool {
         retryAfterSeconds: 1,
       });
     }
+    this.#disarm(entry);
+    entry.pinned = false;
+    entry.keepAliveMs = this.#options.keepAliveMs;
     await entry.engine.unload();
     this.#forget(entry);
+    this.#options.onChange();
   }
 
   /** Resolves once nobody uses any engine. */
@@ -87,12 +135,49 @@ export class Pool {
 
   /** Resolves when every process is gone. REQUIRES: idle. */
   async close(): Promise<void> {
+    for (const entry of this.#entries.values()) this.#disarm(entry);
     await Promise.all(this.engines.map((engine) => engine.close()));
   }
 
   /** Now. Resolves when every process is gone. */
   async destroy(error: SvcError): Promise<void> {
+    for (const entry of this.#entries.values()) this.#disarm(entry);
     await Promise.all(this.engines.map((engine) => engine.destroy(error)));
+  }
+
+  #newEntry(model: Model): Entry {
+    return {
+      engine: this.#options.create(model),
+      uses: 0,
+      keepAliveMs: this.#options.keepAliveMs,
+      pinned: false,
+      idleSince: performance.now(),
+      expiry: undefined,
+      expiresAt: null,
+    };
+  }
+
+  #entryOf(engine: Supervisor): Entry | undefined {
+    return this.#entries.get(engine.model.path);
+  }
+
+  #arm(entry: Entry, keepAliveMs: number): void {
+    const { engine, pinned } = entry;
+    if (pinned || engine.state !== 'loaded' || keepAliveMs > LONGEST_TIMER_MS) return;
+    entry.expiresAt = Date.now() + keepAliveMs;
+    entry.expiry = setTimeout(() => {
+      entry.expiresAt = null;
+      // Nobody came: whoever does disarms it.
+      void engine.unload().then(() => {
+        this.#forget(entry);
+        this.#options.onChange();
+      });
+    }, keepAliveMs).unref();
+  }
+
+  #disarm(entry: Entry): void {
+    clearTimeout(entry.expiry);
+    entry.expiresAt = null;
   }
 
   /** Unless there is something to remember: a use, a process that is not gone yet, a failure. */

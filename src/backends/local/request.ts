@@ -20,6 +20,7 @@ export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, '
   const {
     messages,
     max_tokens,
+    truncate,
     sampling,
     stop,
     priority,
@@ -32,6 +33,7 @@ export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, '
   return {
     messages: messages.map(toNativeMessage),
     maxTokens: max_tokens,
+    truncate,
     temperature: sampling.temperature,
     topK: sampling.top_k,
     topP: sampling.top_p,
@@ -64,6 +66,19 @@ export function ofRequest(error: SvcError, { format }: GenerateRequest): SvcErro
   if (error.code !== 'INVALID_REQUEST' || error.param !== 'grammar') return error;
   const param = format?.type === 'grammar' ? 'format.grammar' : 'format.schema';
   return invalid(param, `cannot be enforced: ${error.message}`);
+}
+
+/** The engine has said how long the prompt is; this is what can be done about it. */
+export function withWayOut(error: SvcError, { truncate }: Pick<GenerateRequest, 'truncate'>): SvcError {
+  if (error.code !== 'CONTEXT_OVERFLOW' || error.hint !== undefined) return error;
+  const longer = 'or a longer context: svc config set engine.context_length N';
+  return new SvcError(error.code, error.message, {
+    hint:
+      truncate === true
+        ? `shorten what must stay, ${longer}`
+        : `shorten it, ${longer}; or let go what does not fit: "truncate": true, svc run --truncate`,
+    cause: error,
+  });
 }
 
 export function toLogprobs(logprobs: NonNullable<NativeOutput['logprobs']>): TokenLogprobs[] {
@@ -132,7 +147,12 @@ export function toFinishEvent(finish: NativeFinish, arrivedAt: number, finishedA
   return {
     type: 'finish',
     reason: finish.reason,
-    usage: { input_tokens: finish.inputTokens, output_tokens: outputTokens, cached_tokens: finish.cachedTokens },
+    usage: {
+      input_tokens: finish.inputTokens,
+      output_tokens: outputTokens,
+      cached_tokens: finish.cachedTokens,
+      ...(finish.truncatedTokens === undefined ? {} : { truncated_tokens: finish.truncatedTokens }),
+    },
     timings: {
       queue_ms: round(startedMs === null ? totalMs : sinceArrival(startedMs)),
       ttft_ms: firstTokenMs === null ? null : round(sinceArrival(firstTokenMs)),

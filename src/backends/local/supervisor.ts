@@ -16,7 +16,7 @@
  * A process that was told to end is no longer "the" engine from that moment on, so that nobody joins
  * it; but it is remembered until it is gone, because close and destroy resolve only then.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { NativeDevice, NativeLoadOptions, NativeRequest } from '../../engine/addon.ts';
 import type { EmbedFrameRequest, EngineInfo, ToEngine } from '../../engine/frames.ts';
 import type { Logger } from '../../log/log.ts';
@@ -25,6 +25,7 @@ import { abortable } from '../abortable.ts';
 import { restartDelayMs } from './backoff.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import { EngineChild } from './engine-child.ts';
+import type { Bytes, Estimate, Plan } from './fit.ts';
 import { Generation, type GenerationOwner } from './generation.ts';
 
 const STOPPING = new SvcError('NOT_READY', 'svc is stopping');
@@ -35,7 +36,11 @@ const PATIENCE_MS = 2_000;
 
 export interface SupervisorOptions {
   readonly model: { readonly id: string; readonly path: string };
-  readonly load: NativeLoadOptions;
+  /**
+   * Calls `onPlan` with what its process loads the model with, once there is room, and in the turn in which that was
+   * found. Throws OUT_OF_MEMORY.
+   */
+  plan(engine: Supervisor, estimate: Estimate, signal: AbortSignal, onPlan: (plan: Plan) => void): Promise<void>;
   readonly stallTimeoutMs: number;
   readonly log: Logger;
   readonly entry?: string | undefined;
@@ -63,6 +68,14 @@ export class Supervisor implements GenerationOwner {
   #failures = 0;
   #kept = false;
   #waiting = 0;
+  /** What the newest process was loaded with, or is; null: none is there, or it is not decided. */
+  #plan: Plan | null = null;
+  #wantedContext = 0;
+  #startedAt = 0;
+  #loadMs = 0;
+  /** Set while the process is to end as soon as nothing runs in it. */
+  #retiring: Deferred | null = null;
+  #onIdle: () => void = () => undefined;
   #restart: NodeJS.Timeout | undefined;
   #lastId = 0;
   readonly #generations = new Map<number, Generation>();
@@ -107,6 +120,38 @@ export class Supervisor implements GenerationOwner {
     return [...this.#children].flatMap(({ pid }) => pid ?? []);
   }
 
+  /** What it holds, as measured. null: it is not loaded, or it isn't measured on this system. */
+  get held(): Bytes | null {
+    const measured = this.#state.name === 'loaded' ? this.#state.child.privateBytes : null;
+    if (this.#plan === null || measured === null) return null;
+    return { host: measured + this.#plan.mappedBytes, devices: this.#plan.bytes.devices };
+  }
+  /**
+   * What has to be left to it: what was planned, which it takes as it is used, and what it was measured to hold where
+   * that is more. null: nothing yet.
+   */
+  get claimed(): Bytes | null {
+    if (this.#plan === null) return null;
+    const { host, devices } = this.#plan.bytes;
+    return { host: Math.max(host, this.held?.host ?? 0), devices };
+  }
+  /** Of that, on the host, pages of the model's file. */
+  get mappedBytes(): number {
+    return this.#plan?.mappedBytes ?? 0;
+  }
+  /** How long the last load took. */
+  get loadMs(): number {
+    return this.#loadMs;
+  }
+  /** The longest context that was asked for; 0: none was. */
+  get wantedContext(): number {
+    return this.#wantedContext;
+  }
+  /** Nothing is computed in it, and nothing is about to end it. */
+  get isIdle(): boolean {
+    return this.#state.name === 'loaded' && this.#generations.size === 0 && this.#retiring === null;
+  }
+
   /** Why it is not loaded (any more). */
   gone(): SvcError {
     return this.failure ?? new SvcError('ENGINE_CRASHED', `the engine of ${this.model.id} has just ended`);
@@ -123,11 +168,19 @@ export class Supervisor implements GenerationOwner {
     if (this.#state.name === 'failed') this.#become({ name: 'idle' });
   }
 
-  /** Resolves when the model is loaded, loading it if need be. Throws why it is not, or `signal.reason`. */
-  async ready(signal: AbortSignal): Promise<void> {
+  /**
+   * Resolves when the model is loaded, loading it if need be. Throws why it is not, or `signal.reason`. A context that
+   * is too short is made anew, once for all who ask for more meanwhile; one that is longer than asked for stays.
+   */
+  async ready(signal: AbortSignal, contextLength = 0): Promise<void> {
+    this.#wantedContext = Math.max(this.#wantedContext, contextLength);
     this.#waiting++;
     try {
       await this.#load(signal);
+      if (this.info !== null && this.info.contextLength < contextLength) {
+        await this.retire(signal);
+        await this.#load(signal);
+      }
     } finally {
       this.#waiting--;
       if (this.#waiting === 0 && !this.#kept && this.#state.name === 'loading') {
@@ -144,9 +197,9 @@ export class Supervisor implements GenerationOwner {
   }
 
   /** As generate. */
-  embed(inputs: EmbedFrameRequest['inputs']): Generation {
+  embed(request: Omit<EmbedFrameRequest, 'id'>): Generation {
     return this.#begin((child, id) => {
-      child.embed({ id, inputs });
+      child.embed({ id, ...request });
     });
   }
 
@@ -165,12 +218,43 @@ export class Supervisor implements GenerationOwner {
 
   release(id: number): void {
     this.#generations.delete(id);
+    if (this.#generations.size === 0) this.#onIdle();
+  }
+
+  /**
+   * Ends the process as soon as nothing runs in it; whoever comes meanwhile waits, and then loads it anew. Resolves
+   * when it is gone. If `signal` is aborted before that has begun, it stays, and this throws `signal.reason`.
+   */
+  async retire(signal: AbortSignal): Promise<void> {
+    if (this.#retiring !== null) {
+      await abortable(this.#retiring.promise, signal);
+      return;
+    }
+    const retiring = deferred();
+    this.#retiring = retiring;
+    try {
+      // Who was told a moment ago that it is loaded begins before the next turn.
+      await nextTurn();
+      while (this.#state.name === 'loaded' && this.#generations.size > 0) {
+        const idle = deferred();
+        this.#onIdle = idle.resolve;
+        await abortable(idle.promise, signal);
+        await nextTurn();
+      }
+      if (this.#state.name !== 'loaded') return;
+      await this.#dismiss({ name: 'idle' }, new SvcError('CANCELLED', `${this.model.id} makes way`));
+    } finally {
+      this.#onIdle = () => undefined;
+      this.#retiring = null;
+      retiring.resolve();
+    }
   }
 
   /** Ends the process in good order. Resolves when it is gone. REQUIRES: no generation runs. */
   async unload(): Promise<void> {
     this.#kept = false;
     this.#failures = 0;
+    this.#wantedContext = 0;
     await this.#dismiss({ name: 'idle' }, new SvcError('CANCELLED', `${this.model.id} was unloaded`));
   }
 
@@ -188,6 +272,10 @@ export class Supervisor implements GenerationOwner {
   async #load(signal: AbortSignal): Promise<void> {
     for (;;) {
       signal.throwIfAborted();
+      if (this.#retiring !== null) {
+        await abortable(this.#retiring.promise, signal);
+        continue;
+      }
       const state = this.#state;
       switch (state.name) {
         case 'loaded':
@@ -226,12 +314,22 @@ export class Supervisor implements GenerationOwner {
   #start(): void {
     clearTimeout(this.#restart);
     if (this.#failures > 0) this.#options.onRestart?.();
-    const { log, load, stallTimeoutMs, entry } = this.#options;
+    const { log, plan, stallTimeoutMs, entry } = this.#options;
+    this.#startedAt = performance.now();
     const done = deferred();
     const child: EngineChild = new EngineChild({
       model: this.model.id,
       path: this.model.path,
-      load,
+      plan: async (estimate, signal) => {
+        let options: NativeLoadOptions = {};
+        await plan(this, estimate, signal, (chosen) => {
+          this.#plan = chosen;
+          ({ options } = chosen);
+        });
+        // Waiting for room is no part of what it costs to load it.
+        this.#startedAt = performance.now();
+        return options;
+      },
       stallTimeoutMs,
       log,
       entry,
@@ -240,6 +338,7 @@ export class Supervisor implements GenerationOwner {
       },
       onLoaded: (info) => {
         if (this.child !== child) return;
+        this.#loadMs = performance.now() - this.#startedAt;
         this.#become({ name: 'loaded', child, info, since: performance.now() });
         done.resolve();
       },
@@ -251,6 +350,8 @@ export class Supervisor implements GenerationOwner {
       },
       onEnd: (error) => {
         this.#children.delete(child);
+        if (this.#children.size === 0) this.#plan = null;
+        this.#options.onChange();
         if (this.child === child) this.#failed(error);
       },
     });
@@ -264,7 +365,10 @@ export class Supervisor implements GenerationOwner {
     const state = this.#state;
     const now = performance.now();
     if (state.name === 'loaded' && now - state.since > STABLE_MS) this.#failures = 0;
-    const delayMs = restartDelayMs(++this.#failures);
+    // A model that finds no room has not failed: there may be room for the next who asks, or for less context.
+    if (error.code === 'OUT_OF_MEMORY' && state.name === 'loading') this.#wantedContext = 0;
+    else this.#failures++;
+    const delayMs = restartDelayMs(this.#failures);
     this.#become({ name: 'failed', error, retryAt: now + delayMs });
     this.#failAll(state, error);
     if (!this.#kept || error.code !== 'ENGINE_CRASHED') return;
@@ -289,6 +393,7 @@ export class Supervisor implements GenerationOwner {
     const generations = [...this.#generations.values()];
     this.#generations.clear();
     for (const generation of generations) generation.fail(error);
+    this.#onIdle();
   }
 
   #become(state: State): void {

@@ -2,8 +2,8 @@
 import { Client } from '../../client/client.ts';
 import type { Paths } from '../../config/paths.ts';
 import { tryModel } from '../../engine/try-model.ts';
+import { digestOfModel } from '../../models/adopted.ts';
 import { builtinModelPath } from '../../models/builtin.ts';
-import { digestOf } from '../../models/digest.ts';
 import { ModelStore } from '../../models/store.ts';
 import type { DoctorCheck } from '../../protocol/doctor.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
@@ -69,7 +69,7 @@ async function stateOf(model: ModelRecord, isRead: boolean): Promise<Omit<FileSt
   if (builtin) return { state: digest.slice(0, 19), isBroken: false };
   if (!isRead) return { state: 'unchanged by size and time (too large to be read here)', isBroken: false };
   try {
-    if ((await digestOf(path)) === digest) return { state: 'digest verified', isBroken: false };
+    if ((await digestOfModel(path)) === digest) return { state: 'digest verified', isBroken: false };
     return { state: 'its content is not what was added (the digest differs)', isBroken: true };
   } catch {
     return { state: 'its file cannot be read', isBroken: true };

@@ -5,10 +5,15 @@ import { count } from '../format.ts';
 import { modelName } from '../model-name.ts';
 import { print, printJsonLine, sayProgress } from '../output.ts';
 
-export const run: Run<'model load'> = async ({ json }, { model }) => {
+export const run: Run<'model load'> = async ({ json, context, 'keep-alive': keepAliveMs, pin }, { model }) => {
   const client = new Client(resolvePaths().socketPath);
+  const wishes = {
+    ...(context === undefined ? {} : { context_length: context }),
+    ...(keepAliveMs === undefined ? {} : { keep_alive_seconds: keepAliveMs / 1000 }),
+    ...(pin ? { pin } : {}),
+  };
   try {
-    for await (const event of client.load(modelName(model), new AbortController().signal)) {
+    for await (const event of client.load(modelName(model), new AbortController().signal, wishes)) {
       if (json) printJsonLine(event);
       else if (event.type === 'progress') sayProgress(`loading ${model}: ${(event.fraction * 100).toFixed(0)} %`);
       else {

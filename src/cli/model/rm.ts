@@ -1,5 +1,6 @@
 import { join, sep } from 'node:path';
 import { resolvePaths } from '../../config/paths.ts';
+import { prefixFolder, removePrefixes } from '../../models/prefixes.ts';
 import { dropUnfinished } from '../../models/pull/unfinished.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
@@ -20,6 +21,7 @@ export const run: Run<'model rm'> = async ({ yes, json }, { model }) => {
   if (isCopy && !yes) await confirm(record);
   if (record.loaded !== null) await fromDaemon((client) => client.unload(record.id));
   await openStore().remove(record.id);
+  await removePrefixes(prefixFolder(resolvePaths().cacheDir), record.path);
   if (json) printJson({ removed: record.id });
   else print(`removed ${record.id}`);
   return 0;

@@ -1,13 +1,21 @@
-import type { ModelRecord } from '../../protocol/records.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { ModelMemory, ModelRecord } from '../../protocol/records.ts';
 import type { Run } from '../commands.ts';
 import { bytes, count, facts, short, text } from '../format.ts';
 import { findModel } from '../models.ts';
-import { print, printJson } from '../output.ts';
+import { print, printJson, say } from '../output.ts';
+import { memoryOf, memoryTable } from './memory.ts';
 
 export const run: Run<'model show'> = async ({ json }, { model }) => {
   const record = await findModel(model);
-  if (json) printJson(record);
-  else print(describe(record));
+  let memory: readonly ModelMemory[] | null = null;
+  try {
+    memory = await memoryOf(record);
+  } catch (error) {
+    say(`the memory that ${record.id} takes is not known: ${SvcError.from(error).message}`);
+  }
+  if (json) printJson({ ...record, memory });
+  else print([describe(record), ...(memory === null ? [] : ['', memoryTable(memory)])].join('\n'));
   return 0;
 };
 

@@ -17,6 +17,12 @@ const FORMAT: StreamFormat = {
 };
 
 const ModelSchema = v.object({ model: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength)) });
+const LoadSchema = v.object({
+  ...ModelSchema.entries,
+  context_length: GenerateRequestSchema.entries.context_length,
+  keep_alive_seconds: GenerateRequestSchema.entries.keep_alive_seconds,
+  pin: v.exactOptional(v.boolean()),
+});
 const ProviderSchema = v.object({ provider: v.pipe(v.string(), v.minLength(1), v.maxLength(64)) });
 const LentKeySchema = v.object({
   ...ProviderSchema.entries,
@@ -74,8 +80,8 @@ export async function models({ services, reply }: Exchange): Promise<void> {
 }
 
 export async function load(exchange: Exchange): Promise<void> {
-  const { model } = parse(ModelSchema, await readJson(exchange));
-  await streamLines(exchange, exchange.services.load(model, exchange.signal));
+  const { model, ...wishes } = parse(LoadSchema, await readJson(exchange));
+  await streamLines(exchange, exchange.services.load(model, exchange.signal, wishes));
 }
 
 export async function pull(exchange: Exchange): Promise<void> {

@@ -14,12 +14,13 @@
  */
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { retryAfterSeconds } from '../../net/retry-after.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { downloadFailed } from './failures.ts';
 import type { PartialFile } from './partial-file.ts';
 import type { Range } from './ranges.ts';
 import { RunningDigest } from './running-digest.ts';
-import { connectionFailure, redirectOf, type Answer, type Credential, type Web } from './web.ts';
+import { connectionFailure, leadsTo, type Answer, type Credential, type Web } from './web.ts';
 
 /** Where bytes are to be had. */
 export interface Located {
@@ -250,14 +251,14 @@ export class Download {
       return true;
     }
     if (status === 416) throw this.#otherSize(url, null);
-    if (redirectOf(answer) !== null) throw downloadFailed(`${url.host} redirects without an end`, { retryable: false });
+    if (leadsTo(answer) !== null) throw downloadFailed(`${url.host} redirects without an end`, { retryable: false });
     // A link that has expired is refused; by a new one that is refused as well little is to be hoped for.
     const isRefused = [401, 403, 404, 410].includes(status);
     if (isRefused) this.#failures += 2;
-    const pauseMs = retryAfterMs(header('retry-after'));
+    const pauseSeconds = retryAfterSeconds(header, Date.now());
     throw downloadFailed(`${url.host} answered with status ${status} when asked for ${this.#remote.name}`, {
       retryable: isRefused || status >= 500 || [408, 425, 429].includes(status),
-      ...(pauseMs === undefined ? {} : { retryAfterSeconds: pauseMs / 1000 }),
+      ...(pauseSeconds === null ? {} : { retryAfterSeconds: pauseSeconds }),
     });
   }
 
@@ -396,12 +397,4 @@ export class Download {
       retryable: false,
     });
   }
-}
-
-/** Seconds or a date. undefined: neither. */
-export function retryAfterMs(value: string | undefined): number | undefined {
-  if (value === undefined) return undefined;
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
-  const date = Date.parse(value);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
 }

@@ -10,13 +10,14 @@
  * Everything is asked of one commit, so that a push in between changes nothing.
  */
 import * as v from 'valibot';
+import { retryAfterSeconds } from '../../net/retry-after.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { chooseFiles, type ListedFile } from './choose.ts';
 import type { Located, RemoteFile } from './download.ts';
 import { downloadFailed } from './failures.ts';
 import { isFileName, type HubReference } from './reference.ts';
 import { MOST_FILE_BYTES, MOST_PARTS, type Source } from './source.ts';
-import { redirectOf, type Answer, type Credential, type Web } from './web.ts';
+import { leadsTo, type Answer, type Credential, type Web } from './web.ts';
 
 export interface HubSettings {
   /** https://huggingface.co unless a person has set another. */
@@ -168,7 +169,7 @@ export class Hub {
     const asked = { url, method: 'HEAD', credential: this.#credential, signal } as const;
     const answer = await this.#web.follow(asked, this.#endpoint, isElsewhere);
     answer.body.destroy();
-    const next = redirectOf(answer);
+    const next = leadsTo(answer);
     if (next === null && answer.status !== 200) throw this.#refusal(answer, repo, commit);
     const linked = answer.header('x-linked-etag')?.replace(/^(W\/)?"|"$/g, '');
     const size = answer.header('x-linked-size');
@@ -250,11 +251,11 @@ export class Hub {
         param: 'model',
       });
     }
-    const seconds = Number(header('retry-after'));
+    const seconds = retryAfterSeconds(header, Date.now());
     return downloadFailed(`${url.host} answered with status ${status} when asked for ${repo}`, {
       hint: status === 429 ? 'try again in a few minutes; with HF_TOKEN set a hub allows more' : 'try again later',
       retryable: status >= 500 || status === 429,
-      ...(Number.isFinite(seconds) && seconds > 0 ? { retryAfterSeconds: seconds } : {}),
+      ...(seconds === null ? {} : { retryAfterSeconds: seconds }),
     });
   }
 }

@@ -6,13 +6,13 @@
  * that is being fetched joins: within a process by sharing the job, among processes by the lock of the
  * content's digest. Nothing comes into the store before its digest was checked and it was read as a GGUF.
  */
-import { stat, statfs } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import type { ErrorEvent, PullEvent } from '../../protocol/routes.ts';
 import type { FetchedFile, FetchedModel } from '../adopted.ts';
+import { askForSpace, nearest } from '../free-space.ts';
 import { withDownloadLocks } from './download-lock.ts';
 import { DOWNLOAD_LIMITS, Download, type DownloadEvents, type DownloadLimits, type RemoteFile } from './download.ts';
 import { Hub, type HubSettings } from './hub.ts';
@@ -43,8 +43,6 @@ export interface PullerOptions {
   readonly limits?: Partial<DownloadLimits>;
 }
 
-/** What a disk keeps for all else. */
-const SPARE_BYTES = 256 * 1024 * 1024;
 const PROGRESS_MS = 250;
 /** Of a question to a hub or a registry. */
 const TRIES = 4;
@@ -260,15 +258,7 @@ export class Puller {
     const toFetch = whole - sum(await Promise.all(missing.map((file) => this.#begunBytes(file))));
     const isSameDisk = (await stat(dir)).dev === (await stat(home)).dev;
     for (const [path, bytes] of [[dir, toFetch] as const, [home, isSameDisk ? 0 : whole] as const]) {
-      const { bavail, bsize } = await statfs(path);
-      const free = bavail * bsize;
-      if (bytes === 0 || free >= bytes + SPARE_BYTES) continue;
-      const gigabytes = (count: number): string => `${(count / 1e9).toFixed(2)} GB`;
-      throw new SvcError(
-        'CANNOT_WRITE',
-        `the disk of ${path} has ${gigabytes(free)} free, and ${gigabytes(bytes + SPARE_BYTES)} are needed`,
-        { hint: 'make room, take a smaller quantisation, or set models.dir to another disk' },
-      );
+      await askForSpace(path, bytes, 'make room, take a smaller quantisation, or set models.dir to another disk');
     }
   }
 
@@ -328,11 +318,6 @@ class Progress {
     clearInterval(this.#timer);
     this.tell();
   }
-}
-
-async function nearest(path: string): Promise<string> {
-  const found = await stat(path).catch(() => null);
-  return found !== null || dirname(path) === path ? path : await nearest(dirname(path));
 }
 
 function sum(numbers: readonly number[]): number {

@@ -9,8 +9,9 @@
  * - `HTTPS_PROXY` and `NO_PROXY` count, for https.
  */
 import type { Readable } from 'node:stream';
-import type * as Undici from 'undici';
+import { Dispatchers } from '../../net/dispatchers.ts';
 import { checkHost, guardedLookup, kindOfHost, type AddressKind, type Reach } from '../../net/reach.ts';
+import { redirectOf } from '../../net/redirect.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { downloadFailed } from './failures.ts';
 
@@ -45,7 +46,10 @@ const REDIRECTS = 5;
 
 export class Web {
   readonly #stallMs: number;
-  readonly #dispatchers = new Map<string, Undici.Dispatcher>();
+  readonly #dispatchers = new Dispatchers({
+    connectTimeoutMs: CONNECT_MS,
+    lookup: (reach) => guardedLookup(reach, refuse),
+  });
 
   /** @param stallMs a server that says nothing for so long is given up */
   constructor({ stallMs }: { readonly stallMs: number }) {
@@ -66,7 +70,7 @@ export class Web {
       credential?.origin === url.origin && isPrivateChannel(url) ? { authorization: `Bearer ${credential.token}` } : {};
     try {
       const answer = await undici.request(url, {
-        dispatcher: this.#dispatcher(undici, url, reach),
+        dispatcher: this.#dispatchers.for(undici, url, reach),
         method,
         headers: { 'user-agent': 'svc', 'accept-encoding': 'identity', ...headers, ...authorization },
         signal,
@@ -95,7 +99,7 @@ export class Web {
     let url = asked.url;
     for (let redirects = 0; ; redirects += 1) {
       const answer = await this.ask({ ...asked, url }, named);
-      const next = redirectOf(answer);
+      const next = leadsTo(answer);
       if (next === null || stopAt(next)) return answer;
       answer.body.destroy();
       if (redirects === REDIRECTS) throw downloadFailed(`${url.host} redirects without an end`, { retryable: false });
@@ -122,37 +126,14 @@ export class Web {
   }
 
   async close(): Promise<void> {
-    const dispatchers = [...this.#dispatchers.values()];
-    this.#dispatchers.clear();
-    await Promise.all(dispatchers.map((dispatcher) => dispatcher.destroy()));
-  }
-
-  #dispatcher(undici: typeof Undici, url: URL, reach: Reach): Undici.Dispatcher {
-    const isDirect = url.protocol === 'http:' || kindOfHost(url.hostname) === 'loopback';
-    const name = [isDirect, ...reach].join();
-    const known = this.#dispatchers.get(name);
-    if (known !== undefined) return known;
-    const tls = { timeout: CONNECT_MS, rejectUnauthorized: true };
-    const options = {
-      connect: { ...tls, lookup: guardedLookup(reach, refuse) },
-      requestTls: tls,
-      proxyTls: tls,
-    };
-    const dispatcher = isDirect ? new undici.Agent(options) : new undici.EnvHttpProxyAgent(options);
-    this.#dispatchers.set(name, dispatcher);
-    return dispatcher;
+    await this.#dispatchers.destroy();
   }
 }
 
 /** Where a redirect leads; null: the answer is none. @throws SvcError DOWNLOAD_FAILED */
-export function redirectOf({ status, header, url }: Answer): URL | null {
-  const location = header('location');
-  if (location === undefined || ![301, 302, 303, 307, 308].includes(status)) return null;
-  const next = URL.canParse(location, url.href) ? new URL(location, url.href) : null;
-  if (next === null || !/^https?:$/.test(next.protocol) || next.username !== '' || next.password !== '') {
-    throw downloadFailed(`${url.host} redirects to what is no URL`, { retryable: false });
-  }
-  return next;
+export function leadsTo(answer: Answer): URL | null {
+  const { url } = answer;
+  return redirectOf(answer, url, () => downloadFailed(`${url.host} redirects to what is no URL`, { retryable: false }));
 }
 
 /** At most `mostBytes` of a body, which is destroyed when it has more. @throws SvcError DOWNLOAD_FAILED */

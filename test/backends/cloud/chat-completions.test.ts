@@ -12,11 +12,13 @@ import {
   answer,
   ask,
   bodyOf,
+  failsCutAnywhere,
   finishOf,
   joined,
   KEY,
   PIXEL,
   refusesByName,
+  refusesWhatIsNotTheApi,
   thrown,
   usageOf,
   USER,
@@ -359,11 +361,7 @@ feature('errors inside the stream', 'may be reasons to give up', () => {
 });
 
 feature('answers that break off', 'are failures, however far they came', () => {
-  for (const whole of [HELLO.slice(0, -1), THOUGHT_AND_CALLS]) {
-    for (let length = 0; length < whole.length; length++) {
-      assert.is(thrown(() => answer(wire, whole.slice(0, length))).code, 'PROVIDER_FAILED', String(length));
-    }
-  }
+  for (const whole of [HELLO.slice(0, -1), THOUGHT_AND_CALLS]) failsCutAnywhere(wire, whole);
 });
 
 test('figures that do not come are no failure', () => {
@@ -373,11 +371,7 @@ test('figures that do not come are no failure', () => {
 });
 
 test('what is not the API is a failure that repeats none of it', () => {
-  for (const data of ['<html>secret</html>', '"secret"', '{"choices":"secret"}']) {
-    const error = thrown(() => wire.reader({}).read({ name: '', data }));
-    assert.is(error.code, 'PROVIDER_FAILED');
-    assert.not.match(JSON.stringify(error.toRecord()), 'secret');
-  }
+  refusesWhatIsNotTheApi(wire, ['{"choices":"secret"}']);
   const nameless = callPiece({ index: 0, id: 'a', function: { arguments: '{}' } });
   assert.is(thrown(() => answer(wire, [nameless, piece({}, 'tool_calls')])).code, 'PROVIDER_FAILED');
 });

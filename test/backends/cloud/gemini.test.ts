@@ -20,11 +20,13 @@ import {
   answer,
   ask,
   bodyOf,
+  failsCutAnywhere,
   finishOf,
   joined,
   KEY,
   PIXEL,
   refusesByName,
+  refusesWhatIsNotTheApi,
   thrown,
   usageOf,
   USER,
@@ -377,24 +379,11 @@ feature('errors inside the stream', 'may be reasons to give up', () => {
 });
 
 feature('answers that break off', 'are failures, however far they came', () => {
-  for (const whole of [HELLO, THOUGHT_AND_CALLS]) {
-    for (let length = 0; length < whole.length; length++) {
-      assert.is(thrown(() => answer(wire, whole.slice(0, length))).code, 'PROVIDER_FAILED', String(length));
-    }
-  }
+  for (const whole of [HELLO, THOUGHT_AND_CALLS]) failsCutAnywhere(wire, whole);
 });
 
 test('what is not the API is a failure that repeats none of it', () => {
-  for (const data of [
-    '<html>secret</html>',
-    '"secret"',
-    '{"candidates":"secret"}',
-    '{"candidates":[{"content":"secret"}]}',
-  ]) {
-    const error = thrown(() => wire.reader({}).read({ name: '', data }));
-    assert.is(error.code, 'PROVIDER_FAILED');
-    assert.not.match(JSON.stringify(error.toRecord()), 'secret');
-  }
+  refusesWhatIsNotTheApi(wire, ['{"candidates":"secret"}', '{"candidates":[{"content":"secret"}]}']);
 });
 
 test('the body of an error has its words and what it is called, the details first', () => {

@@ -80,3 +80,19 @@ export function refusesByName(wire: Wire, model: string, wish: Wish, param: stri
   assert.is(error.code, 'INVALID_REQUEST');
   assert.is(error.param, param);
 }
+
+/** Cut off before its end, however late, an answer is a failure. */
+export function failsCutAnywhere(wire: Wire, whole: readonly Recorded[]): void {
+  for (let length = 0; length < whole.length; length++) {
+    assert.is(thrown(() => answer(wire, whole.slice(0, length))).code, 'PROVIDER_FAILED', String(length));
+  }
+}
+
+/** What is no event of the API is a failure that repeats none of it. `near`: what is almost one, and says "secret". */
+export function refusesWhatIsNotTheApi(wire: Wire, near: readonly string[]): void {
+  for (const data of ['<html>secret</html>', '"secret"', ...near]) {
+    const error = thrown(() => wire.reader({}).read({ name: '', data }));
+    assert.is(error.code, 'PROVIDER_FAILED', data);
+    assert.not.match(JSON.stringify(error.toRecord()), 'secret');
+  }
+}

@@ -53,6 +53,15 @@ const once = (answer: FakeHub['onBytes']): FakeHub['onBytes'] => {
   };
 };
 
+/** It has never heard of ranges. */
+const sendsTheWhole = (hub: FakeHub): void => {
+  hub.onBytes = async (request) => {
+    delete request.req.headers.range;
+    await hub.send({ ...request, from: 0, to: request.content.length });
+    return true;
+  };
+};
+
 const status =
   (code: number, headers: Record<string, string> = {}): FakeHub['onBytes'] =>
   ({ res }) => {
@@ -151,23 +160,13 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'knows no ranges, and sends the whole file',
     twice: 0,
-    begin: (hub) =>
-      (hub.onBytes = async (request) => {
-        delete request.req.headers.range;
-        await hub.send({ ...request, from: 0, to: request.content.length });
-        return true;
-      }),
+    begin: sendsTheWhole,
   },
   {
     name: 'knows no ranges, and half of the file was here',
     first: cutOff,
     twice: 4 * PART,
-    begin: (hub) =>
-      (hub.onBytes = async (request) => {
-        delete request.req.headers.range;
-        await hub.send({ ...request, from: 0, to: request.content.length });
-        return true;
-      }),
+    begin: sendsTheWhole,
   },
   {
     name: 'has another ETag than before, for the same bytes',

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { rejection } from '../../support/errors.ts';
 import { sha256 } from './fake-hub.ts';
-import { KIB, lastOf, modelOf, pullSuite } from './pull-support.ts';
+import { KIB, lastOf, modelOf, projectorOf, pullSuite } from './pull-support.ts';
 
 const test = pullSuite('ollama registry');
 const layer = (type: string, content: Buffer, changed: object = {}): object => ({
@@ -17,7 +17,7 @@ const layer = (type: string, content: Buffer, changed: object = {}): object => (
 });
 const LICENSE = Buffer.from('\n\n  MIT License\n\nCopyright\n');
 const MODEL = modelOf(500 * KIB);
-const PROJECTOR = modelOf(40 * KIB, 3);
+const PROJECTOR = projectorOf(40 * KIB, 3);
 
 let server: Server;
 let name = '';

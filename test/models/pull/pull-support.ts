@@ -9,7 +9,7 @@ import type { HubSettings } from '../../../src/models/pull/hub.ts';
 import { Puller, type Pulled } from '../../../src/models/pull/puller.ts';
 import { parseReference, type Reference } from '../../../src/models/pull/reference.ts';
 import { ModelStore } from '../../../src/models/store.ts';
-import { gguf, LLAMA, numberEntry, tensor } from '../raw-gguf.ts';
+import { gguf, LLAMA, partEntries, tensor, textEntry, type FileParts } from '../raw-gguf.ts';
 import { FakeHub } from './fake-hub.ts';
 
 export const NEVER = new AbortController().signal;
@@ -78,16 +78,27 @@ export function full(reference: Reference): Exclude<Reference, { kind: 'short' }
   return reference;
 }
 
-/** A GGUF of about so many bytes. */
+/** A GGUF of about so many bytes; a part of one as llama-gguf-split makes it: only the first says what it is of. */
 export function modelOf(bytes: number, seed = 1, part?: { readonly index: number; readonly count: number }): Buffer {
-  const entries = [
-    LLAMA,
-    ...(part === undefined ? [] : [numberEntry('split.count', part.count), numberEntry('split.no', part.index)]),
-  ];
-  const values = Math.ceil(bytes / 4 / 32) * 32;
-  const file = gguf({ entries, tensors: [tensor({ shape: [values] })], dataBytes: values * 4 });
+  const { index, count } = part ?? { index: 0, count: 1 };
+  const entries = [...(index === 0 ? [LLAMA] : []), ...(part === undefined ? [] : partEntries(index, count, count))];
+  return filled({ entries, tensors: [tensor({ name: `a${index}`, shape: [valuesIn(bytes)] })] }, bytes, seed);
+}
+
+export function projectorOf(bytes: number, seed = 1): Buffer {
+  const entries = [textEntry('general.architecture', 'clip')];
+  return filled({ entries, tensors: [tensor({ shape: [valuesIn(bytes)] })] }, bytes, seed);
+}
+
+function valuesIn(bytes: number): number {
+  return Math.ceil(bytes / 4 / 32) * 32;
+}
+
+function filled(parts: FileParts, bytes: number, seed: number): Buffer {
+  const dataBytes = valuesIn(bytes) * 4;
+  const file = gguf({ ...parts, dataBytes });
   let state = seed;
-  for (let at = file.length - values * 4; at < file.length; at += 4) {
+  for (let at = file.length - dataBytes; at < file.length; at += 4) {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     file.writeUInt32LE(state, at);
   }

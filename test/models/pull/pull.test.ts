@@ -8,7 +8,7 @@ import type { Pulled } from '../../../src/models/pull/puller.ts';
 import { rejection } from '../../support/errors.ts';
 import { waitFor } from '../../support/wait.ts';
 import { sha256 } from './fake-hub.ts';
-import { full, KIB, lastOf, makePuller, MIB, modelOf, NEVER, pullSuite } from './pull-support.ts';
+import { full, KIB, lastOf, makePuller, MIB, modelOf, NEVER, projectorOf, pullSuite } from './pull-support.ts';
 
 const test = pullSuite('pull');
 
@@ -94,10 +94,10 @@ test('a projector comes along, is noted, and is shared until the last model that
   store,
   pull,
 }) => {
-  const projector = modelOf(50 * KIB, 7);
+  const projector = projectorOf(50 * KIB, 7);
   for (const label of ['Q4_K_M', 'Q8_0']) hub.add('acme/seer', `seer-${label}.gguf`, modelOf(100 * KIB, label.length));
   hub.add('acme/seer', 'mmproj-seer-f16.gguf', projector);
-  hub.add('acme/seer', 'mmproj-seer-f32.gguf', modelOf(80 * KIB));
+  hub.add('acme/seer', 'mmproj-seer-f32.gguf', projectorOf(80 * KIB));
   const first = lastOf(await pull('hf:acme/seer')).model;
   const second = lastOf(await pull('hf:acme/seer:Q8_0')).model;
   assert.is(first.projector?.digest, `sha256:${sha256(projector)}`);
@@ -107,6 +107,16 @@ test('a projector comes along, is noted, and is shared until the last model that
   assert.equal(await readFile(path), projector);
   await store.remove(second.id);
   assert.is(existsSync(path), false);
+});
+
+test('a projector is read like every model file before it gets its place', async ({ hub, store, dir, pull }) => {
+  hub.add('acme/seer', 'seer-Q8_0.gguf', modelOf(100 * KIB));
+  hub.add('acme/seer', 'mmproj-seer-f16.gguf', Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(50 * KIB, 0xff)]));
+  await rejection(() => pull('hf:acme/seer'), 'MODEL_INVALID', /cannot be used: it is/);
+  hub.add('acme/seer', 'mmproj-seer-f16.gguf', modelOf(50 * KIB, 7));
+  await rejection(() => pull('hf:acme/seer'), 'MODEL_INVALID', /cannot be used: it is not a projector/);
+  assert.is((await store.list()).length, 1, 'the built-in one');
+  assert.equal(await readdir(join(dir, 'models')).catch(() => []), []);
 });
 
 test('what could be meant is told where a name does not say it', async ({ hub, pull }) => {

@@ -15,6 +15,7 @@ import type { GenerateEvent, GenerateRequest } from '../../../protocol/generate.
 import type { ProviderRecord } from '../../../protocol/records.ts';
 import type { Backend, GenerateContext } from '../../backend.ts';
 import { CloudBackend } from '../cloud-backend.ts';
+import { refuseEmbeddings } from '../no-embeddings.ts';
 import type { Provider } from '../provider.ts';
 import { Runs } from '../runs.ts';
 import { Slots } from '../slots.ts';
@@ -76,10 +77,7 @@ export class ClusterBackend implements Backend {
   }
 
   embed(): never {
-    throw new SvcError('INVALID_REQUEST', `${this.name}: svc asks no provider for vectors yet`, {
-      hint: 'use a local model that is made for it: svc model list',
-      param: 'model',
-    });
+    return refuseEmbeddings(this.name);
   }
 
   async modelNames(signal: AbortSignal): Promise<readonly string[]> {

@@ -1,5 +1,6 @@
 /** Asks a server of a cluster how it is, on the paths that such servers have, with a deadline and without a key. */
 import { requestsOn } from './load-report.ts';
+import { readText } from '../reply-text.ts';
 import type { Reply, Transport } from '../transport.ts';
 
 /** `not_ready`: it answers, and takes nothing new. */
@@ -42,7 +43,7 @@ export class Probe {
       return null;
     }
     const requests = await this.#get(METRICS_PATH, signal, async (reply) =>
-      reply.status === 200 ? requestsOn(await readText(reply)) : null,
+      reply.status === 200 ? requestsOn(await readText(reply, PAGE_BYTES)) : null,
     );
     if (requests === null) this.#skip = NOT_TOLD_PROBES;
     return requests;
@@ -67,15 +68,4 @@ export class Probe {
       reply?.body.destroy();
     }
   }
-}
-
-async function readText(reply: Reply): Promise<string> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of reply.body as AsyncIterable<Buffer>) {
-    pieces.push(piece);
-    bytes += piece.length;
-    if (bytes > PAGE_BYTES) break;
-  }
-  return Buffer.concat(pieces).toString();
 }

@@ -1,0 +1,178 @@
+#include "engine/llama_prefill_lane.h"
+
+#include <algorithm>
+#include <exception>
+#include <numeric>
+
+#include "engine/log_capture.h"
+
+namespace svc {
+namespace {
+
+// Large enough for the fast kernels, small enough for a layer to be a short wait.
+constexpr std::uint32_t kRows = 256;
+// About half a layer of a transformer: norms, projections, rotation, attention, the feed-forward
+// part. Each stop costs some ten microseconds.
+constexpr int kNodesPerStop = 16;
+
+// Its own state can only be saved of sequences below n_seq_max, which is 1.
+constexpr llama_seq_id kScratch = 0;
+constexpr llama_seq_id kPrompt = 1;
+
+}  // namespace
+
+llama_context_params LlamaPrefillLane::Params(llama_context_params params, std::uint32_t cells) {
+  params.n_ctx = cells;
+  params.n_batch = std::min(kRows, params.n_batch);
+  params.n_ubatch = params.n_batch;
+  params.n_outputs_max = 1;
+  params.n_outputs_max_per_seq = 1;
+  return params;
+}
+
+std::unique_ptr<LlamaPrefillLane> LlamaPrefillLane::New(llama_model* model,
+                                                        llama_context_params params) {
+  std::unique_ptr<LlamaPrefillLane> lane(new LlamaPrefillLane());
+  params.cb_eval = AtNode;
+  params.cb_eval_user_data = lane.get();
+  params.abort_callback = [](void* user) {
+    auto* const self = static_cast<LlamaPrefillLane*>(user);
+    self->aborted_ = self->abort_ != nullptr && self->abort_->load(std::memory_order_relaxed);
+    return self->aborted_.load();
+  };
+  params.abort_callback_data = lane.get();
+  const LogCapture log;
+  lane->context_.reset(llama_init_from_model(model, params));
+  if (lane->context_ == nullptr) return nullptr;
+  lane->thread_ = std::thread([raw = lane.get()] { raw->Run(); });
+  return lane;
+}
+
+LlamaPrefillLane::~LlamaPrefillLane() {
+  if (!thread_.joinable()) return;
+  Clear();
+  Pass(Turn::kOwner, Turn::kEnd);
+  thread_.join();
+}
+
+void LlamaPrefillLane::SetThreads(ggml_threadpool* pool, int threads) {
+  if (pool != nullptr) llama_attach_threadpool(context_.get(), pool, pool);
+  llama_set_n_threads(context_.get(), threads, threads);
+}
+
+std::uint32_t LlamaPrefillLane::max_rows() const { return llama_n_batch(context_.get()); }
+
+// ---- the baton ----------------------------------------------------------------------------------
+
+// Hands it over; unless the thread ends, returns when it has come back.
+void LlamaPrefillLane::Pass(Turn from, Turn to) {
+  std::unique_lock lock(mutex_);
+  turn_ = to;
+  passed_.notify_all();
+  if (to == Turn::kEnd) return;
+  passed_.wait(lock, [&] { return turn_ == from; });
+}
+
+void LlamaPrefillLane::Run() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      passed_.wait(lock, [this] { return turn_ != Turn::kOwner; });
+      if (turn_ == Turn::kEnd) return;
+    }
+    progress_ = Compute();
+    computing_ = false;
+    const std::lock_guard lock(mutex_);
+    turn_ = Turn::kOwner;
+    passed_.notify_all();
+  }
+}
+
+PrefillLane::Progress LlamaPrefillLane::Compute() {
+  const std::size_t count = batch_.size();
+  const llama_pos begin = llama_memory_seq_pos_max(memory(), kPrompt) + 1;
+  std::vector<llama_pos> positions(count);
+  std::iota(positions.begin(), positions.end(), begin);
+  llama_seq_id sequence = kPrompt;
+  std::vector<llama_seq_id*> sequences(count, &sequence);
+  std::vector<std::int32_t> sequence_counts(count, 1);
+  llama_batch batch{};
+  batch.n_tokens = static_cast<std::int32_t>(count);
+  batch.token = batch_.data();
+  batch.pos = positions.data();
+  batch.n_seq_id = sequence_counts.data();
+  batch.seq_id = sequences.data();  // the logits of the last row are what libllama gives unasked
+
+  nodes_ = 0;
+  aborted_ = false;
+  const AbortedLog log(aborted_);
+  int code = 0;
+  try {
+    code = llama_decode(context_.get(), batch);
+  } catch (const std::exception&) {
+    return Progress::kFailed;
+  }
+  if (given_up_ || code == 2) return Progress::kAborted;
+  return code == 0 ? Progress::kDone : Progress::kFailed;
+}
+
+// Asked of each node whether to stop behind it, and there whether to go on.
+bool LlamaPrefillLane::AtNode(ggml_tensor* /*tensor*/, bool ask, void* lane) {
+  auto* const self = static_cast<LlamaPrefillLane*>(lane);
+  if (ask) return ++self->nodes_ % kNodesPerStop == 0;
+  return self->MayGoOn();
+}
+
+bool LlamaPrefillLane::MayGoOn() {
+  // A context computes while it is made, too.
+  if (!computing_) return true;
+  progress_ = Progress::kMore;
+  Pass(Turn::kLane, Turn::kOwner);
+  return !given_up_;
+}
+
+// ---- for the owner ------------------------------------------------------------------------------
+
+void LlamaPrefillLane::Begin(std::span<const Token> tokens) {
+  batch_.assign(tokens.begin(), tokens.end());
+  computing_ = true;
+}
+
+PrefillLane::Progress LlamaPrefillLane::Advance(const std::atomic<bool>& abort) {
+  abort_ = &abort;
+  Pass(Turn::kOwner, Turn::kLane);
+  abort_ = nullptr;
+  return progress_;
+}
+
+void LlamaPrefillLane::Clear() {
+  // A batch that has been begun and not advanced has nothing to give up.
+  if (computing_ && progress_ == Progress::kMore) {
+    given_up_ = true;
+    Pass(Turn::kOwner, Turn::kLane);
+    given_up_ = false;
+  }
+  computing_ = false;
+  progress_ = Progress::kDone;
+  llama_memory_clear(memory(), /*data=*/false);
+}
+
+const float* LlamaPrefillLane::Logits() { return llama_get_logits_ith(context_.get(), -1); }
+
+bool LlamaPrefillLane::LoadState(std::span<const std::uint8_t> state, std::uint32_t end) {
+  const bool loaded =
+      LoadSequence(context_.get(), kPrompt, state) &&
+      llama_memory_seq_pos_max(memory(), kPrompt) + 1 == static_cast<llama_pos>(end);
+  if (!loaded) llama_memory_clear(memory(), /*data=*/false);
+  return loaded;
+}
+
+std::vector<std::uint8_t> LlamaPrefillLane::SaveState(std::uint32_t begin, std::uint32_t end) {
+  llama_memory_seq_cp(memory(), kPrompt, kScratch, static_cast<llama_pos>(begin),
+                      static_cast<llama_pos>(end));
+  std::vector<std::uint8_t> state = SaveSequence(context_.get(), kScratch);
+  llama_memory_seq_rm(memory(), kScratch, -1, -1);
+  return state;
+}
+
+}  // namespace svc

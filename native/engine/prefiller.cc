@@ -1,0 +1,62 @@
+#include "engine/prefiller.h"
+
+namespace svc {
+namespace {
+
+// Fewer rows are computed in the decoder's own cache: they are no long wait for anybody. Of a
+// prompt that is in the lane already, the end is computed there, too.
+constexpr std::uint32_t kLeastRows = 128;
+constexpr std::uint32_t kLeastRowsOfHeld = 32;
+
+}  // namespace
+
+bool Prefiller::Takes(const Generation& generation) const {
+  const std::uint32_t least = held_ == &generation ? kLeastRowsOfHeld : kLeastRows;
+  return generation.pending() >= least && generation.tokens.size() <= decoder_->lane_cells();
+}
+
+bool Prefiller::Begin(Generation& generation, std::uint32_t rows) {
+  if (held_ != &generation || length_ != generation.computed) {
+    lane_->Clear();
+    held_ = nullptr;
+    if (generation.computed > 0 &&
+        !lane_->LoadState(decoder_->SaveState(generation.sequence, 0, generation.computed),
+                          generation.computed)) {
+      return false;
+    }
+    held_ = &generation;
+    length_ = generation.computed;
+  }
+  rows_ = rows;
+  lane_->Begin(std::span(generation.tokens).subspan(length_, rows));
+  return true;
+}
+
+PrefillLane::Progress Prefiller::Advance(const std::atomic<bool>& abort) {
+  const PrefillLane::Progress progress = lane_->Advance(abort);
+  if (progress == PrefillLane::Progress::kAborted || progress == PrefillLane::Progress::kFailed) {
+    Drop(*held_);
+  }
+  return progress;
+}
+
+bool Prefiller::HandOver() {
+  const std::uint32_t end = length_ + rows_;
+  if (!decoder_->LoadState(held_->sequence, lane_->SaveState(length_, end), length_, end)) {
+    Drop(*held_);
+    return false;
+  }
+  length_ = end;
+  rows_ = 0;
+  return true;
+}
+
+void Prefiller::Drop(const Generation& generation) {
+  if (held_ != &generation) return;
+  lane_->Clear();
+  held_ = nullptr;
+  length_ = 0;
+  rows_ = 0;
+}
+
+}  // namespace svc

@@ -1,0 +1,56 @@
+// What is being computed in the lane (prefill_lane.h), and for whom.
+//
+// A prompt enters with what the decoder's cache has of it, and is computed batch by batch; each
+// batch that is done is handed over to its sequence there. Whose prompt it is may change between
+// two batches.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/decoder.h"
+#include "engine/generation.h"
+#include "engine/prefill_lane.h"
+
+namespace svc {
+
+// Owner: the Loop. Thread: the runner's.
+class Prefiller {
+ public:
+  // The decoder must outlive it.
+  explicit Prefiller(Decoder* decoder) : decoder_(decoder) {}
+
+  // Whether its prompt is long enough for the lane to pay, and short enough for it. Never, without
+  // a lane.
+  bool Takes(const Generation& generation) const;
+  // Whether there is a lane, which may be made for it.
+  bool Open() { return (lane_ = decoder_->lane()) != nullptr; }
+
+  // Whose batch is being computed; null: none is.
+  Generation* generation() const { return rows_ > 0 ? held_ : nullptr; }
+  // Of that batch.
+  std::uint32_t rows() const { return rows_; }
+  // Of the largest one. REQUIRES: it is open.
+  std::uint32_t max_rows() const { return lane_->max_rows(); }
+
+  // REQUIRES: it is open and takes it, which is in the decoder's cache and has `rows` pending;
+  // nothing is being computed. False: the lane failed.
+  bool Begin(Generation& generation, std::uint32_t rows);
+  PrefillLane::Progress Advance(const std::atomic<bool>& abort);
+  // The rows of the batch that is done: REQUIRES that many free cells. False: the lane failed.
+  bool HandOver();
+  // Of the last row handed over.
+  const float* Logits() { return lane_->Logits(); }
+
+  // It has left the decoder's cache, or is not to go on.
+  void Drop(const Generation& generation);
+
+ private:
+  Decoder* const decoder_;
+  PrefillLane* lane_ = nullptr;
+  Generation* held_ = nullptr;  // whose tokens are in the lane
+  std::uint32_t length_ = 0;    // how many of them
+  std::uint32_t rows_ = 0;      // behind these, begun
+};
+
+}  // namespace svc

@@ -1,0 +1,128 @@
+#include "engine/prefix_tiers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace svc {
+namespace {
+
+constexpr std::uint64_t kCheckpointBytes = std::uint64_t{512} << 20U;
+// Ends of texts that wait to be saved; the oldest are given up.
+constexpr std::size_t kMostUnsaved = 64;
+
+}  // namespace
+
+PrefixTiers::PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store)
+    : decoder_(decoder), cache_(cache), store_(std::move(store)), checkpoints_(kCheckpointBytes) {}
+
+std::uint32_t PrefixTiers::Match(std::span<const Token> tokens) const {
+  return decoder_->can_share() ? cache_->Match(tokens) : checkpoints_.Match(tokens);
+}
+
+// ---- checkpoints --------------------------------------------------------------------------------
+
+std::uint32_t PrefixTiers::Restore(std::span<const Token> tokens, SequenceId sequence) {
+  if (decoder_->can_share()) return 0;
+  const Checkpoints::Checkpoint* found = checkpoints_.Take(tokens);
+  if (found == nullptr) return 0;
+  const auto length = static_cast<std::uint32_t>(found->tokens.size());
+  return decoder_->LoadState(sequence, *found->state, 0, length) ? length : 0;
+}
+
+std::uint32_t PrefixTiers::CutRows(std::span<const Token> prompt, std::uint32_t computed,
+                                   std::uint32_t rows) const {
+  return decoder_->can_share() ? rows : checkpoints_.CutRows(prompt, computed, rows);
+}
+
+void PrefixTiers::PromptComputed(std::span<const Token> prompt, std::uint32_t computed,
+                                 SequenceId sequence) {
+  if (decoder_->can_share() || !checkpoints_.BelongsAt(prompt, computed)) return;
+  // Also on the disk: what follows may not be said again as it was said, a state that cannot be cut
+  // then holds too much.
+  Keep(prompt.first(computed), sequence, /*on_disk=*/true);
+}
+
+void PrefixTiers::Keep(std::span<const Token> tokens, SequenceId sequence, bool on_disk) {
+  if (tokens.size() < PrefixStore::kLeastTokens) return;
+  std::vector<Token> kept(tokens.begin(), tokens.end());
+  if (!decoder_->can_share() && !checkpoints_.Has(tokens)) {
+    StateBytes state = decoder_->SaveState(sequence, 0, static_cast<std::uint32_t>(tokens.size()));
+    if (state.empty()) return;
+    checkpoints_.Put(kept, std::make_shared<const StateBytes>(std::move(state)));
+  }
+  if (store_ == nullptr || !on_disk) return;
+  // What goes on with a text takes its place.
+  std::erase_if(unsaved_, [&](const std::vector<Token>& each) {
+    return decoder_->can_share() && each.size() <= kept.size() &&
+           std::equal(each.begin(), each.end(), kept.begin());
+  });
+  unsaved_.push_back(std::move(kept));
+  if (unsaved_.size() > kMostUnsaved) unsaved_.pop_front();
+}
+
+// ---- from the disk ------------------------------------------------------------------------------
+
+bool PrefixTiers::Fetch(GenerationId wanted_by, std::span<const Token> tokens) {
+  return store_ != nullptr && store_->Fetch(wanted_by, tokens, Match(tokens));
+}
+
+std::vector<GenerationId> PrefixTiers::TakeFetched(SequenceId sequence, std::uint32_t busy_cells) {
+  std::vector<GenerationId> ready;
+  if (store_ == nullptr) return ready;
+  while (std::optional<FetchedPiece> piece = store_->TakeFetched()) {
+    if (piece->last) ready.push_back(piece->wanted_by);
+    if (!piece->state.empty()) Adopt(std::move(*piece), sequence, busy_cells);
+  }
+  return ready;
+}
+
+void PrefixTiers::Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t busy_cells) {
+  std::vector<Token>& tokens = piece.head.tokens;
+  if (!decoder_->can_share()) {
+    checkpoints_.Put(std::move(tokens), std::make_shared<const StateBytes>(std::move(piece.state)));
+    return;
+  }
+  if (sequence < 0) return;
+  const auto needed = static_cast<std::uint32_t>(tokens.size()) - piece.head.begin;
+  const std::span<const Token> wanted = std::span(tokens).first(piece.end);
+  PrefixCache::Pin pin = cache_->Take(wanted, sequence);
+  const std::uint32_t room = decoder_->cells_total() - busy_cells - cache_->cells();
+  const bool fits = needed <= room + cache_->evictable();
+  // What stands before the piece may have been evicted meanwhile.
+  if (pin.length >= piece.head.begin && pin.length < piece.end && fits) {
+    if (needed > room) cache_->Evict(needed - room);
+    if (decoder_->LoadState(sequence, piece.state, pin.length, piece.end)) {
+      cache_->Publish(wanted, sequence, pin);
+    }
+  }
+  decoder_->RemoveSequence(sequence);
+  cache_->Release(pin);
+}
+
+// ---- to the disk --------------------------------------------------------------------------------
+
+bool PrefixTiers::WantsToSave() const { return !unsaved_.empty() && !store_->writing(); }
+
+void PrefixTiers::SaveOne(SequenceId sequence) {
+  const std::vector<Token> tokens = std::move(unsaved_.front());
+  unsaved_.pop_front();
+  const std::uint32_t stored = store_->Match(tokens, 0);
+  if (!decoder_->can_share()) {
+    const Checkpoints::Checkpoint* found = checkpoints_.Take(tokens);
+    if (found == nullptr || found->tokens.size() < stored + PrefixStore::kLeastTokens) return;
+    store_->Write({.tokens = found->tokens, .begin = 0}, found->state);
+    return;
+  }
+  if (sequence < 0 || cache_->Match(tokens) < stored + PrefixStore::kLeastTokens) return;
+  PrefixCache::Pin pin = cache_->Take(tokens, sequence);
+  StateBytes state;
+  if (pin.length > stored) state = decoder_->SaveState(sequence, stored, pin.length);
+  decoder_->RemoveSequence(sequence);
+  const std::vector<Token> saved(tokens.begin(), tokens.begin() + pin.length);
+  cache_->Release(pin);
+  if (state.empty()) return;
+  store_->Write({.tokens = saved, .begin = stored},
+                std::make_shared<const StateBytes>(std::move(state)));
+}
+
+}  // namespace svc

@@ -1,0 +1,166 @@
+// The lane of the real decoder: what is computed there, with others in between, is what a plain
+// llama.cpp loop computes, and can go on in the decoder's own cache.
+#include <atomic>
+#include <cmath>
+
+#include "engine/llama_decoder.h"
+#include "engine/prefill_lane.h"
+#include "models.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+using Progress = PrefillLane::Progress;
+
+constexpr std::uint32_t kCells = 4096;
+const std::atomic<bool> kNever = false;
+
+std::vector<Token> Prompt(const LlamaModel& model, std::size_t count) {
+  const auto vocabulary = static_cast<std::size_t>(llama_vocab_n_tokens(model.vocab()));
+  std::vector<Token> tokens(count);
+  for (std::size_t i = 0; i < count; ++i)
+    tokens[i] = static_cast<Token>((i * 7919 + 3) % vocabulary);
+  return tokens;
+}
+
+std::unique_ptr<Decoder> NewDecoder(const LlamaModel& model) {
+  return std::move(
+      NewLlamaDecoder(model, {.context_length = kCells, .threads = 2, .max_sequences = 4}).value());
+}
+
+std::vector<float> Copy(const float* logits, const Decoder& decoder) {
+  return {logits, logits + decoder.vocabulary()};
+}
+
+// The logits behind the tokens from `begin` on, computed in one batch of the decoder.
+std::vector<float> Decode(Decoder& decoder, SequenceId sequence, std::span<const Token> tokens,
+                          std::uint32_t begin = 0) {
+  std::vector<Row> rows;
+  for (std::size_t i = begin; i < tokens.size(); ++i) {
+    rows.push_back({.token = tokens[i],
+                    .position = static_cast<std::int32_t>(i),
+                    .sequence = sequence,
+                    .wants_logits = i + 1 == tokens.size()});
+  }
+  EXPECT(decoder.Decode(rows, kNever) == DecodeOutcome::kDone);
+  return Copy(decoder.Logits(rows.size() - 1), decoder);
+}
+
+// As the plain loop does: batches of 512.
+std::vector<float> Plain(Decoder& decoder, const std::vector<Token>& prompt) {
+  std::vector<float> logits;
+  for (std::size_t at = 0; at < prompt.size(); at += 512) {
+    const std::size_t end = std::min(prompt.size(), at + 512);
+    logits = Decode(decoder, 0, std::span(prompt).first(end), static_cast<std::uint32_t>(at));
+  }
+  return logits;
+}
+std::vector<float> Plain(const LlamaModel& model, const std::vector<Token>& prompt) {
+  return Plain(*NewDecoder(model), prompt);
+}
+
+// Calls `between` after each advance.
+template <typename Between>
+void Compute(PrefillLane& lane, std::span<const Token> tokens, Between between) {
+  lane.Begin(tokens);
+  Progress progress = Progress::kMore;
+  while ((progress = lane.Advance(kNever)) == Progress::kMore) between();
+  EXPECT(progress == Progress::kDone);
+}
+
+// All but gemma's, whose window cannot share cells.
+std::vector<std::string> ModelsWithLane() {
+  std::vector<std::string> paths = test::TinyModels();
+  paths.pop_back();
+  return paths;
+}
+
+TEST(WhatTheLaneComputesIsWhatAPlainLoopComputes) {
+  for (const std::string& path : ModelsWithLane()) {
+    const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
+    REQUIRE(model != nullptr);
+    const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
+    PrefillLane* lane = decoder->lane();
+    REQUIRE(lane != nullptr);
+    EXPECT_EQ(decoder->lane_cells(), kCells / 4);
+
+    // Somebody else decodes meanwhile, and a third one alone.
+    const std::vector<Token> prompt = Prompt(*model, 700);
+    const std::vector<Token> other = Prompt(*model, 400);
+    std::vector<std::vector<float>> beside;
+    for (std::uint32_t at = 0; at < 700; at += 256) {
+      const std::uint32_t end = std::min(700U, at + 256);
+      Compute(*lane, std::span(prompt).subspan(at, end - at), [&] {
+        const auto next = static_cast<std::uint32_t>(beside.size());
+        beside.push_back(Decode(*decoder, 1, std::span(other).first(next + 1), next));
+      });
+    }
+    EXPECT(beside.size() > 3);
+    EXPECT(Copy(lane->Logits(), *decoder) == Plain(*model, prompt));
+    const std::unique_ptr<Decoder> alone = NewDecoder(*model);
+    for (std::uint32_t i = 0; i < beside.size(); ++i) {
+      EXPECT(beside[i] == Decode(*alone, 1, std::span(other).first(i + 1), i));
+    }
+
+    // Copied to the decoder in two parts it goes on there.
+    REQUIRE(decoder->LoadState(2, lane->SaveState(0, 300), 0, 300));
+    REQUIRE(decoder->LoadState(2, lane->SaveState(300, 700), 300, 700));
+    EXPECT_EQ(decoder->NextPosition(2), 700);
+    std::vector<Token> longer = prompt;
+    longer.push_back(5);
+    (void)Plain(*alone, prompt);
+    EXPECT(Decode(*decoder, 2, longer, 700) == Decode(*alone, 0, longer, 700));
+
+    // And from there back into the lane.
+    lane->Clear();
+    REQUIRE(lane->LoadState(decoder->SaveState(2, 0, 700), 700));
+    const std::vector<Token> end = Prompt(*model, 192);
+    Compute(*lane, end, [] {});
+    // In other batches than a plain loop's: rounded otherwise.
+    std::vector<Token> whole = prompt;
+    whole.insert(whole.end(), end.begin(), end.end());
+    const std::vector<float> expected = Plain(*model, whole);
+    const float* logits = lane->Logits();
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT(std::abs(logits[i] - expected[i]) < 1);
+  }
+}
+
+TEST(ABatchCanBeGivenUpAnywhere) {
+  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  const std::vector<Token> prompt = Prompt(*model, 256);
+  const std::vector<float> expected = Plain(*model, prompt);
+  for (int advances = 0; advances < 4; ++advances) {
+    const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
+    PrefillLane& lane = *decoder->lane();
+    for (const bool ends_with_it : {false, true}) {
+      lane.Begin(Prompt(*model, 200));
+      for (int i = 0; i < advances; ++i) EXPECT(lane.Advance(kNever) == Progress::kMore);
+      if (ends_with_it) break;
+      lane.Clear();
+      Compute(lane, prompt, [] {});
+      EXPECT(Copy(lane.Logits(), *decoder) == expected);
+      lane.Clear();
+    }
+  }
+}
+
+TEST(AnAbortEndsABatch) {
+  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
+  PrefillLane& lane = *decoder->lane();
+  const std::atomic<bool> abort = true;
+  lane.Begin(Prompt(*model, 256));
+  EXPECT(lane.Advance(abort) == Progress::kAborted);
+  lane.Clear();
+  const std::vector<Token> prompt = Prompt(*model, 100);
+  Compute(lane, prompt, [] {});
+  EXPECT(Copy(lane.Logits(), *decoder) == Plain(*model, prompt));
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

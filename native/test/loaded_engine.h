@@ -1,0 +1,119 @@
+// A whole engine on a real file: what it is asked, and what it says.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "models.h"
+#include "test.h"
+
+namespace svc::test {
+
+inline constexpr std::chrono::seconds kPatience{120};
+
+// What the sink has heard.
+class Listener {
+ public:
+  OutputSink Sink() {
+    return [this](std::vector<GenerationOutput> outputs) {
+      const std::lock_guard lock(mutex_);
+      for (GenerationOutput& output : outputs) {
+        texts_[output.id] += output.text;
+        std::move(output.logprobs.begin(), output.logprobs.end(),
+                  std::back_inserter(logprobs_[output.id]));
+        if (output.done) ends_[output.id] = std::move(output);
+      }
+      heard_.notify_all();
+    };
+  }
+  bool WaitFor(GenerationId id) {
+    std::unique_lock lock(mutex_);
+    return heard_.wait_for(lock, kPatience, [&] { return ends_.contains(id); });
+  }
+  bool WaitForText(GenerationId id) {
+    std::unique_lock lock(mutex_);
+    return heard_.wait_for(lock, kPatience, [&] { return !texts_[id].empty(); });
+  }
+  std::string Text(GenerationId id) {
+    const std::lock_guard lock(mutex_);
+    return texts_[id];
+  }
+  std::vector<TokenLogprobs> Logprobs(GenerationId id) {
+    const std::lock_guard lock(mutex_);
+    return logprobs_[id];
+  }
+  GenerationOutput End(GenerationId id) {
+    const std::lock_guard lock(mutex_);
+    return ends_[id];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable heard_;
+  std::map<GenerationId, std::string> texts_;
+  std::map<GenerationId, std::vector<TokenLogprobs>> logprobs_;
+  std::map<GenerationId, GenerationOutput> ends_;
+};
+
+struct Loaded {
+  Listener listener;
+  std::unique_ptr<Engine> engine;
+};
+
+// Null, and a failed test, when it cannot be loaded.
+inline std::unique_ptr<Loaded> LoadEngine(const std::string& path,
+                                          std::uint32_t context_length = 2048, int threads = 0) {
+  LoadModules();
+  auto loaded = std::make_unique<Loaded>();
+  Result<std::unique_ptr<Engine>> engine =
+      Engine::Load({.path = path, .context_length = context_length, .threads = threads},
+                   loaded->listener.Sink());
+  if (!engine.ok()) {
+    Fail(__FILE__, __LINE__, engine.status().message());
+    return nullptr;
+  }
+  loaded->engine = std::move(engine.value());
+  return loaded;
+}
+
+// About `words` words.
+inline std::string Prompt(int words, int start) {
+  static const std::vector<std::string> kWords = {"the",    "river", "runs",  "under", "old",
+                                                  "bridge", "and",   "seven", "boats", "wait"};
+  std::string text;
+  for (int i = 0; i < words; ++i) text += (i == 0 ? "" : " ") + kWords[(start * 3 + i * 7) % 10];
+  return text;
+}
+
+inline GenerationRequest Request(GenerationId id, const std::string& prompt,
+                                 SamplingParams sampling, std::uint32_t max_tokens) {
+  GenerationRequest request;
+  request.id = id;
+  request.prompt = prompt;
+  request.sampling = std::move(sampling);
+  request.max_tokens = max_tokens;
+  return request;
+}
+
+inline SamplingParams Greedy() {
+  SamplingParams params;
+  params.temperature = 0;
+  return params;
+}
+
+inline SamplingParams Seeded(std::uint32_t seed) {
+  SamplingParams params;
+  params.seed = seed;
+  return params;
+}
+
+}  // namespace svc::test

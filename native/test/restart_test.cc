@@ -1,0 +1,195 @@
+// Conversations that go on after their engine has ended, on real files of each kind of memory: all
+// cells stay, a window slides, a state is kept, both.
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+
+#include "engine/engine.h"
+#include "folder.h"
+#include "models.h"
+
+namespace svc {
+namespace {
+
+using test::Folder;
+
+struct Answer {
+  std::string text;
+  GenerationUsage usage;
+};
+
+// One engine, one request at a time.
+class Host {
+ public:
+  Host(const std::string& model, const std::filesystem::path& folder,
+       std::uint32_t context_length = 2048) {
+    test::LoadModules();
+    LoadOptions options{.path = model, .context_length = context_length, .threads = 1};
+    options.prefix_folder = folder;
+    options.prefix_model = "model";
+    options.prefix_bytes = 1U << 30U;
+    Result<std::unique_ptr<Engine>> engine =
+        Engine::Load(options, [this](std::vector<GenerationOutput> outputs) {
+          const std::lock_guard lock(mutex_);
+          for (GenerationOutput& output : outputs) {
+            text_ += output.text;
+            if (output.done) end_ = std::move(output);
+          }
+          heard_.notify_all();
+        });
+    if (engine.ok()) {
+      engine_ = std::move(engine.value());
+    } else {
+      test::Fail(__FILE__, __LINE__, engine.status().message());
+    }
+  }
+
+  bool is_loaded() const { return engine_ != nullptr; }
+
+  // Greedily.
+  Answer Ask(const std::string& prompt, bool reuse_prefix = true) {
+    text_.clear();
+    end_.reset();
+    GenerationRequest request;
+    request.id = ++last_id_;
+    request.prompt = prompt;
+    request.max_tokens = 24;
+    request.sampling.temperature = 0;
+    request.reuse_prefix = reuse_prefix;
+    EXPECT(engine_->Submit(std::move(request)).ok());
+    std::unique_lock lock(mutex_);
+    if (!heard_.wait_for(lock, std::chrono::seconds(120), [this] { return end_.has_value(); })) {
+      test::Fail(__FILE__, __LINE__, "no answer");
+      return {};
+    }
+    EXPECT(end_->status.ok());
+    return {text_, end_->usage};
+  }
+  void Close() { engine_->Close(); }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable heard_;
+  std::string text_;
+  std::optional<GenerationOutput> end_;
+  GenerationId last_id_ = 0;
+  std::unique_ptr<Engine> engine_;
+};
+
+std::string Words(int count, int start) {
+  static const std::vector<std::string> kWords = {"the",    "river", "runs",  "under", "old",
+                                                  "bridge", "and",   "seven", "boats", "wait"};
+  std::string text;
+  for (int i = 0; i < count; ++i) text += (i == 0 ? "" : " ") + kWords[(start * 3 + i * 7) % 10];
+  return text;
+}
+
+const std::vector<std::string>& Models() {
+  static const std::vector<std::string> kModels = [] {
+    std::vector<std::string> models = test::TinyModels();
+    for (const char* name : {"tiny-gemma2", "tiny-mamba", "tiny-lfm2"}) {
+      models.push_back(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf");
+    }
+    return models;
+  }();
+  return kModels;
+}
+
+TEST(TheSecondTurnIsTheSameAfterARestart) {
+  for (const std::string& model : Models()) {
+    const Folder folder;
+    const std::string first = Words(260, 1);
+    Answer opening;
+    {
+      Host host(model, folder.path());
+      REQUIRE(host.is_loaded());
+      opening = host.Ask(first);
+      EXPECT_EQ(opening.usage.cached_tokens, 0U);
+    }
+    EXPECT(!folder.Files().empty());
+    const std::string second = first + opening.text + " " + Words(30, 2);
+
+    Host restarted(model, folder.path());
+    REQUIRE(restarted.is_loaded());
+    const Answer from_disk = restarted.Ask(second);
+
+    Host other(model, "");
+    REQUIRE(other.is_loaded());
+    EXPECT_EQ(other.Ask(first).text, opening.text);
+    const Answer from_memory = other.Ask(second);
+
+    std::printf("     %s: %u of %u from the disk\n", std::filesystem::path(model).stem().c_str(),
+                from_disk.usage.cached_tokens, from_disk.usage.input_tokens);
+    EXPECT(from_disk.usage.cached_tokens > 128);
+    EXPECT_EQ(from_disk.usage.cached_tokens, from_memory.usage.cached_tokens);
+    EXPECT_EQ(from_disk.text, from_memory.text);
+  }
+}
+
+TEST(ACheckpointChangesNoText) {
+  for (const std::string& model : Models()) {
+    Host host(model, "");
+    Host plain(model, "");
+    REQUIRE(host.is_loaded() && plain.is_loaded());
+    // Asked again, and with another end; then the third that begins so.
+    const std::string shared = Words(200, 3);
+    for (const std::string& prompt :
+         {shared + Words(100, 4), shared + Words(100, 4), shared + " then " + Words(90, 5),
+          shared + " but " + Words(80, 6)}) {
+      const Answer answer = host.Ask(prompt);
+      EXPECT_EQ(answer.text, plain.Ask(prompt, /*reuse_prefix=*/false).text);
+      if (prompt.ends_with(Words(80, 6))) EXPECT(answer.usage.cached_tokens > 128);
+    }
+  }
+}
+
+TEST(AStateIsNotTakenForAnotherModelOrAnotherContext) {
+  const Folder folder;
+  const std::string prompt = Words(260, 1);
+  {
+    Host host(test::TinyModels()[0], folder.path());
+    REQUIRE(host.is_loaded());
+    host.Ask(prompt);
+  }
+  EXPECT_EQ(folder.Files().size(), 1U);
+  {
+    // The same file, told under another time of its last change.
+    const std::string copy = folder.path() / "copy.gguf";
+    std::filesystem::copy_file(test::TinyModels()[0], copy);
+    Host host(copy, folder.path());
+    REQUIRE(host.is_loaded());
+    EXPECT_EQ(host.Ask(prompt).usage.cached_tokens, 0U);
+  }
+  Host host(test::TinyModels()[0], folder.path(), 1024);
+  REQUIRE(host.is_loaded());
+  EXPECT_EQ(host.Ask(prompt).usage.cached_tokens, 0U);
+}
+
+TEST(ADamagedStateIsComputed) {
+  for (const std::string& model : Models()) {
+    const Folder folder;
+    const std::string prompt = Words(260, 1);
+    Answer first;
+    {
+      Host host(model, folder.path());
+      REQUIRE(host.is_loaded());
+      first = host.Ask(prompt);
+    }
+    for (const auto& path : folder.Files()) {
+      std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+      file.seekp(static_cast<long>(std::filesystem::file_size(path) / 2));
+      file.put('!');
+      file.put('?');
+    }
+    Host host(model, folder.path());
+    REQUIRE(host.is_loaded());
+    const Answer again = host.Ask(prompt);
+    EXPECT_EQ(again.usage.cached_tokens, 0U);
+    EXPECT_EQ(again.text, first.text);
+  }
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

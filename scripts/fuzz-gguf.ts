@@ -1,0 +1,99 @@
+/**
+ * Fuzzes the reader of model files (src/models/gguf-header.ts) in a process of its own, with little memory:
+ * one that ends, or is silent for a minute, is a finding as much as one that tells of something wrong.
+ *
+ *   npm run fuzz -- [--executions 10000000] [--seed 1]
+ *   npm run fuzz -- --seed 1 --only 4711 --out FILE     one execution again, and the file that it reads
+ *
+ * Execution N of a seed is the same on every machine, as long as the test models and the hostile files are.
+ */
+import { fork } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { parseGgufHeader } from '../src/models/gguf-header.ts';
+import { examine } from './fuzz/examine.ts';
+import { Mutator } from './fuzz/mutate.ts';
+import { makeSeeds } from './fuzz/seeds.ts';
+import type { Progress } from './fuzz/worker.ts';
+
+const HEAP_MEGABYTES = 64;
+const BLOCK = 10_000;
+const SILENCE_MS = 60_000;
+const TOLD_EVERY_MS = 30_000;
+const WORKER = fileURLToPath(new URL('fuzz/worker.ts', import.meta.url));
+
+interface Ended {
+  readonly last: Progress | null;
+  /** Null: it did all that it was to do. */
+  readonly how: string | null;
+}
+
+/** The executions from `from` up to `to` in one process, told of block by block. */
+async function work(seed: number, from: number, to: number, block: number): Promise<Ended> {
+  const child = fork(WORKER, [seed, from, to, block].map(String), {
+    execArgv: ['--import', 'tsx', `--max-old-space-size=${HEAP_MEGABYTES}`],
+  });
+  let last: Progress | null = null;
+  const silence = new AbortController();
+  const watch = setTimeout(() => {
+    silence.abort();
+    child.kill('SIGKILL');
+  }, SILENCE_MS);
+  const startedAt = performance.now();
+  let toldAt = startedAt;
+  child.on('message', (progress: Progress) => {
+    last = progress;
+    watch.refresh();
+    if (performance.now() - toldAt < TOLD_EVERY_MS) return;
+    toldAt = performance.now();
+    tell(last, (toldAt - startedAt) / 1000, from);
+  });
+  const how = await new Promise<string | null>((resolve) => {
+    child.once('close', (code, signal) => resolve(code === 0 ? null : `ended by ${signal ?? `exit ${String(code)}`}`));
+  });
+  clearTimeout(watch);
+  return { last, how: silence.signal.aborted ? `was silent for ${SILENCE_MS / 1000} s` : how };
+}
+
+function tell({ done, tally, findings, peakBytes }: Progress, seconds: number, from: number): void {
+  const { accepted, refused, more, slowestMs } = tally;
+  console.log(
+    `${done} executions in ${seconds.toFixed(0)} s (${Math.round((done - from) / seconds)} a second): ` +
+      `${refused} refused, ${accepted} accepted, ${more} of which more is wanted; ` +
+      `slowest ${slowestMs.toFixed(1)} ms, peak ${Math.round(peakBytes / 1024 / 1024)} MiB, ${findings.length} findings`,
+  );
+}
+
+async function campaign(seed: number, executions: number): Promise<boolean> {
+  console.log(`seed ${seed}, ${executions} executions, heap of ${HEAP_MEGABYTES} MiB, Node ${process.version}`);
+  const startedAt = performance.now();
+  const { last, how } = await work(seed, 0, executions, BLOCK);
+  if (last !== null) tell(last, (performance.now() - startedAt) / 1000, 0);
+  for (const { index, what } of last?.findings ?? []) console.log(`execution ${index}: ${what}`);
+  if (how !== null) {
+    const from = last?.done ?? 0;
+    const again = await work(seed, from, Math.min(from + BLOCK, executions), 1);
+    console.log(
+      `execution ${again.last?.done ?? from}: the process ${again.how ?? `${how}, and not when asked again`}`,
+    );
+  }
+  return how === null && last?.findings.length === 0;
+}
+
+async function again(seed: number, index: number, out: string | undefined): Promise<void> {
+  const input = new Mutator(await makeSeeds(), seed).make(index);
+  if (out !== undefined) await writeFile(out, input.bytes);
+  console.log(`${input.bytes.length} bytes of a file of ${input.fileBytes}: ${examine(parseGgufHeader, input)}`);
+}
+
+const { values } = parseArgs({
+  options: {
+    executions: { type: 'string', default: '10000000' },
+    seed: { type: 'string', default: '1' },
+    only: { type: 'string' },
+    out: { type: 'string' },
+  },
+});
+if (values.only !== undefined) await again(Number(values.seed), Number(values.only), values.out);
+else process.exitCode = (await campaign(Number(values.seed), Number(values.executions))) ? 0 : 1;

@@ -1,0 +1,63 @@
+/**
+ * Models whose memory cannot be cut: Mamba, which remembers a state for each sequence and nothing of
+ * single tokens, and LFM2, which has layers of both kinds.
+ */
+import type { Preset } from './presets.ts';
+import { matrices, perRoot, vector, type Tensor } from './tensors.ts';
+import { entry, type Entry } from './writer.ts';
+
+const KERNEL = 4;
+const STATE = 16;
+const TIME_STEP_RANK = 32;
+const SHORT_KERNEL = 3;
+/** Of silu(x), where x is standard normal. */
+const SILU_RMS = 0.6;
+
+/** llama.cpp knows no other. */
+const innerWidth = ({ embeddingLength }: Preset): number => 2 * embeddingLength;
+
+export function mambaEntries(preset: Preset): Entry[] {
+  return [
+    entry.uint32('mamba.ssm.conv_kernel', KERNEL),
+    entry.uint32('mamba.ssm.inner_size', innerWidth(preset)),
+    entry.uint32('mamba.ssm.state_size', STATE),
+    entry.uint32('mamba.ssm.time_step_rank', TIME_STEP_RANK),
+    entry.float32('mamba.attention.layer_norm_rms_epsilon', preset.normEpsilon),
+  ];
+}
+
+/** @param added the deviation of what the layer adds */
+export function mambaTensors(preset: Preset, block: string, added: number): Tensor[] {
+  const width = preset.embeddingLength;
+  const inner = innerWidth(preset);
+  const matrix = matrices(preset.encoding);
+  const exact = matrices('F32');
+  const decay = exact(`${block}.ssm_a`, STATE, inner, 0.2);
+  return [
+    vector(`${block}.attn_norm.weight`, width, 1, 0.1),
+    matrix(`${block}.ssm_in.weight`, width, 2 * inner, perRoot(width)),
+    exact(`${block}.ssm_conv1d.weight`, KERNEL, inner, perRoot(KERNEL)),
+    vector(`${block}.ssm_conv1d.bias`, inner, 0, 0.1),
+    matrix(`${block}.ssm_x.weight`, inner, TIME_STEP_RANK + 2 * STATE, perRoot(inner) / SILU_RMS),
+    matrix(`${block}.ssm_dt.weight`, TIME_STEP_RANK, inner, perRoot(TIME_STEP_RANK)),
+    vector(`${block}.ssm_dt.bias`, inner, -2, 0.1),
+    { ...decay, weights: { ...decay.weights, mean: -1 } },
+    vector(`${block}.ssm_d`, inner, 1, 0.1),
+    matrix(`${block}.ssm_out.weight`, inner, width, (added * perRoot(inner)) / SILU_RMS),
+  ];
+}
+
+export function shortConvolutionEntries({ architecture }: Preset): Entry[] {
+  return [entry.uint32(`${architecture}.shortconv.l_cache`, SHORT_KERNEL)];
+}
+
+/** In the place of a layer's attention. @param mixed the deviation of what it adds */
+export function shortConvolutionTensors(preset: Preset, block: string, mixed: number): Tensor[] {
+  const width = preset.embeddingLength;
+  const matrix = matrices(preset.encoding);
+  return [
+    matrices('F32')(`${block}.shortconv.conv.weight`, SHORT_KERNEL, width, perRoot(SHORT_KERNEL)),
+    matrix(`${block}.shortconv.in_proj.weight`, width, 3 * width, perRoot(width)),
+    matrix(`${block}.shortconv.out_proj.weight`, width, width, mixed * perRoot(width)),
+  ];
+}

@@ -1,0 +1,21 @@
+/**
+ * Writes model files as attackers make them (test/models/hostile-files.ts), to try other readers with.
+ *
+ *   node --import tsx scripts/make-hostile-models.ts DIR
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { HOSTILE } from '../test/models/hostile-files.ts';
+
+const [dir] = process.argv.slice(2);
+if (dir === undefined) {
+  console.error('usage: make-hostile-models.ts DIR');
+  process.exitCode = 2;
+} else {
+  await mkdir(dir, { recursive: true });
+  for (const [what, bytes] of HOSTILE) {
+    const name = what.replace(/[^a-zA-Z0-9^-]+/g, '-').replace(/^-|-$/g, '');
+    await writeFile(join(dir, `${name}.gguf`), bytes);
+  }
+  console.log(`${HOSTILE.length} files in ${dir}`);
+}

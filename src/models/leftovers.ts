@@ -1,0 +1,78 @@
+/**
+ * What lies in the store and belongs to no model: files that were being written when their writer was killed, and
+ * content whose entry in the registry was never written, or is lost.
+ *
+ * Unfinished files go once nobody has written to them for a day. Content is kept for a week from the day it was first
+ * seen to belong to nothing, however old it is: somebody may have moved the registry away, and add or pull the models
+ * again, which finds it. What does not look like the store's own is left alone.
+ */
+import { readdir, rm, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Registry } from './registry.ts';
+import type { StorePaths } from './store-paths.ts';
+
+export interface Leftovers {
+  readonly removed: readonly Leftover[];
+  readonly freed_bytes: number;
+  readonly kept: readonly (Leftover & { readonly removed_after: string })[];
+}
+interface Leftover {
+  readonly path: string;
+  readonly size_bytes: number;
+}
+
+export const UNFINISHED_MS = 86_400_000;
+export const UNREFERENCED_MS = 7 * 86_400_000;
+
+const CONTENT = /^sha256-[0-9a-f]{64}$/;
+/** StorePaths.unfinished, `bring`, and the registry's own (write-file-atomic). */
+const UNFINISHED = /^\.unfinished-|\.unfinished-\d+$|^registry\.json\.\d+$/;
+
+/** Modifies `registry`. REQUIRES: its lock. */
+export async function collectLeftovers(paths: StorePaths, registry: Registry, now: number): Promise<Leftovers> {
+  const named = new Set(registry.models.flatMap((entry) => placesNamed(entry, paths)));
+  const removed: Leftover[] = [];
+  const kept: (Leftover & { removed_after: string })[] = [];
+  const since: Record<string, number> = {};
+  for (const folder of [paths.dir, paths.blobs, paths.allParts, ...(await pathsIn(paths.allParts))]) {
+    for (const path of await pathsIn(folder)) {
+      const name = basename(path);
+      const sizeBytes = await sizeOf(path);
+      if (UNFINISHED.test(name)) {
+        const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: now }));
+        if (now - mtimeMs > UNFINISHED_MS) removed.push({ path, size_bytes: sizeBytes });
+      } else if (folder !== paths.dir && CONTENT.test(name) && !named.has(path)) {
+        const key = join(basename(folder), name);
+        const first = registry.unreferenced[key] ?? now;
+        if (now - first > UNREFERENCED_MS) {
+          removed.push({ path, size_bytes: sizeBytes });
+        } else {
+          since[key] = first;
+          kept.push({ path, size_bytes: sizeBytes, removed_after: new Date(first + UNREFERENCED_MS).toISOString() });
+        }
+      }
+    }
+  }
+  for (const { path } of removed) await rm(path, { recursive: true, force: true });
+  registry.unreferenced = since;
+  return { removed, freed_bytes: removed.reduce((sum, { size_bytes }) => sum + size_bytes, 0), kept };
+}
+
+function placesNamed({ path, digest, parts, projector }: Registry['models'][number], paths: StorePaths): string[] {
+  return [
+    ...(path !== null ? [] : [parts === undefined ? paths.blob(digest) : paths.parts(digest)]),
+    ...(projector === undefined ? [] : [paths.blob(projector.digest)]),
+  ];
+}
+
+async function pathsIn(folder: string): Promise<string[]> {
+  return (await readdir(folder).catch(() => [])).map((name) => join(folder, name));
+}
+
+/** Of a folder: of the files in it. */
+async function sizeOf(path: string): Promise<number> {
+  const found = await stat(path).catch(() => null);
+  if (found?.isDirectory() !== true) return found?.size ?? 0;
+  const sizes = await Promise.all((await pathsIn(path)).map(sizeOf));
+  return sizes.reduce((sum, size) => sum + size, 0);
+}

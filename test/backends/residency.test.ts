@@ -1,0 +1,325 @@
+/** Which models are in memory, with fake engines that say what they take. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
+import type { GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
+import { waitFor } from '../support/wait.ts';
+import { collect, context, failure } from './conformance.ts';
+import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
+import { ask, isAlive, textOf } from './local-support.ts';
+import type { Behaviour } from './fake-engine.ts';
+
+const MB = 1e6;
+/** A model that takes 40 MB; two of them fit into BUDGET. */
+const MODEL: Behaviour = { weights: 40 * MB, holds: 40 * MB };
+const BUDGET = { memory_budget_bytes: 100 * MB };
+
+function it(
+  what: string,
+  models: Readonly<Record<string, Behaviour>>,
+  memory: Parameters<typeof makeFakeLocal>[3],
+  body: (local: FakeLocal) => Promise<void>,
+): void {
+  test(what, async () => {
+    const local = await makeFakeLocal(models, {}, null, memory);
+    try {
+      await body(local);
+    } finally {
+      const pids = local.backend.pids();
+      await local.dispose();
+      assert.equal(pids.filter(isAlive), []);
+    }
+  });
+}
+
+const answer = (
+  backend: LocalBackend,
+  model: string,
+  wishes: Partial<GenerateRequest> = {},
+  prompt = 'say 1',
+): Promise<GenerateEvent[]> => collect(backend.generate({ ...ask(prompt, model), ...wishes }, context()));
+
+const loaded = (backend: LocalBackend): string[] =>
+  backend
+    .loadedModels()
+    .filter(({ state }) => state === 'loaded')
+    .map(({ id }) => id)
+    .sort();
+
+/** An answer that goes on until it is left. */
+async function endless(backend: LocalBackend, model: string) {
+  const events = backend.generate(ask('endless', model), context())[Symbol.asyncIterator]();
+  while ((await events.next()).value?.type !== 'text');
+  return events;
+}
+
+async function load(backend: LocalBackend, model: string, wishes: Parameters<LocalBackend['load']>[2] = {}) {
+  const events = [];
+  for await (const event of backend.load(model, new AbortController().signal, wishes)) events.push(event);
+  return events.at(-1);
+}
+
+it(
+  'a third one costs the one that is cheapest to have back',
+  { dear: { ...MODEL, loadMs: 1500 }, cheap: MODEL, new: MODEL },
+  BUDGET,
+  async ({ backend }) => {
+    await answer(backend, 'dear');
+    await answer(backend, 'cheap');
+    const [, cheap] = backend.pids();
+    assert.is(textOf(await answer(backend, 'new')), 'word ');
+    assert.equal(loaded(backend), ['dear', 'new']);
+    assert.not(isAlive(cheap as number));
+    const models = await backend.models();
+    assert.is(models.find(({ id }) => id === 'new')?.loaded?.memory_bytes, 40 * MB);
+  },
+);
+
+it(
+  'what engines are measured to hold counts, not what was planned',
+  { a: { ...MODEL, holds: 80 * MB }, b: MODEL },
+  BUDGET,
+  async ({ backend }) => {
+    await answer(backend, 'a');
+    await waitFor('the measurement', async () => (await backend.models())[0]?.loaded?.memory_bytes === 80 * MB);
+    await answer(backend, 'b');
+    assert.equal(loaded(backend), ['b']);
+  },
+);
+
+it(
+  'no generation is disturbed: who needs the room waits for it',
+  { a: MODEL, b: MODEL, c: MODEL },
+  BUDGET,
+  async ({ backend, starts }) => {
+    const [one, two] = [await endless(backend, 'a'), await endless(backend, 'b')];
+    let done = false;
+    const third = answer(backend, 'c').finally(() => (done = true));
+    for (let pulls = 0; pulls < 50; pulls++) {
+      assert.is((await one.next()).value?.type, 'text');
+      assert.is((await two.next()).value?.type, 'text');
+    }
+    assert.not(done);
+    assert.equal(await starts('c'), []);
+    await one.return(undefined);
+    await two.return(undefined);
+    assert.is(textOf(await third), 'word ');
+    assert.is(loaded(backend).length, 2);
+  },
+);
+
+it(
+  'who asks for a model that makes way has it loaded again, in turn',
+  { a: MODEL, b: { weights: 90 * MB } },
+  BUDGET,
+  async ({ backend, starts, log }) => {
+    const running = await endless(backend, 'a');
+    const second = answer(backend, 'b', {}, 'say 3');
+    await waitFor('a to make way', () => log.some(({ message }) => message.includes('makes way')));
+    const again = answer(backend, 'a');
+    await running.return(undefined);
+    assert.is(textOf(await second), 'word word word ');
+    assert.is(textOf(await again), 'word ');
+    await waitFor('a second process of a', async () => (await starts('a')).length === 2);
+    assert.equal(loaded(backend), ['a']);
+  },
+);
+
+it(
+  'a load that nobody waits for any more is given up, and nobody has made way for it',
+  { a: { weights: 90 * MB }, b: MODEL },
+  BUDGET,
+  async ({ backend, starts, log }) => {
+    const running = await endless(backend, 'a');
+    const controller = new AbortController();
+    const left = collect(backend.generate(ask('say 1', 'b'), { ...context(), signal: controller.signal }));
+    await waitFor('b to wait for room', () => log.some(({ message }) => message.includes('makes way')));
+    controller.abort(new Error('the caller has left'));
+    await left.catch(() => undefined);
+    await waitFor('the process of b to be gone', () => backend.pids().length === 1);
+    assert.is(textOf(await answer(backend, 'a')), 'word ');
+    await running.return(undefined);
+    assert.is((await starts('a')).length, 1);
+    assert.equal(await starts('b'), []);
+  },
+);
+
+it(
+  'what does not fit at all is refused, and nobody has made way for it',
+  { a: MODEL, large: { weights: 120 * MB, context: 8192, cachePerToken: 100 } },
+  BUDGET,
+  async ({ backend, starts, log }) => {
+    await answer(backend, 'a');
+    for (let again = 0; again < 2; again++) {
+      const error = await failure(answer(backend, 'large'));
+      assert.is(error.code, 'OUT_OF_MEMORY');
+      assert.match(
+        error.message,
+        /large needs 121 MB of models.memory_budget_bytes at a context of 8192 tokens, and 100 MB are free/,
+      );
+      assert.match(error.hint ?? '', /not even a context of 2048 tokens fits/);
+    }
+    assert.equal(loaded(backend), ['a']);
+    assert.equal(await starts('large'), []);
+    assert.not(log.some(({ message }) => message.includes('makes way')));
+  },
+);
+
+it(
+  'the context is what fits, and an explicit one is refused with what would fit',
+  { large: { weights: 40 * MB, context: 8192, cachePerToken: 20_000 } },
+  BUDGET,
+  async ({ backend }) => {
+    const events = await load(backend, 'large');
+    // Q8_0: 10 kB for each token.
+    assert.ok(events?.type === 'loaded');
+    assert.is(events.context_length, 5888);
+    const error = await failure(answer(backend, 'large', { context_length: 8192 }));
+    assert.is(error.code, 'OUT_OF_MEMORY');
+    assert.match(error.hint ?? '', /a context of 5888 tokens fits/);
+    assert.is(textOf(await answer(backend, 'large')), 'word ');
+  },
+);
+
+it(
+  'what the machine has left counts, but for a part that stays free',
+  { a: MODEL, large: { weights: 46 * MB } },
+  { hostMemory: () => ({ totalBytes: 100 * MB, availableBytes: 50 * MB }) },
+  async ({ backend }) => {
+    await answer(backend, 'a', { keep_alive_seconds: 0 });
+    await waitFor('it to go', () => backend.pids().length === 0);
+    const error = await failure(answer(backend, 'large'));
+    assert.is(error.message, 'large needs 46 MB of memory at a context of 1000 tokens, and 45 MB are free');
+  },
+);
+
+it(
+  'a pinned model stays, and what then does not fit is refused',
+  { a: MODEL, b: MODEL, c: MODEL, d: { weights: 70 * MB } },
+  BUDGET,
+  async ({ backend }) => {
+    await load(backend, 'a', { pin: true });
+    await answer(backend, 'b');
+    await answer(backend, 'c');
+    assert.equal(loaded(backend), ['a', 'c']);
+    assert.is((await failure(answer(backend, 'd'))).code, 'OUT_OF_MEMORY');
+    assert.equal(loaded(backend), ['a', 'c']);
+    await backend.unload('a');
+    await answer(backend, 'd');
+    assert.equal(loaded(backend), ['d']);
+  },
+);
+
+it('a model goes some time after its last use', { a: {}, b: {} }, { keep_alive_seconds: 1 }, async ({ backend }) => {
+  const expiry = async (): Promise<string | null | undefined> => (await backend.models())[0]?.loaded?.expires_at;
+  await answer(backend, 'a');
+  const at = Date.parse((await expiry()) ?? '');
+  assert.ok(Math.abs(at - Date.now() - 1000) < 900);
+  await waitFor('it to go', () => backend.pids().length === 0);
+
+  await answer(backend, 'a', { keep_alive_seconds: 0 });
+  await waitFor('it to go at once', () => backend.pids().length === 0);
+  await answer(backend, 'a', { keep_alive_seconds: -1 });
+  assert.is(await expiry(), null);
+  await answer(backend, 'b');
+  await waitFor('the other to go', () => backend.pids().length === 1);
+  assert.equal(loaded(backend), ['a']);
+
+  await load(backend, 'b', { keep_alive_seconds: 3600 });
+  const later = (await backend.models())[1]?.loaded?.expires_at ?? '';
+  assert.ok(Date.parse(later) - Date.now() > 3_500_000);
+});
+
+it('one that is in use does not expire', { a: {} }, { keep_alive_seconds: 0 }, async ({ backend, starts }) => {
+  const running = await endless(backend, 'a');
+  await answer(backend, 'a');
+  for (let pulls = 0; pulls < 100; pulls++) assert.is((await running.next()).value?.type, 'text');
+  assert.is((await starts('a')).length, 1);
+  await running.return(undefined);
+  await waitFor('it to go', () => backend.pids().length === 0);
+});
+
+it(
+  'a context grows once for all who ask for more, and never shrinks',
+  { a: { context: 4096 } },
+  {},
+  async ({ backend, starts }) => {
+    const length = (): number | null | undefined => backend.loadedModels()[0]?.context_length;
+    await answer(backend, 'a');
+    assert.is(length(), 4096);
+    await Promise.all([1, 2, 3, 4].map(() => answer(backend, 'a', { context_length: 6000 })));
+    assert.is(length(), 6000);
+    assert.is((await starts('a')).length, 2);
+    for (const context_length of [1, 2048, 6000]) await answer(backend, 'a', { context_length });
+    await answer(backend, 'a');
+    assert.is((await starts('a')).length, 2);
+
+    // Whatever runs ends first.
+    const running = await endless(backend, 'a');
+    const larger = answer(backend, 'a', { context_length: 7000 });
+    for (let pulls = 0; pulls < 30; pulls++) assert.is((await running.next()).value?.type, 'text');
+    await running.return(undefined);
+    await larger;
+    assert.is(length(), 7000);
+  },
+);
+
+it(
+  "a dry run that crashes, or fails, is that model's failure only",
+  { a: {}, bad: {} },
+  {},
+  async ({ backend, behave }) => {
+    await answer(backend, 'a');
+    await behave('bad', { estimate: 'invalid' });
+    assert.is((await failure(answer(backend, 'bad'))).code, 'MODEL_INVALID');
+    await behave('bad', { estimate: 'crash' });
+    assert.is((await failure(load(backend, 'bad'))).code, 'ENGINE_CRASHED');
+    assert.is(textOf(await answer(backend, 'a')), 'word ');
+  },
+);
+
+it(
+  'three models in a budget for two, at random: all are answered, and the budget holds',
+  { a: MODEL, b: MODEL, c: MODEL },
+  BUDGET,
+  async ({ backend }) => {
+    const random = randomFrom(7);
+    let most = 0;
+    let left = 0;
+    const watch = setInterval(() => (most = Math.max(most, loaded(backend).length)), 1);
+    const one = async (): Promise<void> => {
+      const model = 'abc'.charAt(Math.floor(random() * 3));
+      if (random() < 0.2) {
+        const events = await endless(backend, model);
+        await events.return(undefined);
+        left++;
+      } else {
+        const words = 1 + Math.floor(random() * 20);
+        assert.is(textOf(await answer(backend, model, {}, `say ${String(words)}`)), 'word '.repeat(words));
+      }
+    };
+    const client = async (): Promise<void> => {
+      for (let count = 0; count < 8; count++) await one();
+    };
+    await Promise.all(Array.from({ length: 5 }, client));
+    clearInterval(watch);
+    assert.ok(most === 2 && left > 0, `${String(most)} were loaded at a time`);
+    const pids = backend.pids();
+    for (const model of ['a', 'b', 'c']) await backend.unload(model);
+    assert.equal(pids.filter(isAlive), []);
+    assert.equal(backend.pids(), []);
+  },
+);
+
+/** Mulberry32. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let value = Math.imul(state ^ (state >>> 15), 1 | state);
+    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
+    return ((value ^ (value >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+test.run();

@@ -1,0 +1,77 @@
+/** Dry runs of real files, and what engines then take. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { estimateModel } from '../../src/engine/estimate.ts';
+import type { SvcError } from '../../src/protocol/errors.ts';
+import { collect, context } from '../backends/conformance.ts';
+import { ask } from '../backends/local-support.ts';
+import { makeRealLocal } from '../backends/real-local.ts';
+import { EMBEDDING_MODELS, modelPath, TEST_MODELS } from '../support/native-engine.ts';
+import { unless } from '../support/skip.ts';
+import { waitFor } from '../support/wait.ts';
+
+const onLinux = unless(process.platform === 'linux' ? undefined : 'private memory is measured on Linux', test);
+
+const CONTEXT_LENGTH = 4096;
+const SEQUENCES = 16;
+/** A tenth of these models, of a few megabytes, is less than the heaps of Node and of the allocator move by. */
+const HEAPS_BYTES = 24e6;
+
+/** As measured by the daemon when the context has been full, with as many sequences as there may be. */
+async function heldByAFullEngine(path: string): Promise<number> {
+  const settings = { context_length: CONTEXT_LENGTH, max_sequences: SEQUENCES };
+  const { backend, dispose } = makeRealLocal(settings, { one: path });
+  try {
+    const answers = Array.from({ length: SEQUENCES }, (_, index) =>
+      collect(backend.generate({ ...ask(`${String(index)} word`.repeat(100), 'one'), max_tokens: 40 }, context())),
+    );
+    await Promise.all(answers);
+    const beats = async (): Promise<number | null | undefined> => (await backend.models())[0]?.loaded?.memory_bytes;
+    let last = 0;
+    // The heartbeat tells of it a moment later; JavaScript's own heap is never quite still.
+    const stays = async (): Promise<number | undefined> => {
+      const before = last;
+      last = (await beats()) ?? 0;
+      return Math.abs(last - before) < last / 50 ? last : undefined;
+    };
+    return await waitFor('a figure that stays', stays, { intervalMs: 1200 });
+  } finally {
+    await dispose();
+  }
+}
+
+for (const name of TEST_MODELS) {
+  onLinux(`the estimate of ${name} is about what it then takes`, async () => {
+    const path = modelPath(name);
+    const options = { threads: 1, maxSequences: SEQUENCES };
+    const { processBytes, estimates } = await estimateModel({ id: name, path }, options, [CONTEXT_LENGTH]);
+    const [host] = estimates[0]?.devices ?? [];
+    assert.ok(host !== undefined && processBytes !== null);
+    const estimate = processBytes + host.weightsBytes + host.cacheBytes + host.computeBytes;
+    const measured = await heldByAFullEngine(path);
+    const error = ((estimate - measured) / measured) * 100;
+    const figures = `estimated ${(estimate / 1e6).toFixed(1)} MB, measured ${(measured / 1e6).toFixed(1)} MB`;
+    process.stdout.write(`${name}: ${figures} (${error.toFixed(1)} %)\n`);
+    assert.ok(Math.abs(estimate - measured) < Math.max(measured / 10, HEAPS_BYTES), figures);
+  });
+}
+
+test('a model that embeds has an estimate too', async () => {
+  for (const name of EMBEDDING_MODELS) {
+    const { makesEmbeddings, estimates } = await estimateModel({ id: name, path: modelPath(name) }, {}, [0]);
+    assert.ok(makesEmbeddings);
+    assert.ok((estimates[0]?.devices[0]?.weightsBytes ?? 0) > 1e6);
+  }
+});
+
+test('what is no model is refused with its reason', async () => {
+  try {
+    await estimateModel({ id: 'none', path: '/nowhere.gguf' }, {}, [0]);
+    assert.unreachable();
+  } catch (error) {
+    assert.is((error as SvcError).code, 'MODEL_INVALID');
+    assert.match((error as SvcError).message, /does not exist/);
+  }
+});
+
+test.run();

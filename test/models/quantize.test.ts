@@ -1,0 +1,191 @@
+/** Smaller copies of models, made by the real libllama in its child: what comes of it, and that nothing else stays. */
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { quantizeFile } from '../../src/engine/quantize-file.ts';
+import { tryModel } from '../../src/engine/try-model.ts';
+import { builtinModelPath } from '../../src/models/builtin.ts';
+import { inspectGguf, readGgufHeader } from '../../src/models/gguf.ts';
+import { quantizeModel, QUANTIZE_TYPES, type QuantizeEvent, type Quantizer } from '../../src/models/quantize.ts';
+import { ModelStore } from '../../src/models/store.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import type { ModelRecord } from '../../src/protocol/records.ts';
+import { rejection } from '../support/errors.ts';
+import { splitGguf } from '../support/split-gguf.ts';
+
+const models = (name: string): string => fileURLToPath(new URL(`../../build/models/${name}.gguf`, import.meta.url));
+const F16 = models('tiny-gemma');
+const Q4 = models('tiny-qwen2');
+const CRASHING = fileURLToPath(new URL('../support/crashing-engine.ts', import.meta.url));
+const LOAD_MS = 120_000;
+const NEVER = new AbortController().signal;
+
+interface Asked {
+  readonly type: string;
+  readonly model?: string;
+  readonly name?: string;
+  readonly allowRequantize?: boolean;
+}
+
+const test = suite<{
+  dir: string;
+  store: ModelStore;
+  events: QuantizeEvent[];
+  quantize(asked: Asked, quantizer?: Quantizer, signal?: AbortSignal): Promise<ModelRecord>;
+  /** In the store, but for the registry. */
+  blobs(): Promise<string[]>;
+}>('quantize');
+test.before.each(async (context) => {
+  context.dir = await mkdtemp(join(tmpdir(), 'svc-quantize-'));
+  context.store = new ModelStore({ dir: join(context.dir, 'models'), builtinPath: builtinModelPath() });
+  context.events = [];
+  context.quantize = ({ allowRequantize = false, ...asked }, quantizer = quantizeFile, signal = NEVER) =>
+    quantizeModel(
+      context.store,
+      { model: `file:${F16}`, allowRequantize, ...asked },
+      quantizer,
+      (event) => context.events.push(event),
+      signal,
+    );
+  context.blobs = () => readdir(join(context.dir, 'models', 'blobs')).catch(() => []);
+});
+test.after.each(async ({ dir }) => rm(dir, { recursive: true }));
+
+test('a copy of the asked type comes into the store, counts its bytes, and writes text', async ({
+  store,
+  events,
+  quantize,
+  blobs,
+}) => {
+  const source = await store.add(F16, { name: 'gemma' });
+  const made = await quantize({ model: 'gemma', type: 'q8_0' });
+  assert.is(made.id, 'gemma-q8_0');
+  assert.is(made.quantization, 'Q8_0');
+  assert.is(made.source, 'quantized:gemma');
+  assert.is(made.parameters, source.parameters);
+  assert.equal(await blobs(), [made.digest!.replace(':', '-')]);
+  assert.equal(await store.find('gemma-q8_0'), made);
+  assert.equal((await store.verify('gemma-q8_0', () => undefined)).damaged, []);
+
+  const [planned] = events;
+  assert.ok(planned?.type === 'planned');
+  assert.is(planned.model, 'gemma-q8_0');
+  const error = Math.abs(planned.expected_bytes - (await stat(made.path)).size);
+  assert.ok(error < 64 * 1024, `${error} bytes off`);
+  const progress = events.flatMap((event) => (event.type === 'progress' && event.stage === 'quantizing' ? event : []));
+  const { tensors } = await readGgufHeader(F16);
+  const total = tensors.reduce((sum, { bytes }) => sum + bytes, 0);
+  assert.is(progress.at(-1)?.done_bytes, total);
+  assert.is(progress.at(-1)?.total_bytes, total);
+  assert.equal(events.at(-1), { type: 'quantized', model: made });
+  await tryModel('made', made.path, LOAD_MS);
+});
+
+test('K-quants are made of what allows them, under the name that was given', async ({ quantize }) => {
+  const made = await quantize({ type: 'Q4_K_M', name: 'small' });
+  assert.is(made.id, 'small');
+  assert.is(made.quantization, 'Q4_K_M');
+  await tryModel('small', made.path, LOAD_MS);
+});
+
+test('a model in parts becomes one file', async ({ dir, store, quantize }) => {
+  const parts = await splitGguf(F16, join(dir, 'split'), 'gemma', { count: 3 });
+  await store.add(parts[0]!, { name: 'split' });
+  const made = await quantize({ model: 'split', type: 'Q8_0' });
+  assert.match(made.path, /blobs\/sha256-/);
+  await tryModel('made', made.path, LOAD_MS);
+});
+
+test('what is quantised already needs a word, and the type that it is needs none', async ({ quantize, blobs }) => {
+  const model = `file:${Q4}`;
+  const refused = await rejection(
+    () => quantize({ model, type: 'Q8_0' }),
+    'INVALID_REQUEST',
+    /quantised already \(Q4_0\)/,
+  );
+  assert.match(refused.hint ?? '', /--allow-requantize/);
+  await rejection(() => quantize({ model, type: 'Q4_0', allowRequantize: true }), 'INVALID_REQUEST', /is Q4_0 already/);
+  assert.equal(await blobs(), []);
+  const made = await quantize({ model, type: 'Q8_0', allowRequantize: true });
+  assert.is(made.id, 'tiny-qwen2-q8_0');
+  await tryModel('made', made.path, LOAD_MS);
+});
+
+test('unknown types list the known, and those that need statistics say so', async ({ quantize }) => {
+  const unknown = await rejection(() => quantize({ type: 'Q4_K_N' }), 'INVALID_REQUEST', /no type "Q4_K_N"/);
+  assert.match(unknown.hint ?? '', /did you mean Q4_K_\w\? There are .*Q8_0/);
+  const { hint } = await rejection(() => quantize({ type: 'iq2_xxs' }), 'INVALID_REQUEST', /needs statistics/);
+  assert.match(hint ?? '', /IQ4_XS/);
+});
+
+test('types of every kind can be made', async ({ dir }) => {
+  const output = join(dir, 'out.gguf');
+  for (const type of ['F32', 'BF16', 'Q5_1', 'Q3_K_L', 'IQ4_NL', 'IQ3_M', 'TQ2_0']) {
+    const fileType = QUANTIZE_TYPES.get(type) ?? -1;
+    await quantizeFile({ input: F16, output, fileType, dryRun: false, signal: NEVER });
+    assert.is((await inspectGguf(output)).quantization, type);
+  }
+});
+
+test('a name that is taken is told before any work', async ({ store, quantize, events }) => {
+  await store.add(Q4, { name: 'Taken' });
+  await rejection(() => quantize({ type: 'Q8_0', name: 'taken' }), 'INVALID_REQUEST', /there is a model Taken already/);
+  await rejection(() => quantize({ type: 'Q8_0', name: 'a/b' }), 'INVALID_REQUEST', /cannot be the name/);
+  assert.equal(events, []);
+});
+
+test('cancelled in the middle, the child is gone and nothing stays', async ({ quantize, blobs, store }) => {
+  const cancelled = new AbortController();
+  const asked = quantizeWith((options) => ({
+    ...options,
+    onTensor: (name) => {
+      options.onTensor?.(name);
+      cancelled.abort(new SvcError('CANCELLED', 'enough'));
+    },
+  }));
+  await rejection(() => quantize({ type: 'Q8_0' }, asked, cancelled.signal), 'CANCELLED', /enough/);
+  assert.equal(await blobs(), []);
+  assert.equal(
+    (await store.list()).map(({ id }) => id),
+    ['builtin'],
+  );
+});
+
+test('a child that crashes is an error, and nothing stays', async ({ quantize, blobs }) => {
+  const asked = quantizeWith((options) => (options.dryRun ? options : { ...options, entry: CRASHING }));
+  await rejection(() => quantize({ type: 'Q8_0' }, asked), 'ENGINE_CRASHED', /process that quantised was ended by SIG/);
+  assert.equal(await blobs(), []);
+});
+
+test('a disk that is too small is told before anything is written', async ({ quantize, blobs }) => {
+  const huge: Quantizer = async (options) => {
+    assert.ok(options.dryRun, 'it must not come to the work');
+    return await Promise.resolve(2 ** 50);
+  };
+  await rejection(() => quantize({ type: 'Q8_0' }, huge), 'CANNOT_WRITE', /GB free, and 11259\d\d\.\d+ GB are needed/);
+  assert.equal(await blobs(), []);
+});
+
+test('what libllama makes is believed only when it is what was asked for', async ({ quantize, blobs }) => {
+  const other = quantizeWith((options) => ({ ...options, fileType: 2 }));
+  await rejection(() => quantize({ type: 'Q8_0' }, other), 'MODEL_INVALID', /is not .*tiny-gemma.* as Q8_0/);
+  assert.equal(await blobs(), []);
+});
+
+test('libllama says why it cannot', async ({ dir }) => {
+  const options = { output: join(dir, 'out'), fileType: 7, dryRun: false, signal: NEVER };
+  await rejection(() => quantizeFile({ ...options, input: join(dir, 'none') }), 'MODEL_INVALID', /cannot be quantised/);
+  await rejection(() => quantizeFile({ ...options, input: Q4 }), 'MODEL_INVALID', /requantizing from type q4_0/);
+  await rejection(() => quantizeFile({ ...options, input: F16, fileType: 999 }), 'MODEL_INVALID', /invalid output/);
+});
+
+function quantizeWith(
+  change: (options: Parameters<typeof quantizeFile>[0]) => Parameters<typeof quantizeFile>[0],
+): Quantizer {
+  return (options) => quantizeFile(change(options));
+}
+
+test.run();

@@ -1,0 +1,56 @@
+/** Chat templates as deep as the reader of model files lets them be: libllama reads, runs and frees them. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { parseGgufHeader } from '../../src/models/gguf-header.ts';
+import { GGUF_LIMITS } from '../../src/models/gguf-limits.ts';
+import { templateDepth } from '../../src/models/template-depth.ts';
+import { textEntry } from '../models/raw-gguf.ts';
+import { modelPath, openAddon } from '../support/native-engine.ts';
+
+const DEPTH = GGUF_LIMITS.templateDepth;
+const ALIGNMENT = 32;
+
+const templates: Readonly<Record<string, string>> = {
+  parentheses: `{{ ${'('.repeat(DEPTH)}1${')'.repeat(DEPTH)} }}`,
+  dictionaries: `{{ ${'{"a":'.repeat(DEPTH)}1${'}'.repeat(DEPTH)} }}`,
+  calls: `{% macro m(a) %}x{% endmacro %}{{ ${'m('.repeat(DEPTH)}1${')'.repeat(DEPTH)} }}`,
+  loops: `${'{% for a in [1] %}'.repeat(DEPTH - 1)}x${'{% endfor %}'.repeat(DEPTH - 1)}`,
+  'one elif after the other': `{% if false %}${'{% elif false %}'.repeat(DEPTH - 1)}{% endif %}x`,
+  'a long sum': `{{ 1${' + 1'.repeat(DEPTH)} }}`,
+};
+
+/** The same model with another template, and its weights where they were or a multiple of the alignment later. */
+async function withTemplate(text: string): Promise<Buffer> {
+  const whole = await readFile(modelPath('tiny-llama'));
+  const header = parseGgufHeader(whole, whole.length, 'tiny-llama');
+  if (header === 'more') throw new Error('a file without an end');
+  const { start, end } = header.metadata.get('tokenizer.chat_template')!;
+  const longer = textEntry('tokenizer.chat_template', text).length - (end - start);
+  const spaces = ' '.repeat(Math.ceil(longer / ALIGNMENT) * ALIGNMENT - longer);
+  const entry = textEntry('tokenizer.chat_template', text + spaces);
+  return Buffer.concat([whole.subarray(0, start), entry, whole.subarray(end)]);
+}
+
+for (const [what, template] of Object.entries(templates)) {
+  test(`${what}, as deep as is read`, async () => {
+    assert.is(templateDepth(template), DEPTH);
+    const dir = await mkdtemp(join(tmpdir(), 'svc-deep-'));
+    try {
+      const path = join(dir, 'deep.gguf');
+      const bytes = await withTemplate(template);
+      parseGgufHeader(bytes, bytes.length, 'the file');
+      await writeFile(path, bytes);
+      const ignore = (): void => undefined;
+      const engine = await openAddon().load(path, { contextLength: 256, threads: 1 }, ignore, ignore).done;
+      assert.ok(engine.renderChat([{ role: 'user', content: 'Hello' }]).length > 0);
+      await engine.close();
+    } finally {
+      await rm(dir, { recursive: true });
+    }
+  });
+}
+
+test.run();
