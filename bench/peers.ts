@@ -1,10 +1,13 @@
 /**
- * svc beside llama-server, on the same files, in one run.
+ * svc beside llama-server and node-llama-cpp, on the same files, in one run.
  *
- *   npm run bench:peers                                  all of it, about an hour on two cores; writes its section of docs/benchmarks.md
- *   npm run bench:peers -- --only 'stream' --repetitions 3 [--model FILE …] [--threads 2] [--context 16384]
+ *   npm run bench:peers                                    all of it, half an hour on two quiet cores; writes its section of docs/benchmarks.md
+ *   npm run bench:peers -- --only 'stream' --repetitions 1 [--model FILE …] [--threads 2] [--context 16384]
+ *   npm run bench:peers -- --from build/bench/peers.json   writes that section from what a run has measured, also one that was cut off
  *
- * With an option the figures are printed, and docs/benchmarks.md stays as it is.
+ * --only       scenarios whose name, after that of the model's file, contains it
+ *
+ * With an option other than --from the figures are printed, and docs/benchmarks.md stays as it is.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,12 +15,16 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { buildLlamaServer } from '../scripts/compare/llama-server.ts';
-import { writeSection } from './page.ts';
-import { LiveWatch } from './peers/live-watch.ts';
-import { report, type Row } from './peers/report.ts';
-import { OVERHEAD_SCENARIOS, SCENARIOS, type Scenario } from './peers/scenarios.ts';
-import { startLlamaServer, startSvc, type Server, type ServerOptions } from './peers/servers.ts';
+import { readGgufHeader } from '../src/models/gguf.ts';
+import { machine, writeSection } from './page.ts';
+import { compare, turnsOf } from './peers/compare.ts';
+import { Progress } from './peers/progress.ts';
+import { report } from './peers/report.ts';
+import { readResults, saveResults, type Result, type Results } from './peers/results.ts';
+import type { Server } from './peers/servers/server.ts';
+import { subjectOf, subjects, type Subject } from './peers/subjects.ts';
 
+const LARGE_VOCABULARY = 100_000;
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { values } = parseArgs({
   options: {
@@ -26,102 +33,85 @@ const { values } = parseArgs({
     model: { type: 'string', multiple: true, default: [] },
     threads: { type: 'string', default: '2' },
     context: { type: 'string', default: '16384' },
+    from: { type: 'string' },
   },
 });
-const repetitions = Number(values.repetitions);
-const isWhole = process.argv.length === 2;
 
-interface Subject {
-  readonly model: string;
-  readonly scenarios: readonly Scenario[];
-  readonly hasSmallVocabulary: boolean;
+if (values.from === undefined) await measureAll();
+else await tell(await readResults(values.from), true);
+
+async function tell(results: Results, shouldWrite: boolean): Promise<void> {
+  const text = report(results);
+  if (shouldWrite) await writeSection(text);
+  console.log(text);
 }
 
-const shape = (name: string): Subject => ({
-  model: join(root, 'build', 'models', `${name}.gguf`),
-  scenarios: SCENARIOS,
-  hasSmallVocabulary: false,
-});
-const small: Subject = {
-  model: join(root, 'build', 'models', 'tiny-llama.gguf'),
-  scenarios: OVERHEAD_SCENARIOS,
-  hasSmallVocabulary: true,
-};
-const subjects: Subject[] =
-  values.model.length > 0
-    ? values.model.map((model) => ({
-        model,
-        scenarios: [...SCENARIOS, ...OVERHEAD_SCENARIOS],
-        hasSmallVocabulary: false,
-      }))
-    : [shape('qwen2.5-0.5b'), small];
+async function measureAll(): Promise<void> {
+  const repetitions = Number(values.repetitions);
+  const all = values.model.length > 0 ? values.model.map(subjectOf) : subjects(root);
+  const wanted = all.map(onlyWanted).filter(({ scenarios }) => scenarios.length > 0);
+  const scenarios = wanted.flatMap((subject) => subject.scenarios);
+  await buildLlamaServer(root);
+  for (const { make } of wanted) if (make !== null) await makeModel(make);
 
-if (values.model.length === 0) await make('qwen2.5-0.5b');
-const program = await buildLlamaServer(root);
-const rows: Row[] = [];
-const commands = new Set<string>();
-let livez: Awaited<ReturnType<LiveWatch['stop']>> | null = null;
-for (const subject of subjects) await compare(subject);
-
-const text = report(rows, { commands: [...commands], repetitions, livez });
-if (isWhole) await writeSection(text);
-console.log(text);
-
-async function compare({ model, scenarios, hasSmallVocabulary }: Subject): Promise<void> {
-  const wanted = scenarios.filter(({ name }) => name.includes(values.only));
-  if (wanted.length === 0) return;
-  const options: ServerOptions = {
-    root,
-    model,
-    threads: Number(values.threads),
-    contextLength: Number(values.context),
-    hasSmallVocabulary,
-  };
-  const servers: Server[] = [];
-  try {
-    servers.push(await startSvc(options), await startLlamaServer(program, options, null));
-    if (wanted.some((scenario) => scenario.servers?.includes('llama-server -np 8') === true)) {
-      servers.push(await startLlamaServer(program, options, 8));
-    }
-    for (const { command } of servers) commands.add(command);
-    const watch = new LiveWatch((servers[0] as Server).url);
-    try {
-      for (const scenario of wanted) rows.push(...(await measure(basename(model), scenario, servers)));
-    } finally {
-      const told = await watch.stop();
-      livez ??= told;
-    }
-  } finally {
-    await Promise.all(servers.map((server) => server.stop()));
+  let isOver = false;
+  const running = new Set<Server>();
+  const commands = new Set<string>();
+  const results: Result[] = [];
+  const startedAt = new Date().toISOString();
+  const progress = new Progress(
+    scenarios.flatMap((scenario) => Array<number>(turnsOf(scenario, repetitions)).fill(scenario.seconds)),
+  );
+  const soFar = (): Results => ({
+    machine: machine(),
+    startedAt,
+    repetitions,
+    commands: [...commands],
+    // Of each model also how its daemon lived.
+    planned: scenarios.length + wanted.length,
+    seconds: progress.seconds,
+    results,
+  });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      // What fails from now on is no result.
+      isOver = true;
+      void Promise.all([...running].map((server) => server.stop())).finally(() => process.kill(process.pid, signal));
+    });
   }
-}
-
-/** The servers take turns; each repetition another one begins. */
-async function measure(model: string, scenario: Scenario, servers: readonly Server[]): Promise<Row[]> {
-  const asked = servers.filter(({ name }) => (scenario.servers ?? ['svc', 'llama-server']).includes(name));
-  const measured = new Map(asked.map(({ name }): [string, (readonly number[])[]] => [name, []]));
-  for (let repetition = 0; repetition < repetitions; repetition += 1) {
-    for (let turn = 0; turn < asked.length; turn += 1) {
-      const server = asked[(repetition + turn) % asked.length] as Server;
-      const figures = await scenario.measure(server);
-      measured.get(server.name)?.push(figures);
-      console.error(
-        `${model}, ${scenario.name}, ${server.name}: ${figures.map((figure) => figure.toFixed(2)).join(', ')}`,
-      );
-    }
+  for (const { model, scenarios } of wanted) {
+    const options = {
+      root,
+      model,
+      threads: Number(values.threads),
+      contextLength: Number(values.context),
+      hasSmallVocabulary: (await vocabularySize(model)) < LARGE_VOCABULARY,
+    };
+    const onResult = async (result: Result): Promise<void> => {
+      if (isOver) return;
+      results.push(result);
+      await saveResults(join(root, 'build', 'bench', 'peers.json'), soFar());
+    };
+    await compare({ scenarios, repetitions, options, progress, running, commands, onResult });
   }
-  return scenario.figures.map((figure, index) => ({
-    model,
-    scenario: scenario.name,
-    figure,
-    values: new Map([...measured].map(([name, all]) => [name, all.map((figures) => figures[index] as number)])),
-  }));
+  await tell(soFar(), process.argv.length === 2);
 }
 
-async function make(preset: string): Promise<void> {
-  const child = spawn(process.execPath, ['--import', 'tsx', join(root, 'scripts', 'make-model.ts'), preset], {
+function onlyWanted(subject: Subject): Subject {
+  const scenarios = subject.scenarios.filter(({ name }) => `${basename(subject.model)} ${name}`.includes(values.only));
+  return { ...subject, scenarios };
+}
+
+async function vocabularySize(model: string): Promise<number> {
+  const tokens = (await readGgufHeader(model)).metadata.get('tokenizer.ggml.tokens')?.value;
+  if (typeof tokens !== 'object') throw new Error(`${model} has no vocabulary`);
+  return tokens.count;
+}
+
+async function makeModel(args: readonly string[]): Promise<void> {
+  const child = spawn(process.execPath, ['--import', 'tsx', join(root, 'scripts', 'make-model.ts'), ...args], {
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   const [code] = (await once(child, 'exit')) as [number | null];
-  if (code !== 0) throw new Error(`the model ${preset} could not be made`);
+  if (code !== 0) throw new Error(`the model ${args.join(' ')} could not be made`);
 }

@@ -8,14 +8,13 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
+import { startDaemon } from './daemon.ts';
 import { machine, writeSection } from './page.ts';
-import { answering, end, freePort, residentBytes } from './peers/servers.ts';
+import { residentBytes } from './peers/servers/processes.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const REQUESTS = 1000;
@@ -34,32 +33,20 @@ const provider = spawn(process.execPath, ['--import', 'tsx', join(root, 'bench',
 const lines = createInterface({ input: provider.stdout })[Symbol.asyncIterator]();
 const direct = `${(await lines.next()).value as string}/v1`;
 
-const home = await mkdtemp(join(tmpdir(), 'svc-bench-'));
-await mkdir(join(home, 'config'), { recursive: true });
-const port = await freePort();
 const providers = { bench: { kind: 'openai_compatible', base_url: direct, default_model: 'small' } };
-await writeFile(
-  join(home, 'config', 'config.json'),
-  JSON.stringify({ http: { port }, grpc: { port: 0 }, log: { level: 'warn' }, providers }),
-);
-const daemon = spawn(process.execPath, [join(root, 'bin', 'svc.js'), 'serve'], {
-  env: { ...process.env, SVC_HOME: home },
-  stdio: 'ignore',
-});
-const svc = `http://127.0.0.1:${String(port)}/v1`;
+const daemon = await startDaemon({ config: { log: { level: 'warn' }, providers } });
+const svc = `${daemon.url}/v1`;
 
 try {
-  await answering(daemon, `http://127.0.0.1:${String(port)}/readyz`);
   for (const url of [direct, svc]) await many(url, 200, 1);
 
   const [straight, through] = [await latency(direct), await latency(svc)];
   const one = LONG / (await seconds(() => many(svc, 1, LONG)));
   const all = (STREAMS * LONG) / 4 / (await seconds(() => many(svc, STREAMS, LONG / 4)));
-  const pid = daemon.pid ?? 0;
   await many(svc, HOUR / 4, 20);
-  const early = await residentBytes(pid);
+  const early = await residentBytes(daemon.pid);
   await many(svc, HOUR, 20);
-  const late = await residentBytes(pid);
+  const late = await residentBytes(daemon.pid);
 
   const cancels: number[] = [];
   for (let n = 0; n < CANCELS; n++) cancels.push(await cancel());
@@ -88,10 +75,9 @@ ${figures.map((row) => `| ${row.join(' | ')} |`).join('\n')}
   await writeSection(text);
   console.log(text);
 } finally {
-  await end(daemon);
+  await daemon.stop();
   provider.kill();
   await client.close();
-  await rm(home, { recursive: true, force: true });
 }
 
 /** Leaves an answer that has begun; milliseconds until the provider knows. */

@@ -12,6 +12,8 @@ export interface Question {
   readonly maxTokens: number;
   /** Fields beyond these, of OpenAI's API. */
   readonly more?: Readonly<Record<string, unknown>>;
+  /** Called at each piece of text, with how many have come. */
+  readonly onPiece?: (count: number) => void;
 }
 
 export interface Answer {
@@ -39,6 +41,9 @@ export interface Target {
   readonly hasSmallVocabulary: boolean;
 }
 
+/** No answer of a server that works takes so long. */
+const LONGEST_MS = 180_000;
+
 /** What of an answer has come so far, for whoever sees it fail. */
 export interface Told {
   pieces: number;
@@ -48,7 +53,7 @@ export interface Told {
 /** Rejects when the answer is no stream of at least one piece, or ends without a reason. */
 export async function ask(
   target: Target,
-  { messages, maxTokens, more = {} }: Question,
+  { messages, maxTokens, more = {}, onPiece }: Question,
   told: Told = { pieces: 0, model: null },
 ): Promise<Answer> {
   const body = JSON.stringify({
@@ -64,6 +69,9 @@ export async function ask(
   const outgoing = request(`${target.url}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+    // Servers end connections that were idle for a while.
+    agent: false,
+    signal: AbortSignal.timeout(LONGEST_MS),
   });
   outgoing.end(body);
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
@@ -89,6 +97,7 @@ export async function ask(
       if (choice.delta.content) {
         told.pieces = pieces.push(performance.now() - from);
         text += choice.delta.content;
+        onPiece?.(told.pieces);
       }
       isFinished ||= typeof choice.finish_reason === 'string';
     }

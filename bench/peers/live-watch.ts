@@ -7,24 +7,28 @@ export class LiveWatch {
   readonly #times: number[] = [];
   readonly #ending = new AbortController();
   readonly #ended: Promise<void>;
+  #error: unknown = null;
 
   constructor(url: string) {
-    this.#ended = this.#watch(`${url}/livez`);
+    this.#ended = this.#watch(`${url}/livez`).catch((error: unknown) => void (this.#error = error));
   }
 
-  /** The time that all but one in a hundred took at most, in milliseconds. */
-  async stop(): Promise<{ readonly p99: number; readonly count: number }> {
+  /** The time that all but one in a hundred took at most, in milliseconds. Rejects when one was not answered. */
+  async stop(): Promise<number> {
     this.#ending.abort();
     await this.#ended;
+    if (this.#error !== null) throw this.#error as Error;
     const sorted = this.#times.sort((a, b) => a - b);
-    return { p99: sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0, count: sorted.length };
+    return sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0;
   }
 
   async #watch(url: string): Promise<void> {
     const { signal } = this.#ending;
     while (!signal.aborted) {
       const from = performance.now();
-      await (await fetch(url)).text();
+      const response = await fetch(url);
+      await response.text();
+      if (!response.ok) throw new Error(`/livez answers ${String(response.status)}`);
       this.#times.push(performance.now() - from);
       await sleep(EVERY_MS, undefined, { signal }).catch(() => undefined);
     }

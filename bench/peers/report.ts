@@ -1,78 +1,136 @@
 /** The figures as docs/benchmarks.md shows them: medians, spreads, ratios, and what was to be reached. */
-import { machine } from '../page.ts';
-import type { Figure } from './scenarios.ts';
-import { median } from './scenarios.ts';
+import type { Result, Results } from './results.ts';
+import { median, type Bar, type Figure } from './scenario.ts';
+import type { ServerName } from './servers/server.ts';
 
-export interface Row {
+const SVC: ServerName = 'svc';
+
+interface Line {
   readonly model: string;
-  readonly scenario: string;
-  readonly figure: Figure;
-  /** By server, one for each repetition. */
-  readonly values: ReadonlyMap<string, readonly number[]>;
+  readonly what: string;
+  readonly cells: readonly string[];
+  /** null: there is no bar. */
+  readonly isReached: boolean | null;
 }
 
-export interface Facts {
-  readonly commands: readonly string[];
-  readonly repetitions: number;
-  readonly livez: { readonly p99: number; readonly count: number } | null;
-}
-
-export function report(rows: readonly Row[], { commands, repetitions, livez }: Facts): string {
-  const lines = [
+export function report({ machine, startedAt, repetitions, commands, planned, seconds, results }: Results): string {
+  const lines = results.flatMap((result) => result.figures.flatMap((figure, index) => linesOf(result, figure, index)));
+  const bars = lines.filter(({ isReached }) => isReached !== null);
+  const missed = bars.filter(({ isReached }) => isReached !== true);
+  const left = planned - results.length;
+  return [
     '## Beside llama-server',
     '',
-    '`npm run bench:peers` builds `llama-server` from the same source, makes models (real shapes and',
-    'vocabularies, random weights), starts all programs on the same file with the same threads and context, each with its own defaults otherwise, and',
-    `lets them take turns, ${String(repetitions)} times. Clients speak HTTP with streaming. A figure is the median; in brackets the least and the most. A ratio is ours by`,
-    'theirs, the median over the repetitions; machines are noisy, so only what was measured in one run is compared.',
+    '`npm run bench:peers` builds `llama-server` from the bundled source, makes models (real shapes and vocabularies, random weights), starts all',
+    'programs on the same file with the same threads and cells, each with its own defaults otherwise, and lets them take turns',
+    `${String(repetitions)} times. Clients speak HTTP with streaming. A figure is the median; in brackets the least and the most. A ratio is ours by theirs,`,
+    'the median over the repetitions: machines are noisy, so only what was measured in one run is compared.',
     '',
-    `Machine: ${machine()}.`,
+    `Machine: ${machine}. ${startedAt.slice(0, 10)}, ${(seconds / 60).toFixed(0)} minutes.`,
+    ...(left > 0 ? ['', `**The run was cut off: ${String(left)} of ${String(planned)} scenarios are missing.**`] : []),
     '',
     ...commands.map((command) => `    ${command}`),
     '',
-  ];
-  for (const model of new Set(rows.map((row) => row.model))) {
-    lines.push(`### ${model}`, '', '| scenario | svc | others | ratio | to be reached |', '|---|---|---|---|---|');
-    for (const row of rows.filter((each) => each.model === model)) lines.push(line(row));
-    lines.push('');
-  }
-  if (livez !== null) {
-    lines.push(
-      `\`/livez\`, asked ${livez.count.toLocaleString('en-US')} times while all of this ran: p99 ${livez.p99.toFixed(1)} ms (to be reached: below 20).`,
+    `**${String(bars.length - missed.length)} of ${String(bars.length)} bars reached.**`,
+    ...missed.map(({ model, what }) => `- missed: ${model}, ${what}`),
+    '',
+    ...[...new Set(results.map(({ model }) => model))].flatMap((model) => [
+      `### ${model}`,
       '',
-    );
-  }
-  return lines.join('\n');
+      '| scenario | svc | beside | theirs | ratio | to be reached | |',
+      '|---|---|---|---|---|---|---|',
+      ...lines.filter((line) => line.model === model).map(({ cells }) => `| ${cells.join(' | ')} |`),
+      '',
+      ...results.filter((result) => result.model === model).flatMap(failures),
+    ]),
+  ].join('\n');
 }
 
-function line({ scenario, figure, values }: Row): string {
-  const ours = values.get('svc') ?? [];
-  const others = [...values].filter(([server]) => server !== 'svc');
-  const must = figure.must ?? [];
-  const ratios = others.map(([server, theirs]) => {
-    const ratio = median(ours.map((value, index) => value / (theirs[index] ?? NaN)));
-    const bar = must.find((each) => each.server === server);
-    const holds = bar === undefined || (figure.isMoreBetter ? ratio >= bar.ratio : ratio <= bar.ratio);
-    return { server, shown: `${ratio < 0.1 ? ratio.toFixed(3) : ratio.toFixed(2)}${holds ? '' : ' **missed**'}` };
-  });
-  const sign = figure.isMoreBetter ? '≥' : '≤';
-  return `| ${[
-    `${scenario}: ${figure.name}`,
-    shown(ours, figure),
-    others.map(([server, theirs]) => `${server}: ${shown(theirs, figure)}`).join('<br>') || '–',
-    ratios.map(({ shown: ratio }) => ratio).join('<br>') || '–',
-    must
-      .map(({ server, ratio }) => `${sign} ${ratio < 0.1 ? ratio.toFixed(3) : String(ratio)} × ${server}`)
-      .join('<br>') || '–',
-  ].join(' | ')} |`;
+/** One for each server that is beside ours, and one for what is ours alone. */
+function linesOf({ model, scenario, measured }: Result, figure: Figure, index: number): Line[] {
+  const values = (server: ServerName): (number | null)[] => {
+    const own = measured.filter((each) => each.server === server).sort((a, b) => a.repetition - b.repetition);
+    return own.map(({ figures }) => figures?.[index] ?? null);
+  };
+  const ours = values(SVC);
+  const what = `${scenario}: ${figure.name}`;
+  const line = (server: ServerName | null, bar: Bar | undefined): Line => {
+    const theirs = server === null ? [] : values(server);
+    const ratios = known(ours.map((value, n) => quotient(value, theirs[n] ?? null)));
+    const judged = server === null ? known(ours) : ratios;
+    const isReached = bar === undefined ? null : reaches(median(judged), bar, figure);
+    return {
+      model,
+      what: server === null ? what : `${what}, beside ${server}`,
+      isReached,
+      cells: [
+        what,
+        shown(known(ours), figure),
+        server ?? '–',
+        server === null ? '–' : shown(known(theirs), figure),
+        server === null ? '–' : shownRatio(ratios),
+        bar === undefined ? '–' : shownBar(bar, figure),
+        isReached === null ? '' : isReached ? 'reached' : '**missed**',
+      ],
+    };
+  };
+  const others = new Set(measured.map(({ server }) => server).filter((server) => server !== SVC));
+  const beside = [...others].filter((server) => values(server).some((value) => value !== null) || hasBar(server));
+  function hasBar(server: ServerName): boolean {
+    return figure.bars.some((bar) => 'server' in bar && bar.server === server);
+  }
+  const alone = figure.bars.find((bar) => 'limit' in bar);
+  return [
+    ...beside.map((server) =>
+      line(
+        server,
+        figure.bars.find((bar) => 'server' in bar && bar.server === server),
+      ),
+    ),
+    ...(alone !== undefined || beside.length === 0 ? [line(null, alone)] : []),
+  ];
 }
+
+/** What could not be measured reaches nothing. */
+function reaches(value: number, bar: Bar, { isMoreBetter }: Figure): boolean {
+  const wanted = 'limit' in bar ? bar.limit : bar.ratio;
+  return isMoreBetter ? value >= wanted : value <= wanted;
+}
+
+const quotient = (ours: number | null, theirs: number | null): number | null =>
+  ours === null || theirs === null ? null : ours / theirs;
+
+const known = (values: readonly (number | null)[]): number[] => values.filter((value) => value !== null);
 
 function shown(values: readonly number[], { unit }: Figure): string {
-  if (values.length === 0) return '–';
-  const digits = Math.max(...values) < 10 ? 2 : Math.max(...values) < 100 ? 1 : 0;
+  if (values.length === 0) return 'failed';
+  const most = Math.max(...values);
+  const digits = most < 10 ? 2 : most < 100 ? 1 : 0;
+  return `${spread(values, digits)}${unit === 'ratio' ? '' : ` ${unit}`}`;
+}
+
+function shownRatio(ratios: readonly number[]): string {
+  return ratios.length === 0 ? '–' : spread(ratios, Math.max(...ratios) < 0.1 ? 3 : 2);
+}
+
+function spread(values: readonly number[], digits: number): string {
   const text = (value: number): string => value.toFixed(digits);
-  return `${text(median(values))} ${unit === 'ratio' ? '' : unit} (${text(Math.min(...values))}–${text(Math.max(...values))})`.replace(
-    '  ',
-    ' ',
-  );
+  const range = values.length === 1 ? '' : ` (${text(Math.min(...values))}–${text(Math.max(...values))})`;
+  return `${text(median(values))}${range}`;
+}
+
+function shownBar(bar: Bar, { isMoreBetter, unit }: Figure): string {
+  const sign = isMoreBetter ? '≥' : '≤';
+  if ('limit' in bar) return `${sign} ${String(bar.limit)}${unit === 'ratio' ? '' : ` ${unit}`}`;
+  return `${sign} ${bar.ratio < 0.1 ? bar.ratio.toFixed(3) : String(bar.ratio)} ×`;
+}
+
+function failures({ scenario, measured }: Result): string[] {
+  const failed = measured.filter(({ error }) => error !== null);
+  if (failed.length === 0) return [];
+  return [...new Set(failed.map(({ server }) => server))].map((server) => {
+    const own = failed.filter((each) => each.server === server);
+    const turns = measured.filter((each) => each.server === server).length;
+    return `- ${scenario}: ${server} failed in ${String(own.length)} of ${String(turns)} turns: ${own[0]?.error ?? ''}\n`;
+  });
 }

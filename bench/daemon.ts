@@ -1,0 +1,68 @@
+/** The daemon as it is built in `dist/`, in a home of its own. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client } from '../src/client/client.ts';
+import { answering, end, freePort } from './peers/servers/processes.ts';
+
+const PROGRAM = join(dirname(dirname(fileURLToPath(import.meta.url))), 'bin', 'svc.js');
+
+export interface Daemon {
+  readonly pid: number;
+  /** Of HTTP. */
+  readonly url: string;
+  /** `host:port` of gRPC. */
+  readonly grpc: string;
+  /** Over the control socket. */
+  readonly client: Client;
+  stop(): Promise<void>;
+}
+
+export interface DaemonOptions {
+  /** Name to path; the first is the default. */
+  readonly models?: Readonly<Record<string, string>>;
+  /** Sections of the config file but those of the addresses. */
+  readonly config: object;
+}
+
+/** Resolves when it is ready. */
+export async function startDaemon({ models = {}, config }: DaemonOptions): Promise<Daemon> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+  const environment = { ...process.env, SVC_HOME: home };
+  const [port, grpcPort] = [await freePort(), await freePort()];
+  await mkdir(join(home, 'config'), { recursive: true });
+  const addresses = { http: { port }, grpc: { port: grpcPort } };
+  await writeFile(join(home, 'config', 'config.json'), JSON.stringify({ ...addresses, ...config }));
+  for (const args of [
+    ...Object.entries(models).map(([name, path]) => ['model', 'add', path, '--name', name]),
+    ...Object.keys(models)
+      .slice(0, 1)
+      .map((name) => ['model', 'default', name]),
+  ]) {
+    await succeed(
+      spawn(process.execPath, [PROGRAM, ...args], { env: environment, stdio: ['ignore', 'ignore', 'inherit'] }),
+    );
+  }
+  const child = spawn(process.execPath, [PROGRAM, 'serve'], { env: environment, stdio: 'ignore' });
+  const stop = async (): Promise<void> => {
+    await end(child);
+    await rm(home, { recursive: true, force: true });
+  };
+  const url = `http://127.0.0.1:${String(port)}`;
+  try {
+    await answering(child, `${url}/readyz`);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const client = new Client(join(home, 'run', 'svc.sock'));
+  return { pid: child.pid as number, url, grpc: `127.0.0.1:${String(grpcPort)}`, client, stop };
+}
+
+async function succeed(child: ChildProcess): Promise<void> {
+  const [code] = (await once(child, 'exit')) as [number | null];
+  if (code !== 0) throw new Error(`${child.spawnargs.join(' ')} ended with ${String(code)}`);
+}

@@ -1,0 +1,44 @@
+/** What a run has measured, kept in a file after each scenario, so that a run that is cut off can be told of. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Figure } from './scenario.ts';
+import type { ServerName } from './servers/server.ts';
+
+/** One turn of one server. */
+export interface Measured {
+  readonly server: ServerName;
+  readonly repetition: number;
+  /** In the order of the scenario's figures; null: this server has no such figure. Null altogether: it failed. */
+  readonly figures: readonly (number | null)[] | null;
+  readonly error: string | null;
+}
+
+export interface Result {
+  /** Name of the file. */
+  readonly model: string;
+  readonly scenario: string;
+  readonly figures: readonly Figure[];
+  readonly measured: readonly Measured[];
+}
+
+export interface Results {
+  readonly machine: string;
+  /** RFC 3339. */
+  readonly startedAt: string;
+  readonly repetitions: number;
+  /** How each server was started. */
+  readonly commands: readonly string[];
+  /** Scenarios that were to be measured, of all models. */
+  readonly planned: number;
+  readonly seconds: number;
+  readonly results: readonly Result[];
+}
+
+export async function saveResults(path: string, results: Results): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, JSON.stringify(results, null, 1));
+}
+
+export async function readResults(path: string): Promise<Results> {
+  return JSON.parse(await readFile(path, 'utf8')) as Results;
+}

@@ -1,0 +1,62 @@
+/** What a scenario is, and what all of them are made of. Each asks one server and gives one figure or several. */
+import { ask, type Answer, type Question } from './ask.ts';
+import type { Server, ServerName } from './servers/server.ts';
+
+/** What has to be reached: ours by that server's, or ours alone. */
+export type Bar = { readonly server: ServerName; readonly ratio: number } | { readonly limit: number };
+
+export interface Figure {
+  readonly name: string;
+  readonly unit: 'tokens/s' | 'ms' | 'MB' | 'ratio';
+  readonly isMoreBetter: boolean;
+  /** Empty: told without a bar. */
+  readonly bars: readonly Bar[];
+}
+
+export interface Scenario {
+  readonly name: string;
+  readonly figures: readonly Figure[];
+  readonly servers: readonly ServerName[];
+  /** That one turn of one server takes, about, on two cores: to tell how much is left. */
+  readonly seconds: number;
+  /** What does not vary is measured once. */
+  readonly isOnce?: boolean;
+  /** In the order of `figures`; null: this server has no such figure. Rejects when the server fails. */
+  measure(server: Server): Promise<readonly (number | null)[]>;
+}
+
+export const speed = (name: string, ...bars: Bar[]): Figure => ({ name, unit: 'tokens/s', isMoreBetter: true, bars });
+export const time = (name: string, ...bars: Bar[]): Figure => ({ name, unit: 'ms', isMoreBetter: false, bars });
+
+export const user = (content: string, maxTokens: number): Question => ({
+  messages: [{ role: 'user', content }],
+  maxTokens,
+});
+
+/** As Promise.all, but none of them is still under way when it rejects. */
+export async function settled<Values extends readonly unknown[]>(promises: {
+  readonly [Index in keyof Values]: Promise<Values[Index]>;
+}): Promise<Values> {
+  const results = await Promise.allSettled(promises);
+  const failed = results.find(({ status }) => status === 'rejected');
+  if (failed !== undefined) throw (failed as PromiseRejectedResult).reason;
+  return results.map((result) => (result as PromiseFulfilledResult<unknown>).value) as unknown as Values;
+}
+
+/** All at once. */
+export async function together(
+  server: Server,
+  questions: readonly Question[],
+): Promise<{ readonly answers: readonly Answer[]; readonly tokensPerSecond: number }> {
+  const from = performance.now();
+  const answers = await settled<Answer[]>(questions.map((question) => ask(server, question)));
+  const seconds = (performance.now() - from) / 1000;
+  return { answers, tokensPerSecond: answers.reduce((sum, { outputTokens }) => sum + outputTokens, 0) / seconds };
+}
+
+/** NaN of none. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = (sorted.length - 1) / 2;
+  return ((sorted[Math.floor(middle)] ?? NaN) + (sorted[Math.ceil(middle)] ?? NaN)) / 2;
+}

@@ -1,0 +1,26 @@
+/** What it gains to guess tokens ahead, and what it costs where nothing can be guessed. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Figure, Scenario } from '../scenario.ts';
+
+const against = (name: string, limit: number): Figure => ({
+  name: `decode of text that ${name}, against the same without`,
+  unit: 'ratio',
+  isMoreBetter: true,
+  bars: [{ limit }],
+});
+
+/** On the engine itself: who asks svc cannot turn it off. It has a process of its own, while the servers are idle. */
+export const speculation: Scenario = {
+  name: 'speculation',
+  servers: ['svc'],
+  figures: [against('does not repeat', 0.97), against('repeats', 1.3)],
+  seconds: 18,
+  measure: async ({ options: { root, model, threads } }) => {
+    const program = join(root, 'bench', 'peers', 'speculation.ts');
+    const args = ['--import', 'tsx', program, model, String(threads)];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root });
+    return JSON.parse(stdout) as number[];
+  },
+};

@@ -1,0 +1,31 @@
+/** llama-server of the bundled source, built with its own defaults for this machine. */
+import { spawn } from 'node:child_process';
+import { buildLlamaServer } from '../../../scripts/compare/llama-server.ts';
+import { answering, end, freePort, residentBytes } from './processes.ts';
+import type { Server, ServerName, ServerOptions } from './server.ts';
+
+/** `more`: arguments beyond those that all programs share. */
+export async function startLlamaServer(
+  name: ServerName,
+  options: ServerOptions,
+  more: readonly string[],
+): Promise<Server> {
+  const { root, model, threads, contextLength, hasSmallVocabulary } = options;
+  const program = await buildLlamaServer(root);
+  const port = await freePort();
+  const settings = ['-t', String(threads), '-c', String(contextLength), ...more];
+  const args = ['-m', model, '--host', '127.0.0.1', '--port', String(port), ...settings];
+  const child = spawn(program, args, { stdio: 'ignore' });
+  const url = `http://127.0.0.1:${String(port)}`;
+  await answering(child, `${url}/health`);
+  return {
+    name,
+    options,
+    command: `llama-server -m MODEL ${settings.join(' ')}`,
+    url,
+    hasSmallVocabulary,
+    residentBytes: () => residentBytes(child.pid as number),
+    restartEngine: null,
+    stop: () => end(child),
+  };
+}

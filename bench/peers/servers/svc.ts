@@ -1,0 +1,31 @@
+/** svc, as its users start it. */
+import { startDaemon } from '../../daemon.ts';
+import { residentBytes } from './processes.ts';
+import type { Server, ServerOptions } from './server.ts';
+
+const MODEL = 'bench';
+const LOAD_MS = 60_000;
+
+export async function startSvc(options: ServerOptions): Promise<Server> {
+  const { model, threads, contextLength, hasSmallVocabulary } = options;
+  const engine = { threads, context_length: contextLength };
+  const { url, client, stop } = await startDaemon({ models: { [MODEL]: model }, config: { engine } });
+  const settings = Object.entries(engine).map(([setting, value]) => `engine.${setting} ${String(value)}`);
+  return {
+    name: 'svc',
+    options,
+    command: `svc serve (${settings.join(', ')})`,
+    url,
+    hasSmallVocabulary,
+    residentBytes: async () => {
+      const pid = (await client.health()).models.find(({ id }) => id === MODEL)?.pid ?? null;
+      if (pid === null) throw new Error('svc has no engine');
+      return await residentBytes(pid);
+    },
+    restartEngine: async () => {
+      await client.unload(MODEL);
+      for await (const _ of client.load(MODEL, AbortSignal.timeout(LOAD_MS)));
+    },
+    stop,
+  };
+}

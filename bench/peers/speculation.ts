@@ -1,0 +1,62 @@
+/**
+ * The engine with and without speculation, in this process:
+ *
+ *   node --import tsx bench/peers/speculation.ts MODEL THREADS
+ *
+ * prints `[a, b]`: the speed with it by the speed without it, of text that does not repeat and of text that does. A
+ * request that takes nothing from the cache (`cachePrompt`) is computed by the plain loop, and so without
+ * speculation. Greedy text of the synthetic models never repeats; where two tokens are all that may be
+ * said, it does, though not always.
+ */
+import type { NativeOutput, NativeRequest } from '../../src/engine/addon.ts';
+import { loadAddon } from '../../src/engine/loader.ts';
+import { words } from './words.ts';
+
+const TOKENS = 96;
+const TWO_TOKENS: NonNullable<NativeRequest['logitBias']> = [
+  [1000, 100],
+  [1037, 100],
+];
+
+const [model = '', threads = '2'] = process.argv.slice(2);
+const { addon, directory } = loadAddon();
+addon.loadBackends(directory);
+const takers = new Map<number, (output: NativeOutput) => void>();
+const onStep = (outputs: NativeOutput[]): void => {
+  for (const output of outputs) takers.get(output.id)?.(output);
+};
+const options = { threads: Number(threads), contextLength: 2048 };
+const engine = await addon.load(model, options, () => undefined, onStep).done;
+let lastId = 0;
+try {
+  await speed(words(12), true, []);
+  const gains: number[] = [];
+  for (const logitBias of [[], TWO_TOKENS]) {
+    const prompt = words(12);
+    const without = await speed(prompt, false, logitBias);
+    gains.push((await speed(prompt, true, logitBias)) / without);
+  }
+  console.log(JSON.stringify(gains));
+} finally {
+  await engine.close();
+}
+
+/** Tokens after the first, by the milliseconds that they took. */
+async function speed(
+  content: string,
+  cachePrompt: boolean,
+  logitBias: NonNullable<NativeRequest['logitBias']>,
+): Promise<number> {
+  const id = (lastId += 1);
+  const finished = new Promise<NonNullable<NativeOutput['finish']>>((resolve, reject) => {
+    takers.set(id, ({ finish, error }) => {
+      if (error !== undefined) reject(new Error(`${error.code}: ${error.message}`));
+      if (finish !== undefined) resolve(finish);
+    });
+  });
+  const messages = [{ role: 'user', content }];
+  await engine.submit({ id, messages, maxTokens: TOKENS, temperature: 0, cachePrompt, logitBias });
+  const { outputTokens, firstTokenMs, finishedMs } = await finished;
+  if (outputTokens < 2 || firstTokenMs === null) throw new Error('the answer is too short');
+  return (outputTokens - 1) / (finishedMs - firstTokenMs);
+}

@@ -1,0 +1,82 @@
+/** The models, and what is measured on each. */
+import { join } from 'node:path';
+import type { Bar, Scenario } from './scenario.ts';
+import { busyMachine, longArrives, sharedPrefix, shortBehindLong } from './scenarios/contention.ts';
+import { conversations } from './scenarios/conversations.ts';
+import { memoryAtFirst, memoryAtLast } from './scenarios/memory.ts';
+import { schema } from './scenarios/schema.ts';
+import { speculation } from './scenarios/speculation.ts';
+import { eightStreams, oneStream, prefill } from './scenarios/streams.ts';
+
+export interface Subject {
+  /** Path of a GGUF file. */
+  readonly model: string;
+  /** What `scripts/make-model.ts` is given to make it; null: it is there. */
+  readonly make: readonly string[] | null;
+  readonly scenarios: readonly Scenario[];
+}
+
+const PEER = 'llama-server';
+const PEER_8 = 'llama-server -np 8';
+const NODE = 'node-llama-cpp';
+const asFast: Bar = { server: PEER, ratio: 1 };
+const clearlyFaster: Bar = { server: PEER, ratio: 1.5 };
+const asFastWithEightSlots: Bar = { server: PEER_8, ratio: 1 };
+
+/** Everything is measured on this one. */
+const MAIN: readonly Scenario[] = [
+  memoryAtFirst,
+  oneStream({ servers: ['svc', PEER, NODE], bars: [asFast], tokens: 96, seconds: 4 }),
+  prefill({ servers: ['svc', PEER, NODE], bars: [asFast], tokens: 512, seconds: 4 }),
+  prefill({ servers: ['svc', PEER], bars: [asFast], tokens: 4096, seconds: 28 }),
+  eightStreams({
+    servers: ['svc', PEER, PEER_8, NODE],
+    bars: [{ server: PEER, ratio: 1.35 }, asFastWithEightSlots],
+    tokens: 48,
+    seconds: 13,
+  }),
+  sharedPrefix,
+  longArrives,
+  shortBehindLong,
+  busyMachine,
+  schema,
+  speculation,
+  memoryAtLast,
+  conversations,
+];
+
+/** Whether the plain figures hold for other weights and sizes, too. */
+const plain = (tokens: number, factor: number): readonly Scenario[] => [
+  memoryAtFirst,
+  oneStream({ servers: ['svc', PEER], bars: [asFast], tokens, seconds: 4 * factor }),
+  prefill({ servers: ['svc', PEER], bars: [asFast], tokens: 512, seconds: 4 * factor }),
+  eightStreams({
+    servers: ['svc', PEER, PEER_8],
+    bars: [asFast, asFastWithEightSlots],
+    tokens: tokens / 2,
+    seconds: 10 * factor,
+  }),
+];
+
+/** A model of 5 MB: what everything but the model costs. */
+const OVERHEAD: readonly Scenario[] = [
+  oneStream({ servers: ['svc', PEER, NODE], bars: [clearlyFaster], tokens: 512, seconds: 1 }),
+  eightStreams({ servers: ['svc', PEER, NODE], bars: [clearlyFaster], tokens: 256, seconds: 2 }),
+];
+
+export const subjects = (root: string): readonly Subject[] => {
+  const made = (name: string, make: readonly string[], scenarios: readonly Scenario[]): Subject => ({
+    model: join(root, 'build', 'models', `${name}.gguf`),
+    make,
+    scenarios,
+  });
+  return [
+    made('qwen2.5-0.5b', ['qwen2.5-0.5b'], MAIN),
+    made('qwen2.5-0.5b-q4_k_m', ['qwen2.5-0.5b', '--type', 'Q4_K_M'], plain(96, 1)),
+    made('llama-3.2-1b', ['llama-3.2-1b'], plain(48, 1.3)),
+    made('tiny-llama', ['tiny-llama'], OVERHEAD),
+  ];
+};
+
+/** A file of anybody's. */
+export const subjectOf = (model: string): Subject => ({ model, make: null, scenarios: MAIN });
