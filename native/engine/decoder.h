@@ -80,6 +80,9 @@ class Decoder {
   virtual bool LoadState(SequenceId sequence, std::span<const std::uint8_t> state,
                          std::uint32_t begin, std::uint32_t end) = 0;
 
+  // Cells of prefixes that nobody uses: with more of them, steps would cost noticeably more.
+  virtual std::uint32_t idle_cells() const { return cells_total(); }
+
   // The longest prompt that its lane takes, in tokens. 0: it has none, as where sequences cannot
   // share cells, and every prompt is computed in its own cache.
   virtual std::uint32_t lane_cells() const { return 0; }

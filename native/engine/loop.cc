@@ -49,7 +49,7 @@ Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
       measure_ms_(options.measure_ms),
       threads_(cpu_ms_ ? decoder_->max_threads() : 1),
       cache_(decoder_.get(), static_cast<SequenceId>(decoder_->max_sequences()),
-             EndOfCacheIds(*decoder_)),
+             EndOfCacheIds(*decoder_), decoder_->cells_total()),
       tiers_(decoder_.get(), &cache_, std::move(options.store)),
       prefiller_(decoder_.get()) {
   for (std::uint32_t i = 0; i < decoder_->max_sequences(); ++i) {
@@ -225,13 +225,19 @@ bool Loop::EnterCache(Generation& candidate) {
   // Attention adds up in the order of the cells, wherever they happen to be.
   if (promised == 0 && !candidate.reuse_prefix) cache_.Evict(cache_.evictable());
   const SequenceId sequence = *free_sequences_.begin();
-  PrefixCache::Pin pin =
-      cache_.Take(std::span(candidate.tokens).first(Cached(candidate)), sequence);
+  const auto cached = std::span(candidate.tokens).first(Cached(candidate));
+  PrefixCache::Pin pin = cache_.Take(cached, sequence);
   if (candidate.tokens.size() - pin.length + promised > AvailableCells()) {
     decoder_->RemoveSequence(sequence);
     cache_.Release(pin);
     return false;
   }
+  // First, so that the cells that are taken now are near the first one: attention walks over all up
+  // to the last.
+  if (cache_.evictable() > decoder_->idle_cells()) {
+    cache_.Evict(cache_.evictable() - decoder_->idle_cells());
+  }
+  cache_.SwapIn(cached, sequence, FreeCells(), pin);
   free_sequences_.erase(sequence);
   candidate.sequence = sequence;
   candidate.pin = pin;
@@ -350,7 +356,7 @@ void Loop::TakeFetched() {
   }
 }
 
-void Loop::SaveOne() { tiers_.SaveOne(FreeSequence()); }
+void Loop::SaveOne() { tiers_.SaveOne(FreeSequence(), own_cells_); }
 
 void Loop::SaveUntil(Clock::time_point deadline) {
   if (tiers_.store() == nullptr) return;

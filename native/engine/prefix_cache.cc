@@ -8,23 +8,40 @@ namespace {
 
 // A leaf is cut by so many tokens at a time: one by one, each would cost a walk over all cells.
 constexpr std::uint32_t kLeastCut = 64;
+// What is swapped out or in at a time: all of it, for each copy is a walk as well; but no more, for
+// a prompt may share but the beginning.
+constexpr std::uint32_t kPiece = 512;
 // Both may split a node; publishing may add one.
 constexpr std::size_t kIdsToTake = 1;
 constexpr std::size_t kIdsToPublish = 2;
 
 }  // namespace
 
+// Swapped out: the state of a node, or of the one that it was a part of.
+struct PrefixCache::Copy {
+  std::vector<std::uint8_t> state;
+  std::uint32_t tokens;
+};
+
 struct PrefixCache::Node {
   Node* parent = nullptr;
-  SequenceId id = -1;
+  SequenceId id = -1;       // swapped out: none
   std::uint32_t begin = 0;  // position of the first token
   std::vector<Token> tokens;
+  std::shared_ptr<const Copy> copy;             // null: it has cells
   std::vector<std::unique_ptr<Node>> children;  // they begin with different tokens
   std::uint32_t pins = 0;                       // on this node and on those below
   std::uint64_t last_used = 0;
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(tokens.size()); }
   std::uint32_t end() const { return begin + size(); }
+
+  bool swapped() const { return copy != nullptr; }
+  // None below it has cells.
+  bool is_leaf() const {
+    return std::all_of(children.begin(), children.end(),
+                       [](const auto& child) { return child->swapped(); });
+  }
 
   Node* ChildWith(Token token) const {
     for (const auto& child : children) {
@@ -41,8 +58,9 @@ struct PrefixCache::Node {
   }
 };
 
-PrefixCache::PrefixCache(Decoder* decoder, SequenceId first, SequenceId end)
-    : decoder_(decoder), root_(std::make_unique<Node>()) {
+PrefixCache::PrefixCache(Decoder* decoder, SequenceId first, SequenceId end,
+                         std::uint32_t max_swapped)
+    : decoder_(decoder), root_(std::make_unique<Node>()), max_swapped_(max_swapped) {
   for (SequenceId id = first; id < end; ++id) free_ids_.insert(free_ids_.end(), id);
 }
 
@@ -50,11 +68,11 @@ PrefixCache::~PrefixCache() = default;
 
 // ---- finding ------------------------------------------------------------------------------------
 
-PrefixCache::Place PrefixCache::Walk(std::span<const Token> tokens) const {
+PrefixCache::Place PrefixCache::Walk(std::span<const Token> tokens, Reach reach) const {
   Place place{&*root_, 0, 0};
   while (place.total < tokens.size() && place.inside == place.node->size()) {
     Node* child = place.node->ChildWith(tokens[place.total]);
-    if (child == nullptr) break;
+    if (child == nullptr || (child->swapped() && reach == Reach::kCells)) break;
     const std::span<const Token> rest = tokens.subspan(place.total);
     const auto parting =
         std::mismatch(child->tokens.begin(), child->tokens.end(), rest.begin(), rest.end());
@@ -65,7 +83,9 @@ PrefixCache::Place PrefixCache::Walk(std::span<const Token> tokens) const {
   return place;
 }
 
-std::uint32_t PrefixCache::Match(std::span<const Token> tokens) const { return Walk(tokens).total; }
+std::uint32_t PrefixCache::Match(std::span<const Token> tokens) const {
+  return Walk(tokens, Reach::kAll).total;
+}
 
 void PrefixCache::Touch(Node* node) {
   ++tick_;
@@ -89,12 +109,12 @@ PrefixCache::Pin PrefixCache::Take(std::span<const Token> tokens, SequenceId seq
   return {place.node, place.total};
 }
 
-// As Walk, but ends where a node ends: it splits one, or stops above it if there is no id. Leaves
-// `ids` for the caller, if they can be had.
+// As Walk to the end of the cells, but ends where a node ends: it splits one, or stops above it if
+// there is no id. Leaves `ids` for the caller, if they can be had.
 PrefixCache::Place PrefixCache::WalkToEdge(std::span<const Token> tokens, std::size_t ids) {
-  Touch(Walk(tokens).node);  // what is wanted now is evicted last
+  Touch(Walk(tokens, Reach::kAll).node);  // what is wanted now is evicted last
   ReserveIds(ids);
-  const Place place = Walk(tokens);
+  const Place place = Walk(tokens, Reach::kCells);
   if (place.inside == place.node->size()) return place;
   if (free_ids_.empty()) {
     Node* above = place.node->parent;
@@ -113,8 +133,8 @@ void PrefixCache::Publish(std::span<const Token> tokens, SequenceId sequence, Pi
     decoder_->RemoveCells(sequence, pin.length, place.total);
     Share(place.node, pin.length, place.total, sequence);
   }
-  Node* node = place.node;
-  std::uint32_t length = place.total;
+  Node* node = Revive(place.node, tokens, sequence);
+  std::uint32_t length = node->end();
   // A leaf may grow while nobody else pins it, who would then keep more than it uses.
   const std::uint32_t own_pins = pin.node == node ? 1 : 0;
   const bool grows = node != root_.get() && node->children.empty() && node->pins == own_pins;
@@ -158,6 +178,37 @@ PrefixCache::Node* PrefixCache::Split(Node* node, std::uint32_t length) {
   return upper;
 }
 
+// The sequence has computed again what is swapped out behind the node: gives it those cells.
+// Returns where the cells end then.
+PrefixCache::Node* PrefixCache::Revive(Node* node, std::span<const Token> tokens,
+                                       SequenceId sequence) {
+  AddPin(node);
+  while (node->end() < tokens.size()) {
+    Node* next = node->ChildWith(tokens[node->end()]);
+    if (next == nullptr) break;
+    ++next->pins;
+    ReserveIds(1);
+    --next->pins;
+    if (free_ids_.empty()) break;
+    const std::span<const Token> rest = tokens.subspan(next->begin);
+    const auto parting =
+        std::mismatch(next->tokens.begin(), next->tokens.end(), rest.begin(), rest.end());
+    const auto common = static_cast<std::uint32_t>(parting.first - next->tokens.begin());
+    if (common < next->size()) SplitOff(next, common);
+    next->copy = nullptr;
+    next->id = free_ids_.extract(free_ids_.begin()).value();
+    decoder_->ShareCells(sequence, next->id, next->begin, next->end());
+    swapped_ -= next->size();
+    cells_ += next->size();
+    evictable_ += next->size();
+    AddPin(next);
+    RemovePin(node);
+    node = next;
+  }
+  RemovePin(node);
+  return node;
+}
+
 // ---- keeping and evicting -----------------------------------------------------------------------
 
 void PrefixCache::AddPin(Node* node) {
@@ -180,13 +231,143 @@ void PrefixCache::Release(Pin& pin) {
 PrefixCache::Node* PrefixCache::OldestLeaf() const {
   Node* oldest = nullptr;
   for (Node* node : nodes_) {
-    if (node->pins > 0 || !node->children.empty()) continue;
+    if (node->pins > 0 || node->swapped() || !node->is_leaf()) continue;
     if (oldest == nullptr || node->last_used < oldest->last_used) oldest = node;
   }
   return oldest;
 }
 
+std::uint32_t PrefixCache::Evict(std::uint32_t cells) {
+  std::uint32_t freed = 0;
+  while (freed < cells) {
+    Node* leaf = OldestLeaf();
+    if (leaf == nullptr) break;
+    freed += SwapOut(leaf, cells - freed);
+  }
+  return freed;
+}
+
+// Frees a piece of the leaf's cells, at its end; returns how many. What cannot be swapped out is
+// forgotten, and then no more than about what is wanted.
+std::uint32_t PrefixCache::SwapOut(Node* leaf, std::uint32_t wanted) {
+  std::uint32_t cut = std::min(leaf->size(), kPiece);
+  std::vector<std::uint8_t> state;
+  if (max_swapped_ > 0) state = decoder_->SaveState(leaf->id, leaf->end() - cut, leaf->end());
+  if (state.empty()) {
+    cut = std::min(leaf->size(), std::max(wanted, kLeastCut));
+    CutEnd(leaf, cut);
+    return cut;
+  }
+  decoder_->RemoveCells(leaf->id, leaf->end() - cut, leaf->end());
+  cells_ -= cut;
+  evictable_ -= cut;
+  evicted_ += cut;
+  Node* piece = leaf;
+  if (cut < leaf->size()) {
+    piece = SplitOff(leaf, leaf->size() - cut);
+  } else {
+    free_ids_.insert(std::exchange(leaf->id, -1));
+  }
+  piece->copy = std::make_shared<const Copy>(Copy{std::move(state), cut});
+  swapped_ += cut;
+  ForgetSwapped(max_swapped_);
+  return cut;
+}
+
+void PrefixCache::SwapIn(std::span<const Token> tokens, SequenceId sequence,
+                         std::uint32_t free_cells, Pin& pin) {
+  while (pin.length < tokens.size()) {
+    Node* next = pin.node->ChildWith(tokens[pin.length]);
+    if (next == nullptr || !next->swapped() || !BringBack(next, &free_cells)) return;
+    const Place place = WalkToEdge(tokens, kIdsToTake);
+    Share(place.node, pin.length, place.total, sequence);
+    AddPin(place.node);
+    RemovePin(pin.node);
+    pin = {place.node, place.total};
+  }
+}
+
+// REQUIRES: what is above the node has cells and is pinned. False: it stays as it is.
+bool PrefixCache::BringBack(Node* node, std::uint32_t* free_cells) {
+  // Nobody but who asked pins the node above, nor does anything part from this one there: they
+  // become one, so that a long text does not end up in many nodes.
+  Node* parent = node->parent;
+  const bool joins = parent != root_.get() && parent->pins == 1 && parent->children.size() == 1;
+  const std::uint32_t needed = node->copy->tokens;
+  Touch(node);
+  ++node->pins;  // making room may forget what is swapped out
+  if (*free_cells < needed) *free_cells += Evict(needed - *free_cells);
+  if (!joins) ReserveIds(1);
+  --node->pins;
+  if (*free_cells < needed || (!joins && free_ids_.empty())) return false;
+  const SequenceId id = joins ? parent->id : *free_ids_.begin();
+  if (!decoder_->LoadState(id, node->copy->state, node->begin, node->end())) return false;
+  *free_cells -= node->size();
+  swapped_ -= node->size();
+  cells_ += node->size();
+  if (!joins) {
+    node->copy = nullptr;
+    node->id = id;
+    free_ids_.erase(id);
+    evictable_ += node->size();
+    return true;
+  }
+  parent->tokens.insert(parent->tokens.end(), node->tokens.begin(), node->tokens.end());
+  const std::unique_ptr<Node> joined = parent->Remove(node);
+  nodes_.erase(node);
+  parent->children = std::move(joined->children);
+  for (const auto& child : parent->children) child->parent = parent;
+  return true;
+}
+
+PrefixCache::Node* PrefixCache::SplitOff(Node* node, std::uint32_t length) {
+  auto tail = std::make_unique<Node>();
+  tail->parent = node;
+  tail->begin = node->begin + length;
+  tail->tokens.assign(node->tokens.begin() + length, node->tokens.end());
+  tail->copy = node->copy;
+  tail->last_used = node->last_used;
+  tail->children = std::move(node->children);
+  for (const auto& child : tail->children) child->parent = tail.get();
+  node->tokens.resize(length);
+  node->children.clear();
+  nodes_.insert(tail.get());
+  return node->children.emplace_back(std::move(tail)).get();
+}
+
+// ---- forgetting ---------------------------------------------------------------------------------
+
+// Of what is swapped out, until at most so many tokens are left.
+void PrefixCache::ForgetSwapped(std::uint32_t most) {
+  while (swapped_ > most) {
+    Node* oldest = nullptr;
+    for (Node* node : nodes_) {
+      if (node->pins > 0 || !node->swapped() || !node->children.empty()) continue;
+      if (oldest == nullptr || node->last_used < oldest->last_used) oldest = node;
+    }
+    if (oldest == nullptr) return;
+    Forget(oldest);
+  }
+}
+
+// REQUIRES: it has no cells any more, and no children.
+void PrefixCache::Forget(Node* leaf) {
+  if (leaf->swapped()) swapped_ -= leaf->size();
+  nodes_.erase(leaf);
+  leaf->parent->Remove(leaf);
+}
+
+// REQUIRES: all of it is swapped out.
+void PrefixCache::ForgetBelow(Node* node) {
+  while (!node->children.empty()) {
+    Node* child = node->children.back().get();
+    ForgetBelow(child);
+    Forget(child);
+  }
+}
+
 void PrefixCache::CutEnd(Node* leaf, std::uint32_t cells) {
+  ForgetBelow(leaf);
   decoder_->RemoveCells(leaf->id, leaf->end() - cells, leaf->end());
   cells_ -= cells;
   evictable_ -= cells;
@@ -194,26 +375,14 @@ void PrefixCache::CutEnd(Node* leaf, std::uint32_t cells) {
   leaf->tokens.resize(leaf->tokens.size() - cells);
   if (leaf->size() > 0) return;
   free_ids_.insert(leaf->id);
-  nodes_.erase(leaf);
-  leaf->parent->Remove(leaf);
-}
-
-void PrefixCache::Evict(std::uint32_t cells) {
-  std::uint32_t freed = 0;
-  while (freed < cells) {
-    Node* leaf = OldestLeaf();
-    if (leaf == nullptr) return;
-    const std::uint32_t cut = std::min(leaf->size(), std::max(cells - freed, kLeastCut));
-    CutEnd(leaf, cut);
-    freed += cut;
-  }
+  Forget(leaf);
 }
 
 void PrefixCache::ReserveIds(std::size_t count) {
   while (free_ids_.size() < count) {
     Node* leaf = OldestLeaf();
     if (leaf == nullptr) return;
-    CutEnd(leaf, leaf->size());
+    SwapOut(leaf, leaf->size());
   }
 }
 

@@ -20,6 +20,12 @@
 // A pin keeps a node and all above it; what nobody pins can be evicted, the least recently used
 // leaf first, from its end, because the beginning of a conversation is worth more than the end.
 //
+// What is evicted is swapped out: copied to ordinary memory, where as many tokens have room as
+// there are cells, and then forgotten, again the least recently used first. A node that is swapped
+// out has no cells and no id, and so has all below it. To copy a token there and back takes a
+// thousandth of what computing it does, and a cell that holds it meanwhile costs every step
+// something: attention walks over it.
+//
 // Cells are shared only where the model's memory is a plain cache. A recurrent state cannot be cut,
 // and layers with a sliding window give up cells that the tree believes in: there the tree is off,
 // holds nothing and finds nothing.
@@ -38,6 +44,7 @@ namespace svc {
 // Owner and thread: the Loop.
 class PrefixCache {
  private:
+  struct Copy;
   struct Node;
 
  public:
@@ -48,28 +55,33 @@ class PrefixCache {
     std::uint32_t length = 0;
   };
 
-  // The ids in [first, end) are its own. The decoder must outlive it.
-  PrefixCache(Decoder* decoder, SequenceId first, SequenceId end);
+  // The ids in [first, end) are its own. The decoder must outlive it. At most so many tokens are
+  // swapped out.
+  PrefixCache(Decoder* decoder, SequenceId first, SequenceId end, std::uint32_t max_swapped);
   ~PrefixCache();
 
-  // How many of the tokens are here, from the first on.
+  // How many of the tokens are here, from the first on, in cells or swapped out.
   std::uint32_t Match(std::span<const Token> tokens) const;
 
-  // Gives the sequence, which has no cells, what Match finds, or a little less where there is no id
-  // to split a node with, and pins it.
+  // Gives the sequence, which has no cells, what there is in cells, or a little less where there is
+  // no id to split a node with, and pins it.
   Pin Take(std::span<const Token> tokens, SequenceId sequence);
+  // Then what is swapped out of them, as far as `free_cells` and what can be evicted suffice.
+  void SwapIn(std::span<const Token> tokens, SequenceId sequence, std::uint32_t free_cells,
+              Pin& pin);
   // The sequence has computed all of `tokens`: their cells become the tree's as far as there are
   // ids for new nodes, and the pin moves to their end.
   void Publish(std::span<const Token> tokens, SequenceId sequence, Pin& pin);
   // REQUIRES: the sequence lets go of its cells now.
   void Release(Pin& pin);
 
-  // Frees at least `cells`, or all that can be.
-  void Evict(std::uint32_t cells);
+  // Frees at least `cells`, or all that can be; returns how many.
+  std::uint32_t Evict(std::uint32_t cells);
 
   std::uint32_t cells() const { return cells_; }
   std::uint32_t evictable() const { return evictable_; }
   std::uint64_t evicted() const { return evicted_; }  // since it was made
+  std::uint32_t swapped() const { return swapped_; }  // tokens
 
  private:
   struct Place {
@@ -77,7 +89,8 @@ class PrefixCache {
     std::uint32_t inside;  // how many of its own
     std::uint32_t total;
   };
-  Place Walk(std::span<const Token> tokens) const;
+  enum class Reach { kCells, kAll };
+  Place Walk(std::span<const Token> tokens, Reach reach) const;
   Place WalkToEdge(std::span<const Token> tokens, std::size_t ids);
   void Touch(Node* node);
   void Share(Node* node, std::uint32_t begin, std::uint32_t end, SequenceId sequence);
@@ -88,6 +101,14 @@ class PrefixCache {
   void RemovePin(Node* node);
 
   Node* OldestLeaf() const;
+  std::uint32_t SwapOut(Node* leaf, std::uint32_t wanted);
+  bool BringBack(Node* node, std::uint32_t* free_cells);
+  Node* Revive(Node* node, std::span<const Token> tokens, SequenceId sequence);
+  // The part behind its first `length` tokens, swapped out or about to be.
+  Node* SplitOff(Node* node, std::uint32_t length);
+  void Forget(Node* leaf);
+  void ForgetSwapped(std::uint32_t most);
+  void ForgetBelow(Node* node);
   void CutEnd(Node* leaf, std::uint32_t cells);
   void ReserveIds(std::size_t count);
 
@@ -99,6 +120,8 @@ class PrefixCache {
   std::uint32_t cells_ = 0;
   std::uint32_t evictable_ = 0;
   std::uint64_t evicted_ = 0;
+  const std::uint32_t max_swapped_;
+  std::uint32_t swapped_ = 0;
 };
 
 }  // namespace svc

@@ -86,7 +86,8 @@ void PrefixTiers::Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t b
   const auto needed = static_cast<std::uint32_t>(tokens.size()) - piece.head.begin;
   const std::span<const Token> wanted = std::span(tokens).first(piece.end);
   PrefixCache::Pin pin = cache_->Take(wanted, sequence);
-  const std::uint32_t room = decoder_->cells_total() - busy_cells - cache_->cells();
+  cache_->SwapIn(wanted, sequence, FreeCells(busy_cells), pin);
+  const std::uint32_t room = FreeCells(busy_cells);
   const bool fits = needed <= room + cache_->evictable();
   // What stands before the piece may have been evicted meanwhile.
   if (pin.length >= piece.head.begin && pin.length < piece.end && fits) {
@@ -103,7 +104,7 @@ void PrefixTiers::Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t b
 
 bool PrefixTiers::WantsToSave() const { return !unsaved_.empty() && !store_->writing(); }
 
-void PrefixTiers::SaveOne(SequenceId sequence) {
+void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
   const std::vector<Token> tokens = std::move(unsaved_.front());
   unsaved_.pop_front();
   const std::uint32_t stored = store_->Match(tokens, 0);
@@ -115,6 +116,7 @@ void PrefixTiers::SaveOne(SequenceId sequence) {
   }
   if (sequence < 0 || cache_->Match(tokens) < stored + PrefixStore::kLeastTokens) return;
   PrefixCache::Pin pin = cache_->Take(tokens, sequence);
+  cache_->SwapIn(tokens, sequence, FreeCells(busy_cells), pin);
   StateBytes state;
   if (pin.length > stored) state = decoder_->SaveState(sequence, stored, pin.length);
   decoder_->RemoveSequence(sequence);

@@ -61,9 +61,12 @@ class PrefixTiers {
   // There is something to save and the store can take it.
   bool WantsToSave() const;
   // Hands one piece to the store. `sequence`: a free one, negative: none is.
-  void SaveOne(SequenceId sequence);
+  void SaveOne(SequenceId sequence, std::uint32_t busy_cells);
 
  private:
+  std::uint32_t FreeCells(std::uint32_t busy_cells) const {
+    return decoder_->cells_total() - busy_cells - cache_->cells();
+  }
   void Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t busy_cells);
 
   Decoder* const decoder_;

@@ -73,6 +73,7 @@ struct FakeOptions {
   std::uint32_t max_sequences = 8;
   std::uint32_t sequence_ids = 32;
   bool can_share = true;
+  std::uint32_t idle_cells = std::numeric_limits<std::uint32_t>::max();
   int threads = 1;
   // 0: there is no lane.
   std::uint32_t lane_cells = 0;
@@ -235,6 +236,7 @@ class FakeDecoder final : public Decoder {
     return true;
   }
 
+  std::uint32_t idle_cells() const override { return options_.idle_cells; }
   std::uint32_t lane_cells() const override { return options_.can_share ? options_.lane_cells : 0; }
   PrefillLane* lane() override { return lane_cells() > 0 ? &lane_ : nullptr; }
 

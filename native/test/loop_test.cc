@@ -380,15 +380,38 @@ TEST(WhoWantsItsOwnPromptTakesAndGivesNothing) {
   // It is alone, and begins with an empty cache.
   EXPECT_EQ(bench.record.cells.load(), 64U);
   EXPECT_EQ(bench.loop->stats().cells_cached, 0U);
-  bench.Add(Steady(3, Prompt(1, 200), 4));
   bench.RunToTheEnd();
-  for (const GenerationId id : {1U, 2U, 3U}) {
+  own = Steady(3, Prompt(2, 200), 4);
+  own.reuse_prefix = false;
+  bench.Add(own);
+  (void)bench.Step();
+  bench.Add(Steady(4, Prompt(2, 200), 4));
+  bench.RunToTheEnd();
+  for (const GenerationId id : {1U, 2U, 3U, 4U}) {
     bench.ExpectAsAlone(id);
     EXPECT_EQ(bench.ends.at(id).usage.cached_tokens, 0U);
   }
-  bench.Add(Steady(4, Prompt(1, 200), 4));
+  bench.Add(Steady(5, Prompt(2, 200), 4));
   bench.RunToTheEnd();
-  EXPECT_EQ(bench.ends.at(4).usage.cached_tokens, 199U);
+  EXPECT_EQ(bench.ends.at(5).usage.cached_tokens, 199U);
+}
+
+// Idle cells make every step dearer, so few are kept when somebody comes; the rest is swapped out,
+// and found there.
+TEST(IdlePrefixesMakeWayAndComeBack) {
+  Bench bench({.cells = 4096, .max_rows = 64, .idle_cells = 100});
+  for (GenerationId id = 0; id < 10; ++id) {
+    bench.Add(Steady(id, Prompt(static_cast<Token>(id * 5 + 1), 150), 5));
+    (void)bench.Step();
+    EXPECT(bench.loop->stats().cells_cached <= 100);
+    bench.RunToTheEnd();
+  }
+  for (GenerationId id = 0; id < 10; ++id) {
+    bench.Add(Steady(10 + id, Prompt(static_cast<Token>(id * 5 + 1), 150), 5));
+    bench.RunToTheEnd();
+    bench.ExpectAsAlone(10 + id);
+    EXPECT_EQ(bench.ends.at(10 + id).usage.cached_tokens, 149U);
+  }
 }
 
 // A leader that goes away leaves its followers what it has computed.
@@ -504,6 +527,7 @@ void Storm(std::uint32_t seed) {
                             .max_sequences = 1 + static_cast<std::uint32_t>(random() % 8)};
   options.sequence_ids = options.max_sequences + static_cast<std::uint32_t>(random() % 12);
   options.can_share = !one_in(5);
+  if (one_in(2)) options.idle_cells = static_cast<std::uint32_t>(random() % 100);
   if (one_in(2)) {
     options.lane_cells = 200;
     options.lane_rows = 16 + static_cast<std::uint32_t>(random() % 100);

@@ -18,13 +18,21 @@ constexpr SequenceId kFirstId = 8;
 // Plays the Loop: computes what is not cached and publishes it.
 class Bench {
  public:
-  explicit Bench(std::uint32_t sequence_ids = 32, std::uint32_t cells = 4096)
+  explicit Bench(std::uint32_t sequence_ids = 32, std::uint32_t cells = 4096,
+                 std::uint32_t max_swapped = 0)
       : decoder({.cells = cells, .sequence_ids = sequence_ids}, &record),
-        cache(&decoder, kFirstId, static_cast<SequenceId>(sequence_ids)) {}
+        cache(&decoder, kFirstId, static_cast<SequenceId>(sequence_ids), max_swapped),
+        cells_(cells) {}
+
+  PrefixCache::Pin Take(const Tokens& tokens, SequenceId sequence) {
+    PrefixCache::Pin pin = cache.Take(tokens, sequence);
+    cache.SwapIn(tokens, sequence, cells_ - record.cells, pin);
+    return pin;
+  }
 
   // Returns how much of it was cached.
   std::uint32_t Run(const Tokens& tokens, SequenceId sequence = 0) {
-    PrefixCache::Pin pin = cache.Take(tokens, sequence);
+    PrefixCache::Pin pin = Take(tokens, sequence);
     const std::uint32_t cached = pin.length;
     Compute(tokens, sequence);
     cache.Publish(tokens, sequence, pin);
@@ -53,6 +61,7 @@ class Bench {
   PrefixCache cache;
 
  private:
+  const std::uint32_t cells_;
   const std::atomic<bool> never_ = false;
 };
 
@@ -170,6 +179,78 @@ TEST(WhatIsPinnedStays) {
   EXPECT_EQ(bench.cache.cells(), 0U);
 }
 
+TEST(WhatIsEvictedIsSwappedOutAndComesBack) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/4096, /*max_swapped=*/4096);
+  const Tokens prompt = Sequence(1, 1300);
+  (void)bench.Run(prompt);
+  bench.cache.Evict(4096);
+  EXPECT_EQ(bench.record.cells.load(), 0U);
+  EXPECT_EQ(bench.cache.swapped(), 1300U);
+  EXPECT_EQ(bench.cache.Match(prompt), 1300U);
+  EXPECT_EQ(bench.Run(prompt), 1300U);
+  EXPECT_EQ(bench.cache.swapped(), 0U);
+  EXPECT_EQ(bench.cache.cells(), 1300U);
+  EXPECT_EQ(bench.record.cells.load(), 1300U);
+}
+
+TEST(WhatComesBackInPiecesIsOneNode) {
+  // One id to take with, one to publish with, and one of the text.
+  Bench bench(/*sequence_ids=*/kFirstId + 3, /*cells=*/4096, /*max_swapped=*/4096);
+  Tokens conversation = Sequence(1, 2000);
+  for (int turn = 0; turn < 10; ++turn) {
+    EXPECT_EQ(bench.Run(conversation), turn == 0 ? 0U : conversation.size() - 7);
+    bench.cache.Evict(4096);
+    conversation = conversation + Sequence(static_cast<Token>(turn), 7);
+  }
+}
+
+TEST(OfWhatIsSwappedOutOnlyThePiecesThatAreWantedComeBack) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/8192, /*max_swapped=*/8192);
+  const Tokens system = Sequence(1, 700);
+  (void)bench.Run(system + Sequence(5, 3000));
+  bench.cache.Evict(8192);
+  EXPECT_EQ(bench.Run(system + Sequence(6, 20)), 700U);
+  EXPECT(bench.cache.swapped() >= 3000U - 2 * 512);
+  EXPECT_EQ(bench.cache.Match(system + Sequence(5, 3000)), 3700U);
+  EXPECT_EQ(bench.Run(system + Sequence(5, 3000)), 3700U);
+}
+
+TEST(WhatIsSwappedOutHasABound) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/4096, /*max_swapped=*/500);
+  for (Token first = 1; first <= 4; ++first) (void)bench.Run(Sequence(first, 200));
+  bench.cache.Evict(4096);
+  EXPECT_EQ(bench.cache.swapped(), 400U);
+  EXPECT_EQ(bench.cache.Match(Sequence(2, 200)), 0U);
+  EXPECT_EQ(bench.cache.Match(Sequence(3, 200)), 200U);
+}
+
+// As where the beginning is too short to be taken: the sequence has cells of its own for it.
+TEST(WhatIsComputedThoughItIsSwappedOutTakesItsPlace) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/4096, /*max_swapped=*/4096);
+  (void)bench.Run(Sequence(1, 5) + Sequence(5, 100));
+  bench.cache.Evict(4096);
+  const Tokens other = Sequence(1, 5) + Sequence(6, 100);
+  PrefixCache::Pin pin = bench.cache.Take({}, 0);
+  bench.Compute(other, 0);
+  bench.cache.Publish(other, 0, pin);
+  bench.Leave(0, pin);
+  EXPECT_EQ(bench.cache.cells(), 105U);
+  EXPECT_EQ(bench.cache.swapped(), 100U);
+  EXPECT_EQ(bench.Run(Sequence(1, 5) + Sequence(5, 100)), 105U);
+}
+
+TEST(WithoutRoomWhatIsSwappedOutStays) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/300, /*max_swapped=*/300);
+  (void)bench.Run(Sequence(1, 200));
+  bench.cache.Evict(300);
+  PrefixCache::Pin pin = bench.Take(Sequence(2, 200), 0);
+  bench.Compute(Sequence(2, 200), 0);
+  EXPECT_EQ(bench.Take(Sequence(1, 200), 1).length, 0U);
+  EXPECT_EQ(bench.cache.Match(Sequence(1, 200)), 200U);
+  bench.Leave(0, pin);
+  EXPECT_EQ(bench.Run(Sequence(1, 200)), 200U);
+}
+
 TEST(WithoutIdsNothingIsKept) {
   Bench bench(/*sequence_ids=*/kFirstId);
   EXPECT_EQ(bench.Run(Sequence(1, 100)), 0U);
@@ -184,7 +265,8 @@ TEST(NoOrderOfEventsLosesACell) {
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     const auto ids = static_cast<std::uint32_t>(kFirstId + random() % 12);
-    Bench bench(ids, 100'000);
+    const std::uint32_t max_swapped = seed % 2 == 0 ? 0 : random() % 300;
+    Bench bench(ids, 100'000, max_swapped);
     struct Running {
       Tokens tokens;
       PrefixCache::Pin pin;
@@ -199,7 +281,8 @@ TEST(NoOrderOfEventsLosesACell) {
         for (int i = 0; i < parts; ++i) {
           tokens = tokens + Sequence(static_cast<Token>(random() % 3), 1 + random() % 30);
         }
-        const PrefixCache::Pin pin = bench.cache.Take(tokens, sequence);
+        const PrefixCache::Pin pin =
+            random() % 4 == 0 ? bench.cache.Take(tokens, sequence) : bench.Take(tokens, sequence);
         EXPECT(pin.length <= tokens.size());
         running[sequence] = {tokens, pin};
       } else if (random() % 3 == 0) {
@@ -223,6 +306,7 @@ TEST(NoOrderOfEventsLosesACell) {
       }
       EXPECT_EQ(bench.record.cells.load(), own + bench.cache.cells());
       EXPECT(bench.cache.evictable() <= bench.cache.cells());
+      EXPECT(bench.cache.swapped() <= max_swapped);
       if (running.empty()) EXPECT_EQ(bench.cache.evictable(), bench.cache.cells());
     }
     for (auto& [sequence, each] : running) bench.Leave(sequence, each.pin);
