@@ -86,9 +86,11 @@ class Decoder {
   // The longest prompt that its lane takes, in tokens. 0: it has none, as where sequences cannot
   // share cells, and every prompt is computed in its own cache.
   virtual std::uint32_t lane_cells() const { return 0; }
-  // Made when it is first asked for, since it takes memory. Null: there is none, and no lane any
-  // more.
-  virtual PrefillLane* lane() { return nullptr; }
+  // The lane, with cells for a prompt of so many tokens. It takes memory, so it is made when it is
+  // first asked for, and made anew, empty, when that asks for another size. Null: there is no
+  // memory for it, and lane_cells() is less from now on.
+  // REQUIRES: tokens <= lane_cells()
+  virtual PrefillLane* lane(std::uint32_t /*tokens*/) { return nullptr; }
 
   virtual bool IsEndOfGeneration(Token token) const = 0;
   // The bytes a token adds to the text; control tokens add none. May end inside a character.

@@ -16,8 +16,9 @@
 //     number of threads that has been asked for, because threads of a pool that take no part in a
 //     step spin in wait for the next one; those of a pool that is not attached go to sleep.
 //
-// On a processor there is a lane for prompts, with a quarter of the cells. A GPU computes large
-// batches so fast that nobody waits for one, and has no memory to spare.
+// On a processor there is a lane for prompts, with a quarter of the cells or, for a longer one,
+// half or all of them. A GPU computes large batches so fast that nobody waits for one, and has no
+// memory to spare.
 #include "engine/llama_decoder.h"
 
 #include <algorithm>
@@ -40,7 +41,7 @@ constexpr llama_seq_id kScratch = 0;
 
 // A processor walks over every cell up to the last, whoever's it is: 500 of them cost a row a
 // fiftieth of its time with half a billion weights, 12,000 cost it half as much again.
-constexpr std::uint32_t kIdleCells = 512;
+constexpr std::uint32_t kIdleCells = 64;
 
 constexpr std::uint32_t kLanePart = 4;  // of the cells
 constexpr std::uint32_t kLeastLaneCells = 512;
@@ -84,6 +85,8 @@ class LlamaDecoder final : public Decoder {
       : model_(model),
         context_(std::move(context)),
         lane_params_(lane_params),
+        least_lane_cells_(lane_params.n_ctx),
+        lane_cells_(least_lane_cells_ > 0 ? cells_total() : 0),
         on_cpu_(on_cpu),
         max_threads_(on_cpu ? threads : 1),
         max_sequences_(max_sequences),
@@ -186,12 +189,18 @@ class LlamaDecoder final : public Decoder {
     return on_cpu_ ? std::min(kIdleCells, cells_total()) : cells_total();
   }
 
-  std::uint32_t lane_cells() const override { return lane_params_.n_ctx; }
-  PrefillLane* lane() override {
-    if (lane_ == nullptr && lane_cells() > 0) {
-      lane_ = LlamaPrefillLane::New(model_.get(), lane_params_);
-      if (lane_ != nullptr) lane_->SetThreads(pools_.at(threads_)->get(), threads_);
-      if (lane_ == nullptr) lane_params_.n_ctx = 0;
+  std::uint32_t lane_cells() const override { return lane_cells_; }
+  PrefillLane* lane(std::uint32_t tokens) override {
+    std::uint32_t cells = least_lane_cells_;
+    while (cells < tokens) cells = std::min(cells * 2, lane_cells_);
+    if (lane_ != nullptr && lane_params_.n_ctx == cells) return lane_.get();
+    lane_ = nullptr;  // before there is another one
+    lane_params_.n_ctx = cells;
+    lane_ = LlamaPrefillLane::New(model_.get(), lane_params_);
+    if (lane_ != nullptr) {
+      lane_->SetThreads(pools_.at(threads_)->get(), threads_);
+    } else {
+      lane_cells_ = cells > least_lane_cells_ ? cells / 2 : 0;
     }
     return lane_.get();
   }
@@ -251,7 +260,9 @@ class LlamaDecoder final : public Decoder {
   const LlamaModel& model_;
   std::map<int, std::unique_ptr<ThreadPool>> pools_;  // outlive the context
   const ContextPtr context_;
-  llama_context_params lane_params_;  // without cells where there is none
+  llama_context_params lane_params_;
+  const std::uint32_t least_lane_cells_;
+  std::uint32_t lane_cells_;  // the most; 0: there is no lane
   std::unique_ptr<LlamaPrefillLane> lane_;
   int threads_ = 0;
   const bool on_cpu_;

@@ -21,7 +21,8 @@ DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& mo
 // How the decoder's context is set up; also for a dry run.
 llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions& options);
 
-// Of the lane for prompts beside a context of so many cells; 0: there is none.
+// Of the lane for prompts beside a context of so many cells, where no prompt needs more; 0: there
+// is none.
 std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells);
 
 // `model` must outlive the decoder. Errors: kOutOfMemory, kModelInvalid.

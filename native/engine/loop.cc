@@ -426,7 +426,7 @@ void Loop::BeginPrefill(const std::vector<Generation*>& candidates) {
   const auto most_urgent =
       std::find_if(candidates.begin(), candidates.end(),
                    [this](const Generation* g) { return prefiller_.Takes(*g); });
-  if (most_urgent == candidates.end() || !prefiller_.Open()) return;
+  if (most_urgent == candidates.end() || !prefiller_.Open(**most_urgent)) return;
   Generation& generation = **most_urgent;
   const std::uint32_t rows = RowsOfBatch(
       {.rows = generation.pending(), .position = generation.computed}, prefiller_.max_rows());

@@ -15,6 +15,12 @@ bool Prefiller::Takes(const Generation& generation) const {
   return generation.pending() >= least && generation.tokens.size() <= decoder_->lane_cells();
 }
 
+bool Prefiller::Open(const Generation& generation) {
+  lane_ = decoder_->lane(static_cast<std::uint32_t>(generation.tokens.size()));
+  if (lane_ == nullptr) held_ = nullptr;
+  return lane_ != nullptr;
+}
+
 bool Prefiller::Begin(Generation& generation, std::uint32_t rows) {
   if (held_ != &generation || length_ != generation.computed) {
     lane_->Clear();

@@ -23,8 +23,9 @@ class Prefiller {
   // Whether its prompt is long enough for the lane to pay, and short enough for it. Never, without
   // a lane.
   bool Takes(const Generation& generation) const;
-  // Whether there is a lane, which may be made for it.
-  bool Open() { return (lane_ = decoder_->lane()) != nullptr; }
+  // Whether there is a lane for that prompt, which it takes; it may be made for it. REQUIRES:
+  // nothing is being computed.
+  bool Open(const Generation& generation);
 
   // Whose batch is being computed; null: none is.
   Generation* generation() const { return rows_ > 0 ? held_ : nullptr; }

@@ -238,7 +238,10 @@ class FakeDecoder final : public Decoder {
 
   std::uint32_t idle_cells() const override { return options_.idle_cells; }
   std::uint32_t lane_cells() const override { return options_.can_share ? options_.lane_cells : 0; }
-  PrefillLane* lane() override { return lane_cells() > 0 ? &lane_ : nullptr; }
+  PrefillLane* lane(std::uint32_t tokens) override {
+    EXPECT(tokens <= lane_cells());
+    return lane_cells() > 0 ? &lane_ : nullptr;
+  }
 
   bool IsEndOfGeneration(Token token) const override { return token == kFakeEnd; }
   std::string Piece(Token token) const override { return FakePiece(token); }

@@ -81,9 +81,9 @@ TEST(WhatTheLaneComputesIsWhatAPlainLoopComputes) {
     const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
     REQUIRE(model != nullptr);
     const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
-    PrefillLane* lane = decoder->lane();
+    PrefillLane* lane = decoder->lane(kCells / 4);
     REQUIRE(lane != nullptr);
-    EXPECT_EQ(decoder->lane_cells(), kCells / 4);
+    EXPECT_EQ(decoder->lane_cells(), kCells);
 
     // Somebody else decodes meanwhile, and a third one alone.
     const std::vector<Token> prompt = Prompt(*model, 700);
@@ -133,7 +133,7 @@ TEST(ABatchCanBeGivenUpAnywhere) {
   const std::vector<float> expected = Plain(*model, prompt);
   for (int advances = 0; advances < 4; ++advances) {
     const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
-    PrefillLane& lane = *decoder->lane();
+    PrefillLane& lane = *decoder->lane(256);
     for (const bool ends_with_it : {false, true}) {
       lane.Begin(Prompt(*model, 200));
       for (int i = 0; i < advances; ++i) EXPECT(lane.Advance(kNever) == Progress::kMore);
@@ -146,11 +146,27 @@ TEST(ABatchCanBeGivenUpAnywhere) {
   }
 }
 
+TEST(ALongerPromptGetsALargerLane) {
+  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
+  for (const std::uint32_t size : {256U, kCells / 4 + 256, kCells, 512U}) {
+    PrefillLane* lane = decoder->lane(size);
+    REQUIRE(lane != nullptr);
+    lane->Clear();
+    const std::vector<Token> prompt = Prompt(*model, size);
+    for (std::uint32_t at = 0; at < size; at += 256) {
+      Compute(*lane, std::span(prompt).subspan(at, std::min(256U, size - at)), [] {});
+    }
+    EXPECT(Copy(lane->Logits(), *decoder) == Plain(*model, prompt));
+  }
+}
+
 TEST(AnAbortEndsABatch) {
   const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
   REQUIRE(model != nullptr);
   const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
-  PrefillLane& lane = *decoder->lane();
+  PrefillLane& lane = *decoder->lane(256);
   const std::atomic<bool> abort = true;
   lane.Begin(Prompt(*model, 256));
   EXPECT(lane.Advance(abort) == Progress::kAborted);
