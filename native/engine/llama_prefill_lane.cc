@@ -11,9 +11,8 @@ namespace {
 
 // Large enough for the fast kernels, small enough for a layer to be a short wait.
 constexpr std::uint32_t kRows = 256;
-// About half a layer of a transformer: norms, projections, rotation, attention, the feed-forward
-// part. Each stop costs some ten microseconds.
-constexpr int kNodesPerStop = 16;
+// About a quarter of a layer of a transformer. Each stop costs some ten microseconds.
+constexpr int kNodesPerStop = 8;
 
 // Its own state can only be saved of sequences below n_seq_max, which is 1.
 constexpr llama_seq_id kScratch = 0;

@@ -417,57 +417,6 @@ std::uint32_t Loop::RowsToCheckpoint(const Generation& generation, std::uint32_t
                         generation.computed, rows);
 }
 
-// The most urgent prompt that the lane takes, if nothing is computed there.
-void Loop::BeginPrefill(const std::vector<Generation*>& candidates) {
-  if (const Generation* generation = prefiller_.generation()) {
-    if (!generation->paused) return;
-    prefiller_.Drop(*generation);
-  }
-  const auto most_urgent =
-      std::find_if(candidates.begin(), candidates.end(),
-                   [this](const Generation* g) { return prefiller_.Takes(*g); });
-  if (most_urgent == candidates.end() || !prefiller_.Open(**most_urgent)) return;
-  Generation& generation = **most_urgent;
-  const std::uint32_t rows = RowsOfBatch(
-      {.rows = generation.pending(), .position = generation.computed}, prefiller_.max_rows());
-  prefill_ms_ = 0;
-  prefill_cpu_ms_ = 0;
-  if (prefiller_.Begin(generation, rows)) return;
-  const Status status(StatusCode::kInternal, "the model could not take up a prompt");
-  Finish(generation, generation.Fail(now_(), status), /*keep_prefix=*/false);
-}
-
-// Those who decode, and prompts that are to pass the one in the lane. The lane's own are left for
-// it.
-std::vector<Generation*> Loop::BesidePrefill(const std::vector<Generation*>& candidates) const {
-  const Generation* prefilled = prefiller_.generation();
-  std::vector<Generation*> beside;
-  std::vector<Generation*> decoding;
-  bool less_urgent = false;
-  for (Generation* generation : candidates) {
-    if (generation == prefilled) less_urgent = true;
-    if (generation->ended || generation == prefilled) continue;
-    if (generation->pending() == 1) {
-      decoding.push_back(generation);
-    } else if (!less_urgent && !prefiller_.Takes(*generation)) {
-      beside.push_back(generation);
-    }
-  }
-  std::stable_sort(decoding.begin(), decoding.end(), [](const Generation* a, const Generation* b) {
-    return a->last_step < b->last_step;
-  });
-  beside.insert(beside.end(), decoding.begin(), decoding.end());
-  return beside;
-}
-
-bool Loop::PrefillMayGoOn(const std::vector<Demand>& demands, const StepLimits& limits) const {
-  if (prefiller_.generation() == nullptr) return false;
-  if (demands.empty()) return true;
-  if (demands.front().rows > 1) return false;
-  const auto rows = std::min(static_cast<std::uint32_t>(demands.size()), limits.decoding_rows);
-  return !IsStepDue(Milliseconds(now_() - step_ended_at_), cost_.Predict(rows, rows), targets_);
-}
-
 // Where a batch of decoding rows is cheaper with more of them.
 void Loop::Pad() {
   const auto rows = static_cast<std::uint32_t>(rows_.size());
@@ -520,49 +469,13 @@ void Loop::Compute(const std::atomic<bool>& abort) {
   if (rows_.empty()) {  // what was planned is the lane's
     Prefill(abort);
   } else {
+    const bool spoke = !std::exchange(silent_, false);
     ComputeStep(abort);
-    step_ended_at_ = now_();
+    // Who has got a token without a text of its own need not wait as long for the next.
+    if (!silent_ || !spoke) decoding_since_ = now_();
   }
   last_step_ms_ = Milliseconds(now_() - started_at);
   rate_.Add(last_step_ms_ / 1000, static_cast<std::uint32_t>(counts_.generated_tokens - before));
-}
-
-// A layer or so of the batch in the lane.
-void Loop::Prefill(const std::atomic<bool>& abort) {
-  const double cpu_before_ms = cpu_ms_ ? cpu_ms_() : 0;
-  const Clock::time_point started_at = now_();
-  StepStats step{.rows = prefiller_.rows()};
-  const PrefillLane::Progress progress = prefiller_.Advance(abort);
-  prefill_ms_ += Milliseconds(now_() - started_at);
-  if (cpu_ms_) prefill_cpu_ms_ += cpu_ms_() - cpu_before_ms;
-  if (progress == PrefillLane::Progress::kMore) return;
-  EndPrefill(progress, step);
-  Count(step);
-}
-
-void Loop::EndPrefill(PrefillLane::Progress progress, StepStats& step) {
-  Generation& generation = *Find(planned_.front());
-  step.spent_ms = prefill_ms_;
-  step.predicted_ms = cost_.Predict(step.rows, 0);
-  if (progress == PrefillLane::Progress::kAborted) return;
-  if (progress == PrefillLane::Progress::kDone) {
-    Learn(step, 0, prefill_cpu_ms_);
-    while (!FreeCellsFor(step.rows)) {
-      if (!PreemptOne()) break;
-      if (prefiller_.generation() == nullptr) return;  // it was the one
-    }
-  }
-  if (progress == PrefillLane::Progress::kFailed || !FreeCellsFor(step.rows) ||
-      !prefiller_.HandOver()) {
-    const Status status(StatusCode::kInternal, "the model could not compute a step");
-    Finish(generation, generation.Fail(now_(), status), /*keep_prefix=*/false);
-    return;
-  }
-  step.prompt_rows = step.rows;
-  TakeComputed(generation, step.rows);
-  if (generation.pending() > 0) return;
-  std::string text;
-  if (!Sample(generation, prefiller_.Logits(), &text)) Say(generation, std::move(text));
 }
 
 // So many more of its tokens are in the cache.
@@ -652,7 +565,10 @@ bool Loop::Sample(Generation& generation, const float* logits, std::string* text
 
 // What it has said and not yet told.
 void Loop::Say(Generation& generation, std::string text) {
-  if (text.empty()) return;
+  if (text.empty()) {
+    silent_ = true;
+    return;
+  }
   GenerationOutput output;
   output.id = generation.id;
   output.text = std::move(text);

@@ -142,11 +142,6 @@ class Loop {
   bool PreemptOne();
 
   std::uint32_t RowsToCheckpoint(const Generation& generation, std::uint32_t rows) const;
-  void BeginPrefill(const std::vector<Generation*>& candidates);
-  std::vector<Generation*> BesidePrefill(const std::vector<Generation*>& candidates) const;
-  bool PrefillMayGoOn(const std::vector<Demand>& demands, const StepLimits& limits) const;
-  void Prefill(const std::atomic<bool>& abort);
-  void EndPrefill(PrefillLane::Progress progress, StepStats& step);
   void ComputeStep(const std::atomic<bool>& abort);
   void TakeComputed(Generation& generation, std::uint32_t rows);
   void Pad();
@@ -163,6 +158,14 @@ class Loop {
   void Tell(GenerationOutput output, bool awaited);
 
   bool FreeCellsFor(std::uint32_t rows);
+
+  // ---- loop_prefill.cc ----
+  void BeginPrefill(const std::vector<Generation*>& candidates);
+  std::vector<Generation*> BesidePrefill(const std::vector<Generation*>& candidates) const;
+  bool PrefillMayGoOn(const std::vector<Demand>& demands, const StepLimits& limits) const;
+  void Prefill(const std::atomic<bool>& abort);
+  void EndPrefill(PrefillLane::Progress progress, StepStats& step);
+
   // ---- loop_drafts.cc ----
   void Draft();
   // In the step that was planned.
@@ -199,7 +202,8 @@ class Loop {
   Prefiller prefiller_;
   double prefill_ms_ = 0;  // spent on the batch in the lane, and of the processors
   double prefill_cpu_ms_ = 0;
-  Clock::time_point step_ended_at_;  // the last one beside the lane
+  Clock::time_point decoding_since_;  // whoever decodes beside the lane waits since then
+  bool silent_ = false;               // somebody got no text from the last step
 
   std::vector<Part> parts_;
   std::vector<GenerationId> planned_;

@@ -1,0 +1,98 @@
+// The Loop's part in the lane: whose prompt is computed there, when it goes on, and what follows
+// when a batch of it is done.
+#include <algorithm>
+#include <utility>
+
+#include "engine/loop.h"
+
+namespace svc {
+
+// The most urgent prompt that the lane takes, if nothing is computed there.
+void Loop::BeginPrefill(const std::vector<Generation*>& candidates) {
+  if (const Generation* generation = prefiller_.generation()) {
+    if (!generation->paused) return;
+    prefiller_.Drop(*generation);
+  }
+  const auto most_urgent =
+      std::find_if(candidates.begin(), candidates.end(),
+                   [this](const Generation* g) { return prefiller_.Takes(*g); });
+  if (most_urgent == candidates.end() || !prefiller_.Open(**most_urgent)) return;
+  Generation& generation = **most_urgent;
+  const std::uint32_t rows = RowsOfBatch(
+      {.rows = generation.pending(), .position = generation.computed}, prefiller_.max_rows());
+  prefill_ms_ = 0;
+  prefill_cpu_ms_ = 0;
+  if (prefiller_.Begin(generation, rows)) return;
+  const Status status(StatusCode::kInternal, "the model could not take up a prompt");
+  Finish(generation, generation.Fail(now_(), status), /*keep_prefix=*/false);
+}
+
+// Those who decode, and prompts that are to pass the one in the lane. The lane's own are left for
+// it.
+std::vector<Generation*> Loop::BesidePrefill(const std::vector<Generation*>& candidates) const {
+  const Generation* prefilled = prefiller_.generation();
+  std::vector<Generation*> beside;
+  std::vector<Generation*> decoding;
+  bool less_urgent = false;
+  for (Generation* generation : candidates) {
+    if (generation == prefilled) less_urgent = true;
+    if (generation->ended || generation == prefilled) continue;
+    if (generation->pending() == 1) {
+      decoding.push_back(generation);
+    } else if (!less_urgent && !prefiller_.Takes(*generation)) {
+      beside.push_back(generation);
+    }
+  }
+  std::stable_sort(decoding.begin(), decoding.end(), [](const Generation* a, const Generation* b) {
+    return a->last_step < b->last_step;
+  });
+  beside.insert(beside.end(), decoding.begin(), decoding.end());
+  return beside;
+}
+
+bool Loop::PrefillMayGoOn(const std::vector<Demand>& demands, const StepLimits& limits) const {
+  if (prefiller_.generation() == nullptr) return false;
+  if (demands.empty()) return true;
+  if (demands.front().rows > 1) return false;
+  const auto rows = std::min(static_cast<std::uint32_t>(demands.size()), limits.decoding_rows);
+  return !IsStepDue(Milliseconds(now_() - decoding_since_), cost_.Predict(rows, rows), targets_);
+}
+
+// A layer or so of the batch in the lane.
+void Loop::Prefill(const std::atomic<bool>& abort) {
+  const double cpu_before_ms = cpu_ms_ ? cpu_ms_() : 0;
+  const Clock::time_point started_at = now_();
+  StepStats step{.rows = prefiller_.rows()};
+  const PrefillLane::Progress progress = prefiller_.Advance(abort);
+  prefill_ms_ += Milliseconds(now_() - started_at);
+  if (cpu_ms_) prefill_cpu_ms_ += cpu_ms_() - cpu_before_ms;
+  if (progress == PrefillLane::Progress::kMore) return;
+  EndPrefill(progress, step);
+  Count(step);
+}
+
+void Loop::EndPrefill(PrefillLane::Progress progress, StepStats& step) {
+  Generation& generation = *Find(planned_.front());
+  step.spent_ms = prefill_ms_;
+  step.predicted_ms = cost_.Predict(step.rows, 0);
+  if (progress == PrefillLane::Progress::kAborted) return;
+  bool has_room = false;
+  if (progress == PrefillLane::Progress::kDone) {
+    Learn(step, 0, prefill_cpu_ms_);
+    while (!(has_room = FreeCellsFor(step.rows)) && PreemptOne()) {
+      if (prefiller_.generation() == nullptr) return;  // it was the one
+    }
+  }
+  if (!has_room || !prefiller_.HandOver()) {
+    const Status status(StatusCode::kInternal, "the model could not compute a step");
+    Finish(generation, generation.Fail(now_(), status), /*keep_prefix=*/false);
+    return;
+  }
+  step.prompt_rows = step.rows;
+  TakeComputed(generation, step.rows);
+  if (generation.pending() > 0) return;
+  std::string text;
+  if (!Sample(generation, prefiller_.Logits(), &text)) Say(generation, std::move(text));
+}
+
+}  // namespace svc
