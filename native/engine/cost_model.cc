@@ -19,6 +19,8 @@ constexpr double kSlowest = 2.0;
 
 // So far the table has an entry for every row count.
 constexpr std::uint32_t kSingleRows = 8;
+// Quantised kernels take rows in groups of so many, where they take them in groups.
+constexpr std::uint32_t kGroup = 4;
 // Another number of rows must gain more than a measurement errs.
 constexpr double kGain = 0.9;
 
@@ -175,8 +177,14 @@ std::uint32_t CostModel::Cheapest(std::uint32_t rows) const {
 }
 
 std::uint32_t CostModel::Padded(std::uint32_t rows) const {
+  // Beyond those that are measured one by one: what a kernel's last group lacks it lacks there,
+  // too.
+  if (rows > kSingleRows) {
+    const std::uint32_t rest = rows % kGroup;
+    return rest == 0 ? rows : rows + Padded(rest) - rest;
+  }
   // One row alone always takes the path that a plain loop takes, so that its text is the same.
-  if (!measured() || rows < 2 || rows > kSingleRows || !known_[rows - 1]) return rows;
+  if (!measured() || rows < 2 || !known_[rows - 1]) return rows;
   std::uint32_t best = rows;
   double least = kGain * Predict(rows, rows);
   for (std::uint32_t more = rows + 1; more <= std::min(kSingleRows, rows + kPaddingIds); ++more) {

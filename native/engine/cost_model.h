@@ -55,7 +55,7 @@ class CostModel {
   // How many of `rows`, an output each, to compute in one step so that each of them costs least:
   // all, unless fewer are clearly cheaper.
   std::uint32_t Cheapest(std::uint32_t rows) const;
-  // How many rows to compute where `rows` outputs are wanted: more of them, if that is cheaper.
+  // How many rows to compute where `rows` are wanted: more of them, if that is cheaper.
   std::uint32_t Padded(std::uint32_t rows) const;
 
  private:

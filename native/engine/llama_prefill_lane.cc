@@ -1,6 +1,7 @@
 #include "engine/llama_prefill_lane.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <numeric>
 
@@ -60,6 +61,7 @@ void LlamaPrefillLane::SetThreads(ggml_threadpool* pool, int threads) {
 }
 
 std::uint32_t LlamaPrefillLane::max_rows() const { return llama_n_batch(context_.get()); }
+std::uint32_t LlamaPrefillLane::cells() const { return llama_n_ctx(context_.get()); }
 
 // ---- the baton ----------------------------------------------------------------------------------
 
@@ -89,18 +91,24 @@ void LlamaPrefillLane::Run() {
 
 PrefillLane::Progress LlamaPrefillLane::Compute() {
   const std::size_t count = batch_.size();
+  const std::size_t wanted = count - padding_;
   const llama_pos begin = llama_memory_seq_pos_max(memory(), kPrompt) + 1;
   std::vector<llama_pos> positions(count);
-  std::iota(positions.begin(), positions.end(), begin);
-  llama_seq_id sequence = kPrompt;
-  std::vector<llama_seq_id*> sequences(count, &sequence);
+  std::iota(positions.begin(), positions.begin() + wanted, begin);
+  std::iota(positions.begin() + wanted, positions.end(), 0);
+  std::array<llama_seq_id, 2> ids = {kPrompt, kScratch};
+  std::vector<llama_seq_id*> sequences(wanted, &ids[0]);
+  sequences.resize(count, &ids[1]);
   std::vector<std::int32_t> sequence_counts(count, 1);
+  std::vector<std::int8_t> wants_logits(count, 0);
+  wants_logits[wanted - 1] = 1;
   llama_batch batch{};
   batch.n_tokens = static_cast<std::int32_t>(count);
   batch.token = batch_.data();
   batch.pos = positions.data();
   batch.n_seq_id = sequence_counts.data();
-  batch.seq_id = sequences.data();  // the logits of the last row are what libllama gives unasked
+  batch.seq_id = sequences.data();
+  batch.logits = wants_logits.data();
 
   nodes_ = 0;
   aborted_ = false;
@@ -111,6 +119,7 @@ PrefillLane::Progress LlamaPrefillLane::Compute() {
   } catch (const std::exception&) {
     return Progress::kFailed;
   }
+  llama_memory_seq_rm(memory(), kScratch, -1, -1);
   if (given_up_ || code == 2) return Progress::kAborted;
   return code == 0 ? Progress::kDone : Progress::kFailed;
 }
@@ -132,8 +141,10 @@ bool LlamaPrefillLane::MayGoOn() {
 
 // ---- for the owner ------------------------------------------------------------------------------
 
-void LlamaPrefillLane::Begin(std::span<const Token> tokens) {
+void LlamaPrefillLane::Begin(std::span<const Token> tokens, std::uint32_t padding) {
   batch_.assign(tokens.begin(), tokens.end());
+  batch_.resize(tokens.size() + padding, 0);
+  padding_ = padding;
   computing_ = true;
 }
 

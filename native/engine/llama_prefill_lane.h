@@ -34,9 +34,10 @@ class LlamaPrefillLane final : public PrefillLane {
   void SetThreads(ggml_threadpool* pool, int threads);
 
   std::uint32_t max_rows() const override;
+  std::uint32_t cells() const override;
   void Clear() override;
   bool LoadState(std::span<const std::uint8_t> state, std::uint32_t end) override;
-  void Begin(std::span<const Token> tokens) override;
+  void Begin(std::span<const Token> tokens, std::uint32_t padding) override;
   Progress Advance(const std::atomic<bool>& abort) override;
   const float* Logits() override;
   std::vector<std::uint8_t> SaveState(std::uint32_t begin, std::uint32_t end) override;
@@ -62,6 +63,7 @@ class LlamaPrefillLane final : public PrefillLane {
 
   // ---- of whoever has the baton ----
   std::vector<llama_token> batch_;
+  std::uint32_t padding_ = 0;  // at its end
   bool computing_ = false;
   bool given_up_ = false;
   const std::atomic<bool>* abort_ = nullptr;

@@ -29,6 +29,8 @@ SequenceId EndOfCacheIds(const Decoder& decoder) {
                                                       : decoder.max_sequences());
 }
 
+bool WantsLogits(const Row& row) { return row.wants_logits; }
+
 double SinceEpochMs(Clock::time_point time) { return Milliseconds(time.time_since_epoch()); }
 
 // The tokens that may come from the cache: the last one is computed in any case, for its logits.
@@ -402,10 +404,8 @@ bool Loop::Plan() {
     parts_.push_back({.generation = &generation, .rows = rows, .last_row = rows_.size() - 1});
     planned_.push_back(generation.id);
   }
-  if (std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.wants_logits; })) {
-    Draft();
-    Pad();
-  }
+  if (std::all_of(rows_.begin(), rows_.end(), WantsLogits)) Draft();
+  Pad();
   (void)FreeCellsFor(static_cast<std::uint32_t>(rows_.size()));
   return !rows_.empty();
 }
@@ -417,21 +417,25 @@ std::uint32_t Loop::RowsToCheckpoint(const Generation& generation, std::uint32_t
                         generation.computed, rows);
 }
 
-// Where a batch of decoding rows is cheaper with more of them.
+// Where a batch is cheaper with more rows.
 void Loop::Pad() {
   const auto rows = static_cast<std::uint32_t>(rows_.size());
   const std::uint32_t padded = cost_.Padded(rows);
-  if (!has_spare_ids_ || padded > AvailableCells()) return;
+  if (!has_spare_ids_ || padded > std::min(AvailableCells(), decoder_->max_rows())) return;
+  // Where all rows pass through the matrix of the vocabulary, these do, too: it is a kernel's group
+  // there as well.
+  const bool all_wanted = std::all_of(rows_.begin(), rows_.end(), WantsLogits);
   const SequenceId first = EndOfCacheIds(*decoder_);
   for (; rows + padding_ < padded; ++padding_) {
-    rows_.push_back({.sequence = first + static_cast<SequenceId>(padding_), .wants_logits = true});
+    rows_.push_back(
+        {.sequence = first + static_cast<SequenceId>(padding_), .wants_logits = all_wanted});
   }
 }
 
 // The model's part of a step, its cost, and what follows from that.
 DecodeOutcome Loop::Decode(const std::atomic<bool>& abort, StepStats& step) {
-  const auto outputs = static_cast<std::uint32_t>(
-      std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.wants_logits; }));
+  const auto outputs =
+      static_cast<std::uint32_t>(std::count_if(rows_.begin(), rows_.end(), WantsLogits));
   step.rows = static_cast<std::uint32_t>(rows_.size());
   step.predicted_ms = cost_.Predict(step.rows, outputs);
   const double cpu_before_ms = cpu_ms_ ? cpu_ms_() : 0;

@@ -28,6 +28,8 @@ class PrefillLane {
 
   // Of a batch.
   virtual std::uint32_t max_rows() const = 0;
+  // Of its cache.
+  virtual std::uint32_t cells() const = 0;
 
   // It is as empty as when it was made; a batch that has been begun is given up.
   virtual void Clear() = 0;
@@ -36,7 +38,9 @@ class PrefillLane {
   virtual bool LoadState(std::span<const std::uint8_t> state, std::uint32_t end) = 0;
   // Begins the batch that comes behind what it has. REQUIRES: none has been begun, it fits. The
   // last row's logits can be had when it is done.
-  virtual void Begin(std::span<const Token> tokens) = 0;
+  // `padding`: so many rows that nobody wants are computed beside them, since that is cheaper; they
+  // fit, too.
+  virtual void Begin(std::span<const Token> tokens, std::uint32_t padding) = 0;
 
   enum class Progress { kMore, kDone, kAborted, kFailed };
   // Computes a layer or so of the batch. Unless there is more, no batch is begun any more; where it

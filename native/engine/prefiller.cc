@@ -21,7 +21,7 @@ bool Prefiller::Open(const Generation& generation) {
   return lane_ != nullptr;
 }
 
-bool Prefiller::Begin(Generation& generation, std::uint32_t rows) {
+bool Prefiller::Begin(Generation& generation, std::uint32_t rows, std::uint32_t padded) {
   if (held_ != &generation || length_ != generation.computed) {
     lane_->Clear();
     held_ = nullptr;
@@ -34,7 +34,8 @@ bool Prefiller::Begin(Generation& generation, std::uint32_t rows) {
     length_ = generation.computed;
   }
   rows_ = rows;
-  lane_->Begin(std::span(generation.tokens).subspan(length_, rows));
+  const bool fits = padded <= max_rows() && length_ + padded <= lane_->cells();
+  lane_->Begin(std::span(generation.tokens).subspan(length_, rows), fits ? padded - rows : 0);
   return true;
 }
 

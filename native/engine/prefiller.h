@@ -34,9 +34,10 @@ class Prefiller {
   // Of the largest one. REQUIRES: it is open.
   std::uint32_t max_rows() const { return lane_->max_rows(); }
 
-  // REQUIRES: it is open and takes it, which is in the decoder's cache and has `rows` pending;
-  // nothing is being computed. False: the lane failed.
-  bool Begin(Generation& generation, std::uint32_t rows);
+  // Computes `rows` of it in a batch of `padded`, if that fits. REQUIRES: it is open and takes it,
+  // which is in the decoder's cache and has `rows` pending; nothing is being computed. False: the
+  // lane failed.
+  bool Begin(Generation& generation, std::uint32_t rows, std::uint32_t padded);
   PrefillLane::Progress Advance(const std::atomic<bool>& abort);
   // The rows of the batch that is done: REQUIRES that many free cells. False: the lane failed.
   bool HandOver();

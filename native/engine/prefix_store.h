@@ -61,8 +61,11 @@ struct FetchedPiece {
 // Threads: the runner's; Close and the destructor any.
 class PrefixStore {
  public:
-  // A shorter gain is not worth a file, or reading one.
+  // A shorter gain is not worth reading a file, nor a shorter beginning writing one. What goes on
+  // with a piece is: the end of a turn is short, and computed again it costs as much as the rest of
+  // the next turn.
   static constexpr std::uint32_t kLeastTokens = 64;
+  static constexpr std::uint32_t kLeastMore = 16;
 
   // Reads the heads of the model's files. Null: the folder cannot be used.
   static std::unique_ptr<PrefixStore> Open(PrefixStoreOptions options);

@@ -10,6 +10,11 @@ constexpr std::uint64_t kCheckpointBytes = std::uint64_t{512} << 20U;
 // Ends of texts that wait to be saved; the oldest are given up.
 constexpr std::size_t kMostUnsaved = 64;
 
+// So many more tokens than are stored are worth a file.
+std::uint32_t LeastMore(std::uint32_t stored) {
+  return stored == 0 ? PrefixStore::kLeastTokens : PrefixStore::kLeastMore;
+}
+
 }  // namespace
 
 PrefixTiers::PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store)
@@ -114,7 +119,7 @@ void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
     store_->Write({.tokens = found->tokens, .begin = 0}, found->state);
     return;
   }
-  if (sequence < 0 || cache_->Match(tokens) < stored + PrefixStore::kLeastTokens) return;
+  if (sequence < 0 || cache_->Match(tokens) < stored + LeastMore(stored)) return;
   PrefixCache::Pin pin = cache_->Take(tokens, sequence);
   cache_->SwapIn(tokens, sequence, FreeCells(busy_cells), pin);
   StateBytes state;

@@ -19,6 +19,10 @@ constexpr int kTrialSteps = 4;
 constexpr double kTrialGain = 0.95;
 constexpr double kTrialLoss = 1.5;
 
+// Steps that are so much dearer than predicted stand still most of the time: that does not wait for
+// the end of a pause.
+constexpr double kStall = 8;
+
 constexpr double kLongestPauseMs = 16'000;
 // A pause is so many times as long as the trial before it: all trials together cost little.
 constexpr double kPausePerTrial = 20;
@@ -43,13 +47,14 @@ double ThreadGovernor::StepDone(double now_ms, double spent_ms, double predicted
   const bool watched_some = sums_.steps >= kWatchSteps && sums_.spent_ms >= kWatchMs;
   if (!watched_some && sums_.spent_ms < kWatchLongMs) return 1;
   const Sums watched = std::exchange(sums_, {});
-  if (now_ms < next_trial_ms_) return 1;
+  const bool stalled = watched.spent_ms > kStall * watched.predicted_ms;
+  if (now_ms < next_trial_ms_ && !stalled) return 1;
   before_ = watched.spent_ms / watched.predicted_ms;
   const bool contended = watched.cpu_ms < kContendedShare * threads_ * watched.spent_ms;
   if (contended && threads_ > 1) {
     if (threads_ < part_) part_ = 2;
     Try(threads_ / part_);
-  } else if (threads_ < most_) {
+  } else if (!contended && threads_ < most_) {
     Try(std::min(most_, threads_ * 2));
   }
   return 1;

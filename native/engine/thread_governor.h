@@ -11,10 +11,10 @@
 // threads, and nothing more: what decides is whether steps then cost less, measured by what the
 // cost model predicts for them, than those before the trial. A trial lasts a few steps. One that
 // fails is repeated after a pause that grows, and with fewer threads yet: half of them may still be
-// too many. With fewer threads than there could be, more are tried in the same way. A trial that
-// goes badly ends with the first step that shows it, and the pause after a trial is many times as
-// long as the trial: on a machine that is busy enough, a step with a thread too many takes a
-// hundred times as long.
+// too many. With fewer threads than there could be, and nobody in their way, more are tried in the
+// same way. A trial that goes badly ends with the first step that shows it, and the pause after a
+// trial is many times as long as the trial: on a machine that is busy enough, a step with a thread
+// too many takes a hundred times as long. Once one does, nothing is waited for.
 #pragma once
 
 #include <cstdint>

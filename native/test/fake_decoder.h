@@ -276,6 +276,7 @@ class FakeDecoder final : public Decoder {
     explicit Lane(FakeDecoder* decoder) : decoder_(*decoder) {}
 
     std::uint32_t max_rows() const override { return decoder_.options_.lane_rows; }
+    std::uint32_t cells() const override { return decoder_.options_.lane_cells; }
     void Clear() override {
       tokens_.clear();
       batch_.clear();
@@ -291,9 +292,10 @@ class FakeDecoder final : public Decoder {
       EXPECT(tokens_.size() == end && end <= decoder_.lane_cells());
       return true;
     }
-    void Begin(std::span<const Token> tokens) override {
+    void Begin(std::span<const Token> tokens, std::uint32_t padding) override {
       EXPECT(batch_.empty() && !tokens.empty() && tokens.size() <= max_rows());
-      EXPECT(tokens_.size() + tokens.size() <= decoder_.lane_cells());
+      EXPECT(tokens_.size() + tokens.size() + padding <= decoder_.lane_cells());
+      EXPECT(tokens.size() + padding <= max_rows());
       batch_.assign(tokens.begin(), tokens.end());
       advances_ = 0;
     }

@@ -62,8 +62,9 @@ std::vector<float> Plain(const LlamaModel& model, const std::vector<Token>& prom
 
 // Calls `between` after each advance.
 template <typename Between>
-void Compute(PrefillLane& lane, std::span<const Token> tokens, Between between) {
-  lane.Begin(tokens);
+void Compute(PrefillLane& lane, std::span<const Token> tokens, Between between,
+             std::uint32_t padding = 0) {
+  lane.Begin(tokens, padding);
   Progress progress = Progress::kMore;
   while ((progress = lane.Advance(kNever)) == Progress::kMore) between();
   EXPECT(progress == Progress::kDone);
@@ -126,6 +127,24 @@ TEST(WhatTheLaneComputesIsWhatAPlainLoopComputes) {
   }
 }
 
+TEST(PaddingLeavesNothing) {
+  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
+  PrefillLane& lane = *decoder->lane(256);
+  const std::vector<Token> prompt = Prompt(*model, 200);
+  const std::vector<float> expected = Plain(*model, prompt);
+  Compute(
+      lane, std::span(prompt).first(77), [] {}, 3);
+  Compute(
+      lane, std::span(prompt).subspan(77), [] {}, 1);
+  // In other groups of rows than a plain loop's: rounded otherwise.
+  const float* logits = lane.Logits();
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT(std::abs(logits[i] - expected[i]) < 1);
+  REQUIRE(decoder->LoadState(0, lane.SaveState(0, 200), 0, 200));
+  EXPECT_EQ(decoder->NextPosition(0), 200);
+}
+
 TEST(ABatchCanBeGivenUpAnywhere) {
   const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
   REQUIRE(model != nullptr);
@@ -135,7 +154,7 @@ TEST(ABatchCanBeGivenUpAnywhere) {
     const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
     PrefillLane& lane = *decoder->lane(256);
     for (const bool ends_with_it : {false, true}) {
-      lane.Begin(Prompt(*model, 200));
+      lane.Begin(Prompt(*model, 200), 0);
       for (int i = 0; i < advances; ++i) EXPECT(lane.Advance(kNever) == Progress::kMore);
       if (ends_with_it) break;
       lane.Clear();
@@ -168,7 +187,7 @@ TEST(AnAbortEndsABatch) {
   const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
   PrefillLane& lane = *decoder->lane(256);
   const std::atomic<bool> abort = true;
-  lane.Begin(Prompt(*model, 256));
+  lane.Begin(Prompt(*model, 256), 0);
   EXPECT(lane.Advance(abort) == Progress::kAborted);
   lane.Clear();
   const std::vector<Token> prompt = Prompt(*model, 100);

@@ -15,6 +15,7 @@ import { SvcError } from '../protocol/errors.ts';
 import { encodeFrame, FrameDecoder, TO_ENGINE, type FromEngine, type ToEngine } from './frames.ts';
 import { inspectMachine } from './inspect.ts';
 import { ModelHost } from './model-host.ts';
+import { goFirst } from './priority.ts';
 import { quantizeHere } from './quantize.ts';
 
 const pipe = new Socket({ fd: 3 });
@@ -34,6 +35,7 @@ function receive(message: ToEngine): void {
   switch (message.type) {
     case 'load':
       process.title = `svc: engine ${message.model}`;
+      goFirst();
       host ??= new ModelHost(pipe);
       host.load(message).catch((error: unknown) => {
         if (!(error instanceof SvcError)) console.error(error);
