@@ -87,6 +87,10 @@ TEST(ThreeRowsArePaddedWhereFourAreCheaper) {
   EXPECT_EQ(model.Padded(7), TrueCost(8, 8) < 0.9 * TrueCost(7, 7) ? 8U : 7U);
   EXPECT_EQ(model.Padded(8), 8U);
   EXPECT_EQ(model.Padded(3), TrueCost(4, 4) < 0.9 * TrueCost(3, 3) ? 4U : 3U);
+  // Too many to be measured one by one: the last group counts.
+  EXPECT_EQ(model.Padded(23), 20 + model.Padded(3));
+  EXPECT_EQ(model.Padded(24), 24U);
+  EXPECT_EQ(model.Padded(25), 25U);
 }
 
 TEST(RowsWithinATargetCostNoMoreThanThat) {

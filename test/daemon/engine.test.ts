@@ -1,5 +1,6 @@
 /** The daemon with its real engine: what an engine's life does to the daemon's conditions. */
 import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
@@ -8,6 +9,7 @@ import type { ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
+import { unless } from '../support/skip.ts';
 import { waitFor } from '../support/wait.ts';
 import { answerTo, type Answer } from './answer.ts';
 
@@ -15,6 +17,8 @@ import { answerTo, type Answer } from './answer.ts';
 const addon = fileURLToPath(new URL('../../build/addon/bin', import.meta.url));
 
 const test = daemonSuite('engine');
+
+const MAY_GO_FIRST = process.platform === 'linux' && process.getuid?.() === 0 && getPriority() === 0;
 
 async function enginePid(daemon: DaemonProcess): Promise<number> {
   const [model] = (await daemon.client.status()).models;
@@ -55,6 +59,19 @@ test('ready means that the engine has produced a token; then it answers', async 
   });
   assert.ok((cpu.memory_free_bytes ?? 0) > 0 && (cpu.memory_free_bytes ?? 0) <= (cpu.memory_total_bytes ?? 0));
 });
+
+unless(MAY_GO_FIRST ? undefined : 'only root may go first', test)(
+  'an engine goes before programs of ordinary priority, all of its computing threads do',
+  async (context) => {
+    const daemon = await startIn(context).settled();
+    const pid = await enginePid(daemon);
+    await generate(daemon, 8);
+    assert.is(getPriority(pid), -5);
+    const first = readdirSync(`/proc/${String(pid)}/task`).filter((thread) => getPriority(Number(thread)) === -5);
+    assert.ok(first.length > 1, 'not the main thread alone');
+    assert.is(getPriority(daemon.pid), 0);
+  },
+);
 
 test('a killed engine costs its own requests, turns the condition, and comes back', async (context) => {
   const daemon = await startIn(context).settled();
