@@ -72,9 +72,9 @@ export const subjects = (root: string): readonly Subject[] => {
   });
   return [
     made('qwen2.5-0.5b', ['qwen2.5-0.5b'], MAIN),
+    made('tiny-llama', ['tiny-llama'], OVERHEAD),
     made('qwen2.5-0.5b-q4_k_m', ['qwen2.5-0.5b', '--type', 'Q4_K_M'], plain(96, 1)),
     made('llama-3.2-1b', ['llama-3.2-1b'], plain(48, 1.3)),
-    made('tiny-llama', ['tiny-llama'], OVERHEAD),
   ];
 };
 

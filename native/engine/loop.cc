@@ -425,6 +425,11 @@ void Loop::Pad() {
   // Where all rows pass through the matrix of the vocabulary, these do, too: it is a kernel's group
   // there as well.
   const bool all_wanted = std::all_of(rows_.begin(), rows_.end(), WantsLogits);
+  // A prompt that shares nothing is rounded as a plain loop rounds it.
+  const bool plain = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) {
+    return part.rows > 1 && !part.generation->reuse_prefix;
+  });
+  if (plain) return;
   const SequenceId first = EndOfCacheIds(*decoder_);
   for (; rows + padding_ < padded; ++padding_) {
     rows_.push_back(

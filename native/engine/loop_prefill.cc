@@ -22,7 +22,10 @@ void Loop::BeginPrefill(const std::vector<Generation*>& candidates) {
       {.rows = generation.pending(), .position = generation.computed}, prefiller_.max_rows());
   prefill_ms_ = 0;
   prefill_cpu_ms_ = 0;
-  if (prefiller_.Begin(generation, rows, cost_.Padded(rows))) return;
+  // A prompt that shares nothing is rounded as a plain loop rounds it.
+  if (prefiller_.Begin(generation, rows, generation.reuse_prefix ? cost_.Padded(rows) : rows)) {
+    return;
+  }
   const Status status(StatusCode::kInternal, "the model could not take up a prompt");
   Finish(generation, generation.Fail(now_(), status), /*keep_prefix=*/false);
 }

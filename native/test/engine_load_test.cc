@@ -1,9 +1,11 @@
 // Loading an engine: what it tells of the file, and files and sizes that do not do.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,29 @@ namespace svc {
 namespace {
 
 using test::LoadEngine;
+
+#if defined(__linux__)
+// Bytes of the mapped file that are in this process's memory.
+std::uint64_t ResidentOf(const std::string& path) {
+  const std::string file = std::filesystem::canonical(path).string();
+  std::ifstream maps("/proc/self/smaps");
+  std::uint64_t bytes = 0;
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    // A mapping's first line; the others begin with a name.
+    if (line.find('-') < line.find(' ')) inside = line.ends_with(file);
+    if (inside && line.starts_with("Rss:")) bytes += std::stoull(line.substr(4)) * 1024;
+  }
+  return bytes;
+}
+
+TEST(WhatWasCopiedOutOfTheFileIsNotHeldTwice) {
+  const std::string path = test::TinyModels()[1];
+  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
+  REQUIRE(model != nullptr);
+  EXPECT(ResidentOf(path) < std::filesystem::file_size(path) / 4);
+}
+#endif
 
 TEST(InfoTellsWhatTheFileSays) {
   const auto loaded = LoadEngine(test::TinyModels()[1]);
