@@ -134,7 +134,7 @@ function page({ outcomes, kinds }: Tally, rows: readonly Row[], seconds: number)
     [...counts].map(([name, count]) => `${count.toLocaleString('en-US')} ${name}`).join(', ');
   return `## A soak
 
-\`npm run bench:soak\` sends ${requests.toLocaleString('en-US')} random requests to one daemon, ${clients} at a time, with a model of 5 MB and ${CELLS.toLocaleString('en-US')} cells, after as many as warm it up:
+\`npm run bench:soak\` sends ${requests.toLocaleString('en-US')} random requests to one daemon, ${clients} at a time, with a model of 5 MB and ${CELLS.toLocaleString('en-US')} cells, after ${WARM_UP.toLocaleString('en-US')} that warm it up:
 ${list(kinds)}. Lengths, sampling, formats, stop strings and priorities are random, and so is when a client leaves: ${list(outcomes)}.
 Machine: ${machine()}, ${seconds.toFixed(0)} s.
 
