@@ -280,6 +280,8 @@ void PrefixCache::SwapIn(std::span<const Token> tokens, SequenceId sequence,
     Node* next = pin.node->ChildWith(tokens[pin.length]);
     if (next == nullptr || !next->swapped() || !BringBack(next, &free_cells)) return;
     const Place place = WalkToEdge(tokens, kIdsToTake);
+    // Where ids are short, the one to split it with may be that of what has just come back.
+    if (place.total <= pin.length) return;
     Share(place.node, pin.length, place.total, sequence);
     AddPin(place.node);
     RemovePin(pin.node);
