@@ -79,9 +79,10 @@ export async function askSecret(question: string): Promise<string | undefined> {
   if (!err.isTerminal || !(process.stdin as { isTTY?: boolean }).isTTY) return undefined;
   const { createInterface } = await import('node:readline');
   const output = new PromptOutput();
-  output.write(`svc: ${question}: `);
   output.isMuted = true;
+  // It turns the terminal's echo off: whoever sees the question may begin to type.
   const editor = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 });
+  process.stderr.write(`svc: ${question}: `);
   try {
     return await new Promise((resolve) => {
       editor.once('line', resolve);
