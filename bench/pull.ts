@@ -3,8 +3,8 @@
  *
  *   node --import tsx bench/pull.ts [MEBIBYTES] [RUNS]
  *
- * The file is a GGUF of pseudo-random weights. curl writes the file and knows no digest; the pull has checked it,
- * synced it and registered the model when its clock stops.
+ * The file is a GGUF of pseudo-random weights. curl writes the file and knows no digest, so there is a row with sha256sum
+ * behind it; the pull has checked it, synced it and registered the model when its clock stops.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -49,13 +49,17 @@ const hub = await new FakeHub().start();
 hub.add('acme/m', 'm-Q4_0.gguf', content);
 const results = new Map<string, Run[]>([
   ['curl', []],
+  ['curl, sha256sum', []],
   ['svc model pull', []],
 ]);
 try {
   for (let run = 0; run < runs; run += 1) {
     const dir = await mkdtemp(join(tmpdir(), 'svc-bench-pull-'));
     const from = `${hub.storeOrigin}/acme/m/m-Q4_0.gguf`;
-    results.get('curl')?.push(await timed(['curl', '--silent', '--output', join(dir, 'curl.gguf'), from], {}));
+    const fetched = join(dir, 'curl.gguf');
+    results.get('curl')?.push(await timed(['curl', '--silent', '--output', fetched, from], {}));
+    const checked = 'curl --silent --output "$1" "$2" && sha256sum "$1"';
+    results.get('curl, sha256sum')?.push(await timed(['sh', '-c', checked, 'sh', fetched, from], {}));
     const env = { SVC_HOME: join(dir, 'home'), HF_ENDPOINT: hub.endpoint };
     results
       .get('svc model pull')

@@ -285,11 +285,10 @@ export class Download {
     let length = 0;
     const write = async (): Promise<void> => {
       if (length === 0) return;
-      const before = this.#file.written.bytes;
       this.#digest.pass(pieces, position);
-      await this.#file.write(pieces, position);
+      const added = await this.#file.write(pieces, position);
       position += length;
-      this.#progressed(this.#file.written.bytes - before);
+      this.#progressed(added);
       pieces = [];
       length = 0;
       onReached(position);

@@ -105,8 +105,9 @@ export class PartialFile {
     await this.#guard(() => this.#journal.appendFile(`etag ${etag ?? ''}\n`));
   }
 
-  async write(pieces: Buffer[], position: number): Promise<void> {
-    await this.#guard(async () => {
+  /** Returns how many bytes of the file are there that were not. */
+  async write(pieces: Buffer[], position: number): Promise<number> {
+    const added = await this.#guard(async () => {
       const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
       const { bytesWritten } = await this.#file.writev(pieces, position);
       // A disk that is nearly full takes a part.
@@ -114,17 +115,21 @@ export class PartialFile {
         const rest = Buffer.concat(pieces).subarray(bytesWritten);
         await this.#file.write(rest, 0, rest.length, position + bytesWritten);
       }
-      this.written.add(position, position + length);
       this.#unsynced += length;
+      const before = this.written.bytes;
+      this.written.add(position, position + length);
+      return this.written.bytes - before;
     });
     // So that little is left to do at the end. Nobody waits for it, and the last one tells what went wrong.
-    if (this.#unsynced < SYNC_BYTES || this.#syncing) return;
-    this.#unsynced = 0;
-    this.#syncing = true;
-    void this.#file
-      .datasync()
-      .catch(() => undefined)
-      .finally(() => (this.#syncing = false));
+    if (this.#unsynced >= SYNC_BYTES && !this.#syncing) {
+      this.#unsynced = 0;
+      this.#syncing = true;
+      void this.#file
+        .datasync()
+        .catch(() => undefined)
+        .finally(() => (this.#syncing = false));
+    }
+    return added;
   }
 
   /** From now on this stretch outlives the process. */

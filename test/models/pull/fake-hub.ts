@@ -233,8 +233,13 @@ async function writable(res: ServerResponse): Promise<void> {
   });
 }
 
+const digests = new WeakMap<Buffer, string>();
+
+/** Reckoned once: a store knows the digests of its files. REQUIRES: the content does not change. */
 export function sha256(content: Buffer): string {
-  return createHash('sha256').update(content).digest('hex');
+  const digest = digests.get(content) ?? createHash('sha256').update(content).digest('hex');
+  digests.set(content, digest);
+  return digest;
 }
 
 export function refuse(res: ServerResponse, status: number, code?: string): void {

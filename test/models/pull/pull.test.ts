@@ -52,6 +52,14 @@ test('a file comes in parts, is checked, and is a model by the names that people
   assert.is(existsSync(model.path), false);
 });
 
+test('each byte is counted once, though parts are written at the same time', async ({ hub, pull }) => {
+  const content = modelOf(24 * MIB);
+  hub.add('acme/large', 'm-Q4_0.gguf', content);
+  const events = await pull('hf:acme/large');
+  const done = events.flatMap((event) => (event.type === 'progress' ? [event.done_bytes] : []));
+  assert.is(done.at(-1), content.length);
+});
+
 test('the token goes to the hub and to nobody else', async ({ hub, pull, settings, ...context }) => {
   hub.token = 'hf_secret';
   hub.add('acme/gated', 'm-Q4_0.gguf', modelOf(MIB));
