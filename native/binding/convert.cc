@@ -79,6 +79,14 @@ CacheType ReadCacheType(Napi::Value value, const std::string& name) {
   throw InvalidRequest(value.Env(), name + " must be f16 or q8_0");
 }
 
+std::string ReadPath(Napi::Value value, const std::string& name) {
+  std::string path = ReadString(value, name);
+  if (path.find('\0') != std::string::npos) {
+    throw InvalidRequest(value.Env(), name + " must not hold a null character");
+  }
+  return path;
+}
+
 const char* Name(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:
@@ -160,10 +168,7 @@ Napi::Object ToObject(Napi::Env env, const MemoryEstimate& estimate) {
 
 LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
   LoadOptions load;
-  load.path = ReadString(path, "path");
-  if (load.path.find('\0') != std::string::npos) {
-    throw InvalidRequest(path.Env(), "path must not hold a null character");
-  }
+  load.path = ReadPath(path, "path");
   const Napi::Object object = ReadObject(options, "options");
   ReadField(object, "contextLength", [&](Napi::Value value, const std::string& name) {
     load.context_length = ReadContextLength(value, name);
@@ -180,6 +185,9 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
   ReadField(object, "prefixBytes", [&](Napi::Value value, const std::string& name) {
     load.prefix_bytes =
         static_cast<std::uint64_t>(ReadWholeNumber(value, name, 0, std::int64_t{1} << 50U));
+  });
+  ReadField(object, "draftPath", [&](Napi::Value value, const std::string& name) {
+    load.draft_path = ReadPath(value, name);
   });
   const auto in_name = [](unsigned char each) { return std::isalnum(each) != 0; };
   if (!std::all_of(load.prefix_model.begin(), load.prefix_model.end(), in_name) ||
@@ -297,6 +305,9 @@ Napi::Object ToObject(Napi::Env env, const ModelInfo& info) {
   object.Set("threads", info.threads);
   object.Set("hasChatTemplate", info.has_chat_template);
   object.Set("makesEmbeddings", info.makes_embeddings);
+  object.Set("draftRefusal", info.draft_refusal.empty()
+                                 ? env.Null()
+                                 : Napi::Value(Napi::String::New(env, info.draft_refusal)));
   object.Set("device", info.device);
   object.Set("metadata", metadata);
   object.Freeze();
@@ -319,6 +330,7 @@ Napi::Object ToObject(Napi::Env env, const EngineStats& stats) {
   object.Set("cellsUsed", stats.cells_used);
   object.Set("cellsCached", stats.cells_cached);
   object.Set("cellsTotal", stats.cells_total);
+  object.Set("swappedTokens", stats.swapped_tokens);
   object.Set("steps", Count(env, stats.steps));
   object.Set("rows", Count(env, stats.rows));
   object.Set("promptTokens", Count(env, stats.prompt_tokens));

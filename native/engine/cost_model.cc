@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/decoder.h"
@@ -90,12 +91,17 @@ CostModel CostModel::Measure(Decoder& decoder, const Now& now, double budget_ms)
   for (const Size& size : sizes) {
     if (size.best_ms <= 0 || (size.rows == 8 && size.outputs == 1)) continue;
     const std::size_t at = PlaceOf(size.rows).lower;
-    // Outputs are cheaper in company, so that the rest may seem to be next to nothing.
-    model.body_[at] = std::max(size.best_ms - model.head_ * size.outputs, size.best_ms / 4);
+    model.body_[at] = model.BodyOf(size.best_ms, size.outputs);
     model.known_[at] = true;
   }
   model.FillGaps();
   return model;
+}
+
+// Of a step that took so long.
+double CostModel::BodyOf(double ms, std::uint32_t outputs) const {
+  // Outputs are cheaper in company, so that the rest may seem to be next to nothing.
+  return std::max(ms - head_ * outputs, ms / 4);
 }
 
 // Straight lines between what is known; above that, the last known cost of a row.
@@ -137,16 +143,30 @@ double CostModel::Predict(std::uint32_t rows, std::uint32_t outputs) const {
 
 void CostModel::Observe(std::uint32_t rows, std::uint32_t outputs, double ms) {
   if (!measured()) return;
-  const double off = std::clamp(ms / Predict(rows, outputs), kFastest, kSlowest) - 1;
+  const double predicted = Predict(rows, outputs);
+  const double off = std::clamp(ms / predicted, kFastest, kSlowest) - 1;
   const auto [lower, upper, share] = PlaceOf(rows);
+  if (lower == upper && !std::exchange(known_[lower], true)) {
+    body_[lower] = BodyOf(predicted * (1 + off), outputs);
+    return Bound(lower);
+  }
   for (std::size_t i = 0; i < body_.size(); ++i) {
     double nearness = 0;
     if (i == lower) nearness = 1 - share;
     if (i == upper && upper != lower) nearness = share;
     body_[i] *= 1 + off * std::max(kFar, kNear * nearness);
   }
-  if (lower == upper) known_[lower] = true;
   head_ *= 1 + off * kFar;
+  Bound(lower);
+}
+
+// No step is dearer than several of fewer rows that hold as many. It would never be tried, so what
+// was measured while something else kept the machine busy would never be corrected.
+void CostModel::Bound(std::size_t by) {
+  for (std::size_t i = by + 1; i < body_.size(); ++i) {
+    const std::uint32_t steps = (kRows[i] + kRows[by] - 1) / kRows[by];
+    body_[i] = std::min(body_[i], steps * body_[by]);
+  }
 }
 
 void CostModel::Scale(double factor) {

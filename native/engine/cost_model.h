@@ -13,6 +13,7 @@
 // straight lines between them. A step that took longer or shorter than predicted moves the entries
 // beside its row count much and all others a little: the shape of the curve is kept while the
 // machine as a whole becomes slower or faster, be it by other programs or by a context that grows.
+// What was but guessed gives way to the first step that tells.
 #pragma once
 
 #include <array>
@@ -70,7 +71,9 @@ class CostModel {
   static Place PlaceOf(std::uint32_t rows);
 
   double Body(std::uint32_t rows) const;
+  double BodyOf(double ms, std::uint32_t outputs) const;
   void FillGaps();
+  void Bound(std::size_t by);
 
   std::array<double, kRows.size()> body_{};
   std::array<bool, kRows.size()>

@@ -5,6 +5,7 @@
 
 #include "engine/chat_renderer.h"
 #include "engine/cpu_threads.h"
+#include "engine/draft_model.h"
 #include "engine/embedding_engine.h"
 #include "engine/grammar_cache.h"
 #include "engine/llama_decoder.h"
@@ -27,16 +28,18 @@ constexpr double kMeasureMs = 300;
 class LlamaEngine final : public Engine {
  public:
   LlamaEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<ChatRenderer> chat,
-              std::unique_ptr<Decoder> decoder, ModelInfo info, OutputSink sink,
+              std::unique_ptr<Decoder> decoder, DraftModel draft, ModelInfo info, OutputSink sink,
               std::unique_ptr<PrefixStore> store)
       : info_(std::move(info)),
         model_(std::move(model)),
+        draft_model_(std::move(draft.model)),
         chat_(std::move(chat)),
         runner_(std::make_unique<Runner>(
             std::move(decoder), std::move(sink),
             LoopOptions{.measure_ms = info_.device == "CPU" ? kMeasureMs : 0,
                         .cpu_ms = ProcessCpuMs,
-                        .store = std::move(store)})) {}
+                        .store = std::move(store),
+                        .drafter = std::move(draft.drafter)})) {}
 
   ~LlamaEngine() override { Close(); }
 
@@ -146,8 +149,9 @@ class LlamaEngine final : public Engine {
   std::once_flag vocabulary_made_;
   std::shared_ptr<const VocabularyIndex> vocabulary_;
   const std::unique_ptr<LlamaModel> model_;
+  const std::unique_ptr<LlamaModel> draft_model_;  // null: there is none
   const std::unique_ptr<ChatRenderer> chat_;
-  const std::unique_ptr<Runner> runner_;  // ends before the model does
+  const std::unique_ptr<Runner> runner_;  // ends before the models do
 };
 
 // Null: prefixes are not kept on the disk.
@@ -180,16 +184,26 @@ Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputS
 
   ModelInfo info = model.value()->Describe();
   const DecoderOptions decoder_options = DecoderOptionsOf(options, *model.value());
-  Result<std::unique_ptr<Decoder>> decoder = NewLlamaDecoder(*model.value(), decoder_options);
+  const auto pools = std::make_shared<ThreadPools>();
+  Result<std::unique_ptr<Decoder>> decoder =
+      NewLlamaDecoder(*model.value(), decoder_options, pools);
   if (!decoder.ok()) return decoder.status();
+  DraftModel draft;
+  if (!options.draft_path.empty()) {
+    Result<DraftModel> loaded =
+        LoadDraftModel(options, *model.value(), *decoder.value(), decoder_options.threads, pools);
+    if (!loaded.ok()) return loaded.status();
+    draft = std::move(loaded.value());
+  }
 
   info.context_length = decoder.value()->cells_total();
   info.threads = decoder_options.threads;
+  info.draft_refusal = draft.refusal;
   info.has_chat_template = chat.value()->has_template();
   std::unique_ptr<PrefixStore> store = OpenPrefixStore(options, *decoder.value());
   return std::unique_ptr<Engine>(std::make_unique<LlamaEngine>(
       std::move(model.value()), std::move(chat.value()), std::move(decoder.value()),
-      std::move(info), std::move(sink), std::move(store)));
+      std::move(draft), std::move(info), std::move(sink), std::move(store)));
 }
 
 }  // namespace svc

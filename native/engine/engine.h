@@ -48,6 +48,9 @@ struct LoadOptions {
   // The name of this model there: letters and digits.
   std::string prefix_model;
   std::uint64_t prefix_bytes = 0;  // of all files in the folder, those of other models included
+  // A small model that drafts what this one says next (drafter.h); empty: none. One that cannot do
+  // it is no error: ModelInfo tells.
+  std::string draft_path;
   // Called on the loading thread with 0..1; false cancels the load (kCancelled).
   std::function<bool(float fraction)> on_progress;
 };
@@ -85,6 +88,9 @@ struct ModelInfo {
   // What a request that says nothing about it gets: the file's `general.sampling.*`, else
   // llama.cpp's.
   SamplingParams sampling;
+  // Why the draft model that was asked for drafts nothing, in words that go on after "the draft
+  // model". Empty: it does, or none was asked for.
+  std::string draft_refusal;
   std::string device;  // where the layers are: "CPU", or the GPU's name
   std::vector<std::pair<std::string, std::string>> metadata;  // scalar GGUF keys, as text
 };
@@ -199,6 +205,7 @@ struct EngineStats {
   std::uint32_t cells_used = 0;    // by generations that are alive
   std::uint32_t cells_cached = 0;  // by prefixes that are kept until their cells are wanted
   std::uint32_t cells_total = 0;
+  std::uint32_t swapped_tokens = 0;  // of prefixes that are kept outside the cells
   std::uint64_t steps = 0;
   std::uint64_t rows = 0;
   std::uint64_t prompt_tokens = 0;  // computed

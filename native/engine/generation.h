@@ -56,6 +56,9 @@ class Generation {
   // missing in the cache is computed.
   std::uint32_t pending() const { return static_cast<std::uint32_t>(tokens.size()) - computed; }
   bool in_cache() const { return sequence >= 0; }
+  // A prompt that shares nothing is rounded as a plain loop rounds it: neither padded nor cut
+  // otherwise.
+  bool IsPlain() const { return !reuse_prefix; }
   // Cells that nobody else has.
   std::uint32_t own_cells() const { return computed - pin.length; }
   std::uint32_t generated() const {

@@ -3,8 +3,7 @@
 //     stays 1, because libllama sizes host buffers by it. Recurrent and hybrid models keep a state
 //     for each of n_seq_max sequences, so there the ids end with it, and there are few.
 //   * id 0 is a scratch of our own where n_seq_max is 1: libllama writes the state only of ids
-//   below
-//     n_seq_max in a way that can be read again. What is saved is shared with it first.
+//     below n_seq_max in a way that can be read again. What is saved is shared with it first.
 //   * swa_full: layers with a sliding window keep all cells. The small window cache is sized by
 //     n_seq_max and would be full with the second sequence. Even so, cells that have left the
 //     window of their sequence may be given to another one: such a model cannot share cells.
@@ -23,9 +22,9 @@
 
 #include <algorithm>
 #include <exception>
-#include <map>
 #include <vector>
 
+#include "engine/batch_rows.h"
 #include "engine/cpu_threads.h"
 #include "engine/llama_context_ptr.h"
 #include "engine/llama_prefill_lane.h"
@@ -40,7 +39,8 @@ constexpr std::uint32_t kSequenceIds = 256;  // LLAMA_MAX_SEQ
 constexpr llama_seq_id kScratch = 0;
 
 // A processor walks over every cell up to the last, whoever's it is: 500 of them cost a row a
-// fiftieth of its time with half a billion weights, 12,000 cost it half as much again.
+// fiftieth of its time with half a billion weights, 12,000 cost it half as much again. So few stay
+// that nobody notices them, and enough for a short prompt to find them without a copy.
 constexpr std::uint32_t kIdleCells = 64;
 
 constexpr std::uint32_t kLanePart = 4;  // of the cells
@@ -50,39 +50,13 @@ std::uint32_t MaxOutputs(std::uint32_t max_sequences) {
   return std::max(max_sequences + kPaddingIds, kLeastOutputs);
 }
 
-// A ggml thread pool, through the registry of the CPU module: it is opened at run time.
-class ThreadPool {
- public:
-  explicit ThreadPool(int threads) {
-    ggml_backend_reg_t cpu =
-        ggml_backend_dev_backend_reg(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU));
-    using New = ggml_threadpool* (*)(ggml_threadpool_params*);
-    const auto make =
-        reinterpret_cast<New>(ggml_backend_reg_get_proc_address(cpu, "ggml_threadpool_new"));
-    free_ = reinterpret_cast<Free>(ggml_backend_reg_get_proc_address(cpu, "ggml_threadpool_free"));
-    ggml_threadpool_params params = ggml_threadpool_params_default(threads);
-    if (make != nullptr && free_ != nullptr) pool_ = make(&params);
-  }
-  ~ThreadPool() {
-    if (pool_ != nullptr) free_(pool_);
-  }
-  ThreadPool(const ThreadPool&) = delete;
-  ThreadPool& operator=(const ThreadPool&) = delete;
-
-  ggml_threadpool* get() const { return pool_; }
-
- private:
-  using Free = void (*)(ggml_threadpool*);
-  Free free_ = nullptr;
-  ggml_threadpool* pool_ = nullptr;
-};
-
 class LlamaDecoder final : public Decoder {
  public:
-  LlamaDecoder(const LlamaModel& model, ContextPtr context, int threads, bool on_cpu,
-               std::uint32_t max_sequences, bool can_share, bool has_scratch,
-               const llama_context_params& lane_params)
+  LlamaDecoder(const LlamaModel& model, std::shared_ptr<ThreadPools> pools, ContextPtr context,
+               int threads, bool on_cpu, std::uint32_t max_sequences, bool can_share,
+               bool has_scratch, const llama_context_params& lane_params)
       : model_(model),
+        pools_(std::move(pools)),
         context_(std::move(context)),
         lane_params_(lane_params),
         least_lane_cells_(lane_params.n_ctx),
@@ -103,31 +77,13 @@ class LlamaDecoder final : public Decoder {
   }
 
   DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override {
-    const std::size_t count = rows.size();
-    tokens_.resize(count);
-    positions_.resize(count);
-    sequences_.resize(count);
-    sequence_counts_.assign(count, 1);
-    sequence_pointers_.resize(count);
-    wants_logits_.resize(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      tokens_[i] = rows[i].token;
-      positions_[i] = rows[i].position;
-      sequences_[i] = Id(rows[i].sequence);
-      sequence_pointers_[i] = &sequences_[i];
-      wants_logits_[i] = rows[i].wants_logits ? 1 : 0;
+    batch_.Clear();
+    for (const Row& row : rows) {
+      batch_.Add(row.token, row.position, Id(row.sequence), row.wants_logits);
     }
-    llama_batch batch{};
-    batch.n_tokens = static_cast<std::int32_t>(count);
-    batch.token = tokens_.data();
-    batch.pos = positions_.data();
-    batch.n_seq_id = sequence_counts_.data();
-    batch.seq_id = sequence_pointers_.data();
-    batch.logits = wants_logits_.data();
-
     abort_ = &abort;
     const AbortedLog log(abort);
-    const DecodeOutcome outcome = Run(batch);
+    const DecodeOutcome outcome = Run(batch_.Batch());
     abort_ = nullptr;
     return outcome;
   }
@@ -198,7 +154,7 @@ class LlamaDecoder final : public Decoder {
     lane_params_.n_ctx = cells;
     lane_ = LlamaPrefillLane::New(model_.get(), lane_params_);
     if (lane_ != nullptr) {
-      lane_->SetThreads(pools_.at(threads_)->get(), threads_);
+      lane_->SetThreads(pools_->Get(threads_), threads_);
     } else {
       lane_cells_ = cells > least_lane_cells_ ? cells / 2 : 0;
     }
@@ -211,14 +167,11 @@ class LlamaDecoder final : public Decoder {
   std::string Piece(Token token) const override { return model_.Piece(token, /*special=*/false); }
 
   void SetThreads(int threads) override {
-    std::unique_ptr<ThreadPool>& pool = pools_[threads];
-    if (pool == nullptr) pool = std::make_unique<ThreadPool>(threads);
-    if (pool->get() != nullptr) {
-      llama_attach_threadpool(context_.get(), pool->get(), pool->get());
-    }
+    ggml_threadpool* const pool = pools_->Get(threads);
+    if (pool != nullptr) llama_attach_threadpool(context_.get(), pool, pool);
     llama_set_n_threads(context_.get(), threads, threads);
     threads_ = threads;
-    if (lane_ != nullptr) lane_->SetThreads(pool->get(), threads);
+    if (lane_ != nullptr) lane_->SetThreads(pool, threads);
   }
   int max_threads() const override { return max_threads_; }
 
@@ -258,7 +211,7 @@ class LlamaDecoder final : public Decoder {
   }
 
   const LlamaModel& model_;
-  std::map<int, std::unique_ptr<ThreadPool>> pools_;  // outlive the context
+  const std::shared_ptr<ThreadPools> pools_;  // outlive the context
   const ContextPtr context_;
   llama_context_params lane_params_;
   const std::uint32_t least_lane_cells_;
@@ -271,14 +224,7 @@ class LlamaDecoder final : public Decoder {
   const bool can_share_;
   const llama_seq_id first_id_;               // libllama's, of our sequence 0
   const std::atomic<bool>* abort_ = nullptr;  // of the decode that runs
-
-  // The batch's columns, kept to spare allocations.
-  std::vector<llama_token> tokens_;
-  std::vector<llama_pos> positions_;
-  std::vector<llama_seq_id> sequences_;
-  std::vector<std::int32_t> sequence_counts_;
-  std::vector<llama_seq_id*> sequence_pointers_;
-  std::vector<std::int8_t> wants_logits_;
+  BatchRows batch_;
 };
 
 std::uint32_t Sequences(const LlamaModel& model, const DecoderOptions& options) {
@@ -286,11 +232,11 @@ std::uint32_t Sequences(const LlamaModel& model, const DecoderOptions& options) 
                   model.is_recurrent() ? kMaxRecurrentSequences : kSequenceIds - 1 - kScratch);
 }
 
-bool CanShare(const LlamaModel& model) {
+}  // namespace
+
+bool CanShareCells(const LlamaModel& model) {
   return !model.is_recurrent() && llama_model_n_swa(model.get()) == 0;
 }
-
-}  // namespace
 
 DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& model) {
   std::uint32_t context_length = options.context_length;
@@ -308,7 +254,7 @@ DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& mo
 
 std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells) {
   const std::uint32_t part = cells / kLanePart;
-  return CanShare(model) && model.device() == "CPU" && part >= kLeastLaneCells ? part : 0;
+  return CanShareCells(model) && model.device() == "CPU" && part >= kLeastLaneCells ? part : 0;
 }
 
 llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions& options) {
@@ -330,7 +276,8 @@ llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions
 }
 
 Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
-                                                 const DecoderOptions& options) {
+                                                 const DecoderOptions& options,
+                                                 std::shared_ptr<ThreadPools> pools) {
   const llama_context_params params = DecoderParams(model, options);
   const LogCapture log;
   ContextPtr context(llama_init_from_model(model.get(), params));
@@ -344,8 +291,8 @@ Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
   }
   const std::uint32_t lane_cells = LaneCells(model, llama_n_ctx(context.get()));
   return std::unique_ptr<Decoder>(std::make_unique<LlamaDecoder>(
-      model, std::move(context), options.threads, model.device() == "CPU",
-      Sequences(model, options), CanShare(model), /*has_scratch=*/!model.is_recurrent(),
+      model, std::move(pools), std::move(context), options.threads, model.device() == "CPU",
+      Sequences(model, options), CanShareCells(model), /*has_scratch=*/!model.is_recurrent(),
       LlamaPrefillLane::Params(params, lane_cells)));
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/decoder.h"
 #include "engine/llama_model.h"
+#include "engine/thread_pools.h"
 
 namespace svc {
 
@@ -21,12 +22,17 @@ DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& mo
 // How the decoder's context is set up; also for a dry run.
 llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions& options);
 
+// Whether its memory can be cut back to an earlier token, and shared by sequences.
+bool CanShareCells(const LlamaModel& model);
+
 // Of the lane for prompts beside a context of so many cells, where no prompt needs more; 0: there
 // is none.
 std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells);
 
-// `model` must outlive the decoder. Errors: kOutOfMemory, kModelInvalid.
-Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
-                                                 const DecoderOptions& options);
+// `model` must outlive the decoder. Decoders that compute in turn have the same pools. Errors:
+// kOutOfMemory, kModelInvalid.
+Result<std::unique_ptr<Decoder>> NewLlamaDecoder(
+    const LlamaModel& model, const DecoderOptions& options,
+    std::shared_ptr<ThreadPools> pools = std::make_shared<ThreadPools>());
 
 }  // namespace svc

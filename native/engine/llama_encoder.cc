@@ -19,6 +19,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/batch_rows.h"
 #include "engine/llama_context_ptr.h"
 #include "engine/log_capture.h"
 
@@ -52,8 +53,8 @@ class LlamaEncoder final : public Encoder {
 
   Status Encode(std::span<const std::span<const Token>> inputs, const std::atomic<bool>& abort,
                 std::vector<float>* vectors) override {
-    FillColumns(inputs);
-    if (Status status = Reserve(static_cast<std::uint32_t>(tokens_.size())); !status.ok()) {
+    Fill(inputs);
+    if (Status status = Reserve(static_cast<std::uint32_t>(batch_.size())); !status.ok()) {
       return status;
     }
     if (Status status = Run(abort); !status.ok()) return status;
@@ -101,32 +102,19 @@ class LlamaEncoder final : public Encoder {
   }
 
  private:
-  void FillColumns(std::span<const std::span<const Token>> inputs) {
-    tokens_.clear();
-    positions_.clear();
-    sequences_.clear();
+  void Fill(std::span<const std::span<const Token>> inputs) {
+    batch_.Clear();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       for (std::size_t position = 0; position < inputs[i].size(); ++position) {
-        tokens_.push_back(inputs[i][position]);
-        positions_.push_back(static_cast<llama_pos>(position));
-        sequences_.push_back(static_cast<llama_seq_id>(i));
+        // Pooling is over all of them.
+        batch_.Add(inputs[i][position], static_cast<llama_pos>(position),
+                   static_cast<llama_seq_id>(i), /*wants_logits=*/true);
       }
     }
-    sequence_counts_.assign(tokens_.size(), 1);
-    sequence_pointers_.resize(tokens_.size());
-    for (std::size_t i = 0; i < tokens_.size(); ++i) sequence_pointers_[i] = &sequences_[i];
-    outputs_.assign(tokens_.size(), 1);  // pooling is over all of them
   }
 
   Status Run(const std::atomic<bool>& abort) {
-    llama_batch batch{};
-    batch.n_tokens = static_cast<std::int32_t>(tokens_.size());
-    batch.token = tokens_.data();
-    batch.pos = positions_.data();
-    batch.n_seq_id = sequence_counts_.data();
-    batch.seq_id = sequence_pointers_.data();
-    batch.logits = outputs_.data();
-
+    const llama_batch batch = batch_.Batch();
     const llama_memory_t memory = llama_get_memory(context_.get());
     abort_ = &abort;
     const AbortedLog log(abort);
@@ -148,7 +136,7 @@ class LlamaEncoder final : public Encoder {
         return {StatusCode::kCancelled, "the batch was aborted"};
       case -2:
         return {StatusCode::kOutOfMemory,
-                "no memory to compute " + std::to_string(tokens_.size()) + " tokens"};
+                "no memory to compute " + std::to_string(batch_.size()) + " tokens"};
       default:
         return {StatusCode::kInternal, "the model could not compute a batch"};
     }
@@ -170,14 +158,7 @@ class LlamaEncoder final : public Encoder {
   const bool recurrent_;
   ContextPtr context_;
   const std::atomic<bool>* abort_ = nullptr;  // of the batch that runs
-
-  // The batch's columns, kept to spare allocations.
-  std::vector<llama_token> tokens_;
-  std::vector<llama_pos> positions_;
-  std::vector<llama_seq_id> sequences_;
-  std::vector<std::int32_t> sequence_counts_;
-  std::vector<llama_seq_id*> sequence_pointers_;
-  std::vector<std::int8_t> outputs_;
+  BatchRows batch_;
 };
 
 }  // namespace

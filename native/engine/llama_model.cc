@@ -166,7 +166,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
     return Status(StatusCode::kModelInvalid, options.path + " cannot be loaded: " + reason);
   }
   if (Status status = CheckKind(model.get(), options.path); !status.ok()) return status;
-  ForgetMappedPages();
+  if (!no_alloc) ForgetMappedPages();
   return std::make_unique<LlamaModel>(std::move(model), DeviceName(options.gpu_layers));
 }
 

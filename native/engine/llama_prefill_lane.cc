@@ -1,19 +1,19 @@
 #include "engine/llama_prefill_lane.h"
 
 #include <algorithm>
-#include <array>
 #include <exception>
-#include <numeric>
 
 #include "engine/log_capture.h"
 
 namespace svc {
 namespace {
 
-// Large enough for the fast kernels, small enough for a layer to be a short wait.
-constexpr std::uint32_t kRows = 256;
-// About a quarter of a layer of a transformer. Each stop costs some ten microseconds.
-constexpr int kNodesPerStop = 8;
+// A plain loop's batch; more is no faster.
+constexpr std::uint32_t kRows = 512;
+// Nodes of the graph; a layer of a transformer has about so many. A stop costs a tenth of a
+// millisecond: two threads pass the baton there and back, and the next node starts anew.
+constexpr int kNodesOfLayer = 32;
+constexpr int kNodesOfPart = 8;
 
 // Its own state can only be saved of sequences below n_seq_max, which is 1.
 constexpr llama_seq_id kScratch = 0;
@@ -90,32 +90,23 @@ void LlamaPrefillLane::Run() {
 }
 
 PrefillLane::Progress LlamaPrefillLane::Compute() {
-  const std::size_t count = batch_.size();
-  const std::size_t wanted = count - padding_;
+  const std::size_t wanted = tokens_.size() - padding_;
   const llama_pos begin = llama_memory_seq_pos_max(memory(), kPrompt) + 1;
-  std::vector<llama_pos> positions(count);
-  std::iota(positions.begin(), positions.begin() + wanted, begin);
-  std::iota(positions.begin() + wanted, positions.end(), 0);
-  std::array<llama_seq_id, 2> ids = {kPrompt, kScratch};
-  std::vector<llama_seq_id*> sequences(wanted, &ids[0]);
-  sequences.resize(count, &ids[1]);
-  std::vector<std::int32_t> sequence_counts(count, 1);
-  std::vector<std::int8_t> wants_logits(count, 0);
-  wants_logits[wanted - 1] = 1;
-  llama_batch batch{};
-  batch.n_tokens = static_cast<std::int32_t>(count);
-  batch.token = batch_.data();
-  batch.pos = positions.data();
-  batch.n_seq_id = sequence_counts.data();
-  batch.seq_id = sequences.data();
-  batch.logits = wants_logits.data();
+  batch_.Clear();
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    const bool padding = i >= wanted;
+    const auto position =
+        static_cast<llama_pos>(padding ? i - wanted : static_cast<std::size_t>(begin) + i);
+    batch_.Add(tokens_[i], position, padding ? kScratch : kPrompt,
+               /*wants_logits=*/i + 1 == wanted);
+  }
 
   nodes_ = 0;
   aborted_ = false;
   const AbortedLog log(aborted_);
   int code = 0;
   try {
-    code = llama_decode(context_.get(), batch);
+    code = llama_decode(context_.get(), batch_.Batch());
   } catch (const std::exception&) {
     return Progress::kFailed;
   }
@@ -127,13 +118,14 @@ PrefillLane::Progress LlamaPrefillLane::Compute() {
 // Asked of each node whether to stop behind it, and there whether to go on.
 bool LlamaPrefillLane::AtNode(ggml_tensor* /*tensor*/, bool ask, void* lane) {
   auto* const self = static_cast<LlamaPrefillLane*>(lane);
-  if (ask) return ++self->nodes_ % kNodesPerStop == 0;
+  if (ask) return ++self->nodes_ >= self->nodes_to_stop_;
   return self->MayGoOn();
 }
 
 bool LlamaPrefillLane::MayGoOn() {
   // A context computes while it is made, too.
   if (!computing_) return true;
+  nodes_ = 0;
   progress_ = Progress::kMore;
   Pass(Turn::kLane, Turn::kOwner);
   return !given_up_;
@@ -142,13 +134,14 @@ bool LlamaPrefillLane::MayGoOn() {
 // ---- for the owner ------------------------------------------------------------------------------
 
 void LlamaPrefillLane::Begin(std::span<const Token> tokens, std::uint32_t padding) {
-  batch_.assign(tokens.begin(), tokens.end());
-  batch_.resize(tokens.size() + padding, 0);
+  tokens_.assign(tokens.begin(), tokens.end());
+  tokens_.resize(tokens.size() + padding, 0);
   padding_ = padding;
   computing_ = true;
 }
 
-PrefillLane::Progress LlamaPrefillLane::Advance(const std::atomic<bool>& abort) {
+PrefillLane::Progress LlamaPrefillLane::Advance(Stretch stretch, const std::atomic<bool>& abort) {
+  nodes_to_stop_ = stretch == Stretch::kLayer ? kNodesOfLayer : kNodesOfPart;
   abort_ = &abort;
   Pass(Turn::kOwner, Turn::kLane);
   abort_ = nullptr;

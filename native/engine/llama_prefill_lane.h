@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/batch_rows.h"
 #include "engine/llama_context_ptr.h"
 #include "engine/prefill_lane.h"
 #include "llama.h"
@@ -38,7 +39,7 @@ class LlamaPrefillLane final : public PrefillLane {
   void Clear() override;
   bool LoadState(std::span<const std::uint8_t> state, std::uint32_t end) override;
   void Begin(std::span<const Token> tokens, std::uint32_t padding) override;
-  Progress Advance(const std::atomic<bool>& abort) override;
+  Progress Advance(Stretch stretch, const std::atomic<bool>& abort) override;
   const float* Logits() override;
   std::vector<std::uint8_t> SaveState(std::uint32_t begin, std::uint32_t end) override;
 
@@ -62,13 +63,15 @@ class LlamaPrefillLane final : public PrefillLane {
   Turn turn_ = Turn::kOwner;  // under mutex_
 
   // ---- of whoever has the baton ----
-  std::vector<llama_token> batch_;
-  std::uint32_t padding_ = 0;  // at its end
+  std::vector<llama_token> tokens_;  // of the batch
+  std::uint32_t padding_ = 0;        // at its end
+  BatchRows batch_;
   bool computing_ = false;
   bool given_up_ = false;
   const std::atomic<bool>* abort_ = nullptr;
   std::atomic<bool> aborted_ = false;  // it was seen to be set
   int nodes_ = 0;                      // of the graph since the last stop
+  int nodes_to_stop_ = 0;
   Progress progress_ = Progress::kDone;
 
   std::thread thread_;  // last: it uses the rest

@@ -53,14 +53,19 @@ Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
       cache_(decoder_.get(), static_cast<SequenceId>(decoder_->max_sequences()),
              EndOfCacheIds(*decoder_), decoder_->cells_total()),
       tiers_(decoder_.get(), &cache_, std::move(options.store)),
-      prefiller_(decoder_.get()) {
+      prefiller_(decoder_.get()),
+      drafter_(std::move(options.drafter)) {
   for (std::uint32_t i = 0; i < decoder_->max_sequences(); ++i) {
     free_sequences_.insert(static_cast<SequenceId>(i));
   }
 }
 
 void Loop::Measure() {
-  if (measure_ms_ > 0) cost_ = CostModel::Measure(*decoder_, now_, measure_ms_);
+  if (measure_ms_ <= 0) return;
+  cost_ = CostModel::Measure(*decoder_, now_, measure_ms_);
+  if (drafter_ == nullptr) return;
+  drafter_->Measure();
+  plain_ms_ = CostOfDecoding(1);
 }
 
 // ---- what callers want --------------------------------------------------------------------------
@@ -110,7 +115,7 @@ bool Loop::HasWork() const {
 
 bool Loop::MayWait() const {
   if (awaited_ || rows_.empty() || counts_.last_step.rows == 0 || !HasWork()) return false;
-  // At most, since rows are cheaper in company.
+  // About: rows are cheaper in company, and drafts may join them.
   const double growth = static_cast<double>(rows_.size()) / counts_.last_step.rows;
   const double next_ms = last_step_ms_ * std::max(1.0, growth);
   return Milliseconds(now_() - told_at_) + next_ms <= kTogetherMs;
@@ -133,6 +138,7 @@ EngineStats Loop::stats() const {
   stats.cells_cached = cache_.evictable();
   stats.cells_used = own_cells_ + cache_.cells() - cache_.evictable();
   stats.cells_total = decoder_->cells_total();
+  stats.swapped_tokens = cache_.swapped();
   stats.evicted_cells = cache_.evicted();
   stats.threads = static_cast<std::uint32_t>(threads_.threads());
   stats.tokens_per_second = rate_.per_second();
@@ -181,10 +187,6 @@ std::vector<Generation*> Loop::InOrder(bool in_cache) const {
 bool Loop::FreeCellsFor(std::uint32_t rows) {
   if (const std::uint32_t free = FreeCells(); free < rows) cache_.Evict(rows - free);
   return FreeCells() >= rows;
-}
-
-std::uint32_t Loop::FreeCells() const {
-  return decoder_->cells_total() - own_cells_ - cache_.cells();
 }
 
 void Loop::Admit() {
@@ -292,6 +294,8 @@ void Loop::LeaveCache(Generation& generation, bool keep_prefix) {
   decoder_->RemoveSequence(generation.sequence);
   cache_.Release(generation.pin);
   free_sequences_.insert(std::exchange(generation.sequence, -1));
+  if (drafter_ != nullptr) drafter_->Release(generation.id);
+  if (catching_up_ == generation.id) catching_up_.reset();
   generation.computed = 0;
   generation.wanted_by_ms = std::numeric_limits<double>::infinity();
   may_admit_ = true;
@@ -383,10 +387,11 @@ bool Loop::Plan() {
   std::vector<Demand> demands;
   demands.reserve(candidates.size());
   for (const Generation* generation : candidates) {
-    demands.push_back({.rows = generation->pending(), .position = generation->computed});
+    demands.push_back(DemandOf(*generation));
   }
   StepLimits limits = LimitsFor(cost_, targets_, demands, decoder_->max_rows());
   limits.cells = AvailableCells();
+  beside_prefill_ = !demands.empty();
   if (PrefillMayGoOn(demands, limits)) {
     planned_.push_back(prefiller_.generation()->id);
     return true;
@@ -404,9 +409,6 @@ bool Loop::Plan() {
     parts_.push_back({.generation = &generation, .rows = rows, .last_row = rows_.size() - 1});
     planned_.push_back(generation.id);
   }
-  if (std::all_of(rows_.begin(), rows_.end(), WantsLogits)) Draft();
-  Pad();
-  (void)FreeCellsFor(static_cast<std::uint32_t>(rows_.size()));
   return !rows_.empty();
 }
 
@@ -417,17 +419,14 @@ std::uint32_t Loop::RowsToCheckpoint(const Generation& generation, std::uint32_t
                         generation.computed, rows);
 }
 
-// Where a batch is cheaper with more rows.
-void Loop::Pad() {
+// Where a batch is cheaper with more rows. If all of the others pass through the matrix of the
+// vocabulary, these do, too: it is a kernel's group there as well.
+void Loop::Pad(bool all_wanted) {
   const auto rows = static_cast<std::uint32_t>(rows_.size());
   const std::uint32_t padded = cost_.Padded(rows);
   if (!has_spare_ids_ || padded > std::min(AvailableCells(), decoder_->max_rows())) return;
-  // Where all rows pass through the matrix of the vocabulary, these do, too: it is a kernel's group
-  // there as well.
-  const bool all_wanted = std::all_of(rows_.begin(), rows_.end(), WantsLogits);
-  // A prompt that shares nothing is rounded as a plain loop rounds it.
   const bool plain = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) {
-    return part.rows > 1 && !part.generation->reuse_prefix;
+    return part.rows > 1 && part.generation->IsPlain();
   });
   if (plain) return;
   const SequenceId first = EndOfCacheIds(*decoder_);
@@ -460,7 +459,9 @@ void Loop::Learn(const StepStats& step, std::uint32_t outputs, double cpu_ms) {
   if (!cpu_ms_) return;
   const int threads = threads_.threads();
   cost_.Scale(threads_.StepDone(SinceEpochMs(now_()), step.spent_ms, step.predicted_ms, cpu_ms));
-  if (threads_.threads() != threads) decoder_->SetThreads(threads_.threads());
+  if (threads_.threads() == threads) return;
+  decoder_->SetThreads(threads_.threads());
+  if (drafter_ != nullptr) drafter_->SetThreads(threads_.threads());
 }
 
 void Loop::Count(const StepStats& step) {
@@ -475,6 +476,9 @@ void Loop::Count(const StepStats& step) {
 void Loop::Compute(const std::atomic<bool>& abort) {
   const Clock::time_point started_at = now_();
   const std::uint64_t before = counts_.generated_tokens;
+  drafting_ms_ = 0;
+  model_drafts_ = 0;
+  model_right_ = 0;
   if (rows_.empty()) {  // what was planned is the lane's
     Prefill(abort);
   } else {
@@ -484,6 +488,7 @@ void Loop::Compute(const std::atomic<bool>& abort) {
     if (!silent_ || !spoke) decoding_since_ = now_();
   }
   last_step_ms_ = Milliseconds(now_() - started_at);
+  if (drafter_ != nullptr) SettleDrafts();
   rate_.Add(last_step_ms_ / 1000, static_cast<std::uint32_t>(counts_.generated_tokens - before));
 }
 
@@ -497,6 +502,10 @@ void Loop::TakeComputed(Generation& generation, std::uint32_t rows) {
 }
 
 void Loop::ComputeStep(const std::atomic<bool>& abort) {
+  const bool all_wanted = std::all_of(rows_.begin(), rows_.end(), WantsLogits);
+  if (all_wanted) Draft(abort);
+  Pad(all_wanted);
+  (void)FreeCellsFor(static_cast<std::uint32_t>(rows_.size()));
   StepStats step;
   const DecodeOutcome outcome = Decode(abort, step);
   if (outcome == DecodeOutcome::kDone) {

@@ -28,7 +28,8 @@
 //
 // Where what a text says next can be drafted, the drafts are computed in the rows behind its own,
 // and those that turn out right need no step any more (speculation.h). They take cells only for the
-// step, nobody makes way for them, and the text is the same.
+// step, nobody makes way for them, and the text is the same. What the text itself does not tell, a
+// draft model may (drafter.h): it is asked within Compute, because it computes, too.
 //
 // A failure of the device fails the generations of that batch; the others go on.
 #pragma once
@@ -38,11 +39,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "engine/cost_model.h"
 #include "engine/decoder.h"
+#include "engine/draft_budget.h"
+#include "engine/drafter.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "engine/output_list.h"
@@ -67,6 +71,8 @@ struct LoopOptions {
   std::function<double()> cpu_ms;
   // The prefix cache's disk tier. Absent: there is none.
   std::unique_ptr<PrefixStore> store;
+  // The draft model. Absent: there is none.
+  std::unique_ptr<Drafter> drafter;
 };
 
 // Owner: the Runner. Thread: one at a time.
@@ -119,10 +125,16 @@ class Loop {
     std::uint32_t rows;
     std::size_t last_row;
     std::uint32_t drafts = 0;  // in the rows behind that
+    bool by_model = false;     // these
   };
 
   Generation* Find(GenerationId id);
   std::vector<Generation*> InOrder(bool in_cache) const;
+  static Demand DemandOf(const Generation& generation) {
+    return {.rows = generation.pending(),
+            .position = generation.computed,
+            .plain = generation.IsPlain()};
+  }
   double Remaining(std::uint32_t rows) const;
   double Deadline(const Generation& generation) const;
   std::uint32_t Cached(const Generation& generation) const;
@@ -144,7 +156,7 @@ class Loop {
   std::uint32_t RowsToCheckpoint(const Generation& generation, std::uint32_t rows) const;
   void ComputeStep(const std::atomic<bool>& abort);
   void TakeComputed(Generation& generation, std::uint32_t rows);
-  void Pad();
+  void Pad(bool all_wanted);
   DecodeOutcome Decode(const std::atomic<bool>& abort, StepStats& step);
   void Recover(DecodeOutcome outcome);
   void Learn(const StepStats& step, std::uint32_t outputs, double cpu_ms);
@@ -167,18 +179,26 @@ class Loop {
   void EndPrefill(PrefillLane::Progress progress, StepStats& step);
 
   // ---- loop_drafts.cc ----
-  void Draft();
+  void Draft(const std::atomic<bool>& abort);
   // In the step that was planned.
   bool HasDrafts() const {
     return std::any_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.drafts > 0; });
   }
+  std::uint32_t MostDrafts(const Generation& generation, std::uint32_t most) const;
   std::vector<Proposal> Proposals(std::uint32_t most);
   double CostOfDecoding(std::uint32_t rows) const;
   void Advance(const Part& part);
   bool Believes(const Part& part, std::size_t row);
   void TakeBack(const Part& part, std::uint32_t length);
 
-  std::uint32_t FreeCells() const;
+  // ---- loop_drafter.cc ----
+  void AskDrafter(const DraftLimits& limits, const std::atomic<bool>& abort,
+                  std::vector<Proposal>* proposals);
+  bool MayAskDrafter(const Generation& generation, bool expected);
+  bool CatchUp(const Generation& generation, const std::atomic<bool>& abort);
+  void SettleDrafts();
+
+  std::uint32_t FreeCells() const { return tiers_.FreeCells(own_cells_); }
   // Free, or free as soon as they are wanted.
   std::uint32_t AvailableCells() const { return FreeCells() + cache_.evictable(); }
 
@@ -202,7 +222,8 @@ class Loop {
   Prefiller prefiller_;
   double prefill_ms_ = 0;  // spent on the batch in the lane, and of the processors
   double prefill_cpu_ms_ = 0;
-  Clock::time_point decoding_since_;  // whoever decodes beside the lane waits since then
+  bool beside_prefill_ = false;       // somebody wants steps beside the batch in the lane
+  Clock::time_point decoding_since_;  // whoever decodes there waits since then
   bool silent_ = false;               // somebody got no text from the last step
 
   std::vector<Part> parts_;
@@ -211,6 +232,15 @@ class Loop {
   std::uint32_t padding_ = 0;  // of them, at the end
   bool may_draft_ = true;      // in the next step
   TieGuard ties_;
+
+  const std::unique_ptr<Drafter> drafter_;  // null: there is none
+  DraftBudget budget_;
+  std::optional<GenerationId> catching_up_;  // whose tokens the drafter is taking in
+  double unit_ms_ = 0;                       // of CostOfDecoding; 0: not known
+  double plain_ms_ = 0;                      // of a step without drafts, the last time it was asked
+  double drafting_ms_ = 0;                   // in this step
+  std::uint32_t model_drafts_ = 0;           // in this step, by the drafter; and of them, said
+  std::uint32_t model_right_ = 0;
 
   OutputList outputs_;
   Clock::time_point told_at_;  // the first of them

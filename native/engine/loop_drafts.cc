@@ -27,32 +27,38 @@ double Loop::CostOfDecoding(std::uint32_t rows) const {
   return cost_.Predict(padded, padded);
 }
 
-// What each part may say next, at most so many tokens. Nothing where the text is to be that of a
-// plain loop, and at its very beginning.
+// Tokens that may be drafted for it, at most so many. None where the text is to be that of a plain
+// loop, and at its very beginning.
+std::uint32_t Loop::MostDrafts(const Generation& generation, std::uint32_t most) const {
+  if (generation.IsPlain() || generation.generated() == 0) return 0;
+  // The row itself gives a token, too, and so does the last draft.
+  std::uint32_t left =
+      decoder_->cells_total() - static_cast<std::uint32_t>(generation.tokens.size());
+  if (generation.max_tokens) {
+    left = std::min(left, *generation.max_tokens - generation.generated());
+  }
+  return left < 2 ? 0 : std::min({left - 1, most, kMostDrafts});
+}
+
+// What each part may say next by its own text, at most so many tokens.
 std::vector<Proposal> Loop::Proposals(std::uint32_t most) {
   std::vector<Proposal> proposals(parts_.size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Generation& generation = *parts_[i].generation;
-    if (!generation.reuse_prefix || generation.generated() == 0) continue;
+    if (generation.IsPlain() || generation.generated() == 0) continue;
     generation.lookup.Follow(generation.tokens, generation.prompt_size);
     generation.trust += kTrustRecovery * (1 - generation.trust);
-    // The row itself gives a token, too, and so does the last draft.
-    const auto tokens = static_cast<std::uint32_t>(generation.tokens.size());
-    std::uint32_t left = decoder_->cells_total() - tokens;
-    if (generation.max_tokens) {
-      left = std::min(left, *generation.max_tokens - generation.generated());
-    }
-    if (left < 2) continue;
-    proposals[i].drafts =
-        generation.lookup.Propose(generation.tokens, std::min({left - 1, most, kMostDrafts}));
     proposals[i].trust = generation.trust;
+    if (const std::uint32_t drafts = MostDrafts(generation, most); drafts > 0) {
+      proposals[i].drafts = generation.lookup.Propose(generation.tokens, drafts);
+    }
   }
   return proposals;
 }
 
 // Puts drafts behind the rows of a step in which all parts decode. They may use cells that are
 // free or can be evicted, and give back what they do not need after the step.
-void Loop::Draft() {
+void Loop::Draft(const std::atomic<bool>& abort) {
   if (!std::exchange(may_draft_, true) || !decoder_->can_share() || parts_.empty()) return;
   // A row that was not believed is computed in the company that it would have had without drafts.
   const auto doubts = [](const Part& part) { return part.generation->doubt.has_value(); };
@@ -64,7 +70,8 @@ void Loop::Draft() {
   if (limits.rows <= rows) return;
   // Others should not wait longer for their tokens than they do beside a prompt.
   if (parts_.size() > 1 && cost_.measured()) limits.ms = targets_.decoding_ms;
-  const std::vector<Proposal> proposals = Proposals(limits.rows - rows);
+  std::vector<Proposal> proposals = Proposals(limits.rows - rows);
+  if (drafter_ != nullptr) AskDrafter(limits, abort, &proposals);
   const std::vector<std::uint32_t> chosen = ChooseDrafts(
       proposals, limits, [this](std::uint32_t count) { return CostOfDecoding(count); });
   if (std::all_of(chosen.begin(), chosen.end(), [](auto count) { return count == 0; })) return;
@@ -75,6 +82,8 @@ void Loop::Draft() {
     Row row = plain[part.last_row];
     part.last_row = rows_.size();
     part.drafts = chosen[i];
+    part.by_model = proposals[i].by_model;
+    if (part.by_model) model_drafts_ += part.drafts;
     rows_.push_back(row);
     for (std::uint32_t draft = 0; draft < part.drafts; ++draft) {
       row.token = proposals[i].drafts[draft].token;
@@ -107,6 +116,7 @@ void Loop::Advance(const Part& part) {
   }
   counts_.drafted_tokens += part.drafts;
   counts_.accepted_tokens += right;
+  if (part.by_model) model_right_ += right;
   if (HasDrafts() && !generation.ended) TakeBack(part, generation.computed);
   if (!generation.ended) Say(generation, std::move(text));
 }

@@ -6,6 +6,12 @@
 #include "engine/loop.h"
 
 namespace svc {
+namespace {
+
+// Of a batch while somebody decodes: a few percent dearer than larger ones, but a stop is near.
+constexpr std::uint32_t kRowsBeside = 256;
+
+}  // namespace
 
 // The most urgent prompt that the lane takes, if nothing is computed there.
 void Loop::BeginPrefill(const std::vector<Generation*>& candidates) {
@@ -18,14 +24,15 @@ void Loop::BeginPrefill(const std::vector<Generation*>& candidates) {
                    [this](const Generation* g) { return prefiller_.Takes(*g); });
   if (most_urgent == candidates.end() || !prefiller_.Open(**most_urgent)) return;
   Generation& generation = **most_urgent;
-  const std::uint32_t rows = RowsOfBatch(
-      {.rows = generation.pending(), .position = generation.computed}, prefiller_.max_rows());
+  const bool beside = std::any_of(candidates.begin(), candidates.end(),
+                                  [](const Generation* g) { return g->pending() == 1; });
+  const std::uint32_t most = prefiller_.max_rows();
+  const std::uint32_t rows =
+      RowsOfBatch(DemandOf(generation), beside ? std::min(most, kRowsBeside) : most);
   prefill_ms_ = 0;
   prefill_cpu_ms_ = 0;
-  // A prompt that shares nothing is rounded as a plain loop rounds it.
-  if (prefiller_.Begin(generation, rows, generation.reuse_prefix ? cost_.Padded(rows) : rows)) {
-    return;
-  }
+  const std::uint32_t padded = generation.IsPlain() ? rows : cost_.Padded(rows);
+  if (prefiller_.Begin(generation, rows, padded)) return;
   const Status status(StatusCode::kInternal, "the model could not take up a prompt");
   Finish(generation, generation.Fail(now_(), status), /*keep_prefix=*/false);
 }
@@ -61,12 +68,13 @@ bool Loop::PrefillMayGoOn(const std::vector<Demand>& demands, const StepLimits& 
   return !IsStepDue(Milliseconds(now_() - decoding_since_), cost_.Predict(rows, rows), targets_);
 }
 
-// A layer or so of the batch in the lane.
+// The next stretch of the batch in the lane: a short one while somebody decodes beside it.
 void Loop::Prefill(const std::atomic<bool>& abort) {
   const double cpu_before_ms = cpu_ms_ ? cpu_ms_() : 0;
   const Clock::time_point started_at = now_();
   StepStats step{.rows = prefiller_.rows()};
-  const PrefillLane::Progress progress = prefiller_.Advance(abort);
+  const PrefillLane::Progress progress = prefiller_.Advance(
+      beside_prefill_ ? PrefillLane::Stretch::kPartOfLayer : PrefillLane::Stretch::kLayer, abort);
   prefill_ms_ += Milliseconds(now_() - started_at);
   if (cpu_ms_) prefill_cpu_ms_ += cpu_ms_() - cpu_before_ms;
   if (progress == PrefillLane::Progress::kMore) return;

@@ -6,6 +6,7 @@
 #include <malloc.h>
 #endif
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -13,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/draft_model.h"
 #include "engine/embedding_engine.h"
 #include "engine/llama_context_ptr.h"
 #include "engine/llama_decoder.h"
@@ -102,6 +104,37 @@ void AddLane(const LlamaModel& model, const llama_context_params& decoder_params
   host.compute_bytes += lane.compute_bytes + OutputBytes(model.get(), params);
 }
 
+// The draft model that the engine would have; null: none.
+std::unique_ptr<LlamaModel> DraftFor(const LoadOptions& options, const LlamaModel& model) {
+  if (options.draft_path.empty() || MakesEmbeddings(model)) return nullptr;
+  Result<std::unique_ptr<LlamaModel>> draft = LlamaModel::LoadMetadata(DraftLoadOptions(options));
+  if (!draft.ok() || !DraftRefusal(model, *draft.value()).empty()) return nullptr;
+  return std::move(draft.value());
+}
+
+// What the draft model takes, on each device.
+void AddDraft(const LlamaModel& draft, MemoryEstimate* estimate) {
+  const llama_context_params params =
+      DecoderParams(draft, DraftDecoderOptions(draft, estimate->context_length, /*threads=*/1));
+  const ContextPtr context(llama_init_from_model(draft.get(), params));
+  if (context == nullptr) return;  // then the engine goes without it, too
+  std::vector<DeviceMemory> added = ReadBreakdown(draft.get(), context.get());
+  added.front().compute_bytes += OutputBytes(draft.get(), params);
+  for (DeviceMemory& row : added) {
+    const auto same =
+        std::find_if(estimate->devices.begin(), estimate->devices.end(),
+                     [&](const DeviceMemory& device) { return device.name == row.name; });
+    if (same == estimate->devices.end()) {
+      estimate->devices.push_back(std::move(row));
+      continue;
+    }
+    same->weights_bytes += row.weights_bytes;
+    same->mapped_bytes += row.mapped_bytes;
+    same->cache_bytes += row.cache_bytes;
+    same->compute_bytes += row.compute_bytes;
+  }
+}
+
 Result<MemoryEstimates> Estimate(const LoadOptions& options,
                                  const std::vector<std::uint32_t>& context_lengths) {
   if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr) {
@@ -110,6 +143,7 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
   Result<std::unique_ptr<LlamaModel>> loaded = LlamaModel::LoadMetadata(options);
   if (!loaded.ok()) return loaded.status();
   const LlamaModel& model = *loaded.value();
+  const std::unique_ptr<LlamaModel> draft = DraftFor(options, model);
 
   MemoryEstimates result;
   result.trained_context_length = static_cast<std::uint32_t>(llama_model_n_ctx_train(model.get()));
@@ -134,6 +168,7 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
         .devices = ReadBreakdown(model.get(), context.get())};
     estimate.devices.front().compute_bytes += OutputBytes(model.get(), params);
     if (!result.makes_embeddings) AddLane(model, params, &estimate);
+    if (draft != nullptr) AddDraft(*draft, &estimate);
     result.estimates.push_back(std::move(estimate));
     if (!result.process_bytes) result.process_bytes = PrivateBytes();
   }

@@ -42,8 +42,9 @@ struct MemoryEstimates {
 };
 
 // `options` as for Engine::Load, but for the context length: each of `context_lengths` is tried, 0
-// being the default. Blocks, for a second where the vocabulary is large. Any thread, one at a time.
-// Errors: kModelInvalid, kOutOfMemory, kCancelled, kEngineUnavailable.
+// being the default. What a draft model takes is part of it, where it can be used. Blocks, for a
+// second where the vocabulary is large. Any thread, one at a time. Errors: kModelInvalid,
+// kOutOfMemory, kCancelled, kEngineUnavailable.
 Result<MemoryEstimates> EstimateMemory(const LoadOptions& options,
                                        const std::vector<std::uint32_t>& context_lengths);
 

@@ -43,9 +43,11 @@ class PrefillLane {
   virtual void Begin(std::span<const Token> tokens, std::uint32_t padding) = 0;
 
   enum class Progress { kMore, kDone, kAborted, kFailed };
-  // Computes a layer or so of the batch. Unless there is more, no batch is begun any more; where it
-  // was not done the lane has to be cleared. `abort` as in Decoder::Decode.
-  virtual Progress Advance(const std::atomic<bool>& abort) = 0;
+  // How much of a batch to compute before it can be left: each stop costs something, too.
+  enum class Stretch { kPartOfLayer, kLayer };
+  // Computes so much of the batch, about. Unless there is more, no batch is begun any more; where
+  // it was not done the lane has to be cleared. `abort` as in Decoder::Decode.
+  virtual Progress Advance(Stretch stretch, const std::atomic<bool>& abort) = 0;
   // vocabulary() floats for the last row of the batch just done; valid until the next one begins.
   virtual const float* Logits() = 0;
 

@@ -39,8 +39,9 @@ bool Prefiller::Begin(Generation& generation, std::uint32_t rows, std::uint32_t 
   return true;
 }
 
-PrefillLane::Progress Prefiller::Advance(const std::atomic<bool>& abort) {
-  const PrefillLane::Progress progress = lane_->Advance(abort);
+PrefillLane::Progress Prefiller::Advance(PrefillLane::Stretch stretch,
+                                         const std::atomic<bool>& abort) {
+  const PrefillLane::Progress progress = lane_->Advance(stretch, abort);
   if (progress == PrefillLane::Progress::kAborted || progress == PrefillLane::Progress::kFailed) {
     Drop(*held_);
   }

@@ -38,7 +38,7 @@ class Prefiller {
   // which is in the decoder's cache and has `rows` pending; nothing is being computed. False: the
   // lane failed.
   bool Begin(Generation& generation, std::uint32_t rows, std::uint32_t padded);
-  PrefillLane::Progress Advance(const std::atomic<bool>& abort);
+  PrefillLane::Progress Advance(PrefillLane::Stretch stretch, const std::atomic<bool>& abort);
   // The rows of the batch that is done: REQUIRES that many free cells. False: the lane failed.
   bool HandOver();
   // Of the last row handed over.

@@ -228,13 +228,27 @@ void PrefixCache::Release(Pin& pin) {
   pin = {};
 }
 
-PrefixCache::Node* PrefixCache::OldestLeaf() const {
+// The least recently used of those nobody pins, or null.
+template <typename Matches>
+PrefixCache::Node* PrefixCache::Oldest(Matches matches) const {
   Node* oldest = nullptr;
   for (Node* node : nodes_) {
-    if (node->pins > 0 || node->swapped() || !node->is_leaf()) continue;
+    if (node->pins > 0 || !matches(*node)) continue;
     if (oldest == nullptr || node->last_used < oldest->last_used) oldest = node;
   }
   return oldest;
+}
+
+PrefixCache::Node* PrefixCache::OldestLeaf() const {
+  return Oldest([](const Node& node) { return !node.swapped() && node.is_leaf(); });
+}
+
+// The leaf's last cells; its tokens stay.
+void PrefixCache::FreeCells(Node* leaf, std::uint32_t cells) {
+  decoder_->RemoveCells(leaf->id, leaf->end() - cells, leaf->end());
+  cells_ -= cells;
+  evictable_ -= cells;
+  evicted_ += cells;
 }
 
 std::uint32_t PrefixCache::Evict(std::uint32_t cells) {
@@ -258,10 +272,7 @@ std::uint32_t PrefixCache::SwapOut(Node* leaf, std::uint32_t wanted) {
     CutEnd(leaf, cut);
     return cut;
   }
-  decoder_->RemoveCells(leaf->id, leaf->end() - cut, leaf->end());
-  cells_ -= cut;
-  evictable_ -= cut;
-  evicted_ += cut;
+  FreeCells(leaf, cut);
   Node* piece = leaf;
   if (cut < leaf->size()) {
     piece = SplitOff(leaf, leaf->size() - cut);
@@ -270,7 +281,7 @@ std::uint32_t PrefixCache::SwapOut(Node* leaf, std::uint32_t wanted) {
   }
   piece->copy = std::make_shared<const Copy>(Copy{std::move(state), cut});
   swapped_ += cut;
-  ForgetSwapped(max_swapped_);
+  ForgetSwapped();
   return cut;
 }
 
@@ -339,14 +350,10 @@ PrefixCache::Node* PrefixCache::SplitOff(Node* node, std::uint32_t length) {
 
 // ---- forgetting ---------------------------------------------------------------------------------
 
-// Of what is swapped out, until at most so many tokens are left.
-void PrefixCache::ForgetSwapped(std::uint32_t most) {
-  while (swapped_ > most) {
-    Node* oldest = nullptr;
-    for (Node* node : nodes_) {
-      if (node->pins > 0 || !node->swapped() || !node->children.empty()) continue;
-      if (oldest == nullptr || node->last_used < oldest->last_used) oldest = node;
-    }
+// Of what is swapped out, what is more than may be.
+void PrefixCache::ForgetSwapped() {
+  while (swapped_ > max_swapped_) {
+    Node* oldest = Oldest([](const Node& node) { return node.swapped() && node.children.empty(); });
     if (oldest == nullptr) return;
     Forget(oldest);
   }
@@ -370,10 +377,7 @@ void PrefixCache::ForgetBelow(Node* node) {
 
 void PrefixCache::CutEnd(Node* leaf, std::uint32_t cells) {
   ForgetBelow(leaf);
-  decoder_->RemoveCells(leaf->id, leaf->end() - cells, leaf->end());
-  cells_ -= cells;
-  evictable_ -= cells;
-  evicted_ += cells;
+  FreeCells(leaf, cells);
   leaf->tokens.resize(leaf->tokens.size() - cells);
   if (leaf->size() > 0) return;
   free_ids_.insert(leaf->id);

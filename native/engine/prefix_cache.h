@@ -100,14 +100,17 @@ class PrefixCache {
   void AddPin(Node* node);
   void RemovePin(Node* node);
 
+  template <typename Matches>
+  Node* Oldest(Matches matches) const;
   Node* OldestLeaf() const;
+  void FreeCells(Node* leaf, std::uint32_t cells);
   std::uint32_t SwapOut(Node* leaf, std::uint32_t wanted);
   bool BringBack(Node* node, std::uint32_t* free_cells);
   Node* Revive(Node* node, std::span<const Token> tokens, SequenceId sequence);
   // The part behind its first `length` tokens, swapped out or about to be.
   Node* SplitOff(Node* node, std::uint32_t length);
   void Forget(Node* leaf);
-  void ForgetSwapped(std::uint32_t most);
+  void ForgetSwapped();
   void ForgetBelow(Node* node);
   void CutEnd(Node* leaf, std::uint32_t cells);
   void ReserveIds(std::size_t count);

@@ -49,6 +49,11 @@ class PrefixTiers {
   // saved there.
   void Keep(std::span<const Token> tokens, SequenceId sequence, bool on_disk);
 
+  // Cells that nobody has, neither the prefix cache nor the generations, of which `busy_cells` are.
+  std::uint32_t FreeCells(std::uint32_t busy_cells) const {
+    return decoder_->cells_total() - busy_cells - cache_->cells();
+  }
+
   // ---- the disk ----
 
   PrefixStore* store() const { return store_.get(); }
@@ -64,9 +69,6 @@ class PrefixTiers {
   void SaveOne(SequenceId sequence, std::uint32_t busy_cells);
 
  private:
-  std::uint32_t FreeCells(std::uint32_t busy_cells) const {
-    return decoder_->cells_total() - busy_cells - cache_->cells();
-  }
   void Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t busy_cells);
 
   Decoder* const decoder_;

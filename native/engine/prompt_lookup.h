@@ -33,6 +33,7 @@ namespace svc {
 struct DraftToken {
   Token token = 0;
   double chance = 0;  // that it is right, if those before it are
+  double cost = 0;    // of drafting it, if that is yet to be done; in the unit of a step's
 };
 
 // Of one generation. Owner and thread: the Loop. It keeps no tokens: each call is given all of

@@ -43,12 +43,20 @@ std::uint32_t RowsBeside(std::uint32_t outputs, const CostModel& cost, const Ste
   return total - outputs;
 }
 
+// Up to where steps may be cut as is best.
+std::uint32_t RowsToBoundary(const Demand& prompt) {
+  if (!prompt.plain) return prompt.rows;
+  return std::min(prompt.rows, kPlainBatch - prompt.position % kPlainBatch);
+}
+
 // How many of a prompt's rows to compute of the `most` that there are for it.
 std::uint32_t CutAtTile(const Demand& prompt, std::uint32_t most, std::uint32_t capacity) {
-  const std::uint32_t batch = std::min(prompt.rows, kPlainBatch - prompt.position % kPlainBatch);
-  if (batch <= most || most < kTile) return std::min(batch, most);
+  const std::uint32_t left = RowsToBoundary(prompt);
+  if (left <= most || most < kTile) return std::min(left, most);
   const std::uint32_t rows = RoundDown(most, kTile);
-  return batch - rows < kTile && batch <= capacity ? batch : rows;
+  if (left - rows >= kTile) return rows;
+  if (left <= capacity) return left;
+  return rows > kTile ? rows - kTile : rows;
 }
 
 }  // namespace
@@ -98,9 +106,7 @@ std::vector<Share> PlanStep(std::span<const Demand> demands, const StepLimits& l
 }
 
 std::uint32_t RowsOfBatch(const Demand& prompt, std::uint32_t most) {
-  const std::uint32_t rows = CutAtTile(prompt, most, most);
-  const std::uint32_t batch = std::min(prompt.rows, kPlainBatch - prompt.position % kPlainBatch);
-  return batch > rows && batch - rows < kTile && rows > kTile ? rows - kTile : rows;
+  return CutAtTile(prompt, most, most);
 }
 
 bool IsStepDue(double since_ms, double step_ms, const StepTargets& targets) {

@@ -13,12 +13,12 @@
 // who could wait is a request that has not come yet: the step may be long, but still ends in time
 // for it. (On a GPU the largest batch does anyway.)
 //
-// How prompts are cut. A prompt that is computed alone gives, to the last bit, what it gives in a
-// plain llama.cpp loop with batches of 512, though it is computed in smaller steps: attention has
-// one kernel for fewer than 64 rows and one, that takes 64 at a time, for more, and what a row
-// becomes depends on which of them it meets, and on nothing else. So the steps are multiples of 64,
-// and an end that would be shorter joins the step before it, unless the plain loop would compute it
-// by itself, too.
+// How prompts are cut. Attention has one kernel for fewer than 64 rows and one, that takes 64 at a
+// time, for more. So the steps of a prompt are multiples of 64, and an end that would be shorter
+// joins the step before it. What a row becomes depends on which of the two it meets, and on nothing
+// else: a prompt for which it is asked gives, to the last bit, what it gives in a plain llama.cpp
+// loop with batches of 512, though it is computed in smaller steps. There, an end that the plain
+// loop would compute by itself is computed by itself, too.
 //
 // Prompts in the lane. A decoder may have a lane beside its cache, where a long prompt is computed
 // in batches that can be left between layers (prefill_lane.h). Then steps hold only what decodes
@@ -75,6 +75,7 @@ struct Demand {
   // Rows until it can sample: 1 while it decodes, the rest of its prompt before. REQUIRES: > 0
   std::uint32_t rows = 1;
   std::uint32_t position = 0;  // of the first of them
+  bool plain = false;          // to be computed as a plain loop does; otherwise as it is cheapest
 };
 
 // What a step may hold; `rows`: the largest batch. `demands` as below.

@@ -23,6 +23,7 @@ std::vector<std::uint32_t> ChooseDrafts(std::span<const Proposal> proposals,
   const double plain = cost(sequences);
   double most_tokens_per_ms = kLeastGain * sequences / plain;
   double tokens = sequences;
+  double drafting = 0;
   for (std::uint32_t rows = sequences + 1; rows <= limits.rows; ++rows) {
     // The likeliest draft that is left; of equal ones, of who has fewer.
     std::size_t next = proposals.size();
@@ -38,11 +39,12 @@ std::vector<std::uint32_t> ChooseDrafts(std::span<const Proposal> proposals,
     }
     if (next == proposals.size()) break;
     if (chosen[next] == 0) tokens -= 1 - proposals[next].trust;
+    drafting += proposals[next].drafts[chosen[next]].cost;
     ++chosen[next];
     reached[next] = likeliest;
     tokens += likeliest;
 
-    const double ms = cost(rows);
+    const double ms = cost(rows) + drafting;
     if (ms > std::max(limits.ms, plain) || tokens <= most_tokens_per_ms * ms) continue;
     most_tokens_per_ms = tokens / ms;
     best = chosen;

@@ -9,12 +9,16 @@
 // take the one that says most tokens in a millisecond,
 //
 //   (sequences + sum over the drafts of the chance that they and all before them are right)
-//   / predicted cost of the step
+//   / (predicted cost of the step + that of drafting them)
 //
 // and none unless that gains more than the prediction errs. Quantised kernels take rows in groups,
 // so that two drafts may be dearer than three: all counts are looked at, not only until it gets
 // worse. With few sequences there is much to gain; with many, whose rows already fill the step,
 // little, and then there are no drafts.
+//
+// What the text itself drafts costs nothing. What a draft model drafts does, so the same question
+// is asked before each of its drafts, with what is expected of it (loop_drafter.cc); once it has
+// drafted, that is paid and no longer part of it.
 //
 // A pure function: no threads, no clock, no model.
 #pragma once
@@ -36,6 +40,8 @@ struct Proposal {
   std::vector<DraftToken> drafts;
   // The chance that what is computed for a row beside others is of use at all (see tie_guard.h).
   double trust = 1;
+  // By the draft model (drafter.h); else by the text itself.
+  bool by_model = false;
 };
 
 struct DraftLimits {

@@ -132,14 +132,16 @@ class Bench {
   void ExpectNothingHeld() const {
     const auto deadline = Clock::now() + std::chrono::seconds(20);
     EngineStats stats = runner.stats();
-    // Prefixes may still be on their way to the disk.
-    while (stats.cells_cached != record.cells.load() && Clock::now() < deadline) {
+    std::uint32_t cells = record.cells;
+    // Prefixes may still be on their way to the disk, through cells.
+    while (stats.cells_cached != cells && Clock::now() < deadline) {
       std::this_thread::yield();
       stats = runner.stats();
+      cells = record.cells;
     }
     EXPECT_EQ(stats.active + stats.waiting, 0U);
     EXPECT_EQ(stats.cells_used, 0U);
-    EXPECT_EQ(stats.cells_cached, record.cells.load());
+    EXPECT_EQ(stats.cells_cached, cells);
   }
   std::uint32_t sink_calls() const {
     const std::lock_guard lock(mutex_);

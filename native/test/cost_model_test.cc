@@ -116,6 +116,25 @@ TEST(WhatIsObservedCorrectsWhatWasMeasured) {
   EXPECT(Near(model.Predict(20, 4), TrueCost(20, 4), 0.05));
 }
 
+TEST(AGuessGivesWayToTheFirstStepThatTells) {
+  Machine machine;
+  CostModel model = machine.Measure(420);  // not enough for five rows and more
+  EXPECT(!Near(model.Predict(7, 7), TrueCost(7, 7), 0.05));
+  EXPECT_EQ(model.Padded(7), 7U);
+  model.Observe(7, 7, TrueCost(7, 7));
+  EXPECT(Near(model.Predict(7, 7), TrueCost(7, 7), 0.01));
+  EXPECT_EQ(model.Padded(7), 8U);
+}
+
+TEST(WhatWasMeasuredOnABusyMachineIsForgotten) {
+  CostModel model = Machine(60).Measure(400);
+  EXPECT(model.Predict(4, 4) > 10 * TrueCost(4, 4));
+  for (int i = 0; i < 200; ++i) model.Observe(1, 1, TrueCost(1, 1));
+  for (const std::uint32_t rows : {2U, 4U, 8U}) {
+    EXPECT(model.Predict(rows, rows) <= 1.05 * rows * TrueCost(1, 1));
+  }
+}
+
 TEST(OneStepThatWasInterruptedChangesLittle) {
   Machine machine;
   CostModel model = machine.Measure(100'000);

@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/draft_model.h"
 #include "engine/llama_decoder.h"
 #include "engine/loop.h"
 #include "engine/sampler.h"
+#include "folder.h"
+#include "loaded_engine.h"
 #include "models.h"
 #include "test.h"
 
@@ -17,14 +20,27 @@ namespace svc {
 namespace {
 
 constexpr std::uint32_t kTokens = 80;
+// Enough for a draft model to be known: random weights are not at all sure of what they say.
+constexpr std::uint32_t kMany = 400;
 
 struct Said {
   std::string text;
   EngineStats stats;
 };
 
+// Never doubts a row for a tie.
+class Trusting final : public Sampler {
+ public:
+  explicit Trusting(std::unique_ptr<Sampler> sampler) : sampler_(std::move(sampler)) {}
+  Token Sample(const float* logits) override { return sampler_->Sample(logits); }
+
+ private:
+  const std::unique_ptr<Sampler> sampler_;
+};
+
+// `draft`: beside what the text itself drafts.
 Said Say(const LlamaModel& model, const std::vector<Token>& prompt, const SamplingParams& params,
-         bool drafts) {
+         bool drafts, const LlamaModel* draft = nullptr, bool trusting = false) {
   Said said;
   Result<std::unique_ptr<Decoder>> decoder =
       NewLlamaDecoder(model, {.context_length = 2048, .threads = 1, .max_sequences = 2});
@@ -34,11 +50,27 @@ Said Say(const LlamaModel& model, const std::vector<Token>& prompt, const Sampli
     test::Fail(__FILE__, __LINE__, "no decoder or no sampler");
     return said;
   }
-  Loop loop(std::move(decoder.value()), {});  // without a measured cost, so that runs are alike
+  LoopOptions options;  // without a measured cost, so that runs are alike
+  Clock::time_point time;
+  if (draft != nullptr) {
+    // A step takes some time and a draft none.
+    options.now = [&time] { return time += std::chrono::milliseconds(1); };
+    Result<std::unique_ptr<Decoder>> drafting =
+        NewLlamaDecoder(*draft, DraftDecoderOptions(*draft, decoder.value()->cells_total(), 1));
+    if (!drafting.ok()) {
+      test::Fail(__FILE__, __LINE__, drafting.status().message());
+      return said;
+    }
+    options.drafter =
+        std::make_unique<Drafter>(std::move(drafting.value()), decoder.value()->vocabulary(),
+                                  [] { return Clock::time_point(); });
+  }
+  Loop loop(std::move(decoder.value()), std::move(options));
   Submission submission;
   submission.prompt = prompt;
-  submission.max_tokens = kTokens;
+  submission.max_tokens = trusting ? kMany : kTokens;
   submission.sampler = std::move(sampler.value());
+  if (trusting) submission.sampler = std::make_unique<Trusting>(std::move(submission.sampler));
   submission.reuse_prefix = drafts;
   loop.Add(std::move(submission));
   const std::atomic<bool> never = false;
@@ -95,6 +127,61 @@ TEST(AGreedyTextIsTheSameWithAndWithoutDrafts) {
       EXPECT_EQ(equal, texts);
       EXPECT(accepted > 0);
     }
+  }
+}
+
+TEST(ADraftModelThatSaysTheSameIsNearlyAlwaysRight) {
+  for (const std::string& path : test::TinyModels()) {
+    const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
+    const std::unique_ptr<LlamaModel> draft = test::LoadTinyModel(path);
+    REQUIRE(model != nullptr && draft != nullptr);
+    EXPECT_EQ(DraftRefusal(*model, *draft), "");
+    SamplingParams params;
+    params.temperature = 0;
+    const std::vector<Token> prompt = model->Tokenize(Words(40), true, true).value();
+    const Said plain = Say(*model, prompt, params, false);
+    EXPECT_EQ(Say(*model, prompt, params, true, draft.get()).text, plain.text);
+    const Said with = Say(*model, prompt, params, true, draft.get(), /*trusting=*/true);
+    std::printf("     %s: %llu of %llu accepted, %llu steps\n",
+                std::filesystem::path(path).stem().string().c_str(),
+                static_cast<unsigned long long>(with.stats.accepted_tokens),
+                static_cast<unsigned long long>(with.stats.drafted_tokens),
+                static_cast<unsigned long long>(with.stats.steps));
+    EXPECT(with.stats.accepted_tokens * 10 > with.stats.drafted_tokens * 9);
+    EXPECT(with.stats.steps * 3 < kMany);
+  }
+}
+
+// The engine itself: with a copy of the model, with models that cannot draft for it, with none.
+TEST(AnEngineTellsWhyADraftModelDraftsNothing) {
+  test::LoadModules();
+  const test::Folder folder;
+  const std::filesystem::path models(SVC_TEST_MODELS);
+  const std::string copy = folder.path() / "copy.gguf";
+  std::filesystem::copy_file(models / "tiny-llama.gguf", copy);
+  std::string plain;
+  for (const auto& [draft, refusal] : std::vector<std::pair<std::string, std::string>>{
+           {"", ""},
+           {copy, ""},
+           {models / "tiny-qwen2.gguf", "has another vocabulary"},
+           {models / "tiny-llama-embed.gguf", "makes embeddings"},
+           {folder.path() / "none.gguf", "cannot be loaded"}}) {
+    test::Listener listener;
+    Result<std::unique_ptr<Engine>> engine = Engine::Load({.path = models / "tiny-llama.gguf",
+                                                           .context_length = 1024,
+                                                           .threads = 1,
+                                                           .draft_path = draft},
+                                                          listener.Sink());
+    REQUIRE(engine.ok());
+    const std::string& said = engine.value()->info().draft_refusal;
+    EXPECT_EQ(said.empty(), refusal.empty());
+    EXPECT_EQ(said.substr(0, refusal.size()), refusal);
+    REQUIRE(engine.value()
+                ->Submit(test::Request(1, test::Prompt(30, 1), test::Greedy(), kTokens))
+                .ok());
+    REQUIRE(listener.WaitFor(1));
+    if (draft.empty()) plain = listener.Text(1);
+    EXPECT_EQ(listener.Text(1), plain);
   }
 }
 

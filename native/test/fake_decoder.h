@@ -119,6 +119,8 @@ struct FakeRecord {
   std::atomic<std::uint32_t> cells = 0;  // in use, by one sequence or many
   std::atomic<std::uint32_t> states_saved = 0;
   std::atomic<std::uint32_t> states_loaded = 0;
+  std::atomic<std::uint32_t> lane_layers = 0;  // advances by so much
+  std::atomic<std::uint32_t> lane_parts = 0;
 };
 
 class FakeDecoder final : public Decoder {
@@ -299,8 +301,9 @@ class FakeDecoder final : public Decoder {
       batch_.assign(tokens.begin(), tokens.end());
       advances_ = 0;
     }
-    Progress Advance(const std::atomic<bool>& /*abort*/) override {
+    Progress Advance(Stretch stretch, const std::atomic<bool>& /*abort*/) override {
       EXPECT(!batch_.empty());
+      ++(stretch == Stretch::kLayer ? decoder_.record_->lane_layers : decoder_.record_->lane_parts);
       if (decoder_.options_.lane_fault) {
         const Progress progress = decoder_.options_.lane_fault(batch_.size());
         if (progress != Progress::kDone) {

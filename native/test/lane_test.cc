@@ -66,7 +66,8 @@ void Compute(PrefillLane& lane, std::span<const Token> tokens, Between between,
              std::uint32_t padding = 0) {
   lane.Begin(tokens, padding);
   Progress progress = Progress::kMore;
-  while ((progress = lane.Advance(kNever)) == Progress::kMore) between();
+  while ((progress = lane.Advance(PrefillLane::Stretch::kPartOfLayer, kNever)) == Progress::kMore)
+    between();
   EXPECT(progress == Progress::kDone);
 }
 
@@ -155,7 +156,8 @@ TEST(ABatchCanBeGivenUpAnywhere) {
     PrefillLane& lane = *decoder->lane(256);
     for (const bool ends_with_it : {false, true}) {
       lane.Begin(Prompt(*model, 200), 0);
-      for (int i = 0; i < advances; ++i) EXPECT(lane.Advance(kNever) == Progress::kMore);
+      for (int i = 0; i < advances; ++i)
+        EXPECT(lane.Advance(PrefillLane::Stretch::kPartOfLayer, kNever) == Progress::kMore);
       if (ends_with_it) break;
       lane.Clear();
       Compute(lane, prompt, [] {});
@@ -188,7 +190,7 @@ TEST(AnAbortEndsABatch) {
   PrefillLane& lane = *decoder->lane(256);
   const std::atomic<bool> abort = true;
   lane.Begin(Prompt(*model, 256), 0);
-  EXPECT(lane.Advance(abort) == Progress::kAborted);
+  EXPECT(lane.Advance(PrefillLane::Stretch::kPartOfLayer, abort) == Progress::kAborted);
   lane.Clear();
   const std::vector<Token> prompt = Prompt(*model, 100);
   Compute(lane, prompt, [] {});

@@ -212,6 +212,20 @@ TEST(APromptInTheLaneIsHardlyDelayedByThoseWhoDecodeNorTheyByIt) {
   EXPECT_EQ(bench.loop->stats().prompt_tokens, 3U * 8 + 1800);
 }
 
+// Each stop costs something, and alone there is nobody to stop for.
+TEST(AloneAPromptInTheLaneStopsLessOften) {
+  Bench bench(WithLane());
+  bench.Add(Steady(1, Prompt(1, 1800), 100));
+  while (!bench.texts.contains(1)) EXPECT(bench.Step());
+  EXPECT(bench.record.lane_layers > 0);
+  EXPECT_EQ(bench.record.lane_parts.load(), 0U);
+  const std::uint32_t alone = bench.record.lane_layers;
+  bench.Add(Steady(2, Prompt(2, 700), 4));
+  bench.RunToTheEnd();
+  EXPECT_EQ(bench.record.lane_layers.load(), alone);
+  EXPECT(bench.record.lane_parts > 0);
+}
+
 TEST(AShortQuestionPassesTheDocumentInTheLane) {
   Bench bench(WithLane());
   bench.Add(Steady(1, Prompt(1, 1800), 4));
@@ -406,6 +420,8 @@ TEST(IdlePrefixesMakeWayAndComeBack) {
     EXPECT(bench.loop->stats().cells_cached <= 100);
     bench.RunToTheEnd();
   }
+  const EngineStats stats = bench.loop->stats();
+  EXPECT(stats.swapped_tokens >= 900 && stats.swapped_tokens <= stats.evicted_cells);
   for (GenerationId id = 0; id < 10; ++id) {
     bench.Add(Steady(10 + id, Prompt(static_cast<Token>(id * 5 + 1), 150), 5));
     bench.RunToTheEnd();

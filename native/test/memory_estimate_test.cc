@@ -120,6 +120,24 @@ TEST(AModelThatEmbedsHasBuffersForABatch) {
             Add(told.value().estimates[1].devices).compute);
 }
 
+TEST(ADraftModelIsCountedWhereItCanBeUsed) {
+  test::LoadModules();
+  const std::string path = test::TinyModels()[0];
+  const auto alone = EstimateMemory({.path = path}, {1024});
+  REQUIRE(alone.ok());
+  const Taken before = Add(alone.value().estimates[0].devices);
+  for (const std::string& draft : {path, test::TinyModels()[1]}) {
+    const auto told = EstimateMemory({.path = path, .draft_path = draft}, {1024});
+    REQUIRE(told.ok());
+    EXPECT_EQ(told.value().estimates[0].devices.size(), 1U);
+    const Taken with = Add(told.value().estimates[0].devices);
+    const bool used = draft == path;
+    EXPECT_EQ(with.weights, used ? 2 * before.weights : before.weights);
+    EXPECT_EQ(with.cache > before.cache, used);
+    EXPECT_EQ(with.compute > before.compute, used);
+  }
+}
+
 TEST(WhatIsNoModelIsRefused) {
   test::LoadModules();
   const auto told = EstimateMemory({.path = "/nowhere/model.gguf"}, {0});

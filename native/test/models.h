@@ -23,7 +23,7 @@ inline std::vector<std::string> TinyModels() {
   return paths;
 }
 
-// llama.cpp's vocabularies, without weights.
+// llama.cpp's vocabularies, without weights. Under a sanitizer one in four, for the time they take.
 inline std::vector<std::string> Vocabularies() {
   std::vector<std::string> paths;
   for (const auto& entry :
@@ -31,6 +31,7 @@ inline std::vector<std::string> Vocabularies() {
     if (entry.path().extension() == ".gguf") paths.push_back(entry.path().string());
   }
   std::sort(paths.begin(), paths.end());
+  if (kSanitized) std::erase_if(paths, [n = 0](const auto&) mutable { return n++ % 4 != 0; });
   return paths;
 }
 

@@ -115,7 +115,8 @@ TEST(APromptIsCutAsRoundingWantsIt) {
     for (const std::uint32_t most : {64U, 128U, 256U, 512U}) {
       std::uint32_t position = 0;
       while (position < prompt) {
-        const std::vector<Demand> demands = {{.rows = prompt - position, .position = position}};
+        const std::vector<Demand> demands = {
+            {.rows = prompt - position, .position = position, .plain = true}};
         if (demands[0].rows == 1) break;
         const std::vector<Share> shares = PlanStep(demands, {.rows = 512, .prompt_rows = most});
         REQUIRE(shares.size() == 1);
@@ -125,6 +126,24 @@ TEST(APromptIsCutAsRoundingWantsIt) {
         EXPECT_EQ(rows < 64, batch_rows < 64);
         EXPECT(position % 64 == 0 && rows < most + 64);
         EXPECT(position + rows <= batch + batch_rows);
+        position += rows;
+      }
+    }
+  }
+}
+
+// The kernel for many rows is the faster one.
+TEST(APromptEndsInNoStepOfItsOwnThatIsShort) {
+  for (std::uint32_t prompt = 64; prompt < 1700; prompt += prompt < 600 ? 1 : 37) {
+    for (const std::uint32_t most : {128U, 256U, 512U}) {
+      std::uint32_t position = 24;  // the beginning was there
+      while (position < prompt + 24) {
+        const Demand demand{.rows = prompt + 24 - position, .position = position};
+        const std::uint32_t rows = RowsOfBatch(demand, most);
+        EXPECT(rows >= 64 && rows <= most);
+        const std::vector<Share> shares =
+            PlanStep(std::vector{demand}, {.rows = 512, .prompt_rows = most});
+        EXPECT(shares.size() == 1 && shares[0].rows >= 64);
         position += rows;
       }
     }

@@ -12,6 +12,13 @@
 
 namespace svc::test {
 
+// Built with a sanitizer: all is slower, and libllama, which is prebuilt, is not watched.
+#ifdef SVC_SANITIZE
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 struct Case {
   const char* name;
   void (*run)();

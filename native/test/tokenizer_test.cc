@@ -84,7 +84,7 @@ TEST(AllExpectedTokensMatch) {
     texts += static_cast<int>(i);
   }
   std::printf("     %d vocabularies, %d texts\n", vocabularies, texts);
-  EXPECT_EQ(vocabularies, 15);
+  EXPECT(vocabularies == 15 || (test::kSanitized && vocabularies >= 3));
 }
 
 TEST(WhatIsTooLongByItsBytesAloneIsRefusedUntokenizedAndNothingElse) {
@@ -124,7 +124,7 @@ TEST(WhatIsTooLongByItsBytesAloneIsRefusedUntokenizedAndNothingElse) {
            std::string::npos);
     EXPECT(refused.status().message().ends_with("the context of 16"));
   }
-  EXPECT(bounded > 5);
+  EXPECT(bounded > (test::kSanitized ? 1 : 5));
 }
 
 TEST(DetokenizingGivesTheTextBack) {

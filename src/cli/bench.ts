@@ -58,7 +58,7 @@ interface BenchRecord {
   readonly steps: Steps | null;
 }
 
-type Cells = Pick<LoadedModelHealth, 'kv_cells_used' | 'kv_cells_cached' | 'kv_cells_total'>;
+type Cells = Pick<LoadedModelHealth, 'kv_cells_used' | 'kv_cells_cached' | 'kv_cells_total' | 'kv_tokens_swapped'>;
 /** Since the first run, but for the threads and the cells, which are as they are at the end. */
 type Steps = StepsHealth & Cells & { readonly rows_per_step: number };
 
@@ -114,9 +114,9 @@ async function stepsOf(
     const old = before.find(({ id, pid }) => id === now.id && pid === now.pid)?.steps ?? null;
     const steps = grown(sinceLoad, old);
     if (steps.generated_tokens >= answered || performance.now() > deadline) {
-      const { kv_cells_used, kv_cells_cached, kv_cells_total } = now;
+      const { kv_cells_used, kv_cells_cached, kv_cells_total, kv_tokens_swapped } = now;
       const rows_per_step = Math.round((steps.rows * 10) / Math.max(1, steps.count)) / 10;
-      return { ...steps, rows_per_step, kv_cells_used, kv_cells_cached, kv_cells_total };
+      return { ...steps, rows_per_step, kv_cells_used, kv_cells_cached, kv_cells_total, kv_tokens_swapped };
     }
     await sleep(50);
   }
@@ -185,7 +185,7 @@ function describeSteps(steps: Steps): [string, string][] {
     ['steps', `${steps.count} of ${steps.rows_per_step} rows, on ${threads} thread${threads === 1 ? '' : 's'}`],
     ['tokens', `${computed} of prompts computed, ${cached} from the cache, ${steps.generated_tokens} generated`],
     ['step time', `${steps.predicted_ms} ms predicted, ${steps.spent_ms} ms spent`],
-    ['cells', `${cells}; ${steps.evicted_cells} evicted`],
+    ['cells', `${cells}; ${steps.evicted_cells} evicted, ${count(steps.kv_tokens_swapped)} tokens swapped out`],
     ['preemptions', String(steps.preemptions)],
   ];
 }

@@ -66,6 +66,8 @@ export const ConfigSchema = section({
       gpu_layers: v.exactOptional(wholeNumber(0, 10_000)),
       /** Of keys and values. Absent: F16, or Q8_0 where only that fits. */
       cache_type: v.exactOptional(v.picklist(['f16', 'q8_0'], 'must be f16 or q8_0')),
+      /** A small model that drafts for the others. null: none does. */
+      draft_model: v.exactOptional(v.nullable(text), null),
       /** Generations that one engine runs together. */
       max_sequences: v.exactOptional(wholeNumber(1, 255)),
       /** An engine that shows no progress for so long is ended and started anew. */

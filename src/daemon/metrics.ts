@@ -130,6 +130,11 @@ export class Metrics implements ListenerMetrics {
     perModel('svc_kv_cells_used', 'Tokens that generations hold in the cache', (model) => model.kv_cells_used);
     perModel('svc_kv_cells_cached', 'Tokens of prefixes that are kept there', (model) => model.kv_cells_cached);
     perModel('svc_kv_cells_capacity', 'Tokens that fit there', (model) => model.kv_cells_total);
+    perModel(
+      'svc_kv_tokens_swapped',
+      'Tokens of prefixes that are kept in ordinary memory',
+      (model) => model.kv_tokens_swapped,
+    );
     perModel('svc_engine_threads', 'Threads that compute', ({ steps }) => steps?.threads ?? null);
     this.#countSteps(now);
     perModel('svc_engine_resident_memory_bytes', 'Memory of this engine process', ({ rss_bytes }) => rss_bytes);

@@ -29,6 +29,8 @@ export interface NativeModelInfo {
   readonly hasChatTemplate: boolean;
   /** And no text. */
   readonly makesEmbeddings: boolean;
+  /** Why the draft model drafts nothing, in words that go on after "the draft model". null: it does, or there is none. */
+  readonly draftRefusal: string | null;
   readonly device: string;
   readonly metadata: Readonly<Record<string, string>>;
 }
@@ -109,6 +111,8 @@ export interface NativeStats {
   /** By prefixes that are kept until their cells are wanted. */
   readonly cellsCached: number;
   readonly cellsTotal: number;
+  /** Of prefixes that are kept outside the cells, in ordinary memory. */
+  readonly swappedTokens: number;
   readonly steps: number;
   /** Of all steps, with those that only pad them. */
   readonly rows: number;
@@ -151,6 +155,8 @@ export interface NativeLoadOptions {
   readonly prefixBytes?: number;
   /** Default `f16`. */
   readonly cacheType?: CacheType;
+  /** Of a small model that drafts what this one says next. One that cannot is no error; the info tells. */
+  readonly draftPath?: string;
 }
 
 export interface NativeQuantizeOptions {

@@ -64,6 +64,7 @@ export interface LoadedModelHealth {
   readonly kv_cells_used: number | null;
   readonly kv_cells_cached: number | null;
   readonly kv_cells_total: number | null;
+  readonly kv_tokens_swapped: number | null;
   readonly tokens_per_second: number | null;
   readonly steps: StepsHealth | null;
 }

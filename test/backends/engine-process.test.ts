@@ -14,7 +14,7 @@ import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
-import { ask, isAlive, textOf } from './local-support.ts';
+import { ask, isAlive, testWith, textOf } from './local-support.ts';
 import { makeRealLocal, TINY, type RealLocal } from './real-local.ts';
 
 function it(
@@ -22,16 +22,7 @@ function it(
   settings: Parameters<typeof makeRealLocal>[0],
   body: (local: RealLocal) => Promise<void>,
 ): void {
-  test(what, async () => {
-    const local = makeRealLocal(settings);
-    try {
-      await body(local);
-    } finally {
-      const pids = local.backend.pids();
-      await local.dispose();
-      assert.equal(pids.filter(isAlive), []);
-    }
-  });
+  testWith(what, () => makeRealLocal(settings), body);
 }
 
 const short = (backend: LocalBackend, model = 'llama'): Promise<GenerateEvent[]> =>

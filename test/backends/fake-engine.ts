@@ -68,6 +68,7 @@ function beat(): void {
     waiting: 0,
     cellsUsed: tokens,
     cellsCached: 0,
+    swappedTokens: 0,
     cellsTotal: 1_000_000,
     steps,
     rows: steps,
@@ -154,6 +155,7 @@ async function load(path: string, options: NativeLoadOptions): Promise<void> {
       threads: 1,
       hasChatTemplate: true,
       makesEmbeddings: false,
+      draftRefusal: null,
       device: 'CPU',
     },
   });

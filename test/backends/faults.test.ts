@@ -7,7 +7,7 @@ import type { GenerateEvent } from '../../src/protocol/generate.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
 import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
-import { ask, isAlive, textOf } from './local-support.ts';
+import { ask, isAlive, testWith, textOf } from './local-support.ts';
 import type { Behaviour } from './fake-engine.ts';
 
 /** A stall timeout for faults that are to be noticed; heartbeats of the fake come every 50 ms. */
@@ -19,16 +19,7 @@ function it(
   settings: Parameters<typeof makeFakeLocal>[1],
   body: (local: FakeLocal) => Promise<void>,
 ): void {
-  test(what, async () => {
-    const local = await makeFakeLocal(models, settings);
-    try {
-      await body(local);
-    } finally {
-      const pids = local.backend.pids();
-      await local.dispose();
-      assert.equal(pids.filter(isAlive), []);
-    }
-  });
+  testWith(what, () => makeFakeLocal(models, settings), body);
 }
 
 const answer = (backend: LocalBackend, prompt: string, model = 'one'): Promise<GenerateEvent[]> =>

@@ -1,6 +1,8 @@
 /** What tests of the local backend share, with fake engines and with real ones. */
 import { readFileSync } from 'node:fs';
-import type { Store } from '../../src/backends/local/local-backend.ts';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { LocalBackend, Store } from '../../src/backends/local/local-backend.ts';
 import type { Logger } from '../../src/log/log.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
@@ -74,6 +76,29 @@ export function ask(prompt: string, model?: string): GenerateRequest {
 
 export function textOf(events: readonly GenerateEvent[]): string {
   return events.map((event) => (event.type === 'text' ? event.text : '')).join('');
+}
+
+interface Disposable {
+  readonly backend: LocalBackend;
+  dispose(): Promise<void>;
+}
+
+/** A test with a local backend of its own, of which no engine is left behind. */
+export function testWith<Local extends Disposable>(
+  what: string,
+  make: () => Local | Promise<Local>,
+  body: (local: Local) => Promise<void>,
+): void {
+  test(what, async () => {
+    const local = await make();
+    try {
+      await body(local);
+    } finally {
+      const pids = local.backend.pids();
+      await local.dispose();
+      assert.equal(pids.filter(isAlive), []);
+    }
+  });
 }
 
 /** Not gone, and not a corpse that its new parent has yet to bury. */

@@ -6,7 +6,7 @@ import type { GenerateEvent, GenerateRequest } from '../../src/protocol/generate
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
 import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
-import { ask, isAlive, textOf } from './local-support.ts';
+import { ask, isAlive, testWith, textOf } from './local-support.ts';
 import type { Behaviour } from './fake-engine.ts';
 
 const MB = 1e6;
@@ -20,16 +20,7 @@ function it(
   memory: Parameters<typeof makeFakeLocal>[3],
   body: (local: FakeLocal) => Promise<void>,
 ): void {
-  test(what, async () => {
-    const local = await makeFakeLocal(models, {}, null, memory);
-    try {
-      await body(local);
-    } finally {
-      const pids = local.backend.pids();
-      await local.dispose();
-      assert.equal(pids.filter(isAlive), []);
-    }
-  });
+  testWith(what, () => makeFakeLocal(models, {}, null, memory), body);
 }
 
 const answer = (

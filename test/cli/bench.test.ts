@@ -5,7 +5,7 @@ import type { StepsHealth } from '../../src/protocol/records.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc } from '../support/svc.ts';
 
-type Steps = StepsHealth & Record<'rows_per_step' | 'kv_cells_cached' | 'kv_cells_total', number>;
+type Steps = StepsHealth & Record<'rows_per_step' | 'kv_cells_cached' | 'kv_cells_total' | 'kv_tokens_swapped', number>;
 
 const test = suite<{ home: Home }>('bench');
 test.before(async (context) => {
@@ -63,6 +63,7 @@ test('tells what the engine did for these runs alone', async ({ home }) => {
     assert.ok(steps.prompt_tokens + steps.cached_tokens >= 400, JSON.stringify(steps));
     assert.ok(steps.count > 0 && steps.rows_per_step >= 1 && steps.spent_ms > 0, JSON.stringify(steps));
     assert.ok(steps.kv_cells_cached > 0 && steps.kv_cells_cached < steps.kv_cells_total, JSON.stringify(steps));
+    assert.type(steps.kv_tokens_swapped, 'number');
     assert.is(steps.preemptions, 0);
   }
 });

@@ -39,6 +39,7 @@ test('each model with its process, its place and its load', async ({ home }) => 
     'kv_cells_used',
     'kv_cells_cached',
     'kv_cells_total',
+    'kv_tokens_swapped',
     'tokens_per_second',
     'steps',
     'device',

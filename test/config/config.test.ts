@@ -33,7 +33,12 @@ test('no file, an empty file and an empty object are the defaults', () => {
   const defaults = loadConfig({ configFile });
   assert.equal(defaults.http, { host: '127.0.0.1', port: 7117, allowed_hosts: [] });
   assert.equal(defaults.grpc, { host: '127.0.0.1', port: 7118 });
-  assert.equal(defaults.engine, { stall_timeout_seconds: 60, queue_limit: 256, prefix_disk_bytes: 2 ** 30 });
+  assert.equal(defaults.engine, {
+    stall_timeout_seconds: 60,
+    queue_limit: 256,
+    prefix_disk_bytes: 2 ** 30,
+    draft_model: null,
+  });
   assert.equal(defaults.log, { level: 'info' });
   for (const text of ['', '  \n', '// nothing yet\n', '{}', '\uFEFF{}']) {
     writeFileSync(configFile, text);

@@ -256,6 +256,7 @@ test('what cannot be measured is left out', async () => {
     kv_cells_used: null,
     kv_cells_cached: null,
     kv_cells_total: null,
+    kv_tokens_swapped: null,
     tokens_per_second: null,
     steps: null,
   };

@@ -22,8 +22,9 @@ test.before.each(() => {
 const embed = (request: object): Promise<any> => client.unary('Inference/Embed', request);
 
 test('a vector for each input, who made it, and what it took', async () => {
-  const answer = await embed({ model: 'tiny', input: [{ text: 'four' }, { tokens: { ids: [1, 2] } }], dimensions: 2 });
-  assert.equal(grpc.backend.embedRequests, [{ model: 'tiny', input: ['four', [1, 2]], dimensions: 2 }]);
+  const rest = { model: 'tiny', dimensions: 2, truncate: true, context_length: 6000, keep_alive_seconds: 0.5 };
+  const answer = await embed({ ...rest, input: [{ text: 'four' }, { tokens: { ids: [1, 2] } }] });
+  assert.equal(grpc.backend.embedRequests, [{ ...rest, input: ['four', [1, 2]] }]);
   assert.equal(
     answer.embeddings.map(({ values }: any) => values),
     [

@@ -81,7 +81,8 @@ test('a request is what HTTP would make of it: nothing is set that was not sent'
   assert.equal(grpc.backend.requests[0], { ...REQUEST, sampling: {}, stop: [] });
 
   const sampling = { temperature: 0, top_k: 0, top_p: 0.5, min_p: 0, seed: 0, logit_bias: [{ token: 7, bias: -1 }] };
-  const full = { ...REQUEST, model: 'tiny', max_tokens: 3, stop: ['a', 'b'], sampling };
+  const local = { truncate: true, priority: 'batch', context_length: 6000, keep_alive_seconds: -1 };
+  const full = { ...REQUEST, ...local, model: 'tiny', max_tokens: 3, stop: ['a', 'b'], sampling };
   for await (const _ of client.stream('Inference/Generate', full));
   assert.equal(grpc.backend.requests[1], { ...full, sampling: { ...sampling, logit_bias: [[7, -1]] } });
 });

@@ -230,6 +230,10 @@ export class EngineChild {
         if (this.#verdict !== undefined) break;
         this.#loaded = true;
         this.#watch?.loaded();
+        if (message.info.draftRefusal !== null) {
+          const reason = `the draft model ${message.info.draftRefusal}`;
+          this.#options.log.info({ model: this.#options.model, reason }, 'engine.draft_model drafts nothing for it');
+        }
         this.#options.onLoaded(message.info);
         break;
       case 'failed':

@@ -1,6 +1,6 @@
 /**
  * The dry runs of the models' files, so that a model that comes back needs none. A figure holds for as long as
- * the file is the same and the settings are; what a device has free it does not hold, so where there are
+ * the file, and that of the model which drafts for it, are the same and the settings are; what a device has free it does not hold, so where there are
  * devices each load asks anew.
  */
 import { statSync } from 'node:fs';
@@ -15,7 +15,9 @@ export class EstimateCache {
   /** `estimate`, asked only for what is not known. */
   of({ path }: { readonly path: string }, estimate: Estimate): Estimate {
     return async (options, contextLengths) => {
-      const key = keyOf(path, [options, contextLengths]);
+      const { draftPath } = options;
+      const files = draftPath === undefined ? [path] : [path, draftPath];
+      const key = JSON.stringify([files.map(versionOf), options, contextLengths]);
       const known = this.#kept.get(key);
       if (known !== undefined) return known;
       const found = await estimate(options, contextLengths);
@@ -33,7 +35,7 @@ export class EstimateCache {
 }
 
 /** A file that was written to is another one; a digest would take minutes. */
-function keyOf(path: string, rest: unknown): string {
+function versionOf(path: string): unknown {
   const { ino, size, mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { ino: 0, size: 0, mtimeMs: 0 };
-  return JSON.stringify([path, ino, size, mtimeMs, rest]);
+  return [path, ino, size, mtimeMs];
 }

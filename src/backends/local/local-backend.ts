@@ -25,6 +25,7 @@ import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
+import { draftPathFor } from './draft-model.ts';
 import { EstimateCache } from './estimate-cache.ts';
 import { totalOf } from './fit.ts';
 import { Pool, type Model } from './pool.ts';
@@ -60,6 +61,7 @@ export interface EngineSettings {
   readonly threads?: number;
   readonly gpu_layers?: number;
   readonly cache_type?: CacheType;
+  readonly draft_model?: string | null;
   readonly max_sequences?: number;
   readonly stall_timeout_seconds: number;
   readonly queue_limit: number;
@@ -243,6 +245,7 @@ export class LocalBackend implements Backend {
         kv_cells_used: cached?.cellsUsed ?? null,
         kv_cells_cached: cached?.cellsCached ?? null,
         kv_cells_total: cached?.cellsTotal ?? null,
+        kv_tokens_swapped: cached?.swappedTokens ?? null,
         // An engine that does nothing has no speed that could be measured: its 0 is none.
         tokens_per_second: stats === null || stats.tokensPerSecond === 0 ? null : stats.tokensPerSecond,
         steps: cached === null ? null : toStepsHealth(cached),
@@ -354,7 +357,7 @@ export class LocalBackend implements Backend {
   }
 
   #createEngine(model: Model): Supervisor {
-    const { engine, prefixes, log, entry, onChange } = this.#options;
+    const { engine, prefixes, store, log, entry, onChange } = this.#options;
     const { prefix_disk_bytes: prefixBytes = 0 } = engine;
     const settings: NativeLoadOptions = {
       maxSequences: engine.max_sequences ?? DEFAULT_MAX_SEQUENCES,
@@ -370,7 +373,9 @@ export class LocalBackend implements Backend {
       model,
       plan: async (supervisor, estimate, signal, onPlan) => {
         const cached = this.#estimates.of(model, estimate);
-        await this.#residency.plan(supervisor, settings, cached, signal, onPlan);
+        const draftPath = await draftPathFor(model, { name: engine.draft_model ?? null, store, log });
+        const options = draftPath === undefined ? settings : { ...settings, draftPath };
+        await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },
       stallTimeoutMs: engine.stall_timeout_seconds * 1000,
       log,

@@ -6,6 +6,7 @@ import { estimateModel } from '../../engine/estimate.ts';
 import { hostMemory } from '../../engine/host-memory.ts';
 import type { ModelMemory, ModelRecord } from '../../protocol/records.ts';
 import { bytes, count, table, text } from '../format.ts';
+import { openStore } from '../models.ts';
 
 /** Besides the one that the daemon would load it with. */
 const OTHERS = [2048, 8192, 32_768, 131_072];
@@ -13,6 +14,7 @@ const OTHERS = [2048, 8192, 32_768, 131_072];
 /** Throws what the engine says of the model. */
 export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory[]> {
   const { engine } = loadConfig(resolvePaths());
+  const draftPath = await draftPathFor(model, engine.draft_model);
   const others = OTHERS.filter((length) => model.context_length === null || length <= model.context_length);
   const estimates = await estimateModel(
     model,
@@ -20,6 +22,7 @@ export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory
       ...(engine.gpu_layers === undefined ? {} : { gpuLayers: engine.gpu_layers }),
       ...(engine.max_sequences === undefined ? {} : { maxSequences: engine.max_sequences }),
       ...(engine.cache_type === undefined ? {} : { cacheType: engine.cache_type }),
+      ...(draftPath === undefined ? {} : { draftPath }),
     },
     [engine.context_length ?? 0, ...others],
   );
@@ -32,6 +35,15 @@ export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory
       default: contextLength === own,
       devices: devices.map((device) => recordOf(device, estimates)),
     }));
+}
+
+/** Where none can be used, the daemon loads the model without it and says so. */
+async function draftPathFor(model: ModelRecord, draftModel: string | null): Promise<string | undefined> {
+  if (draftModel === null) return undefined;
+  const draft = await openStore()
+    .find(draftModel)
+    .catch(() => undefined);
+  return draft?.path === model.path ? undefined : draft?.path;
 }
 
 function recordOf(device: NativeDeviceMemory, { processBytes }: NativeMemoryEstimates): ModelMemory['devices'][number] {
