@@ -5,7 +5,7 @@
  *   npm test -- engine/frames cli/      the test files whose path holds one of these
  *
  * First the engine's own tests (CMake and ctest), then every test/**\/*.test.ts in a process of its
- * own, two at a time, the longest first. A file fails also when it runs no test, takes too long, or leaves a process or
+ * own, three at a time, the longest first. A file fails also when it runs no test, takes too long, or leaves a process or
  * a file behind. The last line is `N passed, N failed`.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -18,7 +18,8 @@ import { inRoot, root } from './steps/root.js';
 import { main, say } from './steps/run.js';
 import { runTestFile } from './steps/test-file.js';
 
-const AT_A_TIME = 2;
+/** They spend a third of their time waiting for processes, on two cores. */
+const AT_A_TIME = 3;
 /** They take longest, and begin first: none of them is to be left over when all others have ended. */
 const LONGEST = [
   'test/daemon/abuse',
