@@ -419,12 +419,19 @@ std::uint32_t Loop::RowsToCheckpoint(const Generation& generation, std::uint32_t
                         generation.computed, rows);
 }
 
-// Where a batch is cheaper with more rows. If all of the others pass through the matrix of the
-// vocabulary, these do, too: it is a kernel's group there as well.
+// With the rows that make a batch of so many cheaper, where there is room for them. If all others
+// pass through the matrix of the vocabulary, these do, too: it is a kernel's group there as well.
+std::uint32_t Loop::Padded(std::uint32_t rows, bool all_wanted) const {
+  if (!has_spare_ids_) return rows;
+  std::uint32_t most = std::min(AvailableCells(), decoder_->max_rows());
+  if (all_wanted) most = std::min(most, decoder_->max_outputs());
+  const std::uint32_t padded = cost_.Padded(rows);
+  return padded > most ? rows : padded;
+}
+
 void Loop::Pad(bool all_wanted) {
   const auto rows = static_cast<std::uint32_t>(rows_.size());
-  const std::uint32_t padded = cost_.Padded(rows);
-  if (!has_spare_ids_ || padded > std::min(AvailableCells(), decoder_->max_rows())) return;
+  const std::uint32_t padded = Padded(rows, all_wanted);
   const bool plain = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) {
     return part.rows > 1 && part.generation->IsPlain();
   });

@@ -156,6 +156,7 @@ class Loop {
   std::uint32_t RowsToCheckpoint(const Generation& generation, std::uint32_t rows) const;
   void ComputeStep(const std::atomic<bool>& abort);
   void TakeComputed(Generation& generation, std::uint32_t rows);
+  std::uint32_t Padded(std::uint32_t rows, bool all_wanted) const;
   void Pad(bool all_wanted);
   DecodeOutcome Decode(const std::atomic<bool>& abort, StepStats& step);
   void Recover(DecodeOutcome outcome);

@@ -23,7 +23,7 @@ double Loop::CostOfDecoding(std::uint32_t rows) const {
   if (!cost_.measured()) {
     return 1 + kUnmeasuredRow * (rows - static_cast<double>(parts_.size()));
   }
-  const std::uint32_t padded = has_spare_ids_ ? cost_.Padded(rows) : rows;
+  const std::uint32_t padded = Padded(rows, /*all_wanted=*/true);
   return cost_.Predict(padded, padded);
 }
 

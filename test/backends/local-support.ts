@@ -14,10 +14,11 @@ export interface LogLine {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** A Logger that keeps what it is told. */
+/** A Logger that keeps what it is told. The last words of an engine that dies are shown: a test that fails needs them. */
 export function recorder(lines: LogLine[]): Logger {
   const at = (level: string) => (fields: Record<string, unknown>, message: string) => {
     lines.push({ level, message, fields });
+    if (level === 'warn' && message === 'engine output') process.stderr.write(`engine: ${String(fields['line'])}\n`);
   };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } as unknown as Logger;
 }
