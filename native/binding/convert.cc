@@ -174,6 +174,7 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
     load.context_length = ReadContextLength(value, name);
   });
   ReadField(object, "threads", IntegerInto(load.threads, 0, kMaxThreads));
+  ReadField(object, "promptThreads", IntegerInto(load.prompt_threads, 0, kMaxThreads));
   ReadField(object, "gpuLayers", IntegerInto(load.gpu_layers, std::numeric_limits<int>::min()));
   ReadField(object, "maxSequences", IntegerInto(load.max_sequences));
   ReadField(object, "prefixFolder", [&](Napi::Value value, const std::string& name) {

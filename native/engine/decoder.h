@@ -97,7 +97,8 @@ class Decoder {
   virtual std::string Piece(Token token) const = 0;
 
   // Compute threads of the steps that follow, in 1..max_threads(); at first all of them. Where they
-  // do not do the computing there is one.
+  // do not do the computing there is one. The lane may have another number; with fewer than all
+  // it has no more than the steps.
   virtual void SetThreads(int threads) = 0;
   virtual int max_threads() const = 0;
 

@@ -104,7 +104,8 @@ Result<std::unique_ptr<Engine>> NewEmbeddingEngine(std::unique_ptr<LlamaModel> m
                                                    const LoadOptions& options, OutputSink sink) {
   ModelInfo info = model->Describe();
   info.context_length = MaxInputTokens(options, info.trained_context_length);
-  info.threads = options.threads > 0 ? options.threads : DefaultThreads(info.size_bytes);
+  const int threads = options.prompt_threads > 0 ? options.prompt_threads : options.threads;
+  info.threads = threads > 0 ? threads : DefaultThreads(info.size_bytes);
   Result<std::unique_ptr<Encoder>> encoder =
       NewLlamaEncoder(*model, {.max_tokens = info.context_length, .threads = info.threads});
   if (!encoder.ok()) return encoder.status();

@@ -36,6 +36,8 @@ struct LoadOptions {
   std::uint32_t context_length = 0;
   // 0: one for each physical core this process may run on, fewer for a very small model.
   int threads = 0;
+  // For long prompts, and for embeddings. 0: as many as `threads`.
+  int prompt_threads = 0;
   // Layers on the GPU. Negative: all, where there is one.
   int gpu_layers = -1;
   CacheType cache_type = CacheType::kF16;

@@ -154,7 +154,7 @@ class LlamaDecoder final : public Decoder {
     lane_params_.n_ctx = cells;
     lane_ = LlamaPrefillLane::New(model_.get(), lane_params_);
     if (lane_ != nullptr) {
-      lane_->SetThreads(pools_->Get(threads_), threads_);
+      SetLaneThreads();
     } else {
       lane_cells_ = cells > least_lane_cells_ ? cells / 2 : 0;
     }
@@ -171,7 +171,7 @@ class LlamaDecoder final : public Decoder {
     if (pool != nullptr) llama_attach_threadpool(context_.get(), pool, pool);
     llama_set_n_threads(context_.get(), threads, threads);
     threads_ = threads;
-    if (lane_ != nullptr) lane_->SetThreads(pool, threads);
+    if (lane_ != nullptr) SetLaneThreads();
   }
   int max_threads() const override { return max_threads_; }
 
@@ -208,6 +208,13 @@ class LlamaDecoder final : public Decoder {
       default:
         return DecodeOutcome::kFailed;
     }
+  }
+
+  // Its own number while nobody is in the way.
+  void SetLaneThreads() {
+    const int most = lane_params_.n_threads_batch;
+    const int threads = threads_ == max_threads_ ? most : std::min(most, threads_);
+    lane_->SetThreads(pools_->Get(threads), threads);
   }
 
   const LlamaModel& model_;
@@ -248,6 +255,7 @@ DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& mo
   return {.context_length = context_length,
           .threads =
               options.threads > 0 ? options.threads : DefaultThreads(llama_model_size(model.get())),
+          .prompt_threads = options.prompt_threads,
           .max_sequences = std::max(options.max_sequences, 1U),
           .cache_type = options.cache_type};
 }
@@ -267,7 +275,7 @@ llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions
   params.n_outputs_max = MaxOutputs(max_sequences);
   params.n_outputs_max_per_seq = 1;
   params.n_threads = options.threads;
-  params.n_threads_batch = options.threads;
+  params.n_threads_batch = options.prompt_threads > 0 ? options.prompt_threads : options.threads;
   params.kv_unified = true;
   params.swa_full = true;
   params.no_perf = true;

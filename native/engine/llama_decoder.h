@@ -12,6 +12,7 @@ namespace svc {
 struct DecoderOptions {
   std::uint32_t context_length = kDefaultContextLength;  // > 0
   int threads = 1;                                       // > 0
+  int prompt_threads = 0;                                // of the lane; 0: as `threads`
   std::uint32_t max_sequences = 64;                      // > 0; more than 255 are 255
   CacheType cache_type = CacheType::kF16;
 };

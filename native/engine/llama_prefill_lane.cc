@@ -62,6 +62,7 @@ void LlamaPrefillLane::SetThreads(ggml_threadpool* pool, int threads) {
 
 std::uint32_t LlamaPrefillLane::max_rows() const { return llama_n_batch(context_.get()); }
 std::uint32_t LlamaPrefillLane::cells() const { return llama_n_ctx(context_.get()); }
+int LlamaPrefillLane::threads() const { return llama_n_threads(context_.get()); }
 
 // ---- the baton ----------------------------------------------------------------------------------
 

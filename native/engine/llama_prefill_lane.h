@@ -36,6 +36,7 @@ class LlamaPrefillLane final : public PrefillLane {
 
   std::uint32_t max_rows() const override;
   std::uint32_t cells() const override;
+  int threads() const override;
   void Clear() override;
   bool LoadState(std::span<const std::uint8_t> state, std::uint32_t end) override;
   void Begin(std::span<const Token> tokens, std::uint32_t padding) override;

@@ -89,7 +89,8 @@ void Loop::EndPrefill(PrefillLane::Progress progress, StepStats& step) {
   if (progress == PrefillLane::Progress::kAborted) return;
   bool has_room = false;
   if (progress == PrefillLane::Progress::kDone) {
-    Learn(step, 0, prefill_cpu_ms_);
+    // As if it had been computed by the threads of a step.
+    Learn(step, 0, prefill_cpu_ms_ * threads_.threads() / prefiller_.threads());
     while (!(has_room = FreeCellsFor(step.rows)) && PreemptOne()) {
       if (prefiller_.generation() == nullptr) return;  // it was the one
     }

@@ -30,6 +30,8 @@ class PrefillLane {
   virtual std::uint32_t max_rows() const = 0;
   // Of its cache.
   virtual std::uint32_t cells() const = 0;
+  // That compute a batch; see Decoder::SetThreads.
+  virtual int threads() const = 0;
 
   // It is as empty as when it was made; a batch that has been begun is given up.
   virtual void Clear() = 0;

@@ -33,6 +33,7 @@ class Prefiller {
   std::uint32_t rows() const { return rows_; }
   // Of the largest one. REQUIRES: it is open.
   std::uint32_t max_rows() const { return lane_->max_rows(); }
+  int threads() const { return lane_->threads(); }
 
   // Computes `rows` of it in a batch of `padded`, if that fits. REQUIRES: it is open and takes it,
   // which is in the decoder's cache and has `rows` pending; nothing is being computed. False: the

@@ -279,6 +279,7 @@ class FakeDecoder final : public Decoder {
 
     std::uint32_t max_rows() const override { return decoder_.options_.lane_rows; }
     std::uint32_t cells() const override { return decoder_.options_.lane_cells; }
+    int threads() const override { return std::max<int>(decoder_.record_->threads, 1); }
     void Clear() override {
       tokens_.clear();
       batch_.clear();

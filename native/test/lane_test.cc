@@ -71,6 +71,30 @@ void Compute(PrefillLane& lane, std::span<const Token> tokens, Between between,
   EXPECT(progress == Progress::kDone);
 }
 
+TEST(ItsThreadsAreItsOwnWhileNobodyIsInTheWay) {
+  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  const auto lane_threads = [&](int threads, int prompt_threads, int granted) {
+    const std::unique_ptr<Decoder> decoder =
+        std::move(NewLlamaDecoder(*model, {.context_length = kCells,
+                                           .threads = threads,
+                                           .prompt_threads = prompt_threads,
+                                           .max_sequences = 4})
+                      .value());
+    decoder->SetThreads(granted);
+    const int before = decoder->lane(512)->threads();
+    decoder->SetThreads(1);
+    decoder->SetThreads(granted);
+    EXPECT_EQ(decoder->lane(512)->threads(), before);
+    return before;
+  };
+  EXPECT_EQ(lane_threads(2, 0, 2), 2);
+  EXPECT_EQ(lane_threads(1, 2, 1), 2);
+  EXPECT_EQ(lane_threads(2, 1, 2), 1);
+  EXPECT_EQ(lane_threads(2, 4, 2), 4);
+  EXPECT_EQ(lane_threads(2, 4, 1), 1);
+}
+
 // All but gemma's, whose window cannot share cells.
 std::vector<std::string> ModelsWithLane() {
   std::vector<std::string> paths = test::TinyModels();

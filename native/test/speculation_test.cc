@@ -31,7 +31,9 @@ Proposal Sure(std::size_t count, double chance, double trust = 1) {
 double Groups(std::uint32_t rows) {
   return 20 + 10 * std::ceil(rows / 4.0) + (rows % 4 == 3 ? 8 : 0);
 }
-double CheapGroups(std::uint32_t rows) { return 20 + std::ceil(rows / 4.0) + (rows % 4 == 3 ? 8 : 0); }
+double CheapGroups(std::uint32_t rows) {
+  return 20 + std::ceil(rows / 4.0) + (rows % 4 == 3 ? 8 : 0);
+}
 double Lines(std::uint32_t rows) { return 20 + 10.0 * rows; }
 
 Counts Choose(const std::vector<Proposal>& proposals, std::uint32_t rows, double ms = kNoLimit,
@@ -266,7 +268,8 @@ class DieSampler final : public Sampler {
 };
 
 // How often each token follows each of four, in many texts, with drafts and without.
-// The fake decoder counts: drafts take all rows that may want logits, and 19 rows cost more than 20.
+// The fake decoder counts: drafts take all rows that may want logits, and 19 rows cost more
+// than 20.
 TEST(PaddingWantsNoMoreLogitsThanThereMayBe) {
   Bench bench({.cells = 8192, .max_sequences = 16, .sequence_ids = 64}, true, CheapGroups);
   for (GenerationId id = 1; id <= 12; ++id) bench.loop->Add(SubmissionOf(Long(id, 3, 200)));

@@ -61,7 +61,9 @@ export const ConfigSchema = section({
       /** Tokens. Absent: what the model was trained for, as far as memory allows. */
       context_length: v.exactOptional(wholeNumber(64, 16_777_216)),
       /** Absent: one for each physical core. */
-      threads: v.exactOptional(wholeNumber(1, 1024)),
+      threads: v.exactOptional(wholeNumber(1, 512)),
+      /** For long prompts, and for embeddings. Absent: as many as `threads`. */
+      prompt_threads: v.exactOptional(wholeNumber(1, 512)),
       /** Absent: as many as fit. */
       gpu_layers: v.exactOptional(wholeNumber(0, 10_000)),
       /** Of keys and values. Absent: F16, or Q8_0 where only that fits. */

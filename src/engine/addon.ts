@@ -145,6 +145,8 @@ export interface NativeLoadOptions {
   readonly contextLength?: number;
   /** At most 512. */
   readonly threads?: number;
+  /** For long prompts, and for embeddings. Default `threads`. */
+  readonly promptThreads?: number;
   readonly gpuLayers?: number;
   readonly maxSequences?: number;
   /** Where prefixes are kept on the disk, of all models together. Absent: nowhere. */

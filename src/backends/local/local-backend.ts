@@ -59,6 +59,7 @@ export interface Store {
 export interface EngineSettings {
   readonly context_length?: number;
   readonly threads?: number;
+  readonly prompt_threads?: number;
   readonly gpu_layers?: number;
   readonly cache_type?: CacheType;
   readonly draft_model?: string | null;
@@ -363,6 +364,7 @@ export class LocalBackend implements Backend {
       maxSequences: engine.max_sequences ?? DEFAULT_MAX_SEQUENCES,
       ...(engine.context_length === undefined ? {} : { contextLength: engine.context_length }),
       ...(engine.threads === undefined ? {} : { threads: engine.threads }),
+      ...(engine.prompt_threads === undefined ? {} : { promptThreads: engine.prompt_threads }),
       ...(engine.gpu_layers === undefined ? {} : { gpuLayers: engine.gpu_layers }),
       ...(engine.cache_type === undefined ? {} : { cacheType: engine.cache_type }),
       ...(prefixes === undefined || prefixBytes === 0
