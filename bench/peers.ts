@@ -24,7 +24,6 @@ import { readResults, saveResults, type Result, type Results } from './peers/res
 import type { Server } from './peers/servers/server.ts';
 import { subjectOf, subjects, type Subject } from './peers/subjects.ts';
 
-const LARGE_VOCABULARY = 100_000;
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { values } = parseArgs({
   options: {
@@ -85,7 +84,7 @@ async function measureAll(): Promise<void> {
       model,
       threads: Number(values.threads),
       contextLength: Number(values.context),
-      hasSmallVocabulary: (await vocabularySize(model)) < LARGE_VOCABULARY,
+      vocabulary: await vocabularySize(model),
     };
     const onResult = async (result: Result): Promise<void> => {
       if (isOver) return;

@@ -3,14 +3,17 @@
  *
  *   node --import tsx bench/pull.ts [MEBIBYTES] [RUNS]
  *
- * The file is a GGUF of pseudo-random weights. curl writes the file and knows no digest, so there is a row with sha256sum
- * behind it; the pull has checked it, synced it and registered the model when its clock stops.
+ * Once from a server that sends what it can, on the same cores, and once from one that all connections together get a
+ * gigabit a second from. The file is a GGUF of pseudo-random weights. curl writes the file and knows no digest, so there
+ * is a row with sha256sum behind it; the pull has checked it, synced it and registered the model when its clock stops.
+ * They take turns, and none leaves a file behind: memory that the system has just got back is faster.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { FakeHub } from '../test/models/pull/fake-hub.ts';
 import { MIB, modelOf } from '../test/models/pull/pull-support.ts';
@@ -44,40 +47,61 @@ async function timed(command: readonly string[], env: Record<string, string>): P
 const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
-const content = modelOf(mebibytes * MIB);
-const hub = await new FakeHub().start();
-hub.add('acme/m', 'm-Q4_0.gguf', content);
-const results = new Map<string, Run[]>([
-  ['curl', []],
-  ['curl, sha256sum', []],
-  ['svc model pull', []],
-]);
-try {
-  for (let run = 0; run < runs; run += 1) {
-    const dir = await mkdtemp(join(tmpdir(), 'svc-bench-pull-'));
-    const from = `${hub.storeOrigin}/acme/m/m-Q4_0.gguf`;
-    const fetched = join(dir, 'curl.gguf');
-    results.get('curl')?.push(await timed(['curl', '--silent', '--output', fetched, from], {}));
-    const checked = 'curl --silent --output "$1" "$2" && sha256sum "$1"';
-    results.get('curl, sha256sum')?.push(await timed(['sh', '-c', checked, 'sh', fetched, from], {}));
-    const env = { SVC_HOME: join(dir, 'home'), HF_ENDPOINT: hub.endpoint };
-    results
-      .get('svc model pull')
-      ?.push(await timed([process.execPath, 'bin/svc.js', 'model', 'pull', 'hf:acme/m'], env));
-    await rm(dir, { recursive: true });
-  }
-} finally {
-  await hub.stop();
+/** From now on all that the hub's store sends passes at this rate. */
+function pace(hub: FakeHub, bytesPerSecond: number): void {
+  const PIECE = 64 * 1024;
+  let freeAt = performance.now();
+  hub.write = async (res, body) => {
+    for (let at = 0; at < body.length && !res.destroyed; at += PIECE) {
+      const piece = body.subarray(at, at + PIECE);
+      freeAt = Math.max(freeAt, performance.now()) + (piece.length / bytesPerSecond) * 1000;
+      if (freeAt - performance.now() > 2) await sleep(freeAt - performance.now());
+      res.write(piece);
+    }
+  };
 }
 
+async function measure(title: string, hub: FakeHub): Promise<void> {
+  const results = new Map<string, Run[]>();
+  for (let run = 0; run < runs; run += 1) {
+    for (const [name, command] of Object.entries(COMMANDS)) {
+      const dir = await mkdtemp(join(tmpdir(), 'svc-bench-pull-'));
+      const env = { SVC_HOME: join(dir, 'home'), HF_ENDPOINT: hub.endpoint };
+      const result = await timed(command(join(dir, 'file'), `${hub.storeOrigin}/${REPOSITORY}/${FILE}`), env);
+      results.set(name, [...(results.get(name) ?? []), result]);
+      await rm(dir, { recursive: true });
+    }
+  }
+  console.log(title);
+  for (const [name, each] of results) {
+    const seconds = median(each.map((run) => run.seconds));
+    const rss = Math.max(...each.map((run) => run.mostRssBytes)) / MIB;
+    console.log(
+      `  ${name.padEnd(16)} ${seconds.toFixed(2)} s  ${(content.length / 1e6 / seconds).toFixed(0)} MB/s  peak ${rss.toFixed(0)} MiB`,
+    );
+  }
+}
+
+const REPOSITORY = 'acme/m';
+const FILE = 'm-Q4_0.gguf';
+const CHECKED = 'curl --silent --output "$1" "$2" && sha256sum "$1"';
+const COMMANDS: Readonly<Record<string, (file: string, url: string) => readonly string[]>> = {
+  curl: (file, url) => ['curl', '--silent', '--output', file, url],
+  'svc model pull': () => [process.execPath, 'bin/svc.js', 'model', 'pull', `hf:${REPOSITORY}`],
+  'curl, sha256sum': (file, url) => ['sh', '-c', CHECKED, 'sh', file, url],
+};
+
+const content = modelOf(mebibytes * MIB);
+const hub = await new FakeHub().start();
+hub.add(REPOSITORY, FILE, content);
 console.log(
-  `${cpus()[0]?.model ?? '?'}, ${cpus().length} cores, ${(totalmem() / 2 ** 30).toFixed(0)} GiB, Node ${process.version}`,
+  `${cpus()[0]?.model ?? '?'}, ${cpus().length} cores, ${(totalmem() / 2 ** 30).toFixed(0)} GiB, Node ${process.version}; ` +
+    `${mebibytes} MiB, median of ${runs} runs`,
 );
-console.log(`${mebibytes} MiB over loopback, median of ${runs} runs, the server on the same cores`);
-for (const [name, each] of results) {
-  const seconds = median(each.map((run) => run.seconds));
-  const rss = Math.max(...each.map((run) => run.mostRssBytes)) / MIB;
-  console.log(
-    `${name.padEnd(16)} ${seconds.toFixed(2)} s  ${(content.length / 1e6 / seconds).toFixed(0)} MB/s  peak ${rss.toFixed(0)} MiB`,
-  );
+try {
+  await measure('over loopback, the server on the same cores', hub);
+  pace(hub, 125e6);
+  await measure('at a gigabit a second', hub);
+} finally {
+  await hub.stop();
 }

@@ -26,7 +26,7 @@ export class Load {
   #isOver = false;
 
   constructor(url: string) {
-    this.#target = { url, hasSmallVocabulary: true };
+    this.#target = { url, vocabulary: 32_000 };
     this.#clients = Array.from({ length: CLIENTS }, (_, index) => this.#client(index));
   }
 

@@ -31,14 +31,12 @@ export interface Answer {
 }
 
 /** The end-of-sequence tokens of the vocabularies that are measured with: random weights may hit them at any time. */
-const NEVER_END = { '151643': -100, '151645': -100, '128001': -100, '128009': -100, '2': -100 };
-/** Of a small vocabulary, ids beyond it are refused. */
-const NEVER_END_SMALL = { '2': -100 };
+const ENDS = [2, 128_001, 128_009, 151_643, 151_645];
 
 export interface Target {
   readonly url: string;
-  /** The vocabulary has fewer than 100,000 tokens. */
-  readonly hasSmallVocabulary: boolean;
+  /** Its number of tokens. */
+  readonly vocabulary: number;
 }
 
 /** No answer of a server that works takes so long. */
@@ -62,7 +60,8 @@ export async function ask(
     temperature: 0,
     stream: true,
     stream_options: { include_usage: true },
-    logit_bias: target.hasSmallVocabulary ? NEVER_END_SMALL : NEVER_END,
+    // Ids beyond a vocabulary are refused.
+    logit_bias: Object.fromEntries(ENDS.filter((id) => id < target.vocabulary).map((id) => [id, -100])),
     ...more,
   });
   const from = performance.now();

@@ -118,9 +118,9 @@ class Generation {
   SequenceId sequence = -1;    // negative: not in the cache
   PrefixCache::Pin pin;        // of the computed ones, those in cells of the prefix cache
   std::uint32_t cached_tokens = 0;
-  std::uint64_t last_step = 0;  // that it took part in
+  std::uint64_t last_step = 0;       // that it took part in
+  std::uint64_t last_text_step = 0;  // that gave it a text; 0: none did
   bool paused = false;
-  bool spoke = false;     // some of its text has been shown
   bool ended = false;     // its last output has been made
   bool fetching = false;  // waits for what the disk has of its prompt
 

@@ -19,6 +19,9 @@ constexpr std::uint32_t kLeastFollowed = 32;
 // What text may wait for more: half a frame of a screen.
 constexpr double kTogetherMs = 8;
 
+// A character is at most four bytes, and a token at least one.
+constexpr std::uint32_t kMostSilentSteps = 3;
+
 // Ids: generations, then the prefix cache, then padding. Without sharing there are generations
 // only.
 bool HasSpareIds(const Decoder& decoder) {
@@ -489,10 +492,14 @@ void Loop::Compute(const std::atomic<bool>& abort) {
   if (rows_.empty()) {  // what was planned is the lane's
     Prefill(abort);
   } else {
-    const bool spoke = !std::exchange(silent_, false);
+    silent_ = false;
     ComputeStep(abort);
-    // Who has got a token without a text of its own need not wait as long for the next.
-    if (!silent_ || !spoke) decoding_since_ = now_();
+    // Who has got a token that is a part of a character need not wait as long for the next.
+    silent_steps_ = silent_ && silent_steps_ < kMostSilentSteps ? silent_steps_ + 1 : 0;
+    if (silent_steps_ == 0) {
+      decoding_since_ = now_();
+      due_step_ = counts_.steps + 1;
+    }
   }
   last_step_ms_ = Milliseconds(now_() - started_at);
   if (drafter_ != nullptr) SettleDrafts();
@@ -591,14 +598,15 @@ bool Loop::Sample(Generation& generation, const float* logits, std::string* text
 // What it has said and not yet told.
 void Loop::Say(Generation& generation, std::string text) {
   if (text.empty()) {
-    silent_ = true;
+    if (generation.last_text_step < due_step_) silent_ = true;
     return;
   }
+  const bool first = std::exchange(generation.last_text_step, counts_.steps + 1) == 0;
   GenerationOutput output;
   output.id = generation.id;
   output.text = std::move(text);
   output.logprobs = generation.TakeLogprobs();
-  Tell(std::move(output), !std::exchange(generation.spoke, true));
+  Tell(std::move(output), /*awaited=*/first);
 }
 
 bool Loop::Take(Generation& generation, Token token, bool whole, std::string* text) {

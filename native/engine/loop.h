@@ -225,7 +225,9 @@ class Loop {
   double prefill_cpu_ms_ = 0;
   bool beside_prefill_ = false;       // somebody wants steps beside the batch in the lane
   Clock::time_point decoding_since_;  // whoever decodes there waits since then
-  bool silent_ = false;               // somebody got no text from the last step
+  std::uint64_t due_step_ = 0;        // the first after that
+  bool silent_ = false;               // somebody has got no text from all since
+  std::uint32_t silent_steps_ = 0;    // that came at once for those who got no text
 
   std::vector<Part> parts_;
   std::vector<GenerationId> planned_;

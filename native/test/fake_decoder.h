@@ -59,11 +59,11 @@ class FakeSampler final : public Sampler {
   std::uint64_t state_;
 };
 
-// Two tokens are halves of a character, so that the text is not what single tokens say.
+// Two tokens are parts of a character, so that the text is not what single tokens say.
 inline std::string FakePiece(Token token) {
   if (token == kFakeEnd) return "";
-  if (token == 1) return "\xE2\x82";
-  if (token == 2) return "\xAC";
+  if (token == 1) return "\xF0\x9F";
+  if (token == 2) return "\x98";
   return {static_cast<char>('0' + token)};
 }
 

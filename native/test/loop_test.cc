@@ -212,6 +212,30 @@ TEST(APromptInTheLaneIsHardlyDelayedByThoseWhoDecodeNorTheyByIt) {
   EXPECT_EQ(bench.loop->stats().prompt_tokens, 3U * 8 + 1800);
 }
 
+// Says characters that take three tokens.
+class SlowSpeaker final : public Sampler {
+ public:
+  Token Sample(const float* /*logits*/) override { return drawn_++ % 3 == 0 ? 1 : 2; }
+
+ private:
+  std::uint32_t drawn_ = 0;
+};
+
+// Each of its characters is waited for once, not once for each of its tokens.
+TEST(WhoSaysACharacterInSeveralTokensIsHardlyDelayedByTheLane) {
+  Bench bench(WithLane());
+  Submission submission = SubmissionOf({.id = 1, .prompt = Prompt(1, 8), .max_tokens = 120});
+  submission.sampler = std::make_unique<SlowSpeaker>();
+  submission.reuse_prefix = false;  // nor are there drafts: whole characters would be guessed
+  bench.loop->Add(std::move(submission));
+  for (int i = 0; i < 10; ++i) (void)bench.Step();
+  bench.Add(Steady(9, Prompt(9, 1800), 4));
+  while (!bench.ends.contains(9)) EXPECT(bench.Step());
+  const std::vector<double>& heard = bench.heard_ms.at(1);
+  for (std::size_t i = 1; i < heard.size(); ++i) EXPECT(heard[i] - heard[i - 1] < 260);
+  EXPECT(bench.TimeToFirstToken(9) < 1.6 * 1800 * 5);
+}
+
 // Each stop costs something, and alone there is nobody to stop for.
 TEST(AloneAPromptInTheLaneStopsLessOften) {
   Bench bench(WithLane());

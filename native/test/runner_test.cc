@@ -297,16 +297,16 @@ TEST(NoTokenLeftFailsTheGeneration) {
 
 TEST(LogprobsWaitForTheTextOfTheirTokens) {
   Bench bench;
-  // 1 and 2 are the halves of a character; "3" may begin the stop string.
-  const std::vector<std::vector<Token>> steps = {{1}, {2}, {3}, {5}, {3}, {4}};
+  // 1, 2 and 2 are the parts of a character; "3" may begin the stop string.
+  const std::vector<std::vector<Token>> steps = {{1}, {2}, {2}, {3}, {5}, {3}, {4}};
   REQUIRE(bench
               .Submit({.id = 1, .prompt = {5}, .stop = {Say({3, 4})}},
                       std::make_unique<ScriptedSampler>(steps, true))
               .ok());
   REQUIRE(bench.WaitFor(1));
-  EXPECT_EQ(bench.Text(1), Say({1, 2, 3, 5}));
-  EXPECT_EQ(bench.Told(1),
-            std::string(Say({1}) + "|" + Say({2}) + "|" + Say({3}) + "|" + Say({5}) + "|"));
+  EXPECT_EQ(bench.Text(1), Say({1, 2, 2, 3, 5}));
+  EXPECT_EQ(bench.Told(1), std::string(Say({1}) + "|" + Say({2}) + "|" + Say({2}) + "|" + Say({3}) +
+                                       "|" + Say({5}) + "|"));
 }
 
 TEST(CloseEndsEverythingOnce) {

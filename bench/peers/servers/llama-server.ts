@@ -10,7 +10,7 @@ export async function startLlamaServer(
   options: ServerOptions,
   more: readonly string[],
 ): Promise<Server> {
-  const { root, model, threads, contextLength, hasSmallVocabulary } = options;
+  const { root, model, threads, contextLength, vocabulary } = options;
   const program = await buildLlamaServer(root);
   const port = await freePort();
   const settings = ['-t', String(threads), '-c', String(contextLength), ...more];
@@ -23,7 +23,7 @@ export async function startLlamaServer(
     options,
     command: `llama-server -m MODEL ${settings.join(' ')}`,
     url,
-    hasSmallVocabulary,
+    vocabulary,
     residentBytes: () => residentBytes(child.pid as number),
     restartEngine: null,
     stop: () => end(child),

@@ -8,7 +8,7 @@ import type { Server, ServerOptions } from './server.ts';
 const SEQUENCES = 8;
 
 export async function startNodeLlamaCpp(options: ServerOptions): Promise<Server> {
-  const { root, model, threads, contextLength, hasSmallVocabulary } = options;
+  const { root, model, threads, contextLength, vocabulary } = options;
   const port = await freePort();
   const settings = { threads, sequences: SEQUENCES, contextSize: Math.floor(contextLength / SEQUENCES) };
   const child = spawn(
@@ -30,7 +30,7 @@ export async function startNodeLlamaCpp(options: ServerOptions): Promise<Server>
       .replaceAll('"', '')
       .replaceAll(/([:,])/g, '$1 ')})`,
     url,
-    hasSmallVocabulary,
+    vocabulary,
     residentBytes: () => residentBytes(child.pid as number),
     restartEngine: null,
     stop: () => end(child),

@@ -11,7 +11,8 @@ export interface ServerOptions {
   readonly threads: number;
   /** KV cells, for all streams together. */
   readonly contextLength: number;
-  readonly hasSmallVocabulary: boolean;
+  /** Tokens of the model. */
+  readonly vocabulary: number;
 }
 
 export interface Server extends Target {

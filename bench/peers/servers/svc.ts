@@ -7,7 +7,7 @@ const MODEL = 'bench';
 const LOAD_MS = 60_000;
 
 export async function startSvc(options: ServerOptions): Promise<Server> {
-  const { model, threads, contextLength, hasSmallVocabulary } = options;
+  const { model, threads, contextLength, vocabulary } = options;
   const engine = { threads, context_length: contextLength };
   const { url, client, stop } = await startDaemon({ models: { [MODEL]: model }, config: { engine } });
   const settings = Object.entries(engine).map(([setting, value]) => `engine.${setting} ${String(value)}`);
@@ -16,7 +16,7 @@ export async function startSvc(options: ServerOptions): Promise<Server> {
     options,
     command: `svc serve (${settings.join(', ')})`,
     url,
-    hasSmallVocabulary,
+    vocabulary,
     residentBytes: async () => {
       const pid = (await client.health()).models.find(({ id }) => id === MODEL)?.pid ?? null;
       if (pid === null) throw new Error('svc has no engine');
