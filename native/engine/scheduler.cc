@@ -17,7 +17,7 @@ constexpr std::uint32_t kUnmeasuredPromptRows = 32;
 
 // While a prompt is in the lane it gets so many times what a step costs, but no more than this at a
 // time.
-constexpr double kLaneShare = 4;
+constexpr double kLaneShare = 3;
 constexpr double kLongestWaitMs = 250;
 
 // A second of computing lets those pass who arrive up to so many seconds later and are short.

@@ -199,7 +199,7 @@ TEST(APromptInTheLaneIsHardlyDelayedByThoseWhoDecodeNorTheyByIt) {
   for (int i = 0; i < 10; ++i) (void)bench.Step();
   bench.Add(Steady(9, Prompt(9, 1800), 4));
   bench.RunToTheEnd();
-  // A step costs 44 ms, so the lane has 176 at a time, and a 27 for what it was in the middle of.
+  // A step costs 44 ms, so the lane has 132 at a time, and a 27 for what it was in the middle of.
   // All three are in each step, and what one of them says in it may be half a character.
   std::vector<double> heard;
   for (const GenerationId id : {1U, 2U, 3U}) {
@@ -207,7 +207,7 @@ TEST(APromptInTheLaneIsHardlyDelayedByThoseWhoDecodeNorTheyByIt) {
   }
   std::sort(heard.begin(), heard.end());
   for (std::size_t i = 1; i < heard.size(); ++i) EXPECT(heard[i] - heard[i - 1] < 300);
-  EXPECT(bench.TimeToFirstToken(9) < 1.3 * 1800 * 5);
+  EXPECT(bench.TimeToFirstToken(9) < 1.4 * 1800 * 5);
   for (const GenerationId id : {1U, 2U, 3U, 9U}) bench.ExpectAsAlone(id);
   EXPECT_EQ(bench.loop->stats().prompt_tokens, 3U * 8 + 1800);
 }
