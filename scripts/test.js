@@ -22,6 +22,7 @@ import { runTestFile } from './steps/test-file.js';
 const AT_A_TIME = 3;
 /** They take longest, and begin first: none of them is to be left over when all others have ended. */
 const LONGEST = [
+  'test/cli/doctor',
   'test/daemon/abuse',
   'test/models/pull/faults',
   'test/backends/faults',

@@ -150,6 +150,14 @@ EngineStats Loop::stats() const {
 
 // ---- in what order ------------------------------------------------------------------------------
 
+Demand Loop::DemandOf(const Generation& generation) const {
+  const double first_token_ms = generation.timings.first_token_ms;
+  return {.rows = generation.pending(),
+          .position = generation.computed,
+          .plain = generation.IsPlain(),
+          .age_ms = first_token_ms < 0 ? 0 : generation.SinceSubmit(now_()) - first_token_ms};
+}
+
 double Loop::Remaining(std::uint32_t rows) const {
   const std::uint32_t chunk = kLeastPromptRows;
   return cost_.measured() ? cost_.Predict(chunk, 1) / chunk * rows : rows;

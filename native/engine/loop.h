@@ -130,11 +130,7 @@ class Loop {
 
   Generation* Find(GenerationId id);
   std::vector<Generation*> InOrder(bool in_cache) const;
-  static Demand DemandOf(const Generation& generation) {
-    return {.rows = generation.pending(),
-            .position = generation.computed,
-            .plain = generation.IsPlain()};
-  }
+  Demand DemandOf(const Generation& generation) const;
   double Remaining(std::uint32_t rows) const;
   double Deadline(const Generation& generation) const;
   std::uint32_t Cached(const Generation& generation) const;

@@ -64,7 +64,8 @@ bool Loop::PrefillMayGoOn(const std::vector<Demand>& demands, const StepLimits& 
   if (prefiller_.generation() == nullptr) return false;
   if (demands.empty()) return true;
   if (demands.front().rows > 1) return false;
-  const auto rows = std::min(static_cast<std::uint32_t>(demands.size()), limits.decoding_rows);
+  const auto rows =
+      std::min(static_cast<std::uint32_t>(demands.size()), std::max(limits.decoding_rows, 1U));
   return !IsStepDue(Milliseconds(now_() - decoding_since_), cost_.Predict(rows, rows), targets_);
 }
 

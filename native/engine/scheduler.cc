@@ -43,6 +43,23 @@ std::uint32_t RowsBeside(std::uint32_t outputs, const CostModel& cost, const Ste
   return total - outputs;
 }
 
+// For short prompts that came at about the time of those who decode, and are more than the rows
+// `beside` them: they go first, so that all decode together until the end, in full steps. Nobody
+// waits longer than for a step of prompts. 0: they do not.
+std::uint32_t RowsAhead(std::span<const Demand> demands, std::uint32_t beside,
+                        const CostModel& cost, const StepTargets& targets, std::uint32_t rows) {
+  if (!cost.measured()) return 0;
+  double oldest_ms = 0;
+  std::uint32_t waiting = 0;
+  for (const Demand& demand : demands) {
+    if (demand.rows > 1 && demand.rows <= kTile) waiting += demand.rows;
+    if (demand.rows == 1) oldest_ms = std::max(oldest_ms, demand.age_ms);
+  }
+  if (waiting <= beside) return 0;
+  const std::uint32_t fitting = cost.RowsWithin(targets.prompt_ms - oldest_ms, 1, rows);
+  return fitting > beside ? std::min(RoundDown(fitting, kRowGroup), waiting) : 0;
+}
+
 // Up to where steps may be cut as is best.
 std::uint32_t RowsToBoundary(const Demand& prompt) {
   if (!prompt.plain) return prompt.rows;
@@ -68,6 +85,11 @@ StepLimits LimitsFor(const CostModel& cost, const StepTargets& targets,
     decoding = cost.Cheapest(std::min(decoding, rows));
     limits.decoding_rows = decoding;
     limits.prompt_rows = RowsBeside(decoding, cost, targets, rows);
+    if (const std::uint32_t ahead = RowsAhead(demands, limits.prompt_rows, cost, targets, rows);
+        ahead > 0) {
+      limits.decoding_rows = 0;
+      limits.prompt_rows = ahead;
+    }
     return limits;
   }
   if (cost.measured()) {

@@ -46,6 +46,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -76,6 +77,8 @@ struct Demand {
   std::uint32_t rows = 1;
   std::uint32_t position = 0;  // of the first of them
   bool plain = false;          // to be computed as a plain loop does; otherwise as it is cheapest
+  // Of one that decodes: since its first token.
+  double age_ms = std::numeric_limits<double>::infinity();
 };
 
 // What a step may hold; `rows`: the largest batch. `demands` as below.

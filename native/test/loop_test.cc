@@ -186,6 +186,27 @@ TEST(ALongPromptHardlyDelaysThoseWhoDecode) {
   for (const GenerationId id : {1U, 2U, 3U, 9U}) bench.ExpectAsAlone(id);
 }
 
+TEST(WhoComesTogetherDecodesTogether) {
+  Bench bench({.cells = 8192, .max_rows = 512});
+  bench.Add(Steady(0, Prompt(0, 20), 60));
+  (void)bench.Step();
+  for (GenerationId id = 1; id < 8; ++id)
+    bench.Add(Steady(id, Prompt(static_cast<Token>(id), 20), 60));
+  bench.RunToTheEnd();
+  double first_end = 1e9;
+  double last_end = 0;
+  for (GenerationId id = 0; id < 8; ++id) {
+    bench.ExpectAsAlone(id);
+    first_end = std::min(first_end, bench.heard_ms[id].back());
+    last_end = std::max(last_end, bench.heard_ms[id].back());
+    // All prompts together are 800 ms.
+    EXPECT(bench.TimeToFirstToken(id) < 1000);
+  }
+  // Few steps are not full.
+  EXPECT(bench.loop->stats().steps < 60 + 12);
+  EXPECT(last_end - first_end < 5 * 84);
+}
+
 test::FakeOptions WithLane() {
   return {
       .cells = 8192, .max_rows = 512, .lane_cells = 2048, .lane_rows = 256, .lane_advances = 48};

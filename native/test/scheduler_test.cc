@@ -108,6 +108,28 @@ TEST(APromptThatCanEndInThisStepIsNotHeldUpByOthers) {
   EXPECT(cost.Predict(Total(shares), 1) <= 150);
 }
 
+TEST(PromptsThatCameWithThoseWhoDecodeGoFirst) {
+  const CostModel cost = Linear();
+  const auto limits = [&](double age_ms, std::vector<std::uint32_t> prompts) {
+    prompts.insert(prompts.begin(), 1);
+    std::vector<Demand> demands = Demands(prompts);
+    demands[0].age_ms = age_ms;
+    return LimitsFor(cost, {.decoding_ms = 100, .prompt_ms = 400}, demands, 512);
+  };
+  const std::vector<std::uint32_t> many(7, 20);
+  for (const double age_ms : {0.0, 80.0, 250.0}) {
+    const StepLimits ahead = limits(age_ms, many);
+    EXPECT_EQ(ahead.decoding_rows, 0U);
+    EXPECT(age_ms + cost.Predict(ahead.prompt_rows, 1) <= 400);
+    EXPECT(age_ms + cost.Predict(ahead.prompt_rows + 4, 1) > 400);
+  }
+  // Who has waited for as long as a step of prompts may last, or would not wait any less.
+  EXPECT_EQ(limits(301, many).decoding_rows, 1U);
+  EXPECT_EQ(limits(1e6, many).decoding_rows, 1U);
+  EXPECT_EQ(limits(80, {12}).decoding_rows, 1U);
+  EXPECT_EQ(limits(80, {300}).decoding_rows, 1U);
+}
+
 // Whatever a step may hold, a prompt alone is cut so that each row meets the attention kernel that
 // it meets in batches of 512: the one for many rows, unless its batch has fewer than 64.
 TEST(APromptIsCutAsRoundingWantsIt) {
