@@ -13,6 +13,12 @@
 // who could wait is a request that has not come yet: the step may be long, but still ends in time
 // for it. (On a GPU the largest batch does anyway.)
 //
+// Who comes together. Several short prompts that come at once would begin one after the other
+// beside those who have begun, each step a little larger than it is good for, and end one after the
+// other in steps that are not full. So while all who decode have had their first token only just
+// now, such prompts go first: until the oldest of them would wait longer than for a step of
+// prompts.
+//
 // How prompts are cut. Attention has one kernel for fewer than 64 rows and one, that takes 64 at a
 // time, for more. So the steps of a prompt are multiples of 64, and an end that would be shorter
 // joins the step before it. What a row becomes depends on which of the two it meets, and on nothing
