@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/common_length.h"
+
 namespace svc {
 namespace {
 
@@ -11,13 +13,8 @@ constexpr std::uint32_t kTile = 64;
 // Looked through for each prompt.
 constexpr std::size_t kMostCheckpoints = 256;
 
-std::uint32_t Common(std::span<const Token> a, std::span<const Token> b) {
-  return static_cast<std::uint32_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
-                                    a.begin());
-}
-
 bool Begins(std::span<const Token> beginning, std::span<const Token> tokens) {
-  return Common(beginning, tokens) == beginning.size();
+  return CommonLength(beginning, tokens) == beginning.size();
 }
 
 }  // namespace
@@ -66,7 +63,7 @@ std::vector<std::uint32_t> Checkpoints::PlacesIn(std::span<const Token> prompt) 
   const std::uint32_t last = (static_cast<std::uint32_t>(prompt.size()) - kTile) / kTile * kTile;
   std::uint32_t parting = 0;
   for (const Checkpoint& each : checkpoints_) {
-    parting = std::max(parting, Common(each.tokens, prompt) / kTile * kTile);
+    parting = std::max(parting, CommonLength(each.tokens, prompt) / kTile * kTile);
   }
   if (parting == 0 || parting >= last) return {last};
   return {parting, last};

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/common_length.h"
 #include "engine/largest_logits.h"
 #include "engine/speculation.h"
 
@@ -32,11 +33,6 @@ constexpr std::uint32_t kMeasuredRows = 16;
 constexpr int kMeasuredDrafts = 3;
 
 void Learn(double& mean, double value) { mean = mean > 0 ? mean + kGain * (value - mean) : value; }
-
-std::size_t CommonLength(std::span<const Token> a, std::span<const Token> b) {
-  const auto [end, _] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  return static_cast<std::size_t>(end - a.begin());
-}
 
 }  // namespace
 
@@ -178,7 +174,7 @@ std::uint32_t Drafter::Lack(GenerationId id, std::span<const Token> tokens) {
   if (failed_ || tokens.size() + kMostDrafts > decoder_->cells_total()) return 0;
   Place& place = PlaceFor(id, tokens);
   // The last one is computed in any case, for what follows on it.
-  Cut(place, std::min(CommonLength(place.computed, tokens), tokens.size() - 1));
+  Cut(place, std::min<std::size_t>(CommonLength(place.computed, tokens), tokens.size() - 1));
   const std::span<const Token> lacking = tokens.subspan(place.computed.size());
   const auto is_known = [this](Token token) {
     return static_cast<std::uint32_t>(token) < vocabulary_;

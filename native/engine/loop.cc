@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "engine/common_length.h"
+
 namespace svc {
 namespace {
 
@@ -217,9 +219,7 @@ bool Loop::FollowsAnother(const Generation& candidate, std::uint32_t cached) {
   for (const auto& leader : generations_) {
     if (!leader->in_cache() || leader->paused || !leader->reuse_prefix) continue;
     if (leader->pending() == 1) continue;
-    const auto parting =
-        std::mismatch(wanted.begin(), wanted.end(), leader->tokens.begin(), leader->tokens.end());
-    const auto common = static_cast<std::uint32_t>(parting.first - wanted.begin());
+    const std::uint32_t common = CommonLength(wanted, leader->tokens);
     // Of a batch in the lane nothing can be had until all of it is done: on average, half of it.
     const std::uint32_t wait = leader.get() == prefiller_.generation() ? prefiller_.rows() / 2 : 0;
     if (leader->computed >= common || common < cached + std::max(kLeastFollowed, wait)) continue;

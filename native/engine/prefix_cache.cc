@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/common_length.h"
+
 namespace svc {
 namespace {
 
@@ -73,11 +75,8 @@ PrefixCache::Place PrefixCache::Walk(std::span<const Token> tokens, Reach reach)
   while (place.total < tokens.size() && place.inside == place.node->size()) {
     Node* child = place.node->ChildWith(tokens[place.total]);
     if (child == nullptr || (child->swapped() && reach == Reach::kCells)) break;
-    const std::span<const Token> rest = tokens.subspan(place.total);
-    const auto parting =
-        std::mismatch(child->tokens.begin(), child->tokens.end(), rest.begin(), rest.end());
     place.node = child;
-    place.inside = static_cast<std::uint32_t>(parting.first - child->tokens.begin());
+    place.inside = CommonLength(child->tokens, tokens.subspan(place.total));
     place.total += place.inside;
   }
   return place;
@@ -190,10 +189,7 @@ PrefixCache::Node* PrefixCache::Revive(Node* node, std::span<const Token> tokens
     ReserveIds(1);
     --next->pins;
     if (free_ids_.empty()) break;
-    const std::span<const Token> rest = tokens.subspan(next->begin);
-    const auto parting =
-        std::mismatch(next->tokens.begin(), next->tokens.end(), rest.begin(), rest.end());
-    const auto common = static_cast<std::uint32_t>(parting.first - next->tokens.begin());
+    const std::uint32_t common = CommonLength(next->tokens, tokens.subspan(next->begin));
     if (common < next->size()) SplitOff(next, common);
     next->copy = nullptr;
     next->id = free_ids_.extract(free_ids_.begin()).value();

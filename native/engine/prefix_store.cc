@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/common_length.h"
 #include "engine/xxhash64.h"
 
 namespace svc {
@@ -122,9 +123,8 @@ std::vector<PrefixStore::Step> PrefixStore::Chain(std::span<const Token> tokens,
     for (const EntryPtr& entry : entries_) {
       const auto& [own, begin] = entry->head;
       if (begin > end) continue;
-      const auto parting = std::mismatch(own.begin(), own.end(), tokens.begin(), tokens.end());
-      if (!options_.divisible && parting.first != own.end()) continue;
-      const auto common = static_cast<std::uint32_t>(parting.first - own.begin());
+      const std::uint32_t common = CommonLength(own, tokens);
+      if (!options_.divisible && common != own.size()) continue;
       // Of two that lead as far, the smaller one.
       const bool smaller = best.entry != nullptr && begin > best.entry->head.begin;
       if (common > best.end || (common == best.end && smaller)) best = {entry, common};
