@@ -191,8 +191,8 @@ class Loop {
   // ---- loop_drafter.cc ----
   void AskDrafter(const DraftLimits& limits, const std::atomic<bool>& abort,
                   std::vector<Proposal>* proposals);
-  bool MayAskDrafter(const Generation& generation, bool expected);
-  bool CatchUp(const Generation& generation, const std::atomic<bool>& abort);
+  bool MayAskDrafter(const Generation& generation, std::uint32_t lack, bool expected);
+  bool CatchUp(const Generation& generation, std::uint32_t lack, const std::atomic<bool>& abort);
   void SettleDrafts();
 
   std::uint32_t FreeCells() const { return tiers_.FreeCells(own_cells_); }

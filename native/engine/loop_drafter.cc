@@ -62,7 +62,8 @@ void Loop::AskDrafter(const DraftLimits& limits, const std::atomic<bool>& abort,
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     if (most[i] == 0) continue;
     const Generation& generation = *parts_[i].generation;
-    if (MayAskDrafter(generation, wanted[i] > 0) && CatchUp(generation, abort)) {
+    const std::uint32_t lack = drafter_->Lack(generation.id, generation.tokens);
+    if (MayAskDrafter(generation, lack, wanted[i] > 0) && CatchUp(generation, lack, abort)) {
       asking.push_back(i);
     } else {
       hoped[i] = (*proposals)[i];
@@ -105,10 +106,9 @@ void Loop::AskDrafter(const DraftLimits& limits, const std::atomic<bool>& abort,
   budget_.Add(-drafting_ms_ / plain_ms_);
 }
 
-// Whether it can draft for a generation and that can be afforded. `expected`: to pay; if not, this
-// is a trial.
-bool Loop::MayAskDrafter(const Generation& generation, bool expected) {
-  const std::uint32_t lack = drafter_->Lack(generation.id, generation.tokens);
+// Whether it can draft for a generation of which it lacks so many rows, and that can be afforded.
+// `expected`: to pay; if not, this is a trial.
+bool Loop::MayAskDrafter(const Generation& generation, std::uint32_t lack, bool expected) {
   if (lack == 0) return false;
   // What has been read in part is read to its end.
   if (catching_up_ == generation.id) return true;
@@ -119,8 +119,8 @@ bool Loop::MayAskDrafter(const Generation& generation, bool expected) {
 }
 
 // True: the drafter has read all but the last few of its tokens.
-bool Loop::CatchUp(const Generation& generation, const std::atomic<bool>& abort) {
-  const std::uint32_t lack = drafter_->Lack(generation.id, generation.tokens);
+bool Loop::CatchUp(const Generation& generation, std::uint32_t lack,
+                   const std::atomic<bool>& abort) {
   std::uint32_t read = 0;
   if (lack > Drafter::kRowsBeside) {
     const double row_ms = drafter_->ms_per_row();
