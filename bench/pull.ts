@@ -11,12 +11,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { cpus, tmpdir, totalmem } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { FakeHub } from '../test/models/pull/fake-hub.ts';
 import { MIB, modelOf } from '../test/models/pull/pull-support.ts';
+import { machine } from './page.ts';
+import { median } from './peers/scenario.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const [mebibytes = 1024, runs = 5] = process.argv.slice(2).map(Number);
@@ -44,19 +46,26 @@ async function timed(command: readonly string[], env: Record<string, string>): P
   return { seconds: (performance.now() - startedAt) / 1000, mostRssBytes };
 }
 
-const median = (values: readonly number[]): number =>
-  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+const REPOSITORY = 'acme/m';
+const FILE = 'm-Q4_0.gguf';
+const CHECKED = 'curl --silent --output "$1" "$2" && sha256sum "$1"';
+const COMMANDS: Readonly<Record<string, (file: string, url: string) => readonly string[]>> = {
+  curl: (file, url) => ['curl', '--silent', '--output', file, url],
+  'svc model pull': () => [process.execPath, 'bin/svc.js', 'model', 'pull', `hf:${REPOSITORY}`],
+  'curl, sha256sum': (file, url) => ['sh', '-c', CHECKED, 'sh', file, url],
+};
 
 /** From now on all that the hub's store sends passes at this rate. */
 function pace(hub: FakeHub, bytesPerSecond: number): void {
   const PIECE = 64 * 1024;
+  const write = hub.write.bind(hub);
   let freeAt = performance.now();
   hub.write = async (res, body) => {
     for (let at = 0; at < body.length && !res.destroyed; at += PIECE) {
       const piece = body.subarray(at, at + PIECE);
       freeAt = Math.max(freeAt, performance.now()) + (piece.length / bytesPerSecond) * 1000;
       if (freeAt - performance.now() > 2) await sleep(freeAt - performance.now());
-      res.write(piece);
+      await write(res, piece);
     }
   };
 }
@@ -82,22 +91,10 @@ async function measure(title: string, hub: FakeHub): Promise<void> {
   }
 }
 
-const REPOSITORY = 'acme/m';
-const FILE = 'm-Q4_0.gguf';
-const CHECKED = 'curl --silent --output "$1" "$2" && sha256sum "$1"';
-const COMMANDS: Readonly<Record<string, (file: string, url: string) => readonly string[]>> = {
-  curl: (file, url) => ['curl', '--silent', '--output', file, url],
-  'svc model pull': () => [process.execPath, 'bin/svc.js', 'model', 'pull', `hf:${REPOSITORY}`],
-  'curl, sha256sum': (file, url) => ['sh', '-c', CHECKED, 'sh', file, url],
-};
-
 const content = modelOf(mebibytes * MIB);
 const hub = await new FakeHub().start();
 hub.add(REPOSITORY, FILE, content);
-console.log(
-  `${cpus()[0]?.model ?? '?'}, ${cpus().length} cores, ${(totalmem() / 2 ** 30).toFixed(0)} GiB, Node ${process.version}; ` +
-    `${mebibytes} MiB, median of ${runs} runs`,
-);
+console.log(`${machine()}; ${mebibytes} MiB, median of ${runs} runs`);
 try {
   await measure('over loopback, the server on the same cores', hub);
   pace(hub, 125e6);
