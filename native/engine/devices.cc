@@ -10,6 +10,9 @@
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 #include "llama.h"
+#ifdef SVC_KERNELS
+#include "engine/q4_buffer_type.h"
+#endif
 
 namespace svc {
 namespace {
@@ -116,6 +119,9 @@ Status LoadBackends(const std::string& directory) {
     }
     // Not before: with no module loaded it would look for some in the working directory.
     llama_backend_init();
+#ifdef SVC_KERNELS
+    UseQ4Kernel();
+#endif
     loaded.insert(directory);
   }
   return Status::Ok();
@@ -139,7 +145,15 @@ std::vector<Device> ListDevices() {
   return devices;
 }
 
-std::string CpuFeatures() { return llama_print_system_info(); }
+std::string CpuFeatures() {
+  std::string features = llama_print_system_info();
+#ifdef SVC_KERNELS
+  if (const Q4Kernel* kernel = UseQ4Kernel(); kernel != nullptr) {
+    features += std::string("SVC_Q4_") + kernel->instructions + " = 1 | ";
+  }
+#endif
+  return features;
+}
 
 Result<double> MeasureDevice(std::size_t index) {
   if (index >= ggml_backend_dev_count())

@@ -48,7 +48,7 @@ export async function nativeInputs() {
   const { version } = JSON.parse(await readFile(inRoot('package.json'), 'utf8'));
   const packages = ['node-llama-cpp', 'node-addon-api', 'node-api-headers', 'cmake-js'];
   return {
-    inputs: ['CMakeLists.txt', 'cmake', 'native/addon.cc', 'native/binding', 'native/engine'],
+    inputs: ['CMakeLists.txt', 'cmake', 'native/addon.cc', 'native/binding', 'native/engine', 'native/kernels'],
     facts: [
       version,
       llama,

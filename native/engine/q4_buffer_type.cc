@@ -1,0 +1,209 @@
+#include "engine/q4_buffer_type.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "ggml-backend-impl.h"
+#include "ggml-cpu/traits.h"
+#include "kernels/q4_matrix.h"
+#include "kernels/quantized_rows.h"
+
+// Declared by ggml, defined in a module that is opened at run time, so that nothing can be linked.
+ggml::cpu::tensor_traits::~tensor_traits() = default;
+ggml::cpu::extra_buffer_type::~extra_buffer_type() = default;
+
+namespace svc {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+// Of the outputs, for each thread: those who are faster, or are not interrupted, take more.
+constexpr std::size_t kSharesPerThread = 8;
+
+// What ggml's processor module has and its public headers do not.
+struct Module {
+  std::vector<ggml_backend_buffer_type_t>& (*extra_buffer_types)();
+  void (*barrier)(ggml_threadpool*);
+  void (*set_share)(ggml_threadpool*, int);
+  int (*add_share)(ggml_threadpool*, int);
+};
+Module module;
+
+ggml_backend_buffer_type_t BufferType();
+
+Q4Matrix MatrixOf(const ggml_tensor* tensor) {
+  return {.outputs = static_cast<std::size_t>(tensor->ne[1]),
+          .depth = static_cast<std::size_t>(tensor->ne[0]),
+          .data = static_cast<std::uint8_t*>(tensor->data)};
+}
+
+bool IsOurs(const ggml_tensor* op) {
+  const ggml_tensor* weights = op->src[0];
+  return op->op == GGML_OP_MUL_MAT && weights->buffer != nullptr &&
+         weights->buffer->buft == BufferType();
+}
+
+// The rows of a tensor of any number of dimensions, one after the other.
+float* RowOf(const ggml_tensor* tensor, std::size_t row) {
+  const auto row_count = static_cast<std::size_t>(tensor->ne[1]);
+  const auto plane_count = static_cast<std::size_t>(tensor->ne[2]);
+  const std::size_t plane = row / row_count;
+  return reinterpret_cast<float*>(
+      static_cast<char*>(tensor->data) + row % row_count * tensor->nb[1] +
+      plane % plane_count * tensor->nb[2] + plane / plane_count * tensor->nb[3]);
+}
+
+// One operation: activations times weights.
+class Multiplication final : public ggml::cpu::tensor_traits {
+ public:
+  explicit Multiplication(const Q4Kernel& kernel) : kernel_(kernel) {}
+
+  bool work_size(int, const ggml_tensor* op, std::size_t& size) override {
+    size = QuantizedRows::BytesFor(static_cast<std::size_t>(ggml_nrows(op->src[1])),
+                                   static_cast<std::size_t>(op->src[1]->ne[0]));
+    return true;
+  }
+
+  // Each thread of the pool calls it with a number of its own.
+  bool compute_forward(ggml_compute_params* params, ggml_tensor* op) override {
+    const ggml_tensor* activations = op->src[1];
+    const Q4Matrix matrix = MatrixOf(op->src[0]);
+    const QuantizedRows rows(static_cast<std::uint8_t*>(params->wdata),
+                             static_cast<std::size_t>(ggml_nrows(activations)), matrix.depth);
+    const auto thread = static_cast<std::size_t>(params->ith);
+    const auto threads = static_cast<std::size_t>(params->nth);
+    for (std::size_t row = thread; row < rows.rows(); row += threads) {
+      rows.Set(row, RowOf(activations, row));
+    }
+    if (thread == 0) module.set_share(params->threadpool, params->nth);
+    module.barrier(params->threadpool);
+
+    const std::size_t panels = matrix.panels();
+    const std::size_t shares = std::min(panels, threads == 1 ? 1 : threads * kSharesPerThread);
+    for (std::size_t share = thread; share < shares;
+         share = static_cast<std::size_t>(module.add_share(params->threadpool, 1))) {
+      Multiply(matrix, rows, panels * share / shares, panels * (share + 1) / shares, op);
+    }
+    return true;
+  }
+
+ private:
+  void Multiply(const Q4Matrix& matrix, const QuantizedRows& rows, std::size_t panel,
+                std::size_t end, const ggml_tensor* op) const {
+    for (; panel < end; ++panel) {
+      for (std::size_t first = 0; first < rows.rows(); first += kRowGroup) {
+        const RowBlock group = rows.Group(first);
+        std::array<float*, kRowGroup> out{};
+        for (std::size_t r = 0; r < group.size; ++r) {
+          out[r] = RowOf(op, first + r) + panel * kPanel;
+        }
+        kernel_.multiply(matrix, panel, group, out.data());
+      }
+    }
+  }
+
+  const Q4Kernel& kernel_;
+};
+
+class Q4BufferType final : public ggml::cpu::extra_buffer_type {
+ public:
+  explicit Q4BufferType(const Q4Kernel& kernel) : multiplication_(kernel) {}
+
+  bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
+    if (!IsOurs(op)) return false;
+    const ggml_tensor* weights = op->src[0];
+    const ggml_tensor* activations = op->src[1];
+    return weights->type == GGML_TYPE_Q4_0 && weights->view_src == nullptr &&
+           ggml_n_dims(weights) == 2 && activations->type == GGML_TYPE_F32 &&
+           activations->nb[0] == sizeof(float) &&
+           (activations->buffer == nullptr ||
+            ggml_backend_buft_is_host(activations->buffer->buft)) &&
+           Q4Matrix::Fits(static_cast<std::size_t>(weights->ne[1]),
+                          static_cast<std::size_t>(weights->ne[0]));
+  }
+
+  ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
+    return IsOurs(op) ? &multiplication_ : nullptr;
+  }
+
+ private:
+  Multiplication multiplication_;
+};
+
+void SetTensor(ggml_backend_buffer_t, ggml_tensor* tensor, const void* data, std::size_t offset,
+               std::size_t size) {
+  GGML_ASSERT(offset == 0 && size == ggml_nbytes(tensor));
+  Interleave(static_cast<const Q4Block*>(data), MatrixOf(tensor));
+}
+
+// Memory of the processor, but with a way of writing to it that interleaves, and none of reading.
+ggml_backend_buffer_t Allocate(ggml_backend_buffer_type_t type, std::size_t size) {
+  ggml_backend_buffer_t buffer =
+      ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
+  if (buffer == nullptr) return nullptr;
+  buffer->buft = type;
+  buffer->iface.init_tensor = nullptr;
+  buffer->iface.set_tensor = SetTensor;
+  buffer->iface.get_tensor = nullptr;
+  buffer->iface.cpy_tensor = nullptr;
+  return buffer;
+}
+
+// Never destroyed: models may be freed after the end of main.
+ggml_backend_buffer_type_t BufferType() {
+  static ggml_backend_buffer_type type{
+      .iface = {
+          .get_name = [](ggml_backend_buffer_type_t) { return "SVC_Q4"; },
+          .alloc_buffer = Allocate,
+          .get_alignment = [](ggml_backend_buffer_type_t) { return kAlignment; },
+          .get_max_size = nullptr,
+          .get_alloc_size = nullptr,
+          .is_host = nullptr,
+      },
+      .device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU),
+      .context = new Q4BufferType(Q4Kernels().front()),
+  };
+  return &type;
+}
+
+template <typename Function>
+bool Find(void* library, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(dlsym(library, name));
+  return function != nullptr;
+}
+
+bool FindModule() {
+  ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+  if (device == nullptr) return false;
+  void* known = ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device),
+                                                  "ggml_threadpool_new");
+  Dl_info info{};
+  if (known == nullptr || dladdr(known, &info) == 0) return false;
+  void* library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return false;
+  using BufferTypes = std::vector<ggml_backend_buffer_type_t>&();
+  BufferTypes* extra = nullptr;
+  const bool found = Find(library, "_Z39ggml_backend_cpu_get_extra_buffer_typesv", extra) &&
+                     Find(library, "ggml_barrier", module.barrier) &&
+                     Find(library, "ggml_threadpool_chunk_set", module.set_share) &&
+                     Find(library, "ggml_threadpool_chunk_add", module.add_share);
+  module.extra_buffer_types = extra;
+  return found;
+}
+
+}  // namespace
+
+const Q4Kernel* UseQ4Kernel() {
+  static const Q4Kernel* const used = []() -> const Q4Kernel* {
+    if (Q4Kernels().empty() || !FindModule()) return nullptr;
+    // Before the one that repacks, behind one for a unit of the processor that multiplies matrices.
+    std::vector<ggml_backend_buffer_type_t>& types = module.extra_buffer_types();
+    types.insert(types.empty() ? types.end() : types.end() - 1, BufferType());
+    return &Q4Kernels().front();
+  }();
+  return used;
+}
+
+}  // namespace svc

@@ -1,0 +1,60 @@
+#include "kernels/quantized_rows.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+
+namespace svc {
+namespace {
+
+constexpr std::size_t kLanes = 8;
+constexpr std::size_t kParts = kBlock / kLanes;
+
+__attribute__((target("avx2"))) float Largest(__m256 values) {
+  alignas(32) std::array<float, kLanes> each;
+  _mm256_store_ps(each.data(), values);
+  return *std::max_element(each.begin(), each.end());
+}
+
+__attribute__((target("avx2"))) std::int32_t Sum(__m256i values) {
+  __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(values), _mm256_extracti128_si256(values, 1));
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, _MM_SHUFFLE(1, 0, 3, 2)));
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, _MM_SHUFFLE(2, 3, 0, 1)));
+  return _mm_cvtsi128_si32(sum);
+}
+
+}  // namespace
+
+__attribute__((target("avx2"))) void QuantizedRows::Set(std::size_t row,
+                                                        const float* values) const {
+  const std::size_t in_group = row % kRowGroup;
+  RowBlock block = Group(row - in_group);
+  for (std::size_t b = 0; b < blocks_; ++b, block = block.next(), values += kBlock) {
+    __m256 parts[kParts];
+    __m256 magnitudes = _mm256_setzero_ps();
+    for (std::size_t i = 0; i < kParts; ++i) {
+      parts[i] = _mm256_loadu_ps(values + i * kLanes);
+      const __m256 magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0F), parts[i]);
+      magnitudes = _mm256_max_ps(magnitudes, magnitude);
+    }
+    const float largest = Largest(magnitudes);
+    const __m256 steps = _mm256_set1_ps(largest > 0 ? 127 / largest : 0);
+    __m256i rounded[kParts];
+    __m256i sum = _mm256_setzero_si256();
+    for (std::size_t i = 0; i < kParts; ++i) {
+      rounded[i] = _mm256_cvtps_epi32(_mm256_mul_ps(parts[i], steps));
+      sum = _mm256_add_epi32(sum, rounded[i]);
+    }
+    // Packing goes by halves of a register: what it mixed is put in order.
+    const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(rounded[0], rounded[1]),
+                                             _mm256_packs_epi32(rounded[2], rounded[3]));
+    const __m256i in_order =
+        _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(block.values(in_group)), in_order);
+    block.offsets()[in_group] = -8 * Sum(sum);
+    block.scales()[in_group] = largest / 127;
+  }
+}
+
+}  // namespace svc

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/q4_matrix.h"
+
+namespace svc {
+
+// Rows that share each load of weights, at most.
+constexpr std::size_t kRowGroup = 8;
+
+// kBlock values of each row of a group: [row][kBlock] signed bytes, then [row] offsets, which undo
+// the 8 that each weight has too much, then [row] scales.
+struct RowBlock {
+  static constexpr std::size_t kBytesPerRow = kBlock + sizeof(std::int32_t) + sizeof(float);
+
+  std::uint8_t* data;
+  // Rows in the group.
+  std::size_t size;
+
+  std::uint8_t* values(std::size_t row) const { return data + row * kBlock; }
+  std::int32_t* offsets() const { return reinterpret_cast<std::int32_t*>(data + size * kBlock); }
+  float* scales() const { return reinterpret_cast<float*>(offsets() + size); }
+  RowBlock next() const { return {.data = data + size * kBytesPerRow, .size = size}; }
+};
+
+// Rows of activations, as bytes with a scale for each kBlock of them. Those of a group lie
+// together, so that a kernel reads along one pointer: [group][block]. Owns nothing.
+class QuantizedRows {
+ public:
+  static std::size_t BytesFor(std::size_t rows, std::size_t depth) {
+    return rows * (depth / kBlock) * RowBlock::kBytesPerRow;
+  }
+
+  // `data`: BytesFor, aligned to 4 bytes.
+  QuantizedRows(std::uint8_t* data, std::size_t rows, std::size_t depth)
+      : data_(data), rows_(rows), blocks_(depth / kBlock) {}
+
+  std::size_t rows() const { return rows_; }
+  std::size_t blocks() const { return blocks_; }
+  // The first block of the group that begins with row `first`, a multiple of kRowGroup.
+  RowBlock Group(std::size_t first) const {
+    return {.data = data_ + first * blocks_ * RowBlock::kBytesPerRow,
+            .size = rows_ - first < kRowGroup ? rows_ - first : kRowGroup};
+  }
+
+  // Fills a row from its `depth` values, each rounded to the nearest of 255 between the least and
+  // the most that its block can hold. Needs AVX2. Thread: any, one a row.
+  void Set(std::size_t row, const float* values) const;
+
+ private:
+  std::uint8_t* data_;
+  std::size_t rows_;
+  std::size_t blocks_;
+};
+
+}  // namespace svc

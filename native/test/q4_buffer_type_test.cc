@@ -1,0 +1,136 @@
+// Our kernels inside of ggml: what a graph computes with weights of ours and with ggml's.
+#include "engine/q4_buffer_type.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "ggml-alloc.h"
+#include "ggml-backend.h"
+#include "models.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+using ContextPtr = std::unique_ptr<ggml_context, decltype(&ggml_free)>;
+using BackendPtr = std::unique_ptr<ggml_backend, decltype(&ggml_backend_free)>;
+using BufferPtr = std::unique_ptr<ggml_backend_buffer, decltype(&ggml_backend_buffer_free)>;
+
+// Of the name, among those that models are offered for their weights. Null: not there.
+ggml_backend_buffer_type_t ExtraBufferType(const std::string& name) {
+  ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+  const auto list =
+      reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(ggml_backend_reg_get_proc_address(
+          ggml_backend_dev_backend_reg(device), "ggml_backend_dev_get_extra_bufts"));
+  for (ggml_backend_buffer_type_t* type = list(device); *type != nullptr; ++type) {
+    if (ggml_backend_buft_name(*type) == name) return *type;
+  }
+  return nullptr;
+}
+
+struct Shape {
+  std::int64_t depth;
+  std::int64_t outputs;
+  std::int64_t rows;
+  std::int64_t planes;
+};
+
+// Of random weights, always the same, that lie in such a buffer; [plane][row][output]. Empty: the
+// processor's backend cannot multiply them.
+std::vector<float> Multiply(const Shape& shape, ggml_backend_buffer_type_t type, int threads) {
+  ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+  const BackendPtr backend(ggml_backend_dev_init(device, nullptr), ggml_backend_free);
+  const auto set_threads =
+      reinterpret_cast<ggml_backend_set_n_threads_t>(ggml_backend_reg_get_proc_address(
+          ggml_backend_dev_backend_reg(device), "ggml_backend_set_n_threads"));
+  set_threads(backend.get(), threads);
+  const auto new_context = [] {
+    return ContextPtr(ggml_init({.mem_size = ggml_tensor_overhead() * 8 + ggml_graph_overhead(),
+                                 .mem_buffer = nullptr,
+                                 .no_alloc = true}),
+                      ggml_free);
+  };
+  const ContextPtr of_weights = new_context();
+  const ContextPtr context = new_context();
+  ggml_tensor* weights =
+      ggml_new_tensor_2d(of_weights.get(), GGML_TYPE_Q4_0, shape.depth, shape.outputs);
+  const BufferPtr weights_buffer(ggml_backend_alloc_ctx_tensors_from_buft(of_weights.get(), type),
+                                 ggml_backend_buffer_free);
+  ggml_tensor* values =
+      ggml_new_tensor_3d(context.get(), GGML_TYPE_F32, shape.depth, shape.rows, shape.planes);
+  ggml_tensor* product = ggml_mul_mat(context.get(), weights, values);
+  if (!ggml_backend_supports_op(backend.get(), product)) return {};
+  ggml_cgraph* graph = ggml_new_graph(context.get());
+  ggml_build_forward_expand(graph, product);
+  const BufferPtr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend.get()),
+                         ggml_backend_buffer_free);
+
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  const auto fill = [&](std::int64_t count) {
+    std::vector<float> numbers(static_cast<std::size_t>(count));
+    for (float& number : numbers) number = normal(random);
+    return numbers;
+  };
+  const std::vector<float> plain = fill(ggml_nelements(weights));
+  std::vector<std::uint8_t> quantized(ggml_nbytes(weights));
+  ggml_quantize_chunk(GGML_TYPE_Q4_0, plain.data(), quantized.data(), 0, shape.outputs, shape.depth,
+                      nullptr);
+  ggml_backend_tensor_set(weights, quantized.data(), 0, quantized.size());
+  const std::vector<float> rows = fill(ggml_nelements(values));
+  ggml_backend_tensor_set(values, rows.data(), 0, ggml_nbytes(values));
+  EXPECT_EQ(ggml_backend_graph_compute(backend.get(), graph), GGML_STATUS_SUCCESS);
+  std::vector<float> result(static_cast<std::size_t>(ggml_nelements(product)));
+  ggml_backend_tensor_get(product, result.data(), 0, ggml_nbytes(product));
+  return result;
+}
+
+TEST(AGraphComputesWithItWhatItComputesWithGgmlsOwn) {
+  test::LoadModules();
+  if (UseQ4Kernel() == nullptr) return;
+  ggml_backend_buffer_type_t ours = ExtraBufferType("SVC_Q4");
+  REQUIRE(ours != nullptr);
+  for (const Shape& shape : {Shape{64, 16, 1, 1}, Shape{896, 128, 3, 1}, Shape{896, 4864, 17, 1},
+                             Shape{256, 512, 5, 3}}) {
+    const std::vector<float> expected = Multiply(shape, ggml_backend_cpu_buffer_type(), 1);
+    for (const int threads : {1, 2, 3}) {
+      const std::vector<float> actual = Multiply(shape, ours, threads);
+      REQUIRE(actual.size() == expected.size());
+      double difference = 0;
+      double magnitude = 0;
+      for (std::size_t i = 0; i < actual.size(); ++i) {
+        difference += std::abs(static_cast<double>(actual[i]) - expected[i]);
+        magnitude += std::abs(static_cast<double>(expected[i]));
+      }
+      // ggml keeps the scales of activations as half floats.
+      EXPECT(difference < 0.001 * magnitude);
+    }
+  }
+}
+
+TEST(WhatItCannotInterleaveIsLeftToOthers) {
+  test::LoadModules();
+  if (UseQ4Kernel() == nullptr) return;
+  EXPECT(Multiply({64, 24, 1, 1}, ExtraBufferType("SVC_Q4"), 1).empty());
+}
+
+// Whoever repacks weights comes behind it, and a unit that multiplies matrices before.
+TEST(AModelOfQ4ComputesWithIt) {
+  test::LoadModules();
+  if (UseQ4Kernel() == nullptr || ExtraBufferType("AMX") != nullptr) return;
+  std::string lines;
+  SetLogSink(
+      [](const char*, const char* text, void* user) { *static_cast<std::string*>(user) += text; },
+      &lines);
+  const Result<std::unique_ptr<LlamaModel>> model =
+      LlamaModel::Load({.path = std::string(SVC_TEST_MODELS) + "/tiny-qwen2.gguf"});
+  SetLogSink(nullptr, nullptr);
+  EXPECT(model.ok());
+  EXPECT(lines.find("SVC_Q4 model buffer size") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()
