@@ -11,7 +11,7 @@
 #include "ggml-backend.h"
 #include "llama.h"
 #ifdef SVC_KERNELS
-#include "engine/q4_buffer_type.h"
+#include "engine/cpu_kernels.h"
 #endif
 
 namespace svc {
@@ -120,7 +120,7 @@ Status LoadBackends(const std::string& directory) {
     // Not before: with no module loaded it would look for some in the working directory.
     llama_backend_init();
 #ifdef SVC_KERNELS
-    UseQ4Kernel();
+    UseOwnKernels();
 #endif
     loaded.insert(directory);
   }
@@ -148,7 +148,7 @@ std::vector<Device> ListDevices() {
 std::string CpuFeatures() {
   std::string features = llama_print_system_info();
 #ifdef SVC_KERNELS
-  if (const Q4Kernel* kernel = UseQ4Kernel(); kernel != nullptr) {
+  if (const Q4Kernel* kernel = UseOwnKernels(); kernel != nullptr) {
     features += std::string("SVC_Q4_") + kernel->instructions + " = 1 | ";
   }
 #endif

@@ -1,17 +1,19 @@
 // What a generation says alone and beside seven others.
 //
 // The runner does not mix generations up: runner_test holds that, token for token. But on a
-// processor the logits themselves depend on the shape of the batch, also in a plain llama.cpp loop
-// with one sequence: flash attention has one kernel for few rows, which adds up in half precision,
-// and another for many; and quantised products round the activations to 8 bits, which turns a
-// difference in the last digit into one of half a percent. The tiny models' logits (root mean
-// square 2.5) of one prompt in chunks of 32 rows instead of 512 differ by up to 0.14 (Q8_0), 0.21
-// (Q4_0), 0.02 (F16), and by 0.00000 without flash attention; with the weights in F32 by 0.03.
+// processor the logits themselves may depend on the shape of the batch, also in a plain llama.cpp
+// loop with one sequence: ggml's flash attention has one kernel for few rows, which adds up in half
+// precision, and another for many; and quantised products round the activations to 8 bits, which
+// turns a difference in the last digit into one of half a percent. The tiny models' logits (root
+// mean square 2.5) of one prompt in chunks of 32 rows instead of 512 differ with ggml's attention
+// by up to 0.14 (Q8_0), 0.21 (Q4_0), 0.02 (F16), with ours (kernels/attention.h) by 0.00000 (Q8_0,
+// Q4_0) and 0.004 (F16), which is in ggml's products. What is left is the order of a text's cells,
+// in which its attention is added up: cells that others gave back may come first.
 //
 // So where the two best tokens are that close, another one may win in company, and the texts part.
 // Held here: company moves no logit more than kCompanyFactor times what the shape of the batch
-// alone moves it in the plain loop, and where texts part the two best logits are less than
-// kGapBound apart.
+// alone moves it in the plain loop, and kCellOrder beside; and where texts part the two best logits
+// are less than kGapBound apart.
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
@@ -32,8 +34,9 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t kOthers = 7;
 constexpr std::uint32_t kTokens = 64;
 
-// Measured: 1.1 to 1.3, and 0.03 to 0.08.
+// Measured: 1.1 to 1.7, up to 0.08, and 0.03 to 0.08.
 constexpr float kCompanyFactor = 3;
+constexpr float kCellOrder = 0.2F;
 constexpr float kGapBound = 0.3F;
 
 struct Draw {
@@ -216,7 +219,7 @@ TEST(AloneIsAsBesideOthersButForTies) {
     }
     std::printf("     %s: %d of %zu texts equal; logits moved by %.4f, by the shape alone %.4f\n",
                 name.c_str(), equal, prompts.size(), by_company, by_shape);
-    EXPECT(by_company <= kCompanyFactor * by_shape + 0.01F);
+    EXPECT(by_company <= kCompanyFactor * by_shape + kCellOrder);
   }
 }
 
@@ -249,7 +252,7 @@ TEST(ACachedPrefixIsAsComputed) {
       const float by_cache = LargestDifference(alone, records[i].front().logits);
       std::printf("     %zu of %zu cached: logits moved by %.4f, by the shape alone %.4f\n",
                   static_cast<std::size_t>(cached[i]), prompts[i].size(), by_cache, by_shape);
-      EXPECT(by_cache <= kCompanyFactor * by_shape + 0.01F);
+      EXPECT(by_cache <= kCompanyFactor * by_shape + kCellOrder);
     }
   }
 }

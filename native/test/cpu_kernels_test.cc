@@ -1,5 +1,5 @@
 // Our kernels inside of ggml: what a graph computes with weights of ours and with ggml's.
-#include "engine/q4_buffer_type.h"
+#include "engine/cpu_kernels.h"
 
 #include <cmath>
 #include <cstring>
@@ -88,7 +88,7 @@ std::vector<float> Multiply(const Shape& shape, ggml_backend_buffer_type_t type,
 
 TEST(AGraphComputesWithItWhatItComputesWithGgmlsOwn) {
   test::LoadModules();
-  if (UseQ4Kernel() == nullptr) return;
+  if (UseOwnKernels() == nullptr) return;
   ggml_backend_buffer_type_t ours = ExtraBufferType("SVC_Q4");
   REQUIRE(ours != nullptr);
   for (const Shape& shape : {Shape{64, 16, 1, 1}, Shape{896, 128, 3, 1}, Shape{896, 4864, 17, 1},
@@ -111,14 +111,14 @@ TEST(AGraphComputesWithItWhatItComputesWithGgmlsOwn) {
 
 TEST(WhatItCannotInterleaveIsLeftToOthers) {
   test::LoadModules();
-  if (UseQ4Kernel() == nullptr) return;
+  if (UseOwnKernels() == nullptr) return;
   EXPECT(Multiply({64, 24, 1, 1}, ExtraBufferType("SVC_Q4"), 1).empty());
 }
 
 // Whoever repacks weights comes behind it, and a unit that multiplies matrices before.
 TEST(AModelOfQ4ComputesWithIt) {
   test::LoadModules();
-  if (UseQ4Kernel() == nullptr || ExtraBufferType("AMX") != nullptr) return;
+  if (UseOwnKernels() == nullptr || ExtraBufferType("AMX") != nullptr) return;
   std::string lines;
   SetLogSink(
       [](const char*, const char* text, void* user) { *static_cast<std::string*>(user) += text; },

@@ -1,13 +1,16 @@
-#include "engine/q4_buffer_type.h"
+#include "engine/cpu_kernels.h"
 
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <vector>
 
 #include "ggml-backend-impl.h"
 #include "ggml-cpu/traits.h"
+#include "kernels/attention.h"
+#include "kernels/q4_kernel.h"
 #include "kernels/q4_matrix.h"
 #include "kernels/quantized_rows.h"
 
@@ -19,7 +22,7 @@ namespace svc {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-// Of the outputs, for each thread: those who are faster, or are not interrupted, take more.
+// Of an operation, for each thread: those who are faster, or are not interrupted, take more.
 constexpr std::size_t kSharesPerThread = 8;
 
 // What ggml's processor module has and its public headers do not.
@@ -39,6 +42,26 @@ Q4Matrix MatrixOf(const ggml_tensor* tensor) {
           .data = static_cast<std::uint8_t*>(tensor->data)};
 }
 
+std::size_t ThreadOf(const ggml_compute_params& params) {
+  return static_cast<std::size_t>(params.ith);
+}
+
+// Deals out parts 0 to `count` - 1 of an operation: take(begin, end), as often as there is
+// something left. Each thread calls it. All see, before they begin, what all have done so far.
+template <typename Take>
+void Share(const ggml_compute_params& params, std::size_t count, Take take) {
+  if (params.ith == 0) module.set_share(params.threadpool, params.nth);
+  module.barrier(params.threadpool);
+  const auto threads = static_cast<std::size_t>(params.nth);
+  const std::size_t shares = std::min(count, threads == 1 ? 1 : threads * kSharesPerThread);
+  for (std::size_t share = ThreadOf(params); share < shares;
+       share = static_cast<std::size_t>(module.add_share(params.threadpool, 1))) {
+    take(count * share / shares, count * (share + 1) / shares);
+  }
+}
+
+// ---- multiplication -----------------------------------------------------------------------------
+
 bool IsOurs(const ggml_tensor* op) {
   const ggml_tensor* weights = op->src[0];
   return op->op == GGML_OP_MUL_MAT && weights->buffer != nullptr &&
@@ -55,7 +78,7 @@ float* RowOf(const ggml_tensor* tensor, std::size_t row) {
       plane % plane_count * tensor->nb[2] + plane / plane_count * tensor->nb[3]);
 }
 
-// One operation: activations times weights.
+// One operation: rows of activations times weights.
 class Multiplication final : public ggml::cpu::tensor_traits {
  public:
   explicit Multiplication(const Q4Kernel& kernel) : kernel_(kernel) {}
@@ -72,20 +95,12 @@ class Multiplication final : public ggml::cpu::tensor_traits {
     const Q4Matrix matrix = MatrixOf(op->src[0]);
     const QuantizedRows rows(static_cast<std::uint8_t*>(params->wdata),
                              static_cast<std::size_t>(ggml_nrows(activations)), matrix.depth);
-    const auto thread = static_cast<std::size_t>(params->ith);
-    const auto threads = static_cast<std::size_t>(params->nth);
-    for (std::size_t row = thread; row < rows.rows(); row += threads) {
+    for (std::size_t row = ThreadOf(*params); row < rows.rows();
+         row += static_cast<std::size_t>(params->nth)) {
       rows.Set(row, RowOf(activations, row));
     }
-    if (thread == 0) module.set_share(params->threadpool, params->nth);
-    module.barrier(params->threadpool);
-
-    const std::size_t panels = matrix.panels();
-    const std::size_t shares = std::min(panels, threads == 1 ? 1 : threads * kSharesPerThread);
-    for (std::size_t share = thread; share < shares;
-         share = static_cast<std::size_t>(module.add_share(params->threadpool, 1))) {
-      Multiply(matrix, rows, panels * share / shares, panels * (share + 1) / shares, op);
-    }
+    Share(*params, matrix.panels(),
+          [&](std::size_t begin, std::size_t end) { Multiply(matrix, rows, begin, end, op); });
     return true;
   }
 
@@ -107,9 +122,100 @@ class Multiplication final : public ggml::cpu::tensor_traits {
   const Q4Kernel& kernel_;
 };
 
-class Q4BufferType final : public ggml::cpu::extra_buffer_type {
+// ---- attention ----------------------------------------------------------------------------------
+
+// One operation: each row of queries attends to the cells that it sees.
+class AttentionOfAll final : public ggml::cpu::tensor_traits {
  public:
-  explicit Q4BufferType(const Q4Kernel& kernel) : multiplication_(kernel) {}
+  static bool Takes(const ggml_tensor* op) {
+    if (op->op != GGML_OP_FLASH_ATTN_EXT) return false;
+    const auto [queries, keys, values, mask] = SourcesOf(op);
+    const bool are_types_known = queries->type == GGML_TYPE_F32 && keys->type == GGML_TYPE_F16 &&
+                                 values->type == GGML_TYPE_F16 &&
+                                 (mask == nullptr || mask->type == GGML_TYPE_F16);
+    const bool is_one_plane =
+        queries->ne[3] == 1 && (mask == nullptr || (mask->ne[2] == 1 && mask->ne[3] == 1));
+    const bool has_sinks = op->src[4] != nullptr;
+    return are_types_known && is_one_plane && !has_sinks && Parameter(op, kMaxBias) == 0 &&
+           Parameter(op, kSoftCap) == 0 && keys->ne[0] == values->ne[0] &&
+           CanAttend(static_cast<std::size_t>(keys->ne[0]));
+  }
+
+  bool work_size(int threads, const ggml_tensor* op, std::size_t& size) override {
+    size = static_cast<std::size_t>(threads) * ScratchOf(op);
+    return true;
+  }
+
+  // Each thread of the pool calls it with a number of its own.
+  bool compute_forward(ggml_compute_params* params, ggml_tensor* op) override {
+    const auto [queries, keys, values, mask] = SourcesOf(op);
+    const auto rows = static_cast<std::size_t>(queries->ne[1]);
+    const auto heads = static_cast<std::size_t>(queries->ne[2]);
+    const auto sharing = HeadsSharing(op);
+    // Those that share keys and values are taken together, unless threads would have nothing to do.
+    const bool is_small = rows * heads / sharing < static_cast<std::size_t>(params->nth);
+    const std::size_t together = is_small ? 1 : sharing;
+    const std::size_t parts = heads / together;
+    std::uint8_t* scratch =
+        static_cast<std::uint8_t*>(params->wdata) + ThreadOf(*params) * ScratchOf(op);
+    Share(*params, rows * parts, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        Attend(Of(op, i / parts, i % parts * together, together), scratch);
+      }
+    });
+    return true;
+  }
+
+ private:
+  // Of ggml_flash_attn_ext.
+  enum ParameterIndex { kScale, kMaxBias, kSoftCap };
+  static float Parameter(const ggml_tensor* op, ParameterIndex index) {
+    return std::bit_cast<float>(op->op_params[index]);
+  }
+
+  static std::array<const ggml_tensor*, 4> SourcesOf(const ggml_tensor* op) {
+    return {op->src[0], op->src[1], op->src[2], op->src[3]};
+  }
+
+  static std::size_t HeadsSharing(const ggml_tensor* op) {
+    return static_cast<std::size_t>(op->src[0]->ne[2] / op->src[1]->ne[2]);
+  }
+
+  static std::size_t ScratchOf(const ggml_tensor* op) {
+    return AttentionScratch(static_cast<std::size_t>(op->src[1]->ne[0]), HeadsSharing(op),
+                            static_cast<std::size_t>(op->src[1]->ne[1]));
+  }
+
+  template <typename T>
+  static T* At(const ggml_tensor* tensor, std::size_t offset) {
+    return reinterpret_cast<T*>(static_cast<char*>(tensor->data) + offset);
+  }
+
+  static Attention Of(const ggml_tensor* op, std::size_t row, std::size_t head, std::size_t heads) {
+    const auto [queries, keys, values, mask] = SourcesOf(op);
+    const std::size_t shared = head / HeadsSharing(op);
+    return {.head_length = static_cast<std::size_t>(keys->ne[0]),
+            .cells = static_cast<std::size_t>(keys->ne[1]),
+            .keys = At<const std::uint16_t>(keys, shared * keys->nb[2]),
+            .key_stride = keys->nb[1] / sizeof(std::uint16_t),
+            .values = At<const std::uint16_t>(values, shared * values->nb[2]),
+            .value_stride = values->nb[1] / sizeof(std::uint16_t),
+            .mask = mask == nullptr ? nullptr : At<const std::uint16_t>(mask, row * mask->nb[1]),
+            .scale = Parameter(op, kScale),
+            .heads = heads,
+            .queries = At<const float>(queries, row * queries->nb[1] + head * queries->nb[2]),
+            .query_stride = queries->nb[2] / sizeof(float),
+            .outputs = At<float>(op, row * op->nb[2] + head * op->nb[1]),
+            .output_stride = op->nb[1] / sizeof(float)};
+  }
+};
+
+// ---- what ggml asks -----------------------------------------------------------------------------
+
+// Of the weights, a way to lie in memory; and, of any operation, whether it is ours.
+class OwnKernels final : public ggml::cpu::extra_buffer_type {
+ public:
+  explicit OwnKernels(const Q4Kernel& kernel) : multiplication_(kernel) {}
 
   bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
     if (!IsOurs(op)) return false;
@@ -125,11 +231,13 @@ class Q4BufferType final : public ggml::cpu::extra_buffer_type {
   }
 
   ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
-    return IsOurs(op) ? &multiplication_ : nullptr;
+    if (IsOurs(op)) return &multiplication_;
+    return AttentionOfAll::Takes(op) ? &attention_ : nullptr;
   }
 
  private:
   Multiplication multiplication_;
+  AttentionOfAll attention_;
 };
 
 void SetTensor(ggml_backend_buffer_t, ggml_tensor* tensor, const void* data, std::size_t offset,
@@ -163,7 +271,7 @@ ggml_backend_buffer_type_t BufferType() {
           .is_host = nullptr,
       },
       .device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU),
-      .context = new Q4BufferType(Q4Kernels().front()),
+      .context = new OwnKernels(Q4Kernels().front()),
   };
   return &type;
 }
@@ -195,7 +303,7 @@ bool FindModule() {
 
 }  // namespace
 
-const Q4Kernel* UseQ4Kernel() {
+const Q4Kernel* UseOwnKernels() {
   static const Q4Kernel* const used = []() -> const Q4Kernel* {
     if (Q4Kernels().empty() || !FindModule()) return nullptr;
     // Before the one that repacks, behind one for a unit of the processor that multiplies matrices.

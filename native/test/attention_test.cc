@@ -1,0 +1,156 @@
+// Our attention, against the same in double precision.
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "test.h"
+
+namespace svc {
+namespace {
+
+constexpr std::uint16_t kHidden = 0xfc00;
+
+// Of whole sixteenths from -2 to 2, which half floats hold.
+std::uint16_t HalfOf(double value) {
+  if (value == 0) return 0;
+  const std::uint16_t sign = value < 0 ? 0x8000 : 0;
+  int exponent = 0;
+  const double fraction = std::frexp(std::abs(value), &exponent);
+  const auto mantissa = static_cast<std::uint16_t>((fraction * 2 - 1) * 1024);
+  return static_cast<std::uint16_t>(sign | (exponent + 14) << 10 | mantissa);
+}
+
+// Queries of some heads and a cache that they share.
+class Case {
+ public:
+  Case(std::size_t length, std::size_t heads, std::size_t cells)
+      : length_(length), heads_(heads), cells_(cells), mask(cells) {
+    const auto fill = [this](std::vector<double>& values, std::vector<std::uint16_t>& halves) {
+      for (std::size_t i = 0; i < cells_ * length_; ++i) {
+        values.push_back((static_cast<int>(random_() % 65) - 32) / 16.0);
+        halves.push_back(HalfOf(values.back()));
+      }
+    };
+    fill(keys_, key_halves_);
+    fill(values_, value_halves_);
+    std::normal_distribution<float> normal;
+    for (std::size_t i = 0; i < heads * length; ++i) queries_.push_back(normal(random_));
+  }
+
+  // [head][length]
+  std::vector<float> Attended() {
+    std::vector<std::uint8_t> scratch(AttentionScratch(length_, heads_, cells_));
+    std::vector<float> outputs(heads_ * length_, NAN);
+    Attend({.head_length = length_,
+            .cells = cells_,
+            .keys = key_halves_.data(),
+            .key_stride = length_,
+            .values = value_halves_.data(),
+            .value_stride = length_,
+            .mask = mask.empty() ? nullptr : mask.data(),
+            .scale = kScale,
+            .heads = heads_,
+            .queries = queries_.data(),
+            .query_stride = length_,
+            .outputs = outputs.data(),
+            .output_stride = length_},
+           scratch.data());
+    return outputs;
+  }
+
+  // Takes a cell, and the queries, of another one; and sees it.
+  void PutCell(std::size_t cell, const Case& other, std::size_t of) {
+    const auto copy = [&](std::vector<std::uint16_t>& to, const std::vector<std::uint16_t>& from) {
+      std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(of * length_), length_,
+                  to.begin() + static_cast<std::ptrdiff_t>(cell * length_));
+    };
+    copy(key_halves_, other.key_halves_);
+    copy(value_halves_, other.value_halves_);
+    queries_ = other.queries_;
+    mask[cell] = 0;
+  }
+
+  void ExpectRight() {
+    const std::vector<float> actual = Attended();
+    for (std::size_t head = 0; head < heads_; ++head) {
+      std::vector<double> weights(cells_);
+      double total = 0;
+      for (std::size_t cell = 0; cell < cells_; ++cell) {
+        if (!mask.empty() && mask[cell] == kHidden) continue;
+        double score = mask.empty() || mask[cell] == 0 ? 0 : kBias;
+        for (std::size_t i = 0; i < length_; ++i) {
+          score += kScale * queries_[head * length_ + i] * keys_[cell * length_ + i];
+        }
+        weights[cell] = std::exp(score);
+        total += weights[cell];
+      }
+      for (std::size_t i = 0; i < length_; ++i) {
+        double expected = 0;
+        for (std::size_t cell = 0; cell < cells_; ++cell) {
+          expected += weights[cell] / total * values_[cell * length_ + i];
+        }
+        EXPECT(std::abs(actual[head * length_ + i] - expected) < 1e-5);
+      }
+    }
+  }
+
+  static constexpr float kScale = 0.125F;
+  static constexpr double kBias = -1.5;
+
+ private:
+  const std::size_t length_;
+  const std::size_t heads_;
+  const std::size_t cells_;
+  std::mt19937 random_{1};
+  std::vector<double> keys_;
+  std::vector<double> values_;
+  std::vector<std::uint16_t> key_halves_;
+  std::vector<std::uint16_t> value_halves_;
+  std::vector<float> queries_;
+
+ public:
+  std::vector<std::uint16_t> mask;
+};
+
+TEST(EachHeadSeesWhatTheMaskLeaves) {
+  std::mt19937 random(2);
+  for (const std::size_t length : {32, 64, 80, 96, 128, 256}) {
+    if (!CanAttend(length)) return;
+    for (const std::size_t cells : {1, 15, 16, 17, 32, 33, 200, 1000}) {
+      Case each(length, 7, cells);
+      each.ExpectRight();
+      for (std::uint16_t& value : each.mask) value = random() % 3 == 0 ? kHidden : 0;
+      each.mask.back() = HalfOf(Case::kBias);
+      each.ExpectRight();
+      each.mask.clear();
+      each.ExpectRight();
+    }
+  }
+}
+
+// To the bit: a text must not depend on who else is in the cache.
+TEST(WhatIsHiddenChangesNothing) {
+  if (!CanAttend(64)) return;
+  Case dense(64, 2, 40);
+  const std::vector<float> expected = dense.Attended();
+  Case sparse(64, 2, 400);
+  std::fill(sparse.mask.begin(), sparse.mask.end(), kHidden);
+  for (std::size_t cell = 0; cell < 40; ++cell) sparse.PutCell(cell * 9 + 5, dense, cell);
+  EXPECT(sparse.Attended() == expected);
+}
+
+TEST(ARowThatSeesNothingIsZeros) {
+  if (!CanAttend(64)) return;
+  Case blind(64, 3, 100);
+  std::fill(blind.mask.begin(), blind.mask.end(), kHidden);
+  for (const float output : blind.Attended()) EXPECT_EQ(output, 0.0F);
+}
+
+TEST(OtherLengthsAreLeftToOthers) { EXPECT(!CanAttend(72)); }
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()
