@@ -15,6 +15,10 @@
 #include "loaded_engine.h"
 #include "models.h"
 #include "test.h"
+#ifdef SVC_KERNELS
+#include "engine/cpu_kernels.h"
+#include "kernels/attention.h"
+#endif
 
 namespace svc {
 namespace {
@@ -129,6 +133,32 @@ TEST(AGreedyTextIsTheSameWithAndWithoutDrafts) {
     }
   }
 }
+
+#ifdef SVC_KERNELS
+// What our kernels compute does not depend on company, so that no text needs a guard.
+TEST(WithKernelsOfOursEachRowIsTheSameToTheBitBesideDrafts) {
+  const std::unique_ptr<LlamaModel> model =
+      test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/tiny-qwen2.gguf");
+  REQUIRE(model != nullptr);
+  constexpr std::size_t kHeadLength = 32;
+  if (UseOwnKernels() == nullptr || !CanAttend(kHeadLength)) return;
+  for (const float bias : {4.0F, 8.0F, 12.0F}) {
+    SamplingParams few;
+    few.temperature = 0;
+    for (const char* word : {" river", " stone", " cloud", " and", ","}) {
+      few.logit_bias.emplace_back(model->Tokenize(word, false, false).value().back(), bias);
+    }
+    const std::vector<Token> prompt = model->Tokenize(Words(100), true, true).value();
+    const Said with = Say(*model, prompt, few, true, nullptr, /*trusting=*/true);
+    const Said without = Say(*model, prompt, few, false, nullptr, /*trusting=*/true);
+    std::printf("     bias %.0f: %llu of %llu accepted\n", bias,
+                static_cast<unsigned long long>(with.stats.accepted_tokens),
+                static_cast<unsigned long long>(with.stats.drafted_tokens));
+    EXPECT_EQ(with.text, without.text);
+    EXPECT(with.stats.accepted_tokens > 0);
+  }
+}
+#endif
 
 TEST(ADraftModelThatSaysTheSameIsNearlyAlwaysRight) {
   for (const std::string& path : test::TinyModels()) {

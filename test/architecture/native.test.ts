@@ -37,6 +37,16 @@ test('libllama stays in native/engine and its tests', () => {
   );
 });
 
+test('native/kernels needs nothing but the compiler', () => {
+  const files = sources.filter((path) => path.startsWith('native/kernels/'));
+  assert.ok(files.length > 0);
+  for (const path of files) {
+    for (const [, quoted] of read(path).matchAll(/^\s*#\s*include\s*"([^"]+)"/gm)) {
+      assert.match(quoted ?? '', /^kernels\//, path);
+    }
+  }
+});
+
 test("the engine's public headers name no foreign type", () => {
   const code = (name: string) => read(`native/engine/${name}.h`).replace(/\/\/.*$/gm, '');
   const exposed = ['engine', 'devices', 'status'].filter((name) =>
