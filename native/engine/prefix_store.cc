@@ -71,7 +71,8 @@ std::unique_ptr<PrefixStore> PrefixStore::Open(PrefixStoreOptions options) {
 PrefixStore::PrefixStore(PrefixStoreOptions options) : options_(std::move(options)) {
   ReadFolder();
   MakeRoom(0);
-  thread_ = std::thread([this] { Run(); });
+  reader_ = std::thread([this] { RunReads(); });
+  writer_ = std::thread([this] { RunWrites(); });
 }
 
 PrefixStore::~PrefixStore() { Close(); }
@@ -83,7 +84,8 @@ void PrefixStore::Close() {
     abandon_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  if (reader_.joinable()) reader_.join();
+  if (writer_.joinable()) writer_.join();
 }
 
 void PrefixStore::OnChange(std::function<void()> listener) { on_change_ = std::move(listener); }
@@ -181,34 +183,43 @@ bool PrefixStore::WaitForWrite(std::chrono::steady_clock::time_point deadline) c
   return changed_.wait_until(lock, deadline, [this] { return !writing_; });
 }
 
-// ---- the store's thread -------------------------------------------------------------------------
+// ---- the store's threads ------------------------------------------------------------------------
 
-void PrefixStore::Run() {
+void PrefixStore::RunReads() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto reads = [this] { return !wishes_.empty() && !fetched_; };
-    changed_.wait(lock, [&] { return closing_ || writing_ || reads(); });
+    changed_.wait(lock, [this] { return closing_ || (!wishes_.empty() && !fetched_); });
     if (closing_) return;
-    if (reads()) {
-      Wish wish = std::move(wishes_.front());
-      wishes_.pop_front();
-      lock.unlock();
-      FetchedPiece piece = ReadNext(wish);
-      lock.lock();
-      if (!piece.last) wishes_.push_front(std::move(wish));
-      fetched_ = std::move(piece);
-    } else {
-      lock.unlock();
-      // Only this thread ends a write.
-      WriteFile(*writing_);
-      lock.lock();
-      writing_.reset();
-    }
+    Wish wish = std::move(wishes_.front());
+    wishes_.pop_front();
     lock.unlock();
-    changed_.notify_all();
-    if (on_change_) on_change_();
+    FetchedPiece piece = ReadNext(wish);
     lock.lock();
+    if (!piece.last) wishes_.push_front(std::move(wish));
+    fetched_ = std::move(piece);
+    TellChange(lock);
   }
+}
+
+void PrefixStore::RunWrites() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return closing_ || writing_; });
+    if (closing_) return;
+    lock.unlock();
+    // Only this thread ends a write.
+    WriteFile(*writing_);
+    lock.lock();
+    writing_.reset();
+    TellChange(lock);
+  }
+}
+
+void PrefixStore::TellChange(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  changed_.notify_all();
+  if (on_change_) on_change_();
+  lock.lock();
 }
 
 FetchedPiece PrefixStore::ReadNext(Wish& wish) {

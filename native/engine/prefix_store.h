@@ -17,7 +17,7 @@
 // of whatever model. A beginning is always used a little later than what follows it. What is
 // damaged, or was made by another version of the model or of libllama, is deleted when it is seen.
 //
-// Nothing waits for the disk but the store's own thread. One piece is read ahead of who takes it,
+// Nothing waits for the disk but the store's own threads. One piece is read ahead of who takes it,
 // and one write waits at most, so the memory in use is bounded by the largest pieces.
 #pragma once
 
@@ -73,7 +73,7 @@ class PrefixStore {
   PrefixStore(const PrefixStore&) = delete;
   PrefixStore& operator=(const PrefixStore&) = delete;
 
-  // Called on the store's thread when a piece can be taken or a write has ended. Set it first.
+  // Called on the store's threads when a piece can be taken or a write has ended. Set it first.
   void OnChange(std::function<void()> listener);
 
   // How many of the tokens could be had if the first `covered` are in memory; at least `covered`.
@@ -90,7 +90,7 @@ class PrefixStore {
   // False: the write goes on at the deadline.
   bool WaitForWrite(std::chrono::steady_clock::time_point deadline) const;
 
-  // Gives up what is being written and joins the thread. Idempotent.
+  // Gives up what is being written and joins the threads. Idempotent.
   void Close();
 
  private:
@@ -116,7 +116,9 @@ class PrefixStore {
   explicit PrefixStore(PrefixStoreOptions options);
   void ReadFolder();
   std::vector<Step> Chain(std::span<const Token> tokens, std::uint32_t covered) const;
-  void Run();
+  void RunReads();
+  void RunWrites();
+  void TellChange(std::unique_lock<std::mutex>& lock);
   FetchedPiece ReadNext(Wish& wish);
   void WriteFile(const Writing& writing);
   bool MakeRoom(std::uint64_t bytes);
@@ -136,7 +138,9 @@ class PrefixStore {
   std::optional<Writing> writing_;
   bool closing_ = false;
 
-  std::thread thread_;
+  // Two, because a write waits for the disk, and a prompt for what is read.
+  std::thread reader_;
+  std::thread writer_;
 };
 
 }  // namespace svc
