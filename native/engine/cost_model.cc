@@ -31,8 +31,9 @@ std::optional<double> TimeStep(Decoder& decoder, const Now& now, std::uint32_t r
   std::vector<Row> batch(rows);
   const std::uint32_t prompt = rows - outputs;
   for (std::uint32_t i = 0; i < rows; ++i) {
-    // Different tokens, because a mixture of experts sends equal ones to the same few.
-    batch[i].token = static_cast<Token>(std::uint64_t{i} * 7919 % decoder.vocabulary());
+    // Different tokens, because a mixture of experts sends equal ones to the same few; neighbours,
+    // because each brings a page of the file to memory, and the system those around it.
+    batch[i].token = static_cast<Token>(i % decoder.vocabulary());
     batch[i].sequence = static_cast<SequenceId>(i < prompt ? 0 : i - prompt);
     batch[i].position = static_cast<std::int32_t>(i <= prompt ? i : 0);
     batch[i].wants_logits = i >= prompt;

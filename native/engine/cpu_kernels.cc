@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <optional>
 #include <vector>
 
 #include "ggml-backend-impl.h"
 #include "ggml-cpu/traits.h"
 #include "kernels/attention.h"
-#include "kernels/q4_kernel.h"
-#include "kernels/q4_matrix.h"
+#include "kernels/matrix_kernel.h"
 #include "kernels/quantized_rows.h"
+#include "kernels/weight_matrix.h"
 
 // Declared by ggml, defined in a module that is opened at run time, so that nothing can be linked.
 ggml::cpu::tensor_traits::~tensor_traits() = default;
@@ -36,10 +37,35 @@ Module module;
 
 ggml_backend_buffer_type_t BufferType();
 
-Q4Matrix MatrixOf(const ggml_tensor* tensor) {
-  return {.outputs = static_cast<std::size_t>(tensor->ne[1]),
-          .depth = static_cast<std::size_t>(tensor->ne[0]),
-          .data = static_cast<std::uint8_t*>(tensor->data)};
+std::optional<WeightType> TypeOf(const ggml_tensor* tensor) {
+  switch (tensor->type) {
+    case GGML_TYPE_Q4_0:
+      return WeightType::kQ4_0;
+    case GGML_TYPE_Q5_0:
+      return WeightType::kQ5_0;
+    case GGML_TYPE_Q8_0:
+      return WeightType::kQ8_0;
+    case GGML_TYPE_Q4_K:
+      return WeightType::kQ4K;
+    case GGML_TYPE_Q5_K:
+      return WeightType::kQ5K;
+    case GGML_TYPE_Q6_K:
+      return WeightType::kQ6K;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Nothing: it cannot be interleaved.
+std::optional<WeightMatrix> MatrixOf(const ggml_tensor* tensor) {
+  const std::optional<WeightType> type = TypeOf(tensor);
+  const auto outputs = static_cast<std::size_t>(tensor->ne[1]);
+  const auto depth = static_cast<std::size_t>(tensor->ne[0]);
+  if (!type || ggml_n_dims(tensor) > 2 || !WeightMatrix::Fits(*type, outputs, depth)) return {};
+  return WeightMatrix{.type = *type,
+                      .outputs = outputs,
+                      .depth = depth,
+                      .data = static_cast<std::uint8_t*>(tensor->data)};
 }
 
 std::size_t ThreadOf(const ggml_compute_params& params) {
@@ -81,7 +107,7 @@ float* RowOf(const ggml_tensor* tensor, std::size_t row) {
 // One operation: rows of activations times weights.
 class Multiplication final : public ggml::cpu::tensor_traits {
  public:
-  explicit Multiplication(const Q4Kernel& kernel) : kernel_(kernel) {}
+  explicit Multiplication(const MatrixKernel& kernel) : kernel_(kernel) {}
 
   bool work_size(int, const ggml_tensor* op, std::size_t& size) override {
     size = QuantizedRows::BytesFor(static_cast<std::size_t>(ggml_nrows(op->src[1])),
@@ -92,9 +118,10 @@ class Multiplication final : public ggml::cpu::tensor_traits {
   // Each thread of the pool calls it with a number of its own.
   bool compute_forward(ggml_compute_params* params, ggml_tensor* op) override {
     const ggml_tensor* activations = op->src[1];
-    const Q4Matrix matrix = MatrixOf(op->src[0]);
+    const WeightMatrix matrix = *MatrixOf(op->src[0]);
     const QuantizedRows rows(static_cast<std::uint8_t*>(params->wdata),
-                             static_cast<std::size_t>(ggml_nrows(activations)), matrix.depth);
+                             static_cast<std::size_t>(ggml_nrows(activations)), matrix.depth,
+                             FormatOf(matrix.type));
     for (std::size_t row = ThreadOf(*params); row < rows.rows();
          row += static_cast<std::size_t>(params->nth)) {
       rows.Set(row, RowOf(activations, row));
@@ -105,8 +132,9 @@ class Multiplication final : public ggml::cpu::tensor_traits {
   }
 
  private:
-  void Multiply(const Q4Matrix& matrix, const QuantizedRows& rows, std::size_t panel,
+  void Multiply(const WeightMatrix& matrix, const QuantizedRows& rows, std::size_t panel,
                 std::size_t end, const ggml_tensor* op) const {
+    MultiplyPanel* const multiply = kernel_.multiply(matrix.type);
     for (; panel < end; ++panel) {
       for (std::size_t first = 0; first < rows.rows(); first += kRowGroup) {
         const RowBlock group = rows.Group(first);
@@ -114,12 +142,12 @@ class Multiplication final : public ggml::cpu::tensor_traits {
         for (std::size_t r = 0; r < group.size; ++r) {
           out[r] = RowOf(op, first + r) + panel * kPanel;
         }
-        kernel_.multiply(matrix, panel, group, out.data());
+        multiply(matrix, panel, group, out.data());
       }
     }
   }
 
-  const Q4Kernel& kernel_;
+  const MatrixKernel& kernel_;
 };
 
 // ---- attention ----------------------------------------------------------------------------------
@@ -127,6 +155,8 @@ class Multiplication final : public ggml::cpu::tensor_traits {
 // One operation: each row of queries attends to the cells that it sees.
 class AttentionOfAll final : public ggml::cpu::tensor_traits {
  public:
+  explicit AttentionOfAll(AttentionKernel kernel) : kernel_(kernel) {}
+
   static bool Takes(const ggml_tensor* op) {
     if (op->op != GGML_OP_FLASH_ATTN_EXT) return false;
     const auto [queries, keys, values, mask] = SourcesOf(op);
@@ -160,7 +190,7 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
         static_cast<std::uint8_t*>(params->wdata) + ThreadOf(*params) * ScratchOf(op);
     Share(*params, rows * parts, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
-        Attend(Of(op, i / parts, i % parts * together, together), scratch);
+        kernel_(Of(op, i / parts, i % parts * together, together), scratch);
       }
     });
     return true;
@@ -208,6 +238,8 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
             .outputs = At<float>(op, row * op->nb[2] + head * op->nb[1]),
             .output_stride = op->nb[1] / sizeof(float)};
   }
+
+  const AttentionKernel kernel_;
 };
 
 // ---- what ggml asks -----------------------------------------------------------------------------
@@ -215,19 +247,16 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
 // Of the weights, a way to lie in memory; and, of any operation, whether it is ours.
 class OwnKernels final : public ggml::cpu::extra_buffer_type {
  public:
-  explicit OwnKernels(const Q4Kernel& kernel) : multiplication_(kernel) {}
+  OwnKernels(const MatrixKernel& matrices, AttentionKernel attention)
+      : multiplication_(matrices), attention_(attention) {}
 
   bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
     if (!IsOurs(op)) return false;
     const ggml_tensor* weights = op->src[0];
     const ggml_tensor* activations = op->src[1];
-    return weights->type == GGML_TYPE_Q4_0 && weights->view_src == nullptr &&
-           ggml_n_dims(weights) == 2 && activations->type == GGML_TYPE_F32 &&
-           activations->nb[0] == sizeof(float) &&
-           (activations->buffer == nullptr ||
-            ggml_backend_buft_is_host(activations->buffer->buft)) &&
-           Q4Matrix::Fits(static_cast<std::size_t>(weights->ne[1]),
-                          static_cast<std::size_t>(weights->ne[0]));
+    return MatrixOf(weights) && weights->view_src == nullptr &&
+           activations->type == GGML_TYPE_F32 && activations->nb[0] == sizeof(float) &&
+           (activations->buffer == nullptr || ggml_backend_buft_is_host(activations->buffer->buft));
   }
 
   ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
@@ -243,7 +272,7 @@ class OwnKernels final : public ggml::cpu::extra_buffer_type {
 void SetTensor(ggml_backend_buffer_t, ggml_tensor* tensor, const void* data, std::size_t offset,
                std::size_t size) {
   GGML_ASSERT(offset == 0 && size == ggml_nbytes(tensor));
-  Interleave(static_cast<const Q4Block*>(data), MatrixOf(tensor));
+  Interleave(static_cast<const std::uint8_t*>(data), *MatrixOf(tensor));
 }
 
 // Memory of the processor, but with a way of writing to it that interleaves, and none of reading.
@@ -263,15 +292,19 @@ ggml_backend_buffer_t Allocate(ggml_backend_buffer_type_t type, std::size_t size
 ggml_backend_buffer_type_t BufferType() {
   static ggml_backend_buffer_type type{
       .iface = {
-          .get_name = [](ggml_backend_buffer_type_t) { return "SVC_Q4"; },
+          .get_name = [](ggml_backend_buffer_type_t) { return "SVC_INTERLEAVED"; },
           .alloc_buffer = Allocate,
           .get_alignment = [](ggml_backend_buffer_type_t) { return kAlignment; },
           .get_max_size = nullptr,
-          .get_alloc_size = nullptr,
+          .get_alloc_size =
+              [](ggml_backend_buffer_type_t, const ggml_tensor* tensor) {
+                const std::optional<WeightMatrix> matrix = MatrixOf(tensor);
+                return matrix ? matrix->bytes() : ggml_nbytes(tensor);
+              },
           .is_host = nullptr,
       },
       .device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU),
-      .context = new OwnKernels(Q4Kernels().front()),
+      .context = new OwnKernels(MatrixKernels().front(), AttentionKernels().front()),
   };
   return &type;
 }
@@ -303,13 +336,13 @@ bool FindModule() {
 
 }  // namespace
 
-const Q4Kernel* UseOwnKernels() {
-  static const Q4Kernel* const used = []() -> const Q4Kernel* {
-    if (Q4Kernels().empty() || !FindModule()) return nullptr;
+const MatrixKernel* UseOwnKernels() {
+  static const MatrixKernel* const used = []() -> const MatrixKernel* {
+    if (MatrixKernels().empty() || !FindModule()) return nullptr;
     // Before the one that repacks, behind one for a unit of the processor that multiplies matrices.
     std::vector<ggml_backend_buffer_type_t>& types = module.extra_buffer_types();
     types.insert(types.empty() ? types.end() : types.end() - 1, BufferType());
-    return &Q4Kernels().front();
+    return &MatrixKernels().front();
   }();
   return used;
 }

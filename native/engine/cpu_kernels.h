@@ -1,14 +1,14 @@
 #pragma once
 
-#include "kernels/q4_kernel.h"
+#include "kernels/matrix_kernel.h"
 
 namespace svc {
 
-// From now on, ggml's processor module takes kernels of ours: for the Q4_0 weights of models, which
-// go into a buffer type that the module then knows beside its own, and for attention to a cache of
+// From now on, ggml's processor module takes kernels of ours: for the weights of models, which go
+// into a buffer type that the module then knows beside its own, and for attention to a cache of
 // half floats. Call it first when the backends are loaded and no model is yet. Returns the kernel
 // of the weights; null, and nothing is changed: this processor lacks the instructions, or the
 // module does not let us in.
-const Q4Kernel* UseOwnKernels();
+const MatrixKernel* UseOwnKernels();
 
 }  // namespace svc

@@ -148,8 +148,8 @@ std::vector<Device> ListDevices() {
 std::string CpuFeatures() {
   std::string features = llama_print_system_info();
 #ifdef SVC_KERNELS
-  if (const Q4Kernel* kernel = UseOwnKernels(); kernel != nullptr) {
-    features += std::string("SVC_Q4_") + kernel->instructions + " = 1 | ";
+  if (const MatrixKernel* kernel = UseOwnKernels(); kernel != nullptr) {
+    features += std::string("SVC_") + kernel->instructions + " = 1 | ";
   }
 #endif
   return features;

@@ -29,7 +29,7 @@ Status LoadBackends(const std::string& directory);
 std::vector<Device> ListDevices();
 
 // llama_print_system_info(): the CPU features the chosen kernels use; behind them the kernel of
-// ours for Q4_0, where one is used.
+// ours, where one is used.
 std::string CpuFeatures();
 
 // Multiplies two n x n matrices on device `index` of ListDevices(), checks the result against the

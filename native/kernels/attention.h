@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace svc {
 
@@ -26,16 +27,30 @@ struct Attention {
   std::size_t output_stride;
 };
 
-// True: this processor (AVX-512) and Attend can take heads of this length.
-bool CanAttend(std::size_t head_length);
-
-// Bytes that Attend needs beside it, aligned to 4, at most: for as many cells or less.
-std::size_t AttentionScratch(std::size_t head_length, std::size_t heads, std::size_t cells);
-
 // Only the cells that the row sees are read, a few at a time; sums are kept in single precision
 // with the largest score so far (the online softmax of FlashAttention, arXiv 2205.14135), in the
-// order of the cells: the result does not depend on other rows. All zeros if it sees none. Thread:
-// any, each with its own scratch.
-void Attend(const Attention& attention, std::uint8_t* scratch);
+// order of the cells: the result does not depend on other rows, nor, to the bit, on which kernel
+// it is. All zeros if the row sees none. `scratch`: AttentionScratch. Thread: any, each with its
+// own scratch.
+using AttentionKernel = void (*)(const Attention& attention, std::uint8_t* scratch);
+
+// Those that this processor can run, the fastest first. They need AVX2 at least.
+std::span<const AttentionKernel> AttentionKernels();
+
+// Whether they are for heads of this length.
+bool CanAttend(std::size_t head_length);
+
+// Bytes, to be aligned to 4, at most: for as many cells or less.
+std::size_t AttentionScratch(std::size_t head_length, std::size_t heads, std::size_t cells);
+
+// Floats that are computed together.
+constexpr std::size_t kVectorLength = 16;
+// Cells whose keys and values are in single precision at a time: those of heads of 64 stay in the
+// first cache.
+constexpr std::size_t kAttentionTile = 32;
+
+// attention_avx512.cc, attention_avx2.cc
+void AttendAvx512(const Attention& attention, std::uint8_t* scratch);
+void AttendAvx2(const Attention& attention, std::uint8_t* scratch);
 
 }  // namespace svc

@@ -41,10 +41,8 @@ __attribute__((target("avx2"))) void QuantizedRows::Set(std::size_t row,
     const float largest = Largest(magnitudes);
     const __m256 steps = _mm256_set1_ps(largest > 0 ? 127 / largest : 0);
     __m256i rounded[kParts];
-    __m256i sum = _mm256_setzero_si256();
     for (std::size_t i = 0; i < kParts; ++i) {
       rounded[i] = _mm256_cvtps_epi32(_mm256_mul_ps(parts[i], steps));
-      sum = _mm256_add_epi32(sum, rounded[i]);
     }
     // Packing goes by halves of a register: what it mixed is put in order.
     const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(rounded[0], rounded[1]),
@@ -52,8 +50,14 @@ __attribute__((target("avx2"))) void QuantizedRows::Set(std::size_t row,
     const __m256i in_order =
         _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(block.values(in_group)), in_order);
-    block.offsets()[in_group] = -8 * Sum(sum);
-    block.scales()[in_group] = largest / 127;
+    const float scale = largest / 127;
+    block.scales()[in_group] = scale;
+    const std::int32_t first = Sum(_mm256_add_epi32(rounded[0], rounded[1]));
+    const std::int32_t second = Sum(_mm256_add_epi32(rounded[2], rounded[3]));
+    const bool have_halves = weights_.scales == 2;
+    block.offsets(0)[in_group] = -weights_.zero * (have_halves ? first : first + second);
+    block.offsets(1)[in_group] = have_halves ? -weights_.zero * second : 0;
+    block.sums()[in_group] = scale * static_cast<float>(first + second);
   }
 }
 

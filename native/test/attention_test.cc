@@ -40,10 +40,10 @@ class Case {
   }
 
   // [head][length]
-  std::vector<float> Attended() {
+  std::vector<float> Attended(AttentionKernel attend) {
     std::vector<std::uint8_t> scratch(AttentionScratch(length_, heads_, cells_));
     std::vector<float> outputs(heads_ * length_, NAN);
-    Attend({.head_length = length_,
+    attend({.head_length = length_,
             .cells = cells_,
             .keys = key_halves_.data(),
             .key_stride = length_,
@@ -73,7 +73,8 @@ class Case {
   }
 
   void ExpectRight() {
-    const std::vector<float> actual = Attended();
+    const std::vector<float> actual = Attended(AttentionKernels().front());
+    for (const AttentionKernel attend : AttentionKernels()) EXPECT(Attended(attend) == actual);
     for (std::size_t head = 0; head < heads_; ++head) {
       std::vector<double> weights(cells_);
       double total = 0;
@@ -115,9 +116,10 @@ class Case {
 };
 
 TEST(EachHeadSeesWhatTheMaskLeaves) {
+  if (AttentionKernels().empty()) return;
   std::mt19937 random(2);
   for (const std::size_t length : {32, 64, 80, 96, 128, 256}) {
-    if (!CanAttend(length)) return;
+    EXPECT(CanAttend(length));
     for (const std::size_t cells : {1, 15, 16, 17, 32, 33, 200, 1000}) {
       Case each(length, 7, cells);
       each.ExpectRight();
@@ -132,20 +134,20 @@ TEST(EachHeadSeesWhatTheMaskLeaves) {
 
 // To the bit: a text must not depend on who else is in the cache.
 TEST(WhatIsHiddenChangesNothing) {
-  if (!CanAttend(64)) return;
+  if (AttentionKernels().empty()) return;
   Case dense(64, 2, 40);
-  const std::vector<float> expected = dense.Attended();
+  const std::vector<float> expected = dense.Attended(AttentionKernels().front());
   Case sparse(64, 2, 400);
   std::fill(sparse.mask.begin(), sparse.mask.end(), kHidden);
   for (std::size_t cell = 0; cell < 40; ++cell) sparse.PutCell(cell * 9 + 5, dense, cell);
-  EXPECT(sparse.Attended() == expected);
+  EXPECT(sparse.Attended(AttentionKernels().front()) == expected);
 }
 
 TEST(ARowThatSeesNothingIsZeros) {
-  if (!CanAttend(64)) return;
+  if (AttentionKernels().empty()) return;
   Case blind(64, 3, 100);
   std::fill(blind.mask.begin(), blind.mask.end(), kHidden);
-  for (const float output : blind.Attended()) EXPECT_EQ(output, 0.0F);
+  for (const float output : blind.Attended(AttentionKernels().front())) EXPECT_EQ(output, 0.0F);
 }
 
 TEST(OtherLengthsAreLeftToOthers) { EXPECT(!CanAttend(72)); }

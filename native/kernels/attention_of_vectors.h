@@ -1,0 +1,259 @@
+// Attention by vectors of sixteen floats. Each file of a processor's instructions has it once: it
+// comes behind SVC_TARGET, which names them, and these, in this namespace:
+//
+//   Vector, Broadcast, Load, Store, Add, Subtract, Multiply, MultiplyAdd (rounded once), Max;
+//   kRegisters              how many Vectors a loop can keep, next to two others;
+//   Nearest                 whole numbers, halves to even;
+//   TimesPowerOf2(v, e)     of whole e from -160 to 0, rounded once;
+//   FromHalves(halves)      of sixteen half floats;
+//   SelectFirst(n, a, b)    the first n of a, the others of b;
+//   LowHalf, HighHalf, Join eight floats, and back;
+//   Differing(p, n, x)      of the first n, at most sixteen, a bit for each that is not x;
+//   StoreNumbers(set, i, p) of each bit set, its place beyond i, at p; may write sixteen.
+//
+// Whichever it is, numbers are added up in the same order: the result is the same to the bit.
+#pragma once
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "kernels/attention.h"
+
+namespace svc {
+namespace {
+
+constexpr std::size_t kParts = kAttentionTile / kVectorLength;
+constexpr float kLog2E = 1.44269504088896340736F;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::uint16_t kHalfMinusInfinity = 0xfc00;
+
+// Laid over the bytes that the caller brings.
+struct Scratch {
+  Scratch(std::uint8_t* bytes, std::size_t head_length, std::size_t heads)
+      : keys(reinterpret_cast<float*>(bytes)),
+        values(keys + kAttentionTile * head_length),
+        sums(values + kAttentionTile * head_length),
+        bias(sums + heads * head_length),
+        largest(bias + kAttentionTile),
+        weight(largest + heads),
+        seen(reinterpret_cast<std::int32_t*>(weight + heads)) {}
+
+  float* keys;         // [kAttentionTile][head_length]
+  float* values;       // [kAttentionTile][head_length]
+  float* sums;         // [head][head_length], of the values, weighted
+  float* bias;         // [kAttentionTile]
+  float* largest;      // [head], of the scores
+  float* weight;       // [head], all in all
+  std::int32_t* seen;  // cells, and kVectorLength more
+};
+
+SVC_TARGET float ToFloat(std::uint16_t half) {
+  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
+}
+
+// 2 ** x, for x <= 0. The Taylor series of the rest behind the nearest integer, which is right to
+// the last digit but one.
+SVC_TARGET Vector Exp2(Vector x) {
+  // Below it, single precision ends.
+  x = Max(x, Broadcast(-160));
+  const Vector whole = Nearest(x);
+  const Vector rest = Subtract(x, whole);
+  Vector power = Broadcast(1.54035304e-4F);
+  for (const float coefficient :
+       {1.33335581e-3F, 9.61812911e-3F, 5.55041087e-2F, 2.40226507e-1F, 6.93147181e-1F, 1.0F}) {
+    power = MultiplyAdd(power, rest, Broadcast(coefficient));
+  }
+  return TimesPowerOf2(power, whole);
+}
+
+SVC_TARGET float Largest(Vector v) {
+  alignas(64) std::array<float, kVectorLength> each;
+  Store(v, each.data());
+  return *std::max_element(each.begin(), each.end());
+}
+
+SVC_TARGET __m256 AddHalves(Vector v) { return _mm256_add_ps(LowHalf(v), HighHalf(v)); }
+
+SVC_TARGET float Sum(Vector v) {
+  const __m256 eight = AddHalves(v);
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+}
+
+// The sum of each of eight registers, in a lane each.
+SVC_TARGET __m256 SumEach(const __m256* parts) {
+  __m256 pairs[4];
+  for (std::size_t i = 0; i < 4; ++i) {
+    pairs[i] = _mm256_add_ps(_mm256_permute2f128_ps(parts[i], parts[i + 4], 0x20),
+                             _mm256_permute2f128_ps(parts[i], parts[i + 4], 0x31));
+  }
+  const __m256 ab =
+      _mm256_add_ps(_mm256_unpacklo_ps(pairs[0], pairs[1]), _mm256_unpackhi_ps(pairs[0], pairs[1]));
+  const __m256 cd =
+      _mm256_add_ps(_mm256_unpacklo_ps(pairs[2], pairs[3]), _mm256_unpackhi_ps(pairs[2], pairs[3]));
+  const __m256d first = _mm256_unpacklo_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd));
+  const __m256d second = _mm256_unpackhi_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd));
+  return _mm256_add_ps(_mm256_castpd_ps(first), _mm256_castpd_ps(second));
+}
+
+// Lists the cells that the row sees.
+SVC_TARGET std::size_t FindSeen(const Attention& attention, std::int32_t* seen) {
+  std::size_t count = 0;
+  for (std::size_t cell = 0; cell < attention.cells; cell += kVectorLength) {
+    const std::size_t left = std::min(kVectorLength, attention.cells - cell);
+    const std::uint32_t visible = attention.mask == nullptr
+                                      ? (1U << left) - 1
+                                      : Differing(attention.mask + cell, left, kHalfMinusInfinity);
+    if (visible == 0) continue;
+    StoreNumbers(visible, static_cast<std::int32_t>(cell), seen + count);
+    count += static_cast<std::size_t>(__builtin_popcount(visible));
+  }
+  return count;
+}
+
+template <std::size_t kVectors>
+SVC_TARGET void Widen(const std::uint16_t* halves, float* floats) {
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    Store(FromHalves(halves + i * kVectorLength), floats + i * kVectorLength);
+  }
+}
+
+// The scores of a head for the tile's keys, to the base of two; minus infinity behind the last one.
+template <std::size_t kVectors>
+SVC_TARGET void Score(const float* query, float scale, const Scratch& scratch, std::size_t count,
+                      Vector* scores) {
+  Vector head[kVectors];
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    head[i] = Multiply(Load(query + i * kVectorLength), Broadcast(scale * kLog2E));
+  }
+  for (std::size_t part = 0; part < kParts; ++part) {
+    const std::size_t first = part * kVectorLength;
+    if (first >= count) {
+      scores[part] = Broadcast(-kInfinity);
+      continue;
+    }
+    __m256 products[kVectorLength];
+    for (std::size_t cell = 0; cell < kVectorLength; ++cell) {
+      const float* key = scratch.keys + (first + cell) * kVectors * kVectorLength;
+      Vector product = Multiply(head[0], Load(key));
+      for (std::size_t i = 1; i < kVectors; ++i) {
+        product = MultiplyAdd(head[i], Load(key + i * kVectorLength), product);
+      }
+      products[cell] = AddHalves(product);
+    }
+    const Vector sums =
+        Add(Join(SumEach(products), SumEach(products + 8)), Load(scratch.bias + first));
+    scores[part] = SelectFirst(std::min(kVectorLength, count - first), sums, Broadcast(-kInfinity));
+  }
+}
+
+// Of one head, from one of its Vectors on.
+template <std::size_t kVectors, std::size_t kStride>
+SVC_TARGET void AddWeighted(const float* values, const float* weights, std::size_t count,
+                            float shrink, float* sums) {
+  Vector sum[kVectors];
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    sum[i] = Multiply(Load(sums + i * kVectorLength), Broadcast(shrink));
+  }
+  for (std::size_t cell = 0; cell < count; ++cell) {
+    const float* value = values + cell * kStride;
+    const Vector weight = Broadcast(weights[cell]);
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      sum[i] = MultiplyAdd(weight, Load(value + i * kVectorLength), sum[i]);
+    }
+  }
+  for (std::size_t i = 0; i < kVectors; ++i) Store(sum[i], sums + i * kVectorLength);
+}
+
+// Adds the tile's values to a head's sums, each with the weight of its score.
+template <std::size_t kVectors>
+SVC_TARGET void AddValues(const Vector* scores, const Scratch& scratch, std::size_t count,
+                          std::size_t head) {
+  float& largest = scratch.largest[head];
+  const float before = largest;
+  for (std::size_t part = 0; part < kParts; ++part) {
+    largest = std::max(largest, Largest(scores[part]));
+  }
+  alignas(64) float weights[kAttentionTile];
+  Vector total = Broadcast(0);
+  for (std::size_t part = 0; part < kParts; ++part) {
+    const Vector weight = Exp2(Subtract(scores[part], Broadcast(largest)));
+    Store(weight, weights + part * kVectorLength);
+    const std::size_t first = part * kVectorLength;
+    const std::size_t left = count > first ? std::min(kVectorLength, count - first) : 0;
+    total = Add(total, SelectFirst(left, weight, Broadcast(0)));
+  }
+  const float shrink = std::exp2(before - largest);
+  scratch.weight[head] = std::fma(scratch.weight[head], shrink, Sum(total));
+
+  constexpr std::size_t kLength = kVectors * kVectorLength;
+  constexpr std::size_t kTogether = std::min(kVectors, kRegisters);
+  float* const sums = scratch.sums + head * kLength;
+  std::size_t done = 0;
+  for (; done + kTogether * kVectorLength <= kLength; done += kTogether * kVectorLength) {
+    AddWeighted<kTogether, kLength>(scratch.values + done, weights, count, shrink, sums + done);
+  }
+  if constexpr (kVectors % kTogether != 0) {
+    AddWeighted<kVectors % kTogether, kLength>(scratch.values + done, weights, count, shrink,
+                                               sums + done);
+  }
+}
+
+template <std::size_t kVectors>
+SVC_TARGET void AttendWith(const Attention& attention, std::uint8_t* bytes) {
+  constexpr std::size_t kLength = kVectors * kVectorLength;
+  const Scratch scratch(bytes, kLength, attention.heads);
+  const std::size_t seen = FindSeen(attention, scratch.seen);
+  std::fill_n(scratch.sums, attention.heads * kLength, 0.0F);
+  std::fill_n(scratch.weight, attention.heads, 0.0F);
+  std::fill_n(scratch.largest, attention.heads, -kInfinity);
+  for (std::size_t first = 0; first < seen; first += kAttentionTile) {
+    const std::size_t count = std::min(kAttentionTile, seen - first);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto cell = static_cast<std::size_t>(scratch.seen[first + i]);
+      Widen<kVectors>(attention.keys + cell * attention.key_stride, scratch.keys + i * kLength);
+      Widen<kVectors>(attention.values + cell * attention.value_stride,
+                      scratch.values + i * kLength);
+      scratch.bias[i] = attention.mask == nullptr ? 0 : ToFloat(attention.mask[cell]) * kLog2E;
+    }
+    for (std::size_t head = 0; head < attention.heads; ++head) {
+      Vector scores[kParts];
+      Score<kVectors>(attention.queries + head * attention.query_stride, attention.scale, scratch,
+                      count, scores);
+      AddValues<kVectors>(scores, scratch, count, head);
+    }
+  }
+  for (std::size_t head = 0; head < attention.heads; ++head) {
+    const float weight = scratch.weight[head];
+    const Vector share = Broadcast(weight == 0 ? 0 : 1 / weight);
+    for (std::size_t i = 0; i < kLength; i += kVectorLength) {
+      Store(Multiply(Load(scratch.sums + head * kLength + i), share),
+            attention.outputs + head * attention.output_stride + i);
+    }
+  }
+}
+
+SVC_TARGET void AttendOfVectors(const Attention& attention, std::uint8_t* scratch) {
+  switch (attention.head_length) {
+    case 32:
+      return AttendWith<2>(attention, scratch);
+    case 64:
+      return AttendWith<4>(attention, scratch);
+    case 80:
+      return AttendWith<5>(attention, scratch);
+    case 96:
+      return AttendWith<6>(attention, scratch);
+    case 128:
+      return AttendWith<8>(attention, scratch);
+    default:
+      return AttendWith<16>(attention, scratch);
+  }
+}
+
+}  // namespace
+}  // namespace svc

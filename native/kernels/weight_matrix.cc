@@ -1,0 +1,231 @@
+#include "kernels/weight_matrix.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+namespace svc {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+// Of kBlock weights, four in each word.
+using Quants = std::array<std::uint32_t, kBlock / 4>;
+
+constexpr std::uint32_t kLowHalves = 0x0f0f0f0f;
+constexpr std::uint32_t kLowBits = 0x01010101;
+
+std::uint32_t WordAt(const std::uint8_t* bytes, std::size_t index) {
+  std::uint32_t word;
+  std::memcpy(&word, bytes + index * sizeof word, sizeof word);
+  return word;
+}
+
+// ---- what ggml's blocks hold --------------------------------------------------------------------
+// Their fields are in the order of ggml-common.h. `b`: of the block's kBlock weights, which.
+
+struct Q4_0 {
+  std::uint8_t scale[2];
+  std::uint8_t low[16];
+
+  Quants QuantsOf(std::size_t) const {
+    Quants quants;
+    for (std::size_t i = 0; i < 4; ++i) {
+      quants[i] = WordAt(low, i) & kLowHalves;
+      quants[i + 4] = WordAt(low, i) >> 4 & kLowHalves;
+    }
+    return quants;
+  }
+};
+
+struct Q5_0 {
+  std::uint8_t scale[2];
+  std::uint8_t high[4];
+  std::uint8_t low[16];
+
+  Quants QuantsOf(std::size_t) const {
+    Quants quants;
+    for (std::size_t i = 0; i < 4; ++i) {
+      quants[i] = (WordAt(low, i) & kLowHalves) | Spread(WordAt(high, 0) >> 4 * i) << 4;
+      quants[i + 4] = (WordAt(low, i) >> 4 & kLowHalves) | Spread(WordAt(high, 0) >> (4 * i + 16))
+                                                               << 4;
+    }
+    return quants;
+  }
+
+ private:
+  // The lowest four bits, each to the lowest of a byte.
+  static std::uint32_t Spread(std::uint32_t bits) { return (bits & 15) * 0x00204081 & kLowBits; }
+};
+
+struct Q8_0 {
+  std::uint8_t scale[2];
+  std::uint8_t quants[32];
+
+  Quants QuantsOf(std::size_t) const {
+    Quants from_zero;
+    for (std::size_t i = 0; i < from_zero.size(); ++i)
+      from_zero[i] = WordAt(quants, i) ^ 0x80808080;
+    return from_zero;
+  }
+};
+
+// The scales and mins of Q4_K and Q5_K: of six bits, those of the last four blocks in three parts.
+struct ScalesAndMins {
+  std::uint8_t packed[12];
+
+  std::uint8_t Scale(std::size_t b) const {
+    return static_cast<std::uint8_t>(b < 4 ? packed[b] & 63
+                                           : (packed[b + 4] & 15) | (packed[b - 4] >> 6) << 4);
+  }
+  std::uint8_t Min(std::size_t b) const {
+    return static_cast<std::uint8_t>(b < 4 ? packed[b + 4] & 63
+                                           : packed[b + 4] >> 4 | (packed[b] >> 6) << 4);
+  }
+};
+
+struct Q4K {
+  std::uint8_t scale[2];
+  std::uint8_t min[2];
+  ScalesAndMins nested;
+  std::uint8_t low[128];
+
+  Quants QuantsOf(std::size_t b) const {
+    Quants quants;
+    for (std::size_t i = 0; i < quants.size(); ++i) {
+      quants[i] = WordAt(low + b / 2 * 32, i) >> 4 * (b % 2) & kLowHalves;
+    }
+    return quants;
+  }
+  std::uint8_t Scale(std::size_t b, std::size_t) const { return nested.Scale(b); }
+  std::uint8_t Min(std::size_t b) const { return nested.Min(b); }
+};
+
+struct Q5K {
+  std::uint8_t scale[2];
+  std::uint8_t min[2];
+  ScalesAndMins nested;
+  std::uint8_t high[32];
+  std::uint8_t low[128];
+
+  Quants QuantsOf(std::size_t b) const {
+    Quants quants;
+    for (std::size_t i = 0; i < quants.size(); ++i) {
+      quants[i] = (WordAt(low + b / 2 * 32, i) >> 4 * (b % 2) & kLowHalves) |
+                  (WordAt(high, i) >> b & kLowBits) << 4;
+    }
+    return quants;
+  }
+  std::uint8_t Scale(std::size_t b, std::size_t) const { return nested.Scale(b); }
+  std::uint8_t Min(std::size_t b) const { return nested.Min(b); }
+};
+
+struct Q6K {
+  std::uint8_t low[128];
+  std::uint8_t high[64];
+  std::uint8_t nested[16];
+  std::uint8_t scale[2];
+
+  Quants QuantsOf(std::size_t b) const {
+    const std::size_t half = b / 4;
+    Quants quants;
+    for (std::size_t i = 0; i < quants.size(); ++i) {
+      quants[i] = (WordAt(low + 64 * half + 32 * (b % 2), i) >> 4 * (b % 4 / 2) & kLowHalves) |
+                  (WordAt(high + 32 * half, i) >> 2 * (b % 4) & 3 * kLowBits) << 4;
+    }
+    return quants;
+  }
+  std::uint8_t Scale(std::size_t b, std::size_t index) const { return nested[2 * b + index]; }
+};
+
+// ---- how they are laid down ---------------------------------------------------------------------
+
+// `to`: of the first output's, the others lie behind it.
+template <std::size_t kBits>
+void PutQuants(const Quants& quants, std::uint8_t* to) {
+  const auto put = [&to](std::uint32_t word) {
+    std::memcpy(to, &word, sizeof word);
+    to += kPanel * sizeof word;
+  };
+  if constexpr (kBits == 8) {
+    for (const std::uint32_t word : quants) put(word);
+  } else {
+    for (std::size_t i = 0; i < quants.size(); i += 2) {
+      put((quants[i] & kLowHalves) | (quants[i + 1] & kLowHalves) << 4);
+    }
+    // So many words' high bits make one.
+    constexpr std::size_t kHighBits = kBits - 4;
+    constexpr std::size_t kWords = kHighBits == 0 ? 0 : 8 / kHighBits;
+    for (std::size_t i = 0; i < kHighBits; ++i) {
+      std::uint32_t high = 0;
+      for (std::size_t j = 0; j < kWords; ++j) {
+        high = high << kHighBits | (quants[i * kWords + j] >> 4 & kLowHalves);
+      }
+      put(high);
+    }
+  }
+}
+
+// Of one output and one block of the file.
+template <WeightType kType, typename Source>
+void PutScales(const Source& source, std::uint8_t* to, std::size_t output) {
+  constexpr WeightFormat kFormat = FormatOf(kType);
+  const auto put_half = [&](const std::uint8_t(&half)[2]) {
+    std::memcpy(to + output * sizeof half, half, sizeof half);
+    to += kPanel * sizeof half;
+  };
+  put_half(source.scale);
+  if constexpr (kFormat.has_mins()) put_half(source.min);
+  if constexpr (kFormat.has_nested_scales()) {
+    const auto put_byte = [&](std::uint8_t byte) {
+      to[output] = byte;
+      to += kPanel;
+    };
+    for (std::size_t b = 0; b < kFormat.blocks_per_source(); ++b) {
+      for (std::size_t i = 0; i < kFormat.scales; ++i) put_byte(source.Scale(b, i));
+      if constexpr (kFormat.has_mins()) put_byte(source.Min(b));
+    }
+  }
+}
+
+template <WeightType kType, typename Source>
+void InterleaveOf(const std::uint8_t* bytes, const WeightMatrix& matrix) {
+  constexpr WeightFormat kFormat = FormatOf(kType);
+  static_assert(sizeof(Source) == kFormat.source_bytes && alignof(Source) == 1);
+  const auto* source = reinterpret_cast<const Source*>(bytes);
+  for (std::size_t panel = 0; panel < matrix.panels(); ++panel) {
+    for (std::size_t output = 0; output < kPanel; ++output) {
+      std::uint8_t* quants = matrix.quants(panel) + output * sizeof(std::uint32_t);
+      std::uint8_t* scales = matrix.scales(panel);
+      for (std::size_t i = 0; i < matrix.source_blocks(); ++i, ++source) {
+        for (std::size_t b = 0; b < kFormat.blocks_per_source(); ++b) {
+          PutQuants<kFormat.bits>(source->QuantsOf(b), quants);
+          quants += WeightMatrix::QuantBytes(kType);
+        }
+        PutScales<kType>(*source, scales, output);
+        scales += WeightMatrix::ScaleBytes(kType);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void Interleave(const std::uint8_t* source, const WeightMatrix& matrix) {
+  switch (matrix.type) {
+    case WeightType::kQ4_0:
+      return InterleaveOf<WeightType::kQ4_0, Q4_0>(source, matrix);
+    case WeightType::kQ5_0:
+      return InterleaveOf<WeightType::kQ5_0, Q5_0>(source, matrix);
+    case WeightType::kQ8_0:
+      return InterleaveOf<WeightType::kQ8_0, Q8_0>(source, matrix);
+    case WeightType::kQ4K:
+      return InterleaveOf<WeightType::kQ4K, Q4K>(source, matrix);
+    case WeightType::kQ5K:
+      return InterleaveOf<WeightType::kQ5K, Q5K>(source, matrix);
+    case WeightType::kQ6K:
+      return InterleaveOf<WeightType::kQ6K, Q6K>(source, matrix);
+  }
+}
+
+}  // namespace svc

@@ -1,0 +1,237 @@
+// Our kernels for weights, against sums in double precision of what the bytes stand for to ggml.
+#include "kernels/matrix_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <new>
+#include <random>
+
+#include "ggml.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+struct FreeAligned {
+  void operator()(std::uint8_t* bytes) const {
+    ::operator delete[](bytes, std::align_val_t{kAlignment});
+  }
+};
+using Bytes = std::unique_ptr<std::uint8_t[], FreeAligned>;
+
+Bytes NewBytes(std::size_t size) {
+  return Bytes(static_cast<std::uint8_t*>(::operator new[](size, std::align_val_t{kAlignment})));
+}
+
+constexpr std::array kTypes = {WeightType::kQ4_0, WeightType::kQ5_0, WeightType::kQ8_0,
+                               WeightType::kQ4K,  WeightType::kQ5K,  WeightType::kQ6K};
+static_assert(kTypes.size() == kWeightTypes);
+
+// 2 ** exponent, which a half float holds from -14 to 15.
+std::uint16_t HalfOf(int exponent) { return static_cast<std::uint16_t>((exponent + 15) << 10); }
+
+// The places of half floats in a block of the file.
+std::vector<std::size_t> HalvesOf(WeightType type) {
+  switch (type) {
+    case WeightType::kQ4K:
+    case WeightType::kQ5K:
+      return {0, 2};
+    case WeightType::kQ6K:
+      return {208};
+    default:
+      return {0};
+  }
+}
+
+ggml_type GgmlTypeOf(WeightType type) {
+  constexpr std::array kGgmlTypes = {GGML_TYPE_Q4_0, GGML_TYPE_Q5_0, GGML_TYPE_Q8_0,
+                                     GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K};
+  return kGgmlTypes[static_cast<std::size_t>(type)];
+}
+
+// A product and all that it is made of.
+class Product {
+ public:
+  Product(WeightType type, std::size_t outputs, std::size_t depth)
+      : type_(type),
+        outputs_(outputs),
+        depth_(depth),
+        source_(outputs * depth / FormatOf(type).source_weights * FormatOf(type).source_bytes),
+        data_(NewBytes(Matrix(nullptr).bytes())) {
+    for (std::uint8_t& byte : source_) byte = static_cast<std::uint8_t>(random_());
+    SetHalves([this] { return static_cast<int>(random_() % 8) - 8; });
+  }
+
+  // All quants, and what else is not a half float, of this byte.
+  void Fill(std::uint8_t byte) {
+    std::fill(source_.begin(), source_.end(), byte);
+    SetHalves([] { return 0; });
+  }
+
+  std::vector<float> Row() {
+    std::normal_distribution<float> values;
+    std::vector<float> row(depth_);
+    for (float& value : row) value = values(random_);
+    return row;
+  }
+
+  // [row][output]
+  std::vector<float> Of(const std::vector<std::vector<float>>& values, MultiplyPanel* multiply) {
+    const WeightMatrix matrix = Matrix(data_.get());
+    Interleave(source_.data(), matrix);
+    const Bytes bytes = NewBytes(QuantizedRows::BytesFor(values.size(), depth_));
+    const QuantizedRows rows(bytes.get(), values.size(), depth_, FormatOf(type_));
+    for (std::size_t r = 0; r < values.size(); ++r) rows.Set(r, values[r].data());
+    std::vector<float> product(values.size() * outputs_, NAN);
+    for (std::size_t panel = 0; panel < matrix.panels(); ++panel) {
+      for (std::size_t first = 0; first < rows.rows(); first += kRowGroup) {
+        std::array<float*, kRowGroup> out{};
+        for (std::size_t r = 0; r < rows.Group(first).size; ++r) {
+          out[r] = &product[(first + r) * outputs_ + panel * kPanel];
+        }
+        multiply(matrix, panel, rows.Group(first), out.data());
+      }
+    }
+    return product;
+  }
+
+  // For each output: of ggml's weights and of activations that are rounded to one of 255 steps of
+  // their block, as they should be.
+  std::vector<double> Expected(const std::vector<float>& row) const {
+    std::vector<float> weights(outputs_ * depth_);
+    ggml_get_type_traits(GgmlTypeOf(type_))
+        ->to_float(source_.data(), weights.data(), static_cast<std::int64_t>(weights.size()));
+    std::vector<double> outputs(outputs_);
+    for (std::size_t b = 0; b < depth_ / kBlock; ++b) {
+      float largest = 0;
+      for (std::size_t i = 0; i < kBlock; ++i) {
+        largest = std::max(largest, std::abs(row[b * kBlock + i]));
+      }
+      if (largest == 0) continue;
+      for (std::size_t i = b * kBlock; i < (b + 1) * kBlock; ++i) {
+        const double value = std::nearbyint(row[i] * (127 / largest)) * (largest / 127);
+        for (std::size_t output = 0; output < outputs_; ++output) {
+          outputs[output] += weights[output * depth_ + i] * value;
+        }
+      }
+    }
+    return outputs;
+  }
+
+ private:
+  WeightMatrix Matrix(std::uint8_t* data) const {
+    return {.type = type_, .outputs = outputs_, .depth = depth_, .data = data};
+  }
+
+  template <typename Exponent>
+  void SetHalves(Exponent exponent) {
+    const std::size_t block = FormatOf(type_).source_bytes;
+    for (std::size_t start = 0; start < source_.size(); start += block) {
+      for (const std::size_t place : HalvesOf(type_)) {
+        const std::uint16_t half = HalfOf(exponent());
+        std::memcpy(&source_[start + place], &half, sizeof half);
+      }
+    }
+  }
+
+  const WeightType type_;
+  const std::size_t outputs_;
+  const std::size_t depth_;
+  std::mt19937 random_{1};
+  std::vector<std::uint8_t> source_;
+  const Bytes data_;
+};
+
+// Next to what would be added up if no two products cancelled each other out.
+bool AreClose(const std::vector<float>& actual, std::size_t from,
+              const std::vector<double>& expected) {
+  double largest = 1;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!(std::abs(actual[from + i] - expected[i]) <= 1e-5 * largest)) return false;
+  }
+  return true;
+}
+
+// Calls test(type, multiply) for each kernel that this processor has.
+template <typename Test>
+void ForEachKernel(Test test) {
+  for (const WeightType type : kTypes) {
+    for (const MatrixKernel& kernel : MatrixKernels()) test(type, kernel.multiply(type));
+  }
+}
+
+TEST(EachOutputOfEachRowIsTheSumOfItsProducts) {
+  ForEachKernel([](WeightType type, MultiplyPanel* multiply) {
+    Product product(type, 48, 512);
+    for (std::size_t count = 1; count <= 2 * kRowGroup + 1; ++count) {
+      std::vector<std::vector<float>> rows;
+      for (std::size_t r = 0; r < count; ++r) rows.push_back(product.Row());
+      const std::vector<float> actual = product.Of(rows, multiply);
+      for (std::size_t r = 0; r < count; ++r) {
+        EXPECT(AreClose(actual, r * 48, product.Expected(rows[r])));
+      }
+    }
+  });
+}
+
+// A row's text must not depend on who else is computed, nor on the machine.
+TEST(ARowComesOutTheSameInWhateverCompanyAndOfEachKernel) {
+  std::map<WeightType, std::vector<float>> first;
+  ForEachKernel([&first](WeightType type, MultiplyPanel* multiply) {
+    Product product(type, 32, 768);
+    std::vector<std::vector<float>> rows;
+    for (std::size_t r = 0; r < 2 * kRowGroup; ++r) rows.push_back(product.Row());
+    const std::vector<float> row = product.Row();
+    const std::vector<float>& alone =
+        first.try_emplace(type, product.Of({row}, multiply)).first->second;
+    for (std::size_t count = 1; count <= rows.size(); ++count) {
+      std::vector<std::vector<float>> company(rows.begin(),
+                                              rows.begin() + static_cast<std::ptrdiff_t>(count));
+      company.back() = row;
+      const std::vector<float> together = product.Of(company, multiply);
+      EXPECT(std::memcmp(together.data() + (count - 1) * 32, alone.data(), 32 * sizeof(float)) ==
+             0);
+    }
+  });
+}
+
+TEST(TheLargestWeightsAndActivationsDoNotOverflow) {
+  ForEachKernel([](WeightType type, MultiplyPanel* multiply) {
+    for (const std::uint8_t byte : {0x00, 0x7f, 0x80, 0xff}) {
+      for (const float sign : {-1.0F, 1.0F}) {
+        Product product(type, 16, 4096);
+        product.Fill(byte);
+        const std::vector<float> row(4096, sign * 1000);
+        EXPECT(AreClose(product.Of({row, row, row, row}, multiply), 48, product.Expected(row)));
+      }
+    }
+  });
+}
+
+TEST(ABlockOfZerosAddsNothing) {
+  ForEachKernel([](WeightType type, MultiplyPanel* multiply) {
+    Product product(type, 16, 256);
+    for (const float output : product.Of({std::vector<float>(256, 0)}, multiply)) {
+      EXPECT_EQ(output, 0.0F);
+    }
+  });
+}
+
+TEST(OnlyWholePanelsAndBlocksFit) {
+  EXPECT(WeightMatrix::Fits(WeightType::kQ4_0, 16, 32));
+  EXPECT(!WeightMatrix::Fits(WeightType::kQ4_0, 24, 32));
+  EXPECT(!WeightMatrix::Fits(WeightType::kQ4_0, 16, 48));
+  EXPECT(!WeightMatrix::Fits(WeightType::kQ4K, 16, 896));
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()
