@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ggml-backend-impl.h"
 #include "ggml-cpu/traits.h"
+#include "gguf.h"
 #include "kernels/attention.h"
 #include "kernels/matrix_kernel.h"
 #include "kernels/quantized_rows.h"
@@ -35,10 +39,13 @@ struct Module {
 };
 Module module;
 
+// Of the model that this thread loads; of all that are loaded, true.
+thread_local bool are_embeddings_wanted = true;
+
 ggml_backend_buffer_type_t BufferType();
 
-std::optional<WeightType> TypeOf(const ggml_tensor* tensor) {
-  switch (tensor->type) {
+std::optional<WeightType> TypeOf(ggml_type type) {
+  switch (type) {
     case GGML_TYPE_Q4_0:
       return WeightType::kQ4_0;
     case GGML_TYPE_Q5_0:
@@ -58,7 +65,7 @@ std::optional<WeightType> TypeOf(const ggml_tensor* tensor) {
 
 // Nothing: it cannot be interleaved.
 std::optional<WeightMatrix> MatrixOf(const ggml_tensor* tensor) {
-  const std::optional<WeightType> type = TypeOf(tensor);
+  const std::optional<WeightType> type = TypeOf(tensor->type);
   const auto outputs = static_cast<std::size_t>(tensor->ne[1]);
   const auto depth = static_cast<std::size_t>(tensor->ne[0]);
   if (!type || ggml_n_dims(tensor) > 2 || !WeightMatrix::Fits(*type, outputs, depth)) return {};
@@ -86,12 +93,15 @@ void Share(const ggml_compute_params& params, std::size_t count, Take take) {
   }
 }
 
-// ---- multiplication -----------------------------------------------------------------------------
+// ---- multiplication, and looking up -------------------------------------------------------------
 
-bool IsOurs(const ggml_tensor* op) {
+bool HasOurWeights(const ggml_tensor* op) {
   const ggml_tensor* weights = op->src[0];
-  return op->op == GGML_OP_MUL_MAT && weights->buffer != nullptr &&
-         weights->buffer->buft == BufferType();
+  return weights != nullptr && weights->buffer != nullptr && weights->buffer->buft == BufferType();
+}
+
+bool IsLookUp(const ggml_tensor* op) {
+  return op->op == GGML_OP_GET_ROWS && std::string_view(op->src[0]->name) == "token_embd.weight";
 }
 
 // The rows of a tensor of any number of dimensions, one after the other.
@@ -148,6 +158,26 @@ class Multiplication final : public ggml::cpu::tensor_traits {
   }
 
   const MatrixKernel& kernel_;
+};
+
+// One operation: for each token number an output of the weights.
+class LookUp final : public ggml::cpu::tensor_traits {
+ public:
+  bool work_size(int, const ggml_tensor*, std::size_t& size) override {
+    size = 0;
+    return true;
+  }
+
+  // Each thread of the pool calls it with a number of its own.
+  bool compute_forward(ggml_compute_params* params, ggml_tensor* op) override {
+    const WeightMatrix matrix = *MatrixOf(op->src[0]);
+    const auto* tokens = static_cast<const std::int32_t*>(op->src[1]->data);
+    const auto count = static_cast<std::size_t>(ggml_nelements(op->src[1]));
+    for (std::size_t i = ThreadOf(*params); i < count; i += static_cast<std::size_t>(params->nth)) {
+      ReadOutput(matrix, static_cast<std::size_t>(tokens[i]), RowOf(op, i));
+    }
+    return true;
+  }
 };
 
 // ---- attention ----------------------------------------------------------------------------------
@@ -251,21 +281,26 @@ class OwnKernels final : public ggml::cpu::extra_buffer_type {
       : multiplication_(matrices), attention_(attention) {}
 
   bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
-    if (!IsOurs(op)) return false;
-    const ggml_tensor* weights = op->src[0];
-    const ggml_tensor* activations = op->src[1];
-    return MatrixOf(weights) && weights->view_src == nullptr &&
-           activations->type == GGML_TYPE_F32 && activations->nb[0] == sizeof(float) &&
-           (activations->buffer == nullptr || ggml_backend_buft_is_host(activations->buffer->buft));
+    if (!HasOurWeights(op) || !MatrixOf(op->src[0]) || op->src[0]->view_src != nullptr)
+      return false;
+    const ggml_tensor* input = op->src[1];
+    if (IsLookUp(op)) return are_embeddings_wanted && ggml_is_contiguous(input);
+    return op->op == GGML_OP_MUL_MAT && input->type == GGML_TYPE_F32 &&
+           input->nb[0] == sizeof(float) &&
+           (input->buffer == nullptr || ggml_backend_buft_is_host(input->buffer->buft));
   }
 
   ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
-    if (IsOurs(op)) return &multiplication_;
+    if (HasOurWeights(op)) {
+      if (op->op == GGML_OP_MUL_MAT) return &multiplication_;
+      if (IsLookUp(op)) return &look_up_;
+    }
     return AttentionOfAll::Takes(op) ? &attention_ : nullptr;
   }
 
  private:
   Multiplication multiplication_;
+  LookUp look_up_;
   AttentionOfAll attention_;
 };
 
@@ -346,5 +381,27 @@ const MatrixKernel* UseOwnKernels() {
   }();
   return used;
 }
+
+bool TakeAllOf(const std::string& path) {
+  ggml_context* context = nullptr;
+  const std::unique_ptr<gguf_context, decltype(&gguf_free)> file(
+      gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &context}), gguf_free);
+  const std::unique_ptr<ggml_context, decltype(&ggml_free)> tensors(context, ggml_free);
+  if (UseOwnKernels() == nullptr || file == nullptr ||
+      gguf_find_key(file.get(), "split.count") >= 0 ||
+      gguf_find_tensor(file.get(), "token_embd.weight") < 0 ||
+      gguf_find_tensor(file.get(), "output.weight") >= 0) {
+    return false;
+  }
+  for (ggml_tensor* tensor = ggml_get_first_tensor(context); tensor != nullptr;
+       tensor = ggml_get_next_tensor(context, tensor)) {
+    if (ggml_n_dims(tensor) > 1 && !MatrixOf(tensor)) return false;
+  }
+  return true;
+}
+
+EmbeddingsInMemory::EmbeddingsInMemory(bool are_wanted) { are_embeddings_wanted = are_wanted; }
+
+EmbeddingsInMemory::~EmbeddingsInMemory() { are_embeddings_wanted = true; }
 
 }  // namespace svc

@@ -13,6 +13,9 @@
 
 #include "engine/log_capture.h"
 #include "engine/mapped_pages.h"
+#ifdef SVC_KERNELS
+#include "engine/cpu_kernels.h"
+#endif
 
 namespace svc {
 namespace {
@@ -155,6 +158,12 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
     return !state->cancelled;
   };
 
+#ifdef SVC_KERNELS
+  const bool is_on_gpu = llama_supports_gpu_offload() && options.gpu_layers != 0;
+  const bool is_copied = !is_on_gpu && TakeAllOf(options.path);
+  const EmbeddingsInMemory embeddings(is_copied);
+  if (is_copied) params.load_mode = LLAMA_LOAD_MODE_NONE;
+#endif
   const LogCapture log;
   ModelPtr model(llama_model_load_from_file(options.path.c_str(), params));
   if (progress.cancelled) return Status(StatusCode::kCancelled, "the load was cancelled");

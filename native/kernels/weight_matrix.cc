@@ -1,5 +1,7 @@
 #include "kernels/weight_matrix.h"
 
+#include <immintrin.h>
+
 #include <array>
 #include <bit>
 #include <cstring>
@@ -209,7 +211,76 @@ void InterleaveOf(const std::uint8_t* bytes, const WeightMatrix& matrix) {
   }
 }
 
+// ---- and read again -----------------------------------------------------------------------------
+
+// `from`: of the block's first output, as PutQuants.
+Quants GetQuants(std::size_t bits, const std::uint8_t* from) {
+  Quants quants;
+  const auto get = [&from] {
+    const std::uint32_t word = WordAt(from, 0);
+    from += kPanel * sizeof word;
+    return word;
+  };
+  if (bits == 8) {
+    for (std::uint32_t& word : quants) word = get();
+    return quants;
+  }
+  for (std::size_t i = 0; i < quants.size(); i += 2) {
+    const std::uint32_t pair = get();
+    quants[i] = pair & kLowHalves;
+    quants[i + 1] = pair >> 4 & kLowHalves;
+  }
+  const std::size_t high_bits = bits - 4;
+  for (std::size_t i = 0; i < quants.size() && high_bits != 0;) {
+    const std::uint32_t high = get();
+    for (std::size_t shift = 8; shift != 0; ++i) {
+      shift -= high_bits;
+      quants[i] |= (high >> shift & ((1U << high_bits) - 1) * kLowBits) << 4;
+    }
+  }
+  return quants;
+}
+
+__attribute__((target("f16c"))) float FloatOf(const std::uint8_t* half) {
+  std::uint16_t bits;
+  std::memcpy(&bits, half, sizeof bits);
+  return _cvtsh_ss(bits);
+}
+
 }  // namespace
+
+void ReadOutput(const WeightMatrix& matrix, std::size_t output, float* weights) {
+  const WeightFormat format = FormatOf(matrix.type);
+  const std::size_t in_panel = output % kPanel;
+  const std::uint8_t* quants = matrix.quants(output / kPanel) + in_panel * sizeof(std::uint32_t);
+  const std::uint8_t* scales = matrix.scales(output / kPanel);
+  constexpr std::size_t kHalves = kPanel * sizeof(std::uint16_t);
+  const std::size_t mins = format.has_mins() ? 1 : 0;
+  for (std::size_t b = 0; b < matrix.blocks(); ++b) {
+    const std::uint8_t* halves =
+        scales + b / format.blocks_per_source() * WeightMatrix::ScaleBytes(matrix.type);
+    const std::uint8_t* nested = halves + (1 + mins) * kHalves +
+                                 b % format.blocks_per_source() * (format.scales + mins) * kPanel +
+                                 in_panel;
+    const Quants words = GetQuants(format.bits, quants);
+    quants += WeightMatrix::QuantBytes(matrix.type);
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      float scale = FloatOf(halves + in_panel * sizeof(std::uint16_t));
+      float min = 0;
+      if (format.has_nested_scales()) {
+        const std::uint8_t byte = nested[i * format.scales / kBlock * kPanel];
+        scale *= format.has_mins() ? static_cast<float>(byte)
+                                   : static_cast<float>(static_cast<std::int8_t>(byte));
+      }
+      if (format.has_mins()) {
+        min = FloatOf(halves + kHalves + in_panel * sizeof(std::uint16_t)) *
+              static_cast<float>(nested[format.scales * kPanel]);
+      }
+      const auto quant = static_cast<int>(words[i / 4] >> 8 * (i % 4) & 255);
+      *weights++ = scale * static_cast<float>(quant - format.zero) - min;
+    }
+  }
+}
 
 void Interleave(const std::uint8_t* source, const WeightMatrix& matrix) {
   switch (matrix.type) {

@@ -64,4 +64,7 @@ struct WeightMatrix {
 // Fills a matrix from its blocks of the file, [output][block].
 void Interleave(const std::uint8_t* source, const WeightMatrix& matrix);
 
+// The weights of one output, `depth` of them, as ggml rounds them. Needs F16C.
+void ReadOutput(const WeightMatrix& matrix, std::size_t output, float* weights);
+
 }  // namespace svc

@@ -37,9 +37,13 @@ struct Shape {
   std::int64_t planes;
 };
 
-// Of random weights, always the same, that lie in such a buffer; [plane][row][output]. Empty: the
-// processor's backend cannot multiply them.
-std::vector<float> Multiply(const Shape& shape, ggml_backend_buffer_type_t type, int threads) {
+// A product, [plane][row][output]; or weights of outputs that are looked up.
+enum class Operation { kMultiply, kLookUp };
+
+// With random weights, always the same, that lie in such a buffer. Empty: the processor's backend
+// cannot do it.
+std::vector<float> Compute(Operation operation, const Shape& shape, ggml_backend_buffer_type_t type,
+                           int threads) {
   ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
   const BackendPtr backend(ggml_backend_dev_init(device, nullptr), ggml_backend_free);
   const auto set_threads =
@@ -58,9 +62,13 @@ std::vector<float> Multiply(const Shape& shape, ggml_backend_buffer_type_t type,
       ggml_new_tensor_2d(of_weights.get(), shape.type, shape.depth, shape.outputs);
   const BufferPtr weights_buffer(ggml_backend_alloc_ctx_tensors_from_buft(of_weights.get(), type),
                                  ggml_backend_buffer_free);
-  ggml_tensor* values =
-      ggml_new_tensor_3d(context.get(), GGML_TYPE_F32, shape.depth, shape.rows, shape.planes);
-  ggml_tensor* product = ggml_mul_mat(context.get(), weights, values);
+  ggml_set_name(weights, "token_embd.weight");
+  const bool is_product = operation == Operation::kMultiply;
+  ggml_tensor* input = is_product ? ggml_new_tensor_3d(context.get(), GGML_TYPE_F32, shape.depth,
+                                                       shape.rows, shape.planes)
+                                  : ggml_new_tensor_1d(context.get(), GGML_TYPE_I32, shape.rows);
+  ggml_tensor* product = is_product ? ggml_mul_mat(context.get(), weights, input)
+                                    : ggml_get_rows(context.get(), weights, input);
   if (!ggml_backend_supports_op(backend.get(), product)) return {};
   ggml_cgraph* graph = ggml_new_graph(context.get());
   ggml_build_forward_expand(graph, product);
@@ -79,8 +87,16 @@ std::vector<float> Multiply(const Shape& shape, ggml_backend_buffer_type_t type,
   ggml_quantize_chunk(shape.type, plain.data(), quantized.data(), 0, shape.outputs, shape.depth,
                       nullptr);
   ggml_backend_tensor_set(weights, quantized.data(), 0, quantized.size());
-  const std::vector<float> rows = fill(ggml_nelements(values));
-  ggml_backend_tensor_set(values, rows.data(), 0, ggml_nbytes(values));
+  if (is_product) {
+    const std::vector<float> rows = fill(ggml_nelements(input));
+    ggml_backend_tensor_set(input, rows.data(), 0, ggml_nbytes(input));
+  } else {
+    std::vector<std::int32_t> numbers(static_cast<std::size_t>(shape.rows));
+    for (std::int32_t& number : numbers) {
+      number = static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(shape.outputs));
+    }
+    ggml_backend_tensor_set(input, numbers.data(), 0, ggml_nbytes(input));
+  }
   EXPECT_EQ(ggml_backend_graph_compute(backend.get(), graph), GGML_STATUS_SUCCESS);
   std::vector<float> result(static_cast<std::size_t>(ggml_nelements(product)));
   ggml_backend_tensor_get(product, result.data(), 0, ggml_nbytes(product));
@@ -98,9 +114,10 @@ TEST(AGraphComputesWithItWhatItComputesWithGgmlsOwn) {
         Shape{GGML_TYPE_Q5_0, 896, 128, 9, 1}, Shape{GGML_TYPE_Q8_0, 896, 128, 9, 1},
         Shape{GGML_TYPE_Q4_K, 1024, 128, 9, 1}, Shape{GGML_TYPE_Q5_K, 1024, 128, 9, 1},
         Shape{GGML_TYPE_Q6_K, 1024, 128, 9, 1}}) {
-    const std::vector<float> expected = Multiply(shape, ggml_backend_cpu_buffer_type(), 1);
+    const std::vector<float> expected =
+        Compute(Operation::kMultiply, shape, ggml_backend_cpu_buffer_type(), 1);
     for (const int threads : {1, 2, 3}) {
-      const std::vector<float> actual = Multiply(shape, ours, threads);
+      const std::vector<float> actual = Compute(Operation::kMultiply, shape, ours, threads);
       REQUIRE(actual.size() == expected.size());
       double difference = 0;
       double magnitude = 0;
@@ -115,10 +132,39 @@ TEST(AGraphComputesWithItWhatItComputesWithGgmlsOwn) {
   }
 }
 
+TEST(TokensAreLookedUpAsGgmlReadsThem) {
+  test::LoadModules();
+  if (UseOwnKernels() == nullptr) return;
+  for (const ggml_type type : {GGML_TYPE_Q4_0, GGML_TYPE_Q5_0, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K,
+                               GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {
+    const Shape shape{type, 512, 64, 9, 1};
+    const auto look_up = [&](ggml_backend_buffer_type_t buffer_type) {
+      return Compute(Operation::kLookUp, shape, buffer_type, 2);
+    };
+    const std::vector<float> expected = look_up(ggml_backend_cpu_buffer_type());
+    EXPECT_EQ(expected.size(), 9U * 512);
+    EXPECT(look_up(ExtraBufferType("SVC_INTERLEAVED")) == expected);
+    const EmbeddingsInMemory none(false);
+    EXPECT(look_up(ExtraBufferType("SVC_INTERLEAVED")).empty());
+  }
+}
+
+// What a file has beside them stays where it is mapped, and so do its embeddings.
+TEST(AFileIsCopiedWhereNothingOfItIsLeft) {
+  test::LoadModules();
+  if (UseOwnKernels() == nullptr) return;
+  const std::string models(SVC_TEST_MODELS);
+  EXPECT(TakeAllOf(models + "/tiny-qwen2.gguf"));
+  EXPECT(!TakeAllOf(models + "/tiny-gemma.gguf"));
+  EXPECT(!TakeAllOf(models + "/none.gguf"));
+}
+
 TEST(WhatItCannotInterleaveIsLeftToOthers) {
   test::LoadModules();
   if (UseOwnKernels() == nullptr) return;
-  EXPECT(Multiply({GGML_TYPE_Q4_0, 64, 24, 1, 1}, ExtraBufferType("SVC_INTERLEAVED"), 1).empty());
+  EXPECT(Compute(Operation::kMultiply, {GGML_TYPE_Q4_0, 64, 24, 1, 1},
+                 ExtraBufferType("SVC_INTERLEAVED"), 1)
+             .empty());
 }
 
 // Whoever repacks weights comes behind it, and a unit that multiplies matrices before.

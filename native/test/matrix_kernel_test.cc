@@ -101,12 +101,27 @@ class Product {
     return product;
   }
 
-  // For each output: of ggml's weights and of activations that are rounded to one of 255 steps of
-  // their block, as they should be.
-  std::vector<double> Expected(const std::vector<float>& row) const {
+  // [output][weight], as ggml reads them from the file.
+  std::vector<float> Weights() const {
     std::vector<float> weights(outputs_ * depth_);
     ggml_get_type_traits(GgmlTypeOf(type_))
         ->to_float(source_.data(), weights.data(), static_cast<std::int64_t>(weights.size()));
+    return weights;
+  }
+
+  // The same from the matrix.
+  std::vector<float> ReadBack() {
+    const WeightMatrix matrix = Matrix(data_.get());
+    Interleave(source_.data(), matrix);
+    std::vector<float> weights(outputs_ * depth_);
+    for (std::size_t i = 0; i < outputs_; ++i) ReadOutput(matrix, i, &weights[i * depth_]);
+    return weights;
+  }
+
+  // For each output: of ggml's weights and of activations that are rounded to one of 255 steps of
+  // their block, as they should be.
+  std::vector<double> Expected(const std::vector<float>& row) const {
+    const std::vector<float> weights = Weights();
     std::vector<double> outputs(outputs_);
     for (std::size_t b = 0; b < depth_ / kBlock; ++b) {
       float largest = 0;
@@ -222,6 +237,14 @@ TEST(ABlockOfZerosAddsNothing) {
       EXPECT_EQ(output, 0.0F);
     }
   });
+}
+
+TEST(WhatWasInterleavedIsReadBack) {
+  if (MatrixKernels().empty()) return;
+  for (const WeightType type : kTypes) {
+    Product product(type, 48, 512);
+    EXPECT(product.ReadBack() == product.Weights());
+  }
 }
 
 TEST(OnlyWholePanelsAndBlocksFit) {
