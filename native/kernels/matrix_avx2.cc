@@ -86,16 +86,11 @@ SVC_AVX2 __m256 Bytes(const std::uint8_t* bytes) {
 template <WeightType kType>
 SVC_AVX2 __m256 ScaleOf(const std::uint8_t* scales, std::size_t output, std::size_t b,
                         std::size_t index) {
-  constexpr WeightFormat kFormat = FormatOf(kType);
-  constexpr std::size_t kHalves = kPanel * sizeof(std::uint16_t);
-  const bool is_min = index == kFormat.scales;
-  scales += b / kFormat.blocks_per_source() * WeightMatrix::ScaleBytes(kType);
-  const __m256 of_source = Halves(scales + (is_min ? kHalves : 0) + output * sizeof(std::uint16_t));
-  if constexpr (!kFormat.has_nested_scales()) return of_source;
-  const std::size_t mins = kFormat.has_mins() ? 1 : 0;
-  const std::size_t nested = b % kFormat.blocks_per_source() * (kFormat.scales + mins) + index;
+  const __m256 of_source =
+      Halves(scales + WeightMatrix::HalvesAt(kType, b, index) + output * sizeof(std::uint16_t));
+  if constexpr (!FormatOf(kType).has_nested_scales()) return of_source;
   return _mm256_mul_ps(of_source,
-                       Bytes<kType>(scales + (1 + mins) * kHalves + nested * kPanel + output));
+                       Bytes<kType>(scales + WeightMatrix::NestedAt(kType, b, index) + output));
 }
 
 // Sums of two, of quants that stand for what is 128 less.

@@ -79,15 +79,9 @@ SVC_AVX512 __m512 Bytes(const std::uint8_t* bytes) {
 // Of a panel's block `b`. `index`: of its scales, or the one after them for its min.
 template <WeightType kType>
 SVC_AVX512 __m512 ScaleOf(const std::uint8_t* scales, std::size_t b, std::size_t index) {
-  constexpr WeightFormat kFormat = FormatOf(kType);
-  const bool is_min = index == kFormat.scales;
-  scales += b / kFormat.blocks_per_source() * WeightMatrix::ScaleBytes(kType);
-  const __m512 of_source = Halves(scales + (is_min ? sizeof(__m256i) : 0));
-  if constexpr (!kFormat.has_nested_scales()) return of_source;
-  const std::size_t mins = kFormat.has_mins() ? 1 : 0;
-  const std::size_t nested = b % kFormat.blocks_per_source() * (kFormat.scales + mins) + index;
-  return _mm512_mul_ps(of_source,
-                       Bytes<kType>(scales + (1 + mins) * sizeof(__m256i) + nested * kPanel));
+  const __m512 of_source = Halves(scales + WeightMatrix::HalvesAt(kType, b, index));
+  if constexpr (!FormatOf(kType).has_nested_scales()) return of_source;
+  return _mm512_mul_ps(of_source, Bytes<kType>(scales + WeightMatrix::NestedAt(kType, b, index)));
 }
 
 template <WeightType kType, std::size_t kRows>

@@ -247,34 +247,32 @@ __attribute__((target("f16c"))) float FloatOf(const std::uint8_t* half) {
   return _cvtsh_ss(bits);
 }
 
+// Of a panel's block `b`, as the kernels' ScaleOf.
+float ScaleOf(const WeightMatrix& matrix, std::size_t output, std::size_t b, std::size_t index) {
+  const WeightFormat format = FormatOf(matrix.type);
+  const std::uint8_t* scales = matrix.scales(output / kPanel);
+  const std::size_t in_panel = output % kPanel;
+  const float of_source = FloatOf(scales + WeightMatrix::HalvesAt(matrix.type, b, index) +
+                                  in_panel * sizeof(std::uint16_t));
+  if (!format.has_nested_scales()) return of_source;
+  const std::uint8_t byte = scales[WeightMatrix::NestedAt(matrix.type, b, index) + in_panel];
+  return of_source * static_cast<float>(format.has_mins() ? byte : static_cast<std::int8_t>(byte));
+}
+
 }  // namespace
 
 void ReadOutput(const WeightMatrix& matrix, std::size_t output, float* weights) {
   const WeightFormat format = FormatOf(matrix.type);
-  const std::size_t in_panel = output % kPanel;
-  const std::uint8_t* quants = matrix.quants(output / kPanel) + in_panel * sizeof(std::uint32_t);
-  const std::uint8_t* scales = matrix.scales(output / kPanel);
-  constexpr std::size_t kHalves = kPanel * sizeof(std::uint16_t);
-  const std::size_t mins = format.has_mins() ? 1 : 0;
+  const std::uint8_t* quants =
+      matrix.quants(output / kPanel) + output % kPanel * sizeof(std::uint32_t);
   for (std::size_t b = 0; b < matrix.blocks(); ++b) {
-    const std::uint8_t* halves =
-        scales + b / format.blocks_per_source() * WeightMatrix::ScaleBytes(matrix.type);
-    const std::uint8_t* nested = halves + (1 + mins) * kHalves +
-                                 b % format.blocks_per_source() * (format.scales + mins) * kPanel +
-                                 in_panel;
     const Quants words = GetQuants(format.bits, quants);
     quants += WeightMatrix::QuantBytes(matrix.type);
+    const float min = format.has_mins() ? ScaleOf(matrix, output, b, format.scales) : 0;
+    float scale = 0;
     for (std::size_t i = 0; i < kBlock; ++i) {
-      float scale = FloatOf(halves + in_panel * sizeof(std::uint16_t));
-      float min = 0;
-      if (format.has_nested_scales()) {
-        const std::uint8_t byte = nested[i * format.scales / kBlock * kPanel];
-        scale *= format.has_mins() ? static_cast<float>(byte)
-                                   : static_cast<float>(static_cast<std::int8_t>(byte));
-      }
-      if (format.has_mins()) {
-        min = FloatOf(halves + kHalves + in_panel * sizeof(std::uint16_t)) *
-              static_cast<float>(nested[format.scales * kPanel]);
+      if (i % (kBlock / format.scales) == 0) {
+        scale = ScaleOf(matrix, output, b, i * format.scales / kBlock);
       }
       const auto quant = static_cast<int>(words[i / 4] >> 8 * (i % 4) & 255);
       *weights++ = scale * static_cast<float>(quant - format.zero) - min;

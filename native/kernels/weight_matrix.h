@@ -47,6 +47,22 @@ struct WeightMatrix {
     return halves + format.blocks_per_source() * (format.scales + mins) * kPanel;
   }
 
+  // Bytes from a panel's scales to the half floats of block `b`: of its scales or, for the index
+  // behind these, of its min.
+  static constexpr std::size_t HalvesAt(WeightType type, std::size_t b, std::size_t index) {
+    const WeightFormat format = FormatOf(type);
+    const std::size_t of_min = index == format.scales ? kPanel * sizeof(std::uint16_t) : 0;
+    return b / format.blocks_per_source() * ScaleBytes(type) + of_min;
+  }
+  // The same to the bytes that they are to be multiplied with, where scales are nested.
+  static constexpr std::size_t NestedAt(WeightType type, std::size_t b, std::size_t index) {
+    const WeightFormat format = FormatOf(type);
+    const std::size_t mins = format.has_mins() ? 1 : 0;
+    const std::size_t before = b % format.blocks_per_source() * (format.scales + mins) + index;
+    return b / format.blocks_per_source() * ScaleBytes(type) +
+           (1 + mins) * kPanel * sizeof(std::uint16_t) + before * kPanel;
+  }
+
   std::size_t panels() const { return outputs / kPanel; }
   std::size_t blocks() const { return depth / kBlock; }
   std::size_t source_blocks() const { return depth / FormatOf(type).source_weights; }
