@@ -30,6 +30,9 @@ constexpr std::size_t kAlignment = 64;
 // Of an operation, for each thread: those who are faster, or are not interrupted, take more.
 constexpr std::size_t kSharesPerThread = 8;
 
+// libllama's name of the matrix in which tokens are looked up.
+constexpr const char* kEmbeddings = "token_embd.weight";
+
 // What ggml's processor module has and its public headers do not.
 struct Module {
   std::vector<ggml_backend_buffer_type_t>& (*extra_buffer_types)();
@@ -101,7 +104,7 @@ bool HasOurWeights(const ggml_tensor* op) {
 }
 
 bool IsLookUp(const ggml_tensor* op) {
-  return op->op == GGML_OP_GET_ROWS && std::string_view(op->src[0]->name) == "token_embd.weight";
+  return op->op == GGML_OP_GET_ROWS && std::string_view(op->src[0]->name) == kEmbeddings;
 }
 
 // The rows of a tensor of any number of dimensions, one after the other.
@@ -383,16 +386,15 @@ const MatrixKernel* UseOwnKernels() {
 }
 
 bool TakeAllOf(const std::string& path) {
+  if (UseOwnKernels() == nullptr) return false;
   ggml_context* context = nullptr;
   const std::unique_ptr<gguf_context, decltype(&gguf_free)> file(
       gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &context}), gguf_free);
   const std::unique_ptr<ggml_context, decltype(&ggml_free)> tensors(context, ggml_free);
-  if (UseOwnKernels() == nullptr || file == nullptr ||
-      gguf_find_key(file.get(), "split.count") >= 0 ||
-      gguf_find_tensor(file.get(), "token_embd.weight") < 0 ||
-      gguf_find_tensor(file.get(), "output.weight") >= 0) {
-    return false;
-  }
+  if (file == nullptr || gguf_find_key(file.get(), "split.count") >= 0) return false;
+  const auto has = [&](const char* name) { return gguf_find_tensor(file.get(), name) >= 0; };
+  // gemma3n's embeddings of each layer are large, and only looked up.
+  if (!has(kEmbeddings) || has("output.weight") || has("per_layer_token_embd.weight")) return false;
   for (ggml_tensor* tensor = ggml_get_first_tensor(context); tensor != nullptr;
        tensor = ggml_get_next_tensor(context, tensor)) {
     if (ggml_n_dims(tensor) > 1 && !MatrixOf(tensor)) return false;

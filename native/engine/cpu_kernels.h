@@ -15,7 +15,7 @@ const MatrixKernel* UseOwnKernels();
 
 // Whether they take all matrices of a file: also the one of token embeddings, with which the model
 // multiplies in the end, because it has no other. Then nothing is left to be used where it is
-// mapped. False for what cannot be read, and for parts of a model.
+// mapped. False for what cannot be read, for parts of a model, and where more is looked up.
 bool TakeAllOf(const std::string& path);
 
 // Of a model that this thread loads while it lives: whether a matrix in which tokens are looked up

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <random>
 
+#include "folder.h"
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
+#include "gguf.h"
 #include "models.h"
 #include "test.h"
 
@@ -157,6 +159,33 @@ TEST(AFileIsCopiedWhereNothingOfItIsLeft) {
   EXPECT(TakeAllOf(models + "/tiny-qwen2.gguf"));
   EXPECT(!TakeAllOf(models + "/tiny-gemma.gguf"));
   EXPECT(!TakeAllOf(models + "/none.gguf"));
+}
+
+// gemma3n has a matrix of embeddings for each layer, the larger part of the file, of which a text
+// needs few rows: it must stay mapped.
+TEST(AFileWithMoreToLookUpStaysMapped) {
+  test::LoadModules();
+  if (UseOwnKernels() == nullptr) return;
+  const test::Folder folder;
+  const auto takes_all = [&](std::initializer_list<const char*> names) {
+    const ContextPtr tensors(
+        ggml_init(
+            {.mem_size = ggml_tensor_overhead() * 8, .mem_buffer = nullptr, .no_alloc = true}),
+        ggml_free);
+    const std::unique_ptr<gguf_context, decltype(&gguf_free)> file(gguf_init_empty(), gguf_free);
+    for (const char* name : names) {
+      ggml_tensor* tensor = ggml_new_tensor_2d(tensors.get(), GGML_TYPE_Q4_0, 64, 32);
+      ggml_set_name(tensor, name);
+      gguf_add_tensor(file.get(), tensor);
+    }
+    const std::string path = (folder.path() / "model.gguf").string();
+    EXPECT(gguf_write_to_file(file.get(), path.c_str(), /*only_meta=*/true));
+    return TakeAllOf(path);
+  };
+  EXPECT(takes_all({"token_embd.weight", "blk.0.attn_q.weight"}));
+  EXPECT(!takes_all({"token_embd.weight", "per_layer_token_embd.weight"}));
+  EXPECT(!takes_all({"token_embd.weight", "output.weight"}));
+  EXPECT(!takes_all({"blk.0.attn_q.weight"}));
 }
 
 TEST(WhatItCannotInterleaveIsLeftToOthers) {
