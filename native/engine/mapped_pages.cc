@@ -24,10 +24,7 @@ void ForgetMappedPages() {
     // Shared and read-only, as libllama maps files; code and its data are private.
     if (!fields || access != "r--s") continue;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): that is how the kernel tells it
-    auto* const pages = reinterpret_cast<void*>(begin);
-    // What is still needed are small tensors here and there, none of which should bring 2 MB back.
-    (void)madvise(pages, end - begin, MADV_NOHUGEPAGE);
-    (void)madvise(pages, end - begin, MADV_DONTNEED);
+    (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
   }
 #endif
 }
