@@ -2,6 +2,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { SvcError, type ErrorRecord } from '../protocol/errors.ts';
 import { notRunning } from './daemon-errors.ts';
+import { requireTrustedSocket } from './socket-trust.ts';
 
 export type Target = { readonly socketPath: string } | { readonly host: string; readonly port: number };
 
@@ -23,6 +24,11 @@ const ANSWER_BYTES = 64 * 1024 * 1024;
 
 /** Resolves when the answer begins, whatever its status is. The caller reads or destroys it. */
 export async function send(target: Target, options: RequestOptions): Promise<IncomingMessage> {
+  try {
+    if ('socketPath' in target) requireTrustedSocket(target.socketPath);
+  } catch (error) {
+    throw failure(error, target, options.signal);
+  }
   const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
   return await new Promise((resolve, reject) => {
     const request = httpRequest({
@@ -155,6 +161,7 @@ function failure(error: unknown, target: Target, signal: AbortSignal | undefined
   const code = (error as NodeJS.ErrnoException).code ?? 'no reason given';
   switch (code) {
     case 'ENOENT':
+    case 'ENOTDIR':
     case 'ECONNREFUSED':
     case 'ENOTSOCK':
       return notRunning();

@@ -113,7 +113,7 @@ function checkSocketPath(socketPath: string, platform: NodeJS.Platform): void {
   throw new SvcError(
     'CONFIG_INVALID',
     `the path of the control socket has ${String(length)} bytes, this system allows ${String(limit)}: ${socketPath}`,
-    { hint: 'set SVC_SOCKET to a shorter path, for example /tmp/svc-$USER.sock' },
+    { hint: 'set SVC_SOCKET to a shorter path, for example /tmp/svc-$USER/svc.sock' },
   );
 }
 

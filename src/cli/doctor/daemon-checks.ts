@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { dirname } from 'node:path';
 import { Client } from '../../client/client.ts';
+import { ownerFault } from '../../client/socket-trust.ts';
 import { loadConfig, parseConfig, type Config } from '../../config/config.ts';
 import type { Paths } from '../../config/paths.ts';
 import { VERSION } from '../../config/version.ts';
@@ -33,7 +34,8 @@ export function checkSocket({ socketPath, runtimeDir }: Paths): DoctorCheck {
   const socket = statOf(socketPath);
   if (socket === undefined) return skipped('control_socket', 'made when the daemon starts', socketPath);
   const fault =
-    faultOf(socket, 0o600) ?? (dirname(socketPath) === runtimeDir ? faultOf(statSync(runtimeDir), 0o700) : undefined);
+    faultOf(socketPath, socket, 0o600) ??
+    (dirname(socketPath) === runtimeDir ? faultOf(runtimeDir, statSync(runtimeDir), 0o700) : undefined);
   if (!socket.isSocket())
     return check('control_socket', 'fail', socketPath, { detail: 'it is not a socket', hint: 'remove it' });
   if (fault === undefined) return check('control_socket', 'ok', socketPath);
@@ -43,10 +45,11 @@ export function checkSocket({ socketPath, runtimeDir }: Paths): DoctorCheck {
   });
 }
 
-function faultOf(stats: Stats, mode: number): string | undefined {
-  if (stats.uid !== process.getuid?.()) return `it belongs to user ${String(stats.uid)}`;
+function faultOf(path: string, stats: Stats, mode: number): string | undefined {
+  const foreign = ownerFault(stats, path);
+  if (foreign !== undefined) return foreign;
   const loose = stats.mode & 0o777 & ~mode;
-  return loose === 0 ? undefined : `others may use it (mode ${(stats.mode & 0o777).toString(8)})`;
+  return loose === 0 ? undefined : `other users can use ${path} (mode ${(stats.mode & 0o777).toString(8)})`;
 }
 
 export interface CheckedDaemon {
