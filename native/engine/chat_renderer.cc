@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "chat.h"
+#include "engine/template_limit.h"
+#include "engine/work_limit.h"
 
 namespace svc {
 namespace {
@@ -43,11 +45,13 @@ Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model)
     return Status(StatusCode::kModelInvalid,
                   std::string("the model's chat template cannot be parsed: ") + error.what());
   }
+  LimitTemplates(renderer->templates_.get());
   renderer->LearnStops();
   return renderer;
 }
 
 void ChatRenderer::LearnStops() {
+  const WorkLimit limit;
   try {
     stop_ = Apply(templates_.get(), {{"user", "Hello"}}, Analysis::kFull).additional_stops;
   } catch (const std::exception&) {
@@ -73,6 +77,10 @@ Result<std::string> ChatRenderer::Render(const std::vector<ChatMessage>& message
   try {
     return Apply(templates_.get(), messages, analysis).prompt;
   } catch (const std::exception&) {
+    if (WorkLimit::IsExceeded()) {
+      return Status(StatusCode::kInvalidRequest,
+                    "the model's chat template works on this chat without end, or for too long");
+    }
     // What it says quotes the template at length, and may quote the chat.
     return Status(StatusCode::kInvalidRequest, "the model's chat template refuses this chat");
   }

@@ -36,7 +36,7 @@ class ChatRenderer {
   bool has_template() const;
 
   // The prompt as text, ready for the assistant's turn; what the caller sees. kInvalidRequest if a
-  // role is unknown or the template refuses the chat.
+  // role is unknown, or the template refuses the chat or exceeds the WorkLimit of this thread.
   Result<std::string> Render(const std::vector<ChatMessage>& messages) const;
 
   // Rendered and tokenized; no control token of it comes from a message (special_text.h). Errors as

@@ -17,6 +17,7 @@
 #include "engine/sampler.h"
 #include "engine/truncation.h"
 #include "engine/vocabulary_index.h"
+#include "engine/work_limit.h"
 
 namespace svc {
 namespace {
@@ -53,10 +54,12 @@ class LlamaEngine final : public Engine {
     return model_->Detokenize(tokens, special);
   }
   Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const override {
+    const WorkLimit limit;
     return chat_->Render(messages);
   }
 
   Result<std::uint32_t> Submit(GenerationRequest request) override {
+    const WorkLimit limit;
     Submission submission;
     submission.id = request.id;
     submission.max_tokens = request.max_tokens;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "engine/work_limit.h"
+
 namespace svc {
 namespace {
 
@@ -166,6 +168,9 @@ Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::s
     if (fragment.token >= 0) {
       tokens.push_back(fragment.token);
       continue;
+    }
+    if (WorkLimit::IsExceeded()) {
+      return Status(StatusCode::kInvalidRequest, "the chat takes too long to tokenize");
     }
     const Result<std::vector<Token>> part =
         model_.Tokenize(WithoutGuards(fragment.text, guard), /*add_special=*/false,

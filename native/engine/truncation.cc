@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/work_limit.h"
+
 namespace svc {
 namespace {
 
@@ -23,6 +25,9 @@ std::vector<ChatMessage> From(const std::vector<ChatMessage>& messages, std::siz
 // Whether the tokens fit; *prompt is theirs then. Errors but kContextOverflow are errors.
 Result<bool> Fits(const ChatRenderer& chat, const std::vector<ChatMessage>& messages,
                   std::uint32_t most, ChatPrompt* prompt) {
+  if (WorkLimit::IsExceeded()) {
+    return Status(StatusCode::kInvalidRequest, "the chat takes too long to shorten");
+  }
   Result<ChatPrompt> rendered = chat.RenderTokens(messages, most + 1);
   if (!rendered.ok()) {
     if (rendered.status().code() == StatusCode::kContextOverflow) return false;

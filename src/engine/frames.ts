@@ -47,6 +47,14 @@ export interface EmbedFrameRequest extends Omit<NativeEmbedRequest, 'inputs'> {
   readonly inputs: readonly (string | readonly number[])[];
 }
 
+/** The preparation of requests, which worker threads do: templating, tokenising, compiling grammars. */
+export interface SubmitProgress {
+  /** Requests prepared, or refused, since the start. */
+  readonly done: number;
+  /** Id of the request that has been in preparation longest; null: none is. */
+  readonly oldest: number | null;
+}
+
 export type StepOutput = Omit<NativeOutput, 'embeddings'>;
 
 export type ToEngine =
@@ -96,6 +104,7 @@ export type FromEngine =
   | {
       readonly type: 'stats';
       readonly stats: NativeStats | null;
+      readonly submits: SubmitProgress;
       readonly rssBytes: number;
       readonly privateBytes: number | null;
     }

@@ -40,6 +40,7 @@ export class ModelHost {
   #held = false;
   /** On a worker thread, being templated and tokenised: the engine does not know them yet. true: cancelled meanwhile. */
   readonly #submitting = new Map<number, boolean>();
+  #submitted = 0;
   #onWarmUp: (output: NativeOutput) => void = () => undefined;
 
   constructor(pipe: Duplex) {
@@ -132,6 +133,7 @@ export class ModelHost {
       this.#send({ type: 'step', outputs: [{ id, text: '', error: SvcError.from(error).toRecord() }] });
     } finally {
       this.#submitting.delete(id);
+      this.#submitted += 1;
     }
   }
 
@@ -176,6 +178,7 @@ export class ModelHost {
     this.#send({
       type: 'stats',
       stats: this.#engine?.stats() ?? null,
+      submits: { done: this.#submitted, oldest: this.#submitting.keys().next().value ?? null },
       rssBytes: process.memoryUsage.rss(),
       privateBytes: this.#opened?.addon.privateBytes() ?? null,
     });

@@ -3,7 +3,7 @@
  * faults that a real one cannot be made to show. A "model" is a file with a Behaviour as JSON; each
  * start adds a line to `<file>.starts`. What a prompt asks for:
  *
- *   say N · endless · crash after N · crash once · refuse · stall · stop · garbage · oversize
+ *   say N · endless · crash after N · crash once · refuse · prepare · stall · stop · garbage · oversize
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -52,6 +52,8 @@ let loaded = false;
 let stalled = false;
 let steps = 0;
 let tokens = 0;
+let accepted = 0;
+let preparing: number | null = null;
 
 function send(message: FromEngine): void {
   pipe.write(encodeFrame(message));
@@ -87,7 +89,8 @@ function beat(): void {
     stepAgeMs: stalled ? 1 : 0,
   };
   const privateBytes = behaviour.holds ?? null;
-  send({ type: 'stats', stats: loaded ? stats : null, rssBytes: process.memoryUsage.rss(), privateBytes });
+  const submits = { done: accepted, oldest: preparing };
+  send({ type: 'stats', stats: loaded ? stats : null, submits, rssBytes: process.memoryUsage.rss(), privateBytes });
 }
 
 /** Each token costs a byte of the card's memory. */
@@ -181,6 +184,10 @@ function generate(request: NativeRequest): void {
     });
     return;
   }
+  if (prompt === 'prepare') {
+    preparing = request.id;
+    return;
+  }
   if (prompt === 'stop') process.kill(process.pid, 'SIGSTOP');
   if (prompt === 'garbage') pipe.write('this is no frame');
   if (prompt === 'oversize') {
@@ -197,6 +204,7 @@ function generate(request: NativeRequest): void {
     crashAfter: prompt.startsWith('crash after') ? number : Infinity,
     startedAt: performance.now(),
   });
+  accepted += 1;
   send({ type: 'accepted', id: request.id, inputTokens: 3 });
 }
 

@@ -104,6 +104,55 @@ for (const [prompt, what] of [
   });
 }
 
+it(
+  'a request that the engine prepares without end fails alone and is not tried again',
+  { one: {} },
+  SOON,
+  async ({ backend, starts }) => {
+    const speaking = backend.generate(ask('endless', 'one'), context());
+    assert.is((await speaking.next()).value?.type, 'start');
+    const queued = answer(backend, 'prepare');
+    const error = await failure(queued);
+    assert.is(error.code, 'INVALID_REQUEST', error.message);
+    assert.match(error.message, /could not finish preparing this request/);
+    const other = await failure(
+      (async () => {
+        while (!(await speaking.next()).done);
+      })(),
+    );
+    assert.is(other.code, 'ENGINE_CRASHED');
+    assert.match(other.message, /the engine of one prepared one request for 0\.\d s$/);
+    assert.is((await starts('one')).length, 1);
+    assert.is(textOf(await answer(backend, 'say 1')), 'word ');
+  },
+);
+
+it(
+  'an engine without a heartbeat shows in health long before it is ended',
+  { one: {} },
+  {},
+  async ({ backend, starts, changes }) => {
+    await answer(backend, 'say 1');
+    assert.is(backend.engineStatus().status, 'ok');
+    const [pid = 0] = await starts('one');
+    process.kill(pid, 'SIGSTOP');
+    try {
+      const before = changes();
+      const { reason } = await waitFor(
+        'a warning',
+        () => (backend.engineStatus().status === 'warn' ? backend.engineStatus() : null),
+        { timeoutMs: 45_000 },
+      );
+      assert.match(reason, /the engine of one has sent no heartbeat for over 10 s/);
+      assert.ok(changes() > before);
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await waitFor('the warning to go', () => backend.engineStatus().status === 'ok');
+    assert.equal(await starts('one'), [pid]);
+  },
+);
+
 for (const [load, what] of [
   ['hang', /was not heard of for 0\.\d s while it was loading$/],
   ['exit', /exited with code 3 while it was loading$/],

@@ -1,5 +1,5 @@
 /** Chat templates as deep as the reader of model files lets them be: libllama reads, runs and frees them. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -7,11 +7,10 @@ import * as assert from 'uvu/assert';
 import { parseGgufHeader } from '../../src/models/gguf-header.ts';
 import { GGUF_LIMITS } from '../../src/models/gguf-limits.ts';
 import { templateDepth } from '../../src/models/template-depth.ts';
-import { textEntry } from '../models/raw-gguf.ts';
-import { modelPath, openAddon } from '../support/native-engine.ts';
+import { openAddon } from '../support/native-engine.ts';
+import { modelWithTemplate } from '../support/template-model.ts';
 
 const DEPTH = GGUF_LIMITS.templateDepth;
-const ALIGNMENT = 32;
 
 const templates: Readonly<Record<string, string>> = {
   parentheses: `{{ ${'('.repeat(DEPTH)}1${')'.repeat(DEPTH)} }}`,
@@ -22,25 +21,13 @@ const templates: Readonly<Record<string, string>> = {
   'a long sum': `{{ 1${' + 1'.repeat(DEPTH)} }}`,
 };
 
-/** The same model with another template, and its weights where they were or a multiple of the alignment later. */
-async function withTemplate(text: string): Promise<Buffer> {
-  const whole = await readFile(modelPath('tiny-llama'));
-  const header = parseGgufHeader(whole, whole.length, 'tiny-llama');
-  if (header === 'more') throw new Error('a file without an end');
-  const { start, end } = header.metadata.get('tokenizer.chat_template')!;
-  const longer = textEntry('tokenizer.chat_template', text).length - (end - start);
-  const spaces = ' '.repeat(Math.ceil(longer / ALIGNMENT) * ALIGNMENT - longer);
-  const entry = textEntry('tokenizer.chat_template', text + spaces);
-  return Buffer.concat([whole.subarray(0, start), entry, whole.subarray(end)]);
-}
-
 for (const [what, template] of Object.entries(templates)) {
   test(`${what}, as deep as is read`, async () => {
     assert.is(templateDepth(template), DEPTH);
     const dir = await mkdtemp(join(tmpdir(), 'svc-deep-'));
     try {
       const path = join(dir, 'deep.gguf');
-      const bytes = await withTemplate(template);
+      const bytes = await modelWithTemplate(template);
       parseGgufHeader(bytes, bytes.length, 'the file');
       await writeFile(path, bytes);
       const ignore = (): void => undefined;

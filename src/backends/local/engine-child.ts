@@ -53,6 +53,10 @@ export interface EngineChildOptions {
   onAccepted(id: number): void;
   onVectors(id: number, vectors: Float32Array): void;
   onOutputs(outputs: readonly StepOutput[]): void;
+  /** `isSilent` has changed. */
+  onSilence(): void;
+  /** The preparation of this request does not end; the engine is ended for it. */
+  onEndless(id: number): void;
   /** Called once; nothing else is called after it. CANCELLED: we ended it ourselves. */
   onEnd(error: SvcError): void;
 }
@@ -92,6 +96,11 @@ export class EngineChild {
   /** Of that, what no file backs; null where it is not measured. */
   get privateBytes(): number | null {
     return this.#privateBytes;
+  }
+
+  /** True if it has sent no heartbeat for a while: it is stopped, or hangs. */
+  get isSilent(): boolean {
+    return this.#watch?.isSilent ?? false;
   }
 
   /** Throws BUSY while the engine does not read what was sent before. */
@@ -144,8 +153,13 @@ export class EngineChild {
       this.#spawned = spawned;
       log.info({ model, pid: spawned.pid }, 'engine started');
       if (gpu.trouble !== null) log.info({ model, reason: gpu.trouble.reason }, 'there is a GPU that is not used');
-      this.#watch = new StallWatch(this.#options.stallTimeoutMs, (what) => {
-        this.kill(this.#crash(what, 'if this machine is that slow, raise engine.stall_timeout_seconds'));
+      this.#watch = new StallWatch({
+        timeoutMs: this.#options.stallTimeoutMs,
+        onStall: (what, request) => {
+          if (request !== null) this.#options.onEndless(request);
+          this.kill(this.#crash(what, 'if this machine is that slow, raise engine.stall_timeout_seconds'));
+        },
+        onSilence: this.#options.onSilence,
       });
       this.#read(spawned);
       void spawned.ended.then((exit) => {
@@ -254,7 +268,7 @@ export class EngineChild {
         // It waits for room, for as long as it takes.
         if (!this.#isPlanned && this.#estimating === undefined) this.#watch?.progressed();
         this.#stats = message.stats;
-        if (message.stats !== null) this.#watch?.beat(message.stats);
+        if (message.stats !== null) this.#watch?.beat(message.stats, message.submits);
         break;
       case 'devices':
         this.#options.onDevices(message.devices);

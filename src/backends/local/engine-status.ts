@@ -11,7 +11,7 @@ export interface EngineStatus {
 
 /**
  * `fail`: no engine has shown that it works, or the one that matters does not and no other does.
- * `warn`: one that matters is down or on its way back, and another is loaded. An engine matters when
+ * `warn`: one that matters is down or on its way back, and another is loaded; or any of them is silent. An engine matters when
  * it is kept (the default model, or one loaded by name); the others are started when somebody asks.
  */
 export function engineStatus(engines: readonly Supervisor[], sinceToken: string | null): EngineStatus {
@@ -26,6 +26,14 @@ export function engineStatus(engines: readonly Supervisor[], sinceToken: string 
   if (sinceToken === null) {
     const reason = loading === undefined ? 'no engine has been started' : `${loading.model.id} is being loaded`;
     return { status: 'fail', reason, sinceToken };
+  }
+  const silent = engines.find(({ child }) => child?.isSilent === true);
+  if (silent !== undefined) {
+    return {
+      status: 'warn',
+      reason: `the engine of ${silent.model.id} has sent no heartbeat for over 10 s`,
+      sinceToken,
+    };
   }
   const returning = engines.find(({ kept, state, failures }) => kept && state === 'loading' && failures > 0);
   if (returning !== undefined) {

@@ -3,23 +3,39 @@
  *
  * The JavaScript thread of an engine does nothing long, so its heartbeat comes twice a second
  * whatever the runner computes: silence means that the process is stopped or stuck. A step that
- * never ends means that its runner is. A load must be heard too, but may rest longer on one
+ * never ends means that its runner is, and a request whose preparation never ends (its template, its
+ * tokens, its grammar) that a worker thread is. A load must be heard too, but may rest longer on one
  * fraction: a slow disk, a GPU that compiles its kernels, the first token.
+ *
+ * An engine is silent after SILENCE_MS without a heartbeat, whatever its timeout: that is reported,
+ * and harms nothing.
  *
  * Time is counted in the daemon's own turns, not by the clock: after the daemon has been stopped,
  * suspended or blocked, the heartbeats wait in the pipe and nobody is to blame.
  */
 import type { NativeStats } from '../../engine/addon.ts';
+import type { SubmitProgress } from '../../engine/frames.ts';
 
 /** A load may rest on one fraction for so many stall timeouts. */
 const LOAD_PATIENCE = 10;
 /** From the spawn to the first heartbeat a busy machine may need this long, whatever the timeout. */
 const START_MS = 10_000;
 const LONGEST_TURN_MS = 1_000;
+const SILENCE_MS = 10_000;
+
+export interface StallWatchOptions {
+  readonly timeoutMs: number;
+  /**
+   * Called at most once. `what` ends a sentence about the engine; `request` is the id of the request whose preparation
+   * does not end, null if something else stalls.
+   */
+  onStall(what: string, request: number | null): void;
+  /** `isSilent` has changed. */
+  onSilence(): void;
+}
 
 export class StallWatch {
-  readonly #timeoutMs: number;
-  readonly #onStall: (what: string) => void;
+  readonly #options: StallWatchOptions;
   readonly #timer: NodeJS.Timeout;
   #silentMs = 0;
   #started = false;
@@ -28,11 +44,14 @@ export class StallWatch {
   /** Which step runs, as of the last heartbeat; null: none. */
   #step: number | null = null;
   #stepMs = 0;
+  #isSilent = false;
+  /** Progress of the preparation of requests, as of the last heartbeat. */
+  #submits: SubmitProgress = { done: 0, oldest: null };
+  #submitMs = 0;
 
-  /** `onStall` is called at most once, with the end of a sentence about the engine. */
-  constructor(timeoutMs: number, onStall: (what: string) => void) {
-    this.#timeoutMs = timeoutMs;
-    this.#onStall = onStall;
+  constructor(options: StallWatchOptions) {
+    this.#options = options;
+    const { timeoutMs } = options;
     const turnMs = Math.min(LONGEST_TURN_MS, timeoutMs / 4);
     let last = performance.now();
     this.#timer = setInterval(() => {
@@ -42,10 +61,16 @@ export class StallWatch {
     }, turnMs);
   }
 
+  /** True if the engine has sent nothing for SILENCE_MS. */
+  get isSilent(): boolean {
+    return this.#isSilent;
+  }
+
   /** Anything came from the engine. */
   heard(): void {
     this.#started = true;
     this.#silentMs = 0;
+    this.#setSilent(false);
   }
 
   /** The load got on. */
@@ -57,10 +82,12 @@ export class StallWatch {
     this.#loading = false;
   }
 
-  beat({ steps, stepAgeMs }: NativeStats): void {
+  beat({ steps, stepAgeMs }: NativeStats, submits: SubmitProgress): void {
     const step = stepAgeMs > 0 ? steps : null;
     if (step !== this.#step) this.#stepMs = 0;
     this.#step = step;
+    if (submits.done !== this.#submits.done || submits.oldest !== this.#submits.oldest) this.#submitMs = 0;
+    this.#submits = submits;
   }
 
   stop(): void {
@@ -71,19 +98,30 @@ export class StallWatch {
     this.#silentMs += elapsedMs;
     this.#restingMs += elapsedMs;
     if (this.#step !== null) this.#stepMs += elapsedMs;
+    if (this.#submits.oldest !== null) this.#submitMs += elapsedMs;
+    if (this.#started && this.#silentMs > SILENCE_MS) this.#setSilent(true);
 
-    const silenceMs = this.#started ? this.#timeoutMs : Math.max(START_MS, this.#timeoutMs);
+    const { timeoutMs } = this.#options;
+    const silenceMs = this.#started ? timeoutMs : Math.max(START_MS, timeoutMs);
     if (this.#silentMs > silenceMs) this.#stalled(`was not heard of for ${seconds(this.#silentMs)}`);
-    else if (this.#loading && this.#restingMs > LOAD_PATIENCE * this.#timeoutMs) {
+    else if (this.#loading && this.#restingMs > LOAD_PATIENCE * timeoutMs) {
       this.#stalled(`made no progress for ${seconds(this.#restingMs)}`);
-    } else if (!this.#loading && this.#stepMs > this.#timeoutMs) {
+    } else if (!this.#loading && this.#stepMs > timeoutMs) {
       this.#stalled(`was in one step for ${seconds(this.#stepMs)}`);
+    } else if (!this.#loading && this.#submitMs > timeoutMs) {
+      this.#stalled(`prepared one request for ${seconds(this.#submitMs)}`, this.#submits.oldest);
     }
   }
 
-  #stalled(what: string): void {
+  #stalled(what: string, request: number | null = null): void {
     this.stop();
-    this.#onStall(what);
+    this.#options.onStall(what, request);
+  }
+
+  #setSilent(isSilent: boolean): void {
+    if (isSilent === this.#isSilent) return;
+    this.#isSilent = isSilent;
+    this.#options.onSilence();
   }
 }
 

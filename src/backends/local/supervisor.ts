@@ -348,6 +348,10 @@ export class Supervisor implements GenerationOwner {
       onOutputs: (outputs) => {
         for (const output of outputs) this.#generations.get(output.id)?.push(output);
       },
+      onSilence: () => {
+        this.#options.onChange();
+      },
+      onEndless: (id) => this.#generations.get(id)?.fail(endless()),
       onEnd: (error) => {
         this.#children.delete(child);
         if (this.#children.size === 0) this.#plan = null;
@@ -400,4 +404,11 @@ export class Supervisor implements GenerationOwner {
     this.#state = state;
     this.#options.onChange();
   }
+}
+
+/** Not to be tried again: it would take the next engine with it. */
+function endless(): SvcError {
+  return new SvcError('INVALID_REQUEST', 'the engine could not finish preparing this request: it was ended', {
+    hint: "the model's chat template may not end; another model, or shorter messages, may do",
+  });
 }
