@@ -12,6 +12,7 @@
  * - `close` lets running generations end and takes no new ones; `destroy` ends them with `error`.
  *   Both are idempotent and resolve when every process and socket owned is gone.
  */
+import type { Caller } from '../protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../protocol/embed.ts';
 import type { GenerateEvent, GenerateRequest } from '../protocol/generate.ts';
 import type { ProviderRecord } from '../protocol/records.ts';
@@ -32,6 +33,7 @@ export interface Backend {
 export interface GenerateContext {
   /** Stands in every log line about the request. */
   readonly traceId: string;
+  readonly caller: Caller;
   readonly signal: AbortSignal;
   /** `performance.now()` when the request arrived. */
   readonly arrivedAt: number;

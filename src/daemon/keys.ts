@@ -9,9 +9,10 @@ import { digestOfKey, readKeyFile } from '../config/key-file.ts';
 import type { Logger } from '../log/log.ts';
 import type { KeyScope } from '../protocol/keys.ts';
 import { isLoopback } from './listeners.ts';
-import type { Access } from './services.ts';
+import type { Access, Admission } from './services.ts';
 
 interface Key {
+  readonly name: string;
   readonly digest: Buffer;
   readonly scope: KeyScope;
 }
@@ -36,12 +37,14 @@ export class Keys implements Access {
     return readKeyFile(this.#path).length > 0;
   }
 
-  async admit(localAddress: string | undefined, keys: readonly string[]): Promise<KeyScope | null> {
+  async admit(localAddress: string | undefined, keys: readonly string[]): Promise<Admission | null> {
     const known = await this.#current();
     if (known === null) return null;
-    if (known.length === 0 && localAddress !== undefined && isLoopback(localAddress)) return 'admin';
-    const scopes = keys.map((key) => scopeOf(key, known));
-    return scopes.find((scope) => scope === 'admin') ?? scopes.find((scope) => scope !== null) ?? null;
+    if (known.length === 0 && localAddress !== undefined && isLoopback(localAddress))
+      return { scope: 'admin', key: null };
+    const found = keys.flatMap((key) => find(key, known) ?? []);
+    const best = found.find(({ scope }) => scope === 'admin') ?? found[0];
+    return best === undefined ? null : { scope: best.scope, key: best.name };
   }
 
   async #current(): Promise<readonly Key[] | null> {
@@ -49,7 +52,10 @@ export class Keys implements Access {
     if (version === this.#version) return this.#keys;
     this.#version = version;
     try {
-      this.#keys = readKeyFile(this.#path).map(({ sha256, scope }) => ({ digest: Buffer.from(sha256, 'hex'), scope }));
+      this.#keys = readKeyFile(this.#path).map(({ sha256, ...entry }) => ({
+        ...entry,
+        digest: Buffer.from(sha256, 'hex'),
+      }));
       this.#log.info({ keys: this.#keys.length }, 'API keys read');
     } catch (error) {
       this.#keys = null;
@@ -63,10 +69,10 @@ export class Keys implements Access {
 }
 
 /** All are compared, each in constant time: how long it takes tells nothing of any. */
-function scopeOf(key: string, known: readonly Key[]): KeyScope | null {
+function find(key: string, known: readonly Key[]): Key | null {
   const digest = digestOfKey(key);
-  let found: KeyScope | null = null;
-  for (const { digest: other, scope } of known) if (timingSafeEqual(digest, other)) found = scope;
+  let found: Key | null = null;
+  for (const each of known) if (timingSafeEqual(digest, each.digest)) found = each;
   return found;
 }
 

@@ -21,13 +21,19 @@ import type {
 } from '../protocol/routes.ts';
 import type { HealthFeed } from './health-feed.ts';
 
+export interface Admission {
+  readonly scope: KeyScope;
+  /** Name of the API key. null: none was needed. */
+  readonly key: string | null;
+}
+
 /** Who is let in over TCP. */
 export interface Access {
   /**
-   * What a caller may do who came to `localAddress` with these keys; `admin` where no key is needed.
+   * What a caller may do who came to `localAddress` with these keys; scope `admin` where no key is needed.
    * null: nothing. Never rejects.
    */
-  admit(localAddress: string | undefined, keys: readonly string[]): Promise<KeyScope | null>;
+  admit(localAddress: string | undefined, keys: readonly string[]): Promise<Admission | null>;
 }
 
 /** What the listeners count, and the page on which it stands with all the rest. */

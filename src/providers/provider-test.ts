@@ -8,6 +8,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Backend } from '../backends/backend.ts';
 import type { Provider } from '../backends/cloud/provider.ts';
+import { CONTROL_CALLER } from '../protocol/caller.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ProviderTestStep } from '../protocol/routes.ts';
 import { lacksKey } from './providers.ts';
@@ -97,6 +98,7 @@ async function answer(backend: Backend, model: string | null, signal: AbortSigna
   };
   const context = {
     traceId: 'provider-test',
+    caller: CONTROL_CALLER,
     signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]),
     arrivedAt: performance.now(),
   };

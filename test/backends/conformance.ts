@@ -3,6 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend, GenerateContext } from '../../src/backends/backend.ts';
+import { CONTROL_CALLER } from '../../src/protocol/caller.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
 import { waitFor } from '../support/wait.ts';
@@ -24,7 +25,7 @@ export interface Subject {
 }
 
 export function context(signal: AbortSignal = new AbortController().signal): GenerateContext {
-  return { traceId: 'conformance', signal, arrivedAt: performance.now() };
+  return { traceId: 'conformance', caller: CONTROL_CALLER, signal, arrivedAt: performance.now() };
 }
 
 export async function collect(events: AsyncIterable<GenerateEvent>): Promise<GenerateEvent[]> {

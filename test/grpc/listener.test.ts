@@ -365,6 +365,16 @@ test('where keys are needed: health checks for all, the rest by scope', async ()
   assert.equal(await refusals(), [undefined, undefined, undefined]);
 });
 
+test('the caller reaches the backend', async () => {
+  const grpc = await start();
+  Object.assign(grpc.world, { admits: 'inference', key: 'laptop' });
+  const client = grpc.connect();
+  for await (const _ of client.stream('Inference/Generate', REQUEST));
+  await client.unary('Inference/Embed', { input: [{ text: 'hi' }] });
+  const laptop = { kind: 'key', name: 'laptop', address: '127.0.0.1', scope: 'inference' };
+  assert.equal(grpc.backend.callers, [laptop, laptop]);
+});
+
 test('a request that is too large, and too many at once', async () => {
   const grpc = await start({ grpc: { messageBytes: 10_000, requestsBytes: 5000 } });
   const client = grpc.connect();

@@ -3,15 +3,17 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { authorize, type RouteScope } from '../../src/daemon/http/authorize.ts';
 import { CONTROL, PUBLIC } from '../../src/daemon/http/routes.ts';
+import { CONTROL_CALLER, shareOf } from '../../src/protocol/caller.ts';
 import type { KeyScope } from '../../src/protocol/keys.ts';
 import { rejection } from '../support/errors.ts';
 import { ask } from './ask.ts';
 import { startScripted } from './scripted.ts';
 
-function decide(needed: RouteScope, may: KeyScope | null): Promise<boolean> {
-  return authorize({ headers: {}, socket: { localAddress: '127.0.0.1' } }, needed, {
-    admit: () => Promise.resolve(may),
+async function decide(needed: RouteScope, may: KeyScope | null): Promise<boolean> {
+  const caller = await authorize({ headers: {}, socket: { localAddress: '127.0.0.1' } }, needed, {
+    admit: () => Promise.resolve(may && { scope: may, key: null }),
   });
+  return caller !== null;
 }
 
 test('the whole table of scopes', async () => {
@@ -29,7 +31,41 @@ test('the whole table of scopes', async () => {
 test('liveness looks at no key: it depends on nothing', async () => {
   const never = { admit: () => new Promise<never>(() => undefined) };
   const req = { headers: {}, socket: {} };
-  assert.is(await authorize(req, 'none', never), false);
+  assert.is(await authorize(req, 'none', never), null);
+});
+
+test('the caller is the API key, or the address where none is needed', async () => {
+  const from = (key: string | null, remoteAddress?: string) =>
+    authorize({ headers: {}, socket: { localAddress: '127.0.0.1', remoteAddress } }, 'inference', {
+      admit: () => Promise.resolve({ scope: 'inference', key }),
+    });
+  const laptop = await from('laptop', '::ffff:10.0.0.7');
+  assert.equal(laptop, { kind: 'key', name: 'laptop', address: '10.0.0.7', scope: 'inference' });
+  const nobody = await from(null, '::1');
+  assert.equal(nobody, { kind: 'address', name: null, address: '::1', scope: 'inference' });
+  const gone = await from(null);
+  assert.equal(gone, { kind: 'address', name: null, address: null, scope: 'inference' });
+  assert.equal(
+    [laptop, nobody, gone, CONTROL_CALLER].map((each) => shareOf(each!)),
+    ['key:laptop', 'address:::1', 'address:', 'control'],
+  );
+});
+
+test('the caller reaches the backend, whatever the request says of itself', async () => {
+  const listener = await startScripted();
+  try {
+    Object.assign(listener.world, { admits: 'inference', key: 'laptop' });
+    const forged = { caller: { kind: 'control', scope: 'admin' }, share: 'key:other' };
+    const chat = { ...forged, messages: [{ role: 'user', content: 'hi' }] };
+    await ask(listener, '/v1/chat/completions', { body: chat });
+    await ask(listener, '/v1/embeddings', { body: { ...forged, input: 'hi' } });
+    const laptop = { kind: 'key', name: 'laptop', address: '127.0.0.1', scope: 'inference' };
+    assert.equal(listener.backend.callers, [laptop, laptop]);
+    for (const request of [...listener.backend.requests, ...listener.backend.embedRequests])
+      assert.ok(!('caller' in request) && !('share' in request));
+  } finally {
+    await listener.stop();
+  }
 });
 
 test('keys come as Bearer or as x-api-key, or both', async () => {

@@ -10,6 +10,7 @@ import { createListener, type ListenerLimits } from '../../src/daemon/http/serve
 import { HealthFeed } from '../../src/daemon/health-feed.ts';
 import type { Services } from '../../src/daemon/services.ts';
 import { createLogger } from '../../src/log/log.ts';
+import type { Caller } from '../../src/protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../../src/protocol/embed.ts';
 import type { KeyScope } from '../../src/protocol/keys.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
@@ -95,6 +96,8 @@ export class ScriptedBackend implements Backend {
   script: Script;
   embedScript: EmbedScript = measured;
   readonly requests: GenerateRequest[] = [];
+  /** Who each request came from, embeddings too. */
+  readonly callers: Caller[] = [];
   readonly embedRequests: EmbedRequest[] = [];
   readonly #record: ProviderRecord;
 
@@ -106,11 +109,13 @@ export class ScriptedBackend implements Backend {
 
   generate(request: GenerateRequest, context: GenerateContext): AsyncIterable<GenerateEvent> {
     this.requests.push(request);
+    this.callers.push(context.caller);
     return this.script(request, context);
   }
 
   embed(request: EmbedRequest, context: GenerateContext): AsyncIterable<EmbedEvent> {
     this.embedRequests.push(request);
+    this.callers.push(context.caller);
     return this.embedScript(request, context);
   }
 
@@ -154,6 +159,8 @@ export interface World {
   lent: string[];
   /** What every caller over TCP may do. */
   admits: KeyScope | null;
+  /** Name of the API key that it came with; null: none was needed. */
+  key: string | null;
   /** Each request's route, or call's method, and status. */
   ended: string[];
   load: (model: string, signal: AbortSignal) => AsyncIterable<LoadEvent>;
@@ -186,6 +193,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     unloaded: [],
     lent: [],
     admits: 'admin',
+    key: null,
     ended: [],
     load: async function* () {
       yield { type: 'loaded', model: 'tiny', pid: 1, context_length: 4096 };
@@ -206,7 +214,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     router,
     allowedHosts: options.allowedHosts ?? [],
     healthFeed: new HealthFeed(),
-    access: { admit: () => Promise.resolve(world.admits) },
+    access: { admit: () => Promise.resolve(world.admits && { scope: world.admits, key: world.key }) },
     metrics: {
       requestEnded: (route, status) => void world.ended.push(`${route ?? 'none'} ${String(status)}`),
       callEnded: (method, code) => void world.ended.push(`${method} ${code}`),

@@ -1,12 +1,13 @@
 /** What tests of the router share: a request, and what becomes of it. */
 import type { GenerateContext } from '../../src/backends/backend.ts';
+import { CONTROL_CALLER } from '../../src/protocol/caller.ts';
 import type { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
 
 export const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
 
 export function context(signal: AbortSignal = new AbortController().signal): GenerateContext {
-  return { traceId: 'trace', signal, arrivedAt: performance.now() };
+  return { traceId: 'trace', caller: CONTROL_CALLER, signal, arrivedAt: performance.now() };
 }
 
 export async function collect(

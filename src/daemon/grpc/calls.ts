@@ -11,16 +11,21 @@ import {
 } from '@grpc/grpc-js';
 import type { Definitions } from '../../grpc/definitions.ts';
 import { DETAILS_KEY, encodeDetails } from '../../grpc/status.ts';
+import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
 
 /** Carries the id from the guard to the handler, and in the answer to the client. */
 export const ID_KEY = 'x-request-id';
 
+/** Who each call is from; the guard puts it beside the metadata that the handler is given. */
+export const callers = new WeakMap<Metadata, Caller>();
+
 type Message = Readonly<Record<string, unknown>>;
 
 export interface Call {
   readonly id: string;
+  readonly caller: Caller;
   /** `performance.now()` when the request was complete. */
   readonly arrivedAt: number;
   readonly request: Message;
@@ -124,6 +129,8 @@ export function errorStatus(definitions: Definitions, error: SvcError, id: strin
 }
 
 function callOf(call: ServerUnaryCall<Message, object> | ServerWritableStream<Message, object>): Call {
+  const caller = callers.get(call.metadata);
+  if (caller === undefined) throw new SvcError('UNAUTHORIZED', 'an API key is needed');
   const deadline = Number(call.getDeadline());
   const client = new AbortController();
   const onCancel = (): void => {
@@ -137,6 +144,7 @@ function callOf(call: ServerUnaryCall<Message, object> | ServerWritableStream<Me
   if (call.cancelled) onCancel();
   return {
     id: idOf(call),
+    caller,
     arrivedAt: performance.now(),
     request: call.request,
     timeoutMs: Number.isFinite(deadline) ? Math.max(1, deadline - Date.now()) : null,

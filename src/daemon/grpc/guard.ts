@@ -10,7 +10,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import { isOurHost } from '../http/access.ts';
 import { authorize, type RouteScope } from '../http/authorize.ts';
 import type { Services } from '../services.ts';
-import { errorStatus, ID_KEY } from './calls.ts';
+import { callers, errorStatus, ID_KEY } from './calls.ts';
 import type { GrpcLimits } from './listener.ts';
 
 /** A timer may be so much early by the clock. */
@@ -49,11 +49,11 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
       start: (next) => {
         next({
           onReceiveMetadata: (metadata, nextMetadata) => {
-            const { localAddress } = call.getConnectionInfo();
+            const { localAddress, remoteAddress } = call.getConnectionInfo();
             if (!isOurHost(call.getHost(), localAddress, services.allowedHosts)) return refuse(foreignHost());
-            const caller = { headers: headersOf(metadata), socket: { localAddress } };
-            authorize(caller, scopeOf(method.path), services.access).then(
-              () => {
+            const arrival = { headers: headersOf(metadata), socket: { localAddress, remoteAddress } };
+            authorize(arrival, scopeOf(method.path), services.access).then(
+              (caller) => {
                 if (ended) return;
                 if (arriving >= limits.arriving) return refuse(new SvcError('BUSY', 'too many requests are arriving'));
                 arriving += 1;
@@ -61,6 +61,7 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
                   refuse(new SvcError('TIMEOUT', 'the request took too long to arrive'));
                 }, limits.requestMs);
                 metadata.set(ID_KEY, id);
+                if (caller !== null) callers.set(metadata, caller);
                 nextMetadata(metadata);
               },
               (thrown: unknown) => refuse(SvcError.from(thrown)),

@@ -75,8 +75,8 @@ async function embed(call: Call, request: EmbedRequest, { router }: Services): P
   return answer;
 }
 
-function contextOf({ id, arrivedAt, signal }: Call): { traceId: string; arrivedAt: number; signal: AbortSignal } {
-  return { traceId: id, arrivedAt, signal };
+function contextOf({ id, arrivedAt, signal, caller }: Call): Parameters<Services['router']['route']>[1] {
+  return { traceId: id, arrivedAt, signal, caller };
 }
 
 function readRequest(definitions: Definitions, call: Call): GenerateRequest {

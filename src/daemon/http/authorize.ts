@@ -1,5 +1,6 @@
-/** Whether a request over TCP may do what its route does. */
+/** Whether a request over TCP may do what its route does, and who sent it. */
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { KeyScope } from '../../protocol/keys.ts';
 import type { Access } from '../services.ts';
@@ -11,32 +12,34 @@ import type { Access } from '../services.ts';
 export type RouteScope = 'none' | 'probe' | KeyScope;
 
 /** A request, as far as it matters here. */
-export interface Caller {
+export interface Arrival {
   readonly headers: IncomingHttpHeaders;
-  readonly socket: { readonly localAddress?: string | undefined };
+  readonly socket: { readonly localAddress?: string | undefined; readonly remoteAddress?: string | undefined };
 }
 
-/** Whether the caller is more than a stranger. Throws UNAUTHORIZED or FORBIDDEN. */
-export async function authorize(req: Caller, needed: RouteScope, access: Access): Promise<boolean> {
-  if (needed === 'none') return false;
+/** Returns who sent it; null: a stranger, on a route that answers strangers. Throws UNAUTHORIZED or FORBIDDEN. */
+export async function authorize(req: Arrival, needed: RouteScope, access: Access): Promise<Caller | null> {
+  if (needed === 'none') return null;
   const keys = keysOf(req);
-  const scope = await access.admit(req.socket.localAddress, keys);
-  if (needed === 'probe') return scope !== null;
-  if (scope === null) {
+  const admission = await access.admit(req.socket.localAddress, keys);
+  if (admission === null) {
+    if (needed === 'probe') return null;
     throw new SvcError('UNAUTHORIZED', keys.length === 0 ? 'an API key is needed' : 'the API key is not a known one', {
       hint: 'send `Authorization: Bearer KEY` or `x-api-key: KEY`; on the machine itself `svc key add NAME` makes one',
     });
   }
+  const { scope, key: name } = admission;
   if (needed === 'admin' && scope !== 'admin') {
     throw new SvcError('FORBIDDEN', 'this API key is for inference only', {
       hint: 'use one of scope admin: svc key add NAME --scope admin',
     });
   }
-  return true;
+  const address = req.socket.remoteAddress?.replace(/^::ffff:/, '') ?? null;
+  return { kind: name === null ? 'address' : 'key', name, address, scope };
 }
 
 /** OpenAI's clients send the first, Anthropic's either. */
-function keysOf({ headers }: Caller): string[] {
+function keysOf({ headers }: Arrival): string[] {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
   const other = headers['x-api-key'];
   return [bearer, other].filter((key): key is string => typeof key === 'string' && key !== '');

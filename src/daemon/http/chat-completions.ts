@@ -15,7 +15,7 @@ import {
 import { renamed } from '../../protocol/validate.ts';
 import { SSE_CONTENT_TYPE, SSE_DONE, SSE_HEARTBEAT, sseData } from '../../protocol/sse.ts';
 import { readJson } from './body.ts';
-import type { Exchange } from './exchange.ts';
+import { contextOf, type Exchange } from './exchange.ts';
 import type { StreamFormat } from './reply.ts';
 
 type Events = AsyncIterable<RouteEvent | GenerateEvent>;
@@ -29,8 +29,7 @@ const FORMAT: StreamFormat = {
 export async function chatCompletions(exchange: Exchange): Promise<void> {
   const { request, stream, includeUsage, formatNames } = parseChatCompletion(await readJson(exchange));
   refuseFile(request);
-  const { id, arrivedAt, signal } = exchange;
-  const answer = exchange.services.router.route(request, { traceId: id, arrivedAt, signal });
+  const answer = exchange.services.router.route(request, contextOf(exchange));
   const events = formatNames === null ? answer : inTheirWords(answer, formatNames);
   if (stream) await answerStream(exchange, events, includeUsage);
   else await answerWhole(exchange, events);

@@ -6,7 +6,7 @@ import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../protocol/ndjson.ts';
 import type { ControlEvent, LoadEvent, ProviderTestEvent, PullEvent } from '../../protocol/routes.ts';
 import { parse } from '../../protocol/validate.ts';
 import { readJson } from './body.ts';
-import type { Exchange } from './exchange.ts';
+import { contextOf, type Exchange } from './exchange.ts';
 import type { StreamFormat } from './reply.ts';
 
 const FORMAT: StreamFormat = {
@@ -71,8 +71,7 @@ export function reload({ services, reply }: Exchange): void {
 
 export async function generate(exchange: Exchange): Promise<void> {
   const request = parse(GenerateRequestSchema, await readJson(exchange));
-  const { id, arrivedAt, signal } = exchange;
-  await streamLines(exchange, exchange.services.router.route(request, { traceId: id, arrivedAt, signal }));
+  await streamLines(exchange, exchange.services.router.route(request, contextOf(exchange)));
 }
 
 export async function models({ services, reply }: Exchange): Promise<void> {

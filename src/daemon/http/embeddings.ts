@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { refuseFile } from '../../protocol/generate.ts';
 import { EMBEDDINGS_TAIL, embeddingsHead, embeddingsItem, parseEmbeddings } from '../../protocol/openai-embeddings.ts';
 import { readJson } from './body.ts';
-import type { Exchange } from './exchange.ts';
+import { contextOf, type Exchange } from './exchange.ts';
 import type { StreamFormat } from './reply.ts';
 
 const FORMAT: StreamFormat = {
@@ -20,10 +20,10 @@ const FORMAT: StreamFormat = {
 export async function embeddings(exchange: Exchange): Promise<void> {
   const { request, encodingFormat } = parseEmbeddings(await readJson(exchange));
   refuseFile(request);
-  const { id, arrivedAt, signal, reply } = exchange;
+  const { reply } = exchange;
   let model = '';
   const vectors: Float32Array[] = [];
-  for await (const event of exchange.services.router.embed(request, { traceId: id, arrivedAt, signal })) {
+  for await (const event of exchange.services.router.embed(request, contextOf(exchange))) {
     if (event.type === 'start') model = event.model;
     else if (event.type === 'vectors') vectors.push(...event.vectors);
     else if (event.type === 'finish') {

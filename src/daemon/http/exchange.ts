@@ -1,5 +1,7 @@
 /** One request and the way its answer leaves. */
 import type { IncomingMessage } from 'node:http';
+import type { Caller } from '../../protocol/caller.ts';
+import { SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
 import type { BodyBudget } from './body-budget.ts';
 import type { Reply } from './reply.ts';
@@ -16,10 +18,18 @@ export interface Exchange {
   readonly query: URLSearchParams;
   /** What the `*` of the route's path stands for, decoded; empty without one. */
   readonly param: string;
-  /** The caller may see more than a probe needs. */
-  readonly trusted: boolean;
+  /** null: a stranger, on a route that answers strangers. */
+  readonly caller: Caller | null;
   /** Aborted with CANCELLED when the client goes away before the answer is complete. */
   readonly signal: AbortSignal;
+}
+
+type RequestContext = Parameters<Services['router']['route']>[1];
+
+/** What travels with a request to the backends. Throws UNAUTHORIZED for a stranger. */
+export function contextOf({ id, arrivedAt, signal, caller }: Exchange): RequestContext {
+  if (caller === null) throw new SvcError('UNAUTHORIZED', 'an API key is needed');
+  return { traceId: id, arrivedAt, signal, caller };
 }
 
 /** Answers through `reply`, or throws: the server makes the error's answer and its log line. */

@@ -2,6 +2,7 @@
  * Liveness, readiness and the health record. `?verbose` and `/readyz/NAME` follow the Kubernetes API
  * server, so that its tools read them. No body is read and nothing is waited for.
  */
+import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { CONDITION_NAMES, type Condition, type ConditionName, type ReadyRecord } from '../../protocol/records.ts';
 import type { Exchange } from './exchange.ts';
@@ -18,9 +19,9 @@ export function livez({ query, reply }: Exchange): void {
 }
 
 export function readyz(exchange: Exchange): void {
-  const { query, services, reply, trusted } = exchange;
+  const { query, services, reply, caller } = exchange;
   const excluded = query.getAll('exclude');
-  const record = forCaller(services.ready(new Set(excluded.filter(isConditionName))), trusted);
+  const record = forCaller(services.ready(new Set(excluded.filter(isConditionName))), caller);
   const passed = record.status === 'ready';
   const status = begin(exchange, passed);
   if (!query.has('verbose')) return reply.json(status, record);
@@ -38,8 +39,8 @@ export function readyz(exchange: Exchange): void {
 
 /** `/readyz/NAME`: one condition; a warning passes. */
 export function readyzOne(exchange: Exchange): void {
-  const { param, query, services, reply, trusted } = exchange;
-  const record = forCaller(services.ready(), trusted);
+  const { param, query, services, reply, caller } = exchange;
+  const record = forCaller(services.ready(), caller);
   const condition = record.conditions.find(({ name }) => name === param);
   if (condition === undefined) throw new SvcError('NOT_FOUND', 'no check has this name');
 
@@ -56,8 +57,8 @@ export function health(exchange: Exchange): void {
 }
 
 /** Reasons name models, paths and addresses: nothing for strangers. */
-function forCaller(record: ReadyRecord, trusted: boolean): ReadyRecord {
-  if (trusted) return record;
+function forCaller(record: ReadyRecord, caller: Caller | null): ReadyRecord {
+  if (caller !== null) return record;
   return { ...record, conditions: record.conditions.map((condition) => ({ ...condition, reason: WITHHELD })) };
 }
 

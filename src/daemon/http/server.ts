@@ -9,6 +9,7 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { CONTROL_CALLER } from '../../protocol/caller.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
 import { checkContentType, checkOrigin } from './access.ts';
@@ -143,7 +144,7 @@ export function createListener({ services, control, limits: changed = {} }: List
 }
 
 async function answer(
-  request: Omit<Exchange, 'param' | 'trusted'>,
+  request: Omit<Exchange, 'param' | 'caller'>,
   path: string,
   routes: readonly Route[],
   control: boolean,
@@ -151,7 +152,8 @@ async function answer(
   const { req, reply, services } = request;
   if (!control) checkOrigin(req, services.allowedHosts);
   const match = findRoute(routes, path);
-  const trusted = control || (await authorize(req, match?.route.scope ?? 'inference', services.access));
+  const scope = match?.route.scope ?? 'inference';
+  const caller = control ? CONTROL_CALLER : await authorize(req, scope, services.access);
   if (match === undefined) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
   const { route, param } = match;
   if (route.method !== (req.method === 'HEAD' ? 'GET' : req.method)) {
@@ -160,7 +162,7 @@ async function answer(
     throw new SvcError('METHOD_NOT_ALLOWED', `this path answers ${allow} only`);
   }
   if (!control && route.method === 'POST') checkContentType(req);
-  await route.handler({ ...request, param, trusted });
+  await route.handler({ ...request, param, caller });
 }
 
 function newId(): string {
