@@ -53,16 +53,41 @@ export function createLogger(options: LoggerOptions = {}): Logger {
         censor: '[redacted]',
       },
     },
-    options.destination ?? new StderrLog(),
+    bounded(options.destination ?? new StderrLog()),
   );
 }
+
+/** Characters of a line. Whatever finds its way into one, no client can have the log rotated away with few of them. */
+const LINE_LENGTH = 16 * 1024;
+const CUT_LENGTH = 2 * 1024;
+
+/** A longer line stays one of JSON: its level, time and message, and the beginning of the rest as text. */
+function bounded(destination: LogDestination): Pick<LogDestination, 'write' | 'flushSync'> {
+  return {
+    write: (line) => {
+      destination.write(line.length <= LINE_LENGTH ? line : cut(line));
+    },
+    flushSync: () => {
+      destination.flushSync();
+    },
+  };
+}
+
+function cut(line: string): string {
+  const { level, time, msg = '' } = JSON.parse(line) as { level: string; time: string; msg?: string };
+  const begins = line.slice(0, CUT_LENGTH);
+  return `${JSON.stringify({ level, time, msg: msg.slice(0, CUT_LENGTH), cut: line.length, begins })}\n`;
+}
+
+/** Of a foreign error: Node's quote the argument that was wrong. */
+const MESSAGE_LENGTH = 1024;
 
 /** An error as a log field: `err`. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return { type: typeof error, message: 'something other than an Error was thrown' };
   const code = (error as { code?: unknown }).code;
   // V8 quotes the text it could not parse, which may be a prompt.
-  const message = error instanceof SyntaxError ? 'syntax error' : error.message;
+  const message = error instanceof SyntaxError ? 'syntax error' : error.message.slice(0, MESSAGE_LENGTH);
   // An error of ours says all in its code and message; the stack of a foreign one leads to the bug.
   const stack =
     error instanceof SvcError

@@ -69,6 +69,14 @@ export interface SvcErrorOptions {
   readonly cause?: unknown;
 }
 
+/** Characters of an error's message, quote and hint; and of the name of a field. Beyond that they are cut. */
+const TEXT_LENGTH = 1024;
+const PARAM_LENGTH = 256;
+
+function bounded(text: string, length = TEXT_LENGTH): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}
+
 /** The only error class of ours. Anything else that is thrown is a bug and is reported as INTERNAL. */
 export class SvcError extends Error {
   readonly code: ErrorCode;
@@ -80,12 +88,12 @@ export class SvcError extends Error {
   readonly retryable: boolean;
 
   constructor(code: ErrorCode, message: string, options: SvcErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(bounded(message), options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'SvcError';
     this.code = code;
-    this.quote = options.quote;
-    this.hint = options.hint;
-    this.param = options.param;
+    this.quote = options.quote === undefined ? undefined : bounded(options.quote);
+    this.hint = options.hint === undefined ? undefined : bounded(options.hint);
+    this.param = options.param === undefined ? undefined : bounded(options.param, PARAM_LENGTH);
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.retryable = options.retryable ?? ERRORS[code].retryable;
   }

@@ -148,7 +148,7 @@ export const GenerateRequestSchema = v.object({
   /** How many alternatives to tell for each token; 0 tells its own probability only. Absent: none of it. */
   logprobs: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(LIMITS.topLogprobs))),
   /** `local`, `cloud`, or `provider:NAME`. Absent: the configured order. */
-  route: v.exactOptional(v.string()),
+  route: v.exactOptional(v.pipe(v.string(), v.maxLength(LIMITS.routeLength))),
   /** false: the first candidate of the policy answers or nobody does. */
   fallback: v.exactOptional(v.boolean()),
   /** `batch` makes way for `interactive`, the default, in a local engine, but does not wait for ever. */

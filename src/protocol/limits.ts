@@ -10,6 +10,8 @@ export const LIMITS = {
   contextLength: 16_777_216,
   keepAliveSeconds: 31_536_000,
   modelNameLength: 512,
+  /** `provider:` and the name of one. */
+  routeLength: 128,
   contentParts: 1024,
   tools: 512,
   toolNameLength: 256,

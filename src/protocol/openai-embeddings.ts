@@ -14,7 +14,7 @@ export interface EmbeddingsCall {
   readonly encodingFormat: EncodingFormat;
 }
 
-const CallSchema = v.object({
+export const EmbeddingsFieldsSchema = v.object({
   encoding_format: v.exactOptional(v.picklist(ENCODING_FORMATS), 'float'),
   keep_alive: KeepAliveSchema,
 });
@@ -27,7 +27,7 @@ export function parseEmbeddings(body: unknown): EmbeddingsCall {
   // One input may stand without its list.
   const isOne = typeof input === 'string' || (Array.isArray(input) && typeof input[0] === 'number');
   if (input !== undefined && !isOne && !Array.isArray(input)) throw invalid('input', 'must be a string or a list');
-  const { encoding_format, keep_alive } = parse(CallSchema, rest);
+  const { encoding_format, keep_alive } = parse(EmbeddingsFieldsSchema, rest);
   return {
     request: parseEmbedRequest({
       ...rest,

@@ -11,7 +11,7 @@ export interface OpenAiFormat {
 
 const jsonSchema = v.record(v.string(), v.unknown());
 
-const ResponseFormatSchema = v.variant('type', [
+export const ResponseFormatSchema = v.variant('type', [
   v.object({ type: v.literal('text') }),
   /** `schema` is llama-server's. */
   v.object({ type: v.literal('json_object'), schema: v.exactOptional(jsonSchema) }),

@@ -39,7 +39,8 @@ const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
 const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
 
-const ChatCompletionSchema = v.object({
+/** What of it is read elsewhere (openai-messages.ts, openai-format.ts) is not in here. */
+export const ChatCompletionSchema = v.object({
   model,
   messages: v.pipe(
     v.array(

@@ -41,7 +41,8 @@ export const LOCAL = 'local';
 const DEFAULT_POLICY = 'default';
 const EXPLICIT = 'provider:';
 
-/** Throws INVALID_REQUEST for a route that is none, CONFIG_INVALID when nobody is configured to take it. */
+/** Throws INVALID_REQUEST for a route that is none, NOT_FOUND for a provider that is not there, CONFIG_INVALID when
+ * nobody is configured to take the request. */
 export function decide(
   request: Pick<GenerateRequest, 'model' | 'route' | 'fallback'>,
   providers: readonly ProviderRecord[],
@@ -65,7 +66,7 @@ export function decide(
   const name = route.slice(EXPLICIT.length);
   const provider = providers.find((each) => each.name === name);
   if (provider === undefined) {
-    throw new SvcError('CONFIG_INVALID', `no provider is named '${name}'`, {
+    throw new SvcError('NOT_FOUND', `no provider is named '${name}'`, {
       hint: `see \`svc provider list --all\`, or add it: svc provider set ${name} --base-url URL`,
       param: 'route',
     });

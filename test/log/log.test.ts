@@ -33,6 +33,21 @@ test('an event is one JSON line with level label, ISO time and message', () => {
   assert.is(new Date(String(time)).toISOString(), time);
 });
 
+test('a line that is too long is cut, and still one line of JSON', () => {
+  const out = new Lines();
+  const log = createLogger({ destination: out });
+  log.warn({ route: 'x'.repeat(300_000) }, 'too much');
+  const { level, msg, cut } = out.last;
+  assert.equal({ level, msg }, { level: 'warn', msg: 'too much' });
+  assert.ok(Number(cut) > 300_000);
+  log.warn('y'.repeat(300_000));
+  log.error({ err: new Error('z'.repeat(300_000)) }, 'foreign');
+  assert.ok(
+    out.lines.every((line) => line.length < 5000 && line.endsWith('}\n')),
+    'bounded',
+  );
+});
+
 test('levels below the set one are not written', () => {
   const out = new Lines();
   const log = createLogger({ destination: out, level: 'warn' });
@@ -54,6 +69,16 @@ test('no credential reaches the log, whatever object it sits in', () => {
   for (const line of out.lines) {
     assert.not.match(line, 'CANARY');
     assert.match(line, '[redacted]');
+  }
+});
+
+test('the texts of an error are bounded, wherever it comes from', () => {
+  const long = 'x'.repeat(300_000);
+  const error = new SvcError('NOT_FOUND', long, { hint: long, quote: long, param: long });
+  for (const each of [error, SvcError.fromRecord({ code: 'INTERNAL', message: long, hint: long, param: long })]) {
+    const { message, hint = '', param = '' } = each.toRecord();
+    assert.ok(message.length <= 2 * 1024 + 2 && hint.length <= 1024 && param.length <= 256);
+    assert.match(message, /x…/);
   }
 });
 

@@ -89,7 +89,8 @@ test('cloud without an answer is a configuration error that names the commands',
 
 test('an unknown provider and an unknown route are refused', () => {
   const missing = refusal(() => decide({ route: 'provider:nobody' }, [LOCAL, A]));
-  assert.is(missing.code, 'CONFIG_INVALID');
+  // The client named it: nothing is wrong with the configuration.
+  assert.is(missing.code, 'NOT_FOUND');
   assert.match(missing.message, /'nobody'/);
   assert.match(missing.hint ?? '', /svc provider list/);
   for (const route of ['', 'Local', 'provider', 'clouds']) {

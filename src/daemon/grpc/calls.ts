@@ -13,6 +13,7 @@ import type { Definitions } from '../../grpc/definitions.ts';
 import { DETAILS_KEY, encodeDetails } from '../../grpc/status.ts';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { keyField, logFailure } from '../request-log.ts';
 import type { Services } from '../services.ts';
 
 /** Carries the id from the guard to the handler, and in the answer to the client. */
@@ -107,8 +108,8 @@ export class Calls {
     const { definitions, services } = this.#options;
     const error = SvcError.from(thrown);
     const id = idOf(call);
-    const level = error.facts.http >= 500 ? 'error' : 'info';
-    services.log[level]({ id, method: call.getPath(), err: error }, 'call failed');
+    const fields = { id, method: call.getPath(), ...keyField(callers.get(call.metadata)) };
+    logFailure(services.log, error, fields, 'call failed');
     return errorStatus(definitions, error, id);
   }
 }

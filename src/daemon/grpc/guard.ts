@@ -6,9 +6,11 @@
 import { randomBytes } from 'node:crypto';
 import { ServerInterceptingCall, status, type Metadata, type ServerInterceptor } from '@grpc/grpc-js';
 import type { Definitions } from '../../grpc/definitions.ts';
+import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { isOurHost } from '../http/access.ts';
 import { authorize, type RouteScope } from '../http/authorize.ts';
+import { keyField, logFailure } from '../request-log.ts';
 import type { Services } from '../services.ts';
 import { callers, errorStatus, ID_KEY } from './calls.ts';
 import type { GrpcLimits } from './listener.ts';
@@ -23,6 +25,7 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
     const startedAt = performance.now();
     let timer: NodeJS.Timeout | null = null;
     let ended = false;
+    let caller: Caller | null = null;
 
     const arrived = (): void => {
       if (timer === null) return;
@@ -36,10 +39,10 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
       ended = true;
       const ms = performance.now() - startedAt;
       services.metrics.callEnded(method.path.slice(1), status[code]);
-      services.log.debug({ id, method: method.path, code, ms }, 'call');
+      services.log.debug({ id, method: method.path, ...keyField(caller), code, ms }, 'call');
     };
     const refuse = (error: SvcError): void => {
-      services.log.info({ id, method: method.path, err: error }, 'call failed');
+      logFailure(services.log, error, { id, method: method.path, ...keyField(caller) }, 'call failed');
       const refusal = errorStatus(definitions, error, id);
       end(refusal.code);
       call.sendStatus(refusal);
@@ -53,7 +56,8 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
             if (!isOurHost(call.getHost(), localAddress, services.allowedHosts)) return refuse(foreignHost());
             const arrival = { headers: headersOf(metadata), socket: { localAddress, remoteAddress } };
             authorize(arrival, scopeOf(method.path), services.access).then(
-              (caller) => {
+              (found) => {
+                caller = found;
                 if (ended) return;
                 if (arriving >= limits.arriving) return refuse(new SvcError('BUSY', 'too many requests are arriving'));
                 arriving += 1;
@@ -61,7 +65,7 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
                   refuse(new SvcError('TIMEOUT', 'the request took too long to arrive'));
                 }, limits.requestMs);
                 metadata.set(ID_KEY, id);
-                if (caller !== null) callers.set(metadata, caller);
+                if (found !== null) callers.set(metadata, found);
                 nextMetadata(metadata);
               },
               (thrown: unknown) => refuse(SvcError.from(thrown)),

@@ -9,8 +9,9 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { CONTROL_CALLER } from '../../protocol/caller.ts';
-import { ERRORS, SvcError } from '../../protocol/errors.ts';
+import { CONTROL_CALLER, type Caller } from '../../protocol/caller.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import { keyField, logFailure } from '../request-log.ts';
 import type { Services } from '../services.ts';
 import { checkContentType, checkOrigin } from './access.ts';
 import { authorize } from './authorize.ts';
@@ -98,6 +99,7 @@ export function createListener({ services, control, limits: changed = {} }: List
     const { path, query } = splitTarget(req.url ?? '');
     // The route, not the path: what a client puts into a URL may be anybody's secret.
     const route = findRoute(routes, path)?.route.path ?? null;
+    let caller: Caller | null = null;
     const client = new AbortController();
     const reply = new Reply(id, familyOf(path), res, limits, client.signal);
     reply.setHeader('x-request-id', id);
@@ -110,18 +112,25 @@ export function createListener({ services, control, limits: changed = {} }: List
       if (!server.listening) server.closeIdleConnections();
       services.metrics.requestEnded(findRoute(routes, path)?.route.path ?? null, res.statusCode);
       services.log.debug(
-        { id, method: req.method, route, status: res.statusCode, ms: performance.now() - arrivedAt },
+        {
+          id,
+          method: req.method,
+          route,
+          ...keyField(caller),
+          status: res.statusCode,
+          ms: performance.now() - arrivedAt,
+        },
         'request',
       );
     });
 
     const request = { id, req, reply, services, bodies, arrivedAt, query, signal: client.signal };
-    answer(request, path, routes, control).catch((thrown: unknown) => {
+    const onCaller = (found: Caller | null): void => {
+      caller = found;
+    };
+    answer(request, path, routes, control, onCaller).catch((thrown: unknown) => {
       const error = SvcError.from(thrown);
-      const { http } = error.facts;
-      // What a client did wrong is told to it alone: the message may quote what it sent.
-      const what = http < ERRORS.BUSY.http ? { code: error.code } : { err: error };
-      services.log[http >= 500 ? 'error' : 'info']({ id, method: req.method, route, ...what }, 'request failed');
+      logFailure(services.log, error, { id, method: req.method, route, ...keyField(caller) }, 'request failed');
       reply.fail(error);
     });
   };
@@ -148,12 +157,14 @@ async function answer(
   path: string,
   routes: readonly Route[],
   control: boolean,
+  onCaller: (caller: Caller | null) => void,
 ): Promise<void> {
   const { req, reply, services } = request;
   if (!control) checkOrigin(req, services.allowedHosts);
   const match = findRoute(routes, path);
   const scope = match?.route.scope ?? 'inference';
   const caller = control ? CONTROL_CALLER : await authorize(req, scope, services.access);
+  onCaller(caller);
   if (match === undefined) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
   const { route, param } = match;
   if (route.method !== (req.method === 'HEAD' ? 'GET' : req.method)) {
