@@ -8,7 +8,7 @@ import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { EmbedEvent } from '../protocol/embed.ts';
 import type { GenerateEvent, RouteAttempt, StartEvent } from '../protocol/generate.ts';
-import { Circuit, isLeftAlone } from './circuit.ts';
+import { Circuit, isLeftAlone, PATIENCE_MS } from './circuit.ts';
 import { LOCAL, mayFallBack, type Candidate, type Plan } from './policy.ts';
 import { retryDelay, RetryBudget } from './retry.ts';
 
@@ -129,12 +129,14 @@ export class Attempts {
     await trial.admit(provider);
     const share = shareOfDeadline(trial.deadline, alternatives, provider);
     const signal = share === null ? context.signal : AbortSignal.any([context.signal, share.signal]);
+    const askedAt = performance.now();
+    const isImpatient = (): boolean => signal.aborted && performance.now() - askedAt < PATIENCE_MS;
     const begin = (): Promise<Begun<Event>> => {
       const events = trial.ask(backend, model, { ...context, signal });
       return firstWord(backend, events, signal, () => trial.onTaken(true));
     };
     try {
-      return await (this.circuit(backend)?.run(begin) ?? begin());
+      return await (this.circuit(backend)?.run(begin, isImpatient) ?? begin());
     } catch (error) {
       trial.onTaken(false);
       throw error;

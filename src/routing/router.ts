@@ -19,6 +19,7 @@ import type {
 import type { ProviderHealth, ProviderRecord } from '../protocol/records.ts';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
+import { PATIENCE_MS } from './circuit.ts';
 import { decide, type Policies } from './policy.ts';
 
 /** What became of a generation, or of a request for embeddings. */
@@ -126,6 +127,7 @@ export class Router {
     const attempts: Attempt[] = [];
     let begun: Begun<Event> | null = null;
     let firstTextMs: number | null = null;
+    let heardAt = 0;
     const end = { isTold: false };
     const over = async (outcome: Outcome['outcome'], finish: FinishEvent | null): Promise<void> => {
       if (end.isTold) return;
@@ -151,6 +153,7 @@ export class Router {
         route: { requested: plan.requested, chosen: begun.backend.name, attempts: attempts.map(withoutCode) },
       };
       for await (const event of eventsOf(begun)) {
+        heardAt = performance.now();
         if (event.type === 'finish') {
           await over('ok', event);
           this.#attempts.circuit(begun.backend)?.finished();
@@ -162,7 +165,8 @@ export class Router {
       throw new SvcError('PROVIDER_FAILED', `${begun.backend.name} ended its answer before it was complete`);
     } catch (error) {
       const failure = SvcError.from(error);
-      if (begun !== null) this.#attempts.circuit(begun.backend)?.broke(failure);
+      const isImpatient = deadline.signal.aborted && performance.now() - heardAt < PATIENCE_MS;
+      if (begun !== null && !isImpatient) this.#attempts.circuit(begun.backend)?.broke(failure);
       await over(failure.code, null);
       throw error;
     } finally {

@@ -268,6 +268,55 @@ test('an answer that breaks off counts against its provider; what the caller did
   assert.is(other.providerHealth()[0]?.state, 'healthy');
 });
 
+test('the deadline of a caller closes no provider to others', async () => {
+  const slow: Script = async function* (_, { signal }) {
+    throw await aborted(signal);
+  };
+  const breaksOff: Script = async function* (_, { signal }) {
+    yield START;
+    yield text('half');
+    throw await aborted(signal);
+  };
+  for (const script of [slow, breaksOff]) {
+    const a = provider('a', script);
+    const { router } = make({}, a);
+    for (let n = 0; n < 8; n += 1) {
+      const error = await failure(router.route({ ...TO_A, timeout_ms: 2 + n }, context()));
+      assert.is(error.code, 'TIMEOUT');
+    }
+    assert.is(a.requests.length, 8, 'each was asked');
+    assert.not.equal(router.providerHealth()[0]?.state, 'unhealthy');
+    a.script = hello;
+    assert.is(routeOf(await collect(router.route(TO_A, context()))).chosen, 'a');
+  }
+});
+
+test('a deadline of the daemon counts, and one of a caller after long silence', async () => {
+  const own = provider(
+    'a',
+    fails(() => new SvcError('TIMEOUT', 'no answer', { retryable: false })),
+  );
+  const { now } = performance;
+  const silent = provider('a', async function* (_, { signal }) {
+    const reason = await aborted(signal);
+    performance.now = () => now.call(performance) + 40_000;
+    throw reason;
+  });
+  try {
+    for (const a of [own, silent]) {
+      const { router } = make({}, a);
+      for (let n = 0; n < 5; n += 1) {
+        performance.now = now;
+        await failure(router.route({ ...TO_A, timeout_ms: 20 }, context()));
+      }
+      performance.now = now;
+      assert.match((await failure(router.route(TO_A, context()))).message, /left alone/);
+    }
+  } finally {
+    performance.now = now;
+  }
+});
+
 test('what is not admitted is not asked, and may go elsewhere', async () => {
   const a = provider('a', hello);
   const b = provider('b', hello);
