@@ -238,8 +238,12 @@ export const COMMANDS = {
   usage: {
     summary: 'Show what was asked, by day, provider and model',
     arguments: [],
-    flags: { days: { kind: 'count', value: 'N', default: '30', summary: 'the last N days, in UTC' }, json },
-    examples: ['svc usage', 'svc usage --days 1', 'svc usage --json'],
+    flags: {
+      days: { kind: 'count', value: 'N', default: '30', summary: 'the last N days, in UTC' },
+      'by-key': { kind: 'switch', summary: 'also by API key' },
+      json,
+    },
+    examples: ['svc usage', 'svc usage --days 1', 'svc usage --by-key', 'svc usage --json'],
   },
   bench: {
     summary: 'Measure how fast a model answers',
@@ -369,13 +373,13 @@ export const COMMANDS = {
     flags: {
       scope: {
         kind: 'choice',
-        choices: ['inference', 'admin'],
+        choices: ['local', 'inference', 'admin'],
         default: 'inference',
-        summary: 'what it lets its holder do; admin is everything',
+        summary: 'local: models of this machine only; inference: providers too; admin: everything',
       },
       json,
     },
-    examples: ['svc key add laptop', 'svc key add --scope admin deploy --json'],
+    examples: ['svc key add laptop', 'svc key add guest --scope local', 'svc key add --scope admin deploy --json'],
   },
   'key list': {
     summary: 'List the API keys',

@@ -8,9 +8,9 @@ import { print, printJson } from './output.ts';
 
 const DAY_MS = 86_400_000;
 
-export const run: Run<'usage'> = async ({ days, json }) => {
+export const run: Run<'usage'> = async ({ days, json, 'by-key': byKey }) => {
   const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10);
-  const usage = await summarise(readUsage(resolvePaths().stateDir, from));
+  const usage = await summarise(readUsage(resolvePaths().stateDir, from), { byKey });
   if (json) {
     printJson({ usage });
     return 0;
@@ -18,6 +18,7 @@ export const run: Run<'usage'> = async ({ days, json }) => {
   const rows = usage.map((row) => [
     row.day,
     row.provider,
+    ...(byKey ? [text(row.key ?? null)] : []),
     text(row.model),
     count(row.requests),
     count(row.failed),
@@ -25,7 +26,17 @@ export const run: Run<'usage'> = async ({ days, json }) => {
     count(row.cached_tokens),
     count(row.output_tokens),
   ]);
-  const titles = ['DAY', 'PROVIDER', 'MODEL', 'REQUESTS', 'FAILED', 'INPUT', 'CACHED', 'OUTPUT'];
+  const titles = [
+    'DAY',
+    'PROVIDER',
+    ...(byKey ? ['KEY'] : []),
+    'MODEL',
+    'REQUESTS',
+    'FAILED',
+    'INPUT',
+    'CACHED',
+    'OUTPUT',
+  ];
   print(rows.length === 0 ? 'nothing was asked yet' : table([titles, ...rows]));
   return 0;
 };

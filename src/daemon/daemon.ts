@@ -404,7 +404,7 @@ export class Daemon implements Services {
   }
 }
 
-function toUsage({ provider, model, outcome, finish }: Outcome): Omit<AnsweredLine, 'event' | 'at'> {
+function toUsage({ provider, caller, model, outcome, finish }: Outcome): Omit<AnsweredLine, 'event' | 'at'> {
   const { input_tokens = null, cached_tokens = null, output_tokens = null } = finish?.usage ?? {};
-  return { provider, model, outcome, input_tokens, cached_tokens, output_tokens };
+  return { provider, key: caller.name, model, outcome, input_tokens, cached_tokens, output_tokens };
 }

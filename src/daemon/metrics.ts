@@ -4,7 +4,8 @@
  *
  * No label can grow without bound or hold what a person wrote: routes, methods and codes come from tables,
  * providers from the config. Only the name of a model may come from a request, so that a model that
- * was given as a file is `file`, and all names after the first MAX_MODELS are `other`.
+ * was given as a file is `file`, and all names after the first MAX_MODELS are `other`. API keys are named by the
+ * owner of the daemon; names after the first MAX_KEYS are `other` too.
  */
 import { readdir } from 'node:fs/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
@@ -30,6 +31,7 @@ export interface MetricsOptions {
 }
 
 const MAX_MODELS = 100;
+const MAX_KEYS = 100;
 const PROVIDER_STATES: readonly ProviderState[] = ['unknown', 'healthy', 'unhealthy', 'unconfigured'];
 const FIRST_TOKEN_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 10, 30, 60, 120];
 const INTER_TOKEN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5];
@@ -40,6 +42,7 @@ export class Metrics implements ListenerMetrics {
   readonly #registry = new Registry();
   readonly #options: MetricsOptions;
   readonly #models = new Set<string>();
+  readonly #keys = new Set<string>();
   readonly #requests = this.#counter('svc_http_requests_total', 'HTTP requests by route and status', [
     'route',
     'status',
@@ -62,6 +65,15 @@ export class Metrics implements ListenerMetrics {
   readonly #inputTokens = this.#counter('svc_input_tokens_total', 'Tokens of prompts and of inputs to embed');
   readonly #cachedTokens = this.#counter('svc_cache_hit_tokens_total', 'Tokens of prompts that a cache held');
   readonly #outputTokens = this.#counter('svc_output_tokens_total', 'Tokens of answers');
+  readonly #keyRequests = this.#counter(
+    'svc_key_requests_total',
+    'Generations and requests for embeddings by API key',
+    ['key', 'provider', 'outcome'],
+  );
+  readonly #keyTokens = this.#counter('svc_key_tokens_total', 'Tokens of prompts and answers by API key', [
+    'key',
+    'provider',
+  ]);
   readonly #firstToken = this.#histogram(
     'svc_time_to_first_token_seconds',
     'From the arrival of a request until the first text of its answer',
@@ -87,9 +99,11 @@ export class Metrics implements ListenerMetrics {
     this.#calls.inc({ method, code });
   }
 
-  answerEnded({ kind, provider, model: name, outcome, firstTextMs, finish, attempts }: Outcome): void {
+  answerEnded({ kind, caller, provider, model: name, outcome, firstTextMs, finish, attempts }: Outcome): void {
     const model = name === null ? 'none' : this.#modelLabel(name);
     (kind === 'generation' ? this.#generations : this.#embeddings).inc({ provider, model, outcome });
+    const key = this.#keyLabel(caller.name);
+    this.#keyRequests.inc({ key, provider, outcome });
     for (const attempt of attempts) this.#attempts.inc({ provider: attempt.provider, outcome: attempt.code });
     const labels = { provider, model };
     if (kind === 'generation' && firstTextMs !== null) this.#firstToken.observe(labels, firstTextMs / 1000);
@@ -99,6 +113,7 @@ export class Metrics implements ListenerMetrics {
       this.#inputTokens.inc(labels, usage.input_tokens);
       this.#cachedTokens.inc(labels, usage.cached_tokens);
       this.#outputTokens.inc(labels, usage.output_tokens);
+      this.#keyTokens.inc({ key, provider }, usage.input_tokens + usage.output_tokens);
     }
     if (timings.tokens_per_second) this.#interToken.observe(labels, 1 / timings.tokens_per_second);
   }
@@ -210,6 +225,14 @@ export class Metrics implements ListenerMetrics {
     if (name.startsWith('file:') || name.startsWith('/')) return 'file';
     if (!this.#models.has(name) && this.#models.size >= MAX_MODELS) return 'other';
     this.#models.add(name);
+    return name;
+  }
+
+  /** `none`: no key was sent. */
+  #keyLabel(name: string | null): string {
+    if (name === null) return 'none';
+    if (!this.#keys.has(name) && this.#keys.size >= MAX_KEYS) return 'other';
+    this.#keys.add(name);
     return name;
   }
 

@@ -12,6 +12,7 @@
  */
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { GenerateRequest } from '../protocol/generate.ts';
+import { allows, type KeyScope } from '../protocol/keys.ts';
 import type { ProviderRecord } from '../protocol/records.ts';
 import type { FallbackCondition } from '../protocol/routing.ts';
 
@@ -73,6 +74,16 @@ export function decide(
   }
   checkEnabled(provider);
   return to(route, name, model);
+}
+
+/** What of `plan` a caller of this scope may use. Throws FORBIDDEN when that is nothing. */
+export function within(plan: Plan, scope: KeyScope): Plan {
+  if (allows(scope, 'inference')) return plan;
+  const candidates = plan.candidates.filter(({ provider }) => provider === LOCAL);
+  if (candidates.length > 0) return { ...plan, candidates };
+  throw new SvcError('FORBIDDEN', `this API key has the scope ${scope} and may ask no provider`, {
+    hint: 'name a model of this machine, or use a key of scope inference: svc key add NAME --scope inference',
+  });
 }
 
 function checkEnabled({ name, enabled }: ProviderRecord): void {

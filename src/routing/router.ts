@@ -6,6 +6,7 @@
  * `reasoning` and `tool_call` (of embeddings: `vectors`), one `finish`; or a SvcError is thrown. `route` comes with the first word. A deadline or an abort ends the work behind the iterator,
  * and so does returning from it early.
  */
+import type { Caller } from '../protocol/caller.ts';
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { EmbedEvent, EmbedRequest } from '../protocol/embed.ts';
 import type {
@@ -20,11 +21,12 @@ import type { ProviderHealth, ProviderRecord } from '../protocol/records.ts';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { PATIENCE_MS } from './circuit.ts';
-import { decide, type Policies } from './policy.ts';
+import { decide, within, type Policies } from './policy.ts';
 
 /** What became of a generation, or of a request for embeddings. */
 export interface Outcome {
   readonly kind: 'generation' | 'embedding';
+  readonly caller: Caller;
   readonly provider: string;
   /** null: nobody has begun to answer. */
   readonly model: string | null;
@@ -122,7 +124,7 @@ export class Router {
     if (this.#draining) {
       throw new SvcError('NOT_READY', 'svc drains and takes no new requests', { retryAfterSeconds: 1 });
     }
-    const plan = decide(request, this.#records(), this.#options.policies?.());
+    const plan = within(decide(request, this.#records(), this.#options.policies?.()), context.caller.scope);
     const deadline = startDeadline(request.timeout_ms, context);
     const attempts: Attempt[] = [];
     let begun: Begun<Event> | null = null;
@@ -134,7 +136,7 @@ export class Router {
       end.isTold = true;
       const provider = begun?.backend.name ?? plan.candidates[0]?.provider ?? 'none';
       const model = begun?.start.model ?? null;
-      await this.#observer({ kind, provider, model, outcome, firstTextMs, finish, attempts });
+      await this.#observer({ kind, caller: context.caller, provider, model, outcome, firstTextMs, finish, attempts });
     };
     const stage = this.#enter();
     try {

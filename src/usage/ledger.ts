@@ -23,6 +23,8 @@ export interface AnsweredLine {
   readonly event: 'answered';
   readonly at: string;
   readonly provider: string;
+  /** Name of the API key. null: none was sent. Absent: an older svc wrote the line. */
+  readonly key?: string | null;
   /** null: nobody has begun to answer. */
   readonly model: string | null;
   readonly outcome: 'ok' | ErrorCode;

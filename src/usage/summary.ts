@@ -1,4 +1,4 @@
-/** The ledger, added up by day, provider and model. */
+/** The ledger, added up by day, provider and model, and by API key where that is asked for. */
 import type { UsageLine } from './ledger.ts';
 
 /** One row of `svc usage`. */
@@ -6,6 +6,8 @@ export interface UsageRecord {
   /** `2026-11-21`, UTC. */
   readonly day: string;
   readonly provider: string;
+  /** Name of the API key. null: none was sent. Absent: not added up by keys. */
+  readonly key?: string | null;
   /** null: nobody had begun to answer. */
   readonly model: string | null;
   readonly requests: number;
@@ -19,18 +21,22 @@ export interface UsageRecord {
   readonly untold: number;
 }
 
-/** Sorted by day, provider and model. */
-export async function summarise(lines: AsyncIterable<UsageLine>): Promise<UsageRecord[]> {
+/** Sorted by day, provider, key and model. */
+export async function summarise(
+  lines: AsyncIterable<UsageLine>,
+  { byKey = false }: { readonly byKey?: boolean } = {},
+): Promise<UsageRecord[]> {
   const rows = new Map<string, { -readonly [Key in keyof UsageRecord]: UsageRecord[Key] }>();
   for await (const line of lines) {
     if (line.event !== 'answered') continue;
     const day = line.at.slice(0, 10);
-    const key = [day, line.provider, line.model ?? ''].join('\n');
-    let row = rows.get(key);
+    const holder = byKey ? { key: line.key ?? null } : {};
+    const name = [day, line.provider, holder.key ?? '', line.model ?? ''].join('\n');
+    let row = rows.get(name);
     if (row === undefined) {
       const none = { requests: 0, failed: 0, input_tokens: 0, cached_tokens: 0, output_tokens: 0, untold: 0 };
-      row = { day, provider: line.provider, model: line.model, ...none };
-      rows.set(key, row);
+      row = { day, provider: line.provider, ...holder, model: line.model, ...none };
+      rows.set(name, row);
     }
     row.requests += 1;
     if (line.outcome !== 'ok') row.failed += 1;

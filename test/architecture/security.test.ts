@@ -28,6 +28,7 @@ test('the table of routes is the table of scopes', () => {
   const words: Record<RouteScope, RegExp> = {
     none: /^nothing$/,
     probe: /^(nothing; without a key the reasons of conditions are withheld|the same)$/,
+    local: /^a key of scope local$/,
     inference: /^a key of scope inference$/,
     admin: /^a key of scope admin$/,
   };

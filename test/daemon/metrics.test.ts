@@ -10,6 +10,7 @@ import { Metrics, type Snapshot } from '../../src/daemon/metrics.ts';
 import type { LoadedModelHealth } from '../../src/protocol/records.ts';
 import { read } from '../architecture/source-files.ts';
 import { ask } from '../http/ask.ts';
+import { CONTROL_CALLER, type Caller } from '../../src/protocol/caller.ts';
 import type { FinishEvent } from '../../src/protocol/generate.ts';
 import { FINISH, LOCAL } from '../http/scripted.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
@@ -217,6 +218,7 @@ test('labels are bounded whatever models are asked for, and a path is never one'
   for (let i = 0; i < 1000; i += 1) {
     metrics.answerEnded({
       kind: 'generation',
+      caller: CONTROL_CALLER,
       provider: 'local',
       model: `m${String(i)}`,
       outcome: 'ok',
@@ -229,6 +231,7 @@ test('labels are bounded whatever models are asked for, and a path is never one'
   for (const model of [path, `file:${path}`]) {
     metrics.answerEnded({
       kind: 'generation',
+      caller: CONTROL_CALLER,
       provider: 'local',
       model,
       outcome: 'ok',
@@ -242,6 +245,25 @@ test('labels are bounded whatever models are asked for, and a path is never one'
   assert.is(models.size, 102);
   assert.ok(models.has('other') && models.has('file') && models.has('m99') && !models.has('m100'));
   assert.is(parse(text).get('svc_generations_total{provider="local",model="other",outcome="ok"}'), 900);
+});
+
+test('what was asked is counted by API key, whose names are bounded', async () => {
+  const metrics = new Metrics({ vllmAliases: false, snapshot: () => NOTHING });
+  const answered = (caller: Caller, provider: string): void => {
+    const usage = { input_tokens: 7, output_tokens: 2, cached_tokens: 3 };
+    const outcome = { provider, model: 'm', outcome: 'ok', firstTextMs: 1, finish: { ...FINISH, usage } } as const;
+    metrics.answerEnded({ kind: 'generation', caller, ...outcome, attempts: [] });
+  };
+  answered(CONTROL_CALLER, 'local');
+  for (let i = 0; i < 300; i += 1)
+    answered({ kind: 'key', name: `k${String(i)}`, address: '::1', scope: 'inference' }, 'openai');
+  const { text } = await metrics.page();
+  const page = parse(text);
+  assert.is(page.get('svc_key_requests_total{key="none",provider="local",outcome="ok"}'), 1);
+  assert.is(page.get('svc_key_requests_total{key="k7",provider="openai",outcome="ok"}'), 1);
+  assert.is(page.get('svc_key_tokens_total{key="k7",provider="openai"}'), 9);
+  assert.is(page.get('svc_key_tokens_total{key="other",provider="openai"}'), 9 * 200);
+  assert.is(new Set(Array.from(text.matchAll(/key="([^"]*)"/g), ([, key]) => key)).size, 102);
 });
 
 test('what cannot be measured is left out', async () => {
@@ -289,6 +311,7 @@ test('embeddings are counted apart, and their tokens with those of prompts', asy
   const finish: FinishEvent = { ...FINISH, usage: { input_tokens: 9, output_tokens: 0, cached_tokens: 0 } };
   metrics.answerEnded({
     kind: 'embedding',
+    caller: CONTROL_CALLER,
     provider: 'local',
     model: 'm',
     outcome: 'ok',

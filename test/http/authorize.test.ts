@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { authorize, type RouteScope } from '../../src/daemon/http/authorize.ts';
 import { CONTROL, PUBLIC } from '../../src/daemon/http/routes.ts';
 import { CONTROL_CALLER, shareOf } from '../../src/protocol/caller.ts';
-import type { KeyScope } from '../../src/protocol/keys.ts';
+import { KEY_SCOPES, type KeyScope } from '../../src/protocol/keys.ts';
 import { rejection } from '../support/errors.ts';
 import { ask } from './ask.ts';
 import { startScripted } from './scripted.ts';
@@ -17,10 +17,10 @@ async function decide(needed: RouteScope, may: KeyScope | null): Promise<boolean
 }
 
 test('the whole table of scopes', async () => {
-  assert.is(await decide('inference', 'inference'), true);
-  assert.is(await decide('inference', 'admin'), true);
-  assert.is(await decide('admin', 'admin'), true);
-  await rejection(() => decide('admin', 'inference'), 'FORBIDDEN', /inference only/);
+  for (const [needed, scope] of KEY_SCOPES.flatMap((one) => KEY_SCOPES.map((other) => [one, other] as const))) {
+    if (KEY_SCOPES.indexOf(scope) >= KEY_SCOPES.indexOf(needed)) assert.is(await decide(needed, scope), true);
+    else await rejection(() => decide(needed, scope), 'FORBIDDEN', new RegExp(`scope ${scope}, .* asks for ${needed}`));
+  }
   await rejection(() => decide('inference', null), 'UNAUTHORIZED');
   await rejection(() => decide('admin', null), 'UNAUTHORIZED');
   assert.is(await decide('probe', null), false);

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { ProviderRecord } from '../../src/protocol/records.ts';
-import { decide, mayFallBack, type Candidate, type Policies } from '../../src/routing/policy.ts';
+import { decide, within, mayFallBack, type Candidate, type Policies } from '../../src/routing/policy.ts';
 
 const provider = (name: string, more: Partial<ProviderRecord> = {}): ProviderRecord => ({
   name,
@@ -106,6 +106,22 @@ test('a provider that is disabled is refused by name, however it is named', () =
     const error = refusal(() => decide(request, [LOCAL, off]));
     assert.is(error.code, 'CONFIG_INVALID');
     assert.match(error.hint ?? '', 'svc config set providers.a.enabled true');
+  }
+});
+
+test('a key of scope local is answered by this machine alone', () => {
+  const plan = (request: Parameters<typeof decide>[0]) => decide(request, [LOCAL, A], POLICIES);
+  assert.equal(
+    within(plan({}), 'local').candidates.map(({ provider }) => provider),
+    ['local'],
+    'of a policy',
+  );
+  assert.is(within(plan({ model: 'tiny' }), 'local').candidates.length, 1);
+  for (const request of [{ route: 'provider:a' }, { route: 'cloud' }, { model: 'a/gpt' }]) {
+    const error = refusal(() => within(plan(request), 'local'));
+    assert.is(error.code, 'FORBIDDEN');
+    assert.match(error.hint ?? '', /--scope inference/);
+    for (const scope of ['inference', 'admin'] as const) assert.equal(within(plan(request), scope), plan(request));
   }
 });
 

@@ -22,6 +22,7 @@ const DAY = Date.parse('2026-11-30T23:00:00Z');
 const HOUR = 3_600_000;
 const ANSWER: Omit<AnsweredLine, 'event' | 'at'> = {
   provider: 'a',
+  key: null,
   model: 'm',
   outcome: 'ok',
   input_tokens: 10,
@@ -199,6 +200,31 @@ test('the summary: by day, provider and model', async () => {
     { day: '2026-11-01', ...row, model: 'm', requests: 2, failed: 0, untold: 1 },
     { day: '2026-11-02', ...row, model: 'm', requests: 1, failed: 0, untold: 0 },
   ]);
+});
+
+test('the summary by API key; lines of an older svc have none', async () => {
+  const file = new LedgerFile(dir);
+  const at = '2026-11-01T10:00:00.000Z';
+  const { key: _, ...old } = ANSWER;
+  for (const line of [
+    { ...ANSWER, key: 'laptop' },
+    { ...ANSWER, key: 'laptop' },
+    { ...ANSWER, key: 'ci' },
+    ANSWER,
+    old,
+  ])
+    await file.append({ event: 'answered', at, ...line });
+  await file.close();
+  const usage = await summarise(readUsage(dir, '2026-11-01'), { byKey: true });
+  assert.equal(
+    usage.map(({ key, requests, input_tokens }) => [key, requests, input_tokens]),
+    [
+      [null, 2, 20],
+      ['ci', 1, 10],
+      ['laptop', 2, 20],
+    ],
+  );
+  assert.equal(Object.keys((await summarise(readUsage(dir, '2026-11-01')))[0]!).includes('key'), false);
 });
 
 test.run();

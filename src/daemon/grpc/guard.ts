@@ -102,7 +102,7 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
 /** As the routes of HTTP that answer the same. */
 function scopeOf(path: string): RouteScope {
   if (path.startsWith('/grpc.health.v1.Health/')) return 'probe';
-  return path === '/svc.v1.Runtime/ListProviders' ? 'admin' : 'inference';
+  return path === '/svc.v1.Runtime/ListProviders' ? 'admin' : 'local';
 }
 
 /** Those that may carry a key. */

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { KeyScope } from '../../protocol/keys.ts';
+import { allows, type KeyScope } from '../../protocol/keys.ts';
 import type { Access } from '../services.ts';
 
 /**
@@ -29,9 +29,9 @@ export async function authorize(req: Arrival, needed: RouteScope, access: Access
     });
   }
   const { scope, key: name } = admission;
-  if (needed === 'admin' && scope !== 'admin') {
-    throw new SvcError('FORBIDDEN', 'this API key is for inference only', {
-      hint: 'use one of scope admin: svc key add NAME --scope admin',
+  if (needed !== 'probe' && !allows(scope, needed)) {
+    throw new SvcError('FORBIDDEN', `this API key has the scope ${scope}, and the route asks for ${needed}`, {
+      hint: `use a key of that scope: svc key add NAME --scope ${needed}`,
     });
   }
   const address = req.socket.remoteAddress?.replace(/^::ffff:/, '') ?? null;

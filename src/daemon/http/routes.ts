@@ -25,12 +25,12 @@ export const PUBLIC: readonly Route[] = [
   { method: 'GET', path: HTTP_ROUTES.livez, scope: 'none', handler: livez },
   { method: 'GET', path: HTTP_ROUTES.readyz, scope: 'probe', handler: readyz },
   { method: 'GET', path: `${HTTP_ROUTES.readyz}/*`, scope: 'probe', handler: readyzOne },
-  { method: 'GET', path: HTTP_ROUTES.health, scope: 'inference', handler: health },
-  { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'inference', handler: metrics },
-  { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'inference', handler: chatCompletions },
-  { method: 'POST', path: HTTP_ROUTES.embeddings, scope: 'inference', handler: embeddings },
-  { method: 'GET', path: HTTP_ROUTES.models, scope: 'inference', handler: listModels },
-  { method: 'GET', path: `${HTTP_ROUTES.models}/*`, scope: 'inference', handler: showModel },
+  { method: 'GET', path: HTTP_ROUTES.health, scope: 'local', handler: health },
+  { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'local', handler: metrics },
+  { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'local', handler: chatCompletions },
+  { method: 'POST', path: HTTP_ROUTES.embeddings, scope: 'local', handler: embeddings },
+  { method: 'GET', path: HTTP_ROUTES.models, scope: 'local', handler: listModels },
+  { method: 'GET', path: `${HTTP_ROUTES.models}/*`, scope: 'local', handler: showModel },
   { method: 'POST', path: HTTP_ROUTES.ollamaPull, scope: 'admin', handler: ollamaPull },
 ];
 

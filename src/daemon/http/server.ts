@@ -162,7 +162,7 @@ async function answer(
   const { req, reply, services } = request;
   if (!control) checkOrigin(req, services.allowedHosts);
   const match = findRoute(routes, path);
-  const scope = match?.route.scope ?? 'inference';
+  const scope = match?.route.scope ?? 'local';
   const caller = control ? CONTROL_CALLER : await authorize(req, scope, services.access);
   onCaller(caller);
   if (match === undefined) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
