@@ -46,11 +46,16 @@ export function digestOfKey(key: string): Buffer {
 
 /** No file: no keys. Throws CONFIG_INVALID. */
 export function readKeyFile(path: string): readonly KeyEntry[] {
+  return findKeyFile(path) ?? [];
+}
+
+/** null: there is no file. Throws CONFIG_INVALID. */
+export function findKeyFile(path: string): readonly KeyEntry[] | null {
   let text: string;
   try {
     text = readOwnFile(path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error instanceof SvcError ? error : unusable(path, 'cannot be read', error);
   }
   try {

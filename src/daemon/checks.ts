@@ -1,4 +1,4 @@
-/** The conditions that are looked at again and again: disk, memory, the model store, the providers. */
+/** The conditions that are looked at again and again: disk, memory, the model store, the providers, the API keys. */
 import { existsSync } from 'node:fs';
 import { SvcError } from '../protocol/errors.ts';
 import type { CheckStatus, ModelRecord } from '../protocol/records.ts';
@@ -42,6 +42,8 @@ export interface ChecksOptions {
   readonly modelsDir: string;
   /** What there is to say of the providers. */
   providers(): { readonly status: CheckStatus; readonly reason: string };
+  /** What there is to say of the API keys. Never rejects. */
+  apiKeys(): Promise<{ readonly status: CheckStatus; readonly reason: string }>;
 }
 
 export class Checks {
@@ -50,6 +52,7 @@ export class Checks {
   readonly #memory: ConditionWriter;
   readonly #store: ConditionWriter;
   readonly #providers: ConditionWriter;
+  readonly #apiKeys: ConditionWriter;
   /** The store's directory was there: it is made with the first model, and nothing of ours removes it. */
   #hadStore = false;
 
@@ -59,6 +62,7 @@ export class Checks {
     this.#memory = options.conditions.writer('memory');
     this.#store = options.conditions.writer('model_store');
     this.#providers = options.conditions.writer('providers');
+    this.#apiKeys = options.conditions.writer('api_keys');
   }
 
   /** Never rejects. */
@@ -66,7 +70,12 @@ export class Checks {
     this.#checkMemory();
     const { status, reason } = this.#options.providers();
     this.#providers(status, reason);
-    await Promise.all([this.#checkDisk(), this.#checkStore()]);
+    await Promise.all([this.#checkDisk(), this.#checkStore(), this.#checkApiKeys()]);
+  }
+
+  async #checkApiKeys(): Promise<void> {
+    const { status, reason } = await this.#options.apiKeys();
+    this.#apiKeys(status, reason);
   }
 
   #checkMemory(): void {

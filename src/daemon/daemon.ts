@@ -6,6 +6,7 @@ import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend } from '../backends/backend.ts';
 import type { Config } from '../config/config.ts';
+import { KeysSeen } from '../config/keys-seen.ts';
 import type { DaemonFile } from '../config/daemon-file.ts';
 import type { Paths } from '../config/paths.ts';
 import { VERSION } from '../config/version.ts';
@@ -114,7 +115,7 @@ export class Daemon implements Services {
     this.#parts = parts;
     this.log = log;
     this.router = router;
-    this.access = new Keys(paths.keyFile, log);
+    this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
     this.#identity = {
       version: VERSION,
       mode,
@@ -144,6 +145,7 @@ export class Daemon implements Services {
         stateDir: paths.stateDir,
         modelsDir,
         providers: () => conditionOf(this.providers()),
+        apiKeys: () => this.access.check(),
       }),
       listeners: this.#conditions.writer('listeners'),
       socketPath: paths.socketPath,

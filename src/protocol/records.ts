@@ -11,6 +11,7 @@ export const CONDITION_NAMES = [
   'disk_space',
   'memory',
   'providers',
+  'api_keys',
 ] as const;
 export type ConditionName = (typeof CONDITION_NAMES)[number];
 

@@ -44,6 +44,7 @@ function checked(store: { list(): Promise<readonly ModelRecord[]>; find(): Promi
       store,
       stateDir: tmpdir(),
       modelsDir: join(tmpdir(), 'not', 'there'),
+      apiKeys: () => Promise.resolve({ status: 'ok', reason: 'none' }),
       providers: () => ({ status: 'ok', reason: 'none configured' }),
     }),
   };

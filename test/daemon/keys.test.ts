@@ -1,5 +1,5 @@
 /** Who gets in, on real daemons: keys that come and go, what is bound, and from where. */
-import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -105,6 +105,39 @@ test('a file of keys that is damaged lets nobody in, until it is mended', async 
     chmodSync(context.keyFile, 0o666);
     assert.is(await status(bearer(key)), 401);
   }
+});
+
+test('a file of keys that is gone opens no door, not even after a restart; an empty list does', async (context) => {
+  const { home, keyFile } = context;
+  const first = await start(context);
+  const { key } = await addKey(keyFile, 'one', 'inference');
+  const status = async (port: number, headers: Record<string, string> = {}): Promise<number> =>
+    (await ask({ port }, '/v1/models', { headers })).status;
+  assert.is(await status(first.port, bearer(key)), 200);
+
+  renameSync(keyFile, `${keyFile}.away`);
+  assert.is(await status(first.port), 401);
+  assert.is(await status(first.port, bearer(key)), 401);
+  const record = await waitFor('the condition', async () => {
+    const { conditions } = JSON.parse((await svc(['health', '--source', 'socket', '--json'], { home })).stdout);
+    return conditions.find(({ name, status }: any) => name === 'api_keys' && status === 'warn');
+  });
+  assert.match(record.reason, /keys\.json is gone, .*svc key add NAME/);
+  first.daemon.kill('SIGKILL');
+  await first.daemon.exit;
+
+  const second = await start(context);
+  assert.is(await status(second.port), 401, 'after a restart');
+  renameSync(`${keyFile}.away`, keyFile);
+  assert.is(await status(second.port, bearer(key)), 200, 'it is back');
+  rmSync(keyFile);
+  assert.is(await status(second.port), 401);
+  await addKey(keyFile, 'two', 'inference');
+  assert.is(await status(second.port), 401, 'there is another');
+  await removeKey(keyFile, 'two');
+  assert.is(await status(second.port), 200, 'the last was taken away by its owner');
+  rmSync(keyFile);
+  assert.is(await status(second.port), 200, 'there were none in it');
 });
 
 test('what others can reach is not bound without a key: exit 78, and what to do about it', async (context) => {
