@@ -31,6 +31,7 @@ test('the table of routes is the table of scopes', () => {
     local: /^a key of scope local$/,
     inference: /^a key of scope inference$/,
     admin: /^a key of scope admin$/,
+    admin_key: /^a key of scope admin, also on loopback where there is no key$/,
   };
   const rows = tableOf('route').filter(([route]) => route !== 'everything else');
   assert.equal(rows.map(([route]) => route).sort(), PUBLIC.map(({ path }) => path).sort());

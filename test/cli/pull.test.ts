@@ -86,13 +86,20 @@ test("the daemon pulls for the command, with the command's hub and token, and fo
 
   const { http } = JSON.parse((await run('status', '--json')).stdout) as { http: string };
   const port = Number(http.split(':').at(-1));
+  const keyless = await ask({ port }, '/api/pull', { body: { model: 'tiny' } });
+  assert.is(keyless.status, 401);
+  assert.match(keyless.json().error, /svc key add NAME --scope admin/);
+  const { key } = JSON.parse((await run('key', 'add', 'deploy', '--scope', 'admin', '--json')).stdout) as {
+    key: string;
+  };
+  const headers = { 'x-api-key': key };
   // The daemon has no hub in its environment, so what an app names is an address of its own.
   for (const body of [{ model: 'bad name' }, { name: 'bad name', stream: false }]) {
-    const answer = await ask({ port }, '/api/pull', { body });
+    const answer = await ask({ port }, '/api/pull', { body, headers });
     assert.is(answer.status, 400);
     assert.type(answer.json().error, 'string');
   }
-  const missing = await ask({ port }, '/api/pull', { body: {} });
+  const missing = await ask({ port }, '/api/pull', { body: {}, headers });
   assert.match(missing.json().error, /model is required/);
 });
 

@@ -9,9 +9,9 @@ import { rejection } from '../support/errors.ts';
 import { ask } from './ask.ts';
 import { startScripted } from './scripted.ts';
 
-async function decide(needed: RouteScope, may: KeyScope | null): Promise<boolean> {
+async function decide(needed: RouteScope, may: KeyScope | null, key: string | null = null): Promise<boolean> {
   const caller = await authorize({ headers: {}, socket: { localAddress: '127.0.0.1' } }, needed, {
-    admit: () => Promise.resolve(may && { scope: may, key: null }),
+    admit: () => Promise.resolve(may && { scope: may, key }),
   });
   return caller !== null;
 }
@@ -21,6 +21,10 @@ test('the whole table of scopes', async () => {
     if (KEY_SCOPES.indexOf(scope) >= KEY_SCOPES.indexOf(needed)) assert.is(await decide(needed, scope), true);
     else await rejection(() => decide(needed, scope), 'FORBIDDEN', new RegExp(`scope ${scope}, .* asks for ${needed}`));
   }
+  await rejection(() => decide('admin_key', 'admin'), 'UNAUTHORIZED', /of scope admin, on this machine too/);
+  await rejection(() => decide('admin_key', null), 'UNAUTHORIZED');
+  assert.is(await decide('admin_key', 'admin', 'deploy'), true);
+  await rejection(() => decide('admin_key', 'inference', 'laptop'), 'FORBIDDEN');
   await rejection(() => decide('inference', null), 'UNAUTHORIZED');
   await rejection(() => decide('admin', null), 'UNAUTHORIZED');
   assert.is(await decide('probe', null), false);
@@ -91,7 +95,7 @@ test('keys come as Bearer or as x-api-key, or both', async () => {
 
 test('what administers is not served over TCP but for pulling, and needs an admin key', async () => {
   assert.equal(
-    PUBLIC.filter(({ scope, path }) => scope === 'admin' || path.startsWith('/control')).map(({ path }) => path),
+    PUBLIC.filter(({ scope, path }) => /^admin/.test(scope) || path.startsWith('/control')).map(({ path }) => path),
     ['/api/pull'],
   );
   assert.ok(CONTROL.every(({ scope }) => scope === 'admin'));

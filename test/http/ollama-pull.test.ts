@@ -12,7 +12,7 @@ test.before(async () => {
 });
 test.after(() => listener.stop());
 test.before.each(() => {
-  listener.world.admits = 'admin';
+  Object.assign(listener.world, { admits: 'admin', key: 'deploy' });
   listener.world.pull = async function* ({ model }) {
     const files = [{ name: 'm.gguf', size_bytes: 10, digest: DIGEST }];
     yield { type: 'resolved', model, source: `ollama:${model}`, files, total_bytes: 10, present_bytes: 2 };
@@ -67,7 +67,11 @@ test('it takes an admin key, and no page of elsewhere', async () => {
   assert.is((await ask(listener, '/api/pull', { body })).status, 403);
   listener.world.admits = null;
   assert.is((await ask(listener, '/api/pull', { body })).status, 401);
-  listener.world.admits = 'admin';
+  Object.assign(listener.world, { admits: 'admin', key: null });
+  const keyless = await ask(listener, '/api/pull', { body });
+  assert.is(keyless.status, 401, 'loopback without keys: any user of this machine');
+  assert.match(keyless.json().error, /API key of scope admin/);
+  listener.world.key = 'deploy';
   const foreign = { origin: 'https://evil.example' };
   assert.is((await ask(listener, '/api/pull', { body, headers: foreign })).status, 403);
   assert.is((await ask(listener, '/api/pull')).status, 405);

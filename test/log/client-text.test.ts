@@ -7,6 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { addKey } from '../../src/config/key-file.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { EmbedRequestSchema } from '../../src/protocol/embed.ts';
 import { GenerateRequestSchema, MessageSchema } from '../../src/protocol/generate.ts';
@@ -116,13 +117,11 @@ test('over HTTP and the control socket', async (context) => {
     for (const name of ['model', 'provider', 'key', 'sha256', 'hub', 'drain', 'keep_alive_seconds'])
       await sendAll(control, route, [{ [name]: TEXT }, { model: `hf:o/${TEXT}`, provider: TEXT, key: TEXT }]);
   }
-  await sendAll({ port }, HTTP_ROUTES.ollamaPull, [
-    { model: TEXT },
-    { name: `hf:o/${TEXT}` },
-    { model: `h:1/o/${TEXT}` },
-  ]);
+  const { key } = await addKey(join(context.home.dir, 'data', 'keys.json'), 'deploy', 'admin');
+  const pulls = [{ model: TEXT }, { name: `hf:o/${TEXT}` }, { model: `h:1/o/${TEXT}` }];
+  for (const body of pulls) await ask({ port }, HTTP_ROUTES.ollamaPull, { body, headers: { 'x-api-key': key } });
   for (const path of [`/v1/models/${TEXT}`, `/readyz/${TEXT}`, `/readyz?exclude=${TEXT}`, `/${TEXT}`]) {
-    await ask({ port }, path);
+    await ask({ port }, path, { headers: { 'x-api-key': key } });
     await ask(control, path);
   }
   expectNone(context);

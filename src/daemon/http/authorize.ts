@@ -8,8 +8,9 @@ import type { Access } from '../services.ts';
 /**
  * What a route asks for. `none`: nothing, and nothing is looked at. `probe`: answered whoever asks,
  * but strangers see less.
+ * `admin_key`: a key of scope admin, also where no key is needed for anything else.
  */
-export type RouteScope = 'none' | 'probe' | KeyScope;
+export type RouteScope = 'none' | 'probe' | KeyScope | 'admin_key';
 
 /** A request, as far as it matters here. */
 export interface Arrival {
@@ -29,9 +30,15 @@ export async function authorize(req: Arrival, needed: RouteScope, access: Access
     });
   }
   const { scope, key: name } = admission;
-  if (needed !== 'probe' && !allows(scope, needed)) {
-    throw new SvcError('FORBIDDEN', `this API key has the scope ${scope}, and the route asks for ${needed}`, {
-      hint: `use a key of that scope: svc key add NAME --scope ${needed}`,
+  if (needed === 'admin_key' && name === null) {
+    throw new SvcError('UNAUTHORIZED', 'this route asks for an API key of scope admin, on this machine too', {
+      hint: 'make one: svc key add NAME --scope admin; every program needs a key then. Or use the svc command itself',
+    });
+  }
+  const least = needed === 'admin_key' ? 'admin' : needed;
+  if (least !== 'probe' && !allows(scope, least)) {
+    throw new SvcError('FORBIDDEN', `this API key has the scope ${scope}, and the route asks for ${least}`, {
+      hint: `use a key of that scope: svc key add NAME --scope ${least}`,
     });
   }
   const address = req.socket.remoteAddress?.replace(/^::ffff:/, '') ?? null;

@@ -126,8 +126,8 @@ export class Reply {
       case 'openai':
         return toOpenAiError(error, this.#id);
       case 'ollama':
-        // Its clients show whatever stands here as a text.
-        return { error: error.message };
+        // Its clients show whatever stands here as a text, and nothing else.
+        return { error: error.hint === undefined ? error.told : `${error.told}; ${error.hint}` };
       case 'native':
         return { id: this.#id, error: error.toRecord() };
     }

@@ -31,7 +31,7 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.embeddings, scope: 'local', handler: embeddings },
   { method: 'GET', path: HTTP_ROUTES.models, scope: 'local', handler: listModels },
   { method: 'GET', path: `${HTTP_ROUTES.models}/*`, scope: 'local', handler: showModel },
-  { method: 'POST', path: HTTP_ROUTES.ollamaPull, scope: 'admin', handler: ollamaPull },
+  { method: 'POST', path: HTTP_ROUTES.ollamaPull, scope: 'admin_key', handler: ollamaPull },
 ];
 
 /** The control socket only. */
