@@ -6,13 +6,14 @@
  *
  * First the engine's own tests (CMake and ctest), then every test/**\/*.test.ts in a process of its
  * own, three at a time, the longest first. A file fails also when it runs no test, takes too long, or leaves a process or
- * a file behind. The last line is `N passed, N failed`.
+ * a file behind. It ends with the names of what failed; the last line is `N passed, N failed`.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { build } from './build.js';
 import { llama } from './steps/addon.js';
+import { describeFailures } from './steps/failures.js';
 import { buildNativeTests, runNativeTests } from './steps/native-tests.js';
 import { inRoot, root } from './steps/root.js';
 import { main, say } from './steps/run.js';
@@ -54,6 +55,7 @@ await main(async () => {
   const sum = (key) => results.reduce((total, result) => total + (result[key] ?? 0), 0);
   const failed = sum('failed');
   if (sum('skipped') > 0) process.stdout.write(`${sum('skipped')} skipped\n`);
+  for (const line of describeFailures(results)) process.stdout.write(`${line}\n`);
   process.stdout.write(`${sum('passed')} passed, ${failed} failed\n`);
   if (failed > 0 || sum('passed') === 0) process.exitCode = 1;
 });

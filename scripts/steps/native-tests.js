@@ -1,6 +1,7 @@
 /** The engine's own tests: CMake and ctest, no Node. */
 import { availableParallelism } from 'node:os';
 import { addonFolder, llama, nativeInputs } from './addon.js';
+import { failedNativeTests } from './failures.js';
 import { run, StepError } from './run.js';
 import { isInstalled, requireTools } from './tools.js';
 import { unlessFresh } from './unless-fresh.js';
@@ -36,7 +37,7 @@ async function configure(title, folder, sanitizer) {
   await run(`${title}: configure`, 'cmake', ['-S', '.', '-B', folder, ...generator, ...definitions]);
 }
 
-/** Runs them; `{ passed, failed, output }`. */
+/** Runs them; `{ file, passed, failed, failures, output }`, as of a test file. */
 export async function runNativeTests(kind) {
   const { folder, ctest } = NATIVE_TESTS[kind];
   const parallel = ['--parallel', String(availableParallelism())];
@@ -54,8 +55,9 @@ export async function runNativeTests(kind) {
     if (error instanceof StepError) return error.message;
     throw error;
   });
+  const file = `the engine's tests (ctest in ${folder})`;
   const summary = /(\d+) tests? failed out of (\d+)/.exec(output);
-  if (summary === null) return { passed: 0, failed: 1, output };
+  if (summary === null) return { file, passed: 0, failed: 1, failures: ['ctest gave no summary'], output };
   const failed = Number(summary[1]);
-  return { passed: Number(summary[2]) - failed, failed, output };
+  return { file, passed: Number(summary[2]) - failed, failed, failures: failedNativeTests(output), output };
 }

@@ -8,6 +8,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { addonVariables } from './addon.js';
+import { failedTests } from './failures.js';
 import { killQuietly, processesWith } from './processes.js';
 import { root } from './root.js';
 
@@ -19,7 +20,8 @@ const MARK = 'SVC_TEST_FILE_RUN';
 
 /**
  * Runs `file` with `scratch`, an absent folder, as its temporary directory.
- * Resolves with `{ file, passed, failed, skipped, ms, problems, output }`; `problems` are sentences.
+ * Resolves with `{ file, passed, failed, skipped, ms, problems, failures, output }`; `problems` are sentences,
+ * `failures` the names of the failed tests and then the problems.
  */
 export async function runTestFile(file, scratch) {
   const startedAt = performance.now();
@@ -36,11 +38,16 @@ export async function runTestFile(file, scratch) {
   const leftovers = (await readdir(scratch)).filter((name) => !name.startsWith('tsx-'));
   if (leftovers.length > 0 && !isTimeout) problems.push(`left files behind: ${leftovers.join(', ')}`);
 
-  const failedTests = counts.total - counts.passed;
-  if (code !== 0 && failedTests === 0 && problems.length === 0) problems.push(`exit ${code} although no test failed`);
-  const failed = problems.length > 0 ? failedTests + 1 : failedTests;
+  const failedCount = counts.total - counts.passed;
+  if (code !== 0 && failedCount === 0 && problems.length === 0) problems.push(`exit ${code} although no test failed`);
+  const names = failedTests(output);
+  // uvu swallows what a hook throws, and runs none of the tests after it.
+  const unnamed = failedCount - names.length;
+  if (unnamed > 0) names.push(`${unnamed} without a name: a hook of their suite failed`);
+  const failed = problems.length > 0 ? failedCount + 1 : failedCount;
   const { passed, skipped } = counts;
-  return { file, passed, failed, skipped, ms: performance.now() - startedAt, problems, output };
+  const failures = [...names, ...problems];
+  return { file, passed, failed, skipped, ms: performance.now() - startedAt, problems, failures, output };
 }
 
 async function runToEnd(file, scratch) {

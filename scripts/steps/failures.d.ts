@@ -1,0 +1,9 @@
+export interface FileResult {
+  readonly file: string;
+  readonly failed: number;
+  /** Names of failed tests, then what is wrong with the file itself. */
+  readonly failures: readonly string[];
+}
+export function failedTests(output: string): string[];
+export function failedNativeTests(output: string): string[];
+export function describeFailures(results: readonly FileResult[]): string[];
