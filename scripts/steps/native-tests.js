@@ -47,7 +47,7 @@ export async function runNativeTests(kind) {
     '--output-on-failure',
     '--no-tests=error',
     '--timeout',
-    '300',
+    '900',
     ...parallel,
     ...ctest,
   ];

@@ -12,7 +12,8 @@ import { failedTests } from './failures.js';
 import { killQuietly, processesWith } from './processes.js';
 import { root } from './root.js';
 
-const TIMEOUT_MS = 240_000;
+/** On two quiet cores no file takes a minute; beside other work on one core some take several. */
+const TIMEOUT_MS = 900_000;
 /** What a file's last processes may still take to disappear once it has ended. */
 const GRACE_MS = 2_000;
 /** In the environment of a test and of all that it starts, however far away: how leftovers are found. */

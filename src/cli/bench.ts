@@ -8,7 +8,6 @@
  * Prompts are made of random words, another one for each run, so that no cache has seen more of
  * them than the model's own template; what a cache held all the same is not counted as computed.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '../client/client.ts';
 import { resolvePaths } from '../config/paths.ts';
 import { SvcError } from '../protocol/errors.ts';
@@ -21,8 +20,6 @@ import { modelName } from './model-name.ts';
 import { print, printJson, say, sayProgress } from './output.ts';
 
 const MOST_RUNS = 1000;
-/** They come twice a second. */
-const COUNTERS_MS = 2000;
 const WORDS = 'time year people way day man thing woman life child world school state family student group'.split(' ');
 
 /** null: none of the runs could tell. */
@@ -94,38 +91,27 @@ async function measure(
     ttft_ms: figureOf(({ timings }) => timings.ttft_ms),
     prefill_tokens_per_second: figureOf(prefillSpeed),
     decode_tokens_per_second: figureOf(({ timings }) => timings.tokens_per_second),
-    steps: many.provider === 'local' ? await stepsOf(client, [few, many, ...results], before) : null,
+    steps: many.provider === 'local' ? await stepsOf(client, many.model, before) : null,
   };
 }
 
-/** The engine tells its counters now and then: waits until they hold what was answered. */
-async function stepsOf(
-  client: Client,
-  answers: readonly GenerateResult[],
-  before: readonly LoadedModelHealth[],
-): Promise<Steps | null> {
-  const answered = answers.reduce((sum, { usage }) => sum + (usage?.output_tokens ?? 0), 0);
-  const deadline = performance.now() + COUNTERS_MS;
-  for (;;) {
-    const now = (await client.health()).models.find(({ id }) => id === answers[0]?.model);
-    const sinceLoad = now?.steps ?? null;
-    if (now === undefined || sinceLoad === null) return null;
-    // Another process has counted from nothing.
-    const old = before.find(({ id, pid }) => id === now.id && pid === now.pid)?.steps ?? null;
-    const steps = grown(sinceLoad, old);
-    if (steps.generated_tokens >= answered || performance.now() > deadline) {
-      const { kv_cells_used, kv_cells_cached, kv_cells_total, kv_tokens_swapped } = now;
-      const rows_per_step = Math.round((steps.rows * 10) / Math.max(1, steps.count)) / 10;
-      return { ...steps, rows_per_step, kv_cells_used, kv_cells_cached, kv_cells_total, kv_tokens_swapped };
-    }
-    await sleep(50);
-  }
+/** Counters since `before`; an engine reports them before it reports the end of an answer. */
+async function stepsOf(client: Client, model: string, before: readonly LoadedModelHealth[]): Promise<Steps | null> {
+  const now = (await client.health()).models.find(({ id }) => id === model);
+  const sinceLoad = now?.steps ?? null;
+  if (now === undefined || sinceLoad === null) return null;
+  // Another process has counted from nothing.
+  const old = before.find(({ id, pid }) => id === now.id && pid === now.pid)?.steps ?? null;
+  const steps = grown(sinceLoad, old);
+  const { kv_cells_used, kv_cells_cached, kv_cells_total, kv_tokens_swapped } = now;
+  const rows_per_step = toTenths(steps.rows / Math.max(1, steps.count));
+  return { ...steps, rows_per_step, kv_cells_used, kv_cells_cached, kv_cells_total, kv_tokens_swapped };
 }
 
 /** All but the threads are counters. */
 function grown({ threads, ...counters }: StepsHealth, before: StepsHealth | null): StepsHealth {
   const names = Object.keys(counters) as (keyof typeof counters)[];
-  const growth = names.map((name) => [name, counters[name] - (before?.[name] ?? 0)]);
+  const growth = names.map((name) => [name, toTenths(counters[name] - (before?.[name] ?? 0))]);
   return { ...(Object.fromEntries(growth) as typeof counters), threads };
 }
 
@@ -159,9 +145,10 @@ function figure(values: readonly (number | null)[]): Figure {
   if (min === undefined || max === undefined) return null;
   const middle = (known.length - 1) / 2;
   const median = ((known[Math.floor(middle)] ?? min) + (known[Math.ceil(middle)] ?? max)) / 2;
-  const round = (value: number): number => Math.round(value * 10) / 10;
-  return { median: round(median), min: round(min), max: round(max) };
+  return { median: toTenths(median), min: toTenths(min), max: toTenths(max) };
 }
+
+const toTenths = (value: number): number => Math.round(value * 10) / 10;
 
 function describe(record: BenchRecord): string {
   const shown = (value: Figure, unit: string): string =>

@@ -100,7 +100,7 @@ export type FromEngine =
   | { readonly type: 'vectors'; readonly id: number; readonly vectors: Float32Array }
   /** Everything that one step produced, of all generations. */
   | { readonly type: 'step'; readonly outputs: readonly StepOutput[] }
-  /** The heartbeat. `stats` is null until the model is loaded; `privateBytes` (no file backs them) where they are not measured. */
+  /** The heartbeat; sent beside it before each end of a generation. `stats` is null until the model is loaded; `privateBytes` (no file backs them) where they are not measured. */
   | {
       readonly type: 'stats';
       readonly stats: NativeStats | null;

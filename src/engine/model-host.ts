@@ -35,9 +35,15 @@ type Ask = Extract<ToEngine, { type: 'generate' | 'embed' | 'cancel' | 'pause' |
 
 export class ModelHost {
   readonly #pipe: Duplex;
+  /** As of the last heartbeat: it is measured less often than counted. */
+  #memory: Pick<Extract<FromEngine, { type: 'stats' }>, 'rssBytes' | 'privateBytes'> = {
+    rssBytes: 0,
+    privateBytes: null,
+  };
   #opened: LoadedAddon | undefined;
   #engine: NativeEngine | undefined;
   #held = false;
+  #isClosing = false;
   /** On a worker thread, being templated and tokenised: the engine does not know them yet. true: cancelled meanwhile. */
   readonly #submitting = new Map<number, boolean>();
   #submitted = 0;
@@ -105,6 +111,7 @@ export class ModelHost {
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true;
     await this.#engine?.close();
   }
 
@@ -157,6 +164,8 @@ export class ModelHost {
       this.#onWarmUp(first);
       return;
     }
+    // Whoever has the answer finds it counted.
+    if (outputs.some(({ finish, error }) => finish !== undefined || error !== undefined)) this.#tellStats();
     for (const { id, embeddings } of outputs) {
       if (embeddings !== undefined) this.#send({ type: 'vectors', id, vectors: embeddings });
     }
@@ -174,13 +183,21 @@ export class ModelHost {
   }
 
   #beat(): void {
-    if (this.#held) return;
+    this.#memory = {
+      rssBytes: process.memoryUsage.rss(),
+      privateBytes: this.#opened?.addon.privateBytes() ?? null,
+    };
+    this.#tellStats();
+  }
+
+  #tellStats(): void {
+    // A closed engine has no figures.
+    if (this.#held || this.#isClosing) return;
     this.#send({
       type: 'stats',
       stats: this.#engine?.stats() ?? null,
       submits: { done: this.#submitted, oldest: this.#submitting.keys().next().value ?? null },
-      rssBytes: process.memoryUsage.rss(),
-      privateBytes: this.#opened?.addon.privateBytes() ?? null,
+      ...this.#memory,
     });
   }
 

@@ -46,6 +46,11 @@ export class LogFile implements LogDestination {
     this.#options = { maxBytes: options.maxBytes ?? MAX_BYTES, keep: options.keep ?? KEEP };
   }
 
+  /** True while the disk refuses the file: lines wait, and the next attempt is due. */
+  get isBlocked(): boolean {
+    return this.#reopenTimer !== null;
+  }
+
   write(line: string): void {
     if (this.#closed) {
       this.#append(line);

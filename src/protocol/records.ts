@@ -46,7 +46,7 @@ export interface StepsHealth {
   /** Generations that made way for others and went on later; cells of prefixes that were given up. */
   readonly preemptions: number;
   readonly evicted_cells: number;
-  /** What the steps should have taken by the engine's own model of their cost, and what they took. */
+  /** What the steps should have taken by the engine's own model of their cost, and what they took; to a tenth. */
   readonly predicted_ms: number;
   readonly spent_ms: number;
   /** That compute now. */

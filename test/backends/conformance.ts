@@ -69,7 +69,7 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
       await sleep(1500);
       return work() === before;
     };
-    await waitFor('the work to stop', stopped, { timeoutMs: 60_000 });
+    await waitFor('the work to stop', stopped);
   };
 
   it('yields start, text and one finish', async ({ backend, short }) => {

@@ -24,7 +24,7 @@ test('needs a daemon, and runs', async ({ home }) => {
 });
 
 test('tells the median, least and most of what was measured', async ({ home }) => {
-  assert.is((await svc(['start', '--timeout', '60s'], { home })).code, 0);
+  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
   const args = ['bench', '--runs', '3', '--prompt-tokens', '300', '--max-tokens', '16'];
   const result = await svc([...args, '--json'], { home });
   assert.is(result.code, 0, result.stderr);
@@ -51,14 +51,14 @@ test('tells the median, least and most of what was measured', async ({ home }) =
   assert.ok(record['output_tokens'].max <= 16);
   const shown = (await svc(args, { home })).stdout;
   assert.match(shown, /^prefill: +[\d.]+ tokens\/s \([\d.]+ to [\d.]+\)$/m);
-  assert.match(shown, /^step time: +\d+ ms predicted, \d+ ms spent$/m);
+  assert.match(shown, /^step time: +[\d.]+ ms predicted, [\d.]+ ms spent$/m);
 });
 
 test('tells what the engine did for these runs alone', async ({ home }) => {
   const args = ['bench', '--json', '--runs', '2', '--prompt-tokens', '200', '--max-tokens', '8'];
   for (const { stdout } of [await svc(args, { home }), await svc(args, { home })]) {
     const { steps } = JSON.parse(stdout) as { steps: Steps };
-    // The answers of two runs and of two to warm up, each as long as it may be.
+    // The answers of two runs and of two to warm up, each as long as it may be, and the end of each.
     assert.ok(steps.generated_tokens >= 4 && steps.generated_tokens <= 4 * 8 + 4, JSON.stringify(steps));
     assert.ok(steps.prompt_tokens + steps.cached_tokens >= 400, JSON.stringify(steps));
     assert.ok(steps.count > 0 && steps.rows_per_step >= 1 && steps.spent_ms > 0, JSON.stringify(steps));

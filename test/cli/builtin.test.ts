@@ -7,6 +7,7 @@ import type { ModelRecord } from '../../src/protocol/records.ts';
 import { Client } from '../../src/client/client.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
+import { PATIENCE_MS } from '../support/wait.ts';
 
 const test = suite<{ home: Home; run: (...args: string[]) => Promise<SvcResult> }>('builtin');
 
@@ -72,7 +73,7 @@ test('a conversation of three turns', async ({ home }) => {
   for (const content of ['how do I start the daemon?', 'and how do I stop it?', 'thanks']) {
     messages.push({ role: 'user', content });
     let text = '';
-    for await (const event of client.generate({ messages, sampling: {}, stop: [] }, AbortSignal.timeout(30_000))) {
+    for await (const event of client.generate({ messages, sampling: {}, stop: [] }, AbortSignal.timeout(PATIENCE_MS))) {
       if (event.type === 'text') text += event.text;
     }
     messages.push({ role: 'assistant', content: text });

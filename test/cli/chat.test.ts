@@ -56,7 +56,7 @@ test.before(async (context) => {
   // Its words depend on all that was said, which a test can see.
   assert.is((await svc(['model', 'add', join(MODELS, 'tiny-qwen2.gguf'), '--name', 'random'], { home })).code, 0);
   assert.is((await svc(['model', 'default', 'random'], { home })).code, 0);
-  assert.is((await svc(['start', '--timeout', '60s'], { home })).code, 0);
+  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
 });
 test.after.each(() => {
   for (const terminal of terminals.splice(0)) terminal.kill();

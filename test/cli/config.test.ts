@@ -192,7 +192,7 @@ test('what wins over the file is said; a running daemon takes up what it can, an
   const overridden = await runWith(env, 'set', 'http.port', '8000');
   assert.match(overridden.stderr, /SVC_HTTP_ADDR wins over the file here: http\.port is 0/);
   assert.not.match(overridden.stderr, /daemon/);
-  const started = await svc(['start', '--json', '--timeout', '60s'], { home });
+  const started = await svc(['start', '--json', '--timeout', '150s'], { home });
   try {
     assert.is(started.code, 0, started.stderr);
     const now = await runWith(env, 'set', 'log.level', 'debug', '--json');

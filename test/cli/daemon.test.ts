@@ -27,7 +27,7 @@ function shapeOf(value: unknown): unknown {
 }
 
 test('start, ask, stop', async ({ run, home }) => {
-  const started = await run('start', '--json', '--timeout', '60s');
+  const started = await run('start', '--json', '--timeout', '150s');
   assert.is(started.code, 0, started.stderr);
   const { already_running, ...record } = parsed<StatusRecord & { already_running: boolean }>(started);
   assert.is(already_running, false);
@@ -78,7 +78,7 @@ test('start, ask, stop', async ({ run, home }) => {
 });
 
 test('models are loaded and unloaded in it; what is added is there at once', async ({ run, home }) => {
-  assert.is((await run('start', '--timeout', '60s')).code, 0);
+  assert.is((await run('start', '--timeout', '150s')).code, 0);
   const path = parsed<ModelRecord>(await run('model', 'show', 'builtin', '--json')).path;
   assert.is((await run('model', 'add', path, '--name', 'mine')).code, 0);
   const load = await run('model', 'load', 'mine', '--json');
@@ -109,8 +109,8 @@ test('models are loaded and unloaded in it; what is added is there at once', asy
 
 test('two starts at once: one daemon, two successes', async ({ run }) => {
   const [a, b] = await Promise.all([
-    run('start', '--json', '--timeout', '60s'),
-    run('start', '--json', '--timeout', '60s'),
+    run('start', '--json', '--timeout', '150s'),
+    run('start', '--json', '--timeout', '150s'),
   ]);
   assert.is(a.code, 0, a.stderr);
   assert.is(b.code, 0, b.stderr);
@@ -121,7 +121,7 @@ test('a daemon that dies as it starts is noticed at once, with its last words', 
   mkdirSync(join(home.dir, 'config'));
   writeFileSync(join(home.dir, 'config', 'config.json'), '{ "htp": {} }');
   const startedAt = performance.now();
-  const result = await run('start', '--timeout', '60s');
+  const result = await run('start', '--timeout', '150s');
   assert.is(result.code, 1);
   assert.ok(performance.now() - startedAt < 30_000);
   assert.match(result.stderr, /^svc: the daemon ended as it started \(exit code 78\): .*unknown key "htp"\nhint: /m);
@@ -145,7 +145,7 @@ test('a port that is taken is named', async ({ home }) => {
 });
 
 test('a daemon without its addon runs, and start says why it cannot serve', async ({ home }) => {
-  const result = await svc(['start', '--timeout', '60s', '--json'], {
+  const result = await svc(['start', '--timeout', '150s', '--json'], {
     home,
     env: { SVC_ADDON: join(home.dir, 'none.node') },
   });
@@ -161,7 +161,7 @@ test('a daemon without its addon runs, and start says why it cannot serve', asyn
 });
 
 test('a daemon that hangs is not ready, and stop kills it', async ({ run }) => {
-  const started = parsed<StatusRecord>(await run('start', '--json', '--timeout', '60s'));
+  const started = parsed<StatusRecord>(await run('start', '--json', '--timeout', '150s'));
   const pid = started.pid as number;
   process.kill(pid, 'SIGSTOP');
   const status = await run('status', '--json');

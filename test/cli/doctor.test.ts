@@ -271,7 +271,7 @@ if (SOFTWARE_GPU !== null) {
     const { value } = check('device Vulkan0');
     console.log(`    Vulkan0: ${value ?? ''}`);
 
-    assert.is((await svc(['start', '--timeout', '60s'], { home, env })).code, 0);
+    assert.is((await svc(['start', '--timeout', '150s'], { home, env })).code, 0);
     const { pid } = (JSON.parse((await svc(['status', '--json'], { home })).stdout) as StatusRecord).models[0] as {
       pid: number;
     };
@@ -286,7 +286,7 @@ if (SOFTWARE_GPU !== null) {
 }
 
 test('a daemon that is well, one that drains, and one that does not answer', async ({ home, turned, check }) => {
-  const started = await svc(['start', '--timeout', '60s', '--json'], { home });
+  const started = await svc(['start', '--timeout', '150s', '--json'], { home });
   assert.equal(await turned(), []);
   assert.match(check('daemon').value ?? '', /^READY/);
   assert.is(check('grpc').detail, 'svc.v1.Runtime is SERVING');

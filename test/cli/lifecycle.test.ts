@@ -33,7 +33,7 @@ test('a daemon of another version is told on standard error, and nowhere else', 
   assert.match(status.stderr, `svc: the daemon is of version 9.8.7, this command of ${VERSION}`);
   assert.is((await run('stop')).code, 0);
   assert.is((await daemon.exit).code, 0);
-  assert.is((await run('start', '--timeout', '60s')).code, 0);
+  assert.is((await run('start', '--timeout', '150s')).code, 0);
   assert.is((await run('status')).stderr, '');
 });
 
@@ -50,17 +50,17 @@ test('a daemon that crashes as it starts: how it ended, and its last lines', asy
     }, 5);`,
   );
   const env = { NODE_OPTIONS: `--require ${plant}` };
-  const result = await svc(['start', '--timeout', '60s'], { home, env });
+  const result = await svc(['start', '--timeout', '150s'], { home, env });
   assert.is(result.code, 1);
   assert.match(result.stderr, 'the last lines of the daemon:');
   assert.match(result.stderr, /started .*mode=background/);
   assert.match(result.stderr, 'svc: the daemon ended as it started (signal SIGABRT)');
   // Mended, it starts, over what the crash left.
-  assert.is((await svc(['start', '--timeout', '60s'], { home })).code, 0);
+  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
 });
 
 test('stop never kills a process that was given the pid of a daemon', async ({ home, run }) => {
-  const started = await run('start', '--timeout', '60s', '--json');
+  const started = await run('start', '--timeout', '150s', '--json');
   assert.is(started.code, 0, started.stderr);
   const { pid, socket } = JSON.parse(started.stdout) as StatusRecord;
   process.kill(pid as number, 'SIGKILL');
@@ -91,7 +91,7 @@ test('garbage in the place of what a daemon leaves is no obstacle', async ({ hom
   for (const garbage of ['{"pid": 1', '\u0000\u0001', 'x'.repeat(100_000)]) {
     writeFileSync(join(state, 'daemon.json'), garbage);
     assert.is((await run('status')).code, 3);
-    assert.is((await run('start', '--timeout', '60s')).code, 0);
+    assert.is((await run('start', '--timeout', '150s')).code, 0);
     assert.is((await run('stop', '--force')).code, 0);
   }
 });

@@ -198,7 +198,7 @@ test('OpenAI, Anthropic and Gemini answer a shell, and their key is seen by nobo
 
 test('a running daemon takes it up at once; every way of asking takes the same road', async (context) => {
   const { run, piped, upstream, client } = context;
-  assert.is((await run('start', '--timeout', '60s')).code, 0);
+  assert.is((await run('start', '--timeout', '150s')).code, 0);
   assert.is((await run('run', '--cloud', 'Hi')).code, 78);
   await setMine(context);
   assert.is((await run('run', '--cloud', 'Hi')).stdout, 'I am small\n');
@@ -234,7 +234,7 @@ test('a running daemon takes it up at once; every way of asking takes the same r
 test('an answer under way ends, though its provider is changed meanwhile', async (context) => {
   const { run, upstream, home } = context;
   await setMine(context);
-  assert.is((await run('start', '--timeout', '60s')).code, 0);
+  assert.is((await run('start', '--timeout', '150s')).code, 0);
   let goOn = (): void => undefined;
   upstream.script(async (turn) => {
     await turn.event(chunk({ content: 'first ' }));
@@ -343,7 +343,7 @@ test('images go along; what is none, is too much, or goes to a local model is re
 unless(NO_TERMINAL, test)('at a keyboard: the key is typed unseen, and kept or not', async (context) => {
   const { run, terminal, home } = context;
   await setMineByVariable(context);
-  await run('start', '--timeout', '60s');
+  await run('start', '--timeout', '150s');
   const ask = async (keep: string): Promise<string> => {
     const asking = terminal('run', '--provider', 'mine', 'Hi');
     await asking.shows('key of mine');

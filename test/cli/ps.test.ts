@@ -22,7 +22,7 @@ test('without a daemon there is nobody to ask', async ({ home }) => {
 });
 
 test('each model with its process, its place and its load', async ({ home }) => {
-  assert.is((await svc(['start', '--timeout', '60s'], { home })).code, 0);
+  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
   const model = await waitFor('a measured model', async () => {
     const { stdout } = await svc(['ps', '--json'], { home });
     const { models } = JSON.parse(stdout) as { models: Record<string, unknown>[] };

@@ -41,7 +41,7 @@ test.before(async (context) => {
         waitFor('the command to end', async () => ({ code: (await end)[0] as number })).then(({ code }) => code),
     };
   };
-  assert.is((await svc(['start', '--timeout', '60s'], { home })).code, 0);
+  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
 });
 test.after(async ({ home }) => {
   await svc(['stop', '--force'], { home });

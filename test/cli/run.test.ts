@@ -42,14 +42,10 @@ const resultOf = ({ stdout }: SvcResult): Told => JSON.parse(stdout) as Told;
 
 /** Resolves once no generation is under way in the daemon. */
 const idle = (client: Client): Promise<unknown> =>
-  waitFor(
-    'the generation to end in the engine',
-    async () => {
-      const { queue, models } = await client.health();
-      return queue.active === 0 && models.every((model) => model.active === 0);
-    },
-    { timeoutMs: 2000 },
-  );
+  waitFor('the generation to end in the engine', async () => {
+    const { queue, models } = await client.health();
+    return queue.active === 0 && models.every((model) => model.active === 0);
+  });
 
 const busy = (client: Client): Promise<unknown> =>
   waitFor('a generation', async () => (await client.health()).queue.active === 1);

@@ -23,7 +23,7 @@ const CHAT = '/v1/chat/completions';
  * while a hundred others fill their sockets, and was 3.4 s where both hyperthreads of a core were busy.
  */
 const LIVE_MS = 8000;
-const PATIENT = { timeoutMs: 60_000 };
+const PATIENT = { timeoutMs: 180_000 };
 /** The budget of bodies, what a few parsed ones take, and some room for the garbage collector. */
 const MEMORY_MIB = 600;
 

@@ -146,7 +146,7 @@ test('no engine outlives the daemon, however that ends', async (context) => {
     assert.ok(isAlive(pid));
     daemon.kill(signal);
     await daemon.exit;
-    await waitFor(`the engine to be gone after ${signal}`, () => !isAlive(pid), { timeoutMs: 5000 });
+    await waitFor(`the engine to be gone after ${signal}`, () => !isAlive(pid));
   }
 });
 
@@ -175,7 +175,7 @@ test('without an addon it runs, says so, and takes it up when it comes', async (
 
   assert.ok(existsSync(addon), 'the addon is built');
   symlinkSync(addon, place);
-  await waitFor('the engine', async () => (await daemon.client.ready()).status === 'ready', { timeoutMs: 30_000 });
+  await waitFor('the engine', async () => (await daemon.client.ready()).status === 'ready');
   assert.is((await generate(daemon, 4)).end, 'finish');
 });
 

@@ -66,14 +66,28 @@ it('shows its heart before the model is loaded, tells its progress, and proves i
   assert.is(loaded?.info.contextLength, 65_536);
 
   const beat = await waitFor('a heartbeat with figures', () =>
-    engine.ofType('stats').find(({ stats }) => stats !== null),
+    engine.ofType('stats').find(({ stats }) => stats !== null && stats.generatedTokens >= 1 && stats.active === 0),
   );
-  assert.ok((beat.stats?.generatedTokens as number) >= 1);
-  assert.is(beat.stats?.active, 0);
   assert.ok(beat.rssBytes > 10_000_000);
 
   await waitFor('a second look at the devices', () => engine.ofType('devices').length >= 2);
   assert.ok(engine.ofType('devices').every(({ devices }) => devices.some(({ type }) => type === 'cpu')));
+});
+
+it('what an answer took is counted before its end is told', async (engine) => {
+  await engine.load();
+  engine.generate(7, 5);
+  const end = await waitFor('the finish', () => {
+    const at = engine.received.findIndex(
+      (message) =>
+        message.type === 'step' && message.outputs.some(({ id, finish }) => id === 7 && finish !== undefined),
+    );
+    return at === -1 ? undefined : at;
+  });
+  const counted = engine.received.slice(0, end).findLast(({ type }) => type === 'stats');
+  assert.ok(counted?.type === 'stats' && counted.stats !== null);
+  // The token that proved the model is counted too.
+  assert.equal([counted.stats.generatedTokens, counted.stats.active], [6, 0]);
 });
 
 it('accepts, steps and finishes; ids are the caller’s', async (engine) => {
@@ -99,7 +113,8 @@ it('a cancel that overtakes the templating is not lost', async (engine) => {
     'all to end',
     () => engine.ofType('stats').at(-1)?.stats?.active === 0 && engine.ofType('accepted').length === 20,
   );
-  await sleep(600);
+  const beats = engine.ofType('stats').length;
+  await waitFor('another heartbeat', () => engine.ofType('stats').length > beats);
   assert.is(engine.ofType('stats').at(-1)?.stats?.active, 0);
 });
 
@@ -131,15 +146,11 @@ it('computes nothing while nobody reads, and goes on afterwards', async (engine)
     // The name in parentheses has spaces; utime is the 12th field after it.
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[11]);
   };
-  await waitFor(
-    'the runner to be held',
-    async () => {
-      const before = await ticks();
-      await sleep(1000);
-      return (await ticks()) - before < 3;
-    },
-    { timeoutMs: 60_000 },
-  );
+  await waitFor('the runner to be held', async () => {
+    const before = await ticks();
+    await sleep(1000);
+    return (await ticks()) - before < 3;
+  });
   engine.pipe.resume();
   await sleep(1000); // what had been waiting is read
   const before = await ticks();
@@ -159,9 +170,7 @@ it('it ends when the pipe ends, whatever the runner does', async (engine) => {
   for (let id = 1; id <= 8; id++) engine.generate(id);
   await waitFor('a step', () => engine.ofType('step').length > 0);
   engine.pipe.destroy();
-  const began = performance.now();
   assert.equal(await engine.ended, { code: null, signal: 'SIGKILL' });
-  assert.ok(performance.now() - began < 2000);
 });
 
 it('a damaged frame ends it', async (engine) => {

@@ -14,8 +14,10 @@ import type { HealthRecord } from '../../src/protocol/records.ts';
 import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
+import { enginePid, hold } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc } from '../support/svc.ts';
+import { startStopwatch, type Stopwatch } from '../support/stopwatch.ts';
 import { waitFor } from '../support/wait.ts';
 import { connectTo, definitions, failureOf, type TestClient } from './scripted.ts';
 
@@ -36,7 +38,7 @@ test.after(async () => {
 });
 
 const messages = [{ role: 'user', content: 'Tell me about llamas, please.' }];
-/** The same token again and again: an answer that does not end by itself before the context does. */
+/** The same token again and again: an answer that does not end before its context is full, or its engine is held. */
 const ENDLESS = { messages, sampling: { logit_bias: [{ token: 100, bias: 100 }] } };
 
 async function grpcAddress(): Promise<string> {
@@ -53,15 +55,16 @@ async function texts(call: ClientReadableStream<any>, count: number): Promise<vo
   }
 }
 
+async function routerIsIdle(): Promise<void> {
+  await waitFor('the router to forget it', async () => (await daemon.client.health()).queue.active === 0);
+}
+
 async function engineIsIdle(): Promise<void> {
   await waitFor('the engine to free its cells', async () => {
     const { models, queue } = await daemon.client.health();
     return queue.active === 0 && models.every(({ active, waiting }) => active === 0 && waiting === 0);
   });
 }
-
-/** Commands are processes, and the machine may be busy. */
-const SLOW = { timeoutMs: 40_000 };
 
 const json = async (source: string): Promise<HealthRecord> => {
   const { code, stdout, stderr } = await svc(['health', '--source', source, '--json'], { home });
@@ -132,11 +135,11 @@ test('svc health --watch: records as they change, from each source, as long as o
   const drain = async (on: boolean): Promise<void> => {
     await ask({ socketPath: daemon.socketPath }, CONTROL_ROUTES.drain, { body: { drain: on } });
   };
-  await waitFor('the first record', told('READY'), SLOW);
+  await waitFor('the first record', told('READY'));
   await drain(true);
-  await waitFor('the change', told('STOPPING'), SLOW);
+  await waitFor('the change', told('STOPPING'));
   await drain(false);
-  await waitFor('the change back', told('READY'), SLOW);
+  await waitFor('the change back', told('READY'));
   for (const watch of watches) {
     watch.child.kill('SIGKILL');
     await watch.result;
@@ -149,7 +152,7 @@ test('while nothing but figures changes, a watch is told of them now and then, n
   watch.on('error', () => undefined).on('data', ({ sequence }: any) => sequences.push(sequence));
   await waitFor('the record', () => sequences.length === 1);
   const samples = new Set<string>();
-  await waitFor('four samples', async () => samples.add((await daemon.client.health()).sampled_at).size >= 4, SLOW);
+  await waitFor('four samples', async () => samples.add((await daemon.client.health()).sampled_at).size >= 4);
   watch.cancel();
   assert.ok(sequences.length <= 2, `told ${String(sequences.length)} times of ${String(samples.size)} samples`);
 });
@@ -170,18 +173,28 @@ test('a seed gives the text that HTTP gives', async () => {
 });
 
 test('a cancel, a deadline and a lost connection stop the generation in the engine', async () => {
+  const pid = await enginePid(daemon.client);
   const cancelled = client.stream('Inference/Generate', ENDLESS);
-  await texts(cancelled, 3);
+  await texts(cancelled, 1);
+  const first = hold(pid);
   cancelled.cancel();
+  await routerIsIdle();
+  first.release();
   await engineIsIdle();
 
+  // The engine does not hear of it before its deadline.
+  const second = hold(pid);
   const late = client.stream('Inference/Generate', ENDLESS, { deadline: Date.now() + 200 });
   assert.is((await failureOf(late)).status, status.DEADLINE_EXCEEDED);
+  second.release();
   await engineIsIdle();
 
   // Nobody reads, so nobody cancels either: the daemon keeps the deadline by itself.
-  const unread = client.stream('Inference/Generate', ENDLESS, { deadline: Date.now() + 500 });
+  const unread = client.stream('Inference/Generate', ENDLESS, { deadline: Date.now() + 3000 });
   await texts(unread, 1);
+  const third = hold(pid);
+  await routerIsIdle();
+  third.release();
   await engineIsIdle();
 
   // A client of the library lets its calls end when it is closed.
@@ -197,7 +210,10 @@ test('a cancel, a deadline and a lost connection stop the generation in the engi
   header.writeUInt32BE(message.length, 1);
   lost.on('error', () => undefined).end(Buffer.concat([header, message]));
   await once(lost, 'data');
+  const fourth = hold(pid);
   session.destroy();
+  await routerIsIdle();
+  fourth.release();
   await engineIsIdle();
 
   const { http } = await daemon.client.status();
@@ -240,15 +256,17 @@ test('a format is kept to, and probabilities are told', async () => {
 test('the engine is killed in the middle of a stream: an error, and health tells within a second', async () => {
   const watch = client.stream('Runtime/WatchHealth');
   watch.on('error', () => undefined);
-  const states: { state: string; at: number }[] = [];
+  const states: { state: string; ms: number }[] = [];
+  const sinceKill: Stopwatch[] = [];
   watch.on('data', ({ health }: any) => {
-    const at = performance.now();
-    if (states.at(-1)?.state !== health.status) states.push({ state: health.status, at });
+    if (states.at(-1)?.state !== health.status) states.push({ state: health.status, ms: sinceKill[0]?.ms() ?? 0 });
   });
+  const pid = await enginePid(daemon.client);
   const call = client.stream('Inference/Generate', ENDLESS);
-  await texts(call, 3);
-  const killedAt = performance.now();
-  process.kill((await daemon.client.health()).models[0]?.pid ?? 0, 'SIGKILL');
+  await texts(call, 1);
+  hold(pid);
+  sinceKill.push(startStopwatch(daemon.pid));
+  process.kill(pid, 'SIGKILL');
   const failure = await failureOf(call);
   assert.equal([failure.status, failure.reason], [status.UNAVAILABLE, 'ENGINE_CRASHED']);
   await waitFor('not ready, then ready again', () => states.length >= 3);
@@ -257,7 +275,7 @@ test('the engine is killed in the middle of a stream: an error, and health tells
     states.map(({ state }) => state),
     ['ready', 'not_ready', 'ready'],
   );
-  const ms = states[1]!.at - killedAt;
+  const { ms } = states[1]!;
   assert.ok(ms < 1000, `it took ${ms.toFixed(0)} ms`);
   for await (const _ of client.stream('Inference/Generate', { messages, max_tokens: 2 }));
 });
@@ -287,7 +305,7 @@ test('once there is a key, gRPC needs it as HTTP does', async () => {
   assert.equal([failure.status, failure.reason], [status.UNAUTHENTICATED, 'UNAUTHORIZED']);
   const [without, withKey] = await Promise.all(
     [undefined, key].map((SVC_API_KEY) =>
-      svc(['health', '--source', 'grpc', '--json'], { home, env: { SVC_API_KEY }, ...SLOW }),
+      svc(['health', '--source', 'grpc', '--json'], { home, env: { SVC_API_KEY } }),
     ),
   );
   assert.is(without?.code, 77, without?.stderr);
@@ -301,8 +319,10 @@ test('a stop that does not wait ends what runs with NOT_READY', async () => {
   const second = await spawnDaemon(other).settled();
   const { grpc } = await second.client.status();
   const speaker = connectTo(grpc ?? '');
+  const pid = await enginePid(second.client);
   const call = speaker.stream('Inference/Generate', ENDLESS);
   await texts(call, 1);
+  hold(pid);
   const [failure, stopped] = await Promise.all([failureOf(call), svc(['stop', '--force'], { home: other })]);
   assert.equal([failure.status, failure.reason], [status.UNAVAILABLE, 'NOT_READY']);
   assert.is(stopped.code, 0, stopped.stderr);

@@ -33,7 +33,7 @@ test.before(async () => {
   daemon = await spawnDaemon(home).settled();
   const { grpc } = await daemon.client.status();
   await waitFor('its devices', async () => (await daemon.client.health()).resources.devices.length > 0);
-  const { stdout } = await run(PYTHON, [CLIENT, grpc ?? '', 'bert'], { timeout: 60_000 });
+  const { stdout } = await run(PYTHON, [CLIENT, grpc ?? '', 'bert'], { timeout: 180_000 });
   seen = JSON.parse(stdout);
 });
 test.after(async () => {

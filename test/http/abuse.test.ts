@@ -158,14 +158,10 @@ test('a client that never reads holds a bounded amount, then is cut off', async 
         sockets.push(socket);
       }
       let grown = 0;
-      await waitFor(
-        'all to be given up',
-        () => {
-          grown = Math.max(grown, (process.memoryUsage().rss - before) / MIB);
-          return listener.backend.requests.length === 50 && listener.router.active === 0;
-        },
-        { timeoutMs: 60_000 },
-      );
+      await waitFor('all to be given up', () => {
+        grown = Math.max(grown, (process.memoryUsage().rss - before) / MIB);
+        return listener.backend.requests.length === 50 && listener.router.active === 0;
+      });
       assert.ok(produced < 50 * 8 * MIB, `${String(produced / MIB)} MiB were produced`);
       assert.ok(grown < 250, `${grown.toFixed(0)} MiB more memory for both ends`);
       assert.ok(listener.logged.some((line) => JSON.stringify(line).includes('stopped reading')));

@@ -9,12 +9,14 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { Client } from '../../src/client/client.ts';
 import { LogFile } from '../../src/log/log-file.ts';
 import { parseLogLine } from '../../src/log/format.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
 import { startUpstream } from '../backends/cloud/upstream.ts';
 import { ask, type To } from '../http/ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
+import { hold } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc, type SvcOptions } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -150,10 +152,11 @@ async function sendRaw(to: To, text: string): Promise<void> {
   await once(socket, 'close');
 }
 
-async function engineOf(running: DaemonProcess): Promise<number> {
+/** The process that has the model, other than `gone`, whose end the daemon may not have noticed yet. */
+async function engineOf(client: Client, gone?: number): Promise<number> {
   return await waitFor('an engine', async () => {
-    const { models } = await running.client.status();
-    return models.find(({ state }) => state === 'loaded')?.pid;
+    const { models } = await client.status();
+    return models.find(({ state, pid }) => state === 'loaded' && pid !== gone)?.pid;
   });
 }
 
@@ -180,12 +183,14 @@ test('in the foreground: requests of every kind, crashes of the engine, and of t
   const control = { socketPath: daemon.socketPath };
   await tellEverything({ port }, control);
 
+  let gone: number | undefined;
   for (const signal of ['SIGSEGV', 'SIGABRT'] as const) {
-    const pid = await engineOf(daemon);
+    const pid = await engineOf(daemon.client, gone);
     searchProcess(pid, false);
     await crashWhileGenerating(daemon, () => process.kill(pid, signal));
+    gone = pid;
   }
-  searchProcess(await engineOf(daemon), false);
+  searchProcess(await engineOf(daemon.client, gone), false);
   searchProcess(daemon.pid, true);
   await searchCommands(home);
   const health = await ask({ port }, '/v1/runtime/health');
@@ -203,14 +208,18 @@ test('in the foreground: requests of every kind, crashes of the engine, and of t
 test('in the background: from the command line, standard input, and wrong settings', async ({ home }) => {
   const env = ENVIRONMENT;
   const options = { home, env };
-  assert.is((await svc(['start', '--timeout', '60s'], options)).code, 0);
+  assert.is((await svc(['start', '--timeout', '150s'], options)).code, 0);
+  // While its engine is held, the command has no answer and does not end.
+  const engine = await engineOf(new Client(join(home.dir, 'run', 'svc.sock')));
+  const held = hold(engine);
   const run = spawnSvc(['run', '-s', PROMPT, '--max-tokens', '50', '--stop', KEY, PROMPT], options);
   const { pid } = run.child as { pid: number };
   if (process.platform === 'linux') {
     // It is in the arguments until the command has begun, as of any program; not for as long as it waits.
-    await waitFor('the title', () => run.child.exitCode !== null || procOf(pid, 'cmdline').startsWith('svc run'));
-    if (run.child.exitCode === null) expectNone('the command line', procOf(pid, 'cmdline'));
+    await waitFor('the title', () => procOf(pid, 'cmdline').startsWith('svc run'));
+    expectNone('the command line', procOf(pid, 'cmdline'));
   }
+  held.release();
   expectNone('svc run', (await run.result).stderr);
   await svc(['run', '--max-tokens', '2', '-'], { ...options, input: `${PROMPT} ${KEY}` });
   for (const args of [
@@ -269,7 +278,7 @@ test('the key of a provider: kept, sent to the provider, refused by it, and told
     const setting = spawnSvc([...set, '--api-key-stdin'], { ...options, input: `${KEY}\n` });
     const told = await setting.result;
     expectNone('svc provider set', told.stdout + told.stderr);
-    assert.is((await svc(['start', '--timeout', '60s'], options)).code, 0);
+    assert.is((await svc(['start', '--timeout', '150s'], options)).code, 0);
     for (const args of [
       ['run', '--provider', 'mine', PROMPT],
       ['run', '--provider', 'mine', '--json', PROMPT],

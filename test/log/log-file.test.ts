@@ -12,7 +12,6 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LogFile } from '../../src/log/log-file.ts';
@@ -38,6 +37,13 @@ function numbers(path: string): number[] {
     .trimEnd()
     .split('\n')
     .map((text) => (JSON.parse(text) as { number: number }).number);
+}
+
+/** Resolves once the line stands in the file, or in the one that rotation has just put aside. */
+async function written(path: string, number: number): Promise<void> {
+  const isIn = (file: string): boolean =>
+    existsSync(file) && readFileSync(file, 'utf8').includes(`{"number":${String(number)},`);
+  await waitFor(`line ${String(number)}`, () => isIn(path) || isIn(`${path}.1`), { intervalMs: 1 });
 }
 
 test('lines arrive whole and in order, in a file for the user alone', async () => {
@@ -88,7 +94,8 @@ test('it rotates by size, keeps so many and loses no line of what is kept', asyn
   const file = new LogFile(path, { maxBytes: 10_000, keep: 3 });
   for (let i = 0; i < 2000; i++) {
     file.write(line(i));
-    if (i % 20 === 0) await sleep(1);
+    // Several chunks a file, each as the disk takes it.
+    if (i % 20 === 0) await written(path, i);
   }
   await file.close();
   assert.equal(readdirSync(join(path, '..')).sort(), ['daemon.log', 'daemon.log.1', 'daemon.log.2', 'daemon.log.3']);
@@ -107,7 +114,7 @@ test('flushSync in the middle of writing neither loses nor repeats a line', asyn
   const path = fresh('flush');
   const file = new LogFile(path);
   for (let i = 0; i < 100; i++) file.write(line(i));
-  await sleep(20);
+  await written(path, 99);
   for (let i = 100; i < 200; i++) file.write(line(i));
   file.flushSync();
   assert.ok(new Set(numbers(path)).size === 200);
@@ -129,14 +136,14 @@ test('when the file cannot be opened lines wait and arrive once it can', async (
   mkdirSync(path);
   const file = new LogFile(path);
   for (let i = 0; i < 10; i++) file.write(line(i));
-  await sleep(100);
+  await waitFor('the refusal', () => file.isBlocked);
   rmdirSync(path);
-  for (let waited = 0; !existsSync(path) && waited < 5000; waited += 50) await sleep(50);
-  await sleep(100);
+  await written(path, 9);
   assert.equal(
     numbers(path),
     Array.from({ length: 10 }, (_, i) => i),
   );
+  assert.not.ok(file.isBlocked);
   await file.close();
 });
 
@@ -146,9 +153,9 @@ test('a disk that never takes a line costs bounded memory, and the loss is told'
   const file = new LogFile(path);
   const count = 100_000;
   for (let i = 0; i < count; i++) file.write(line(i));
-  await sleep(100);
+  await waitFor('the refusal', () => file.isBlocked);
   rmdirSync(path);
-  for (let waited = 0; !existsSync(path) && waited < 5000; waited += 50) await sleep(50);
+  await waitFor('the file', () => existsSync(path));
   await file.close();
   const text = readFileSync(path, 'utf8');
   assert.ok(text.length < 5 * 1024 * 1024, String(text.length));

@@ -5,7 +5,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 
 const PROGRAM = fileURLToPath(new URL('teardown-program.ts', import.meta.url));
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 180_000;
 
 interface Ended {
   readonly code: number | null;

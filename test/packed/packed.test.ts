@@ -132,7 +132,7 @@ async function bareEnvironment(dir: string): Promise<Record<string, string>> {
 }
 
 function svc(...args: string[]): Promise<{ stdout: string }> {
-  const done = run(join(world.dir, 'prefix', 'bin', 'svc'), args, { env: world.env, cwd: world.dir, timeout: 60_000 });
+  const done = run(join(world.dir, 'prefix', 'bin', 'svc'), args, { env: world.env, cwd: world.dir, timeout: 180_000 });
   // A pipe that stays open would be read to its end as part of the prompt.
   done.child.stdin?.end();
   return done;

@@ -114,7 +114,7 @@ test('the filter of system calls lets through all that a daemon and its engine c
   );
   context.children.push(child);
   const client = new Client(join(context.home.dir, 'run', 'svc.sock'));
-  await waitFor('the daemon', async () => (await client.ready()).status === 'ready', { timeoutMs: 120_000 });
+  await waitFor('the daemon', async () => (await client.ready()).status === 'ready');
   const request = { messages: [{ role: 'user' as const, content: 'go' }], max_tokens: 4, sampling: {}, stop: [] };
   for await (const event of client.generate(request, new AbortController().signal)) assert.ok(event.type);
   const ended = once(child, 'exit');
@@ -169,11 +169,9 @@ test('a model answers where only the directories of the unit can be written', as
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
   const client = new Client(paths.socketPath);
-  await waitFor('the daemon', async () => (await client.ready()).status === 'ready', { timeoutMs: 30_000 }).catch(
-    (cause: unknown) => {
-      throw new Error(stderr, { cause });
-    },
-  );
+  await waitFor('the daemon', async () => (await client.ready()).status === 'ready').catch((cause: unknown) => {
+    throw new Error(stderr, { cause });
+  });
   const request = { messages: [{ role: 'user' as const, content: 'go' }], max_tokens: 4, sampling: {}, stop: [] };
   let end = '';
   for await (const event of client.generate(request, new AbortController().signal)) end = event.type;
@@ -277,7 +275,7 @@ test('systemd is told: ready only when it is, alive by the watchdog, and stoppin
   });
   context.children.push(child);
   const client = new Client(join(home.dir, 'run', 'svc.sock'));
-  await waitFor('READY', () => told.some((line) => line.includes('READY=1')), { timeoutMs: 30_000 });
+  await waitFor('READY', () => told.some((line) => line.includes('READY=1')));
   assert.is((await client.ready()).state, 'READY');
   const beats = (): number => told.filter((line) => line.includes('WATCHDOG=1')).length;
   await waitFor('three signs of life', () => beats() >= 3);
@@ -381,7 +379,7 @@ exit 0
 
 test('it is not installed beside a daemon that is no service', async ({ home }) => {
   const env = { XDG_CONFIG_HOME: join(home.dir, 'xdg') };
-  assert.is((await svc(['start', '--timeout', '60s'], { home })).code, 0);
+  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
   try {
     const install = await svc(['service', 'install'], { home, env });
     assert.is(install.code, 1);

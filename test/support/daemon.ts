@@ -24,7 +24,7 @@ export interface DaemonProcess {
   readonly log: readonly LogRecord[];
   /** What it wrote to standard error that is no log line. */
   readonly stray: readonly string[];
-  /** Asked for, it rejects when it has not come within half a minute. */
+  /** Asked for, it rejects when it has not come within PATIENCE_MS. */
   readonly exit: Promise<Exit>;
   /** A message on the IPC channel, for entries that read one. */
   send(message: object): void;
@@ -79,7 +79,7 @@ export function spawnDaemon(
   const client = new Client(socketPath);
 
   const reach = async (what: string, probe: () => Promise<boolean>): Promise<void> => {
-    const outcome = await waitFor(what, async () => ended ?? (await probe()), { timeoutMs: 30_000 });
+    const outcome = await waitFor(what, async () => ended ?? (await probe()));
     if (outcome === true) return;
     throw new Error(
       `the daemon ended (${JSON.stringify(outcome)}) before it was ${what}:\n${[...stray, ...log.map((line) => JSON.stringify(line))].join('\n')}`,
@@ -92,7 +92,7 @@ export function spawnDaemon(
     log,
     stray,
     get exit() {
-      return waitFor('the daemon to end', () => ended, { timeoutMs: 30_000 });
+      return waitFor('the daemon to end', () => ended);
     },
     send: (message) => void child.send(message),
     kill: (signal) => void child.kill(signal),

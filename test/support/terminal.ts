@@ -6,7 +6,6 @@ import { childEnvironment } from '../../src/config/environment.ts';
 import { waitFor } from './wait.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const TIMEOUT_MS = 30_000;
 
 export const KEYS = { ctrlC: '\u0003', ctrlD: '\u0004', up: '\u001b[A', enter: '\r', tab: '\t' } as const;
 
@@ -55,7 +54,7 @@ export class Terminal {
   async shows(what: string | RegExp): Promise<string> {
     const isThere = (): boolean => (typeof what === 'string' ? this.screen.includes(what) : what.test(this.screen));
     try {
-      await waitFor(`${String(what)} on the terminal`, isThere, { timeoutMs: TIMEOUT_MS });
+      await waitFor(`${String(what)} on the terminal`, isThere);
     } catch (error) {
       throw new Error(`not on the terminal: ${String(what)}\n${this.screen}`, { cause: error });
     }
@@ -64,9 +63,8 @@ export class Terminal {
 
   /** The exit code of the program. */
   async end(): Promise<number | null> {
-    return await waitFor('the program on the terminal to end', async () => ({ code: await this.#end }), {
-      timeoutMs: TIMEOUT_MS,
-    }).then(({ code }) => code);
+    const { code } = await waitFor('the program on the terminal to end', async () => ({ code: await this.#end }));
+    return code;
   }
 
   kill(): void {

@@ -465,8 +465,8 @@ function toStepsHealth(stats: NativeStats): StepsHealth {
     accepted_tokens: stats.acceptedTokens,
     preemptions: stats.preemptions,
     evicted_cells: stats.evictedCells,
-    predicted_ms: Math.round(stats.predictedMs),
-    spent_ms: Math.round(stats.spentMs),
+    predicted_ms: Math.round(stats.predictedMs * 10) / 10,
+    spent_ms: Math.round(stats.spentMs * 10) / 10,
     threads: stats.threads,
   };
 }

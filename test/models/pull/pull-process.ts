@@ -9,7 +9,9 @@ import { full, NEVER, SMALL } from './pull-support.ts';
 const [dir = '', endpoint = '', name = ''] = process.argv.slice(2);
 const storeDir = join(dir, 'models');
 const store = new ModelStore({ dir: storeDir, builtinPath: builtinModelPath() });
-const puller = new Puller({ store, storeDir, dir: join(dir, 'downloads'), limits: SMALL });
+// It is killed in the middle of a standstill, and does not end that by itself.
+const limits = { ...SMALL, stallMs: 3_600_000 };
+const puller = new Puller({ store, storeDir, dir: join(dir, 'downloads'), limits });
 const settings = { endpoint, token: null, isOffline: false };
 for await (const event of puller.pull(full(parseReference(name)), [], settings, NEVER))
   console.log(JSON.stringify(event));
