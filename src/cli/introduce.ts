@@ -1,7 +1,8 @@
 /** The built-in model is small. Whoever gets its first answer is told so once, on standard error. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Paths } from '../config/paths.ts';
+import { makeDirectorySync } from '../files/make-directory.ts';
 import { BUILTIN_ID } from '../models/builtin.ts';
 import type { GenerateResult } from '../protocol/generate.ts';
 import { say } from './output.ts';
@@ -10,7 +11,7 @@ import { say } from './output.ts';
 export function introduceBuiltin({ provider, model }: GenerateResult, { stateDir }: Paths): void {
   if (provider !== 'local' || model !== BUILTIN_ID) return;
   try {
-    mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    makeDirectorySync(stateDir);
     writeFileSync(join(stateDir, 'builtin-introduced'), '', { flag: 'wx', mode: 0o600 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return;

@@ -9,12 +9,15 @@
  * has failed.
  */
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, readSync, statSync } from 'node:fs';
 import { dirname, extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../config/environment.ts';
 import { crashFile, type Paths } from '../config/paths.ts';
+import { makeDirectorySync } from '../files/make-directory.ts';
+import { openToAppendSync, openToReadSync } from '../files/open-file.ts';
+import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ReadyRecord } from '../protocol/records.ts';
 import { Client } from './client.ts';
@@ -119,10 +122,10 @@ async function spawnDaemon(paths: Pick<Paths, 'socketPath' | 'stateDir'>): Promi
 
 function openForAppend(file: string): number {
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    return openSync(file, sizeOf(file) > LAST_BYTES * 64 ? 'w' : 'a', 0o600);
+    makeDirectorySync(dirname(file));
+    return openToAppendSync(file, { empty: sizeOf(file) > LAST_BYTES * 64 });
   } catch (error) {
-    throw new SvcError('CANNOT_WRITE', `cannot write ${file}: ${(error as Error).message}`, {
+    throw new SvcError('CANNOT_WRITE', `cannot write ${file}: ${whyOf(error)}`, {
       hint: 'make its directory writable, or set SVC_HOME to one that is',
       cause: error,
     });
@@ -130,7 +133,11 @@ function openForAppend(file: string): number {
 }
 
 function sizeOf(file: string): number {
-  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  try {
+    return statSync(file).size;
+  } catch {
+    return 0;
+  }
 }
 
 /** The last lines of what was written to `file` since it had `size` bytes. */
@@ -140,7 +147,7 @@ function linesSince(file: string, size: number): string[] {
   const from = Math.max(now < size ? 0 : size, now - LAST_BYTES);
   if (now <= from) return [];
   const bytes = Buffer.alloc(now - from);
-  const descriptor = openSync(file, 'r');
+  const descriptor = openToReadSync(file);
   try {
     const read = readSync(descriptor, bytes, 0, bytes.length, from);
     return bytes

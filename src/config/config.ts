@@ -2,7 +2,7 @@
  * The configuration: defaults, the config file (JSON with comments) over them, the environment on
  * top. Whatever is wrong is refused with its file, line and column; nothing is silently ignored.
  */
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import {
   findNodeAtLocation,
@@ -13,6 +13,8 @@ import {
   type ParseError,
 } from 'jsonc-parser';
 import * as v from 'valibot';
+import { readTextSync } from '../files/open-file.ts';
+import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
 import { catalogue } from './catalogue.ts';
@@ -215,15 +217,19 @@ export function position(source: string, offset: number): { line: number; column
 export function readConfigFile(file: string): string {
   try {
     const { size } = statSync(file);
-    if (size > CONFIG_FILE_BYTES) throw new Error(`it is larger than ${String(CONFIG_FILE_BYTES)} bytes`);
-    return readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+    if (size > CONFIG_FILE_BYTES) throw unreadable(file, `it is larger than ${String(CONFIG_FILE_BYTES)} bytes`);
+    return readTextSync(file).replace(/^\uFEFF/, '');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
-    throw new SvcError('CONFIG_INVALID', `cannot read ${file}: ${(error as Error).message}`, {
-      hint: 'make it a readable file, or point SVC_CONFIG at another',
-      cause: error,
-    });
+    throw error instanceof SvcError ? error : unreadable(file, whyOf(error), error);
   }
+}
+
+function unreadable(file: string, why: string, cause?: unknown): SvcError {
+  return new SvcError('CONFIG_INVALID', `cannot read ${file}: ${why}`, {
+    hint: 'make it a readable file, or point SVC_CONFIG at another',
+    cause,
+  });
 }
 
 /** What each variable says: settings by name, which win over the file. */

@@ -6,10 +6,12 @@
  * Read without a lock: a write replaces the file whole. Changed under a lock, for a change is read,
  * modify, write.
  */
-import { closeSync, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
+import { openToReadSync } from '../files/open-file.ts';
+import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { LIMITS } from '../protocol/limits.ts';
 import { PROVIDER_NAME } from './catalogue.ts';
@@ -82,7 +84,7 @@ function readCredentials(path: string): Entries {
     text = readPrivateFile(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
-    throw error instanceof SvcError ? error : unusable(path, 'cannot be read');
+    throw error instanceof SvcError ? error : unusable(path, `cannot be read: ${whyOf(error)}`);
   }
   try {
     return v.parse(FileSchema, JSON.parse(text)).credentials;
@@ -93,7 +95,7 @@ function readCredentials(path: string): Entries {
 }
 
 function readPrivateFile(path: string): string {
-  const descriptor = openSync(path, 'r');
+  const descriptor = openToReadSync(path);
   try {
     const { mode, uid, size } = fstatSync(descriptor);
     if (size > FILE_BYTES) throw unusable(path, `has more than ${String(FILE_BYTES)} bytes`);
@@ -115,8 +117,10 @@ async function change(path: string, edit: (entries: Entries) => Entries): Promis
     });
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    const { code = 'no reason given' } = error as NodeJS.ErrnoException;
-    throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${code}`, { cause: error });
+    throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${whyOf(error)}`, {
+      hint: 'make its directory writable, or set SVC_HOME to another',
+      cause: error,
+    });
   }
 }
 

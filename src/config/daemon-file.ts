@@ -4,9 +4,9 @@
  * power) leaves `exit: null`, and whoever finds that with no daemon there knows it did not end well.
  * While it lives the daemon touches the file, so that its time tells when it was last alive.
  */
-import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
+import { readText, readTextSync } from '../files/open-file.ts';
 import { ProcessIdentitySchema } from './process-identity.ts';
 
 const nullableText = v.nullable(v.string());
@@ -39,7 +39,20 @@ export type DaemonFile = v.InferOutput<typeof DaemonFileSchema>;
 /** null: no daemon has ever run here, or the file can't be read as one. */
 export function readDaemonFile(path: string): DaemonFile | null {
   try {
-    const result = v.safeParse(DaemonFileSchema, JSON.parse(readFileSync(path, 'utf8')));
+    return parseDaemonFile(readTextSync(path));
+  } catch {
+    return null;
+  }
+}
+
+/** As `readDaemonFile`, without keeping the process waiting. Rejects with the error of the file system. */
+export async function loadDaemonFile(path: string): Promise<DaemonFile | null> {
+  return parseDaemonFile(await readText(path));
+}
+
+function parseDaemonFile(text: string): DaemonFile | null {
+  try {
+    const result = v.safeParse(DaemonFileSchema, JSON.parse(text));
     return result.success ? result.output : null;
   } catch {
     return null;
@@ -47,6 +60,6 @@ export function readDaemonFile(path: string): DaemonFile | null {
 }
 
 /** Atomic: a reader sees the old file or the new one. */
-export function writeDaemonFile(path: string, file: DaemonFile): void {
-  writeFileAtomic.sync(path, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 });
+export async function writeDaemonFile(path: string, file: DaemonFile): Promise<void> {
+  await writeFileAtomic(path, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 });
 }

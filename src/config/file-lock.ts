@@ -1,7 +1,8 @@
 /** For files that several processes change: read, modify and write, one process after the other. */
-import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { lock } from 'proper-lockfile';
+import { makeDirectory } from '../files/make-directory.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 /** A change takes milliseconds; a lock this old belongs to a process that is gone. */
@@ -25,15 +26,16 @@ export async function withFileLock<Result>(
   change: () => Promise<Result>,
 ): Promise<Result> {
   const directory = dirname(path);
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const release = await lock(directory, {
+  await makeDirectory(directory);
+  const options = {
     lockfilePath: path,
     stale: STALE_LOCK_MS,
-    retries: { retries, factor: 1.2, minTimeout: 10, maxTimeout: 200, randomize: true },
     // Only a process that stood still for as long as STALE_LOCK_MS can lose its lock.
     onCompromised: () => undefined,
-  }).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code !== 'ELOCKED') throw error;
+  };
+  const pause = (n: number): number => Math.min(200, 10 * 1.2 ** n) * (1 + Math.random());
+  const release = await whenFree(() => lock(directory, options), retries, pause).catch((error: unknown) => {
+    if (!isLocked(error)) throw error;
     throw new SvcError('BUSY', `another svc is changing ${what}`, { hint: 'try again', cause: error });
   });
   try {
@@ -41,4 +43,28 @@ export async function withFileLock<Result>(
   } finally {
     await release().catch(() => undefined);
   }
+}
+
+/**
+ * Takes a lock, trying `retries` times again while another process has it; `pauseMs` is told how often it
+ * has been tried. What the file system refuses is not tried again.
+ */
+export async function whenFree<Release>(
+  take: () => Promise<Release>,
+  retries: number,
+  pauseMs: (tried: number) => number,
+): Promise<Release> {
+  for (let tried = 0; ; tried++) {
+    try {
+      return await take();
+    } catch (error) {
+      if (!isLocked(error) || tried === retries) throw error;
+    }
+    await sleep(pauseMs(tried));
+  }
+}
+
+/** True if another process has the lock. */
+export function isLocked(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ELOCKED';
 }

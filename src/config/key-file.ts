@@ -9,10 +9,12 @@
  * nobody in.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, fstatSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
+import { openToReadSync } from '../files/open-file.ts';
+import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { KEY_SCOPES, type KeyScope } from '../protocol/keys.ts';
 import { withFileLock } from './file-lock.ts';
@@ -56,7 +58,7 @@ export function findKeyFile(path: string): readonly KeyEntry[] | null {
     text = readOwnFile(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error instanceof SvcError ? error : unusable(path, 'cannot be read', error);
+    throw error instanceof SvcError ? error : unusable(path, `cannot be read: ${whyOf(error)}`, error);
   }
   try {
     return v.parse(KeyFileSchema, JSON.parse(text)).keys;
@@ -115,14 +117,16 @@ async function change(path: string, edit: (keys: readonly KeyEntry[]) => readonl
     });
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    const { code = 'no reason given' } = error as NodeJS.ErrnoException;
-    throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${code}`, { cause: error });
+    throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${whyOf(error)}`, {
+      hint: 'make its directory writable, or set SVC_HOME to another',
+      cause: error,
+    });
   }
 }
 
 /** Whoever may write the file could let himself in. Throws CONFIG_INVALID, or what the file system says. */
 function readOwnFile(path: string): string {
-  const descriptor = openSync(path, 'r');
+  const descriptor = openToReadSync(path);
   try {
     const { mode, uid, size } = fstatSync(descriptor);
     if (size > FILE_BYTES) throw unusable(path, `has more than ${String(FILE_BYTES)} bytes`);

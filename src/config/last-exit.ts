@@ -2,8 +2,9 @@
  * How a daemon ended that is gone. One that ended in good order has said so in its file; of any other
  * the traces tell: another boot, what Node wrote as it crashed, the kernel's log.
  */
-import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, readSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { openToReadSync } from '../files/open-file.ts';
 import type { LastExit } from '../protocol/records.ts';
 import { readDaemonFile, type DaemonFile } from './daemon-file.ts';
 import { wasKilledForMemory } from './kernel-log.ts';
@@ -48,10 +49,19 @@ export function describeCrash(text: string, pid: number): string | null {
   return 'it ran out of memory: the JavaScript heap of the daemon was full';
 }
 
+/** Empty when it cannot be read. */
 function endOf(file: string): string {
-  const descriptor = openSync(file, 'r');
   try {
-    const size = statSync(file).size;
+    return readEnd(file);
+  } catch {
+    return '';
+  }
+}
+
+function readEnd(file: string): string {
+  const descriptor = openToReadSync(file);
+  try {
+    const { size } = fstatSync(descriptor);
     const bytes = Buffer.alloc(Math.min(size, CRASH_BYTES));
     return bytes.toString('utf8', 0, readSync(descriptor, bytes, 0, bytes.length, size - bytes.length));
   } finally {
@@ -60,5 +70,9 @@ function endOf(file: string): string {
 }
 
 function timeOf(path: string): string | null {
-  return statSync(path, { throwIfNoEntry: false })?.mtime.toISOString() ?? null;
+  try {
+    return statSync(path).mtime.toISOString();
+  } catch {
+    return null;
+  }
 }

@@ -3,9 +3,11 @@
  * or everything under $SVC_HOME. `resolvePaths` only computes; `makePrivateDirectory` creates.
  */
 import { createHash } from 'node:crypto';
-import { chmodSync, lstatSync, mkdirSync } from 'node:fs';
+import { chmodSync, lstatSync } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import path from 'node:path';
+import { makeDirectorySync } from '../files/make-directory.ts';
+import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { variable, type Variable } from './environment.ts';
 
@@ -81,7 +83,7 @@ export function crashFile({ stateDir }: Pick<Paths, 'stateDir'>): string {
  */
 export function makePrivateDirectory(directory: string): void {
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeDirectorySync(directory);
     if (process.platform === 'win32') return;
     const found = lstatSync(directory);
     if (!found.isDirectory()) throw unsafe(directory, 'it is not a directory');
@@ -89,7 +91,7 @@ export function makePrivateDirectory(directory: string): void {
     if ((found.mode & 0o077) !== 0) chmodSync(directory, 0o700);
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    throw new SvcError('CANNOT_WRITE', `cannot create ${directory}: ${(error as Error).message}`, {
+    throw new SvcError('CANNOT_WRITE', `cannot create ${directory}: ${whyOf(error)}`, {
       hint: 'make it writable, or set SVC_HOME to a directory that is',
       cause: error,
     });

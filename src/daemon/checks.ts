@@ -1,8 +1,9 @@
-/** The conditions that are looked at again and again: disk, memory, the model store, the providers, the API keys. */
-import { existsSync } from 'node:fs';
+/** The conditions that are looked at again and again: disk, files, memory, the model store, the providers, the API keys. */
+import { stat } from 'node:fs/promises';
 import { SvcError } from '../protocol/errors.ts';
 import type { CheckStatus, ModelRecord } from '../protocol/records.ts';
 import type { Conditions, ConditionWriter } from './conditions.ts';
+import { troublesOf, type StoragePaths } from './storage.ts';
 import { availableMemoryBytes, freeDiskBytes, totalMemoryBytes } from './resources.ts';
 
 const MIB = 1024 * 1024;
@@ -38,8 +39,10 @@ export interface Store {
 export interface ChecksOptions {
   readonly conditions: Conditions;
   readonly store: Store;
-  readonly stateDir: string;
+  readonly paths: StoragePaths;
   readonly modelsDir: string;
+  /** What those who write files have run into, which looking does not show. */
+  fileTroubles(): readonly string[];
   /** What there is to say of the providers. */
   providers(): { readonly status: CheckStatus; readonly reason: string };
   /** What there is to say of the API keys. Never rejects. */
@@ -50,6 +53,7 @@ export class Checks {
   readonly #options: ChecksOptions;
   readonly #disk: ConditionWriter;
   readonly #memory: ConditionWriter;
+  readonly #storage: ConditionWriter;
   readonly #store: ConditionWriter;
   readonly #providers: ConditionWriter;
   readonly #apiKeys: ConditionWriter;
@@ -60,6 +64,7 @@ export class Checks {
     this.#options = options;
     this.#disk = options.conditions.writer('disk_space');
     this.#memory = options.conditions.writer('memory');
+    this.#storage = options.conditions.writer('storage');
     this.#store = options.conditions.writer('model_store');
     this.#providers = options.conditions.writer('providers');
     this.#apiKeys = options.conditions.writer('api_keys');
@@ -70,12 +75,24 @@ export class Checks {
     this.#checkMemory();
     const { status, reason } = this.#options.providers();
     this.#providers(status, reason);
-    await Promise.all([this.#checkDisk(), this.#checkStore(), this.#checkApiKeys()]);
+    await Promise.all([this.#checkDisk(), this.#checkStorage(), this.#checkStore(), this.#checkApiKeys()]);
   }
 
   async #checkApiKeys(): Promise<void> {
     const { status, reason } = await this.#options.apiKeys();
     this.#apiKeys(status, reason);
+  }
+
+  /** What is called while `run` waits for a file system that does not answer. */
+  standStill(): void {
+    this.#storage('warn', 'a file system that svc uses has not answered for a second or more');
+  }
+
+  async #checkStorage(): Promise<void> {
+    const found = await troublesOf(this.#options.paths, new Date());
+    const troubles = [...found, ...this.#options.fileTroubles()];
+    if (troubles.length === 0) this.#storage('ok', 'state, log, usage ledger, keys and cache can be used');
+    else this.#storage('warn', troubles.join('; '));
   }
 
   #checkMemory(): void {
@@ -88,8 +105,8 @@ export class Checks {
   }
 
   async #checkDisk(): Promise<void> {
-    const { stateDir, modelsDir } = this.#options;
-    const state = await freeDiskBytes(stateDir);
+    const { paths, modelsDir } = this.#options;
+    const state = await freeDiskBytes(paths.stateDir);
     const models = await freeDiskBytes(modelsDir);
     if (state === null) {
       this.#disk('ok', 'not measured on this system');
@@ -114,7 +131,11 @@ export class Checks {
 
   async #checkStore(): Promise<void> {
     const { modelsDir } = this.#options;
-    const hasStore = existsSync(modelsDir);
+    // Only what is gone counts as removed: what cannot be looked at is told by the store itself.
+    const hasStore = await stat(modelsDir).then(
+      () => true,
+      (error: unknown) => (error as NodeJS.ErrnoException).code !== 'ENOENT',
+    );
     if (this.#hadStore && !hasStore) {
       this.#store('fail', `somebody removed ${modelsDir}, with the models that were in it`);
       return;

@@ -1,9 +1,11 @@
 /** This daemon's own `daemon.json`, from its start to its end. */
-import { mkdirSync, utimesSync } from 'node:fs';
+import { utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { readDaemonFile, writeDaemonFile, type DaemonFile } from '../config/daemon-file.ts';
+import { loadDaemonFile, writeDaemonFile, type DaemonFile } from '../config/daemon-file.ts';
 import { lastExit } from '../config/last-exit.ts';
 import { identifyProcess } from '../config/process-identity.ts';
+import { makeDirectory } from '../files/make-directory.ts';
+import { whyOf } from '../files/why.ts';
 import type { Logger } from '../log/log.ts';
 import type { LastExit } from '../protocol/records.ts';
 
@@ -13,6 +15,7 @@ export class OwnDaemonFile {
   /** How the daemon before this one ended. */
   readonly lastExit: LastExit | null;
   #file: DaemonFile | null = null;
+  #trouble: string | null = null;
 
   /** REQUIRES: this process is the daemon of the home. */
   constructor(path: string, log: Logger) {
@@ -21,38 +24,46 @@ export class OwnDaemonFile {
     this.lastExit = lastExit(path);
   }
 
-  begin(facts: Omit<DaemonFile, 'exit' | 'last_exit' | 'process'>): void {
+  /** Why the file does not say how this daemon is. null: it does. */
+  get trouble(): string | null {
+    return this.#trouble;
+  }
+
+  /** Never rejects, as everything here: a daemon that cannot say on disk that it lives still serves. */
+  async begin(facts: Omit<DaemonFile, 'exit' | 'last_exit' | 'process'>): Promise<void> {
     this.#file = { ...facts, process: identifyProcess(facts.pid), exit: null, last_exit: this.lastExit };
-    this.#write(this.#file);
+    await this.#write(this.#file);
   }
 
   /** A sign of life. */
-  touch(): void {
+  async touch(): Promise<void> {
     if (this.#file === null) return;
+    const now = new Date();
     // Somebody removed it, or wrote over it: commands that read it would find no daemon.
-    if (readDaemonFile(this.#path) === null) this.#write(this.#file);
-    else setTime(this.#path, new Date());
+    const isThere = (await loadDaemonFile(this.#path).catch(() => null)) !== null;
+    const isTouched =
+      isThere &&
+      (await utimes(this.#path, now, now).then(
+        () => true,
+        () => false,
+      ));
+    if (isTouched) this.#trouble = null;
+    else await this.#write(this.#file);
   }
 
-  end(exit: LastExit): void {
-    if (this.#file !== null) this.#write({ ...this.#file, exit });
+  async end(exit: LastExit): Promise<void> {
+    if (this.#file !== null) await this.#write({ ...this.#file, exit });
   }
 
-  /** A daemon that cannot say on disk that it lives still serves. */
-  #write(file: DaemonFile): void {
+  async #write(file: DaemonFile): Promise<void> {
     try {
-      mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
-      writeDaemonFile(this.#path, file);
+      await makeDirectory(dirname(this.#path));
+      await writeDaemonFile(this.#path, file);
+      this.#trouble = null;
     } catch (error) {
-      this.#log.error({ err: error }, 'cannot write daemon.json');
+      const trouble = `cannot write ${this.#path}: ${whyOf(error)}`;
+      if (trouble !== this.#trouble) this.#log.error({ err: error }, 'cannot write daemon.json');
+      this.#trouble = trouble;
     }
-  }
-}
-
-function setTime(path: string, time: Date): void {
-  try {
-    utimesSync(path, time, time);
-  } catch {
-    // A disk that cannot be written; the daemon can do without.
   }
 }

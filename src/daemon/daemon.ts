@@ -42,6 +42,7 @@ import { healthRecord, readyRecord, statusRecord, type Identity } from './health
 import { GrpcListener } from './grpc/listener.ts';
 import { HealthFeed } from './health-feed.ts';
 import { createListener } from './http/server.ts';
+import { inBackground } from './in-background.ts';
 import type { InheritedSockets } from './inherited.ts';
 import { drain, type Lifecycle, type StopCause } from './lifecycle.ts';
 import { Keys } from './keys.ts';
@@ -83,6 +84,8 @@ export interface DaemonParts {
   readonly providers: CloudProviders;
   readonly router: Router;
   readonly budgets: Budgets;
+  /** What the log and the ledger have run into; null: nothing. */
+  fileTroubles(): readonly (string | null)[];
   pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent>;
 }
 
@@ -106,6 +109,7 @@ export class Daemon implements Services {
   readonly access: Keys;
   readonly metrics: Metrics;
   #identity: Identity;
+  #file: OwnDaemonFile | null = null;
   /** Why the default model could not be loaded; null once it was. */
   #loadFailure: SvcError | null = null;
   #retryMs = 0;
@@ -139,11 +143,14 @@ export class Daemon implements Services {
       },
     });
     this.#monitor = new Monitor({
+      log,
       checks: new Checks({
         conditions: this.#conditions,
         store,
-        stateDir: paths.stateDir,
+        paths,
         modelsDir,
+        fileTroubles: () =>
+          [...parts.fileTroubles(), this.#file?.trouble ?? null].filter((trouble) => trouble !== null),
         providers: () => conditionOf(this.providers()),
         apiKeys: () => this.access.check(),
       }),
@@ -178,25 +185,29 @@ export class Daemon implements Services {
     const { lifecycle, log, serviceManager } = this.#parts;
     const file = await this.#open();
     // What is wrong is logged, and in the condition.
-    lifecycle.onReload = () =>
-      void Promise.resolve()
+    lifecycle.onReload = () => {
+      Promise.resolve()
         .then(() => this.reload())
         .catch(() => undefined);
-    const started = Promise.all([this.#monitor.start(file, this.#addresses()), this.#loadDefault()]);
-    void started.then(async () => {
-      // With the engine in it, from the first time that somebody sees READY.
-      await this.#monitor.sample();
-      this.#conditions.enter('running');
-      serviceManager?.ready(`${this.#conditions.verdict().state}, ${this.#addresses()}`);
-    });
+    };
+    inBackground(log, 'the start', this.#begin(file));
 
     const cause = await lifecycle.stopping;
     serviceManager?.stopping();
     await this.#close(cause);
-    file.end({ code: cause.code, signal: cause.signal, at: new Date().toISOString(), reason: cause.reason });
+    await file.end({ code: cause.code, signal: cause.signal, at: new Date().toISOString(), reason: cause.reason });
     log.info({ reason: cause.reason, code: cause.code }, 'stopped');
     serviceManager?.close();
     return cause;
+  }
+
+  /** Resolves when everything has been looked at once, and the default model tried. */
+  async #begin(file: OwnDaemonFile): Promise<void> {
+    await Promise.all([this.#monitor.start(file, this.#addresses()), this.#loadDefault()]);
+    // With the engine in it, from the first time that somebody sees READY.
+    await this.#monitor.sample();
+    this.#conditions.enter('running');
+    this.#parts.serviceManager?.ready(`${this.#conditions.verdict().state}, ${this.#addresses()}`);
   }
 
   get allowedHosts(): readonly string[] {
@@ -310,6 +321,7 @@ export class Daemon implements Services {
     const { paths, config, log, mode } = this.#parts;
     const { version, startedAt } = this.#identity;
     const file = new OwnDaemonFile(paths.daemonFile, log);
+    this.#file = file;
     const { lastExit } = file;
     const started_at = startedAt.toISOString();
     const facts = {
@@ -321,7 +333,7 @@ export class Daemon implements Services {
       started_at,
     };
 
-    file.begin({ ...facts, http: null, grpc: null });
+    await file.begin({ ...facts, http: null, grpc: null });
     let http: string;
     let grpc: string;
     try {
@@ -332,10 +344,10 @@ export class Daemon implements Services {
       const { code, message } = SvcError.from(error);
       log.fatal({ err: error }, 'cannot start');
       const reason = `it could not start: ${message}`;
-      file.end({ code: ERRORS[code].exit, signal: null, at: new Date().toISOString(), reason });
+      await file.end({ code: ERRORS[code].exit, signal: null, at: new Date().toISOString(), reason });
       throw error;
     }
-    file.begin({ ...facts, http, grpc });
+    await file.begin({ ...facts, http, grpc });
     this.#identity = { ...this.#identity, lastExit, http, grpc };
 
     log.info(
@@ -377,7 +389,7 @@ export class Daemon implements Services {
       if (signal.aborted) return;
       this.#loadFailure = SvcError.from(error);
       log.warn({ err: error }, 'the default model cannot be loaded');
-      void this.#retryLater();
+      inBackground(log, 'loading the default model again', this.#retryLater());
     }
     this.engineChanged();
   }

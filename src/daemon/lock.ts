@@ -4,15 +4,18 @@
  * the file of a dead daemon's socket is still there: probe, unlink and bind therefore happen under a
  * short lock in the state directory, which goes stale by itself when its holder dies within.
  */
-import { lstatSync, mkdirSync, unlinkSync } from 'node:fs';
+import { lstatSync, unlinkSync } from 'node:fs';
 import { once } from 'node:events';
 import { connect, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lock as acquire } from 'proper-lockfile';
 import { readDaemonFile, type DaemonFile } from '../config/daemon-file.ts';
+import { isLocked, whenFree } from '../config/file-lock.ts';
 import { makePrivateDirectory, type Paths } from '../config/paths.ts';
 import { isAlive } from '../config/process-identity.ts';
+import { makeDirectorySync } from '../files/make-directory.ts';
+import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 /** After so long a lock whose holder does not touch it is taken from it. */
@@ -48,21 +51,26 @@ export async function becomeTheDaemon<T>(
 }
 
 async function lockHome(stateDir: string): Promise<() => Promise<void>> {
+  const options = {
+    lockfilePath: join(stateDir, 'start.lock'),
+    realpath: false,
+    stale: STALE_MS,
+    // This process slept for seconds in these few lines. Should another one have started meanwhile,
+    // the one whose socket was replaced notices (monitor.ts).
+    onCompromised: () => undefined,
+  };
   try {
-    return await acquire(stateDir, {
-      lockfilePath: join(stateDir, 'start.lock'),
-      realpath: false,
-      stale: STALE_MS,
-      retries: { retries: RETRIES, factor: 1, minTimeout: RETRY_MS, maxTimeout: RETRY_MS },
-      // This process slept for seconds in these few lines. Should another one have started meanwhile,
-      // the one whose socket was replaced notices (monitor.ts).
-      onCompromised: () => undefined,
-    });
+    return await whenFree(
+      () => acquire(stateDir, options),
+      RETRIES,
+      () => RETRY_MS,
+    );
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ELOCKED') {
-      throw new SvcError('BUSY', 'another svc is starting here', { cause: error });
-    }
-    throw new SvcError('CANNOT_WRITE', `cannot lock ${stateDir}: ${(error as Error).message}`, { cause: error });
+    if (isLocked(error)) throw new SvcError('BUSY', 'another svc is starting here', { cause: error });
+    throw new SvcError('CANNOT_WRITE', `cannot write ${options.lockfilePath}: ${whyOf(error)}`, {
+      hint: 'make it writable, or set SVC_HOME to a directory that is',
+      cause: error,
+    });
   }
 }
 
@@ -125,9 +133,9 @@ async function answers(socketPath: string): Promise<boolean> {
  * REQUIRES: nothing lies at the path.
  */
 export async function bindAgain(control: Server, { runtimeDir, socketPath }: Paths): Promise<void> {
+  makePrivateDirectory(runtimeDir);
   // libuv removes the file as it closes: it must not be the new one.
   control.close();
-  makePrivateDirectory(runtimeDir);
   await bind(control, { path: socketPath });
 }
 
@@ -148,7 +156,7 @@ async function bind(control: Server, where: { readonly path: string } | { readon
 /** REQUIRES: nobody listens there. */
 function removeDeadSocket(socketPath: string): void {
   try {
-    mkdirSync(dirname(socketPath), { recursive: true, mode: 0o700 });
+    makeDirectorySync(dirname(socketPath));
     if (!lstatSync(socketPath).isSocket()) {
       throw new SvcError('CONFIG_INVALID', `${socketPath} is there and is not a socket`, {
         hint: 'remove it, or set SVC_SOCKET to another path',
@@ -162,7 +170,7 @@ function removeDeadSocket(socketPath: string): void {
 }
 
 function unusable(socketPath: string, error: unknown): SvcError {
-  return new SvcError('CANNOT_WRITE', `cannot use the control socket ${socketPath}: ${(error as Error).message}`, {
+  return new SvcError('CANNOT_WRITE', `cannot use the control socket ${socketPath}: ${whyOf(error)}`, {
     hint: 'check who owns it and its directory, or set SVC_SOCKET to another path',
     cause: error,
   });

@@ -37,7 +37,8 @@ export interface DaemonOptions {
 export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
   const paths = resolvePaths();
   const config = loadConfig(paths);
-  const destination = openLog(mode, paths.logFile);
+  const logFile = new LogFile(paths.logFile);
+  const destination = openLog(mode, logFile);
   const log = createLogger({ level: config.log.level, destination });
   const lifecycle = new Lifecycle(log);
   lifecycle.handleProcess(mode, destination);
@@ -89,6 +90,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
         admit: (provider) => budgets.admit(provider),
       }),
       budgets,
+      fileTroubles: () => [logFile.trouble, budgets.trouble],
       pull: (request, signal, dialect) => pullByName(puller, request, hubEnvironment(), signal, dialect),
     });
     try {
@@ -103,8 +105,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
 }
 
 /** The file, always, so that `svc logs` works; in the foreground standard error as well. */
-function openLog(mode: DaemonFile['mode'], logFile: string): LogDestination {
-  const file = new LogFile(logFile);
+function openLog(mode: DaemonFile['mode'], file: LogFile): LogDestination {
   if (mode === 'background') return file;
   const people = isatty(2) ? { colour: variable('NO_COLOR') === undefined && variable('TERM') !== 'dumb' } : null;
   return new Tee([file, new StderrLog(people)]);

@@ -2,20 +2,26 @@
  * What the daemon looks at by itself, again and again: the resources of the last seconds, the
  * conditions of the machine, and its own socket and file. Cheap enough to go on when nobody asks.
  */
-import { lstatSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
+import { whyOf } from '../files/why.ts';
+import type { Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { LoadedModelHealth } from '../protocol/records.ts';
 import type { Checks } from './checks.ts';
 import type { ConditionWriter } from './conditions.ts';
 import type { OwnDaemonFile } from './daemon-file.ts';
+import { inBackground } from './in-background.ts';
 import { ResourceMeter, type EngineProcess, type Resources } from './resources.ts';
 
 const SAMPLE_MS = 2_000;
 /** Readiness turns within a second of its cause. */
 const CHECK_MS = 500;
 const TOUCH_MS = 10_000;
+/** Checks that take longer wait for a file system that does not answer. */
+const STANDSTILL_MS = 1_000;
 
 export interface MonitorOptions {
+  readonly log: Logger;
   readonly checks: Checks;
   readonly listeners: ConditionWriter;
   readonly socketPath: string;
@@ -36,7 +42,9 @@ export class Monitor {
     rssBytes: null,
     memoryAvailableBytes: null,
   };
-  #checking = false;
+  /** When the checks under way began, by the monotonic clock; null: none are. */
+  #checkingSince: number | null = null;
+  #touching = false;
   /** Of the control socket's file. */
   #inode: number | null = null;
 
@@ -53,12 +61,13 @@ export class Monitor {
    * looked at once. REQUIRES: the listeners are bound.
    */
   async start(file: OwnDaemonFile, addresses: string): Promise<void> {
-    this.#inode = inodeOf(this.#options.socketPath);
+    const { log, socketPath } = this.#options;
+    this.#inode = await inodeOf(socketPath).catch(() => null);
     const check = (): Promise<void> => this.#check(addresses);
     this.#timers.push(
-      setInterval(() => file.touch(), TOUCH_MS),
-      setInterval(() => void this.sample(), SAMPLE_MS),
-      setInterval(() => void check(), CHECK_MS),
+      setInterval(() => inBackground(log, 'a sign of life', this.#touch(file)), TOUCH_MS),
+      setInterval(() => inBackground(log, 'a sample', this.sample()), SAMPLE_MS),
+      setInterval(() => inBackground(log, 'a check', check()), CHECK_MS),
     );
     await Promise.all([this.sample(), check()]);
   }
@@ -75,17 +84,39 @@ export class Monitor {
     this.#options.onSample();
   }
 
+  /** A file system that does not answer must not gather checks, nor signs of life. */
   async #check(addresses: string): Promise<void> {
-    // A file system that does not answer must not gather checks.
-    if (this.#checking) return;
-    this.#checking = true;
-    await Promise.all([this.#checkSocket(addresses), this.#options.checks.run()]);
-    this.#checking = false;
+    if (this.#checkingSince !== null) {
+      if (performance.now() - this.#checkingSince >= STANDSTILL_MS) this.#options.checks.standStill();
+      return;
+    }
+    this.#checkingSince = performance.now();
+    try {
+      await Promise.all([this.#checkSocket(addresses), this.#options.checks.run()]);
+    } finally {
+      this.#checkingSince = null;
+    }
+  }
+
+  async #touch(file: OwnDaemonFile): Promise<void> {
+    if (this.#touching) return;
+    this.#touching = true;
+    try {
+      await file.touch();
+    } finally {
+      this.#touching = false;
+    }
   }
 
   async #checkSocket(addresses: string): Promise<void> {
     const { listeners, socketPath } = this.#options;
-    const found = inodeOf(socketPath);
+    let found: number | null;
+    try {
+      found = await inodeOf(socketPath);
+    } catch (error) {
+      listeners('warn', `the control socket ${socketPath} cannot be reached: ${whyOf(error)}`);
+      return;
+    }
     if (found === this.#inode) {
       listeners('ok', addresses);
       return;
@@ -97,7 +128,7 @@ export class Monitor {
     listeners('warn', `somebody removed the control socket ${socketPath}`);
     try {
       await this.#options.rebind();
-      this.#inode = inodeOf(socketPath);
+      this.#inode = await inodeOf(socketPath);
       listeners('ok', addresses);
     } catch (error) {
       listeners('warn', `somebody removed the control socket, and ${SvcError.from(error).message}`);
@@ -105,7 +136,13 @@ export class Monitor {
   }
 }
 
-/** null: there is no file, or the socket is none (a named pipe). */
-function inodeOf(path: string): number | null {
-  return process.platform === 'win32' ? null : (lstatSync(path, { throwIfNoEntry: false })?.ino ?? null);
+/** null: there is no file, or the socket is none (a named pipe). Rejects when the file system does not tell. */
+async function inodeOf(path: string): Promise<number | null> {
+  if (process.platform === 'win32') return null;
+  try {
+    return (await lstat(path)).ino;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
 }

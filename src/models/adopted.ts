@@ -1,6 +1,7 @@
 /** Files that were fetched, and the way they come into the store. */
-import { copyFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { makeDirectory } from '../files/make-directory.ts';
 import { digestOf } from './digest.ts';
 import { filesOfModel } from './parts.ts';
 import type { Registry, RegistryEntry, StoredFile } from './registry.ts';
@@ -67,7 +68,7 @@ export async function holds(place: string, { digest, size_bytes }: StoredFile, r
 
 /** Moves a file, onto another disk too; under its new name it is whole or not there. */
 export async function bring(from: string, to: string): Promise<void> {
-  await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+  await makeDirectory(dirname(to));
   try {
     await rename(from, to);
   } catch (error) {

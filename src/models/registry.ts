@@ -5,11 +5,12 @@
  * respect, for a change is read, modify, write. A registry that cannot be understood is an error
  * and is never written over.
  */
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
 import { withFileLock } from '../config/file-lock.ts';
+import { readText } from '../files/open-file.ts';
+import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 const DigestSchema = v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/));
@@ -66,11 +67,11 @@ export class RegistryFile {
   async read(): Promise<Registry> {
     let text: string;
     try {
-      text = await readFile(this.#path, 'utf8');
+      text = await readText(this.#path);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT')
         return v.parse(RegistrySchema, { version: 1, default: null, models: [] });
-      throw this.#unreadable('cannot be read', error);
+      throw this.#unreadable(`cannot be read: ${whyOf(error)}`, error);
     }
     try {
       return v.parse(RegistrySchema, JSON.parse(text));
@@ -108,7 +109,8 @@ export class RegistryFile {
 export function cannotWrite(error: unknown, dir: string): unknown {
   const code = (error as NodeJS.ErrnoException).code;
   if (error instanceof SvcError || code === undefined) return error;
-  const why =
-    code === 'ENOSPC' ? 'the disk is full' : code === 'EACCES' || code === 'EPERM' ? 'permission denied' : code;
-  return new SvcError('CANNOT_WRITE', `cannot write to ${dir}: ${why}`, { cause: error });
+  return new SvcError('CANNOT_WRITE', `cannot write to ${dir}: ${whyOf(error)}`, {
+    hint: 'see that it is a directory that can be written and has room: svc doctor',
+    cause: error,
+  });
 }

@@ -11,8 +11,9 @@
  * A record tells of the file as it is now. The registry's facts hold while size and time of the file
  * are those of the day it was added; a file that changed since is read anew and has no digest.
  */
-import { mkdir, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
+import { makeDirectory } from '../files/make-directory.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ModelRecord } from '../protocol/records.ts';
 import {
@@ -213,7 +214,7 @@ export class ModelStore {
   /** A path in the store for a file that is being written; it has no name there before it is adopted. */
   async unfinished(): Promise<string> {
     try {
-      await mkdir(this.#paths.blobs, { recursive: true, mode: 0o700 });
+      await makeDirectory(this.#paths.blobs);
     } catch (error) {
       throw cannotWrite(error, this.#dir);
     }
@@ -266,7 +267,7 @@ export class ModelStore {
     const { blobs } = this.#paths;
     const unfinished = files.map(() => this.#paths.unfinished());
     try {
-      await mkdir(blobs, { recursive: true, mode: 0o700 });
+      await makeDirectory(blobs);
       const copied = await this.#readAll(files, onProgress, (file, tell, index) =>
         copyWithDigest(file, unfinished[index] ?? '', tell),
       );

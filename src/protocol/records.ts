@@ -9,6 +9,7 @@ export const CONDITION_NAMES = [
   'model_store',
   'engine',
   'disk_space',
+  'storage',
   'memory',
   'providers',
   'api_keys',

@@ -2,15 +2,15 @@
  * What was asked and what it cost, for `svc usage` and for the budgets of the day.
  *
  * Lines of JSON, appended, one file for each month (UTC): `usage-2026-11.jsonl` in the state directory.
- * `asked` is written before a provider with a budget is asked, `answered` before the end of an answer
+ * `asked` is written before a provider with a budget is asked, `answered` before the end of its answer
  * reaches the caller: whatever ends this process, a budget is never exceeded by what it forgot. The
  * kernel has each line when `append` resolves, so that only a crash of the machine may lose some. A
  * line that was torn is skipped.
  */
-import { createReadStream } from 'node:fs';
-import { open, readdir, type FileHandle } from 'node:fs/promises';
+import { readdir, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { openToAppend, openToRead } from '../files/open-file.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
 
 export interface AskedLine {
@@ -36,15 +36,24 @@ export interface AnsweredLine {
 export type UsageLine = AskedLine | AnsweredLine;
 
 const FILE = /^usage-(\d{4}-\d{2})\.jsonl$/;
+/** A write that takes longer stands still. */
+const STANDSTILL_MS = 1000;
 
 export class LedgerFile {
   readonly #dir: string;
   #month = '';
   #file: FileHandle | null = null;
   #writing: Promise<void> = Promise.resolve();
+  /** When the write that is under way began, by the monotonic clock; null: none is. */
+  #busySince: number | null = null;
 
   constructor(dir: string) {
     this.#dir = dir;
+  }
+
+  /** True if the file system has not answered for a second or more. */
+  get standsStill(): boolean {
+    return this.#busySince !== null && performance.now() - this.#busySince >= STANDSTILL_MS;
   }
 
   /** Resolves when the kernel has the line; rejects when it cannot be written. Lines stand in the order of the calls. */
@@ -61,32 +70,57 @@ export class LedgerFile {
 
   async close(): Promise<void> {
     await this.#writing;
-    await this.#file?.close();
-    this.#file = null;
-    this.#month = '';
+    await this.#letGo();
   }
 
   async #write(line: UsageLine): Promise<void> {
-    const month = line.at.slice(0, 7);
-    if (this.#file === null || this.#month !== month) {
-      await this.#file?.close();
-      this.#file = null;
-      this.#file = await open(path.join(this.#dir, `usage-${month}.jsonl`), 'a', 0o600);
-      this.#month = month;
-      // Ends a line that was torn; an empty one says nothing.
-      await this.#file.appendFile('\n');
+    this.#busySince = performance.now();
+    try {
+      await this.#openMonth(line.at.slice(0, 7));
+      await this.#file?.appendFile(`${JSON.stringify(line)}\n`);
+    } catch (error) {
+      // The next line opens it anew: what lies there may be another file by then.
+      await this.#letGo();
+      throw error;
+    } finally {
+      this.#busySince = null;
     }
-    await this.#file.appendFile(`${JSON.stringify(line)}\n`);
+  }
+
+  async #openMonth(month: string): Promise<void> {
+    if (this.#file !== null && this.#month === month) return;
+    await this.#letGo();
+    this.#file = await openToAppend(path.join(this.#dir, `usage-${month}.jsonl`));
+    this.#month = month;
+    // Ends a line that was torn; an empty one says nothing.
+    await this.#file.appendFile('\n');
+  }
+
+  async #letGo(): Promise<void> {
+    const file = this.#file;
+    this.#file = null;
+    await file?.close().catch(() => undefined);
   }
 }
 
-/** In the order of time; `from` is the first day, `2026-11-21`. No directory is the same as an empty one. */
+/**
+ * In the order of time; `from` is the first day, `2026-11-21`. No directory is the same as an empty one.
+ * Throws NotAFileError, or the error of the file system.
+ */
 export async function* readUsage(dir: string, from: string): AsyncGenerator<UsageLine, void, undefined> {
-  const names = await readdir(dir).catch(() => []);
+  const names = await readdir(dir).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  });
   for (const name of names.filter((each) => (FILE.exec(each)?.[1] ?? '') >= from.slice(0, 7)).sort()) {
-    for await (const text of createInterface({ input: createReadStream(path.join(dir, name)), crlfDelay: Infinity })) {
-      const line = parseLine(text);
-      if (line !== null && line.at >= from) yield line;
+    const file = await openToRead(path.join(dir, name));
+    try {
+      for await (const text of createInterface({ input: file.createReadStream(), crlfDelay: Infinity })) {
+        const line = parseLine(text);
+        if (line !== null && line.at >= from) yield line;
+      }
+    } finally {
+      await file.close();
     }
   }
 }

@@ -30,20 +30,20 @@ test('where none has run there is nothing', () => {
   assert.is(lastExit(path), null);
 });
 
-test('written and read, for the user alone', () => {
-  writeDaemonFile(path, running);
+test('written and read, for the user alone', async () => {
+  await writeDaemonFile(path, running);
   assert.equal(readDaemonFile(path), running);
   assert.is(statSync(path).mode & 0o777, 0o600);
 });
 
-test('a daemon that said how it ended is believed', () => {
+test('a daemon that said how it ended is believed', async () => {
   const exit = { code: 0, signal: 'SIGTERM', at: '2026-01-02T00:00:00.000Z', reason: 'SIGTERM' };
-  writeDaemonFile(path, { ...running, exit });
+  await writeDaemonFile(path, { ...running, exit });
   assert.equal(lastExit(path), exit);
 });
 
-test('one that said nothing crashed, and was last alive when it touched the file', () => {
-  writeDaemonFile(path, running);
+test('one that said nothing crashed, and was last alive when it touched the file', async () => {
+  await writeDaemonFile(path, running);
   utimesSync(path, 1_800_000_000, 1_800_000_000);
   const exit = lastExit(path);
   assert.is(exit?.code, null);

@@ -8,6 +8,8 @@ import { createLogger } from '../../src/log/log.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { CheckStatus, ModelRecord } from '../../src/protocol/records.ts';
 
+const MISSING = join(tmpdir(), 'not', 'there');
+
 test('bytes are judged by two bounds', () => {
   const bounds = { warnBytes: 1000, failBytes: 100 };
   for (const [bytes, status] of [
@@ -42,8 +44,16 @@ function checked(store: { list(): Promise<readonly ModelRecord[]>; find(): Promi
     checks: new Checks({
       conditions,
       store,
-      stateDir: tmpdir(),
-      modelsDir: join(tmpdir(), 'not', 'there'),
+      paths: {
+        stateDir: tmpdir(),
+        cacheDir: MISSING,
+        dataDir: MISSING,
+        daemonFile: MISSING,
+        logFile: MISSING,
+        credentialsFile: MISSING,
+      },
+      fileTroubles: () => [],
+      modelsDir: MISSING,
       apiKeys: () => Promise.resolve({ status: 'ok', reason: 'none' }),
       providers: () => ({ status: 'ok', reason: 'none configured' }),
     }),
@@ -55,7 +65,7 @@ test('every check has an answer, also where a directory is not there yet', async
   const { conditions, checks } = checked({ list: () => Promise.resolve([model]), find: () => Promise.resolve(model) });
   await checks.run();
   assert.is(conditions.get('model_store').reason, '1 installed, the default is m1');
-  for (const name of ['disk_space', 'memory', 'model_store'] as const) {
+  for (const name of ['disk_space', 'storage', 'memory', 'model_store'] as const) {
     assert.is.not(conditions.get(name).reason, 'not checked yet');
   }
 });

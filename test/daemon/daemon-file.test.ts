@@ -20,17 +20,17 @@ test.before.each(async (context) => {
   context.file = new OwnDaemonFile(context.path, createLogger({ level: 'silent' }));
   const addresses = { http: '127.0.0.1:1', grpc: '127.0.0.1:2', socket: '/s', log_path: '/l' };
   const started_at = new Date().toISOString();
-  context.file.begin({ pid: process.pid, mode: 'foreground', version: '1', started_at, ...addresses });
+  await context.file.begin({ pid: process.pid, mode: 'foreground', version: '1', started_at, ...addresses });
 });
 test.after.each(({ home }) => home.remove());
 
-test('a sign of life is the time of the file', ({ path, file }) => {
+test('a sign of life is the time of the file', async ({ path, file }) => {
   utimesSync(path, new Date(0), new Date(0));
-  file.touch();
+  await file.touch();
   assert.ok(Date.now() - statSync(path).mtimeMs < 60_000);
 });
 
-test('a file that was removed or damaged, or whose directory was, is written anew with the next sign of life', ({
+test('a file that was removed or damaged, or whose directory was, is written anew with the next sign of life', async ({
   path,
   file,
 }) => {
@@ -44,7 +44,7 @@ test('a file that was removed or damaged, or whose directory was, is written ane
   ]) {
     spoil();
     assert.is(readDaemonFile(path), null);
-    file.touch();
+    await file.touch();
     assert.equal(readDaemonFile(path), written);
   }
 });

@@ -106,6 +106,7 @@ async function main(): Promise<number> {
       budgetOf: () => ({ requestsPerDay: null, tokensPerDay: null }),
       onFailure: () => undefined,
     }),
+    fileTroubles: () => [],
     pull: () => {
       throw new Error('nothing is pulled here');
     },

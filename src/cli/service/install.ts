@@ -1,5 +1,6 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeDirectorySync } from '../../files/make-directory.ts';
 import { Client } from '../../client/client.ts';
 import { loadConfig } from '../../config/config.ts';
 import { makePrivateDirectory, resolvePaths, type Paths } from '../../config/paths.ts';
@@ -42,7 +43,7 @@ async function refuseBesideAnother(paths: Paths): Promise<void> {
 function write(files: readonly ServiceFile[]): void {
   for (const { path, text } of files) {
     try {
-      mkdirSync(dirname(path), { recursive: true });
+      makeDirectorySync(dirname(path));
       if (text === null) rmSync(path, { force: true });
       else writeFileSync(path, text);
     } catch (error) {

@@ -1,8 +1,8 @@
 /** One process at a time fetches a file; the others wait, and then find it. */
-import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lock } from 'proper-lockfile';
+import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { cannotWrite } from '../registry.ts';
 
@@ -38,7 +38,7 @@ async function withLock<Result>(
   while (release === undefined) {
     signal.throwIfAborted();
     try {
-      await mkdir(directory, { recursive: true, mode: 0o700 });
+      await makeDirectory(directory);
       release = await lock(path, {
         lockfilePath: path,
         realpath: false,

@@ -9,9 +9,11 @@
  * system, so a process may be killed at any time; what it loses was never written down. A power cut
  * may take bytes that were: the digest finds that out, and they are fetched anew.
  */
-import { open, mkdir, readFile, type FileHandle } from 'node:fs/promises';
+import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
+import { makeDirectory } from '../../files/make-directory.ts';
+import { openToAppend, readText } from '../../files/open-file.ts';
 import { cannotWrite } from '../registry.ts';
 import { Ranges } from './ranges.ts';
 
@@ -45,7 +47,7 @@ export interface Journal {
 
 /** null: there is none, or none that can be used. A line that was cut off by a crash ends it. */
 export async function readJournal(path: string): Promise<Journal | null> {
-  const text = await readFile(path, 'utf8').catch(() => '');
+  const text = await readText(path).catch(() => '');
   const lines = text.split('\n');
   // Without its line break a line is not whole.
   lines.pop();
@@ -162,14 +164,14 @@ export class PartialFile {
   }
 
   async #open(): Promise<void> {
-    await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+    await makeDirectory(this.#dir);
     const known = await readJournal(this.#paths.journal);
     // Made when it is not there, and never cut.
     this.#file = await open(this.#paths.part, 'a+', 0o600).then(async (made) => {
       await made.close();
       return await open(this.#paths.part, 'r+');
     });
-    this.#journal = await open(this.#paths.journal, 'a', 0o600);
+    this.#journal = await openToAppend(this.#paths.journal);
     const { digest, sizeBytes } = this.#facts;
     const isSame = known?.facts.digest === digest && known.facts.sizeBytes === sizeBytes;
     const { size } = await this.#file.stat();

@@ -1,0 +1,92 @@
+/**
+ * Files, opened by path, whatever lies there. Opening a FIFO waits until another process opens its other
+ * end, which may never come; here it is refused, as a directory and a device are. On a regular file
+ * O_NONBLOCK changes nothing.
+ */
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
+
+const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_TRUNC } = constants;
+/** Missing on Windows, which has no FIFOs among its files. */
+const NO_WAIT = (constants as { O_NONBLOCK?: number }).O_NONBLOCK ?? 0;
+/** For the user alone. */
+const MODE = 0o600;
+
+/** A path that is there and is not a regular file. */
+export class NotAFileError extends Error {
+  readonly code = 'ENOTAFILE';
+
+  constructor(path: string) {
+    super(`${path} is not a regular file`);
+    this.name = 'NotAFileError';
+  }
+}
+
+/** Rejects with NotAFileError, or the error of the file system. */
+export async function openToRead(path: string): Promise<FileHandle> {
+  return await regular(path, await open(path, O_RDONLY | NO_WAIT).catch((error: unknown) => refuse(path, error)));
+}
+
+/** Makes the file if need be. Rejects as `openToRead`. */
+export async function openToAppend(path: string): Promise<FileHandle> {
+  const flags = O_WRONLY | O_APPEND | O_CREAT | NO_WAIT;
+  return await regular(path, await open(path, flags, MODE).catch((error: unknown) => refuse(path, error)));
+}
+
+/** Rejects as `openToRead`. */
+export async function readText(path: string): Promise<string> {
+  const file = await openToRead(path);
+  try {
+    return await file.readFile('utf8');
+  } finally {
+    await file.close();
+  }
+}
+
+/** The descriptor. Throws NotAFileError, or the error of the file system. */
+export function openToReadSync(path: string): number {
+  return openSyncAs(path, O_RDONLY);
+}
+
+/** Makes the file if need be; `empty` drops what is in it. Throws as `openToReadSync`. */
+export function openToAppendSync(path: string, { empty = false } = {}): number {
+  return openSyncAs(path, O_WRONLY | O_CREAT | (empty ? O_TRUNC : O_APPEND));
+}
+
+/** Throws as `openToReadSync`. */
+export function readTextSync(path: string): string {
+  const descriptor = openToReadSync(path);
+  try {
+    return readFileSync(descriptor, 'utf8');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+async function regular(path: string, file: FileHandle): Promise<FileHandle> {
+  const isFile = await file.stat().then(
+    (found) => found.isFile(),
+    () => false,
+  );
+  if (isFile) return file;
+  await file.close();
+  throw new NotAFileError(path);
+}
+
+function openSyncAs(path: string, flags: number): number {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, flags | NO_WAIT, MODE);
+  } catch (error) {
+    refuse(path, error);
+  }
+  if (fstatSync(descriptor).isFile()) return descriptor;
+  closeSync(descriptor);
+  throw new NotAFileError(path);
+}
+
+/** ENXIO: a FIFO that nothing reads, or a socket. EISDIR: a directory that was to be written. */
+function refuse(path: string, error: unknown): never {
+  const { code } = error as NodeJS.ErrnoException;
+  throw code === 'ENXIO' || code === 'EISDIR' ? new NotAFileError(path) : error;
+}

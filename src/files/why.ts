@@ -1,0 +1,32 @@
+/** What the file system has said, in words. */
+
+const WORDS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+  EIO: 'the disk reports an error (EIO)',
+  ENOENT: 'no such file or directory',
+  ENOTDIR: 'a part of its path is not a directory',
+  EISDIR: 'it is a directory',
+  ELOOP: 'its path is a loop of links',
+  EEXIST: 'another file has its name',
+  ENAMETOOLONG: 'its name is too long',
+  EMFILE: 'too many open files',
+  ENFILE: 'too many open files on this machine',
+  ENOTAFILE: 'it is not a regular file',
+};
+
+/** Completes "cannot write PATH: ". */
+export function whyOf(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === undefined ? 'no reason given' : (WORDS[code] ?? code);
+}
+
+/** True if the file system has refused something: an error of Node's `fs`, or of ours over it. */
+export function isFileError(error: unknown): error is NodeJS.ErrnoException {
+  if (!(error instanceof Error)) return false;
+  const { code, syscall, path } = error as NodeJS.ErrnoException;
+  return code === 'ENOTAFILE' || (code !== undefined && syscall !== undefined && path !== undefined);
+}
