@@ -53,7 +53,7 @@ async function converse(chat: Chat, turns: Turns, isTerminal: boolean): Promise<
   for (let turn = await turns.next(); turn !== undefined; turn = await turns.next()) {
     if (turn.trim() === '') continue;
     try {
-      const [, command, rest = ''] = /^(\/[a-z]+)(?:[ \t]+(.*))?$/i.exec(turn.trimEnd()) ?? [];
+      const [, command, rest = ''] = /^(\/[a-z]+)(?:[ \t]+([^ \t].*)?)?$/i.exec(turn.trimEnd()) ?? [];
       if (command === '/exit') return;
       if (command === undefined) await chat.say(turn);
       else await chat.obey(command, rest.trim());

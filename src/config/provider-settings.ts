@@ -6,7 +6,7 @@ import { flag, named, section, text, wholeNumber } from './schema.ts';
 
 const MOST_ENDPOINTS = 64;
 /** Header names that carry a key: they are ours to set. */
-const KEY_HEADERS = /^(authorization|proxy-authorization|cookie|.*(api-?key|token|secret|password).*)$/i;
+const KEY_HEADERS = /^(?:authorization|proxy-authorization|cookie)$|api-?key|token|secret|password/i;
 
 const baseUrl = v.pipe(
   text,
@@ -119,7 +119,7 @@ PRIVATE.addSubnet('172.16.0.0', 12);
 PRIVATE.addSubnet('192.168.0.0', 16);
 PRIVATE.addSubnet('fc00::', 7, 'ipv6');
 /** Names without a domain, and those of domains that lead nowhere outside. */
-const PRIVATE_NAME = /^[a-z0-9-]*[a-z][a-z0-9-]*$|\.(local|internal|lan|svc|home\.arpa|test)$/i;
+const PRIVATE_NAME = /^[0-9-]*[a-z][a-z0-9-]*$|\.(local|internal|lan|svc|home\.arpa|test)$/i;
 
 function isNearby(hostname: string): boolean {
   return isIn(LOOPBACK, hostname) || isIn(PRIVATE, hostname) || PRIVATE_NAME.test(hostname);

@@ -111,7 +111,7 @@ export function troubleOf({ error, devices, log, stderr }: EngineProbe): GpuTrou
   if (old !== undefined) {
     return { reason: `its driver is too old for the backend (${old})`, hint: 'update the driver of the GPU' };
   }
-  if (line(/libvulkan\S*: cannot open/) !== undefined) {
+  if (line(/libvulkan[^\s:]{0,99}: cannot open/) !== undefined) {
     return {
       reason: 'the Vulkan loader, libvulkan.so.1, is not installed',
       hint: 'install libvulkan1 (Debian, Ubuntu) or vulkan-loader (Fedora)',

@@ -24,14 +24,24 @@ export function checkModelId(id: string): void {
 
 /** The id for a file that nobody named: its own name, then `-2`, `-3` and so on while it is taken. */
 export function modelIdFor(path: string, taken: ReadonlySet<string>): string {
-  const plain = parse(path)
+  const spelled = parse(path)
     .name.normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .replace(/[^a-z0-9._-]+/gi, '-')
-    .slice(0, LONGEST - 8)
-    .replace(/^[^a-z0-9]+|[^a-z0-9]+$/gi, '');
+    .slice(0, LONGEST - 8);
+  const plain = withoutEdges(spelled);
   const base = plain === '' || plain.toLowerCase() === BUILTIN_ID ? `model-${plain}`.replace(/-$/, '') : plain;
   let id = base;
   for (let number = 2; taken.has(id.toLowerCase()); number += 1) id = `${base}-${number}`;
   return id;
+}
+
+/** From its first letter or digit to its last. */
+function withoutEdges(text: string): string {
+  const isEdge = (at: number): boolean => !/[a-z0-9]/i.test(text.charAt(at));
+  let from = 0;
+  let to = text.length;
+  while (from < to && isEdge(from)) from += 1;
+  while (to > from && isEdge(to - 1)) to -= 1;
+  return text.slice(from, to);
 }

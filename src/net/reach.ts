@@ -137,7 +137,7 @@ function ipv4At(address: string, group: number): string {
 }
 
 function groupsOf(address: string): number[] {
-  const plain = new SocketAddress({ address, family: 'ipv6' }).address.replace(/\d+\.\d+\.\d+\.\d+$/, (dotted) => {
+  const plain = new SocketAddress({ address, family: 'ipv6' }).address.replace(/\d{1,3}(?:\.\d{1,3}){3}$/, (dotted) => {
     const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number);
     return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
   });

@@ -24,7 +24,7 @@ function isDuration(text: string): boolean {
 function secondsOf(text: string): number {
   if (text.startsWith('-')) return -1;
   if (/^\d+$/.test(text)) return Number(text);
-  return [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)].reduce(
+  return [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/gy)].reduce(
     (sum, [, count, unit = 's']) => sum + Number(count) * (SECONDS[unit] ?? 1),
     0,
   );

@@ -97,7 +97,7 @@ const launchd: Manager = {
   forget: () => Promise.resolve(),
   async state() {
     const shown = await launchctl('print', agentTarget()).catch(() => '');
-    return { enabled: shown !== '', active: /^\s*state = running$/m.test(shown) };
+    return { enabled: shown !== '', active: /^[ \t]*state = running$/m.test(shown) };
   },
 };
 

@@ -10,7 +10,7 @@ export interface ClaudeGeneration {
 }
 
 /** `claude-3-7-sonnet-20250219`, `claude-opus-4-6`, `claude-sonnet-5`; an eight-digit date is no version. */
-const VERSION = /claude\D*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
+const VERSION = /claude(?:(?!claude)\D)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 
 /** A Claude without a version is of the newest; whatever else speaks this API does so as Claude did before 4.6. */
 export function claudeGeneration(model: string): ClaudeGeneration {

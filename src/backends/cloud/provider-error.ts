@@ -73,9 +73,9 @@ const STATUSES: Readonly<Record<number, Meaning>> = {
   429: TOO_MUCH,
 };
 
-/** In the words of Anthropic, vLLM, SGLang and Gemini, which say it with the code of any bad request. */
+/** In the words of Anthropic, vLLM and SGLang, which say it with the code of any bad request. */
 const SAYS_TOO_LONG =
-  /prompt is too long|maximum context length|context length exceeded|exceeds the (?:context|maximum number of tokens)|input token count .* exceeds|longer than the model's context/i;
+  /prompt is too long|maximum context length|context length exceeded|exceeds the (?:context|maximum number of tokens)|longer than the model's context/i;
 
 /** `status`: of the answer; null: the error came inside one that had begun well. */
 export function toSvcError(error: WireError | null, status: number | null, advice: RetryAdvice = {}): SvcError {
@@ -99,10 +99,18 @@ function meaningOf(error: WireError | null, status: number | null): Meaning {
   const byStatus = status === null ? undefined : STATUSES[status];
   // The name of an API's own error says more than the status, except that "refused" says nothing.
   const known = byCode === undefined || byCode === REFUSED ? (byStatus ?? byCode) : byCode;
-  if ((known === REFUSED || known === TOO_LARGE) && SAYS_TOO_LONG.test(error?.message ?? '')) return TOO_LONG;
+  if ((known === REFUSED || known === TOO_LARGE) && saysTooLong(error?.message ?? '')) return TOO_LONG;
   if (known !== undefined) return known;
   const mayPass = status === null || status >= 500 || status === 408 || status === 409;
   return { ...BROKEN, retryable: mayPass };
+}
+
+function saysTooLong(message: string): boolean {
+  if (SAYS_TOO_LONG.test(message)) return true;
+  // Gemini: "The input token count (1048577) exceeds the maximum …".
+  const lower = message.toLowerCase();
+  const at = lower.indexOf('input token count ');
+  return at !== -1 && lower.includes(' exceeds', at);
 }
 
 /** OpenRouter and vLLM have an HTTP status for a code. */

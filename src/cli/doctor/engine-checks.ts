@@ -67,5 +67,5 @@ function kernelVariant(log: readonly string[]): string | null {
 
 /** ggml writes `CPU : SSE3 = 1 | AVX = 0 | …`. */
 function presentFeatures(features: string): string {
-  return [...features.matchAll(/(\w+) = 1/g)].map(([, name]) => name).join(' ');
+  return [...features.matchAll(/\b(\w+) = 1/g)].map(([, name]) => name).join(' ');
 }

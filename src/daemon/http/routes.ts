@@ -1,5 +1,6 @@
 /** Every path, its method and its handler; the whole API can be read here. */
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../protocol/routes.ts';
+import { decodePercent } from '../../protocol/foreign-text.ts';
 import type { RouteScope } from './authorize.ts';
 import { chatCompletions } from './chat-completions.ts';
 import * as control from './control.ts';
@@ -62,7 +63,7 @@ export function findRoute(routes: readonly Route[], path: string): RouteMatch | 
   for (const route of routes) {
     if (route.path === path) return { route, param: '' };
     if (!route.path.endsWith('/*') || !path.startsWith(route.path.slice(0, -1))) continue;
-    const param = decode(path.slice(route.path.length - 1));
+    const param = decodePercent(path.slice(route.path.length - 1));
     if (param !== undefined && param !== '') return { route, param };
   }
   return undefined;
@@ -72,12 +73,4 @@ export function findRoute(routes: readonly Route[], path: string): RouteMatch | 
 export function familyOf(path: string): ApiFamily {
   if (path.startsWith('/api/')) return 'ollama';
   return /^\/v1(\/(?!runtime(\/|$))|$)/.test(path) ? 'openai' : 'native';
-}
-
-function decode(part: string): string | undefined {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return undefined;
-  }
 }

@@ -11,6 +11,7 @@
  */
 import * as v from 'valibot';
 import { retryAfterSeconds } from '../../net/retry-after.ts';
+import { nextLink } from '../../net/link-header.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { chooseFiles, type ListedFile } from './choose.ts';
 import type { Located, RemoteFile } from './download.ts';
@@ -193,7 +194,7 @@ export class Hub {
   }
 
   #nextPage(answer: Answer): string | null {
-    const next = /<([^>]+)>\s*;\s*rel="next"/.exec(answer.header('link') ?? '')?.[1];
+    const next = nextLink(answer.header('link') ?? '');
     if (next === undefined) return null;
     const url = URL.canParse(next, answer.url.href) ? new URL(next, answer.url.href) : null;
     if (url?.origin !== this.#endpoint.origin) {

@@ -115,9 +115,14 @@ function ollamaReference(text: string): OllamaReference {
   const [, path = '', tag = 'latest'] = /^(.*?)(?::([^:/]*))?$/s.exec(text) ?? [];
   const parts = path.split('/');
   const [name = '', namespace = 'library', host = null] = [...parts].reverse();
-  const isRight = NAME.test(name) && NAME.test(namespace) && NAME.test(tag) && (host === null || HOST.test(host));
+  const isRight = NAME.test(name) && NAME.test(namespace) && NAME.test(tag) && (host === null || isHost(host));
   if (parts.length > 3 || !isRight) throw unusable(text, 'is no name of a registry: name[:tag] is meant');
   return { kind: 'ollama', host, namespace, name, tag };
+}
+
+/** A number that is no address, or no port, passes the expression. */
+function isHost(host: string): boolean {
+  return HOST.test(host) && URL.canParse(`http://${host}`);
 }
 
 function urlReference(text: string, sha256: string | undefined): UrlReference {

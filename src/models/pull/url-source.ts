@@ -1,13 +1,21 @@
 /** A file at an https address, of which a person has told the SHA-256. */
 import { SvcError } from '../../protocol/errors.ts';
+import { decodePercent } from '../../protocol/foreign-text.ts';
 import { modelIdFor } from '../model-id.ts';
 import { downloadFailed } from './failures.ts';
 import type { UrlReference } from './reference.ts';
 import { MOST_FILE_BYTES, type Source } from './source.ts';
 import type { Web } from './web.ts';
 
-/** @throws SvcError MODEL_NOT_FOUND, DOWNLOAD_FAILED; `signal.reason` */
+/** @throws SvcError INVALID_REQUEST, MODEL_NOT_FOUND, DOWNLOAD_FAILED; `signal.reason` */
 export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal: AbortSignal): Promise<Source> {
+  const name = decodePercent(url.pathname.split('/').at(-1) ?? '');
+  if (name === undefined) {
+    throw new SvcError('INVALID_REQUEST', `the path of ${shownUrl(url)} is not valid percent-encoding`, {
+      hint: 'copy the address again from where the file is offered',
+      param: 'model',
+    });
+  }
   const answer = await web.follow({ url, method: 'HEAD', signal }, url);
   answer.body.destroy();
   if (answer.status === 404 || answer.status === 410) {
@@ -22,7 +30,6 @@ export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal:
       { retryable: answer.status >= 500 || answer.status === 429 },
     );
   }
-  const name = decodeURIComponent(url.pathname.split('/').at(-1) ?? '');
   return {
     id: modelIdFor(name, new Set()),
     aliases: [],

@@ -1,7 +1,7 @@
 /** What servers tell of their load on a page for Prometheus, under the names of vLLM, SGLang and svc. */
 
-const WAITING = /^(?:vllm:num_requests_waiting|sglang:num_queue_reqs|svc_requests_waiting)(?:\{[^}]*\})? (\S+)/gm;
-const RUNNING = /^(?:vllm:num_requests_running|sglang:num_running_reqs|svc_requests_active)(?:\{[^}]*\})? (\S+)/gm;
+const WAITING = /^(?:vllm:num_requests_waiting|sglang:num_queue_reqs|svc_requests_waiting)(?:\{[^}\n]*\})? (\S+)/gm;
+const RUNNING = /^(?:vllm:num_requests_running|sglang:num_running_reqs|svc_requests_active)(?:\{[^}\n]*\})? (\S+)/gm;
 
 /** Requests that wait or run there, of all its clients. null: the page does not tell. */
 export function requestsOn(page: string): number | null {

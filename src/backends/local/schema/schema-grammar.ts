@@ -12,6 +12,7 @@
  * grammar is the same state for whoever follows it.
  */
 import { invalid } from '../../../protocol/validate.ts';
+import { decodePercent } from '../../../protocol/foreign-text.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
 import { ANY, characterOf, complement, intersect, literal, PLAIN, type Range } from './characters.ts';
 import { FORMATS } from './formats.ts';
@@ -152,10 +153,10 @@ class SchemaCompiler {
         throw invalid(`${path}.$ref`, 'must point into this schema: "#/$defs/NAME"');
       let target: Json | undefined = this.#root;
       for (const part of reference.split('/').slice(1)) {
-        const name = decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~');
+        const name = decodePercent(part)?.replaceAll('~1', '/').replaceAll('~0', '~');
         const holder: Json | undefined = target;
         target = undefined;
-        if (typeof holder === 'object' && holder !== null && Object.hasOwn(holder, name))
+        if (name !== undefined && typeof holder === 'object' && holder !== null && Object.hasOwn(holder, name))
           target = (holder as JsonObject)[name];
       }
       if (target === undefined) throw invalid(`${path}.$ref`, 'points to nothing in this schema');

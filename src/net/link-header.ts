@@ -1,0 +1,18 @@
+/** `Link: <https://…?page=2>; rel="next", <…>; rel="last"`: the address of the next page. undefined: there is none. */
+export function nextLink(header: string): string | undefined {
+  let at = 0;
+  for (;;) {
+    const open = header.indexOf('<', at);
+    const close = open === -1 ? -1 : header.indexOf('>', open);
+    if (close === -1) return undefined;
+    // The parameters of one link end where the next begins.
+    const following = header.indexOf('<', close);
+    const end = following === -1 ? header.length : following;
+    const isNext = header
+      .slice(close + 1, end)
+      .split(/[;,]/)
+      .some((parameter) => ['rel="next"', 'rel=next'].includes(parameter.trim().toLowerCase()));
+    if (isNext) return header.slice(open + 1, close);
+    at = end;
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * One path that turns into something else while the daemon runs costs what needs that path: the daemon
+ * goes on, says which path it is, answers, and is well again once the path is.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import type { CheckStatus, ConditionName, ReadyRecord } from '../../src/protocol/records.ts';
+import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
+import { ask, type To } from '../http/ask.ts';
+import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
+import type { DaemonProcess } from '../support/daemon.ts';
+import { waitFor } from '../support/wait.ts';
+
+const test = daemonSuite('file-troubles');
+
+/** What a path is turned into. */
+const KINDS: Record<string, (path: string) => void> = {
+  'a file': (path) => writeFileSync(path, ''),
+  'a FIFO': (path) => execFileSync('mkfifo', [path]),
+  'a loop of links': (path) => symlinkSync(path, path),
+  'a link to nothing': (path) => symlinkSync(`${path}.nothing`, path),
+  'a directory': (path) => mkdirSync(path),
+};
+
+interface Place {
+  /** From the home. */
+  readonly path: string;
+  readonly kinds: readonly string[];
+  readonly condition: ConditionName;
+  /** True if prompts are answered meanwhile. Without the list of models none can be. */
+  readonly answers: boolean;
+  readonly overSocket?: boolean;
+}
+
+const FOR_A_DIRECTORY = ['a file', 'a FIFO', 'a loop of links', 'a link to nothing'];
+const FOR_A_FILE = ['a directory', 'a FIFO', 'a loop of links'];
+const PLACES: readonly Place[] = [
+  { path: 'state', kinds: FOR_A_DIRECTORY, condition: 'storage', answers: true },
+  { path: 'cache', kinds: FOR_A_DIRECTORY, condition: 'storage', answers: true },
+  // Over TCP nobody is let in while the API keys cannot be read.
+  { path: 'data', kinds: FOR_A_DIRECTORY, condition: 'storage', answers: true, overSocket: true },
+  { path: 'run', kinds: ['a file', 'a FIFO', 'a loop of links'], condition: 'listeners', answers: true },
+  { path: 'run/svc.sock', kinds: ['a file', 'a FIFO', 'a directory'], condition: 'listeners', answers: true },
+  { path: 'models', kinds: ['a file', 'a FIFO', 'a loop of links'], condition: 'model_store', answers: false },
+  { path: 'state/daemon.log', kinds: FOR_A_FILE, condition: 'storage', answers: true },
+  { path: 'state/daemon.json', kinds: FOR_A_FILE, condition: 'storage', answers: true },
+  {
+    path: `state/usage-${new Date().toISOString().slice(0, 7)}.jsonl`,
+    kinds: FOR_A_FILE,
+    condition: 'storage',
+    answers: true,
+  },
+];
+
+interface Daemon {
+  readonly process: DaemonProcess;
+  readonly host: string;
+  readonly port: number;
+}
+
+async function start(context: DaemonContext): Promise<Daemon> {
+  for (const directory of ['models', 'cache', 'data']) mkdirSync(join(context.home.dir, directory));
+  const process = startIn(context);
+  await process.settled();
+  const [host = '', port] = ((await process.client.status()).http ?? '').split(':');
+  return { process, host, port: Number(port) };
+}
+
+async function conditionOf(to: To, name: ConditionName): Promise<{ status: CheckStatus; reason: string }> {
+  const { conditions } = (await ask(to, HTTP_ROUTES.readyz)).json() as ReadyRecord;
+  return conditions.find((each) => each.name === name) ?? { status: 'fail', reason: 'there is no such condition' };
+}
+
+async function prompt(to: To): Promise<number> {
+  const body = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 1 };
+  return (await ask(to, HTTP_ROUTES.chatCompletions, { method: 'POST', body })).status;
+}
+
+/** Each kind in the place of the path, one after the other; resolves when all is well again. */
+async function spoil(
+  daemon: Daemon,
+  home: string,
+  { path, kinds, condition, answers, overSocket = false }: Place,
+): Promise<void> {
+  const place = join(home, path);
+  const to = overSocket ? { socketPath: daemon.process.socketPath } : daemon;
+  for (const kind of kinds) {
+    const what = `${kind} in the place of ${path}`;
+    if (existsSync(place)) renameSync(place, `${place}.away`);
+    KINDS[kind]?.(place);
+    const told = await waitFor(`the condition: ${what}`, async () => {
+      const found = await conditionOf(to, condition);
+      return found.status !== 'ok' && found;
+    });
+    assert.ok(told.reason.includes(place), `${what}: ${told.reason}`);
+    assert.is((await prompt(to)) === 200, answers, what);
+    assert.is((await ask(to, '/nope')).status, 404, what);
+
+    rmSync(place, { recursive: true });
+    if (existsSync(`${place}.away`)) renameSync(`${place}.away`, place);
+    await waitFor(`the end of ${what}`, async () => (await conditionOf(to, condition)).status === 'ok');
+    await waitFor(`an answer after ${what}`, async () => (await prompt(daemon)) === 200);
+  }
+}
+
+test('one daemon lives through all of them', async (context) => {
+  const daemon = await start(context);
+  for (const place of PLACES) await spoil(daemon, context.home.dir, place);
+  await waitFor('the control socket', async () => (await daemon.process.client.status()).pid === daemon.process.pid);
+  await daemon.process.client.stop(0);
+  assert.equal(await daemon.process.exit, { code: 0, signal: null });
+  // Nothing of its own work was lost to an error that nothing expected.
+  const unexpected = daemon.process.log.filter(
+    ({ level, msg }) => level === 'fatal' || / failed$/.test(`${level} ${msg}`),
+  );
+  assert.equal(
+    unexpected.filter(({ level }) => level !== 'info'),
+    [],
+  );
+});
+
+test('a daemon ends in good order while its state is a FIFO', async (context) => {
+  const daemon = await start(context);
+  const state = join(context.home.dir, 'state');
+  renameSync(state, `${state}.away`);
+  KINDS['a FIFO']?.(state);
+  daemon.process.kill('SIGTERM');
+  assert.equal(await daemon.process.exit, { code: 0, signal: null });
+});
+
+test.run();
