@@ -28,7 +28,10 @@ export function makeDirectorySync(directory: string): void {
   try {
     mkdirSync(directory, MODE);
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') return requireDirectorySync(directory, error);
+    if (codeOf(error) !== 'ENOENT') {
+      requireDirectorySync(directory, error);
+      return;
+    }
     const parent = dirname(directory);
     if (parent === directory) throw error;
     makeDirectorySync(parent);

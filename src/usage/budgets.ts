@@ -161,7 +161,10 @@ export class Budgets {
   }
 
   #retryLater(): NodeJS.Timeout {
-    return setTimeout(() => this.#writeWaiting().catch(this.#options.onFailure), RETRY_MS).unref();
+    const retry = (): void => {
+      this.#writeWaiting().catch(this.#options.onFailure);
+    };
+    return setTimeout(retry, RETRY_MS).unref();
   }
 
   /** Never rejects. */
