@@ -91,7 +91,7 @@ export class Checks {
   async #checkStorage(): Promise<void> {
     const found = await troublesOf(this.#options.paths, new Date());
     const troubles = [...found, ...this.#options.fileTroubles()];
-    if (troubles.length === 0) this.#storage('ok', 'state, log, usage ledger, keys and cache can be used');
+    if (troubles.length === 0) this.#storage('ok', 'state, log, usage ledger, provider keys and cache can be used');
     else this.#storage('warn', troubles.join('; '));
   }
 
