@@ -136,14 +136,14 @@ test('when the file cannot be opened lines wait and arrive once it can', async (
   mkdirSync(path);
   const file = new LogFile(path);
   for (let i = 0; i < 10; i++) file.write(line(i));
-  await waitFor('the refusal', () => file.isBlocked);
+  await waitFor('the refusal', () => file.trouble !== null);
   rmdirSync(path);
   await written(path, 9);
   assert.equal(
     numbers(path),
     Array.from({ length: 10 }, (_, i) => i),
   );
-  assert.not.ok(file.isBlocked);
+  assert.not.ok(file.trouble !== null);
   await file.close();
 });
 
@@ -153,7 +153,7 @@ test('a disk that never takes a line costs bounded memory, and the loss is told'
   const file = new LogFile(path);
   const count = 100_000;
   for (let i = 0; i < count; i++) file.write(line(i));
-  await waitFor('the refusal', () => file.isBlocked);
+  await waitFor('the refusal', () => file.trouble !== null);
   rmdirSync(path);
   await waitFor('the file', () => existsSync(path));
   await file.close();
