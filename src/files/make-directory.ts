@@ -14,7 +14,10 @@ export async function makeDirectory(directory: string): Promise<void> {
   try {
     await mkdir(directory, MODE);
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') return await requireDirectory(directory, error);
+    if (codeOf(error) !== 'ENOENT') {
+      await requireDirectory(directory, error);
+      return;
+    }
     const parent = dirname(directory);
     if (parent === directory) throw error;
     await makeDirectory(parent);

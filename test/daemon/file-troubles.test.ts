@@ -113,8 +113,7 @@ test('one daemon lives through all of them', async (context) => {
   assert.equal(await daemon.process.exit, { code: 0, signal: null });
   // None of its own work ended with an error that nothing expected.
   const unexpected = daemon.process.log.filter(
-    ({ level, msg }) =>
-      level === 'fatal' || (level === 'error' && String(msg).endsWith(' failed') && msg !== 'request failed'),
+    ({ level, msg }) => level === 'fatal' || (level === 'error' && msg.endsWith(' failed') && msg !== 'request failed'),
   );
   assert.equal(unexpected, []);
 });
