@@ -302,16 +302,23 @@ export class LocalBackend implements Backend {
     const model = await abortable(this.#find(name), context.signal);
     this.#refuseWhenClosing();
     checkKind(model, wanted);
+    // What a model takes of the machine, and for how long, concerns everybody.
+    const mayChange = context.caller.scope === 'admin';
     const lease = this.#pool.acquire(model);
     try {
       if (model.default) {
         lease.engine.keep();
         lease.keepAlive(Infinity);
       }
-      const ready = (engine: Supervisor): Promise<void> => engine.ready(context.signal, atMost(context_length, model));
+      const length = atMost(context_length, model);
+      const ready = async (engine: Supervisor): Promise<void> => {
+        await engine.ready(context.signal, mayChange ? length : 0);
+        const has = engine.info?.contextLength ?? length;
+        if (!mayChange && has < length) throw mayNotReload(model.id, has);
+      };
       yield* this.#answer(lease.engine, model.id, context, ready, ask);
     } finally {
-      lease.release(keep_alive_seconds === undefined ? undefined : toMilliseconds(keep_alive_seconds));
+      lease.release(keep_alive_seconds === undefined ? undefined : toMilliseconds(keep_alive_seconds), mayChange);
     }
   }
 
@@ -434,6 +441,17 @@ export class LocalBackend implements Backend {
   #refuseWhenClosing(): void {
     if (this.#closing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
   }
+}
+
+function mayNotReload(model: string, contextLength: number): SvcError {
+  return new SvcError(
+    'FORBIDDEN',
+    `${model} has a context of ${String(contextLength)} tokens, and this API key may not change it`,
+    {
+      hint: 'leave context_length out; set engine.context_length in the config; or use a key of scope admin',
+      param: 'context_length',
+    },
+  );
 }
 
 function toMilliseconds(seconds: number): number {

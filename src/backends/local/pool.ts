@@ -26,8 +26,11 @@ export interface Lease {
   keepAlive(milliseconds: number): void;
   /** From now on it stays, whoever needs its memory; until it is unloaded. */
   pin(): void;
-  /** Call it once. `keepAliveMs`: how long it stays after this use, if it was the last. */
-  release(keepAliveMs?: number): void;
+  /**
+   * Call it once. `keepAliveMs`: how long it stays after this use, if it was the last. Unless the user `mayShorten` what
+   * was said of the model, it stays no shorter than that.
+   */
+  release(keepAliveMs?: number, mayShorten?: boolean): void;
 }
 
 export interface PoolOptions {
@@ -98,10 +101,11 @@ export class Pool {
       pin: () => {
         entry.pinned = true;
       },
-      release: (keepAliveMs = entry.keepAliveMs) => {
+      release: (keepAliveMs = entry.keepAliveMs, mayShorten = true) => {
+        const stayMs = mayShorten ? keepAliveMs : Math.max(keepAliveMs, entry.keepAliveMs);
         entry.uses--;
         entry.idleSince = performance.now();
-        if (entry.uses === 0) this.#arm(entry, keepAliveMs);
+        if (entry.uses === 0) this.#arm(entry, stayMs);
         this.#forget(entry);
         if (this.#isIdle()) for (const resolve of this.#idleListeners.splice(0)) resolve();
         this.#options.onChange();
