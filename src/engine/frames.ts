@@ -12,7 +12,7 @@
  * `close`, or until the pipe ends: whoever loses the other side ends.
  *
  * A pipe between two processes of one program does not lose or garble bytes by itself. A frame that
- * is too long, is not JSON or has no known type therefore means that the memory of one side is no
+ * is too long, is not JSON, has no known type or a field of another shape (frame-checks.ts) therefore means that the memory of one side is no
  * longer to be trusted, and there is no way to find the next boundary: the decoder throws, and the
  * daemon ends that engine as it would after a crash. Nothing of the frame goes into the error,
  * because a frame may hold what a person wrote.
@@ -22,6 +22,7 @@
  * BUSY while an engine does not read.
  */
 import type { ErrorRecord } from '../protocol/errors.ts';
+import { isFromEngine } from './frame-checks.ts';
 import type {
   NativeDevice,
   NativeEmbedRequest,
@@ -244,7 +245,9 @@ export class FrameDecoder<Message extends ToEngine | FromEngine> {
     const type = 'type' in message ? message.type : undefined;
     if (typeof type !== 'string' || !this.#types.has(type)) throw new FrameError('a frame has no known type');
     if ((type === 'vectors') !== (end !== -1)) throw new FrameError('a frame is not what its type says');
-    return (type === 'vectors' ? { ...message, vectors: floats(body.subarray(end + 1)) } : message) as Message;
+    const whole = { ...message, type, ...(end === -1 ? {} : { vectors: floats(body.subarray(end + 1)) }) };
+    if (this.#types === FROM_ENGINE && !isFromEngine(whole)) throw new FrameError(`a ${type} frame has a wrong field`);
+    return whole as unknown as Message;
   }
 }
 

@@ -3,7 +3,8 @@
  * faults that a real one cannot be made to show. A "model" is a file with a Behaviour as JSON; each
  * start adds a line to `<file>.starts`. What a prompt asks for:
  *
- *   say N · endless · crash after N · crash once · refuse · prepare · stall · stop · garbage · oversize
+ *   say N · endless · crash after N · crash once · refuse · prepare · stall · stop · garbage · oversize ·
+ *   flood (whatever it is told) · vectors · lie · chatter
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -32,6 +33,8 @@ export interface Behaviour {
 
 const WORD = 'word ';
 const STEP_MS = 2;
+const FLOOD = 'x'.repeat(64 * 1024);
+const noSubmits = { done: 0, oldest: null };
 
 interface Running {
   readonly id: number;
@@ -195,6 +198,11 @@ function generate(request: NativeRequest): void {
     header.writeUInt32LE(MAX_FRAME_BYTES + 1, 0);
     pipe.write(header);
   }
+  if (prompt === 'flood') setInterval(() => send({ type: 'step', outputs: [{ id: request.id, text: FLOOD }] }), 1);
+  if (prompt === 'vectors') send({ type: 'vectors', id: request.id, vectors: new Float32Array(1000) });
+  if (prompt === 'lie') send({ type: 'stats', stats: null, submits: noSubmits, rssBytes: 1e300, privateBytes: -1 });
+  if (prompt === 'chatter')
+    for (let n = 0; n < 20_000; n += 1) send({ type: 'log', level: 'warn', text: `line ${String(n)}` });
   if (prompt === 'stall') stalled = true;
   running.set(request.id, {
     id: request.id,

@@ -22,6 +22,7 @@ function make() {
   const generation = new Generation(7, {
     send: (message) => sent.push(`${message.type} ${'id' in message ? String(message.id) : ''}`),
     release: (id) => sent.push(`release ${String(id)}`),
+    offend: (what) => sent.push(`offend ${what}`),
   });
   return { generation, sent };
 }
@@ -36,6 +37,27 @@ test('text that nobody has pulled is one event', async () => {
   for await (const event of generation.events(never)) events.push(event.type === 'text' ? event.text : event.type);
   assert.equal(events, ['accepted', 'abcd', 'finish']);
   assert.equal(sent, ['release 7']);
+});
+
+test('an engine that goes on although it was told to pause is reported, and its text let go', () => {
+  const { generation, sent } = make();
+  for (let step = 0; step < 200; step += 1) generation.push({ id: 7, text: 'x'.repeat(64 * 1024) });
+  assert.is(sent[0], 'pause 7');
+  assert.match(sent[1] ?? '', /^offend went on/);
+  const logprobs = Array.from({ length: 1000 }, () => ({ bytes: 'x', logprob: -1, top: [] }));
+  const other = make();
+  for (let step = 0; step < 200; step += 1) other.generation.push({ id: 7, text: 'x', logprobs });
+  assert.match(other.sent[1] ?? '', /^offend went on/);
+});
+
+test('vectors beyond those that were asked for are reported', () => {
+  const sent: string[] = [];
+  const owner = { send: () => undefined, release: () => undefined, offend: (what: string) => void sent.push(what) };
+  const generation = new Generation(7, owner, 8);
+  generation.pushVectors(new Float32Array(8));
+  assert.equal(sent, []);
+  generation.pushVectors(new Float32Array(1));
+  assert.is(sent.length, 1);
 });
 
 test('outputs that overtake the acceptance are not lost', async () => {

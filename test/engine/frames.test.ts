@@ -53,6 +53,78 @@ test('each message comes as soon as its last byte', () => {
   assert.equal([...frames.decode(frame.subarray(-1))], [{ type: 'progress', fraction: 1 }]);
 });
 
+/** One of each, with everything in it that it may have. */
+const whole: readonly FromEngine[] = [
+  ...messages,
+  {
+    type: 'step',
+    outputs: [
+      {
+        id: 1,
+        text: 'x',
+        logprobs: [{ bytes: 'x', logprob: -1, top: [{ bytes: 'y', logprob: -2 }] }],
+        finish: {
+          reason: 'stop',
+          inputTokens: 1,
+          outputTokens: 1,
+          cachedTokens: 0,
+          truncatedTokens: 0,
+          startedMs: 1,
+          firstTokenMs: 1,
+          finishedMs: 1,
+        },
+        error: { code: 'BUSY', message: 'm', param: 'p' },
+      },
+    ],
+  },
+  {
+    type: 'devices',
+    devices: [{ name: 'a', description: 'b', backend: 'c', type: 'gpu', memoryTotalBytes: 1, memoryFreeBytes: 1 }],
+  },
+  { type: 'failed', error: { code: 'MODEL_INVALID', message: 'm' } },
+  { type: 'tensor', name: 'a' },
+  { type: 'quantized', bytes: 1 },
+  {
+    type: 'probed',
+    facts: { addon: null, devices: [], cpuFeatures: 'x', log: ['x'], error: null },
+    next: 'x',
+  },
+];
+
+/** Copies of `value`, each with one of its leaves replaced. */
+function* spoilt(value: unknown, by: (leaf: unknown) => readonly unknown[]): Generator {
+  if (value instanceof Float32Array) return;
+  if (typeof value !== 'object' || value === null) return yield* by(value);
+  for (const [name, inner] of Object.entries(value)) {
+    if (name === 'type' && 'fraction' in value) continue;
+    for (const other of spoilt(inner, by)) {
+      yield Array.isArray(value)
+        ? value.map((each, at) => (String(at) === name ? other : each))
+        : { ...value, [name]: other };
+    }
+  }
+}
+
+test('a field of another shape, or a figure that cannot be, is a damaged frame', () => {
+  const wrong = (leaf: unknown): readonly unknown[] => {
+    if (typeof leaf === 'number') return leaf < 0 ? ['x', {}] : [-1, 1e300, 'x', {}, [1]];
+    return typeof leaf === 'string' ? [7, {}, ['x']] : [{ x: 1 }, 'x'.repeat(100_000)];
+  };
+  let cases = 0;
+  for (const message of whole) {
+    assert.equal(decodeAll([encodeFrame(message)]), [message]);
+    for (const other of spoilt(message, wrong)) {
+      cases += 1;
+      assert.throws(
+        () => decodeAll([encodeFrame(other as FromEngine)]),
+        (error: Error) => error instanceof FrameError && error.message.length < 100,
+        JSON.stringify(other).slice(0, 300),
+      );
+    }
+  }
+  assert.ok(cases > 150, String(cases));
+});
+
 test('vectors stand behind the JSON as they lie in memory', () => {
   const all = new Float32Array(1000).map((_, index) => index / 7);
   const frame = encodeFrame({ type: 'vectors', id: 1, vectors: all.subarray(3, 900) });

@@ -4,22 +4,42 @@ import type { Readable } from 'node:stream';
 const LINE_CHARACTERS = 2048;
 const LINES_PER_SECOND = 50;
 
+/**
+ * Lets so many calls a second through to `act`; `onDropped` is told of the others, before the next that comes through
+ * or by `flush`.
+ */
+export function rateLimit<Args extends readonly unknown[]>(
+  perSecond: number,
+  act: (...args: Args) => void,
+  onDropped: (count: number) => void,
+): { call(...args: Args): void; flush(): void } {
+  let second = 0;
+  let calls = 0;
+  let dropped = 0;
+  const flush = (): void => {
+    if (dropped > 0) onDropped(dropped);
+    dropped = 0;
+  };
+  return {
+    flush,
+    call: (...args) => {
+      const now = Math.floor(performance.now() / 1000);
+      if (now !== second) {
+        flush();
+        [second, calls] = [now, 0];
+      }
+      if (calls++ < perSecond) act(...args);
+      else dropped++;
+    },
+  };
+}
+
 /** Reads `stream` to its end. Whatever is longer or faster than the bounds is dropped, and its amount said. */
 export function readLines(stream: Readable, onLine: (line: string) => void): void {
   let line = '';
-  let second = 0;
-  let lines = 0;
-  let dropped = 0;
-
-  const emit = (text: string): void => {
-    const now = Math.floor(performance.now() / 1000);
-    if (now !== second) {
-      if (dropped > 0) onLine(`(${String(dropped)} lines dropped)`);
-      [second, lines, dropped] = [now, 0, 0];
-    }
-    if (lines++ < LINES_PER_SECOND) onLine(text);
-    else dropped++;
-  };
+  const { call: emit, flush } = rateLimit(LINES_PER_SECOND, onLine, (count) => {
+    onLine(`(${String(count)} lines dropped)`);
+  });
 
   stream.setEncoding('utf8');
   stream.on('data', (chunk: string) => {
@@ -33,6 +53,6 @@ export function readLines(stream: Readable, onLine: (line: string) => void): voi
   });
   stream.on('end', () => {
     if (line.trim() !== '') emit(line.trimEnd());
-    if (dropped > 0) onLine(`(${String(dropped)} lines dropped)`);
+    flush();
   });
 }

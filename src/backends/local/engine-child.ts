@@ -24,7 +24,7 @@ import { describeExit, spawnEngine, type SpawnedEngine } from '../../engine/spaw
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { abortable } from '../abortable.ts';
-import { readLines } from './child-output.ts';
+import { rateLimit, readLines } from './child-output.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import type { Estimate } from './fit.ts';
 import { StallWatch } from './stall-watch.ts';
@@ -32,6 +32,8 @@ import { StallWatch } from './stall-watch.ts';
 /** What may wait before the pipe, unread, until a further request is refused. */
 const PIPE_BYTES = 64 * 1024 * 1024;
 const CLOSE_TIMEOUT_MS = 5_000;
+/** A load of libllama writes some hundreds. */
+const LOG_FRAMES_PER_SECOND = 500;
 
 export interface EngineChildOptions {
   /** For messages, the log and the process title. */
@@ -61,6 +63,9 @@ export interface EngineChildOptions {
   onEnd(error: SvcError): void;
 }
 
+type LogFrame = Extract<FromEngine, { type: 'log' }>;
+const LOG_LINE_CHARACTERS = 4096;
+
 export class EngineChild {
   /** Resolves when the process is gone. */
   readonly ended: Promise<void>;
@@ -75,6 +80,17 @@ export class EngineChild {
   #privateBytes: number | null = null;
   /** Over with the load, or with the process. */
   readonly #planning = new AbortController();
+  readonly #logLine = rateLimit(
+    LOG_FRAMES_PER_SECOND,
+    (level: LogFrame['level'], text: string) => {
+      // libllama tells its whole life at `info`.
+      const line = text.trimEnd().slice(0, LOG_LINE_CHARACTERS);
+      this.#options.log[level === 'info' ? 'debug' : level]({ model: this.#options.model, line }, 'engine log');
+    },
+    (dropped) => {
+      this.#options.log.warn({ model: this.#options.model, dropped }, 'lines of the engine log were dropped');
+    },
+  );
   #isPlanned = false;
   #estimating: Deferred<NativeMemoryEstimates> | undefined;
 
@@ -126,6 +142,11 @@ export class EngineChild {
   send(message: ToEngine): void {
     const pipe = this.#spawned?.pipe;
     if (pipe?.writable === true) pipe.write(encodeFrame(message));
+  }
+
+  /** It sends what it must not; `what` ends a sentence about it. */
+  offend(what: string): void {
+    this.kill(this.#crash(what, LOG_HINT));
   }
 
   /** Now. */
@@ -274,11 +295,7 @@ export class EngineChild {
         this.#options.onDevices(message.devices);
         break;
       case 'log':
-        // libllama tells its whole life at `info`.
-        this.#options.log[message.level === 'info' ? 'debug' : message.level](
-          { model: this.#options.model, line: message.text.trimEnd() },
-          'engine log',
-        );
+        this.#logLine.call(message.level, message.text);
         break;
       case 'probed':
       case 'tensor':

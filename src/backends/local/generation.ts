@@ -6,6 +6,9 @@
  * takes everything and resumes it. A failure overtakes the text that nobody has seen yet: text that
  * has not been passed on must not prevent the request from being tried again. Vectors are never more
  * than their request bounds, and pause nothing.
+ *
+ * An engine that goes on all the same, or sends vectors that nobody asked for, is ended: it does not do what the
+ * code that was loaded into it does.
  */
 import type { NativeOutput } from '../../engine/addon.ts';
 import type { StepOutput, ToEngine } from '../../engine/frames.ts';
@@ -17,6 +20,9 @@ import { toLogprobs } from './request.ts';
 const PAUSE_CHARACTERS = 4 * 1024;
 /** Each may bring twenty alternatives. */
 const PAUSE_LOGPROBS = 256;
+/** What was on its way when the engine was paused is far less. */
+const MOST_CHARACTERS = 4 * 1024 * 1024;
+const MOST_LOGPROBS = 64 * 1024;
 
 export type NativeFinish = NonNullable<NativeOutput['finish']>;
 
@@ -33,6 +39,8 @@ export interface GenerationOwner {
   send(message: ToEngine): void;
   /** The engine's outputs for this id are nobody's any more. */
   release(id: number): void;
+  /** The engine sends what it must not; `what` ends a sentence about it. */
+  offend(what: string): void;
 }
 
 export class Generation {
@@ -41,13 +49,17 @@ export class Generation {
   #accepted = false;
   #text = '';
   #vectors: Float32Array[] = [];
+  /** Numbers that may still come. */
+  #numbersLeft: number;
   #logprobs: TokenLogprobs[] = [];
   #paused = false;
   #end: { readonly finish: NativeFinish; readonly at: number } | { readonly error: SvcError } | undefined;
   #wake: () => void = () => undefined;
 
-  constructor(id: number, owner: GenerationOwner) {
+  /** `numbers`: of all vectors that were asked for. */
+  constructor(id: number, owner: GenerationOwner, numbers = 0) {
     this.id = id;
+    this.#numbersLeft = numbers;
     this.#owner = owner;
   }
 
@@ -57,6 +69,11 @@ export class Generation {
   }
 
   pushVectors(vectors: Float32Array): void {
+    this.#numbersLeft -= vectors.length;
+    if (this.#numbersLeft < 0) {
+      this.#owner.offend('sent vectors that nobody asked for');
+      return;
+    }
     this.#accepted = true;
     this.#vectors.push(vectors);
     this.#wake();
@@ -67,10 +84,16 @@ export class Generation {
       this.fail(SvcError.fromRecord(output.error as ErrorRecord));
       return;
     }
+    if (this.#end !== undefined) return;
+    const logprobs = this.#logprobs.length + (output.logprobs?.length ?? 0);
+    if (this.#text.length + output.text.length > MOST_CHARACTERS || logprobs > MOST_LOGPROBS) {
+      this.#owner.offend('went on with an answer that it was told to pause');
+      return;
+    }
     this.#accepted = true;
     this.#text += output.text;
     if (output.logprobs !== undefined) this.#logprobs.push(...toLogprobs(output.logprobs));
-    if (output.finish !== undefined) this.#end ??= { finish: output.finish, at: performance.now() };
+    if (output.finish !== undefined) this.#end = { finish: output.finish, at: performance.now() };
     else if (!this.#paused && (this.#text.length > PAUSE_CHARACTERS || this.#logprobs.length > PAUSE_LOGPROBS)) {
       this.#paused = true;
       this.#owner.send({ type: 'pause', id: this.id });

@@ -198,22 +198,27 @@ export class Supervisor implements GenerationOwner {
 
   /** As generate. */
   embed(request: Omit<EmbedFrameRequest, 'id'>): Generation {
+    const numbers = request.inputs.length * (this.info?.embeddingLength ?? 0);
     return this.#begin((child, id) => {
       child.embed({ id, ...request });
-    });
+    }, numbers);
   }
 
-  #begin(ask: (child: EngineChild, id: number) => void): Generation {
+  #begin(ask: (child: EngineChild, id: number) => void, numbers = 0): Generation {
     if (this.#state.name !== 'loaded') throw this.gone();
     const id = ++this.#lastId;
     ask(this.#state.child, id);
-    const generation = new Generation(id, this);
+    const generation = new Generation(id, this, numbers);
     this.#generations.set(id, generation);
     return generation;
   }
 
   send(message: ToEngine): void {
     this.child?.send(message);
+  }
+
+  offend(what: string): void {
+    this.child?.offend(what);
   }
 
   release(id: number): void {

@@ -1,0 +1,221 @@
+/**
+ * What an engine process may send. It has read a file that a stranger made, and is treated as one: every frame is
+ * checked before the daemon uses anything of it. The table is typed by the frames themselves: a field without a check
+ * does not compile. The checks are plain functions, since one runs for each token.
+ */
+import type { ErrorRecord } from '../protocol/errors.ts';
+import type {
+  NativeDevice,
+  NativeDeviceMemory,
+  NativeLogprob,
+  NativeMemoryEstimate,
+  NativeMemoryEstimates,
+  NativeStats,
+} from './addon.ts';
+import type { EngineInfo, FromEngine, ProbedDevice, ProbeFacts, StepOutput, SubmitProgress } from './frames.ts';
+
+type Check = (value: unknown) => boolean;
+type Fields<Type> = { readonly [Name in keyof Required<Type>]: Check };
+type Frame<Type extends FromEngine['type']> = Omit<Extract<FromEngine, { type: Type }>, 'type'>;
+
+/** No machine has more bytes, and no count gets there. */
+const MOST = 2 ** 50;
+const NAME_LENGTH = 1024;
+const TEXT_LENGTH = 64 * 1024;
+const LIST_LENGTH = 4096;
+
+const figure: Check = (value) => typeof value === 'number' && value >= 0 && value <= MOST;
+const finite: Check = (value) => Number.isFinite(value);
+const flag: Check = (value) => typeof value === 'boolean';
+const text: Check = (value) => typeof value === 'string';
+const atMost =
+  (length: number): Check =>
+  (value) =>
+    typeof value === 'string' && value.length <= length;
+const name = atMost(NAME_LENGTH);
+const oneOf = (...values: readonly string[]): Check => {
+  const known = new Set<unknown>(values);
+  return (value) => known.has(value);
+};
+const nullable =
+  (check: Check): Check =>
+  (value) =>
+    value === null || check(value);
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+const listOf =
+  (check: Check, most = Infinity): Check =>
+  (value) =>
+    Array.isArray(value) && value.length <= most && value.every(check);
+
+function object<Type>(fields: Fields<Type>): Check {
+  const checks = Object.entries<Check>(fields);
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+    const given = value as Readonly<Record<string, unknown>>;
+    for (const [field, check] of checks) if (!check(given[field])) return false;
+    return true;
+  };
+}
+
+const error = object<ErrorRecord>({
+  code: name,
+  message: atMost(TEXT_LENGTH),
+  hint: optional(atMost(TEXT_LENGTH)),
+  param: optional(name),
+  retry_after_seconds: optional(figure),
+});
+
+const deviceFields: Fields<NativeDevice> = {
+  name,
+  description: name,
+  backend: name,
+  type: oneOf('cpu', 'gpu', 'igpu', 'accel'),
+  memoryTotalBytes: nullable(figure),
+  memoryFreeBytes: nullable(figure),
+};
+
+const estimate = object<NativeMemoryEstimate>({
+  contextLength: figure,
+  devices: listOf(
+    object<NativeDeviceMemory>({
+      name,
+      isHost: flag,
+      weightsBytes: figure,
+      mappedBytes: figure,
+      cacheBytes: figure,
+      computeBytes: figure,
+      freeBytes: nullable(figure),
+      totalBytes: nullable(figure),
+    }),
+    LIST_LENGTH,
+  ),
+});
+
+const info = object<EngineInfo>({
+  description: name,
+  architecture: name,
+  quantization: name,
+  parameters: figure,
+  sizeBytes: figure,
+  trainedContextLength: figure,
+  contextLength: figure,
+  vocabulary: figure,
+  embeddingLength: figure,
+  layers: figure,
+  threads: figure,
+  hasChatTemplate: flag,
+  makesEmbeddings: flag,
+  draftRefusal: nullable(name),
+  device: name,
+});
+
+/** JSON has no infinity: the logarithm of a probability of 0 comes as null. */
+const logprobFields: Fields<NativeLogprob> = { bytes: name, logprob: nullable(finite) };
+
+const output = object<StepOutput>({
+  id: figure,
+  text,
+  logprobs: optional(
+    listOf(
+      object<NonNullable<StepOutput['logprobs']>[number]>({
+        ...logprobFields,
+        top: listOf(object(logprobFields), 100),
+      }),
+    ),
+  ),
+  finish: optional(
+    object<NonNullable<StepOutput['finish']>>({
+      reason: oneOf('stop', 'length', 'tool_calls', 'content_filter', 'cancelled'),
+      inputTokens: figure,
+      outputTokens: figure,
+      cachedTokens: figure,
+      truncatedTokens: optional(figure),
+      startedMs: nullable(figure),
+      firstTokenMs: nullable(figure),
+      finishedMs: figure,
+    }),
+  ),
+  error: optional(error),
+});
+
+const stats = object<NativeStats>({
+  active: figure,
+  waiting: figure,
+  cellsUsed: figure,
+  cellsCached: figure,
+  cellsTotal: figure,
+  swappedTokens: figure,
+  steps: figure,
+  rows: figure,
+  promptTokens: figure,
+  cachedTokens: figure,
+  generatedTokens: figure,
+  draftedTokens: figure,
+  acceptedTokens: figure,
+  preemptions: figure,
+  evictedCells: figure,
+  predictedMs: figure,
+  spentMs: figure,
+  lastStep: object<NativeStats['lastStep']>({ rows: figure, promptRows: figure, predictedMs: figure, spentMs: figure }),
+  threads: figure,
+  tokensPerSecond: figure,
+  stepAgeMs: figure,
+});
+
+const facts = object<ProbeFacts>({
+  addon: nullable(
+    object<NonNullable<ProbeFacts['addon']>>({
+      path: atMost(TEXT_LENGTH),
+      version: name,
+      builtFor: name,
+      llamaCpp: name,
+      llama: oneOf('prebuilt', 'source'),
+    }),
+  ),
+  devices: listOf(
+    object<ProbedDevice>({ ...deviceFields, gflops: nullable(figure), error: nullable(atMost(TEXT_LENGTH)) }),
+    LIST_LENGTH,
+  ),
+  cpuFeatures: nullable(atMost(TEXT_LENGTH)),
+  log: listOf(atMost(TEXT_LENGTH), LIST_LENGTH),
+  error: nullable(error),
+});
+
+const FRAMES: { readonly [Type in FromEngine['type']]: Check } = {
+  estimated: object<Frame<'estimated'>>({
+    estimates: object<NativeMemoryEstimates>({
+      trainedContextLength: figure,
+      layers: figure,
+      makesEmbeddings: flag,
+      processBytes: nullable(figure),
+      estimates: listOf(estimate, LIST_LENGTH),
+    }),
+  }),
+  not_estimated: object<Frame<'not_estimated'>>({ error }),
+  progress: object<Frame<'progress'>>({ fraction: (value) => figure(value) && Number(value) <= 1.001 }),
+  loaded: object<Frame<'loaded'>>({ info }),
+  failed: object<Frame<'failed'>>({ error }),
+  accepted: object<Frame<'accepted'>>({ id: figure, inputTokens: figure }),
+  // The numbers were read by the decoder.
+  vectors: object<Frame<'vectors'>>({ id: figure, vectors: (value) => value instanceof Float32Array }),
+  step: object<Frame<'step'>>({ outputs: listOf(output) }),
+  stats: object<Frame<'stats'>>({
+    stats: nullable(stats),
+    submits: object<SubmitProgress>({ done: figure, oldest: nullable(figure) }),
+    rssBytes: figure,
+    privateBytes: nullable(figure),
+  }),
+  devices: object<Frame<'devices'>>({ devices: listOf(object(deviceFields), LIST_LENGTH) }),
+  log: object<Frame<'log'>>({ level: oneOf('debug', 'info', 'warn', 'error'), text: atMost(TEXT_LENGTH) }),
+  tensor: object<Frame<'tensor'>>({ name }),
+  quantized: object<Frame<'quantized'>>({ bytes: figure }),
+  probed: object<Frame<'probed'>>({ facts, next: nullable(name) }),
+};
+
+/** True if `message` is all that its type says; what it holds beyond that nobody reads. */
+export function isFromEngine(message: { readonly type: string }): boolean {
+  return FRAMES[message.type as FromEngine['type']](message);
+}

@@ -1,0 +1,49 @@
+/** What the daemon does with an engine that sends what it must not: it has read a file that a stranger made. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
+import type { SvcError } from '../../src/protocol/errors.ts';
+import type { GenerateEvent } from '../../src/protocol/generate.ts';
+import { waitFor } from '../support/wait.ts';
+import { collect, context, failure } from './conformance.ts';
+import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
+import { ask, testWith, textOf } from './local-support.ts';
+
+function it(what: string, body: (local: FakeLocal) => Promise<void>): void {
+  testWith(what, () => makeFakeLocal({ one: {} }), body);
+}
+
+const answer = (backend: LocalBackend, prompt: string): Promise<GenerateEvent[]> =>
+  collect(backend.generate(ask(prompt, 'one'), context()));
+
+for (const [prompt, what] of [
+  ['flood', /went on with an answer that it was told to pause/],
+  ['vectors', /sent vectors that nobody asked for/],
+  ['lie', /sent a damaged frame/],
+] as const) {
+  it(`an engine that sends what it must not is ended: ${prompt}`, async ({ backend, log, starts }) => {
+    const events = backend.generate(ask(prompt, 'one'), context());
+    // A consumer that reads nothing after the beginning, if there is one.
+    const early = await events.next().then(
+      () => null,
+      (error: unknown) => error as SvcError,
+    );
+    const ended = await waitFor('its end', () => log.find(({ message }) => message === 'engine ended'));
+    assert.match(String(ended.fields['reason']), what);
+    assert.is((early ?? (await failure(collect(events)))).code, 'ENGINE_CRASHED');
+    assert.is(textOf(await answer(backend, 'say 2')), 'word word ');
+    assert.ok((await starts('one')).length >= 2);
+  });
+}
+
+it('what an engine writes to the log is bounded', async ({ backend, log }) => {
+  const lines = (): number => log.filter(({ message }) => message === 'engine log').length;
+  await waitFor('the word that lines were dropped', async () => {
+    for await (const _ of backend.generate(ask('chatter', 'one'), context())) break;
+    // The next line that comes through tells.
+    return log.some(({ message }) => message === 'lines of the engine log were dropped');
+  });
+  assert.ok(lines() > 0 && lines() < 20_000, String(lines()));
+});
+
+test.run();
