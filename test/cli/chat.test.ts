@@ -8,6 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Client } from '../../src/client/client.ts';
 import { childEnvironment } from '../../src/config/environment.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
+import { holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { spawnSvc, svc, SVC_COMMAND, type SvcResult } from '../support/svc.ts';
@@ -136,8 +137,10 @@ test('an error in a pipe is the end, with its code', async ({ home }) => {
 test('Ctrl-C in a pipe ends it and the generation', async ({ home, client }) => {
   const running = spawnSvc(['chat', '-m', LONG], { home, input: 'Count\nOn\n' });
   await waitFor('the first words', () => running.stdout() !== '');
+  const held = await holdEngines(client);
   running.child.kill('SIGINT');
   assert.is((await running.result).code, 130);
+  held.release();
   await waitFor('the engine to be idle', async () => (await client.health()).queue.active === 0);
 });
 
@@ -159,10 +162,12 @@ atKeyboard('at a keyboard: Ctrl-C stops the answer and keeps the chat, Ctrl-D le
   const chat = terminal('-m', LONG, '--temperature', '0');
   await chat.shows(/talking with .*tiny-gemma[^]*>>> $/);
   chat.type(`Count the sheep${KEYS.enter}`);
-  await waitFor('a generation', async () => (await client.health()).queue.active === 1);
   await chat.shows(/sheep\n[^]*\S{3}/);
+  const held = await holdEngines(client);
+  assert.is((await client.health()).queue.active, 1);
   chat.type(KEYS.ctrlC);
   await chat.shows(/\n>>> $/);
+  held.release();
   await waitFor('the engine to be idle', async () => (await client.health()).queue.active === 0);
 
   // The prompt drops its line, then tells how to leave.

@@ -4,14 +4,16 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { Client } from '../../src/client/client.ts';
 import { childEnvironment } from '../../src/config/environment.ts';
+import { holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const STEADY = ['--temperature', '0', '--max-tokens', '8'];
-/** A model of the tests that talks on until its context is full. */
+/** A model of the tests that talks on until its context is full, or its engine is held. */
 const LONG = ['-m', join(ROOT, 'build', 'models', 'tiny-gemma.gguf'), '--temperature', '0'];
 
 interface Open {
@@ -98,11 +100,13 @@ test('`-` after the prompt waits, and so does no prompt', async ({ open }) => {
   await Promise.all([waits('Hello', '-'), waits('-'), waits()]);
 });
 
-test('what comes after all stops the answer: it would be the wrong one', async ({ open }) => {
+test('what comes after all stops the answer: it would be the wrong one', async ({ open, home }) => {
   const running = open(...LONG, 'Count');
   await waitFor('the first words', () => running.stdout() !== '');
+  const held = await holdEngines(new Client(join(home.dir, 'run', 'svc.sock')));
   running.child.stdin?.end('to ten\n');
   assert.is(await running.code(), 65);
+  held.release();
   assert.match(running.stderr(), /began only after the answer was asked for\nhint: put `-` after the prompt/);
 });
 

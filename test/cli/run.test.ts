@@ -10,6 +10,7 @@ import { childEnvironment } from '../../src/config/environment.ts';
 import { builtinModelPath } from '../../src/models/builtin.ts';
 import type { UsageRecord } from '../../src/usage/summary.ts';
 import type { GenerateResult, Usage } from '../../src/protocol/generate.ts';
+import { holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc, SVC_COMMAND, type SvcResult } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -35,7 +36,7 @@ const QUESTION = 'how do i stop the daemon?';
 /** So that two runs say the same. */
 const STEADY = ['--temperature', '0', '--max-tokens', '12'];
 const testModel = (name: string): string => join(import.meta.dirname, '..', '..', 'build', 'models', `${name}.gguf`);
-/** A model that talks on until its context is full. */
+/** A model that talks on until its context is full, or its engine is held. */
 const LONG = ['-m', testModel('tiny-gemma'), '--temperature', '0'];
 type Told = GenerateResult & { readonly usage: Usage };
 const resultOf = ({ stdout }: SvcResult): Told => JSON.parse(stdout) as Told;
@@ -185,6 +186,7 @@ test('files that are no models exit 65 with a sentence, and the daemon lives on'
 test('Ctrl-C stops the generation in the engine and exits 130', async ({ home, client }) => {
   const running = spawnSvc(['run', ...LONG, 'Count the sheep'], { home });
   await waitFor('the first words', () => running.stdout() !== '');
+  const held = await holdEngines(client);
   await busy(client);
   if (process.platform === 'linux') {
     const shown = readFileSync(`/proc/${String(running.child.pid)}/cmdline`, 'utf8');
@@ -195,19 +197,24 @@ test('Ctrl-C stops the generation in the engine and exits 130', async ({ home, c
   assert.is(result.code, 130);
   assert.match(result.stdout, /\n$/);
   assert.match(result.stderr, /^svc: cancelled$/m);
+  held.release();
   await idle(client);
 });
 
 test('whoever is killed, or has no reader any more, stops the generation too', async ({ home, client }) => {
   const killed = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => killed.stdout() !== '');
+  const first = await holdEngines(client);
   killed.child.kill('SIGKILL');
   await killed.result;
+  first.release();
   await idle(client);
 
   const unread = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => unread.stdout() !== '');
+  const second = await holdEngines(client);
   unread.child.stdout?.destroy();
+  second.release();
   const result = await unread.result;
   assert.is(result.code, 0, 'a reader that has had enough is no failure');
   assert.not.match(result.stderr, /EPIPE|broke/);
@@ -282,10 +289,9 @@ test('a schema or grammar that is wrong is told with line and column', async ({ 
 test('an engine that dies midway is an error after the words that came', async ({ home, client }) => {
   const running = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => running.stdout() !== '');
-  const model = await waitFor('the busy engine', async () =>
-    (await client.health()).models.find(({ active }) => active > 0),
-  );
-  process.kill(model.pid as number, 'SIGKILL');
+  await holdEngines(client);
+  // It held one that has nothing to do, too.
+  for (const { pid } of (await client.health()).models) if (pid !== null) process.kill(pid, 'SIGKILL');
   const result = await running.result;
   assert.is(result.code, 69);
   assert.match(result.stdout, /\S\n$/);
@@ -296,6 +302,7 @@ test('an engine that dies midway is an error after the words that came', async (
 test('a daemon that dies midway is an error, not an end', async ({ home, client }) => {
   const running = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => running.stdout() !== '');
+  await holdEngines(client);
   process.kill((await client.status()).pid as number, 'SIGKILL');
   const result = await running.result;
   assert.is(result.code, 3);

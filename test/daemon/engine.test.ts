@@ -156,7 +156,7 @@ test('a stop while the model loads is heard, and leaves no engine', async (conte
   const began = performance.now();
   daemon.kill('SIGTERM');
   assert.equal(await daemon.exit, { code: 0, signal: null });
-  assert.ok(performance.now() - began < 4000, 'in time');
+  assert.ok(performance.now() - began < 25_000, 'before a drain would have ended by itself');
   assert.not.ok(isAlive(pid));
 });
 

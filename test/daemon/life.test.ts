@@ -12,6 +12,7 @@ import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
 import type { Home } from '../support/home.ts';
+import { startStopwatch } from '../support/stopwatch.ts';
 import { waitFor } from '../support/wait.ts';
 import { answerTo, type Answer } from './answer.ts';
 
@@ -198,7 +199,7 @@ test('a config that is wrong ends the start with its place', async (context) => 
 
 test('SIGTERM drains: not ready at once, nothing new, what runs may finish', async (context) => {
   const daemon = await start(context).settled();
-  const { answer } = await generating(daemon, 50);
+  const { answer } = await generating(daemon, 10_000);
   daemon.kill('SIGTERM');
   const ready = await waitFor<ReadyRecord | false>('readiness to turn', async () => {
     const record = await daemon.client.ready();
@@ -208,7 +209,10 @@ test('SIGTERM drains: not ready at once, nothing new, what runs may finish', asy
   const livez = await ask({ socketPath: daemon.socketPath }, '/livez');
   assert.is(livez.status, 200);
   assert.equal(await generate(daemon, 1), { text: '', end: 'NOT_READY' });
-  assert.equal(await answer, { text: 'tick '.repeat(50), end: 'finish' });
+  daemon.send({ finish: true });
+  const { text, end } = await answer;
+  assert.match(text, /^(tick )+$/);
+  assert.is(end, 'finish');
   assert.equal(await daemon.exit, { code: 0, signal: null });
   assert.is(lastExit(file(context.home, 'daemon.json'))?.signal, 'SIGTERM');
 });
@@ -221,7 +225,7 @@ test('at the deadline what still runs ends with an error event, never cleanly', 
   const { text, end } = await answer;
   assert.is(end, 'NOT_READY');
   assert.ok(text.length > 0);
-  assert.ok(performance.now() - began < 5000);
+  assert.ok(performance.now() - began < 60_000, 'not the 200 seconds of the generation');
   assert.is((await daemon.exit).code, 0);
 });
 
@@ -234,7 +238,7 @@ test('a second signal ends it now', async (context) => {
   daemon.kill('SIGTERM');
   assert.is((await answer).end, 'NOT_READY');
   assert.is((await daemon.exit).code, 0);
-  assert.ok(performance.now() - began < 5000, 'in time');
+  assert.ok(performance.now() - began < 25_000, 'not the 30 seconds of the drain');
 });
 
 test('a generation that does not hear cannot keep it alive', async (context) => {
@@ -244,7 +248,7 @@ test('a generation that does not hear cannot keep it alive', async (context) => 
   await daemon.client.stop(0);
   assert.is.not((await answer).end, 'finish');
   assert.is((await daemon.exit).code, 0);
-  assert.ok(performance.now() - began < 15_000, 'in time');
+  assert.ok(performance.now() - began < 60_000, 'not the 200 seconds of the generation');
 });
 
 test('a stop while it starts is heard', async (context) => {
@@ -291,16 +295,17 @@ test('conditions turn readiness, and each turn is one log line', async (context)
 
 test('a control socket that somebody removed is bound anew; what came over the old one goes on', async (context) => {
   const daemon = await start(context).settled();
-  const { answer } = await generating(daemon, 100);
+  const { answer } = await generating(daemon, 10_000);
   for (const remove of [daemon.socketPath, join(context.home.dir, 'run')]) {
     rmSync(remove, { recursive: true });
-    const from = performance.now();
+    const taken = startStopwatch(daemon.pid);
     const status = await waitFor('the socket', () => daemon.client.status());
-    assert.ok(performance.now() - from < 1500, 'soon');
+    assert.ok(taken.ms() < 1500, 'soon');
     assert.is(status.pid, daemon.pid);
     assert.is(statSync(daemon.socketPath).mode & 0o777, 0o600);
   }
-  assert.equal(await answer, { text: 'tick '.repeat(100), end: 'finish' });
+  daemon.send({ finish: true });
+  assert.is((await answer).end, 'finish');
   await waitFor('both to be told', () => daemon.log.filter(({ msg }) => msg.includes('bound anew')).length === 2);
   assert.is((await daemon.client.ready()).state, 'READY');
   await daemon.client.stop(0);

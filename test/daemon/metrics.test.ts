@@ -14,6 +14,7 @@ import { CONTROL_CALLER, type Caller } from '../../src/protocol/caller.ts';
 import type { FinishEvent } from '../../src/protocol/generate.ts';
 import { FINISH, LOCAL } from '../http/scripted.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
+import { enginePid, hold } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { isInstalled } from '../support/terminal.ts';
@@ -103,13 +104,19 @@ test('calls over gRPC are counted', async () => {
 test('what runs, and what was given up, shows', async () => {
   const endless = { messages: [{ role: 'user', content: 'go' }], logit_bias: { '100': 100 }, stream: true };
   const leave = new AbortController();
-  const running = fetch(`http://127.0.0.1:${String(port)}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(endless),
-    signal: leave.signal,
-  }).then(async (response) => response.body?.getReader().read());
-  await running;
+  const generate = async (): Promise<string> => {
+    const response = await fetch(`http://127.0.0.1:${String(port)}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(endless),
+      signal: leave.signal,
+    });
+    return await response.text();
+  };
+  // An answer may be over before a heartbeat tells of it.
+  const running = (async () => {
+    while (!leave.signal.aborted) await generate().catch(() => undefined);
+  })();
   const active = await waitFor('the generation on the page', async () => {
     const now = await samples();
     return now.get('svc_requests_active') === 1 && now.get('svc_model_requests_active{model="builtin"}') === 1 && now;
@@ -120,7 +127,14 @@ test('what runs, and what was given up, shows', async () => {
     (active.get('svc_kv_cells_used{model="builtin"}') ?? 0) /
     (active.get('svc_kv_cells_capacity{model="builtin"}') ?? 1);
   assert.is(active.get('vllm:kv_cache_usage_perc'), used);
+  const held = hold(await enginePid(daemon.client));
+  await waitFor('one that the engine has, or is to get', async () => {
+    const { queue } = await daemon.client.health();
+    return queue.active + queue.waiting === 1;
+  });
   leave.abort();
+  await running;
+  held.release();
   await waitFor('the end of it', async () => {
     const now = await samples();
     const cancelled = now.get('svc_generations_total{provider="local",model="builtin",outcome="CANCELLED"}');

@@ -9,7 +9,9 @@ import { CONTROL_ROUTES, type DrainRecord } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
+import { enginePid, hold, type Held } from '../support/hold.ts';
 import { modelPath } from '../support/native-engine.ts';
+import { startStopwatch } from '../support/stopwatch.ts';
 import { waitFor } from '../support/wait.ts';
 
 const WITHIN_MS = 1000;
@@ -31,7 +33,7 @@ async function turn(
   status: CheckStatus,
 ): Promise<number> {
   plant();
-  const from = performance.now();
+  const taken = startStopwatch(daemon.pid);
   const answer = await waitFor(
     `${name} to be ${status}`,
     async () => {
@@ -41,13 +43,13 @@ async function turn(
     },
     { intervalMs: 2 },
   );
-  const took = performance.now() - from;
+  const took = taken.ms();
   assert.ok(took < WITHIN_MS, `${name} turned ${status} after ${took.toFixed(0)} ms`);
   return answer.status;
 }
 
-/** Until `maxTokens`: the built-in model, asked for nothing but one token, never ends by itself. */
-async function generates(daemon: DaemonProcess, maxTokens = 4): Promise<boolean> {
+/** Until `maxTokens`: the built-in model, asked for nothing but one token, never ends by itself before. */
+async function generates(daemon: DaemonProcess, maxTokens = 4, onText: () => void = () => undefined): Promise<boolean> {
   const request = {
     messages: [{ role: 'user' as const, content: 'go' }],
     max_tokens: maxTokens,
@@ -55,9 +57,31 @@ async function generates(daemon: DaemonProcess, maxTokens = 4): Promise<boolean>
     stop: [],
   };
   for await (const event of daemon.client.generate(request, new AbortController().signal)) {
+    if (event.type === 'text') onText();
     if (event.type === 'finish') return true;
   }
   return false;
+}
+
+interface Generating {
+  /** True once it has ended as it should. */
+  readonly answer: Promise<boolean>;
+  /** The engine that is held in the middle of it. */
+  readonly held: Held;
+}
+
+/** Resolves when it has begun, and cannot end before its engine is released. */
+async function generating(daemon: DaemonProcess): Promise<Generating> {
+  const pid = await enginePid(daemon.client);
+  return await new Promise((resolve, reject) => {
+    let held: Held | undefined;
+    const answer: Promise<boolean> = generates(daemon, 400, () => {
+      if (held !== undefined) return;
+      held = hold(pid);
+      resolve({ answer, held });
+    });
+    answer.catch(reject);
+  });
 }
 
 test('an engine that is killed', async (context) => {
@@ -110,15 +134,14 @@ test('a drain that is taken back: the daemon and its engine stay, what ran ends,
   const drain = async (on: boolean): Promise<DrainRecord> =>
     (await ask({ socketPath: daemon.socketPath }, CONTROL_ROUTES.drain, { body: { drain: on } })).json() as DrainRecord;
   const [before] = (await daemon.client.health()).models;
-  const answer = generates(daemon, 400);
-  await waitFor('the generation', async () => (await daemon.client.health()).queue.active === 1);
-
+  const { answer, held } = await generating(daemon);
   assert.equal(await drain(true), { draining: true, active: 1, waiting: 0 });
   const ready = await ask({ socketPath: daemon.socketPath }, '/readyz');
   assert.equal([ready.status, (ready.json() as ReadyRecord).state], [503, 'STOPPING']);
   assert.is((await daemon.client.health()).reason, 'it was told to take nothing new');
   const refused = await generates(daemon).catch((error: unknown) => error);
   assert.ok(refused instanceof SvcError && refused.code === 'NOT_READY');
+  held.release();
   assert.ok(await answer, 'what ran has finished');
   assert.equal(await drain(true), { draining: true, active: 0, waiting: 0 });
 
@@ -135,14 +158,14 @@ test('a drain that is taken back: the daemon and its engine stay, what ran ends,
 
 test('a drain', async (context) => {
   const daemon = await start(context);
-  const answer = generates(daemon, 400);
-  await waitFor('the generation', async () => (await daemon.client.health()).queue.active === 1);
-  const from = performance.now();
+  const { answer, held } = await generating(daemon);
+  const taken = startStopwatch(daemon.pid);
   await daemon.client.stop(20_000);
   const ready = await ask({ socketPath: daemon.socketPath }, '/readyz');
   assert.is(ready.status, 503);
   assert.is((ready.json() as ReadyRecord).state, 'STOPPING');
-  assert.ok(performance.now() - from < WITHIN_MS);
+  assert.ok(taken.ms() < WITHIN_MS);
+  held.release();
   assert.ok(await answer, 'what ran has finished');
   assert.is((await daemon.exit).code, 0);
 });

@@ -1,7 +1,7 @@
 /**
  * A real daemon over engines whose timing the test controls, by messages on the IPC channel:
  * `{engine}` sets the engine's status, `{crash}` throws and `{reject}` rejects where nobody catches,
- * `{hoard}` takes memory until the process is ended for it.
+ * `{hoard}` takes memory until the process is ended for it, `{finish}` ends every generation as if it had said all.
  *
  * A generation yields `max_tokens` ticks, one every 20 ms; the model `deaf` does not hear that it is
  * to end, and `flood` has 16 KiB ready at each turn.
@@ -27,10 +27,12 @@ interface Orders {
   readonly crash?: boolean;
   readonly reject?: boolean;
   readonly hoard?: boolean;
+  readonly finish?: boolean;
 }
 
 let engine: { status: CheckStatus; reason: string } = { status: 'ok', reason: 'a token was produced' };
 const running = new AbortController();
+let isFinishing = false;
 
 const local: LocalEngines = {
   name: 'local',
@@ -44,6 +46,7 @@ const local: LocalEngines = {
         yield text('x'.repeat(16 * 1024));
         continue;
       }
+      if (isFinishing) break;
       await sleep(20);
       end.throwIfAborted();
       yield text('tick ');
@@ -135,6 +138,7 @@ function obey(daemon: Daemon): void {
         throw new TypeError('a planted bug');
       });
     }
+    if (orders.finish === true) isFinishing = true;
     if (orders.hoard === true) hoard();
     if (orders.reject === true) void Promise.reject(new RangeError('a planted rejection'));
   });

@@ -62,7 +62,7 @@ test('a child that has said all may hang', async () => {
   const began = performance.now();
   const probe = await probeOf(`tell(null); setInterval(() => {}, 1000);`);
   assert.is(probe.error, null);
-  assert.ok(performance.now() - began < 5000);
+  assert.ok(performance.now() - began < 20_000, 'not when its time is over');
 });
 
 test('garbage is an answer too', async () => {

@@ -6,7 +6,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { NativeEngine, NativeOutput } from '../../src/engine/addon.ts';
 import { rejection } from '../support/errors.ts';
-import { modelPath, openAddon, openEngine } from '../support/native-engine.ts';
+import { ENDLESS_CONTEXT, ENDLESS_TOKENS, modelPath, openAddon, openEngine } from '../support/native-engine.ts';
 import { waitFor } from '../support/wait.ts';
 
 const ignore = (): void => undefined;
@@ -15,10 +15,10 @@ const ignore = (): void => undefined;
 const threads = (): number => (process.platform === 'linux' ? readdirSync('/proc/self/task').length : 0);
 
 test('close ends what runs, tells so, and only then resolves', async () => {
-  const engine = await openEngine('tiny-llama');
+  const engine = await openEngine('tiny-llama', { contextLength: ENDLESS_CONTEXT });
   const answers = Promise.all(
     [1, 2, 3].map(async (id) => {
-      const { finish } = await engine.generate({ id, prompt: 'a', temperature: 0, maxTokens: 1900 });
+      const { finish } = await engine.generate({ id, prompt: 'a', temperature: 0, maxTokens: ENDLESS_TOKENS });
       return finish.reason;
     }),
   );

@@ -25,6 +25,17 @@ export function hold(pid: number): Held {
   };
 }
 
+/** Stops all engines of the daemon, whichever of them generates. */
+export async function holdEngines(client: Client): Promise<Held> {
+  const { models } = await client.health();
+  const held = models.flatMap(({ pid }) => (pid === null ? [] : hold(pid)));
+  return {
+    release: () => {
+      for (const each of held) each.release();
+    },
+  };
+}
+
 /** Process id of the engine of the daemon's first model, once that is loaded. */
 export async function enginePid(client: Client): Promise<number> {
   return await waitFor('an engine', async () => {

@@ -7,6 +7,11 @@ import { loadAddon } from '../../src/engine/loader.ts';
 export const TEST_MODELS = ['tiny-llama', 'tiny-qwen2', 'tiny-gemma'] as const;
 export type TestModel = (typeof TEST_MODELS)[number];
 
+/** So large that a generation of ENDLESS_TOKENS takes minutes, because each token costs more than the one before. */
+export const ENDLESS_CONTEXT = 65_536;
+/** Three at once fit into ENDLESS_CONTEXT. */
+export const ENDLESS_TOKENS = 20_000;
+
 export interface Generated {
   readonly text: string;
   readonly finish: NonNullable<NativeOutput['finish']>;
@@ -21,6 +26,8 @@ export interface TestEngine {
   generate(request: NativeRequest): Promise<Generated>;
   /** The whole answer of what has been, or is about to be, submitted. */
   answer(id: number): Promise<Generated>;
+  /** Calls `then` in the call of onStep that brings its first text. */
+  onFirstText(id: number, then: () => void): void;
   /** Text of a generation up to now. */
   text(id: number): string;
 }
@@ -44,10 +51,16 @@ export async function openEngine(model: TestModel, options: NativeLoadOptions = 
   const texts = new Map<number, string>();
   const waiting = new Map<number, { resolve: (answer: Generated) => void; reject: (error: Error) => void }>();
 
+  const firsts = new Map<number, () => void>();
+
   const onStep = (outputs: NativeOutput[]): void => {
     steps.push(outputs);
     for (const { id, text, finish, error } of outputs) {
       texts.set(id, (texts.get(id) ?? '') + text);
+      if (text !== '') {
+        firsts.get(id)?.();
+        firsts.delete(id);
+      }
       if (error !== undefined) waiting.get(id)?.reject(new Error(`${error.code}: ${error.message}`));
       if (finish !== undefined) waiting.get(id)?.resolve({ text: texts.get(id) ?? '', finish });
     }
@@ -68,6 +81,7 @@ export async function openEngine(model: TestModel, options: NativeLoadOptions = 
     native,
     steps,
     answer,
+    onFirstText: (id, then) => void firsts.set(id, then),
     text: (id) => texts.get(id) ?? '',
     async generate(request) {
       const answered = answer(request.id);

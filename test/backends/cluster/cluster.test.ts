@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ClusterBackend } from '../../../src/backends/cloud/cluster/cluster-backend.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../../src/protocol/generate.ts';
+import { startStopwatch } from '../../support/stopwatch.ts';
 import { waitFor } from '../../support/wait.ts';
 import { ask, chunk, provider } from '../cloud/cloud-support.ts';
 import { startUpstream, type Script, type Upstream } from '../cloud/upstream.ts';
@@ -65,6 +66,27 @@ test('requests that begin alike go to the same server', async ({ backend }) => {
   assert.ok(seen.size >= 3, [...seen].join());
 });
 
+test('a process that was away for longer than a probe may take does not blame the servers', async ({
+  backend,
+  servers,
+}) => {
+  const home = await homeOf(backend, 'hello');
+  let times = 0;
+  for (const server of servers) {
+    const say = answer(servers.indexOf(server));
+    server.script(async (turn) => {
+      if (turn.request.path === '/health') {
+        times += 1;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+      }
+      await say(turn);
+    });
+  }
+  await waitFor('a probe of each', () => times >= servers.length);
+  for (const server of servers) server.script(answer(servers.indexOf(server)));
+  assert.is(await asking(backend, 'hello'), home);
+});
+
 const breakOff: Script = (turn) => {
   turn.head();
   turn.reset();
@@ -83,10 +105,10 @@ for (const [name, ill] of ills) {
   test(`a server that ${name}: another answers, at once`, async ({ backend, servers }) => {
     const home = await homeOf(backend, 'hello');
     await ill(servers[home] as Upstream);
-    const before = performance.now();
+    const taken = startStopwatch();
     const other = await asking(backend, 'hello');
     assert.is.not(other, home);
-    assert.ok(performance.now() - before < 5000);
+    assert.ok(taken.ms() < 5000);
     assert.is(await asking(backend, 'hello'), other, 'and again the same one');
   });
 }

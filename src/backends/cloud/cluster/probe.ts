@@ -1,5 +1,6 @@
 /** Asks a server of a cluster how it is, on the paths that such servers have, with a deadline and without a key. */
 import { requestsOn } from './load-report.ts';
+import { startOwnDeadline } from './own-deadline.ts';
 import { readText } from '../reply-text.ts';
 import type { Reply, Transport } from '../transport.ts';
 
@@ -54,7 +55,8 @@ export class Probe {
     signal: AbortSignal,
     read: (reply: Reply) => Promise<Result>,
   ): Promise<Result | null> {
-    const within = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
+    const deadline = startOwnDeadline(DEADLINE_MS);
+    const within = AbortSignal.any([signal, deadline.signal]);
     let reply: Reply | undefined;
     try {
       reply = await this.#transport.send(
@@ -65,6 +67,7 @@ export class Probe {
     } catch {
       return null;
     } finally {
+      deadline.clear();
       reply?.body.destroy();
     }
   }
