@@ -1,7 +1,7 @@
 // Chats through the templates in real files.
 #include "engine/chat_renderer.h"
 
-#include <chrono>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -210,13 +210,13 @@ TEST(RenderingIsCheap) {
     const Fixture fixture = Open(test::LoadTinyModel(path));
     REQUIRE(fixture.renderer != nullptr);
     const Chat chat = {{"user", std::string(4000, 'x')}};
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // of this process, whatever else runs
     constexpr int kRounds = 10;
     for (int i = 0; i < kRounds; ++i) EXPECT(fixture.renderer->RenderTokens(chat).ok());
-    const std::chrono::duration<double, std::milli> each =
-        (std::chrono::steady_clock::now() - start) / kRounds;
-    std::printf("     %.1f ms a chat\n", each.count());
-    EXPECT(each.count() < 500);
+    const double each_ms =
+        1000.0 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / kRounds;
+    std::printf("     %.1f ms a chat\n", each_ms);
+    EXPECT(each_ms < 500);
   }
 }
 

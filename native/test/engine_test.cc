@@ -89,9 +89,10 @@ TEST(RequestsThatMakeNoSenseAreRefused) {
 }
 
 TEST(CancelPauseAndResume) {
-  const auto loaded = LoadEngine(test::TinyModels()[0]);
+  // More tokens than any machine makes before the first is seen.
+  const auto loaded = LoadEngine(test::TinyModels()[0], 65536);
   REQUIRE(loaded != nullptr);
-  REQUIRE(loaded->engine->Submit(Request(1, "Once", Seeded(3), 1500)).ok());
+  REQUIRE(loaded->engine->Submit(Request(1, "Once", Seeded(3), 60000)).ok());
   REQUIRE(loaded->listener.WaitForText(1));
   loaded->engine->Pause(1);
   REQUIRE(loaded->engine->Submit(Request(2, "Twice", Seeded(3), 20)).ok());
@@ -109,14 +110,14 @@ TEST(CancelPauseAndResume) {
 }
 
 TEST(ALongPromptIsCancelledWithinAStep) {
-  const auto loaded = LoadEngine(test::TinyModels()[1], 8192);
+  const auto loaded = LoadEngine(test::TinyModels()[1], 65536);
   REQUIRE(loaded != nullptr);
-  REQUIRE(loaded->engine->Submit(Request(1, Prompt(7000, 1), Greedy(), 10)).ok());
+  REQUIRE(loaded->engine->Submit(Request(1, Prompt(60000, 1), Greedy(), 10)).ok());
   while (loaded->engine->stats().steps == 0) std::this_thread::sleep_for(1ms);
   loaded->engine->Cancel(1);
   REQUIRE(loaded->listener.WaitFor(1));
   EXPECT_EQ(loaded->listener.End(1).reason, FinishReason::kCancelled);
-  EXPECT(loaded->engine->stats().prompt_tokens < 6000);
+  EXPECT(loaded->engine->stats().prompt_tokens < 50000);
 }
 
 // More than the cache holds: some are preempted and go on, and all end as they should.

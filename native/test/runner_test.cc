@@ -338,7 +338,7 @@ TEST(CloseInterruptsAStep) {
   while (!inside) std::this_thread::sleep_for(1ms);
   const auto start = std::chrono::steady_clock::now();
   bench.runner.Close();
-  EXPECT(std::chrono::steady_clock::now() - start < 5s);
+  EXPECT(std::chrono::steady_clock::now() - start < 15s);  // not the 20 seconds of the step
   EXPECT_EQ(bench.End(1).reason, FinishReason::kCancelled);
 }
 
