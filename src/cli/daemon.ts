@@ -1,8 +1,8 @@
 /** What commands need of the daemon before they can do their own part. */
-import { startDaemon } from '../client/start-daemon.ts';
+import { startDaemon, type StartOutcome } from '../client/start-daemon.ts';
 import type { Paths } from '../config/paths.ts';
 import { formatLogLine } from '../log/format.ts';
-import { SvcError } from '../protocol/errors.ts';
+import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type { ReadyRecord } from '../protocol/records.ts';
 import { err, say, sayMore } from './output.ts';
 
@@ -34,7 +34,7 @@ export async function ensureDaemon(paths: Paths, { timeoutMs, json, onSpawn }: E
         isStarting: outcome.ready === null || outcome.ready.state === 'STARTING',
       };
     case 'died':
-      throw died(outcome.end, outcome.lines, json);
+      throw died(outcome, json);
   }
 }
 
@@ -53,8 +53,10 @@ export async function ensureServing(paths: Paths, json: boolean): Promise<void> 
   if (trouble !== null && isStarting) throw trouble;
 }
 
+type Died = Extract<StartOutcome, { kind: 'died' }>;
+
 /** The daemon's own error, when it had one, is the error; whatever else it wrote last is shown before. */
-function died(end: string, lines: readonly string[], json: boolean): SvcError {
+function died({ end, code, lines }: Died, json: boolean): SvcError {
   const after = (prefix: string): string | undefined =>
     lines.findLast((line) => line.startsWith(prefix))?.slice(prefix.length);
   const reason = after('svc: ');
@@ -64,7 +66,8 @@ function died(end: string, lines: readonly string[], json: boolean): SvcError {
     for (const line of others) sayMore(formatLogLine(line, { colour: err.hasColour, date: false }));
   }
   return new SvcError(
-    'INTERNAL',
+    // Whoever starts a daemon asks whether that has worked; only what the home lacks has a code of its own.
+    code === ERRORS.CANNOT_WRITE.exit ? 'CANNOT_WRITE' : 'INTERNAL',
     `the daemon ended as it started (${end})${reason === undefined ? '' : `: ${reason}`}`,
     {
       hint: after('hint: ') ?? '`svc doctor` checks everything; `svc serve` starts it here',

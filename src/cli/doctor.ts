@@ -6,9 +6,17 @@ import type { ProviderRecord } from '../protocol/records.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
 import { providersInUse, recordOf } from '../providers/providers.ts';
 import type { Run } from './commands.ts';
-import { check, failed } from './doctor/check.ts';
+import { failed, guarded } from './doctor/check.ts';
 import { checkClock } from './doctor/clock-check.ts';
-import { checkAddress, checkConfig, checkDaemon, checkGrpc, checkLog, checkSocket } from './doctor/daemon-checks.ts';
+import {
+  checkAddress,
+  checkConfig,
+  checkDaemon,
+  checkGrpc,
+  checkLog,
+  checkPaths,
+  checkSocket,
+} from './doctor/daemon-checks.ts';
 import { checkEngine } from './doctor/engine-checks.ts';
 import { checkDisk, checkMemory, checkNode } from './doctor/machine-checks.ts';
 import { checkModels } from './doctor/model-checks.ts';
@@ -39,15 +47,15 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
   const modelsDir = config.models.dir ?? paths.modelsDir;
   const daemon = await checkDaemon(paths);
   const files = [
-    check('paths', 'ok', paths.stateDir),
-    checkDisk(modelsDir, paths),
+    await guarded('paths', () => checkPaths(paths, modelsDir)),
+    await guarded('disk', () => checkDisk(modelsDir, paths)),
     configCheck,
-    await checkAddress('http', config, daemon),
-    await checkGrpc(config, daemon),
-    checkSocket(paths),
+    await guarded('http', () => checkAddress('http', config, daemon)),
+    await guarded('grpc', () => checkGrpc(config, daemon)),
+    await guarded('control_socket', () => checkSocket(paths)),
     daemon.check,
-    checkLog(paths),
-    checkClock(paths),
+    await guarded('log', () => checkLog(paths)),
+    await guarded('clock', () => checkClock(paths)),
   ];
   sayProgress('asking the default model for a token');
   const models = await checkModels(paths, {
@@ -56,8 +64,11 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
     engineWorks: engine.works,
   });
   sayProgress('asking the providers');
-  const providers = daemon.runs ? daemon.providers : providersWithoutDaemon(config, paths);
-  return [...machine, ...files, ...models, await checkProviders(providers, { offline })];
+  const providers = await guarded('providers', async () => {
+    const known = daemon.runs ? daemon.providers : providersWithoutDaemon(config, paths);
+    return await checkProviders(known, { offline });
+  });
+  return [...machine, ...files, ...models, providers];
 }
 
 /** As a daemon that is started from here would have them. */

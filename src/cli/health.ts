@@ -3,7 +3,7 @@ import { notRunning } from '../client/daemon-errors.ts';
 import { probeHttpHealth } from '../client/http-probe.ts';
 import { watchHealth } from '../client/watch-health.ts';
 import { readDaemonFile } from '../config/daemon-file.ts';
-import { resolvePaths } from '../config/paths.ts';
+import { resolvePaths, type Paths } from '../config/paths.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type { CheckStatus, HealthRecord } from '../protocol/records.ts';
 import type { Run } from './commands.ts';
@@ -15,8 +15,9 @@ import { modelTable } from './status.ts';
 const UNREACHABLE = 69;
 
 export const run: Run<'health'> = async ({ source, watch, json }) => {
+  const paths = resolvePaths();
   try {
-    const health = await open(source);
+    const health = await open(source, paths);
     if (watch) return await show(health.watch(), json);
     const record = await health.once();
     if (json) printJson(record);
@@ -34,8 +35,7 @@ interface Source {
   watch(): AsyncIterable<HealthRecord>;
 }
 
-async function open(source: 'http' | 'grpc' | 'socket'): Promise<Source> {
-  const paths = resolvePaths();
+async function open(source: 'http' | 'grpc' | 'socket', paths: Paths): Promise<Source> {
   if (source === 'socket') {
     const client = new Client(paths.socketPath);
     return asked(() => client.health());

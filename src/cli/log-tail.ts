@@ -1,6 +1,8 @@
 /** Reading a log file from its end, and on from there. */
-import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, readSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openToReadSync } from '../files/open-file.ts';
+import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 const BLOCK_BYTES = 64 * 1024;
@@ -19,11 +21,17 @@ export interface OpenLog {
 /** undefined: there is none. */
 export function openLog(path: string): number | undefined {
   try {
-    return openSync(path, 'r');
+    return openToReadSync(path);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return undefined;
-    throw new SvcError(code === 'EACCES' ? 'FORBIDDEN' : 'INTERNAL', `cannot read the log: ${message}`);
+    throw new SvcError(
+      code === 'EACCES' ? 'FORBIDDEN' : 'CANNOT_WRITE',
+      `cannot read the log ${path}: ${whyOf(error)}`,
+      {
+        hint: 'make it a file of yours, or remove it: svc doctor',
+      },
+    );
   }
 }
 

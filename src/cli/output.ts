@@ -4,6 +4,7 @@
  */
 import { Writable } from 'node:stream';
 import { variable } from '../config/environment.ts';
+import { errorOfFiles } from '../files/svc-error.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 type Stream = NodeJS.WriteStream;
@@ -122,7 +123,7 @@ export class PromptOutput extends Writable {
 
 /** What ended the command. Returns its exit code. */
 export function report(thrown: unknown, json: boolean): number {
-  const error = SvcError.from(thrown);
+  const error = errorOfFiles(thrown);
   sayProgress('');
   if (json) {
     const { code, message, hint } = error.toRecord();

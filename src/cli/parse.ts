@@ -215,7 +215,7 @@ function readValue(facts: Exclude<Flag, { kind: 'switch' | 'strings' }>, value: 
     case 'count':
       return /^\d{1,15}$/.test(value) ? Number(value) : undefined;
     case 'number':
-      return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value) ? Number(value) : undefined;
+      return /^[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value) ? Number(value) : undefined;
     case 'duration':
       return readDuration(value);
   }

@@ -27,7 +27,7 @@ export type StartOutcome =
   /** It runs but does not serve: not in time, or it has found out that it cannot. */
   | { readonly kind: 'not_ready'; readonly ready: ReadyRecord | null }
   /** `end` tells how; `lines` are the last that it wrote. */
-  | { readonly kind: 'died'; readonly end: string; readonly lines: readonly string[] };
+  | { readonly kind: 'died'; readonly end: string; readonly code: number | null; readonly lines: readonly string[] };
 
 const POLL_MS = 25;
 const LAST_LINES = 20;
@@ -53,7 +53,12 @@ export async function startDaemon(
     const ready = await ask(client, Math.max(1000, deadline - performance.now()));
     if (ready === undefined) {
       if (end !== undefined)
-        return { kind: 'died', end, lines: marks.flatMap(({ file, size }) => linesSince(file, size)) };
+        return {
+          kind: 'died',
+          end,
+          code: child?.code ?? null,
+          lines: marks.flatMap(({ file, size }) => linesSince(file, size)),
+        };
       if (child === undefined) {
         onSpawn();
         child = await spawnDaemon(paths);
@@ -81,6 +86,8 @@ async function ask(client: Client, timeoutMs: number): Promise<ReadyRecord | und
 interface DaemonChild {
   /** undefined while it lives. */
   end: string | undefined;
+  /** Exit code; null while it lives, and of one that a signal ended. */
+  code: number | null;
 }
 
 async function spawnDaemon(paths: Pick<Paths, 'socketPath' | 'stateDir'>): Promise<DaemonChild> {
@@ -107,13 +114,14 @@ async function spawnDaemon(paths: Pick<Paths, 'socketPath' | 'stateDir'>): Promi
     windowsHide: true,
   });
   closeSync(stderr);
-  const state: DaemonChild = { end: undefined };
+  const state: DaemonChild = { end: undefined, code: null };
   child.once('error', (error: NodeJS.ErrnoException) => {
     state.end = `it could not be started (${error.code ?? error.message})`;
   });
   child.once('exit', (code, signal) => {
     // The service manager has started it, and does not stay.
     if (service !== undefined && code === 0) return;
+    state.code = code;
     state.end = signal === null ? `exit code ${String(code)}` : `signal ${signal}`;
   });
   child.unref();

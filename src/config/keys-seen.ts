@@ -3,8 +3,10 @@
  * key. A keys.json that is gone although keys were seen opens no door: the data directory may not be mounted, or a
  * backup from before the first key was restored. It lies elsewhere than keys.json, so that one loss does not take both.
  */
-import { closeSync, existsSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeDirectorySync } from '../files/make-directory.ts';
+import { openToAppendSync } from '../files/open-file.ts';
 
 export class KeysSeen {
   readonly #dir: string;
@@ -27,7 +29,7 @@ export class KeysSeen {
   set(seen: boolean): void {
     if (seen === this.isSet) return;
     if (!seen) return rmSync(this.#file, { force: true });
-    mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
-    closeSync(openSync(this.#file, 'w', 0o600));
+    makeDirectorySync(this.#dir);
+    closeSync(openToAppendSync(this.#file));
   }
 }

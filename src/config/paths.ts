@@ -1,6 +1,6 @@
 /**
  * Where everything lies: XDG on Linux and other Unixes, their own conventions on macOS and Windows,
- * or everything under $SVC_HOME. `resolvePaths` only computes; `makePrivateDirectory` creates.
+ * or everything under $SVC_HOME. `pathsFrom` only computes; `makePrivateDirectory` creates.
  */
 import { createHash } from 'node:crypto';
 import { chmodSync, lstatSync } from 'node:fs';
@@ -10,6 +10,7 @@ import { makeDirectorySync } from '../files/make-directory.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { variable, type Variable } from './environment.ts';
+import { checkHome } from './home.ts';
 
 export interface Paths {
   readonly configFile: string;
@@ -51,8 +52,20 @@ interface Bases {
   readonly run: string;
 }
 
-/** Throws CONFIG_INVALID when a path that was asked for can't be used. */
-export function resolvePaths(from: Surroundings = thisMachine()): Paths {
+/**
+ * The paths of this process. Throws CONFIG_INVALID when a path that was asked for can't be used, CANNOT_WRITE when
+ * SVC_HOME can't be made.
+ */
+export function resolvePaths(): Paths {
+  const from = thisMachine();
+  const paths = pathsFrom(from);
+  const home = absolute(from, 'SVC_HOME');
+  if (home !== undefined) checkHome(home);
+  return paths;
+}
+
+/** Computed, nothing is looked at. Throws CONFIG_INVALID. */
+export function pathsFrom(from: Surroundings): Paths {
   const { join } = pathRules(from);
   const bases = resolveBases(from);
   const socketPath = absolute(from, 'SVC_SOCKET') ?? defaultSocket(from, bases.run);

@@ -1,9 +1,9 @@
 /** The conditions that are looked at again and again: disk, files, memory, the model store, the providers, the API keys. */
 import { stat } from 'node:fs/promises';
+import { troublesOf, type StoragePaths } from '../config/storage.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { CheckStatus, ModelRecord } from '../protocol/records.ts';
 import type { Conditions, ConditionWriter } from './conditions.ts';
-import { troublesOf, type StoragePaths } from './storage.ts';
 import { availableMemoryBytes, freeDiskBytes, totalMemoryBytes } from './resources.ts';
 
 const MIB = 1024 * 1024;

@@ -15,6 +15,7 @@ import { testProvider } from '../providers/provider-test.ts';
 import { lacksKey, providerNamed, providersInUse } from '../providers/providers.ts';
 import type { Policies } from '../routing/policy.ts';
 import type { Budget } from '../usage/budgets.ts';
+import { inBackground } from './in-background.ts';
 
 export interface CloudProvidersOptions {
   readonly keys: ProviderKeys;
@@ -103,7 +104,8 @@ export class CloudProviders {
 
   #retire(backend: Backend): void {
     this.#retiring.add(backend);
-    void backend.close().finally(() => this.#retiring.delete(backend));
+    const closed = backend.close().finally(() => this.#retiring.delete(backend));
+    inBackground(this.#options.log, 'closing a provider', closed);
   }
 
   async #with<Result>(name: string, ask: (provider: Provider, backend: Backend) => Promise<Result>): Promise<Result> {

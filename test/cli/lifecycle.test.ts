@@ -69,7 +69,7 @@ test('stop never kills a process that was given the pid of a daemon', async ({ h
   const silent = createServer();
   try {
     const path = join(home.dir, 'state', 'daemon.json');
-    writeDaemonFile(path, { ...(readDaemonFile(path) as DaemonFile), pid: bystander.pid as number });
+    await writeDaemonFile(path, { ...(readDaemonFile(path) as DaemonFile), pid: bystander.pid as number });
     const socketPath = `${socket}.silent`;
     silent.listen(socketPath);
     await once(silent, 'listening');

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { makePrivateDirectory, resolvePaths, type Surroundings } from '../../src/config/paths.ts';
+import { makePrivateDirectory, pathsFrom, type Surroundings } from '../../src/config/paths.ts';
 import type { Variable } from '../../src/config/environment.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 
@@ -24,7 +24,7 @@ function refusal(work: () => unknown): SvcError {
 }
 
 test('linux: XDG defaults', () => {
-  assert.equal(resolvePaths(machine('linux')), {
+  assert.equal(pathsFrom(machine('linux')), {
     configFile: '/people/ann/.config/svc/config.json',
     modelsDir: '/people/ann/.local/share/svc/models',
     dataDir: '/people/ann/.local/share/svc',
@@ -40,7 +40,7 @@ test('linux: XDG defaults', () => {
 });
 
 test('linux: XDG variables are honoured when absolute and ignored otherwise', () => {
-  const paths = resolvePaths(
+  const paths = pathsFrom(
     machine('linux', {
       XDG_CONFIG_HOME: '/c',
       XDG_DATA_HOME: '/d',
@@ -55,49 +55,46 @@ test('linux: XDG variables are honoured when absolute and ignored otherwise', ()
 });
 
 test('SVC_HOME puts everything under it; SVC_SOCKET and SVC_CONFIG win over it', () => {
-  const paths = resolvePaths(machine('linux', { SVC_HOME: '/h', XDG_CONFIG_HOME: '/c' }));
+  const paths = pathsFrom(machine('linux', { SVC_HOME: '/h', XDG_CONFIG_HOME: '/c' }));
   for (const path of Object.values(paths)) assert.ok(path.startsWith('/h/'), path);
   assert.is(paths.modelsDir, '/h/models');
   assert.is(paths.socketPath, '/h/run/svc.sock');
-  const moved = resolvePaths(machine('linux', { SVC_HOME: '/h', SVC_SOCKET: '/s/x.sock', SVC_CONFIG: '/k.json' }));
+  const moved = pathsFrom(machine('linux', { SVC_HOME: '/h', SVC_SOCKET: '/s/x.sock', SVC_CONFIG: '/k.json' }));
   assert.is(moved.socketPath, '/s/x.sock');
   assert.is(moved.configFile, '/k.json');
 });
 
 test('macOS and Windows follow their own conventions', () => {
-  const mac = resolvePaths(machine('darwin'));
+  const mac = pathsFrom(machine('darwin'));
   assert.is(mac.configFile, '/people/ann/Library/Application Support/svc/config.json');
   assert.is(mac.logFile, '/people/ann/Library/Logs/svc/daemon.log');
   assert.is(mac.socketPath, '/tmp/svc-1000/svc.sock');
-  const windows = resolvePaths(machine('win32', { LOCALAPPDATA: 'D:\\Local' }));
+  const windows = pathsFrom(machine('win32', { LOCALAPPDATA: 'D:\\Local' }));
   assert.is(windows.configFile, 'C:\\Users\\ann\\AppData\\Roaming\\svc\\config.json');
   assert.is(windows.modelsDir, 'D:\\Local\\svc\\Data\\models');
   assert.match(windows.socketPath, /^\\\\\.\\pipe\\svc-[0-9a-f]{16}$/);
 });
 
 test('two homes on Windows have two pipes', () => {
-  const pipe = (home: string): string => resolvePaths(machine('win32', { SVC_HOME: home })).socketPath;
+  const pipe = (home: string): string => pathsFrom(machine('win32', { SVC_HOME: home })).socketPath;
   assert.is.not(pipe('C:\\a'), pipe('C:\\b'));
 });
 
 test('a socket path is refused above the limit of the system, not cut', () => {
   const fits = `/${'x'.repeat(106)}`;
-  assert.is(resolvePaths(machine('linux', { SVC_SOCKET: fits })).socketPath, fits);
-  const error = refusal(() => resolvePaths(machine('linux', { SVC_SOCKET: `${fits}x` })));
+  assert.is(pathsFrom(machine('linux', { SVC_SOCKET: fits })).socketPath, fits);
+  const error = refusal(() => pathsFrom(machine('linux', { SVC_SOCKET: `${fits}x` })));
   assert.is(error.code, 'CONFIG_INVALID');
   assert.match(error.message, '108 bytes, this system allows 107');
   assert.match(error.hint ?? '', 'SVC_SOCKET');
   // Bytes count, not characters.
-  assert.is(refusal(() => resolvePaths(machine('linux', { SVC_SOCKET: `/${'ü'.repeat(54)}` }))).code, 'CONFIG_INVALID');
-  assert.is(
-    refusal(() => resolvePaths(machine('darwin', { SVC_SOCKET: `/${'x'.repeat(103)}` }))).code,
-    'CONFIG_INVALID',
-  );
+  assert.is(refusal(() => pathsFrom(machine('linux', { SVC_SOCKET: `/${'ü'.repeat(54)}` }))).code, 'CONFIG_INVALID');
+  assert.is(refusal(() => pathsFrom(machine('darwin', { SVC_SOCKET: `/${'x'.repeat(103)}` }))).code, 'CONFIG_INVALID');
 });
 
 test('a relative path of ours is refused', () => {
   for (const name of ['SVC_HOME', 'SVC_SOCKET', 'SVC_CONFIG'] as const) {
-    const error = refusal(() => resolvePaths(machine('linux', { [name]: 'here' })));
+    const error = refusal(() => pathsFrom(machine('linux', { [name]: 'here' })));
     assert.is(error.code, 'CONFIG_INVALID');
     assert.match(error.message, name);
   }

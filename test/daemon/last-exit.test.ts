@@ -31,8 +31,8 @@ async function start(context: Context, options: DaemonProcessOptions = {}): Prom
   return await startIn(context, { entry, args: [], ...options }).settled();
 }
 
-function change(path: string, changes: Partial<DaemonFile>): void {
-  writeDaemonFile(path, { ...(readDaemonFile(path) as DaemonFile), ...changes });
+async function change(path: string, changes: Partial<DaemonFile>): Promise<void> {
+  await writeDaemonFile(path, { ...(readDaemonFile(path) as DaemonFile), ...changes });
 }
 
 test('the next daemon tells how each ended', async (context) => {
@@ -66,7 +66,7 @@ test('another boot since then: the machine went down with it', async (context) =
   await daemon.exit;
   const { process } = readDaemonFile(context.path) as DaemonFile;
   assert.type(process?.boot_id, 'string');
-  change(context.path, { process: { boot_id: 'another', start_ticks: process?.start_ticks ?? 0 } });
+  await change(context.path, { process: { boot_id: 'another', start_ticks: process?.start_ticks ?? 0 } });
   assert.match(lastExit(context.path)?.reason ?? '', 'machine was restarted');
 });
 
@@ -144,7 +144,7 @@ test('a file of a dead daemon whose pid another process has now does not keep a 
   const first = await start(context);
   first.kill('SIGKILL');
   await first.exit;
-  change(context.path, { pid: process.pid });
+  await change(context.path, { pid: process.pid });
   const second = await start(context);
   assert.is((await second.client.status()).pid, second.pid);
 });

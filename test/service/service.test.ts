@@ -12,7 +12,7 @@ import { Client } from '../../src/client/client.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import { readDaemonFile } from '../../src/config/daemon-file.ts';
 import { childEnvironment } from '../../src/config/environment.ts';
-import { makePrivateDirectory, resolvePaths } from '../../src/config/paths.ts';
+import { makePrivateDirectory, pathsFrom } from '../../src/config/paths.ts';
 import { defineService, type ServiceDefinition } from '../../src/service/definition.ts';
 import { launchAgent } from '../../src/service/launchd-agent.ts';
 import { serviceUnit, servesSocket, socketUnit } from '../../src/service/systemd-unit.ts';
@@ -146,7 +146,7 @@ test('a model answers where only the directories of the unit can be written', as
   }
   const { home } = context;
   const variables: Readonly<Record<string, string>> = home.env;
-  const paths = resolvePaths({
+  const paths = pathsFrom({
     ...{ platform: process.platform, home: '/', tmp: '/tmp', user: '0' },
     variable: (name) => variables[name],
   });

@@ -183,7 +183,7 @@ export const FILES: readonly Fault[] = [
       const bystander = spawn('sleep', ['60'], { stdio: 'ignore' });
       const ended = once(bystander, 'exit');
       try {
-        writeDaemonFile(file, { ...(readDaemonFile(file) as DaemonFile), pid: bystander.pid ?? 0 });
+        await writeDaemonFile(file, { ...(readDaemonFile(file) as DaemonFile), pid: bystander.pid ?? 0 });
         const stop = ending(await scene.svc('stop'));
         let start = '';
         await scene.timed(async () => (start = ending(await scene.svc('start'))));
@@ -241,7 +241,7 @@ export const FILES: readonly Fault[] = [
     withinSeconds: 8,
     daemon: 'absent',
     impossible: noDisk,
-    sees: /^exit 73: cannot write \$SVC_HOME\/state\/daemon\.stderr: EROFS/,
+    sees: /^exit 73: cannot write \$SVC_HOME\/state\/daemon\.stderr: the file system is read-only/,
     async plant(scene) {
       const disk = mountDisk(scene, scene.path('state'));
       disk.readOnly();

@@ -1,5 +1,5 @@
+import { errorOfFiles } from '../../files/svc-error.ts';
 import type { CheckName, DoctorCheck } from '../../protocol/doctor.ts';
-import { SvcError } from '../../protocol/errors.ts';
 
 interface More {
   readonly detail?: string | null;
@@ -17,8 +17,17 @@ export function check(
 
 /** A check that ended with an error. */
 export function failed(name: CheckName, thrown: unknown, value: string | null = null): DoctorCheck {
-  const error = SvcError.from(thrown);
+  const error = errorOfFiles(thrown);
   return check(name, 'fail', value, { detail: error.message, hint: error.hint ?? 'see docs/doctor.md' });
+}
+
+/** The check; one that ends with an error has failed, and the others are made all the same. */
+export async function guarded(name: CheckName, make: () => DoctorCheck | Promise<DoctorCheck>): Promise<DoctorCheck> {
+  try {
+    return await make();
+  } catch (error) {
+    return failed(name, error);
+  }
 }
 
 /** A check that was not made, and why. */

@@ -7,6 +7,7 @@ import { Client } from '../../client/client.ts';
 import { ownerFault } from '../../client/socket-trust.ts';
 import { loadConfig, parseConfig, type Config } from '../../config/config.ts';
 import type { Paths } from '../../config/paths.ts';
+import { troublesOf } from '../../config/storage.ts';
 import { VERSION } from '../../config/version.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { DoctorCheck } from '../../protocol/doctor.ts';
@@ -26,6 +27,17 @@ export function checkConfig(paths: Paths): { check: DoctorCheck; config: Config 
   } catch (error) {
     return { config: parseConfig('').config, check: failed('config', error, paths.configFile) };
   }
+}
+
+/** Where svc keeps its files: each place is what it has to be, and can be written. */
+export async function checkPaths(paths: Paths, modelsDir: string): Promise<DoctorCheck> {
+  const troubles = await troublesOf(paths, new Date(), [
+    { what: 'runtime directory', path: paths.runtimeDir },
+    { what: 'directory of models', path: modelsDir },
+  ]);
+  if (troubles.length === 0) return check('paths', 'ok', paths.stateDir);
+  const hint = 'mend these paths, or set SVC_HOME to a directory that you can write to';
+  return check('paths', 'fail', paths.stateDir, { detail: troubles.join('; '), hint });
 }
 
 /** Nobody else may reach the control socket: whoever does is served. */

@@ -6,13 +6,13 @@
 import { constants } from 'node:fs';
 import { access, lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Paths } from '../config/paths.ts';
 import { whyOf } from '../files/why.ts';
+import type { Paths } from './paths.ts';
 
 const { R_OK, W_OK, X_OK } = constants;
 
 /** A path that may be absent, and has to be of its kind when it is there. */
-interface Place {
+export interface Place {
   readonly what: string;
   readonly path: string;
   readonly kind: 'directory' | 'file';
@@ -25,8 +25,13 @@ export type StoragePaths = Pick<
 >;
 
 /** What is wrong with each place: none when all is well. Never rejects. */
-export async function troublesOf(paths: StoragePaths, now: Date): Promise<string[]> {
-  const found = await Promise.all(placesIn(paths, now).map((place) => troubleAt(place)));
+export async function troublesOf(
+  paths: StoragePaths,
+  now: Date,
+  moreDirectories: readonly Pick<Place, 'what' | 'path'>[] = [],
+): Promise<string[]> {
+  const more = moreDirectories.map((each): Place => ({ ...each, kind: 'directory', access: R_OK | W_OK | X_OK }));
+  const found = await Promise.all([...placesIn(paths, now), ...more].map((place) => troubleAt(place)));
   return found.filter((trouble) => trouble !== null);
 }
 

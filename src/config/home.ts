@@ -1,0 +1,73 @@
+/**
+ * $SVC_HOME, looked at before anything in it is tried: one that no command can do anything with is refused in
+ * one sentence. A home that has been used and cannot be written any more is not refused here, since a daemon
+ * may run in it and much can be asked without writing.
+ */
+import { accessSync, constants, lstatSync, readdirSync, statfsSync, statSync, type Stats } from 'node:fs';
+import { dirname } from 'node:path';
+import { whyOf } from '../files/why.ts';
+import { SvcError } from '../protocol/errors.ts';
+
+/** File systems of the kernel, in which a user may look but make nothing: proc, sysfs, cgroup, cgroup2. */
+const KERNEL_FILE_SYSTEMS: readonly number[] = [0x9fa0, 0x62656572, 0x27e0eb, 0x63677270];
+const HINT = 'set SVC_HOME to a directory that you can write to';
+
+/** Throws CONFIG_INVALID when `home` is something else than a directory, CANNOT_WRITE when it cannot be made or used. */
+export function checkHome(home: string): void {
+  const found = lookAt(home);
+  if (found === null) {
+    requireWritable(nearest(dirname(home)), home);
+    return;
+  }
+  if (!found.isDirectory()) throw invalid(home, 'it is not a directory');
+  const names = namesIn(home);
+  if (names.length === 0) requireWritable(home, home);
+  else if (isOfKernel(home)) throw cannotWrite(home, 'the file system is read-only');
+}
+
+/** null: there is nothing. */
+function lookAt(home: string): Stats | null {
+  try {
+    return statSync(home);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw invalid(home, whyOf(error));
+  }
+  if (lstatSync(home, { throwIfNoEntry: false }) === undefined) return null;
+  throw invalid(home, 'it is a link to nothing');
+}
+
+function namesIn(home: string): string[] {
+  try {
+    accessSync(home, constants.X_OK);
+    return readdirSync(home);
+  } catch (error) {
+    throw invalid(home, whyOf(error));
+  }
+}
+
+/** The first directory above that is there. */
+function nearest(directory: string): string {
+  const found = statSync(directory, { throwIfNoEntry: false });
+  return found !== undefined || dirname(directory) === directory ? directory : nearest(dirname(directory));
+}
+
+function requireWritable(directory: string, home: string): void {
+  if (isOfKernel(directory)) throw cannotWrite(home, 'the file system is read-only');
+  try {
+    accessSync(directory, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw cannotWrite(home, whyOf(error));
+  }
+}
+
+function isOfKernel(directory: string): boolean {
+  return process.platform === 'linux' && KERNEL_FILE_SYSTEMS.includes(statfsSync(directory).type);
+}
+
+function invalid(home: string, why: string): SvcError {
+  return new SvcError('CONFIG_INVALID', `SVC_HOME ${home} cannot be used: ${why}`, { hint: HINT });
+}
+
+function cannotWrite(home: string, why: string): SvcError {
+  return new SvcError('CANNOT_WRITE', `nothing can be written in SVC_HOME ${home}: ${why}`, { hint: HINT });
+}

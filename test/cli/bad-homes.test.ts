@@ -1,0 +1,195 @@
+/**
+ * A home that svc cannot work in: every command says so in one sentence and a hint, with 73 or 78, and ends.
+ * None hangs, spins or shows a stack trace.
+ */
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { COMMANDS } from '../../src/cli/commands.ts';
+import type { DoctorRecord } from '../../src/protocol/doctor.ts';
+import { spawnSvc, svc, type SvcResult } from '../support/svc.ts';
+
+const scratch = mkdtempSync(join(tmpdir(), 'svc-bad-homes-'));
+const mounted: string[] = [];
+test.after(() => {
+  for (const directory of mounted) execFileSync('umount', [directory]);
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+/** No command takes longer; one that spins or waits is killed, and fails its test. */
+const TIMEOUT_MS = 30_000;
+/** Those that use no file of the home. */
+const WITHOUT_HOME = ['version', 'completion'];
+/** Reports what is wrong as a check that failed. */
+const DOCTOR = 'doctor';
+
+/** For those that need more than their name. */
+const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
+  run: ['hi'],
+  'model add': [join(scratch, 'no.gguf')],
+  'model quantize': [join(scratch, 'no.gguf'), '--to', 'Q4_0'],
+  'model pull': ['hf:a/b'],
+  'model search': ['word'],
+  'config get': ['http.port'],
+  'config set': ['http.port', '1'],
+  'config unset': ['http.port'],
+  'key add': ['me'],
+  'key rm': ['me'],
+  completion: ['bash'],
+  'provider set': ['openai', '--default-model', 'm'],
+};
+
+function commandLine(name: string): string[] {
+  const given = ARGUMENTS[name];
+  const needed = (COMMANDS[name as keyof typeof COMMANDS].arguments as readonly { readonly required: boolean }[])
+    .filter(({ required }) => required)
+    .map(() => 'x');
+  return [...name.split(' '), ...(given ?? needed)];
+}
+
+/** Kinds of homes that no command can use, whatever it does. */
+const UNUSABLE: Readonly<Record<string, (home: string) => string>> = {
+  'a file': (home) => {
+    writeFileSync(home, '');
+    return home;
+  },
+  'below a file': (home) => {
+    writeFileSync(home, '');
+    return join(home, 'deep', 'home');
+  },
+  'a link to nothing': (home) => {
+    symlinkSync(`${home}-nothing`, home);
+    return home;
+  },
+  'a loop of links': (home) => {
+    symlinkSync(home, home);
+    return home;
+  },
+  ...(existsSync('/proc/self') ? { 'on procfs': () => '/proc/svc-home/deep', 'procfs itself': () => '/proc' } : {}),
+};
+
+let count = 0;
+function plant(kind: string): string {
+  return UNUSABLE[kind]?.(join(scratch, String(count++))) ?? '';
+}
+
+async function inHome(dir: string, name: string): Promise<SvcResult> {
+  const home = { dir, env: { SVC_HOME: dir, SVC_HTTP_ADDR: '127.0.0.1:0', SVC_GRPC_ADDR: '127.0.0.1:0' } };
+  return await svc(commandLine(name), { home: home as never, timeoutMs: TIMEOUT_MS });
+}
+
+/** One sentence, and what to do. */
+function assertRefused({ code, signal, stderr }: SvcResult, what: string): void {
+  assert.ok(code === 73 || code === 78, `${what}: exit ${String(code)} ${String(signal)}\n${stderr}`);
+  assert.match(stderr, /^svc: [^\n]+\nhint: [^\n]+\n$/, what);
+}
+
+for (const kind of Object.keys(UNUSABLE)) {
+  test(`a home that is ${kind}`, async () => {
+    const dir = plant(kind);
+    // All commands with the first and the last kinds, which differ most; a few of each sort with the others.
+    const names = ['a file', 'on procfs'].includes(kind)
+      ? Object.keys(COMMANDS)
+      : ['start', 'serve', 'status', 'run', 'doctor', 'config set', 'model list'];
+    for (const name of names) {
+      const what = `svc ${name} in a home that is ${kind}`;
+      const result = await inHome(dir, name);
+      if (WITHOUT_HOME.includes(name)) assert.is(result.code, 0, what);
+      else if (name === DOCTOR) assert.is(result.code, 1, `${what}: ${result.stderr}`);
+      else assertRefused(result, what);
+    }
+  });
+}
+
+test('doctor names the path in a check that failed', async () => {
+  for (const kind of Object.keys(UNUSABLE)) {
+    const dir = plant(kind);
+    const home = { dir, env: { SVC_HOME: dir } };
+    const { code, stdout } = await svc(['doctor', '--json', '--offline'], { home: home as never });
+    const { ok, checks } = JSON.parse(stdout) as DoctorRecord;
+    assert.is(code, 1, kind);
+    assert.is(ok, false);
+    const paths = checks.find(({ name }) => name === 'paths');
+    assert.is(paths?.status, 'fail', kind);
+    assert.ok(paths?.detail?.includes(dir), `${kind}: ${String(paths?.detail)}`);
+  }
+});
+
+/** A daemon serves on a full disk, without a log: what it needs to start takes no space. */
+const FULL = 'is full';
+
+/** Kinds of homes in which something can be read; what has to write is refused. */
+const UNWRITABLE: Readonly<Record<string, (home: string) => boolean>> = {
+  [FULL]: (home) => mount(home, 'size=64k') && fill(home),
+  'is read-only': (home) => mount(home, 'size=64k') && remount(home),
+  'may not be written': (home) => {
+    mkdirSync(home);
+    mkdirSync(join(home, 'state'));
+    chmodSync(join(home, 'state'), 0o500);
+    chmodSync(home, 0o500);
+    return process.getuid?.() !== 0;
+  },
+};
+
+function mount(home: string, options: string): boolean {
+  mkdirSync(home);
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', home], { stdio: 'pipe' });
+  } catch {
+    return false;
+  }
+  mounted.push(home);
+  return true;
+}
+
+function fill(home: string): true {
+  try {
+    writeFileSync(join(home, 'filler'), Buffer.alloc(1024 * 1024));
+  } catch {
+    // That is what it is for.
+  }
+  return true;
+}
+
+function remount(home: string): true {
+  mkdirSync(join(home, 'state'));
+  execFileSync('mount', ['-o', 'remount,ro', home], { stdio: 'pipe' });
+  return true;
+}
+
+for (const [kind, make] of Object.entries(UNWRITABLE)) {
+  test(`a home that ${kind}`, async () => {
+    const dir = join(scratch, String(count++));
+    if (!make(dir)) {
+      console.log(`skipped: this user cannot make a home that ${kind}`);
+      return;
+    }
+    for (const name of ['config set', 'key add', 'provider set', ...(kind === FULL ? [] : ['start', 'serve', 'run'])]) {
+      assertLast(await inHome(dir, name), `svc ${name} in a home that ${kind}`);
+    }
+    for (const name of ['status', 'model list', 'config show', 'logs', 'usage']) {
+      const { code, stderr } = await inHome(dir, name);
+      assert.ok(code === 0 || (name === 'status' && code === 3), `svc ${name}: ${String(code)} ${stderr}`);
+    }
+    assert.is((await inHome(dir, 'doctor')).code, 1);
+  });
+}
+
+/** As `assertRefused`; `run` says first that it starts the daemon. */
+function assertLast(result: SvcResult, what: string): void {
+  assertRefused({ ...result, stderr: result.stderr.replace('svc: starting the daemon\n', '') }, what);
+}
+
+test('serve hears SIGTERM as it starts in a bad home', async () => {
+  for (const kind of Object.keys(UNUSABLE)) {
+    const dir = plant(kind);
+    const running = spawnSvc(['serve'], { home: { dir, env: { SVC_HOME: dir } } as never, timeoutMs: TIMEOUT_MS });
+    running.child.kill('SIGTERM');
+    await running.result;
+  }
+});
+
+test.run();
