@@ -87,10 +87,18 @@ class Decoder {
   // share cells, and every prompt is computed in its own cache.
   virtual std::uint32_t lane_cells() const { return 0; }
   // The lane, with cells for a prompt of so many tokens. It takes memory, so it is made when it is
-  // first asked for, and made anew, empty, when that asks for another size. Null: there is no
-  // memory for it, and lane_cells() is less from now on.
+  // first asked for, and made anew, empty, when it is too small. Null: there is no memory for it,
+  // and lane_cells() is less from now on.
   // REQUIRES: tokens <= lane_cells()
   virtual PrefillLane* lane(std::uint32_t /*tokens*/) { return nullptr; }
+  // Frees a lane that has grown. REQUIRES: nothing is being computed in it.
+  virtual void ShrinkLane() {}
+
+  // Memory beside the cache, as memory_estimate.h counts it. Tokens whose copies may be held there,
+  // once the lane has cells for a prompt of so many tokens; a lane that grows leaves less.
+  virtual std::uint32_t max_copied(std::uint32_t /*lane_tokens*/) const { return cells_total(); }
+  // Bytes of copies of whole states, where sequences cannot share cells.
+  virtual std::uint64_t max_state_bytes() const { return std::uint64_t{512} << 20U; }
 
   virtual bool IsEndOfGeneration(Token token) const = 0;
   // The bytes a token adds to the text; control tokens add none. May end inside a character.
@@ -118,10 +126,12 @@ class Sampler {
   virtual ~Sampler() = default;
 
   // The token that follows; remembered, for penalties and the grammar. kNoToken: the grammar leaves
-  // none of the vocabulary.
+  // none of the vocabulary. kBrokenLogits: the logits hold NaN or infinity, or are all -infinity;
+  // nothing is remembered then.
   virtual Token Sample(const float* logits) = 0;
   // By how much the logit of the token that Sample would draw leads the next one, after all that is
-  // made of the logits; infinite where it is drawn by chance or must follow. Changes nothing.
+  // made of the logits; infinite where it is drawn by chance or must follow; 0 for broken logits.
+  // Changes nothing.
   virtual float Lead(const float* /*logits*/) { return std::numeric_limits<float>::infinity(); }
   // The tokens that must follow the one just drawn, remembered too: the grammar leaves no choice,
   // so they need no logits. Told once.
@@ -133,5 +143,6 @@ class Sampler {
 };
 
 inline constexpr Token kNoToken = -1;
+inline constexpr Token kBrokenLogits = -2;
 
 }  // namespace svc

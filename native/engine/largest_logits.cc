@@ -9,8 +9,11 @@ namespace {
 
 constexpr std::size_t kBlock = 16;
 
-// Calls `visit` with the allowed tokens in order. A block of logits none of which is above
-// `threshold` (read anew for each block) is passed over.
+// NaN or infinity.
+bool IsBroken(float logit) { return !(logit < INFINITY); }
+
+// Calls `visit` with the allowed tokens in order. A block of logits all of which are below
+// `threshold` (read anew for each block) is passed over; one with a NaN never is.
 template <typename Visit>
 void ForEachAbove(std::span<const float> logits, const TokenSet* allowed, const float& threshold,
                   Visit visit) {
@@ -25,7 +28,7 @@ void ForEachAbove(std::span<const float> logits, const TokenSet* allowed, const 
   std::size_t at = 0;
   for (; at + kBlock <= logits.size(); at += kBlock) {
     unsigned above = 0;
-    for (std::size_t i = 0; i < kBlock; ++i) above |= logits[at + i] >= threshold ? 1U : 0U;
+    for (std::size_t i = 0; i < kBlock; ++i) above |= logits[at + i] < threshold ? 0U : 1U;
     if (above == 0) continue;
     for (std::size_t i = 0; i < kBlock; ++i) visit(at + i);
   }
@@ -37,22 +40,29 @@ void ForEachAbove(std::span<const float> logits, const TokenSet* allowed, const 
 Token LargestLogit(std::span<const float> logits, const TokenSet* allowed) {
   Token token = kNoToken;
   float largest = -INFINITY;
+  bool broken = false;
   ForEachAbove(logits, allowed, largest, [&](std::size_t i) {
-    if (token != kNoToken && !(logits[i] > largest)) return;
+    broken |= IsBroken(logits[i]);
+    if (token >= 0 && !(logits[i] > largest)) return;
     token = static_cast<Token>(i);
     largest = logits[i];
   });
-  return token;
+  return broken ? kBrokenLogits : token;
 }
 
-bool LargestLogits(std::span<const float> logits, const TokenSet* allowed, std::size_t count,
-                   std::vector<RankedToken>* ranked) {
+Ranking LargestLogits(std::span<const float> logits, const TokenSet* allowed, std::size_t count,
+                      std::vector<RankedToken>* ranked) {
   // One more than asked for, to see whether it equals the last; a heap with the smallest on top.
   const auto larger = [](const RankedToken& a, const RankedToken& b) { return a.logit > b.logit; };
   ranked->clear();
   float threshold = -INFINITY;
+  bool broken = false;
   ForEachAbove(logits, allowed, threshold, [&](std::size_t i) {
     const float logit = logits[i];
+    if (IsBroken(logit)) {
+      broken = true;
+      return;
+    }
     if (ranked->size() <= count) {
       ranked->push_back({static_cast<Token>(i), logit});
       std::push_heap(ranked->begin(), ranked->end(), larger);
@@ -65,13 +75,17 @@ bool LargestLogits(std::span<const float> logits, const TokenSet* allowed, std::
     }
     if (ranked->size() > count) threshold = ranked->front().logit;
   });
+  if (broken) {
+    ranked->clear();
+    return Ranking::kBroken;
+  }
   std::sort_heap(ranked->begin(), ranked->end(), larger);
   bool distinct = true;
   for (std::size_t i = 1; i < ranked->size(); ++i) {
     if (!((*ranked)[i - 1].logit > (*ranked)[i].logit)) distinct = false;
   }
   if (ranked->size() > count) ranked->pop_back();
-  return distinct;
+  return distinct ? Ranking::kDistinct : Ranking::kTied;
 }
 
 }  // namespace svc

@@ -16,11 +16,17 @@ struct RankedToken {
 };
 
 // The largest of all, or of those allowed; the first of equal ones. kNoToken: none is allowed.
+// kBrokenLogits: an allowed one is NaN or infinity.
 Token LargestLogit(std::span<const float> logits, const TokenSet* allowed);
 
-// The `count` largest, largest first; fewer where fewer are allowed. Returns false when equal
-// logits leave open which they are or in which order they stand. REQUIRES: count > 0
-bool LargestLogits(std::span<const float> logits, const TokenSet* allowed, std::size_t count,
-                   std::vector<RankedToken>* ranked);
+enum class Ranking {
+  kDistinct,
+  kTied,    // equal logits leave open which they are or in which order they stand
+  kBroken,  // an allowed logit is NaN or infinity; *ranked is empty
+};
+
+// The `count` largest, largest first; fewer where fewer are allowed. REQUIRES: count > 0
+Ranking LargestLogits(std::span<const float> logits, const TokenSet* allowed, std::size_t count,
+                      std::vector<RankedToken>* ranked);
 
 }  // namespace svc

@@ -16,8 +16,9 @@
 //     step spin in wait for the next one; those of a pool that is not attached go to sleep.
 //
 // On a processor there is a lane for prompts, with a quarter of the cells or, for a longer one,
-// half or all of them. A GPU computes large batches so fast that nobody waits for one, and has no
-// memory to spare.
+// half or all of them, as far as the memory for copies goes: a lane that grows takes it from the
+// prefixes that are swapped out. A GPU computes large batches so fast that nobody waits for one,
+// and has no memory to spare.
 #include "engine/llama_decoder.h"
 
 #include <algorithm>
@@ -29,6 +30,7 @@
 #include "engine/llama_context_ptr.h"
 #include "engine/llama_prefill_lane.h"
 #include "engine/log_capture.h"
+#include "llama-ext.h"
 
 namespace svc {
 namespace {
@@ -46,6 +48,9 @@ constexpr std::uint32_t kIdleCells = 64;
 constexpr std::uint32_t kLanePart = 4;  // of the cells
 constexpr std::uint32_t kLeastLaneCells = 512;
 
+constexpr std::uint64_t kCopiedWhole = std::uint64_t{512} << 20U;
+constexpr std::uint64_t kCopiedPart = 4;
+
 std::uint32_t MaxOutputs(std::uint32_t max_sequences) {
   return std::max(max_sequences + kPaddingIds, kLeastOutputs);
 }
@@ -59,8 +64,10 @@ class LlamaDecoder final : public Decoder {
         pools_(std::move(pools)),
         context_(std::move(context)),
         lane_params_(lane_params),
+        cache_bytes_(CacheBytes(context_.get())),
+        copied_cells_(CopiedCells(cache_bytes_, cells_total())),
         least_lane_cells_(lane_params.n_ctx),
-        lane_cells_(least_lane_cells_ > 0 ? cells_total() : 0),
+        lane_cells_(LargestLane(least_lane_cells_, copied_cells_, cells_total())),
         on_cpu_(on_cpu),
         max_threads_(on_cpu ? threads : 1),
         max_sequences_(max_sequences),
@@ -147,9 +154,8 @@ class LlamaDecoder final : public Decoder {
 
   std::uint32_t lane_cells() const override { return lane_cells_; }
   PrefillLane* lane(std::uint32_t tokens) override {
-    std::uint32_t cells = least_lane_cells_;
-    while (cells < tokens) cells = std::min(cells * 2, lane_cells_);
-    if (lane_ != nullptr && lane_params_.n_ctx == cells) return lane_.get();
+    if (lane_ != nullptr && lane_params_.n_ctx >= tokens) return lane_.get();
+    const std::uint32_t cells = LaneFor(tokens);
     lane_ = nullptr;  // before there is another one
     lane_params_.n_ctx = cells;
     lane_ = LlamaPrefillLane::New(model_.get(), lane_params_);
@@ -160,6 +166,16 @@ class LlamaDecoder final : public Decoder {
     }
     return lane_.get();
   }
+  void ShrinkLane() override {
+    if (lane_ != nullptr && lane_params_.n_ctx > least_lane_cells_) lane_ = nullptr;
+  }
+
+  std::uint32_t max_copied(std::uint32_t lane_tokens) const override {
+    std::uint32_t cells = LaneFor(lane_tokens);
+    if (lane_ != nullptr) cells = std::max(cells, lane_params_.n_ctx);
+    return copied_cells_ - std::min(copied_cells_, cells - least_lane_cells_);
+  }
+  std::uint64_t max_state_bytes() const override { return CopyBytes(cache_bytes_); }
 
   bool IsEndOfGeneration(Token token) const override {
     return llama_vocab_is_eog(model_.vocab(), token);
@@ -210,6 +226,26 @@ class LlamaDecoder final : public Decoder {
     }
   }
 
+  static std::uint32_t CopiedCells(std::uint64_t cache_bytes, std::uint32_t cells) {
+    if (cache_bytes == 0) return cells;
+    return static_cast<std::uint32_t>(static_cast<double>(CopyBytes(cache_bytes)) /
+                                      static_cast<double>(cache_bytes) * cells);
+  }
+  // The largest of least, twice that, ... whose growth the memory for copies suffices for.
+  static std::uint32_t LargestLane(std::uint32_t least, std::uint32_t copied, std::uint32_t total) {
+    std::uint32_t cells = least;
+    while (cells > 0 && cells < total && std::min(cells * 2, total) - least <= copied) {
+      cells = std::min(cells * 2, total);
+    }
+    return cells;
+  }
+  // The size that a lane for such a prompt has.
+  std::uint32_t LaneFor(std::uint32_t tokens) const {
+    std::uint32_t cells = least_lane_cells_;
+    while (cells < std::min(tokens, lane_cells_)) cells = std::min(cells * 2, lane_cells_);
+    return cells;
+  }
+
   // Its own number while nobody is in the way.
   void SetLaneThreads() {
     const int most = lane_params_.n_threads_batch;
@@ -221,6 +257,8 @@ class LlamaDecoder final : public Decoder {
   const std::shared_ptr<ThreadPools> pools_;  // outlive the context
   const ContextPtr context_;
   llama_context_params lane_params_;
+  const std::uint64_t cache_bytes_;
+  const std::uint32_t copied_cells_;  // at most, with the least lane
   const std::uint32_t least_lane_cells_;
   std::uint32_t lane_cells_;  // the most; 0: there is no lane
   std::unique_ptr<LlamaPrefillLane> lane_;
@@ -263,6 +301,16 @@ DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& mo
 std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells) {
   const std::uint32_t part = cells / kLanePart;
   return CanShareCells(model) && model.device() == "CPU" && part >= kLeastLaneCells ? part : 0;
+}
+
+std::uint64_t CacheBytes(const llama_context* context) {
+  std::uint64_t sum = 0;
+  for (const auto& [type, bytes] : llama_get_memory_breakdown(context)) sum += bytes.context;
+  return sum;
+}
+
+std::uint64_t CopyBytes(std::uint64_t cache_bytes) {
+  return std::min(cache_bytes, std::max(kCopiedWhole, cache_bytes / kCopiedPart));
 }
 
 llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions& options) {

@@ -30,6 +30,13 @@ bool CanShareCells(const LlamaModel& model);
 // is none.
 std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells);
 
+// Bytes of the context's cache, on all devices.
+std::uint64_t CacheBytes(const llama_context* context);
+
+// Bytes that copies of a cache of that size may take in ordinary memory, and the lane where it
+// grows beyond LaneCells: as many as the cache of a small model, a quarter of that of a large one.
+std::uint64_t CopyBytes(std::uint64_t cache_bytes);
+
 // `model` must outlive the decoder. Decoders that compute in turn have the same pools. Errors:
 // kOutOfMemory, kModelInvalid.
 Result<std::unique_ptr<Decoder>> NewLlamaDecoder(

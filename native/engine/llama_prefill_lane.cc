@@ -119,6 +119,9 @@ PrefillLane::Progress LlamaPrefillLane::Compute() {
 // Asked of each node whether to stop behind it, and there whether to go on.
 bool LlamaPrefillLane::AtNode(ggml_tensor* /*tensor*/, bool ask, void* lane) {
   auto* const self = static_cast<LlamaPrefillLane*>(lane);
+  // "No" ends the part of the graph that one backend computes, and the next part is begun: where
+  // there are several, each of them ends behind its first node.
+  if (self->given_up_) return ask;
   if (ask) return ++self->nodes_ >= self->nodes_to_stop_;
   return self->MayGoOn();
 }
@@ -163,12 +166,16 @@ void LlamaPrefillLane::Clear() {
 
 const float* LlamaPrefillLane::Logits() { return llama_get_logits_ith(context_.get(), -1); }
 
-bool LlamaPrefillLane::LoadState(std::span<const std::uint8_t> state, std::uint32_t end) {
-  const bool loaded =
-      LoadSequence(context_.get(), kPrompt, state) &&
-      llama_memory_seq_pos_max(memory(), kPrompt) + 1 == static_cast<llama_pos>(end);
-  if (!loaded) llama_memory_clear(memory(), /*data=*/false);
-  return loaded;
+bool LlamaPrefillLane::LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
+                                 std::uint32_t end) {
+  if (!LoadSequence(context_.get(), kScratch, state)) return false;
+  const auto first = static_cast<llama_pos>(begin);
+  const auto last = static_cast<llama_pos>(end);
+  const bool holds_all = llama_memory_seq_pos_min(memory(), kScratch) <= first &&
+                         llama_memory_seq_pos_max(memory(), kScratch) + 1 == last;
+  if (holds_all) llama_memory_seq_cp(memory(), kScratch, kPrompt, first, last);
+  llama_memory_seq_rm(memory(), kScratch, -1, -1);
+  return holds_all;
 }
 
 std::vector<std::uint8_t> LlamaPrefillLane::SaveState(std::uint32_t begin, std::uint32_t end) {

@@ -38,7 +38,8 @@ class LlamaPrefillLane final : public PrefillLane {
   std::uint32_t cells() const override;
   int threads() const override;
   void Clear() override;
-  bool LoadState(std::span<const std::uint8_t> state, std::uint32_t end) override;
+  bool LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
+                 std::uint32_t end) override;
   void Begin(std::span<const Token> tokens, std::uint32_t padding) override;
   Progress Advance(Stretch stretch, const std::atomic<bool>& abort) override;
   const float* Logits() override;

@@ -56,7 +56,7 @@ Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
       measure_ms_(options.measure_ms),
       threads_(cpu_ms_ ? decoder_->max_threads() : 1),
       cache_(decoder_.get(), static_cast<SequenceId>(decoder_->max_sequences()),
-             EndOfCacheIds(*decoder_), decoder_->cells_total()),
+             EndOfCacheIds(*decoder_), decoder_->max_copied(0)),
       tiers_(decoder_.get(), &cache_, std::move(options.store)),
       prefiller_(decoder_.get()),
       drafter_(std::move(options.drafter)) {
@@ -128,7 +128,11 @@ bool Loop::MayWait() const {
 
 std::vector<GenerationOutput> Loop::TakeOutputs() {
   std::erase_if(generations_, [](const auto& g) { return g->ended; });
-  if (generations_.empty()) rate_.Clear();
+  if (generations_.empty()) {
+    rate_.Clear();
+    prefiller_.Close();
+    cache_.SetMaxCopied(decoder_->max_copied(0));
+  }
   awaited_ = false;
   return outputs_.Take();
 }
@@ -580,13 +584,8 @@ void Loop::Recover(DecodeOutcome outcome) {
 bool Loop::Sample(Generation& generation, const float* logits, std::string* text) {
   Sampler& sampler = *generation.sampler;
   const Token token = sampler.Sample(logits);
-  if (token == kNoToken) {
-    const Status status(StatusCode::kInvalidRequest,
-                        "no token of this model goes on with the text as the grammar wants",
-                        "grammar");
-    GenerationOutput failed = generation.Fail(now_(), status);
-    failed.text = std::move(*text);
-    Finish(generation, std::move(failed));
+  if (token < 0) {
+    EndWithoutToken(generation, token, std::move(*text));
     return true;
   }
   if (generation.timings.first_token_ms < 0) {
@@ -601,6 +600,23 @@ bool Loop::Sample(Generation& generation, const float* logits, std::string* text
     if (Take(generation, tokens[i], whole, text)) return true;
   }
   return false;
+}
+
+// `token`: kNoToken or kBrokenLogits.
+void Loop::EndWithoutToken(Generation& generation, Token token, std::string text) {
+  const bool broken = token == kBrokenLogits;
+  const Status status =
+      broken
+          ? Status(StatusCode::kInternal,
+                   "the model computed values that are not numbers (NaN or infinity); try "
+                   "another quantization of it, or engine.gpu_layers 0 if it runs on a GPU")
+          : Status(StatusCode::kInvalidRequest,
+                   "no token of this model goes on with the text as the grammar wants", "grammar");
+  GenerationOutput failed = generation.Fail(now_(), status);
+  failed.text = std::move(text);
+  Finish(generation, std::move(failed), /*keep_prefix=*/!broken);
+  // The cells may hold such values, too: the next request would take them from the prefix cache.
+  if (broken) cache_.Discard(generation.tokens);
 }
 
 // What it has said and not yet told.

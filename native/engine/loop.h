@@ -160,6 +160,7 @@ class Loop {
   void Count(const StepStats& step);
   // Appends to *text. True: the generation has ended.
   bool Sample(Generation& generation, const float* logits, std::string* text);
+  void EndWithoutToken(Generation& generation, Token token, std::string text);
   void Say(Generation& generation, std::string text);
   // Adds the token, with which the text is `whole`, and its text. True: the generation has ended.
   bool Take(Generation& generation, Token token, bool whole, std::string* text);

@@ -22,7 +22,11 @@ void Loop::BeginPrefill(const std::vector<Generation*>& candidates) {
   const auto most_urgent =
       std::find_if(candidates.begin(), candidates.end(),
                    [this](const Generation* g) { return prefiller_.Takes(*g); });
-  if (most_urgent == candidates.end() || !prefiller_.Open(**most_urgent)) return;
+  if (most_urgent == candidates.end()) return;
+  // Before the lane grows, so that both together never take more.
+  const auto tokens = static_cast<std::uint32_t>((*most_urgent)->tokens.size());
+  cache_.SetMaxCopied(decoder_->max_copied(tokens));
+  if (!prefiller_.Open(**most_urgent)) return;
   Generation& generation = **most_urgent;
   const bool beside = std::any_of(candidates.begin(), candidates.end(),
                                   [](const Generation* g) { return g->pending() == 1; });

@@ -167,7 +167,10 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
         .context_length = result.makes_embeddings ? max_tokens : llama_n_ctx(context.get()),
         .devices = ReadBreakdown(model.get(), context.get())};
     estimate.devices.front().compute_bytes += OutputBytes(model.get(), params);
-    if (!result.makes_embeddings) AddLane(model, params, &estimate);
+    if (!result.makes_embeddings) {
+      AddLane(model, params, &estimate);
+      estimate.devices.front().cache_bytes += CopyBytes(CacheBytes(context.get()));
+    }
     if (draft != nullptr) AddDraft(*draft, &estimate);
     result.estimates.push_back(std::move(estimate));
     if (!result.process_bytes) result.process_bytes = PrivateBytes();

@@ -19,6 +19,7 @@ struct DeviceMemory {
   std::uint64_t weights_bytes = 0;
   // Of the weights: used as they lie in the file, in pages that the system may drop and read again.
   std::uint64_t mapped_bytes = 0;
+  // Of the cache; of the host also those of copies of it, and of the lane for prompts.
   std::uint64_t cache_bytes = 0;
   std::uint64_t compute_bytes = 0;  // when the context is full and all sequences compute
   // As it is now. Absent: the backend does not measure it; of the host always.

@@ -35,9 +35,10 @@ class PrefillLane {
 
   // It is as empty as when it was made; a batch that has been begun is given up.
   virtual void Clear() = 0;
-  // Takes in the first `end` tokens of a prompt, as Decoder::SaveState has them. REQUIRES: it is
-  // empty. False: it still is.
-  virtual bool LoadState(std::span<const std::uint8_t> state, std::uint32_t end) = 0;
+  // Takes in the tokens [begin, end) of a prompt, as Decoder::SaveState has them. REQUIRES: it has
+  // those before, and no batch has been begun. False: it failed, and has to be cleared.
+  virtual bool LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
+                         std::uint32_t end) = 0;
   // Begins the batch that comes behind what it has. REQUIRES: none has been begun, it fits. The
   // last row's logits can be had when it is done.
   // `padding`: so many rows that nobody wants are computed beside them, since that is cheaper; they

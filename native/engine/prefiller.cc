@@ -1,5 +1,7 @@
 #include "engine/prefiller.h"
 
+#include <algorithm>
+
 namespace svc {
 namespace {
 
@@ -7,6 +9,8 @@ namespace {
 // prompt that is in the lane already, the end is computed there, too.
 constexpr std::uint32_t kLeastRows = 128;
 constexpr std::uint32_t kLeastRowsOfHeld = 32;
+// Tokens that are copied to the lane at a time, so that the copy is small.
+constexpr std::uint32_t kPiece = 512;
 
 }  // namespace
 
@@ -25,10 +29,12 @@ bool Prefiller::Begin(Generation& generation, std::uint32_t rows, std::uint32_t 
   if (held_ != &generation || length_ != generation.computed) {
     lane_->Clear();
     held_ = nullptr;
-    if (generation.computed > 0 &&
-        !lane_->LoadState(decoder_->SaveState(generation.sequence, 0, generation.computed),
-                          generation.computed)) {
-      return false;
+    for (std::uint32_t at = 0; at < generation.computed; at += kPiece) {
+      const std::uint32_t end = std::min(at + kPiece, generation.computed);
+      if (!lane_->LoadState(decoder_->SaveState(generation.sequence, at, end), at, end)) {
+        lane_->Clear();
+        return false;
+      }
     }
     held_ = &generation;
     length_ = generation.computed;
@@ -57,6 +63,12 @@ bool Prefiller::HandOver() {
   length_ = end;
   rows_ = 0;
   return true;
+}
+
+void Prefiller::Close() {
+  if (held_ != nullptr) return;
+  lane_ = nullptr;
+  decoder_->ShrinkLane();
 }
 
 void Prefiller::Drop(const Generation& generation) {

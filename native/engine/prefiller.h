@@ -47,6 +47,8 @@ class Prefiller {
 
   // It has left the decoder's cache, or is not to go on.
   void Drop(const Generation& generation);
+  // Frees the lane if it has grown and holds nothing.
+  void Close();
 
  private:
   Decoder* const decoder_;

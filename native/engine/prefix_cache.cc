@@ -19,10 +19,20 @@ constexpr std::size_t kIdsToPublish = 2;
 
 }  // namespace
 
-// Swapped out: the state of a node, or of the one that it was a part of.
+// Swapped out: the state of a node, or of the one that it was a part of. It is counted for as long
+// as any part of that node has it, since it cannot be cut.
 struct PrefixCache::Copy {
-  std::vector<std::uint8_t> state;
-  std::uint32_t tokens;
+  Copy(std::vector<std::uint8_t> bytes, std::uint32_t size, std::uint32_t* total)
+      : state(std::move(bytes)), tokens(size), counter(total) {
+    *counter += tokens;
+  }
+  ~Copy() { *counter -= tokens; }
+  Copy(const Copy&) = delete;
+  Copy& operator=(const Copy&) = delete;
+
+  const std::vector<std::uint8_t> state;
+  const std::uint32_t tokens;
+  std::uint32_t* const counter;
 };
 
 struct PrefixCache::Node {
@@ -61,8 +71,8 @@ struct PrefixCache::Node {
 };
 
 PrefixCache::PrefixCache(Decoder* decoder, SequenceId first, SequenceId end,
-                         std::uint32_t max_swapped)
-    : decoder_(decoder), root_(std::make_unique<Node>()), max_swapped_(max_swapped) {
+                         std::uint32_t max_copied)
+    : decoder_(decoder), max_copied_(max_copied), root_(std::make_unique<Node>()) {
   for (SequenceId id = first; id < end; ++id) free_ids_.insert(free_ids_.end(), id);
 }
 
@@ -262,7 +272,7 @@ std::uint32_t PrefixCache::Evict(std::uint32_t cells) {
 std::uint32_t PrefixCache::SwapOut(Node* leaf, std::uint32_t wanted) {
   std::uint32_t cut = std::min(leaf->size(), kPiece);
   std::vector<std::uint8_t> state;
-  if (max_swapped_ > 0) state = decoder_->SaveState(leaf->id, leaf->end() - cut, leaf->end());
+  if (max_copied_ > 0) state = decoder_->SaveState(leaf->id, leaf->end() - cut, leaf->end());
   if (state.empty()) {
     cut = std::min(leaf->size(), std::max(wanted, kLeastCut));
     CutEnd(leaf, cut);
@@ -275,7 +285,7 @@ std::uint32_t PrefixCache::SwapOut(Node* leaf, std::uint32_t wanted) {
   } else {
     free_ids_.insert(std::exchange(leaf->id, -1));
   }
-  piece->copy = std::make_shared<const Copy>(Copy{std::move(state), cut});
+  piece->copy = std::make_shared<const Copy>(std::move(state), cut, &copied_);
   swapped_ += cut;
   ForgetSwapped();
   return cut;
@@ -346,9 +356,14 @@ PrefixCache::Node* PrefixCache::SplitOff(Node* node, std::uint32_t length) {
 
 // ---- forgetting ---------------------------------------------------------------------------------
 
+void PrefixCache::SetMaxCopied(std::uint32_t tokens) {
+  max_copied_ = tokens;
+  ForgetSwapped();
+}
+
 // Of what is swapped out, what is more than may be.
 void PrefixCache::ForgetSwapped() {
-  while (swapped_ > max_swapped_) {
+  while (copied_ > max_copied_) {
     Node* oldest = Oldest([](const Node& node) { return node.swapped() && node.children.empty(); });
     if (oldest == nullptr) return;
     Forget(oldest);
@@ -368,6 +383,23 @@ void PrefixCache::ForgetBelow(Node* node) {
     Node* child = node->children.back().get();
     ForgetBelow(child);
     Forget(child);
+  }
+}
+
+void PrefixCache::Discard(std::span<const Token> tokens) {
+  Node* node = Walk(tokens, Reach::kAll).node;
+  // What goes on from the end of the tokens goes with them.
+  bool ends = node->is_leaf();
+  while (node != root_.get() && node->pins == 0 && ends) {
+    Node* const parent = node->parent;
+    if (node->swapped()) {
+      ForgetBelow(node);
+      Forget(node);
+    } else {
+      CutEnd(node, node->size());
+    }
+    node = parent;
+    ends = node->children.empty();
   }
 }
 

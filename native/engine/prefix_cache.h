@@ -55,9 +55,9 @@ class PrefixCache {
     std::uint32_t length = 0;
   };
 
-  // The ids in [first, end) are its own. The decoder must outlive it. At most so many tokens are
-  // swapped out.
-  PrefixCache(Decoder* decoder, SequenceId first, SequenceId end, std::uint32_t max_swapped);
+  // The ids in [first, end) are its own. The decoder must outlive it. Copies of at most so many
+  // tokens are held.
+  PrefixCache(Decoder* decoder, SequenceId first, SequenceId end, std::uint32_t max_copied);
   ~PrefixCache();
 
   // How many of the tokens are here, from the first on, in cells or swapped out.
@@ -75,13 +75,22 @@ class PrefixCache {
   // REQUIRES: the sequence lets go of its cells now.
   void Release(Pin& pin);
 
+  // Of what is swapped out, forgets what is more than that, now and from now on.
+  void SetMaxCopied(std::uint32_t tokens);
+
   // Frees at least `cells`, or all that can be; returns how many.
   std::uint32_t Evict(std::uint32_t cells);
+
+  // Forgets the tokens, from the end of what is here of them back to where another prefix parts
+  // from them or a sequence uses them.
+  void Discard(std::span<const Token> tokens);
 
   std::uint32_t cells() const { return cells_; }
   std::uint32_t evictable() const { return evictable_; }
   std::uint64_t evicted() const { return evicted_; }  // since it was made
-  std::uint32_t swapped() const { return swapped_; }  // tokens
+  std::uint32_t swapped() const { return swapped_; }  // tokens that can be brought back
+  // Tokens whose copies take memory; more than swapped() where parts of a copy were forgotten.
+  std::uint32_t copied() const { return copied_; }
 
  private:
   struct Place {
@@ -116,6 +125,8 @@ class PrefixCache {
   void ReserveIds(std::size_t count);
 
   Decoder* const decoder_;
+  std::uint32_t max_copied_;
+  std::uint32_t copied_ = 0;  // before the nodes, whose copies count there until they are gone
   const std::unique_ptr<Node> root_;
   std::set<Node*> nodes_;  // all but the root
   std::set<SequenceId> free_ids_;
@@ -123,7 +134,6 @@ class PrefixCache {
   std::uint32_t cells_ = 0;
   std::uint32_t evictable_ = 0;
   std::uint64_t evicted_ = 0;
-  const std::uint32_t max_swapped_;
   std::uint32_t swapped_ = 0;
 };
 

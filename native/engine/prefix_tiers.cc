@@ -6,7 +6,6 @@
 namespace svc {
 namespace {
 
-constexpr std::uint64_t kCheckpointBytes = std::uint64_t{512} << 20U;
 // Ends of texts that wait to be saved; the oldest are given up.
 constexpr std::size_t kMostUnsaved = 64;
 
@@ -18,7 +17,10 @@ std::uint32_t LeastMore(std::uint32_t stored) {
 }  // namespace
 
 PrefixTiers::PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store)
-    : decoder_(decoder), cache_(cache), store_(std::move(store)), checkpoints_(kCheckpointBytes) {}
+    : decoder_(decoder),
+      cache_(cache),
+      store_(std::move(store)),
+      checkpoints_(decoder->max_state_bytes()) {}
 
 std::uint32_t PrefixTiers::Match(std::span<const Token> tokens) const {
   return decoder_->can_share() ? cache_->Match(tokens) : checkpoints_.Match(tokens);

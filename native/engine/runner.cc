@@ -28,7 +28,7 @@ Status Runner::Submit(Submission submission) {
   {
     const std::lock_guard lock(mutex_);
     if (closing_) return {StatusCode::kEngineUnavailable, "the engine is closed"};
-    if (stats_.waiting + arrivals_.size() >= kMaxWaiting) {
+    if (stats_.waiting + adding_ + arrivals_.size() >= kMaxWaiting) {
       return {StatusCode::kBusy,
               std::to_string(kMaxWaiting) + " requests are waiting for this model already"};
     }
@@ -69,7 +69,7 @@ void Runner::Hold(bool on) {
 EngineStats Runner::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
-  stats.waiting += static_cast<std::uint32_t>(arrivals_.size());
+  stats.waiting += static_cast<std::uint32_t>(adding_ + arrivals_.size());
   if (const std::int64_t started = step_started_ns_; started != 0) {
     const auto age = Clock::now().time_since_epoch() - std::chrono::nanoseconds(started);
     stats.step_age_ms = std::max(0.0, Milliseconds(age));
@@ -108,7 +108,8 @@ void Runner::Run() {
   loop_->SaveUntil(Clock::now() + kSaveTime);
 }
 
-// Sleeps until there is something to do.
+// Sleeps until there is something to do. The loop is told without the lock: it copies states and
+// searches prefixes for that, and callers of Submit, Cancel and stats wait for the lock.
 bool Runner::TakeInbox() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] {
@@ -116,15 +117,23 @@ bool Runner::TakeInbox() {
            (!held_ && loop_->HasWork()) || loop_->WantsToSave();
   });
   may_fetch_ = std::exchange(store_changed_, false);
-  for (Submission& submission : std::exchange(arrivals_, {})) loop_->Add(std::move(submission));
+  may_step_ = !held_;
+  std::vector<Submission> arrivals = std::exchange(arrivals_, {});
+  adding_ = arrivals.size();
+  std::vector<std::pair<GenerationId, Wish>> wishes;
   for (const GenerationId id : std::exchange(changed_, {})) {
     const auto found = alive_.find(id);
-    if (found == alive_.end()) continue;
-    loop_->SetPaused(id, found->second.paused);
-    if (found->second.cancelled) loop_->Cancel(id);
+    if (found != alive_.end()) wishes.emplace_back(id, found->second);
   }
+  lock.unlock();
+  for (Submission& submission : arrivals) loop_->Add(std::move(submission));
+  for (const auto& [id, wish] : wishes) {
+    loop_->SetPaused(id, wish.paused);
+    if (wish.cancelled) loop_->Cancel(id);
+  }
+  lock.lock();
+  adding_ = 0;
   stats_ = loop_->stats();
-  may_step_ = !held_;
   return !closing_;
 }
 

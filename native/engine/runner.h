@@ -78,6 +78,7 @@ class Runner {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Submission> arrivals_;
+  std::size_t adding_ = 0;  // arrivals that the runner has taken and not yet added to the loop
   std::unordered_map<GenerationId, Wish> alive_;
   std::vector<GenerationId> changed_;          // whose wishes the loop has not been told
   std::unordered_set<GenerationId> in_batch_;  // being computed and not cancelled

@@ -66,9 +66,10 @@ class LlamaSampler final : public Sampler {
 
     const std::span<const float> biased = Biased(logits);
     Token token = Draw(biased, nullptr);
+    if (token < 0) return kBrokenLogits;
     if (grammar_ != nullptr) {
       if (!grammar_->Allows(token)) token = Draw(biased, &grammar_->Allowed());
-      if (token == kNoToken) return token;
+      if (token < 0) return token;
       grammar_->Accept(token);
     }
     Remember(token);
@@ -82,7 +83,8 @@ class LlamaSampler final : public Sampler {
     const bool forced = !forced_.empty() || (grammar_ != nullptr && !begun_);
     if (!greedy_ || forced) return kCertain;
     thread_local std::vector<RankedToken> best;
-    (void)LargestLogits(Penalized(Biased({first, vocabulary_})), nullptr, 2, &best);
+    const std::span<const float> logits = Penalized(Biased({first, vocabulary_}));
+    if (LargestLogits(logits, nullptr, 2, &best) == Ranking::kBroken) return 0;
     // Which of the others comes then is another comparison.
     if (grammar_ != nullptr && !grammar_->Allows(best[0].token)) return 0;
     return best.size() < 2 ? kCertain : best[0].logit - best[1].logit;
@@ -104,25 +106,38 @@ class LlamaSampler final : public Sampler {
     return biased;
   }
 
+  // kNoToken: none is allowed whose logit is more than -infinity.
   Token Draw(std::span<const float> logits, const TokenSet* allowed) {
-    if (chain_ == nullptr) return LargestLogit(logits, allowed);
+    if (chain_ == nullptr) return Largest(logits, allowed);
     thread_local std::vector<llama_token_data> scratch;
     thread_local std::vector<RankedToken> ranked;
     std::vector<llama_token_data>& candidates = scratch;  // looked up once, not for each token
     candidates.clear();
-    const bool sorted = top_k_ > 0 && LargestLogits(logits, allowed, top_k_, &ranked);
+    Ranking ranking = Ranking::kTied;
+    if (top_k_ > 0) {
+      ranking = LargestLogits(logits, allowed, top_k_, &ranked);
+      if (ranking == Ranking::kBroken) return kBrokenLogits;
+    }
+    const bool sorted = ranking == Ranking::kDistinct;
     if (sorted) {
+      if (ranked.empty() || ranked[0].logit == -INFINITY) return kNoToken;
       for (const auto& [token, logit] : ranked) candidates.push_back({token, logit, 0.0F});
     } else {
+      // The chain sorts and exponentiates: neither is defined for NaN, nor for -infinity alone.
+      if (const Token largest = Largest(logits, allowed); largest < 0) return largest;
       for (Token token = 0; token < static_cast<Token>(vocabulary_); ++token) {
         if (allowed != nullptr && !allowed->Has(token)) continue;
         candidates.push_back({token, logits[token], 0.0F});
       }
     }
-    if (candidates.empty()) return kNoToken;
     llama_token_data_array array{candidates.data(), candidates.size(), -1, sorted};
     llama_sampler_apply(chain_.get(), &array);
     return array.data[array.selected].id;
+  }
+
+  static Token Largest(std::span<const float> logits, const TokenSet* allowed) {
+    const Token token = LargestLogit(logits, allowed);
+    return token >= 0 && logits[token] == -INFINITY ? kNoToken : token;
   }
 
   // Valid until the next call.

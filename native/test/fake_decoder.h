@@ -85,6 +85,8 @@ struct FakeOptions {
   std::function<void(const std::vector<Token>&, std::size_t rows, float*)> logits;
   // Called before each step, on the runner thread; what it returns is what happens.
   std::function<DecodeOutcome(std::span<const Row>, const std::atomic<bool>& abort)> fault;
+  // Called before a state is copied, on the runner thread.
+  std::function<void()> before_save;
 };
 
 // Says the same `period` tokens again and again, but for one draw in 16 that depends on every logit
@@ -198,6 +200,7 @@ class FakeDecoder final : public Decoder {
   std::vector<std::uint8_t> SaveState(SequenceId sequence, std::uint32_t begin,
                                       std::uint32_t end) override {
     EXPECT(IsId(sequence) && begin < end);
+    if (options_.before_save) options_.before_save();
     if (!options_.can_share) {
       EXPECT_EQ(begin, 0U);
       EXPECT_EQ(static_cast<std::int32_t>(end), NextPosition(sequence));
@@ -284,8 +287,9 @@ class FakeDecoder final : public Decoder {
       tokens_.clear();
       batch_.clear();
     }
-    bool LoadState(std::span<const std::uint8_t> state, std::uint32_t end) override {
-      EXPECT(tokens_.empty() && batch_.empty());
+    bool LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
+                   std::uint32_t end) override {
+      EXPECT(tokens_.size() == begin && batch_.empty());
       std::vector<std::int32_t> words(state.size() / sizeof(std::int32_t));
       std::memcpy(words.data(), state.data(), state.size());
       for (std::size_t i = 0; i < words.size(); i += 2) {

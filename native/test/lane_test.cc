@@ -140,7 +140,8 @@ TEST(WhatTheLaneComputesIsWhatAPlainLoopComputes) {
 
     // And from there back into the lane.
     lane->Clear();
-    REQUIRE(lane->LoadState(decoder->SaveState(2, 0, 700), 700));
+    REQUIRE(lane->LoadState(decoder->SaveState(2, 0, 512), 0, 512));
+    REQUIRE(lane->LoadState(decoder->SaveState(2, 512, 700), 512, 700));
     const std::vector<Token> end = Prompt(*model, 192);
     Compute(*lane, end, [] {});
     // In other batches than a plain loop's: rounded otherwise.

@@ -650,6 +650,44 @@ TEST(NothingLeaksStarvesOrSaysAnythingElse) {
   for (std::uint32_t seed = 0; seed < 150; ++seed) Storm(seed * 7);
 }
 
+// Says that the logits are broken where they are.
+class CarefulSampler final : public Sampler {
+ public:
+  Token Sample(const float* logits) override {
+    return std::isnan(logits[0]) ? kBrokenLogits : Token{7};
+  }
+};
+
+TEST(AModelThatComputesNoNumbersFailsThatRequestAloneAndIsNotBuiltOn) {
+  const std::vector<Token> bad(40, 9);
+  bool broken = true;
+  Bench bench({.logits = [&](const std::vector<Token>& tokens, std::size_t, float* logits) {
+    test::LogitsOf(test::HashOf(tokens), logits);
+    if (broken && tokens[0] == 9) std::fill_n(logits, test::kFakeVocabulary, NAN);
+  }});
+  const auto add = [&](GenerationId id, const std::vector<Token>& prompt) {
+    Submission submission = SubmissionOf({.id = id, .prompt = prompt, .max_tokens = 5});
+    submission.sampler = std::make_unique<CarefulSampler>();
+    bench.loop->Add(std::move(submission));
+  };
+  const auto run = [&] {
+    while (bench.Step()) {
+    }
+  };
+  add(1, bad);
+  add(2, std::vector<Token>(40, 8));
+  run();
+  EXPECT_EQ(bench.ends.at(1).status.code(), StatusCode::kInternal);
+  EXPECT_EQ(bench.ends.at(1).status.param(), "");
+  EXPECT(bench.ends.at(2).status.ok());
+  EXPECT_EQ(bench.ends.at(2).usage.output_tokens, 5U);
+  broken = false;
+  add(3, bad);
+  run();
+  EXPECT(bench.ends.at(3).status.ok());
+  EXPECT_EQ(bench.ends.at(3).usage.cached_tokens, 0U);
+}
+
 // The same arrivals give the same steps.
 TEST(ARunCanBeRepeated) {
   std::vector<double> ends;

@@ -53,6 +53,7 @@ Taken Load(const std::string& path, std::uint32_t context_length, CacheType cach
                        *model));
   Taken sum;
   AddContext(*model, params, &sum);
+  sum.cache += CopyBytes(sum.cache);
   const std::uint32_t lane = LaneCells(*model, context_length);
   if (lane > 0) AddContext(*model, LlamaPrefillLane::Params(params, lane), &sum);
   return sum;

@@ -236,7 +236,28 @@ TEST(WhatIsComputedThoughItIsSwappedOutTakesItsPlace) {
   bench.Leave(0, pin);
   EXPECT_EQ(bench.cache.cells(), 105U);
   EXPECT_EQ(bench.cache.swapped(), 100U);
+  EXPECT_EQ(bench.cache.copied(), 105U);  // a copy cannot be cut
   EXPECT_EQ(bench.Run(Sequence(1, 5) + Sequence(5, 100)), 105U);
+}
+
+TEST(ADiscardedPrefixIsGoneAndWhatOthersUseStays) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/4096, /*max_swapped=*/4096);
+  const Tokens system = Sequence(1, 100);
+  const Tokens broken = system + Sequence(5, 700);
+  (void)bench.Run(system + Sequence(6, 50));
+  (void)bench.Run(broken);
+  bench.cache.Discard(broken);
+  EXPECT_EQ(bench.cache.Match(broken), 100U);
+  EXPECT_EQ(bench.cache.Match(system + Sequence(6, 50)), 150U);
+  (void)bench.Run(broken);
+  bench.cache.Evict(300);  // its end is swapped out
+  bench.cache.Discard(broken);
+  EXPECT_EQ(bench.cache.Match(broken), 100U);
+  PrefixCache::Pin pin = bench.Take(system, 0);
+  bench.cache.Discard(system + Sequence(6, 50));
+  EXPECT_EQ(bench.cache.Match(system), 100U);
+  bench.Leave(0, pin);
+  EXPECT_EQ(bench.cache.copied(), 0U);
 }
 
 TEST(WithoutRoomWhatIsSwappedOutStays) {
@@ -306,7 +327,8 @@ TEST(NoOrderOfEventsLosesACell) {
       }
       EXPECT_EQ(bench.record.cells.load(), own + bench.cache.cells());
       EXPECT(bench.cache.evictable() <= bench.cache.cells());
-      EXPECT(bench.cache.swapped() <= max_swapped);
+      EXPECT(bench.cache.swapped() <= bench.cache.copied());
+      EXPECT(bench.cache.copied() <= max_swapped);
       if (running.empty()) EXPECT_EQ(bench.cache.evictable(), bench.cache.cells());
     }
     for (auto& [sequence, each] : running) bench.Leave(sequence, each.pin);

@@ -1,6 +1,8 @@
 // The runner's inbox and its thread.
 #include "engine/runner.h"
 
+#include <future>
+
 #include "bench.h"
 
 namespace svc {
@@ -85,6 +87,32 @@ TEST(TheQueueIsBounded) {
   bench.runner.Hold(false);
   for (GenerationId id = 0; id < Runner::kMaxWaiting; ++id) REQUIRE(bench.WaitFor(id));
   EXPECT(!bench.Ended(5000));
+}
+
+// What the loop does for a cancelled generation may take long: here, copying its state.
+TEST(NobodyWaitsForWhatTheLoopDoesWithTheInbox) {
+  Gate step;
+  Gate copy;
+  Bench bench({.can_share = false, .fault = step.AtStep(4), .before_save = [&] { copy.Pass(); }});
+  const Want want{.id = 1, .prompt = std::vector<Token>(70, 5), .seed = 1};
+  REQUIRE(bench.Submit(want).ok());
+  step.WaitUntilReached();
+  bench.runner.Cancel(1);
+  step.Open();
+  copy.WaitUntilReached();
+  std::future<void> callers = std::async(std::launch::async, [&] {
+    (void)bench.runner.stats();
+    EXPECT(bench.Submit({.id = 2, .prompt = {5}, .max_tokens = 1}).ok());
+    bench.runner.Pause(2);
+    bench.runner.Resume(2);
+    bench.runner.Cancel(77);
+  });
+  EXPECT(callers.wait_for(10s) == std::future_status::ready);
+  copy.Open();
+  callers.wait();
+  REQUIRE(bench.WaitFor(1));
+  REQUIRE(bench.WaitFor(2));
+  bench.ExpectNothingHeld();
 }
 
 TEST(CancelEndsWaitingAndRunningOnes) {

@@ -123,10 +123,10 @@ TEST(TheLargestAreTheLargest) {
     }
     for (const std::size_t wanted : {1U, 5U, 40U, 2000U}) {
       std::vector<RankedToken> ranked;
-      EXPECT(LargestLogits(logits, nullptr, wanted, &ranked));
+      EXPECT_EQ(LargestLogits(logits, nullptr, wanted, &ranked), Ranking::kDistinct);
       REQUIRE(ranked.size() == std::min(wanted, count));
       for (std::size_t i = 0; i < ranked.size(); ++i) EXPECT_EQ(ranked[i].token, order[i]);
-      EXPECT(LargestLogits(logits, &odd, wanted, &ranked));
+      EXPECT_EQ(LargestLogits(logits, &odd, wanted, &ranked), Ranking::kDistinct);
       REQUIRE(ranked.size() == std::min(wanted, odd_order.size()));
       for (std::size_t i = 0; i < ranked.size(); ++i) EXPECT_EQ(ranked[i].token, odd_order[i]);
     }
@@ -137,9 +137,9 @@ TEST(TheLargestAreTheLargest) {
 TEST(EqualLogitsAreToldApartOrReported) {
   std::vector<RankedToken> ranked;
   const std::vector<float> tie = {1, 5, 3, 3, 0};
-  EXPECT(LargestLogits(tie, nullptr, 1, &ranked));
-  EXPECT(!LargestLogits(tie, nullptr, 2, &ranked));  // which of the two is second
-  EXPECT(!LargestLogits(tie, nullptr, 3, &ranked));  // in which order
+  EXPECT_EQ(LargestLogits(tie, nullptr, 1, &ranked), Ranking::kDistinct);
+  EXPECT_EQ(LargestLogits(tie, nullptr, 2, &ranked), Ranking::kTied);  // which of two is second
+  EXPECT_EQ(LargestLogits(tie, nullptr, 3, &ranked), Ranking::kTied);  // in which order
   EXPECT_EQ(LargestLogit(std::vector<float>(40, 2.0F), nullptr), 0);
   EXPECT_EQ(LargestLogit(std::vector<float>(40, -INFINITY), nullptr), 0);
 }
@@ -365,6 +365,56 @@ TEST(ForcedTokensSpareDraws) {
     const Answer asked = Generate(*model, gbnf, params, 0);
     EXPECT(asked.text.starts_with("{\"description\": ") && asked.text.ends_with("}"));
     EXPECT_EQ(asked.forced, 0);
+  }
+}
+
+// Wherever they stand, and whatever is asked for: no token, no probability, no crash.
+TEST(LogitsThatAreNoNumbersGiveNoToken) {
+  const std::unique_ptr<LlamaModel> model = Vocabulary("qwen2");
+  REQUIRE(model != nullptr);
+  const auto size = static_cast<std::size_t>(llama_vocab_n_tokens(model->vocab()));
+  const std::vector<float> good = RandomLogits(size, 1);
+  std::vector<std::vector<float>> broken = {std::vector<float>(size, NAN),
+                                            std::vector<float>(size, -INFINITY)};
+  for (const std::size_t at : {std::size_t{0}, std::size_t{17}, size / 2, size - 1}) {
+    for (const float value : {NAN, -NAN, INFINITY}) {
+      broken.push_back(good);
+      broken.back()[at] = value;
+    }
+  }
+  const auto index = IndexVocabulary(*model);
+  const auto sampler_of = [&](SamplingParams params, bool grammar, bool logprobs) {
+    SamplerOptions options{.params = std::move(params),
+                           .piece = [&](Token token) { return model->Piece(token, true); }};
+    if (grammar) {
+      options.grammar = std::make_unique<GrammarConstraint>(
+          CompileGrammar("root ::= [a-z ]+").value(), index, TokenizerWithin(*model));
+    }
+    if (logprobs) options.logprobs = 3;
+    return std::move(NewSampler(model->vocab(), std::move(options)).value());
+  };
+  SamplingParams greedy;
+  greedy.temperature = 0;
+  SamplingParams penalized = greedy;
+  penalized.repeat_penalty = 1.1F;
+  SamplingParams ranked;
+  ranked.top_k = 40;
+  SamplingParams unranked;
+  unranked.top_k = 0;
+  SamplingParams biased = greedy;
+  biased.logit_bias = {{17, 5.0F}, {18, -INFINITY}};
+  for (const SamplingParams& params : {greedy, penalized, ranked, unranked, biased}) {
+    for (const bool grammar : {false, true}) {
+      for (const bool logprobs : {false, true}) {
+        const std::unique_ptr<Sampler> sampler = sampler_of(params, grammar, logprobs);
+        for (const std::vector<float>& logits : broken) {
+          EXPECT_EQ(sampler->Sample(logits.data()), kBrokenLogits);
+          const float lead = sampler->Lead(logits.data());
+          EXPECT(lead == 0 || params.temperature > 0);
+        }
+        EXPECT(sampler->Sample(good.data()) >= 0);
+      }
+    }
   }
 }
 
