@@ -149,6 +149,10 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
   Progress progress{&options.on_progress};
   llama_model_params params = llama_model_default_params();
   params.n_gpu_layers = options.gpu_layers;
+  // Otherwise libllama opens every GPU even so: it puts weights into their host buffers, where our
+  // kernels do not find them, and has them compute the larger batches.
+  std::array<ggml_backend_dev_t, 1> no_devices{};
+  if (options.gpu_layers == 0) params.devices = no_devices.data();
   params.no_alloc = no_alloc;
   if (no_alloc) params.load_mode = LLAMA_LOAD_MODE_NONE;  // there is nothing to map
   params.progress_callback_user_data = &progress;
