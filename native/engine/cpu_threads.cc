@@ -4,11 +4,15 @@
 #include <cmath>
 #include <ctime>
 #include <fstream>
-#include <set>
 #include <string>
 
 #if defined(__linux__)
 #include <sched.h>
+
+#include "engine/performance_cores.h"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #else
 #include "common.h"
 #endif
@@ -23,20 +27,60 @@ constexpr std::uint64_t kBytesWorthAThread = 16U << 20U;
 #if defined(__linux__)
 namespace {
 
-// Physical cores in the affinity mask; 0 if the kernel does not tell.
+std::string SiblingsOf(int cpu) {
+  std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                     "/topology/thread_siblings_list");
+  std::string siblings;
+  std::getline(file, siblings);
+  return siblings;
+}
+
+#if defined(__x86_64__)
+
+bool IsHybrid() {
+  constexpr unsigned kHybrid = 1U << 15U;  // leaf 7, EDX
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kHybrid) != 0;
+}
+
+// A processor tells its own kind only, so this thread moves there.
+bool IsEfficient(int cpu) {
+  constexpr unsigned kAtom = 0x20;  // leaf 0x1A, the upper byte of EAX
+  cpu_set_t there;
+  CPU_ZERO(&there);
+  CPU_SET(cpu, &there);
+  if (sched_setaffinity(0, sizeof(there), &there) != 0) return false;
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid_count(0x1A, 0, &eax, &ebx, &ecx, &edx) != 0 && eax >> 24U == kAtom;
+}
+
+#else
+
+bool IsHybrid() { return false; }
+bool IsEfficient(int /*cpu*/) { return false; }
+
+#endif
+
+// Cores in the affinity mask; 0 if the kernel does not tell.
 int AllowedCores() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 0;
-  std::set<std::string> cores;
+  const bool hybrid = IsHybrid();
+  Processors processors{.allowed = {}, .core_of = SiblingsOf, .is_efficient = [hybrid](int cpu) {
+                          return hybrid && IsEfficient(cpu);
+                        }};
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                       "/topology/thread_siblings_list");
-    std::string siblings;
-    // Without a topology every processor counts as a core.
-    cores.insert(std::getline(file, siblings) ? siblings : "cpu" + std::to_string(cpu));
+    if (CPU_ISSET(cpu, &allowed)) processors.allowed.push_back(cpu);
   }
-  return static_cast<int>(cores.size());
+  const int cores = CountPerformanceCores(processors);
+  if (hybrid) sched_setaffinity(0, sizeof(allowed), &allowed);
+  return cores;
 }
 
 // Processors' worth of time that the control group (version 2) may use; 0: no limit.

@@ -5,8 +5,8 @@
 
 namespace svc {
 
-// One for each physical core that the process may run on: affinity and, on Linux, the control
-// group's quota count. At least 1.
+// One for each core that the process may run on (performance_cores.h): affinity and, on Linux, the
+// control group's quota count. At least 1.
 int DefaultThreads();
 
 // The same, but no more than have work worth meeting for. Threads meet at a barrier after every
