@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -157,13 +158,21 @@ class LlamaEngine final : public Engine {
   const std::unique_ptr<Runner> runner_;  // ends before the models do
 };
 
+// True if positions are turned in another way where the context is long (LongRoPE): libllama
+// chooses the factors by comparing the context's length with this one.
+bool TurnsByContext(const ModelInfo& info) {
+  const std::string key = info.architecture + ".rope.scaling.original_context_length";
+  return std::any_of(info.metadata.begin(), info.metadata.end(),
+                     [&](const auto& entry) { return entry.first == key; });
+}
+
 // Null: prefixes are not kept on the disk.
-std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const Decoder& decoder) {
+std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const Decoder& decoder,
+                                             bool turns_by_context) {
   if (options.prefix_folder.empty() || options.prefix_bytes == 0) return nullptr;
-  // Some models turn positions in another way where the context is long.
-  const std::string version = SVC_LLAMA_CPP_TAG " " + std::to_string(decoder.cells_total()) +
-                              " cells of type " +
-                              std::to_string(static_cast<int>(options.cache_type));
+  std::string version =
+      SVC_LLAMA_CPP_TAG " cells of type " + std::to_string(static_cast<int>(options.cache_type));
+  if (turns_by_context) version += ", " + std::to_string(decoder.cells_total()) + " of them";
   return PrefixStore::Open({.folder = options.prefix_folder,
                             .model = options.prefix_model,
                             .fingerprint = FingerprintOf(options.path, version),
@@ -203,7 +212,8 @@ Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputS
   info.threads = decoder_options.threads;
   info.draft_refusal = draft.refusal;
   info.has_chat_template = chat.value()->has_template();
-  std::unique_ptr<PrefixStore> store = OpenPrefixStore(options, *decoder.value());
+  std::unique_ptr<PrefixStore> store =
+      OpenPrefixStore(options, *decoder.value(), TurnsByContext(info));
   return std::unique_ptr<Engine>(std::make_unique<LlamaEngine>(
       std::move(model.value()), std::move(chat.value()), std::move(decoder.value()),
       std::move(draft), std::move(info), std::move(sink), std::move(store)));

@@ -160,6 +160,13 @@ std::optional<StateBytes> ReadPrefixState(const std::filesystem::path& path,
   return state;
 }
 
+bool IsOfOtherFingerprint(const std::filesystem::path& path, Fingerprint fingerprint) {
+  const File file(OpenToRead(path));
+  Fixed fixed;
+  return file.is_open() && file.Size() && file.Read(&fixed, sizeof fixed) &&
+         fixed.magic == kMagic && fixed.version == kVersion && fixed.fingerprint != fingerprint;
+}
+
 std::uint64_t PrefixFileBytes(const PrefixHead& head, std::uint64_t state_bytes) {
   return sizeof(Fixed) + head.tokens.size() * sizeof(Token) + state_bytes;
 }

@@ -44,6 +44,10 @@ std::optional<PrefixHead> ReadPrefixHead(const std::filesystem::path& path,
 std::optional<StateBytes> ReadPrefixState(const std::filesystem::path& path,
                                           Fingerprint fingerprint, const PrefixHead& head);
 
+// A file of this kind, made with other settings or another version of the model: somebody may come
+// back to them.
+bool IsOfOtherFingerprint(const std::filesystem::path& path, Fingerprint fingerprint);
+
 // What a file takes on the disk.
 std::uint64_t PrefixFileBytes(const PrefixHead& head, std::uint64_t state_bytes);
 

@@ -98,7 +98,7 @@ void PrefixStore::ReadFolder() {
     std::optional<PrefixHead> head = ReadPrefixHead(file.path, options_.fingerprint);
     if (head && entries_.size() < kMostFiles) {
       entries_.push_back(std::make_shared<const Entry>(Entry{std::move(*head), file.path}));
-    } else {
+    } else if (head || !IsOfOtherFingerprint(file.path, options_.fingerprint)) {
       std::error_code gone;
       fs::remove(file.path, gone);
     }
@@ -207,8 +207,11 @@ void PrefixStore::RunWrites() {
     changed_.wait(lock, [this] { return closing_ || writing_; });
     if (closing_) return;
     lock.unlock();
-    // Only this thread ends a write.
-    WriteFile(*writing_);
+    try {
+      WriteFile(*writing_);  // only this thread ends a write
+    } catch (const std::exception&) {
+      // No memory for it: it is not on the disk, and computed again one day.
+    }
     lock.lock();
     writing_.reset();
     TellChange(lock);

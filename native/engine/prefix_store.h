@@ -15,7 +15,9 @@
 //
 // The folder holds at most so many bytes; for a new file the ones go that were used longest ago,
 // of whatever model. A beginning is always used a little later than what follows it. What is
-// damaged, or was made by another version of the model or of libllama, is deleted when it is seen.
+// damaged is deleted when it is seen. What was made with other settings, or by another version of
+// the model or of libllama, is passed over: it is used again when those come back, and otherwise
+// goes as what was used longest ago.
 //
 // Nothing waits for the disk but the store's own threads. One piece is read ahead of who takes it,
 // and one write waits at most, so the memory in use is bounded by the largest pieces.

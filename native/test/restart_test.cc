@@ -143,7 +143,7 @@ TEST(ACheckpointChangesNoText) {
   }
 }
 
-TEST(AStateIsNotTakenForAnotherModelOrAnotherContext) {
+TEST(AStateIsNotTakenForAnotherModel) {
   const Folder folder;
   const std::string prompt = Words(260, 1);
   {
@@ -160,9 +160,10 @@ TEST(AStateIsNotTakenForAnotherModelOrAnotherContext) {
     REQUIRE(host.is_loaded());
     EXPECT_EQ(host.Ask(prompt).usage.cached_tokens, 0U);
   }
+  // What was saved is still there, and does not depend on how long the context is.
   Host host(test::TinyModels()[0], folder.path(), 1024);
   REQUIRE(host.is_loaded());
-  EXPECT_EQ(host.Ask(prompt).usage.cached_tokens, 0U);
+  EXPECT(host.Ask(prompt).usage.cached_tokens > 128);
 }
 
 TEST(ADamagedStateIsComputed) {
