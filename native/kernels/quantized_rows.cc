@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
 
 namespace svc {
 namespace {
@@ -11,10 +14,23 @@ namespace {
 constexpr std::size_t kLanes = 8;
 constexpr std::size_t kParts = kBlock / kLanes;
 
-__attribute__((target("avx2"))) float Largest(__m256 values) {
-  alignas(32) std::array<float, kLanes> each;
-  _mm256_store_ps(each.data(), values);
-  return *std::max_element(each.begin(), each.end());
+// Below this, 127 / largest would be infinite: such a block is one of zeros.
+constexpr float kLeastLargest = 1e-36F;
+
+// Of magnitudes, which are in the order of their bits; infinity and then NaN are the largest.
+__attribute__((target("avx2"))) float Largest(__m256i bits) {
+  alignas(32) std::array<std::int32_t, kLanes> each;
+  _mm256_store_si256(reinterpret_cast<__m256i*>(each.data()), bits);
+  return std::bit_cast<float>(*std::max_element(each.begin(), each.end()));
+}
+
+// A block that holds a value that is not a number, or infinity: all products with it are NaN.
+void SetBroken(const RowBlock& block, std::size_t row) {
+  std::memset(block.values(row), 0, kBlock);
+  block.scales()[row] = std::numeric_limits<float>::quiet_NaN();
+  block.offsets(0)[row] = 0;
+  block.offsets(1)[row] = 0;
+  block.sums()[row] = std::numeric_limits<float>::quiet_NaN();
 }
 
 __attribute__((target("avx2"))) std::int32_t Sum(__m256i values) {
@@ -32,14 +48,18 @@ __attribute__((target("avx2"))) void QuantizedRows::Set(std::size_t row,
   RowBlock block = Group(row - in_group);
   for (std::size_t b = 0; b < blocks_; ++b, block = block.next(), values += kBlock) {
     __m256 parts[kParts];
-    __m256 magnitudes = _mm256_setzero_ps();
+    __m256i magnitudes = _mm256_setzero_si256();
     for (std::size_t i = 0; i < kParts; ++i) {
       parts[i] = _mm256_loadu_ps(values + i * kLanes);
       const __m256 magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0F), parts[i]);
-      magnitudes = _mm256_max_ps(magnitudes, magnitude);
+      magnitudes = _mm256_max_epi32(magnitudes, _mm256_castps_si256(magnitude));
     }
     const float largest = Largest(magnitudes);
-    const __m256 steps = _mm256_set1_ps(largest > 0 ? 127 / largest : 0);
+    if (!(largest < std::numeric_limits<float>::infinity())) {
+      SetBroken(block, in_group);
+      continue;
+    }
+    const __m256 steps = _mm256_set1_ps(largest > kLeastLargest ? 127 / largest : 0);
     __m256i rounded[kParts];
     for (std::size_t i = 0; i < kParts; ++i) {
       rounded[i] = _mm256_cvtps_epi32(_mm256_mul_ps(parts[i], steps));

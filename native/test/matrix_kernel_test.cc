@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <new>
@@ -226,6 +227,36 @@ TEST(TheLargestWeightsAndActivationsDoNotOverflow) {
         const std::vector<float> row(4096, sign * 1000);
         EXPECT(AreClose(product.Of({row, row, row, row}, multiply), 48, product.Expected(row)));
       }
+    }
+  });
+}
+
+// Not hidden in a number that looks like one, and no undefined arithmetic on the way.
+TEST(WhatIsNoNumberMakesEachOutputOfItsRowNaN) {
+  ForEachKernel([](WeightType type, MultiplyPanel* multiply) {
+    Product product(type, 16, 512);
+    for (const float broken : {NAN, -NAN, INFINITY, -INFINITY}) {
+      for (const std::size_t at : {0U, 31U, 300U, 511U}) {
+        const std::vector<float> good = product.Row();
+        std::vector<float> row = good;
+        row[at] = broken;
+        const std::vector<float> outputs = product.Of({good, row}, multiply);
+        EXPECT(AreClose(outputs, 0, product.Expected(good)));
+        for (std::size_t i = 16; i < 32; ++i) EXPECT(std::isnan(outputs[i]));
+      }
+    }
+  });
+}
+
+TEST(TheSmallestAndLargestNumbersAreTaken) {
+  ForEachKernel([](WeightType type, MultiplyPanel* multiply) {
+    Product product(type, 16, 256);
+    for (const float value : {std::numeric_limits<float>::denorm_min(),
+                              std::numeric_limits<float>::min(), 1e-37F, 1e-30F, 1e30F}) {
+      std::vector<float> row(256, 0);
+      row[7] = -value;
+      row[200] = value;
+      for (const float output : product.Of({row}, multiply)) EXPECT(std::isfinite(output));
     }
   });
 }
