@@ -59,6 +59,12 @@ elseif(NOT EXISTS "${SVC_LLAMA_SOURCE_DIR}/include/llama.h")
 endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${package_dir}/gitRelease.bundle")
 
+# What ggml's libraries of these headers call themselves at run time.
+file(STRINGS "${SVC_LLAMA_SOURCE_DIR}/ggml/CMakeLists.txt" version_lines
+  REGEX "^set\\(GGML_VERSION_(MAJOR|MINOR|PATCH) [0-9]+\\)")
+list(TRANSFORM version_lines REPLACE "^.* ([0-9]+)\\).*$" "\\1")
+list(JOIN version_lines "." SVC_GGML_VERSION)
+
 # ---- the libraries ------------------------------------------------------------------------------
 
 add_library(svc_llama INTERFACE)

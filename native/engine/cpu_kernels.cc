@@ -15,6 +15,7 @@
 #include "ggml-cpu/traits.h"
 #include "gguf.h"
 #include "kernels/attention.h"
+#include "kernels/half_matrix.h"
 #include "kernels/matrix_kernel.h"
 #include "kernels/quantized_rows.h"
 #include "kernels/weight_matrix.h"
@@ -163,6 +164,57 @@ class Multiplication final : public ggml::cpu::tensor_traits {
   const MatrixKernel& kernel_;
 };
 
+// One operation: some rows of activations times half floats, wherever these lie.
+class HalfMultiplication final : public ggml::cpu::tensor_traits {
+ public:
+  static bool Takes(const ggml_tensor* op) {
+    if (op->op != GGML_OP_MUL_MAT || HalfKernel() == nullptr) return false;
+    const ggml_tensor* weights = op->src[0];
+    const ggml_tensor* input = op->src[1];
+    return weights->type == GGML_TYPE_F16 && weights->nb[0] == sizeof(std::uint16_t) &&
+           weights->nb[1] % sizeof(std::uint16_t) == 0 && ggml_n_dims(weights) <= 2 &&
+           static_cast<std::size_t>(weights->ne[0]) % kHalfDepth == 0 &&
+           input->type == GGML_TYPE_F32 && input->nb[0] == sizeof(float) &&
+           static_cast<std::size_t>(ggml_nrows(input)) >= kHalfLeastRows &&
+           op->type == GGML_TYPE_F32;
+  }
+
+  // For each thread: where each row begins, of activations and of outputs.
+  bool work_size(int threads, const ggml_tensor* op, std::size_t& size) override {
+    size = static_cast<std::size_t>(threads) * PlacesOf(op);
+    return true;
+  }
+
+  // Each thread of the pool calls it with a number of its own.
+  bool compute_forward(ggml_compute_params* params, ggml_tensor* op) override {
+    const ggml_tensor* weights = op->src[0];
+    const HalfMatrix matrix{.data = static_cast<const std::uint16_t*>(weights->data),
+                            .stride = weights->nb[1] / sizeof(std::uint16_t),
+                            .outputs = static_cast<std::size_t>(weights->ne[1]),
+                            .depth = static_cast<std::size_t>(weights->ne[0])};
+    const auto count = static_cast<std::size_t>(ggml_nrows(op->src[1]));
+    auto** const rows = reinterpret_cast<float**>(static_cast<std::uint8_t*>(params->wdata) +
+                                                  ThreadOf(*params) * PlacesOf(op));
+    float** const out = rows + count;
+    for (std::size_t row = 0; row < count; ++row) {
+      rows[row] = RowOf(op->src[1], row);
+      out[row] = RowOf(op, row);
+    }
+    const std::size_t tiles = (matrix.outputs + kHalfOutputs - 1) / kHalfOutputs;
+    Share(*params, tiles, [&](std::size_t begin, std::size_t end) {
+      HalfKernel()(matrix, begin * kHalfOutputs, std::min(end * kHalfOutputs, matrix.outputs), rows,
+                   count, out);
+    });
+    return true;
+  }
+
+ private:
+  static std::size_t PlacesOf(const ggml_tensor* op) {
+    const std::size_t bytes = 2 * sizeof(float*) * static_cast<std::size_t>(ggml_nrows(op->src[1]));
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+};
+
 // One operation: for each token number an output of the weights.
 class LookUp final : public ggml::cpu::tensor_traits {
  public:
@@ -298,12 +350,14 @@ class OwnKernels final : public ggml::cpu::extra_buffer_type {
       if (op->op == GGML_OP_MUL_MAT) return &multiplication_;
       if (IsLookUp(op)) return &look_up_;
     }
+    if (HalfMultiplication::Takes(op)) return &halves_;
     return AttentionOfAll::Takes(op) ? &attention_ : nullptr;
   }
 
  private:
   Multiplication multiplication_;
   LookUp look_up_;
+  HalfMultiplication halves_;
   AttentionOfAll attention_;
 };
 
@@ -353,6 +407,10 @@ bool Find(void* library, const char* name, Function*& function) {
   return function != nullptr;
 }
 
+// True if the library is of the headers that this file was compiled with: they declare what ggml
+// keeps to itself and may change with any version.
+bool IsOfOurHeaders() { return std::string_view(ggml_version()) == SVC_GGML_VERSION; }
+
 bool FindModule() {
   ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
   if (device == nullptr) return false;
@@ -376,7 +434,7 @@ bool FindModule() {
 
 const MatrixKernel* UseOwnKernels() {
   static const MatrixKernel* const used = []() -> const MatrixKernel* {
-    if (MatrixKernels().empty() || !FindModule()) return nullptr;
+    if (MatrixKernels().empty() || !IsOfOurHeaders() || !FindModule()) return nullptr;
     // Before the one that repacks, behind one for a unit of the processor that multiplies matrices.
     std::vector<ggml_backend_buffer_type_t>& types = module.extra_buffer_types();
     types.insert(types.empty() ? types.end() : types.end() - 1, BufferType());

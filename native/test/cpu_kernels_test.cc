@@ -134,6 +134,30 @@ TEST(AGraphComputesWithItWhatItComputesWithGgmlsOwn) {
   }
 }
 
+// Half floats stay where they are; few rows are ggml's, many ours.
+TEST(ManyRowsTimesHalfFloatsAreWhatFewAre) {
+  test::LoadModules();
+  for (const std::int64_t outputs : {16, 130}) {
+    const Shape few{GGML_TYPE_F16, 896, outputs, 3, 1};
+    const std::vector<float> expected =
+        Compute(Operation::kMultiply, few, ggml_backend_cpu_buffer_type(), 1);
+    for (const int threads : {1, 3}) {
+      Shape many = few;
+      many.rows = 40;
+      const std::vector<float> actual =
+          Compute(Operation::kMultiply, many, ggml_backend_cpu_buffer_type(), threads);
+      REQUIRE(actual.size() > expected.size());
+      double difference = 0;
+      double magnitude = 0;
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        difference += std::abs(static_cast<double>(actual[i]) - expected[i]);
+        magnitude += std::abs(static_cast<double>(expected[i]));
+      }
+      EXPECT(difference < 0.001 * magnitude);
+    }
+  }
+}
+
 TEST(TokensAreLookedUpAsGgmlReadsThem) {
   test::LoadModules();
   if (UseOwnKernels() == nullptr) return;
