@@ -60,6 +60,8 @@ class Decoder {
   virtual std::int32_t NextPosition(SequenceId sequence) const = 0;
   // The sequence lets go of its cells; those that no other has are free.
   virtual void RemoveSequence(SequenceId sequence) = 0;
+  // All sequences let go of their cells, and the lane is cleared.
+  virtual void Clear() = 0;
 
   // Whether sequences can share cells and let go of some; if not, the next two may not be called.
   virtual bool can_share() const = 0;

@@ -104,7 +104,7 @@ void Embedder::Run() {
     if (outputs_.empty() && !held_ && !jobs_.empty()) {
       PlanBatch();
       lock.unlock();
-      const Status status = encoder_->Encode(inputs_, abort_, &vectors);
+      const Status status = Encode(&vectors);
       lock.lock();
       if (status.ok()) {
         TakeVectors(vectors);
@@ -121,6 +121,16 @@ void Embedder::Run() {
       lock.lock();
     }
     if (last) return;
+  }
+}
+
+Status Embedder::Encode(std::vector<float>* vectors) {
+  try {
+    return encoder_->Encode(inputs_, abort_, vectors);
+  } catch (const std::bad_alloc&) {
+    return {StatusCode::kOutOfMemory, "no memory to compute these embeddings"};
+  } catch (const std::exception& error) {
+    return {StatusCode::kInternal, error.what()};
   }
 }
 

@@ -76,6 +76,7 @@ class Embedder {
 
   // The thread's own; all REQUIRE mutex_ to be held.
   void Run();
+  Status Encode(std::vector<float>* vectors);
   void EndCancelled();
   void PlanBatch();
   void TakeVectors(const std::vector<float>& vectors);

@@ -10,7 +10,8 @@
 //   * n_outputs_max: no more rows ask for logits than there are sequences, or a few drafts; without
 //     it a buffer of n_batch x vocabulary floats is reserved. n_outputs_max_per_seq is a matter of
 //     samplers on the device, of which there are none.
-//   * n_batch = n_ubatch: a step is one graph run, so that an abort leaves nothing half done.
+//   * n_batch = n_ubatch: a step is one graph run, so that an abort leaves nothing half done. A GPU
+//     with room gets larger ones, since it needs them to be busy.
 //   * thread pools of our own: without one, each decode starts and joins threads. One for each
 //     number of threads that has been asked for, because threads of a pool that take no part in a
 //     step spin in wait for the next one; those of a pool that is not attached go to sleep.
@@ -36,6 +37,9 @@ namespace svc {
 namespace {
 
 constexpr std::uint32_t kMaxRows = 512;
+// On a GPU with so much memory that the buffers for them do not matter there.
+constexpr std::uint32_t kMaxRowsOnGpu = 2048;
+constexpr std::uint64_t kRoomyBytes = std::uint64_t{8} << 30U;
 constexpr std::uint32_t kMaxRecurrentSequences = 16;
 constexpr std::uint32_t kSequenceIds = 256;  // LLAMA_MAX_SEQ
 constexpr llama_seq_id kScratch = 0;
@@ -104,6 +108,12 @@ class LlamaDecoder final : public Decoder {
   }
   void RemoveSequence(SequenceId sequence) override {
     llama_memory_seq_rm(memory(), Id(sequence), -1, -1);
+  }
+
+  void Clear() override {
+    lane_ = nullptr;
+    llama_memory_clear(memory(), /*data=*/false);
+    SetThreads(max_threads_);
   }
 
   bool can_share() const override { return can_share_; }
@@ -272,6 +282,18 @@ class LlamaDecoder final : public Decoder {
   BatchRows batch_;
 };
 
+// In bytes, of each that the model uses.
+std::vector<std::uint64_t> MemoryOfGpus(const LlamaModel& model) {
+  std::vector<std::uint64_t> all;
+  for (int i = 0; i < llama_model_n_devices(model.get()); ++i) {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    ggml_backend_dev_memory(llama_model_get_device(model.get(), i), &free, &total);
+    all.push_back(total);
+  }
+  return all;
+}
+
 std::uint32_t Sequences(const LlamaModel& model, const DecoderOptions& options) {
   return std::min(options.max_sequences,
                   model.is_recurrent() ? kMaxRecurrentSequences : kSequenceIds - 1 - kScratch);
@@ -303,6 +325,12 @@ std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells) {
   return CanShareCells(model) && model.device() == "CPU" && part >= kLeastLaneCells ? part : 0;
 }
 
+std::uint32_t LargestBatch(std::span<const std::uint64_t> gpu_bytes) {
+  const bool roomy = std::all_of(gpu_bytes.begin(), gpu_bytes.end(),
+                                 [](std::uint64_t bytes) { return bytes >= kRoomyBytes; });
+  return roomy && !gpu_bytes.empty() ? kMaxRowsOnGpu : kMaxRows;
+}
+
 std::uint64_t CacheBytes(const llama_context* context) {
   std::uint64_t sum = 0;
   for (const auto& [type, bytes] : llama_get_memory_breakdown(context)) sum += bytes.context;
@@ -317,8 +345,8 @@ llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions
   const std::uint32_t max_sequences = Sequences(model, options);
   llama_context_params params = llama_context_default_params();
   params.n_ctx = options.context_length;
-  params.n_batch = kMaxRows;
-  params.n_ubatch = kMaxRows;
+  params.n_batch = LargestBatch(MemoryOfGpus(model));
+  params.n_ubatch = params.n_batch;
   params.n_seq_max = model.is_recurrent() ? max_sequences : 1;
   params.n_outputs_max = MaxOutputs(max_sequences);
   params.n_outputs_max_per_seq = 1;

@@ -1,7 +1,9 @@
 // The Decoder over a llama_context: one unified cache, one persistent thread pool.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "engine/decoder.h"
 #include "engine/llama_model.h"
@@ -29,6 +31,9 @@ bool CanShareCells(const LlamaModel& model);
 // Of the lane for prompts beside a context of so many cells, where no prompt needs more; 0: there
 // is none.
 std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells);
+
+// The largest batch of a model on GPUs of so much memory in all each; none: on a processor.
+std::uint32_t LargestBatch(std::span<const std::uint64_t> gpu_bytes);
 
 // Bytes of the context's cache, on all devices.
 std::uint64_t CacheBytes(const llama_context* context);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <system_error>
 
 #include "engine/log_capture.h"
 
@@ -44,7 +45,11 @@ std::unique_ptr<LlamaPrefillLane> LlamaPrefillLane::New(llama_model* model,
   const LogCapture log;
   lane->context_.reset(llama_init_from_model(model, params));
   if (lane->context_ == nullptr) return nullptr;
-  lane->thread_ = std::thread([raw = lane.get()] { raw->Run(); });
+  try {
+    lane->thread_ = std::thread([raw = lane.get()] { raw->Run(); });
+  } catch (const std::system_error&) {
+    return nullptr;
+  }
   return lane;
 }
 

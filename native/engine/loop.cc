@@ -65,6 +65,23 @@ Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
   }
 }
 
+std::unique_ptr<Loop> Loop::Anew(std::unique_ptr<Loop> broken) {
+  std::unique_ptr<Decoder> decoder = std::move(broken->decoder_);
+  LoopOptions options{.cost = broken->cost_,
+                      .targets = broken->targets_,
+                      .now = broken->now_,
+                      .cpu_ms = broken->cpu_ms_,
+                      .store = broken->tiers_.TakeStore()};
+  const StepRecord record = broken->record_;
+  const EngineStats counts = broken->counts_;
+  broken.reset();
+  decoder->Clear();
+  auto loop = std::make_unique<Loop>(std::move(decoder), std::move(options));
+  loop->record_ = record;
+  loop->counts_ = counts;
+  return loop;
+}
+
 void Loop::Measure() {
   if (measure_ms_ <= 0) return;
   cost_ = CostModel::Measure(*decoder_, now_, measure_ms_);
@@ -404,7 +421,7 @@ bool Loop::Plan() {
   for (const Generation* generation : candidates) {
     demands.push_back(DemandOf(*generation));
   }
-  StepLimits limits = LimitsFor(cost_, targets_, demands, decoder_->max_rows());
+  StepLimits limits = LimitsFor(cost_, record_, targets_, demands, decoder_->max_rows());
   limits.cells = AvailableCells();
   beside_prefill_ = !demands.empty();
   if (PrefillMayGoOn(demands, limits)) {
@@ -514,8 +531,18 @@ void Loop::Compute(const std::atomic<bool>& abort) {
     }
   }
   last_step_ms_ = Milliseconds(now_() - started_at);
+  if (!cost_.measured()) Record(before);
   if (drafter_ != nullptr) SettleDrafts();
   rate_.Add(last_step_ms_ / 1000, static_cast<std::uint32_t>(counts_.generated_tokens - before));
+}
+
+// A GPU computes on after a step has returned; only what was sampled says that it is done. So the
+// steps since the last sample are recorded as one. `before`: tokens generated before this one.
+void Loop::Record(std::uint64_t before) {
+  unrecorded_rows_ += counts_.last_step.rows;
+  unrecorded_ms_ += last_step_ms_;
+  if (counts_.generated_tokens == before) return;
+  record_.Add(std::exchange(unrecorded_rows_, 0), std::exchange(unrecorded_ms_, 0));
 }
 
 // So many more of its tokens are in the cache.

@@ -56,6 +56,7 @@
 #include "engine/rate_meter.h"
 #include "engine/scheduler.h"
 #include "engine/speculation.h"
+#include "engine/step_record.h"
 #include "engine/thread_governor.h"
 #include "engine/tie_guard.h"
 
@@ -79,6 +80,9 @@ struct LoopOptions {
 class Loop {
  public:
   Loop(std::unique_ptr<Decoder> decoder, LoopOptions options);
+  // One without generations and with empty cells in the place of one that an exception has left
+  // half done. It keeps what was learned and counted, and the disk tier; it has no draft model.
+  static std::unique_ptr<Loop> Anew(std::unique_ptr<Loop> broken);
 
   // Before anything else, on the thread that will compute: drivers of GPUs may want no other one.
   void Measure();
@@ -158,6 +162,7 @@ class Loop {
   void Recover(DecodeOutcome outcome);
   void Learn(const StepStats& step, std::uint32_t outputs, double cpu_ms);
   void Count(const StepStats& step);
+  void Record(std::uint64_t before);
   // Appends to *text. True: the generation has ended.
   bool Sample(Generation& generation, const float* logits, std::string* text);
   void EndWithoutToken(Generation& generation, Token token, std::string text);
@@ -200,13 +205,16 @@ class Loop {
   // Free, or free as soon as they are wanted.
   std::uint32_t AvailableCells() const { return FreeCells() + cache_.evictable(); }
 
-  const std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<Decoder> decoder_;
   const StepTargets targets_;
   const Now now_;
   const std::function<double()> cpu_ms_;
   const bool has_spare_ids_;  // for the prefix cache and for padding
   CostModel cost_;
   const double measure_ms_;
+  StepRecord record_;  // where the cost is not measured
+  std::uint32_t unrecorded_rows_ = 0;
+  double unrecorded_ms_ = 0;
   ThreadGovernor threads_;
   PrefixCache cache_;
   PrefixTiers tiers_;

@@ -57,6 +57,8 @@ class PrefixTiers {
   // ---- the disk ----
 
   PrefixStore* store() const { return store_.get(); }
+  // Then there is no disk tier any more.
+  std::unique_ptr<PrefixStore> TakeStore() { return std::move(store_); }
   // Begins to read what the disk has more of the tokens. False: nothing that is worth it.
   bool Fetch(GenerationId wanted_by, std::span<const Token> tokens);
   // Brings into memory what has been read, with a free sequence (negative: none is) and as far as
@@ -73,7 +75,7 @@ class PrefixTiers {
 
   Decoder* const decoder_;
   PrefixCache* const cache_;
-  const std::unique_ptr<PrefixStore> store_;
+  std::unique_ptr<PrefixStore> store_;
   Checkpoints checkpoints_;
   std::deque<std::vector<Token>> unsaved_;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace svc {
@@ -93,7 +95,45 @@ void Runner::Close() {
 // ---- the runner thread --------------------------------------------------------------------------
 
 void Runner::Run() {
-  loop_->Measure();
+  for (bool measure = true;; measure = false) {
+    try {
+      if (measure) loop_->Measure();
+      return RunLoop();
+    } catch (const std::bad_alloc&) {
+      StartAnew({StatusCode::kOutOfMemory,
+                 "memory ran out while the model computed; close other programs, or set a smaller "
+                 "engine.context_length"});
+    } catch (const std::exception& error) {
+      StartAnew({StatusCode::kInternal, error.what()});
+    }
+  }
+}
+
+// Whatever the loop was about to do is only half done: nothing of it is used any more.
+void Runner::StartAnew(const Status& status) {
+  step_started_ns_ = 0;
+  loop_ = Loop::Anew(std::move(loop_));
+  std::vector<GenerationOutput> outputs;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, wish] : alive_) {
+      GenerationOutput output;
+      output.id = id;
+      output.done = true;
+      output.status = status;
+      outputs.push_back(std::move(output));
+    }
+    alive_.clear();
+    arrivals_.clear();
+    changed_.clear();
+    in_batch_.clear();
+    adding_ = 0;
+    stats_ = loop_->stats();
+  }
+  if (!outputs.empty()) sink_(std::move(outputs));
+}
+
+void Runner::RunLoop() {
   while (TakeInbox()) {
     if (may_fetch_) loop_->TakeFetched();
     if (may_step_ && loop_->HasWork()) {

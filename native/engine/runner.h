@@ -5,6 +5,10 @@
 //
 // While there is no work, the loop saves what is worth keeping, piece by piece.
 //
+// Where there is no memory for something in between, all generations end with that error and the
+// loop starts anew on the same decoder: a process that ends instead would fail them as well, and
+// take longer to come back.
+//
 // What happens in a step is the Loop's business. The Runner knows who still wants what: a batch
 // that nobody wants any more when it is claimed is not computed, and one that loses the last who
 // does while it is computed is aborted.
@@ -66,6 +70,8 @@ class Runner {
     bool cancelled = false;
   };
   void Run();
+  void RunLoop();
+  void StartAnew(const Status& status);
   bool TakeInbox();  // false: closing
   void Step();
   bool ClaimBatch();  // false: nobody wants it any more

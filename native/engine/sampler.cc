@@ -85,6 +85,7 @@ class LlamaSampler final : public Sampler {
     thread_local std::vector<RankedToken> best;
     const std::span<const float> logits = Penalized(Biased({first, vocabulary_}));
     if (LargestLogits(logits, nullptr, 2, &best) == Ranking::kBroken) return 0;
+    if (best[0].logit == -INFINITY) return 0;
     // Which of the others comes then is another comparison.
     if (grammar_ != nullptr && !grammar_->Allows(best[0].token)) return 0;
     return best.size() < 2 ? kCertain : best[0].logit - best[1].logit;

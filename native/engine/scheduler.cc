@@ -12,8 +12,8 @@ constexpr std::uint32_t kRowGroup = 4;
 constexpr std::uint32_t kTile = 64;
 constexpr std::uint32_t kPlainBatch = 512;
 
-// Without a measured model.
-constexpr std::uint32_t kUnmeasuredPromptRows = 32;
+// Where no step has told anything yet; and never fewer in a step of prompts alone.
+constexpr std::uint32_t kUnmeasuredPromptRows = 512;
 
 // While a prompt is in the lane it gets so many times what a step costs, but no more than this at a
 // time.
@@ -32,11 +32,14 @@ std::uint32_t CountDecoding(std::span<const Demand> demands) {
 }
 
 // For prompts, in a step in which `outputs` sequences sample.
-std::uint32_t RowsBeside(std::uint32_t outputs, const CostModel& cost, const StepTargets& targets,
-                         std::uint32_t rows) {
-  const std::uint32_t fitting = cost.measured()
-                                    ? cost.RowsWithin(targets.decoding_ms, outputs, rows)
-                                    : outputs + kUnmeasuredPromptRows;
+std::uint32_t RowsBeside(std::uint32_t outputs, const CostModel& cost, const StepRecord& record,
+                         const StepTargets& targets, std::uint32_t rows) {
+  std::uint32_t fitting = outputs + kUnmeasuredPromptRows;
+  if (cost.measured()) {
+    fitting = cost.RowsWithin(targets.decoding_ms, outputs, rows);
+  } else if (!record.empty()) {
+    fitting = record.RowsWithin(targets.decoding_ms, rows);
+  }
   const std::uint32_t least = outputs + kLeastPromptRows;
   std::uint32_t total = RoundDown(fitting, kRowGroup);
   if (total < least) total = RoundDown(least + kRowGroup - 1, kRowGroup);
@@ -78,13 +81,13 @@ std::uint32_t CutAtTile(const Demand& prompt, std::uint32_t most, std::uint32_t 
 
 }  // namespace
 
-StepLimits LimitsFor(const CostModel& cost, const StepTargets& targets,
+StepLimits LimitsFor(const CostModel& cost, const StepRecord& record, const StepTargets& targets,
                      std::span<const Demand> demands, std::uint32_t rows) {
   StepLimits limits{.rows = rows, .prompt_rows = rows};
   if (std::uint32_t decoding = CountDecoding(demands); decoding > 0) {
     decoding = cost.Cheapest(std::min(decoding, rows));
     limits.decoding_rows = decoding;
-    limits.prompt_rows = RowsBeside(decoding, cost, targets, rows);
+    limits.prompt_rows = RowsBeside(decoding, cost, record, targets, rows);
     if (const std::uint32_t ahead = RowsAhead(demands, limits.prompt_rows, cost, targets, rows);
         ahead > 0) {
       limits.decoding_rows = 0;
@@ -95,9 +98,12 @@ StepLimits LimitsFor(const CostModel& cost, const StepTargets& targets,
   if (cost.measured()) {
     limits.prompt_rows = std::max(RoundDown(cost.RowsWithin(targets.prompt_ms, 1, rows), kTile),
                                   std::min(rows, kTile));
+  } else if (!record.empty()) {
+    limits.prompt_rows = std::max(RoundDown(record.RowsWithin(targets.prompt_ms, rows), kTile),
+                                  std::min(rows, kUnmeasuredPromptRows));
   }
   if (demands.size() > 1 && demands.front().rows < limits.prompt_rows) {
-    limits.prompt_rows = std::max(demands.front().rows, RowsBeside(1, cost, targets, rows));
+    limits.prompt_rows = std::max(demands.front().rows, RowsBeside(1, cost, record, targets, rows));
   }
   return limits;
 }

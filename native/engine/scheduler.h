@@ -11,7 +11,8 @@
 // than a step of their own. Where the most urgent prompt can end in this step, its first token is
 // what somebody waits for, and the others get only what the target leaves. Otherwise the only one
 // who could wait is a request that has not come yet: the step may be long, but still ends in time
-// for it. (On a GPU the largest batch does anyway.)
+// for it. Where the cost was not measured (on a GPU), the steps so far say the same
+// (step_record.h).
 //
 // Who comes together. Several short prompts that come at once would begin one after the other
 // beside those who have begun, each step a little larger than it is good for, and end one after the
@@ -58,6 +59,7 @@
 
 #include "engine/cost_model.h"
 #include "engine/engine.h"
+#include "engine/step_record.h"
 
 namespace svc {
 
@@ -87,8 +89,9 @@ struct Demand {
   double age_ms = std::numeric_limits<double>::infinity();
 };
 
-// What a step may hold; `rows`: the largest batch. `demands` as below.
-StepLimits LimitsFor(const CostModel& cost, const StepTargets& targets,
+// What a step may hold; `rows`: the largest batch. `demands` as below. `record` is looked at where
+// the cost is not measured.
+StepLimits LimitsFor(const CostModel& cost, const StepRecord& record, const StepTargets& targets,
                      std::span<const Demand> demands, std::uint32_t rows);
 
 struct Share {

@@ -75,6 +75,8 @@ struct FakeOptions {
   bool can_share = true;
   std::uint32_t idle_cells = std::numeric_limits<std::uint32_t>::max();
   int threads = 1;
+  // Copies of tokens beside a lane for so many; absent: of all cells.
+  std::function<std::uint32_t(std::uint32_t lane_tokens)> max_copied;
   // 0: there is no lane.
   std::uint32_t lane_cells = 0;
   std::uint32_t lane_rows = 64;
@@ -175,6 +177,10 @@ class FakeDecoder final : public Decoder {
     return found->second.rbegin()->first + 1;
   }
   void RemoveSequence(SequenceId sequence) override { sequences_.erase(sequence); }
+  void Clear() override {
+    sequences_.clear();
+    lane_.Clear();
+  }
 
   bool can_share() const override { return options_.can_share; }
   void ShareCells(SequenceId from, SequenceId to, std::uint32_t begin, std::uint32_t end) override {
@@ -243,6 +249,9 @@ class FakeDecoder final : public Decoder {
 
   std::uint32_t idle_cells() const override { return options_.idle_cells; }
   std::uint32_t lane_cells() const override { return options_.can_share ? options_.lane_cells : 0; }
+  std::uint32_t max_copied(std::uint32_t lane_tokens) const override {
+    return options_.max_copied ? options_.max_copied(lane_tokens) : options_.cells;
+  }
   PrefillLane* lane(std::uint32_t tokens) override {
     EXPECT(tokens <= lane_cells());
     return lane_cells() > 0 ? &lane_ : nullptr;

@@ -208,6 +208,34 @@ TEST(ALongerPromptGetsALargerLane) {
   }
 }
 
+TEST(ALaneIsKeptWhileItIsLargeEnoughAndTakesTheMemoryOfCopies) {
+  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
+  EXPECT_EQ(decoder->lane_cells(), kCells);
+  EXPECT_EQ(decoder->max_copied(0), kCells);
+  EXPECT_EQ(decoder->max_copied(kCells), kCells / 4);
+  PrefillLane* const lane = decoder->lane(kCells / 2);
+  REQUIRE(lane != nullptr);
+  EXPECT_EQ(lane->cells(), kCells / 2);
+  for (const std::uint32_t tokens : {512U, kCells / 4, kCells / 2, 200U}) {
+    EXPECT(decoder->lane(tokens) == lane);
+    EXPECT_EQ(lane->cells(), kCells / 2);
+    EXPECT_EQ(decoder->max_copied(tokens), kCells * 3 / 4);
+  }
+  decoder->ShrinkLane();
+  EXPECT_EQ(decoder->max_copied(0), kCells);
+  EXPECT_EQ(decoder->lane(200)->cells(), kCells / 4);
+}
+
+TEST(CopiesTakeAsMuchAsASmallCacheOrAPartOfALargeOne) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+  EXPECT_EQ(CopyBytes(0), 0U);
+  EXPECT_EQ(CopyBytes(100 * kMiB), 100 * kMiB);
+  EXPECT_EQ(CopyBytes(1024 * kMiB), 512 * kMiB);
+  EXPECT_EQ(CopyBytes(4096 * kMiB), 1024 * kMiB);
+}
+
 TEST(AnAbortEndsABatch) {
   const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
   REQUIRE(model != nullptr);

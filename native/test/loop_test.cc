@@ -171,6 +171,52 @@ TEST(NoTextIsKeptFromWhoPauses) {
   EXPECT_EQ(bench.heard_ms[1].size(), 2U);
 }
 
+// As on a GPU: what steps may hold is learned from those that were computed.
+TEST(WithoutAMeasurementPromptsGetAsManyRowsAsAreInTime) {
+  const auto steps_of_a_prompt = [](double part, double* longest_ms) {
+    Bench bench({.cells = 8192, .max_rows = 512}, /*measured=*/false, part);
+    for (GenerationId id = 0; id < 3; ++id) {
+      bench.Add(Steady(id, Prompt(static_cast<Token>(id), 8), 200));
+    }
+    for (int i = 0; i < 5; ++i) (void)bench.Step();
+    bench.longest_step_ms = 0;
+    bench.Add(Steady(9, Prompt(9, 1800), 4));
+    const std::uint32_t before = bench.record.steps;
+    while (!bench.heard_ms.contains(9) && bench.Step()) {
+    }
+    *longest_ms = bench.longest_step_ms;
+    return bench.record.steps - before;
+  };
+  double longest_ms = 0;
+  EXPECT(steps_of_a_prompt(0.02, &longest_ms) < 9);  // 512 rows in 52 ms
+  EXPECT(longest_ms < 100);
+  const std::uint32_t steps = steps_of_a_prompt(0.4, &longest_ms);  // 46 rows in 100 ms
+  EXPECT(steps > 30 && steps < 60);
+  EXPECT(longest_ms < 110);
+}
+
+TEST(ALaneThatGrowsTakesTheMemoryOfCopiesUntilNothingIsLeftToDo) {
+  Bench bench({.cells = 4096,
+               .max_rows = 512,
+               .idle_cells = 64,
+               .max_copied = [](std::uint32_t tokens) { return tokens > 1000 ? 256U : 2048U; },
+               .lane_cells = 2048,
+               .lane_rows = 512});
+  for (GenerationId id = 0; id < 4; ++id) {
+    bench.Add(Steady(id, Prompt(static_cast<Token>(id), 400), 3));
+    bench.RunToTheEnd();
+  }
+  EXPECT(bench.loop->stats().swapped_tokens > 1000);
+  bench.Add(Steady(7, Prompt(7, 1500), 3));
+  while (bench.Step()) EXPECT(bench.loop->stats().swapped_tokens <= 256);
+  bench.ExpectAsAlone(7);
+  for (GenerationId id = 8; id < 12; ++id) {
+    bench.Add(Steady(id, Prompt(static_cast<Token>(id), 400), 3));
+    bench.RunToTheEnd();
+  }
+  EXPECT(bench.loop->stats().swapped_tokens > 1000);
+}
+
 TEST(ALongPromptHardlyDelaysThoseWhoDecode) {
   Bench bench({.cells = 8192, .max_rows = 512});
   for (const GenerationId id : {1U, 2U, 3U})

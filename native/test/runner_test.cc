@@ -2,6 +2,9 @@
 #include "engine/runner.h"
 
 #include <future>
+#include <new>
+#include <stdexcept>
+#include <utility>
 
 #include "bench.h"
 
@@ -113,6 +116,49 @@ TEST(NobodyWaitsForWhatTheLoopDoesWithTheInbox) {
   REQUIRE(bench.WaitFor(1));
   REQUIRE(bench.WaitFor(2));
   bench.ExpectNothingHeld();
+}
+
+// Where memory ends in a step, that is told, and the engine goes on.
+TEST(WithoutMemoryForAStepGenerationsEndAndTheNextOneIsComputed) {
+  int step = 0;
+  Bench bench({.fault = [&](std::span<const Row>, const std::atomic<bool>&) {
+    if (++step == 3) throw std::bad_alloc();
+    if (step == 9) throw std::runtime_error("what a library throws");
+    return DecodeOutcome::kDone;
+  }});
+  const Want want{.id = 1, .prompt = {5, 6}, .max_tokens = 40, .seed = 11};
+  REQUIRE(Alone(want, 1024).output_tokens > 10);
+  REQUIRE(bench.Submit(want).ok());
+  REQUIRE(bench.WaitFor(1));
+  EXPECT_EQ(bench.End(1).status.code(), StatusCode::kOutOfMemory);
+  Want second = want;
+  second.id = 2;
+  REQUIRE(bench.Submit(second).ok());
+  REQUIRE(bench.WaitFor(2));
+  EXPECT_EQ(bench.End(2).status.code(), StatusCode::kInternal);
+  Want third = want;
+  third.id = 3;
+  REQUIRE(bench.Submit(third).ok());
+  REQUIRE(bench.WaitFor(3));
+  bench.ExpectAsAlone(third);
+  EXPECT(bench.runner.stats().steps >= 10);
+  bench.ExpectNothingHeld();
+}
+
+TEST(WithoutMemoryForAPrefixGenerationsEndAndTheNextOneIsComputed) {
+  bool fails = true;
+  Bench bench({.can_share = false, .before_save = [&] {
+                 if (std::exchange(fails, false)) throw std::bad_alloc();
+               }});
+  const Want want{.id = 1, .prompt = std::vector<Token>(200, 5), .max_tokens = 3, .seed = 1};
+  REQUIRE(bench.Submit(want).ok());
+  REQUIRE(bench.WaitFor(1));
+  EXPECT_EQ(bench.End(1).status.code(), StatusCode::kOutOfMemory);
+  Want again = want;
+  again.id = 2;
+  REQUIRE(bench.Submit(again).ok());
+  REQUIRE(bench.WaitFor(2));
+  bench.ExpectAsAlone(again);
 }
 
 TEST(CancelEndsWaitingAndRunningOnes) {

@@ -40,15 +40,18 @@ TEST(PromptsAreServedInTheirOrder) {
   EXPECT_EQ(shares[1].rows, 12U);
 }
 
-TEST(APromptBesideDecodingGetsFewRowsInGroupsOfFour) {
+TEST(APromptBesideDecodingGetsTheRowsThatAreInTimeInGroupsOfFour) {
+  StepRecord record;
+  record.Add(33, 50);
   for (std::uint32_t decoding = 1; decoding < 20; ++decoding) {
     std::vector<std::uint32_t> rows(decoding, 1);
     rows.push_back(1800);
     const std::vector<Demand> demands = Demands(rows);
-    const std::vector<Share> shares = PlanStep(demands, LimitsFor({}, {}, demands, 512));
+    const std::vector<Share> shares = PlanStep(demands, LimitsFor({}, record, {}, demands, 512));
     EXPECT_EQ(shares.size(), decoding + 1U);
-    EXPECT_EQ(Total(shares) % 4, 0U);
-    EXPECT(shares.back().rows > 28 && shares.back().rows <= 32);
+    EXPECT_EQ(Total(shares), 64U);  // of 66 in 100 ms
+    // Before any step has been computed, as many as there are.
+    EXPECT_EQ(Total(PlanStep(demands, LimitsFor({}, {}, {}, demands, 512))), 512U);
   }
 }
 
@@ -71,7 +74,7 @@ TEST(AStepWithDecodingMeetsTheTarget) {
   const CostModel cost = Linear();
   for (const double target_ms : {150.0, 300.0, 1000.0}) {
     for (std::uint32_t decoding = 1; decoding <= 8; ++decoding) {
-      const StepLimits limits = LimitsFor(cost, {.decoding_ms = target_ms},
+      const StepLimits limits = LimitsFor(cost, {}, {.decoding_ms = target_ms},
                                           Demands(std::vector<std::uint32_t>(decoding, 1)), 512);
       const std::uint32_t total = decoding + limits.prompt_rows;
       EXPECT_EQ(total % 4, 0U);
@@ -84,8 +87,8 @@ TEST(AStepWithDecodingMeetsTheTarget) {
 TEST(APromptGetsOnEvenWhereNoTargetCanBeMet) {
   const CostModel cost = Linear();
   for (const std::uint32_t decoding : {1U, 3U, 30U, 200U}) {
-    const StepLimits limits =
-        LimitsFor(cost, {.decoding_ms = 1}, Demands(std::vector<std::uint32_t>(decoding, 1)), 512);
+    const StepLimits limits = LimitsFor(cost, {}, {.decoding_ms = 1},
+                                        Demands(std::vector<std::uint32_t>(decoding, 1)), 512);
     EXPECT(limits.prompt_rows >= kLeastPromptRows && limits.prompt_rows < kLeastPromptRows + 4);
   }
 }
@@ -93,15 +96,16 @@ TEST(APromptGetsOnEvenWhereNoTargetCanBeMet) {
 TEST(PromptsAloneGetLargeStepsThatEndInTime) {
   const CostModel cost = Linear();
   const std::vector<Demand> alone = Demands({4000});
-  EXPECT_EQ(LimitsFor(cost, {.prompt_ms = 1e6}, alone, 512).prompt_rows, 512U);
-  EXPECT_EQ(LimitsFor(cost, {.prompt_ms = 700}, alone, 512).prompt_rows, 128U);
-  EXPECT_EQ(LimitsFor(cost, {.prompt_ms = 1}, alone, 512).prompt_rows, 64U);
+  EXPECT_EQ(LimitsFor(cost, {}, {.prompt_ms = 1e6}, alone, 512).prompt_rows, 512U);
+  EXPECT_EQ(LimitsFor(cost, {}, {.prompt_ms = 700}, alone, 512).prompt_rows, 128U);
+  EXPECT_EQ(LimitsFor(cost, {}, {.prompt_ms = 1}, alone, 512).prompt_rows, 64U);
 }
 
 TEST(APromptThatCanEndInThisStepIsNotHeldUpByOthers) {
   const CostModel cost = Linear();
   const std::vector<Demand> demands = Demands({12, 1800});
-  const StepLimits limits = LimitsFor(cost, {.decoding_ms = 150, .prompt_ms = 1000}, demands, 512);
+  const StepLimits limits =
+      LimitsFor(cost, {}, {.decoding_ms = 150, .prompt_ms = 1000}, demands, 512);
   const std::vector<Share> shares = PlanStep(demands, limits);
   EXPECT_EQ(shares.size(), 2U);
   EXPECT_EQ(shares[0].rows, 12U);
@@ -114,7 +118,7 @@ TEST(PromptsThatCameWithThoseWhoDecodeGoFirst) {
     prompts.insert(prompts.begin(), 1);
     std::vector<Demand> demands = Demands(prompts);
     demands[0].age_ms = age_ms;
-    return LimitsFor(cost, {.decoding_ms = 100, .prompt_ms = 400}, demands, 512);
+    return LimitsFor(cost, {}, {.decoding_ms = 100, .prompt_ms = 400}, demands, 512);
   };
   const std::vector<std::uint32_t> many(7, 20);
   for (const double age_ms : {0.0, 80.0, 250.0}) {
