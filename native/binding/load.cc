@@ -1,5 +1,7 @@
 #include "binding/load.h"
 
+#include <exception>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -66,10 +68,16 @@ void LoadJob::Stop() {
 }
 
 void LoadJob::Run() {
-  result_.emplace(
-      Engine::Load(options_, [channel = channel_](std::vector<GenerationOutput> outputs) {
-        channel->Push(std::move(outputs));
-      }));
+  const OutputSink sink = [channel = channel_](std::vector<GenerationOutput> outputs) {
+    channel->Push(std::move(outputs));
+  };
+  try {
+    result_.emplace(Engine::Load(options_, sink));
+  } catch (const std::bad_alloc&) {
+    result_.emplace(Status(StatusCode::kOutOfMemory, "no memory to load " + options_.path));
+  } catch (const std::exception& error) {
+    result_.emplace(Status(StatusCode::kInternal, error.what()));
+  }
   loaded_ = true;
   wakeup_.Signal();
 }

@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <functional>
+#include <new>
 #include <utility>
 
 #include "engine/status.h"
@@ -32,6 +33,8 @@ class Task final : public Napi::AsyncWorker {
   void Execute() override {
     try {
       outcome_ = work_();
+    } catch (const std::bad_alloc&) {
+      outcome_ = Status(StatusCode::kOutOfMemory, "no memory for this request");
     } catch (const std::exception& error) {
       outcome_ = Status(StatusCode::kInternal, error.what());
     }

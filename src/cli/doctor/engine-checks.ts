@@ -53,11 +53,18 @@ function checkDevice(device: EngineProbe['devices'][number]): DoctorCheck {
   });
 }
 
-function checkProcessor({ cpuFeatures, log }: EngineProbe): DoctorCheck {
+export function checkProcessor({
+  cpuFeatures,
+  devices,
+  log,
+}: Pick<EngineProbe, 'cpuFeatures' | 'devices' | 'log'>): DoctorCheck {
   if (cpuFeatures === null) return skipped('cpu_features', 'the addon cannot be loaded');
   const variant = kernelVariant(log);
   const value = variant === null ? 'kernels built into the addon' : `kernels for ${variant}`;
-  return check('cpu_features', 'ok', value, { detail: presentFeatures(cpuFeatures) || null });
+  const features = presentFeatures(cpuFeatures);
+  const hasGpu = devices.some(({ type }) => type === 'gpu' || type === 'igpu');
+  const unless = hasGpu && features.includes('SVC_') ? '; SVC_… only for models without a layer on a GPU' : '';
+  return check('cpu_features', 'ok', value, { detail: features + unless || null });
 }
 
 /** ggml says `loaded CPU backend from …/libggml-cpu-zen4.so`; null: its code is linked in. */
