@@ -16,6 +16,7 @@ import type { Backend } from '../backends/backend.ts';
 import type { LogDestination, Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { Router } from '../routing/router.ts';
+import { ErrorLine } from './contain.ts';
 
 export interface StopCause {
   readonly reason: string;
@@ -31,8 +32,10 @@ const SIGNAL_DRAIN_MS = 30_000;
 /** For error events to be written, and for engines to end. */
 const LAST_WORDS_MS = 2_000;
 const CLOSE_MS = 5_000;
-/** Longer than all the waits of an end without a drain. */
-const BROKEN_MS = 30_000;
+/** Drain after a bug: generations under way have nothing to do with it, but the daemon may be damaged. */
+const BUG_DRAIN_MS = 5_000;
+/** Longer than all the waits of an end by a bug. */
+const BROKEN_MS = 35_000;
 
 export class Lifecycle {
   readonly #log: Logger;
@@ -75,17 +78,37 @@ export class Lifecycle {
     // The terminal is gone: that is the end of what runs in it. Whoever has none is told to reload.
     const inTerminal = mode === 'foreground' && [0, 1, 2].some((descriptor) => isatty(descriptor));
     process.on('SIGHUP', inTerminal ? onSignal : (): void => this.onReload());
-    process.on('uncaughtException', (error: unknown, origin) => {
-      this.#log.fatal({ err: error, origin }, 'a bug in svc: stopping');
-      destination.flushSync();
-      this.stop({ reason: describeBug(error), signal: null, code: 1, drainTimeoutMs: 0 });
-      // The bug may have broken the way out too.
-      setTimeout(() => process.kill(process.pid, 'SIGKILL'), BROKEN_MS).unref();
-    });
+    this.#handleBugs(destination);
     process.on('exit', () => {
       destination.flushSync();
     });
   }
+
+  /** The first bug ends the daemon after a short drain; those that follow from it are logged only. */
+  #handleBugs(destination: LogDestination): void {
+    const fromConnection = new ErrorLine(this.#log, 'a connection broke');
+    const more = new ErrorLine(this.#log, 'another bug in svc while it stops');
+    let isBroken = false;
+    process.on('uncaughtException', (error: unknown, origin) => {
+      if (isOfConnection(error)) return fromConnection.write(error);
+      if (isBroken) return more.write(error);
+      isBroken = true;
+      this.#log.fatal({ err: error, origin }, 'a bug in svc: stopping');
+      destination.flushSync();
+      this.stop({ reason: describeBug(error), signal: null, code: 1, drainTimeoutMs: BUG_DRAIN_MS });
+      // The bug may have broken the way out too.
+      setTimeout(() => process.kill(process.pid, 'SIGKILL'), BROKEN_MS).unref();
+    });
+  }
+}
+
+/**
+ * Errors of HTTP/2 come from connections to the gRPC port alone, most of them from streams that are
+ * over. contain.ts catches those of events; these come from timers and promises of the gRPC library.
+ */
+function isOfConnection(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'string' && code.startsWith('ERR_HTTP2_');
 }
 
 /** Of an unknown error only the name: its message may hold anything. The log has its stack. */

@@ -28,11 +28,14 @@ export interface Field {
   readonly isRepeated: boolean;
   /** Full name of the message that the field holds; null: it holds a scalar. */
   readonly message: string | null;
+  /** As protoc names them: `TYPE_UINT32`. */
+  readonly type: string;
 }
 
 export class Definitions {
   /** For reflection, which serves all of it. */
   readonly all: PackageDefinition;
+  readonly #fields = new Map<string, readonly Field[]>();
 
   /** `others`: paths of .proto files of packages. */
   constructor(others: readonly string[] = []) {
@@ -58,22 +61,37 @@ export class Definitions {
     return this.#message(message).deserialize(bytes) as Record<string, unknown>;
   }
 
+  has(message: string): boolean {
+    return this.all[message] !== undefined;
+  }
+
   /** In the order of the file. */
   fields(message: string): readonly Field[] {
+    let fields = this.#fields.get(message);
+    if (fields === undefined) {
+      fields = this.#readFields(message);
+      this.#fields.set(message, fields);
+    }
+    return fields;
+  }
+
+  #readFields(message: string): readonly Field[] {
     const { field } = this.#message(message).type as {
       readonly field: readonly {
         readonly name: string;
         readonly number: number;
         readonly label: string;
         readonly typeName: string;
+        readonly type: string;
       }[];
     };
     const scope = message.slice(0, message.lastIndexOf('.') + 1);
-    return field.map(({ name, number, label, typeName }) => ({
+    return field.map(({ name, number, label, typeName, type }) => ({
       name,
       number,
       isRepeated: label === 'LABEL_REPEATED',
       message: typeName === '' ? null : typeName.includes('.') ? typeName : scope + typeName,
+      type,
     }));
   }
 

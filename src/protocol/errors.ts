@@ -25,6 +25,7 @@ export const ERRORS = {
   MODEL_NOT_FOUND: { http: 404, grpc: 5, exit: 1, openai: 'invalid_request_error', retryable: false },
   ALREADY_RUNNING: { http: 409, grpc: 6, exit: 1, openai: 'invalid_request_error', retryable: false },
   METHOD_NOT_ALLOWED: { http: 405, grpc: 12, exit: 1, openai: 'invalid_request_error', retryable: false },
+  EXPECTATION_FAILED: { http: 417, grpc: 3, exit: 2, openai: 'invalid_request_error', retryable: false },
   INPUT_INVALID: { http: 400, grpc: 3, exit: 65, openai: 'invalid_request_error', retryable: false },
   REQUEST_TOO_LARGE: { http: 413, grpc: 3, exit: 65, openai: 'invalid_request_error', retryable: false },
   CONTEXT_OVERFLOW: { http: 413, grpc: 3, exit: 65, openai: 'invalid_request_error', retryable: false },

@@ -277,6 +277,24 @@ test('a bug ends it in good order, with code 1, and the log tells which', async 
   }
 });
 
+test('a bug ends no generation that is soon done, and those that follow from it end nothing either', async (context) => {
+  const daemon = await start(context).settled();
+  const { answer } = await generating(daemon, 50);
+  for (let i = 0; i < 20; i += 1) daemon.send({ crash: true });
+  assert.equal(await answer, { text: 'tick '.repeat(50), end: 'finish' });
+  assert.is((await daemon.exit).code, 1);
+  assert.is(daemon.log.filter(({ level }) => level === 'fatal').length, 1);
+  assert.is(daemon.log.filter(({ msg }) => msg.includes('another bug')).length, 1, 'one line for those that follow');
+});
+
+test('an error that only a connection can have caused ends nothing', async (context) => {
+  const daemon = await start(context).settled();
+  daemon.send({ crash: 'ERR_HTTP2_INVALID_STREAM' });
+  await waitFor('its line', () => daemon.log.some(({ msg }) => msg === 'a connection broke'));
+  assert.is((await daemon.client.ready()).state, 'READY');
+  assert.not.ok(daemon.log.some(({ level }) => level === 'fatal'));
+});
+
 test('conditions turn readiness, and each turn is one log line', async (context) => {
   const daemon = await start(context).settled();
   const turn = async (status: string, state: string): Promise<number> => {

@@ -1,7 +1,8 @@
 /**
  * A real daemon over engines whose timing the test controls, by messages on the IPC channel:
- * `{engine}` sets the engine's status, `{crash}` throws and `{reject}` rejects where nobody catches,
- * `{hoard}` takes memory until the process is ended for it, `{finish}` ends every generation as if it had said all.
+ * `{engine}` sets the engine's status, `{crash}` throws (an error of that code, if it is a text) and `{reject}`
+ * rejects where nobody catches, `{hoard}` takes memory until the process is ended for it, `{finish}` ends every
+ * generation as if it had said all.
  *
  * A generation yields `max_tokens` ticks, one every 20 ms; the model `deaf` does not hear that it is
  * to end, and `flood` has 16 KiB ready at each turn.
@@ -24,7 +25,7 @@ import { FINISH, LOCAL, START, TINY, text } from '../http/scripted.ts';
 
 interface Orders {
   readonly engine?: { readonly status: CheckStatus; readonly reason: string };
-  readonly crash?: boolean;
+  readonly crash?: boolean | string;
   readonly reject?: boolean;
   readonly hoard?: boolean;
   readonly finish?: boolean;
@@ -133,9 +134,10 @@ function obey(daemon: Daemon): void {
       engine = orders.engine;
       daemon.engineChanged();
     }
-    if (orders.crash === true) {
+    const { crash = false } = orders;
+    if (crash !== false) {
       globalThis.setImmediate(() => {
-        throw new TypeError('a planted bug');
+        throw Object.assign(new TypeError('a planted bug'), crash === true ? {} : { code: crash });
       });
     }
     if (orders.finish === true) isFinishing = true;

@@ -2,12 +2,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startStopwatch } from '../support/stopwatch.ts';
 import { waitFor } from '../support/wait.ts';
 import { ask, dial, readAll } from './ask.ts';
-import { START, startScripted, text, type ScriptedListener } from './scripted.ts';
+import { FINISH, START, startScripted, text, type ScriptedListener } from './scripted.ts';
 
 const PATH = '/v1/chat/completions';
 const MESSAGES = [{ role: 'user', content: 'hi' }];
@@ -91,6 +91,8 @@ test('what is not HTTP, or is ambiguous, is refused and the connection closed', 
       'GET /livez HTTP/1.1\r\nhost: localhost\r\nbad header\r\n\r\n',
       'GET /livez HTTP/1.1\r\nhost: localhost\r\nx: a\u0000b\r\n\r\n',
       'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+      'GET /livez HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\nconnection: close\r\n\r\n',
+      'GET /livez HTTP/1.1\r\nHost: localhost\r\nHOST: localhost\r\nconnection: close\r\n\r\n',
       `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-length: -5\r\n\r\n`,
       `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n${smuggled}`,
       `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
@@ -181,6 +183,141 @@ test('a whole answer that nobody reads holds no generation', async () => {
     await waitFor('the answers', () => listener.backend.requests.length === 100);
     await waitFor('the router', () => listener.router.active + listener.router.waiting === 0);
     for (const socket of sockets) socket.destroy();
+  });
+});
+
+/** More than two kernels keep for a connection. */
+const LARGE = 8 * MIB;
+
+test('a whole answer that is not read is cut off, and so is the end of a stream', async () => {
+  await withListener(
+    {
+      limits: { stallMs: 500 },
+      script: async function* () {
+        yield START;
+        yield text('x'.repeat(LARGE));
+        yield FINISH;
+      },
+    },
+    async (listener) => {
+      for (const stream of [false, true]) {
+        const socket = await dial(listener.port);
+        socket.on('error', () => undefined).pause();
+        socket.write(post(JSON.stringify({ messages: MESSAGES, stream })));
+        await waitFor('its generation', () => listener.router.active === 0 && listener.backend.requests.length > 0);
+        const ended = (): number => listener.world.ended.filter((line) => line.startsWith(PATH)).length;
+        await waitFor('its cut', () => ended() === (stream ? 2 : 1));
+        socket.destroy();
+      }
+    },
+  );
+});
+
+test('a whole answer that is read slowly is not cut off while it is read', async () => {
+  await withListener(
+    {
+      // Over TCP the kernels show progress in steps of megabytes only.
+      control: true,
+      limits: { stallMs: 1000 },
+      script: async function* () {
+        yield START;
+        yield text('x'.repeat(LARGE));
+        yield FINISH;
+      },
+    },
+    async (listener) => {
+      const socket = connect(listener.socketPath);
+      socket.write(post(JSON.stringify({ messages: MESSAGES })).replace('host:', 'connection: close\r\nhost:'));
+      let bytes = 0;
+      const from = performance.now();
+      // In all longer than a stall, in between much shorter.
+      for await (const chunk of socket) {
+        bytes += (chunk as Buffer).length;
+        if (performance.now() - from < 2500) await sleep(50);
+      }
+      assert.ok(bytes > LARGE, `${String(bytes)} of ${String(LARGE)} bytes`);
+    },
+  );
+});
+
+test('a body is given back when it was read, but for the text of a generation that goes on', async () => {
+  await withListener(
+    {
+      limits: { bodiesBytes: 2 * MIB - 2000 },
+      script: async function* (_, { signal }) {
+        yield START;
+        await once(signal, 'abort');
+      },
+    },
+    async (listener) => {
+      const padded = `${' '.repeat(MIB - 1000)}${JSON.stringify({ messages: MESSAGES })}`;
+      const full = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(MIB - 1000) }] });
+      const ask = async (body: string, active: number): Promise<Socket> => {
+        const socket = await dial(listener.port);
+        socket.write(post(body));
+        await waitFor('its generation', () => listener.router.active === active);
+        return socket;
+      };
+      const sockets = [await ask(padded, 1), await ask(padded, 2), await ask(padded, 3)];
+      sockets.push(await ask(full, 4));
+      const refused = await dial(listener.port);
+      refused.write(post(full).replace('host:', 'connection: close\r\nhost:'));
+      assert.match(await readAll(refused), /^HTTP\/1\.1 429 /);
+      for (const socket of sockets) socket.destroy();
+      await waitFor('their end', () => listener.router.active === 0);
+      (await ask(full, 1)).destroy();
+    },
+  );
+});
+
+test('an answer that waits behind a long one is not cut off for that', async () => {
+  let finish = (): void => undefined;
+  const long = new Promise<void>((resolve) => (finish = resolve));
+  await withListener(
+    {
+      limits: { stallMs: 200 },
+      script: async function* ({ max_tokens }) {
+        yield START;
+        if (max_tokens === 1) await long;
+        yield text('x'.repeat(MIB));
+        yield FINISH;
+      },
+    },
+    async (listener) => {
+      const socket = await dial(listener.port);
+      const answered = readAll(socket);
+      const first = post(JSON.stringify({ messages: MESSAGES, max_completion_tokens: 1 }));
+      socket.write(first + post(JSON.stringify({ messages: MESSAGES })).replace('host:', 'connection: close\r\nhost:'));
+      await waitFor('the second', () => listener.backend.requests.length === 2 && listener.router.active === 1);
+      // Three times as long as it may wait for a reader.
+      await sleep(600);
+      finish();
+      assert.is((await answered).match(/HTTP\/1\.1 200/g)?.length, 2);
+    },
+  );
+});
+
+test('what the code behind a request breaks ends its connection only', async () => {
+  await withListener({}, async (listener) => {
+    const other = await dial(listener.port);
+    const { requestEnded } = listener.services.metrics;
+    listener.services.metrics.requestEnded = () => {
+      throw new TypeError('a planted bug');
+    };
+    for (let i = 0; i < 10; i += 1) {
+      const socket = await dial(listener.port);
+      socket.on('error', () => undefined);
+      socket.write('GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n');
+      await readAll(socket);
+    }
+    listener.services.metrics.requestEnded = requestEnded;
+    assert.not.ok(other.destroyed);
+    other.destroy();
+    const lines = listener.logged.filter(({ msg }) => msg === 'a connection broke and was closed');
+    assert.equal(
+      lines.map(({ level }) => level),
+      ['warn'],
+    );
   });
 });
 
@@ -330,7 +467,10 @@ test('methods, targets and headers that nobody expects: never a 5xx, never a han
     }
     const expecting = await dial(listener.port);
     expecting.write('GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nexpect: a-miracle\r\n\r\n');
-    assert.match(await readAll(expecting), /^HTTP\/1\.1 200 OK\r\nx-request-id: /);
+    assert.match(await readAll(expecting), /^HTTP\/1\.1 417 Expectation Failed\r\nx-request-id: /);
+    const expected = await dial(listener.port);
+    expected.write('GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nexpect: 100-Continue\r\n\r\n');
+    assert.match(await readAll(expected), /HTTP\/1\.1 200 OK\r\nx-request-id: /);
     const connect = await dial(listener.port);
     connect.write('CONNECT evil.example:80 HTTP/1.1\r\nhost: localhost\r\n\r\n');
     assert.not.match(await readAll(connect), /HTTP\/1\.1 2/);

@@ -142,6 +142,7 @@ export interface ScriptedListener {
   readonly socketPath: string;
   readonly url: string;
   readonly server: Server;
+  readonly services: Services;
   readonly router: Router;
   readonly backend: ScriptedBackend;
   /** What the daemon would be asked for; a test changes it as it likes. */
@@ -273,6 +274,7 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
     socketPath,
     url: `http://127.0.0.1:${String(port)}`,
     server,
+    services,
     router,
     backend,
     world,

@@ -126,7 +126,12 @@ export function errorStatus(definitions: Definitions, error: SvcError, id: strin
   metadata.set(DETAILS_KEY, encodeDetails(definitions, error, id));
   // The table's numbers are google.rpc.Code's, as the library's enum is.
   // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
-  return { code: error.facts.grpc, details: error.told, metadata };
+  return { code: error.facts.grpc, details: wellFormed(error.told), metadata };
+}
+
+/** Half of a surrogate pair, which a client's own words may have, cannot be sent. */
+function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }
 
 function callOf(call: ServerUnaryCall<Message, object> | ServerWritableStream<Message, object>): Call {

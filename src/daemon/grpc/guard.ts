@@ -1,31 +1,49 @@
 /**
  * What every call passes first: it gets an id, must name a host of ours, needs a key where HTTP needs
- * one, and its request must be complete in time; only so many may be arriving at once, since what has
- * arrived of each is held.
+ * one, and its request must be complete in time. Only so many may be arriving at once, and what each
+ * request makes the daemon hold is counted, from its arrival until the call is over.
  */
 import { randomBytes } from 'node:crypto';
 import { ServerInterceptingCall, status, type Metadata, type ServerInterceptor } from '@grpc/grpc-js';
 import type { Definitions } from '../../grpc/definitions.ts';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { invalid } from '../../protocol/validate.ts';
 import { isOurHost } from '../http/access.ts';
 import { authorize, type RouteScope } from '../http/authorize.ts';
+import { BodyBudget, BodyShare } from '../http/body-budget.ts';
 import { keyField, logFailure } from '../request-log.ts';
 import type { Services } from '../services.ts';
 import { callers, errorStatus, ID_KEY } from './calls.ts';
 import type { GrpcLimits } from './listener.ts';
+import type { Requests } from './requests.ts';
+import type { Streams } from './streams.ts';
 
 /** A timer may be so much early by the clock. */
 const TIMER_MS = 5;
 
-export function guard(definitions: Definitions, services: Services, limits: GrpcLimits): ServerInterceptor {
+export interface GuardOptions {
+  readonly definitions: Definitions;
+  readonly services: Services;
+  readonly limits: GrpcLimits;
+  readonly requests: Requests;
+  readonly streams: Streams;
+}
+
+type HandOn = (message: object) => void;
+
+export function guard({ definitions, services, limits, requests, streams }: GuardOptions): ServerInterceptor {
+  const budget = new BodyBudget(limits.requestsBytes);
   let arriving = 0;
   return (method, call) => {
     const id = randomBytes(16).toString('hex');
     const startedAt = performance.now();
+    const stream = streams.current;
+    const share = new BodyShare(budget);
     let timer: NodeJS.Timeout | null = null;
     let ended = false;
     let caller: Caller | null = null;
+    let request: { readonly bytes: Buffer; readonly handOn: HandOn } | null = null;
 
     const arrived = (): void => {
       if (timer === null) return;
@@ -35,17 +53,48 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
     };
     const end = (code: status): void => {
       arrived();
+      request = null;
       if (ended) return;
       ended = true;
+      share.giveBack();
       const ms = performance.now() - startedAt;
       services.metrics.callEnded(method.path.slice(1), status[code]);
       services.log.debug({ id, method: method.path, ...keyField(caller), code, ms }, 'call');
     };
     const refuse = (error: SvcError): void => {
+      if (ended) return;
       logFailure(services.log, error, { id, method: method.path, ...keyField(caller) }, 'call failed');
       const refusal = errorStatus(definitions, error, id);
       end(refusal.code);
       call.sendStatus(refusal);
+    };
+    const count = (bytes: number): void => {
+      if (!share.resize(bytes)) throw new SvcError('BUSY', 'too many large requests at once');
+    };
+    const decode = (bytes: Buffer): object => {
+      count(requests.weigh(method.path, bytes));
+      return requests.decode(method.path, bytes);
+    };
+    /** What it throws refuses the call, if it is one of ours; else the connection ends. */
+    const run = (work: () => void): void => {
+      streams.contain(stream, () => {
+        try {
+          work();
+        } catch (error) {
+          if (!(error instanceof SvcError)) throw error;
+          refuse(error);
+        }
+      });
+    };
+    const admit = (metadata: Metadata, next: (metadata: Metadata) => void): void => {
+      if (ended) return;
+      if (arriving >= limits.arriving) throw new SvcError('BUSY', 'too many requests are arriving');
+      arriving += 1;
+      timer = setTimeout(() => {
+        run(() => refuse(new SvcError('TIMEOUT', 'the request took too long to arrive')));
+      }, limits.requestMs);
+      metadata.set(ID_KEY, id);
+      next(metadata);
     };
 
     return new ServerInterceptingCall(call, {
@@ -53,32 +102,40 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
         next({
           onReceiveMetadata: (metadata, nextMetadata) => {
             const { localAddress, remoteAddress } = call.getConnectionInfo();
-            if (!isOurHost(call.getHost(), localAddress, services.allowedHosts)) return refuse(foreignHost());
+            if (!isOurHost(call.getHost(), localAddress, services.allowedHosts))
+              return run(() => refuse(foreignHost()));
             const arrival = { headers: headersOf(metadata), socket: { localAddress, remoteAddress } };
             authorize(arrival, scopeOf(method.path), services.access).then(
               (found) => {
                 caller = found;
-                if (ended) return;
-                if (arriving >= limits.arriving) return refuse(new SvcError('BUSY', 'too many requests are arriving'));
-                arriving += 1;
-                timer = setTimeout(() => {
-                  refuse(new SvcError('TIMEOUT', 'the request took too long to arrive'));
-                }, limits.requestMs);
-                metadata.set(ID_KEY, id);
                 if (found !== null) callers.set(metadata, found);
-                nextMetadata(metadata);
+                run(() => admit(metadata, nextMetadata));
               },
-              (thrown: unknown) => refuse(SvcError.from(thrown)),
+              (thrown: unknown) => run(() => refuse(SvcError.from(thrown))),
             );
           },
-          // A stream of requests is complete when the client says so.
-          onReceiveMessage: (message, nextMessage) => {
-            if (!method.requestStream) arrived();
-            nextMessage(message);
+          onReceiveMessage: (message, handOn: HandOn) => {
+            run(() => {
+              if (ended) return;
+              const bytes = message as Buffer;
+              if (method.requestStream) return handOn(decode(bytes));
+              if (request !== null) throw invalid(undefined, 'has more than one message');
+              request = { bytes, handOn };
+              count(bytes.length);
+              call.startRead();
+            });
           },
           onReceiveHalfClose: (nextHalfClose) => {
-            arrived();
-            nextHalfClose();
+            run(() => {
+              if (ended) return;
+              arrived();
+              if (!method.requestStream) {
+                if (request === null) throw invalid(undefined, 'has no message');
+                request.handOn(decode(request.bytes));
+                request = null;
+              }
+              nextHalfClose();
+            });
           },
           // The client has gone, or gRPC has ended the call itself, as it does at the deadline.
           onCancel: () => {
@@ -88,12 +145,17 @@ export function guard(definitions: Definitions, services: Services, limits: Grpc
         });
       },
       sendMetadata: (metadata, next) => {
-        metadata.set(ID_KEY, id);
-        next(metadata);
+        run(() => {
+          metadata.set(ID_KEY, id);
+          next(metadata);
+        });
       },
+      sendMessage: (message, next) => run(() => next(message)),
       sendStatus: (sent, next) => {
-        end(sent.code);
-        next(sent);
+        run(() => {
+          end(sent.code);
+          next(sent);
+        });
       },
     });
   };

@@ -23,7 +23,7 @@ export class HealthService {
     this.#unsubscribe = services.healthFeed.subscribe(() => this.#update());
   }
 
-  addTo(server: Server): void {
+  addTo(server: Pick<Server, 'addService'>): void {
     this.#implementation.addToServer({
       addService: (service, handlers) =>
         server.addService(service, {

@@ -2,7 +2,6 @@
 import type { Definitions } from '../../grpc/definitions.ts';
 import { toRequest } from '../../grpc/records.ts';
 import { parseEmbedRequest, type EmbedRequest } from '../../protocol/embed.ts';
-import { SvcError } from '../../protocol/errors.ts';
 import {
   GenerateRequestSchema,
   refuseFile,
@@ -15,6 +14,7 @@ import {
   type TokenLogprobs,
 } from '../../protocol/generate.ts';
 import { invalid, parse } from '../../protocol/validate.ts';
+import { JsonGauge } from '../http/json-gauge.ts';
 import type { Services } from '../services.ts';
 import type { EmbedAnswer } from './embed-response.ts';
 import type { Call, Calls, StreamHandler, UnaryHandler } from './calls.ts';
@@ -22,34 +22,17 @@ import type { Call, Calls, StreamHandler, UnaryHandler } from './calls.ts';
 /** The longest deadline that counts; a later one is none. */
 const MAX_TIMEOUT_MS = 86_400_000;
 
-/** `bytesLeft`: of the text of all requests together. */
 export function inference(
   calls: Calls,
   services: Services,
   definitions: Definitions,
-  bytesLeft: number,
 ): Record<string, StreamHandler | UnaryHandler> {
-  const within = async <Answer>(text: unknown, answer: () => Promise<Answer>): Promise<Answer> => {
-    const bytes = Buffer.byteLength(JSON.stringify(text));
-    if (bytes > bytesLeft) throw new SvcError('BUSY', 'too many large requests at once');
-    bytesLeft -= bytes;
-    try {
-      return await answer();
-    } finally {
-      bytesLeft += bytes;
-    }
-  };
   return {
     Generate: calls.stream(async (call) => {
       const request = readRequest(definitions, call);
-      await within([request.messages, request.format], async () => {
-        for await (const event of services.router.route(request, contextOf(call))) await call.write(toMessage(event));
-      });
+      for await (const event of services.router.route(request, contextOf(call))) await call.write(toMessage(event));
     }),
-    Embed: calls.unary(async (call) => {
-      const request = readEmbedRequest(definitions, call);
-      return within(request.input, () => embed(call, request, services));
-    }),
+    Embed: calls.unary((call) => embed(call, readEmbedRequest(definitions, call), services)),
   };
 }
 
@@ -84,16 +67,17 @@ function readRequest(definitions: Definitions, call: Call): GenerateRequest {
   const format = fields['format'] as { schema?: string } | undefined;
   const sampling = fields['sampling'] as { logit_bias: { token: number; bias: number }[] } | undefined;
   const { tools, tool_choice, ...rest } = fields;
+  const gauge = new JsonGauge();
   const request = parse(GenerateRequestSchema, {
     ...rest,
     messages: (fields['messages'] as WireMessage[]).map(readMessage),
-    ...readTools(tools as WireTool[], tool_choice as string | undefined),
+    ...readTools(tools as WireTool[], tool_choice as string | undefined, gauge),
     ...(sampling === undefined
       ? {}
       : { sampling: { ...sampling, logit_bias: sampling.logit_bias.map(({ token, bias }) => [token, bias]) } }),
     ...(format?.schema === undefined
       ? {}
-      : { format: { ...format, schema: readJson(format.schema, 'format.schema') } }),
+      : { format: { ...format, schema: readJson(format.schema, 'format.schema', gauge) } }),
     ...timeoutOf(call),
   });
   refuseFile(request);
@@ -145,17 +129,21 @@ function readMessage({ content, parts, tool_calls, ...message }: WireMessage): o
   };
 }
 
-function readTools(tools: readonly WireTool[], choice: string | undefined): object {
+function readTools(tools: readonly WireTool[], choice: string | undefined, gauge: JsonGauge): object {
   if (tools.length === 0) return {};
   const read = tools.map(({ parameters, ...tool }, index) => ({
     ...tool,
-    ...(parameters === undefined ? {} : { parameters: readJson(parameters, `tools[${String(index)}].parameters`) }),
+    ...(parameters === undefined
+      ? {}
+      : { parameters: readJson(parameters, `tools[${String(index)}].parameters`, gauge) }),
   }));
   if (choice === undefined) return { tools: read };
   return { tools: read, tool_choice: ['auto', 'none', 'required'].includes(choice) ? choice : { name: choice } };
 }
 
-function readJson(text: string, param: string): unknown {
+/** `gauge`: of all JSON in the request together. */
+function readJson(text: string, param: string, gauge: JsonGauge): unknown {
+  gauge.check(Buffer.from(text), param);
   try {
     return JSON.parse(text);
   } catch {

@@ -8,6 +8,7 @@
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
 import type { GrpcServer } from './server.ts';
 
@@ -25,13 +26,15 @@ export interface GrpcLimits {
   readonly arriving: number;
   /** Until a request is complete. */
   readonly requestMs: number;
-  /** How long a stream waits for a client that does not read. */
+  /** How long a call waits for a client that does not read. A connection is pinged as often. */
   readonly stallMs: number;
-  /** Of the text of all requests that are being answered. */
+  /** Until a ping is answered. */
+  readonly pingMs: number;
+  /** Memory of all requests, from their arrival until they are answered. */
   readonly requestsBytes: number;
 }
 
-const LIMITS: GrpcLimits = {
+export const LIMITS: GrpcLimits = {
   connections: 1024,
   prefaceMs: 10_000,
   idleMs: 300_000,
@@ -40,6 +43,7 @@ const LIMITS: GrpcLimits = {
   arriving: 64,
   requestMs: 120_000,
   stallMs: 120_000,
+  pingMs: 20_000,
   requestsBytes: 256 * 1024 * 1024,
 };
 
@@ -61,6 +65,7 @@ export class GrpcListener {
     this.#services = services;
     this.#limits = { ...LIMITS, ...limits };
     this.server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
+    new Containment(services.log).serve(this.server);
     this.server.maxConnections = this.#limits.connections;
     this.server.once('listening', () => {
       this.server.on('error', (err) => services.log.error({ err }, 'a gRPC connection could not be accepted'));

@@ -10,7 +10,7 @@ import type { Definitions } from '../../grpc/definitions.ts';
 /** What clients call. The messages of errors are googleapis', which clients have. */
 const SERVICES = ['svc.v1.Runtime', 'svc.v1.Inference', 'grpc.health.v1.Health'];
 
-export function addReflection(server: Server, definitions: Definitions): void {
+export function addReflection(server: Pick<Server, 'addService'>, definitions: Definitions): void {
   const files = new Set(SERVICES.flatMap((name) => filesOf(definitions, name)).map((file) => file.toString('base64')));
   const fileDescriptorProtos = mend([...files].map((file) => Buffer.from(file, 'base64')));
   const all = { svc: { format: '', type: {}, fileDescriptorProtos } } as unknown as Definitions['all'];

@@ -1,9 +1,12 @@
 /** The gRPC services over connections that the listener hands in: svc.v1, health, reflection. */
+import type { Http2Server } from 'node:http2';
 import type { Socket } from 'node:net';
-import { Server, ServerCredentials, type ConnectionInjector } from '@grpc/grpc-js';
+import { logVerbosity, Server, ServerCredentials, setLogVerbosity, type ConnectionInjector } from '@grpc/grpc-js';
+import type { ServiceDefinition } from '@grpc/proto-loader';
 import { protoPath as healthProtoPath } from 'grpc-health-check';
 import { Definitions } from '../../grpc/definitions.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
 import { Calls } from './calls.ts';
 import { inferenceService } from './embed-response.ts';
@@ -12,7 +15,9 @@ import { HealthService } from './health.ts';
 import { inference } from './inference.ts';
 import type { GrpcLimits } from './listener.ts';
 import { addReflection } from './reflection.ts';
+import { Requests } from './requests.ts';
 import { runtime } from './runtime.ts';
+import { Streams } from './streams.ts';
 
 /** Bytes that HTTP/2 may hold for one connection, besides the messages: in MB, as Node counts. */
 const SESSION_MB = 16;
@@ -20,25 +25,38 @@ const SESSION_MB = 16;
 export class GrpcServer {
   readonly #injector: ConnectionInjector;
   readonly #health: HealthService;
+  readonly #streams: Streams;
   readonly #closing = new AbortController();
 
   constructor(services: Services, limits: GrpcLimits) {
     const definitions = new Definitions([healthProtoPath]);
+    const requests = new Requests(definitions);
+    this.#streams = new Streams(new Containment(services.log), limits.stallMs);
+    // It would write what clients have sent to standard error.
+    setLogVerbosity(logVerbosity.NONE);
     const server = new Server({
       'grpc.max_receive_message_length': limits.messageBytes,
       'grpc.max_concurrent_streams': limits.streams,
       'grpc.max_connection_idle_ms': limits.idleMs,
+      // A connection whose client reads nothing answers no ping either.
+      'grpc.keepalive_time_ms': limits.stallMs,
+      'grpc.keepalive_timeout_ms': limits.pingMs,
       'grpc-node.max_session_memory': SESSION_MB,
       'grpc.enable_channelz': 0,
-      interceptors: [guard(definitions, services, limits)],
+      interceptors: [guard({ definitions, services, limits, requests, streams: this.#streams })],
     });
     const calls = new Calls({ definitions, services, stallMs: limits.stallMs, closing: this.#closing.signal });
-    server.addService(definitions.service('svc.v1.Runtime'), runtime(calls, services));
-    server.addService(inferenceService(definitions), inference(calls, services, definitions, limits.requestsBytes));
+    const runtimeService = definitions.service('svc.v1.Runtime');
+    server.addService(requests.undecoded(runtimeService), runtime(calls, services));
+    server.addService(requests.undecoded(inferenceService(definitions)), inference(calls, services, definitions));
     this.#health = new HealthService(services, calls);
-    this.#health.addTo(server);
-    addReflection(server, definitions);
+    const undecoded: Pick<Server, 'addService'> = {
+      addService: (service, handlers) => server.addService(requests.undecoded(service as ServiceDefinition), handlers),
+    };
+    this.#health.addTo(undecoded);
+    addReflection(undecoded, definitions);
     this.#injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+    this.#streams.watch(http2ServerOf(server));
   }
 
   inject(socket: Socket): void {
@@ -51,6 +69,15 @@ export class GrpcServer {
       new SvcError('NOT_READY', 'svc is stopping', { hint: 'start it again: svc start', retryAfterSeconds: 1 }),
     );
     this.#health.close();
+    this.#streams.close();
     this.#injector.drain(graceMs);
   }
+}
+
+/** The library makes it and keeps it to itself; what its listeners throw can be caught only there. */
+function http2ServerOf(server: Server): Http2Server {
+  const { http2Servers } = server as unknown as { http2Servers: Map<Http2Server, unknown> };
+  const [http2Server] = http2Servers.keys();
+  if (http2Server === undefined) throw new Error('the gRPC library has no HTTP/2 server');
+  return http2Server;
 }

@@ -16,6 +16,10 @@ const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1'];
 export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[]): void {
   const { host, origin } = req.headers;
   if (host === undefined) throw new SvcError('INVALID_REQUEST', 'the Host header is missing');
+  // Node keeps the first only; a proxy before us may have looked at another.
+  if (req.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length > 1) {
+    throw new SvcError('INVALID_REQUEST', 'there is more than one Host header');
+  }
   if (!isOurHost(host, req.socket.localAddress, allowedHosts)) {
     throw new SvcError('FORBIDDEN', 'the Host header names neither an address of this server nor an allowed host', {
       hint: 'add the name to http.allowed_hosts in the configuration',
@@ -38,6 +42,14 @@ export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[
 export function isOurHost(host: string, localAddress: string | undefined, allowedHosts: readonly string[]): boolean {
   const name = hostName(host);
   return name !== null && (allowedHosts.includes(name) || isAddress(localAddress, name));
+}
+
+/** Throws EXPECTATION_FAILED. */
+export function checkExpectation({ headers: { expect } }: IncomingMessage): void {
+  if (expect === undefined || expect.toLowerCase() === '100-continue') return;
+  throw new SvcError('EXPECTATION_FAILED', 'the only expectation that svc meets is 100-continue', {
+    hint: 'send no Expect header',
+  });
 }
 
 /** Throws INVALID_REQUEST. What a page may send without asking first is never declared as JSON. */

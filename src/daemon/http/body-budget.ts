@@ -1,4 +1,4 @@
-/** Bytes of request bodies that may be held at once, from arrival until the answer is complete. */
+/** Bytes of requests that may be held at once. */
 export class BodyBudget {
   #left: number;
 
@@ -15,5 +15,29 @@ export class BodyBudget {
 
   give(bytes: number): void {
     this.#left += bytes;
+  }
+}
+
+/** What one request has taken of a budget. */
+export class BodyShare {
+  readonly #budget: BodyBudget;
+  #bytes = 0;
+
+  constructor(budget: BodyBudget) {
+    this.#budget = budget;
+  }
+
+  /** Takes what `bytes` are more than was taken, or gives back what they are less. False: there is no room. */
+  resize(bytes: number): boolean {
+    const more = bytes - this.#bytes;
+    if (more > 0 && !this.#budget.take(more)) return false;
+    if (more < 0) this.#budget.give(-more);
+    this.#bytes = bytes;
+    return true;
+  }
+
+  /** Idempotent. */
+  giveBack(): void {
+    this.resize(0);
   }
 }

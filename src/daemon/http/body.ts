@@ -8,13 +8,6 @@ import { LIMITS } from '../../protocol/generate.ts';
 import type { Exchange } from './exchange.ts';
 import { JsonGauge } from './json-gauge.ts';
 
-/** Brackets and braces inside each other. */
-export const MAX_DEPTH = 64;
-/**
- * Everything but text: ten thousand messages have sixty thousand. Millions of tiny values, which fit
- * into a body, would keep the parser, and with it the whole daemon, for many seconds.
- */
-export const MAX_VALUES = 100_000;
 /** A body of full size over a slow link has thirty thousand; each costs the daemon some microseconds. */
 export const MAX_PIECES = 65_536;
 const FIRST_BYTES = 4096;
@@ -27,8 +20,16 @@ export async function readJson(exchange: Exchange): Promise<unknown> {
   if (Number(req.headers['content-length'] ?? 0) > LIMITS.bodyBytes) throw tooLarge();
   if (req.headers.expect?.toLowerCase() === '100-continue') reply.continue();
 
-  const body = await readBody(exchange);
+  const gauge = new JsonGauge();
+  const body = await readBody(exchange, gauge);
   if (!isUtf8(body)) throw new SvcError('INVALID_REQUEST', 'the body is not valid UTF-8');
+  const value = parse(body);
+  // The buffer is garbage from here on; what was between the values, and may be most of it, is gone.
+  exchange.body.resize(Math.min(body.length, gauge.textBytes));
+  return value;
+}
+
+function parse(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'));
   } catch {
@@ -38,14 +39,12 @@ export async function readJson(exchange: Exchange): Promise<unknown> {
 }
 
 /** Not by `for await`, which would destroy the connection together with the loop and the answer with it. */
-function readBody({ req, reply, bodies, signal }: Exchange): Promise<Buffer> {
+function readBody({ req, body, signal }: Exchange, gauge: JsonGauge): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const gauge = new JsonGauge();
     // One buffer that doubles, not a list: a body may come in pieces of one byte, and each would cost a hundred.
     let buffer = Buffer.alloc(0);
     let length = 0;
     let pieces = 0;
-    reply.onClose(() => bodies.give(buffer.length));
 
     const settle = (): void => {
       req.off('data', onData).off('end', onEnd);
@@ -69,15 +68,18 @@ function readBody({ req, reply, bodies, signal }: Exchange): Promise<Buffer> {
       if (needed > LIMITS.bodyBytes) return fail(tooLarge());
       if (needed > buffer.length) {
         const larger = Math.min(LIMITS.bodyBytes, Math.max(FIRST_BYTES, 2 ** Math.ceil(Math.log2(needed))));
-        if (!bodies.take(larger - buffer.length)) return fail(new SvcError('BUSY', 'too many large requests at once'));
+        if (!body.resize(larger)) return fail(new SvcError('BUSY', 'too many large requests at once'));
         const before = buffer;
         buffer = Buffer.allocUnsafeSlow(larger);
         before.copy(buffer, 0, 0, length);
       }
       chunk.copy(buffer, length);
       length = needed;
-      if (gauge.measure(chunk) > MAX_DEPTH) return fail(tooDeep());
-      if (gauge.values > MAX_VALUES) return fail(tooMany());
+      try {
+        gauge.check(chunk, 'the body');
+      } catch (error) {
+        fail(SvcError.from(error));
+      }
     };
     const onEnd = (): void => {
       settle();
@@ -92,12 +94,4 @@ function readBody({ req, reply, bodies, signal }: Exchange): Promise<Buffer> {
 
 function tooLarge(): SvcError {
   return new SvcError('REQUEST_TOO_LARGE', `the body is larger than ${String(LIMITS.bodyBytes)} bytes`);
-}
-
-function tooMany(): SvcError {
-  return new SvcError('INVALID_REQUEST', `the body has more than ${String(MAX_VALUES)} values`);
-}
-
-function tooDeep(): SvcError {
-  return new SvcError('INVALID_REQUEST', `the body is nested deeper than ${String(MAX_DEPTH)} levels`);
 }

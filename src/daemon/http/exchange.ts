@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
-import type { BodyBudget } from './body-budget.ts';
+import type { BodyShare } from './body-budget.ts';
 import type { Reply } from './reply.ts';
 
 export interface Exchange {
@@ -12,7 +12,8 @@ export interface Exchange {
   readonly req: IncomingMessage;
   readonly reply: Reply;
   readonly services: Services;
-  readonly bodies: BodyBudget;
+  /** Given back when the handler has settled. */
+  readonly body: BodyShare;
   /** `performance.now()` when the headers were complete. */
   readonly arrivedAt: number;
   readonly query: URLSearchParams;

@@ -4,6 +4,16 @@
  * quote to quote. What is not JSON gets some number: telling so is the parser's part.
  */
 
+import { SvcError } from '../../protocol/errors.ts';
+
+/** Brackets and braces inside each other. */
+export const MAX_DEPTH = 64;
+/**
+ * Everything but text: ten thousand messages have sixty thousand. Millions of tiny values, which fit
+ * into a body, would keep the parser, and with it the whole daemon, for many seconds.
+ */
+export const MAX_VALUES = 100_000;
+
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
@@ -15,6 +25,7 @@ const CLOSE = 0x7d;
 export class JsonGauge {
   #depth = 0;
   #values = 1;
+  #textBytes = 0;
   #inString = false;
   /** In a string: the next byte is escaped. */
   #escaped = false;
@@ -24,12 +35,29 @@ export class JsonGauge {
     return this.#values;
   }
 
+  /** Bytes of strings, keys among them: most of what the parsed value will hold. */
+  get textBytes(): number {
+    return this.#textBytes;
+  }
+
+  /** Measures `chunk`, the next bytes of `what`. Throws INVALID_REQUEST when there are too many values or levels. */
+  check(chunk: Buffer, what: string): void {
+    if (this.measure(chunk) > MAX_DEPTH) {
+      throw new SvcError('INVALID_REQUEST', `${what} is nested deeper than ${String(MAX_DEPTH)} levels`);
+    }
+    if (this.#values > MAX_VALUES) {
+      throw new SvcError('INVALID_REQUEST', `${what} has more than ${String(MAX_VALUES)} values`);
+    }
+  }
+
   /** The greatest depth in `chunk`, the next bytes. */
   measure(chunk: Buffer): number {
     let deepest = this.#depth;
     for (let at = 0; at < chunk.length;) {
       if (this.#inString) {
-        at = this.#skipString(chunk, at);
+        const from = at;
+        at = this.#skipString(chunk, from);
+        this.#textBytes += at - from;
         continue;
       }
       const byte = chunk[at] as number;

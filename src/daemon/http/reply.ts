@@ -22,13 +22,15 @@ export interface StreamFormat {
 
 export interface ReplyLimits {
   readonly heartbeatMs: number;
-  /** How long a stream waits for a client that does not read. */
+  /** How long an answer, or the next piece of it, waits for a client that does not read. */
   readonly stallMs: number;
 }
 
 /** How long an error event may take to reach a client before the connection is destroyed. */
 const LAST_WORDS_MS = 2000;
 const RETRY_AFTER_SECONDS = 1;
+/** A whole answer is written in pieces of so many bytes: a client that reads each in time may take as long as it likes. */
+const PIECE_BYTES = 64 * 1024;
 
 export class Reply {
   readonly #id: string;
@@ -98,6 +100,7 @@ export class Reply {
   end(): void {
     if (this.#heartbeat !== null) clearInterval(this.#heartbeat);
     this.#res.end();
+    this.#cutUnlessRead();
   }
 
   /** The answer is this error, or ends with it. */
@@ -134,12 +137,41 @@ export class Reply {
   }
 
   #whole(status: number, contentType: string, body: string): void {
-    const headers = {
+    const bytes = Buffer.from(body);
+    this.#res.writeHead(status, {
       'content-type': contentType,
-      'content-length': Buffer.byteLength(body),
+      'content-length': bytes.length,
       'x-content-type-options': 'nosniff',
-    };
-    this.#res.writeHead(status, headers).end(body);
+    });
+    // The handler has nothing to wait for: it has given its answer away.
+    void this.#send(bytes);
+  }
+
+  /** Never rejects: whoever does not read is cut off. */
+  async #send(bytes: Buffer): Promise<void> {
+    const res = this.#res;
+    try {
+      let at = 0;
+      for (; bytes.length - at > PIECE_BYTES; at += PIECE_BYTES) {
+        this.#signal.throwIfAborted();
+        if (!res.write(bytes.subarray(at, at + PIECE_BYTES))) await this.#drained();
+      }
+      res.end(bytes.subarray(at));
+      this.#cutUnlessRead();
+    } catch {
+      res.destroy();
+    }
+  }
+
+  /** REQUIRES: the answer has ended. Destroys the connection unless what is left of it leaves in time. */
+  #cutUnlessRead(): void {
+    const res = this.#res;
+    if (res.writableFinished || res.destroyed) return;
+    const timer = setTimeout(() => {
+      if (isItsTurn(res)) res.destroy();
+      else timer.refresh();
+    }, this.#limits.stallMs);
+    res.once('close', () => clearTimeout(timer));
   }
 
   #open(format: StreamFormat): void {
@@ -164,10 +196,18 @@ export class Reply {
       };
       const onDrain = (): void => settle();
       const onAbort = (): void => settle(SvcError.from(this.#signal.reason));
-      const onStall = (): void => settle(new SvcError('CANCELLED', 'the client stopped reading'));
+      const onStall = (): void => {
+        if (isItsTurn(res)) settle(new SvcError('CANCELLED', 'the client stopped reading'));
+        else timer.refresh();
+      };
       const timer = setTimeout(onStall, this.#limits.stallMs);
       res.once('drain', onDrain);
       this.#signal.addEventListener('abort', onAbort);
     });
   }
+}
+
+/** False: the answers to requests that came before on its connection are still being written. */
+function isItsTurn(res: ServerResponse): boolean {
+  return res.socket !== null;
 }

@@ -12,10 +12,11 @@ import type { Duplex } from 'node:stream';
 import { CONTROL_CALLER, type Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { keyField, logFailure } from '../request-log.ts';
+import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
-import { checkContentType, checkOrigin } from './access.ts';
+import { checkContentType, checkExpectation, checkOrigin } from './access.ts';
 import { authorize } from './authorize.ts';
-import { BodyBudget } from './body-budget.ts';
+import { BodyBudget, BodyShare } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
 import { Reply, type ReplyLimits } from './reply.ts';
 import { CONTROL, familyOf, findRoute, PUBLIC, type Route } from './routes.ts';
@@ -80,6 +81,8 @@ export function createListener({ services, control, limits: changed = {} }: List
     requireHostHeader: false,
   });
   server.maxConnections = limits.connections;
+  const containment = new Containment(services.log);
+  containment.serve(server);
 
   /** The answers that each connection is still owed. */
   const answering = new WeakMap<Duplex, Set<ServerResponse>>();
@@ -124,15 +127,19 @@ export function createListener({ services, control, limits: changed = {} }: List
       );
     });
 
-    const request = { id, req, reply, services, bodies, arrivedAt, query, signal: client.signal };
+    const body = new BodyShare(bodies);
+    const request = { id, req, reply, services, body, arrivedAt, query, signal: client.signal };
     const onCaller = (found: Caller | null): void => {
       caller = found;
     };
-    answer(request, path, routes, control, onCaller).catch((thrown: unknown) => {
-      const error = SvcError.from(thrown);
-      logFailure(services.log, error, { id, method: req.method, route, ...keyField(caller) }, 'request failed');
-      reply.fail(error);
-    });
+    answer(request, path, routes, control, onCaller)
+      .catch((thrown: unknown) => {
+        const error = SvcError.from(thrown);
+        logFailure(services.log, error, { id, method: req.method, route, ...keyField(caller) }, 'request failed');
+        reply.fail(error);
+      })
+      .catch((error: unknown) => containment.end(socket, error))
+      .finally(() => body.giveBack());
   };
 
   server.once('listening', () => {
@@ -141,6 +148,7 @@ export function createListener({ services, control, limits: changed = {} }: List
   server.on('request', onRequest);
   // The body is asked for when a handler wants it, not before it is known that one does.
   server.on('checkContinue', onRequest);
+  // Refused with an id and in the right shape.
   server.on('checkExpectation', onRequest);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const isAnswering = [...(answering.get(socket) ?? [])].some((res) => res.headersSent && !res.writableFinished);
@@ -160,6 +168,7 @@ async function answer(
   onCaller: (caller: Caller | null) => void,
 ): Promise<void> {
   const { req, reply, services } = request;
+  checkExpectation(req);
   if (!control) checkOrigin(req, services.allowedHosts);
   const match = findRoute(routes, path);
   const scope = match?.route.scope ?? 'local';
