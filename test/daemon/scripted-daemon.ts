@@ -112,7 +112,7 @@ async function main(): Promise<number> {
     }),
     fileTroubles: () => [],
     pull: () => {
-      throw new Error('nothing is pulled here');
+      throw new SvcError('DOWNLOAD_FAILED', 'nothing is pulled here');
     },
   });
   obey(daemon);

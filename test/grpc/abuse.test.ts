@@ -318,4 +318,18 @@ test('a connection whose client answers no ping is closed', async () => {
   assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
 });
 
+test('a request whose client broke the protocol and left gives back its place', async () => {
+  const grpc = await start({ grpc: { arriving: 1, pingMs: 200 } });
+  const socket = connectTcp(grpc.port, '127.0.0.1');
+  sessions.push(socket);
+  socket.on('error', () => undefined);
+  // A call; then a header block that goes on with another call, after which Node reads no more.
+  const unfinished = frame(FRAME.headers, 0, 3, headerBlock(callFields(HEALTH)));
+  const answered = once(socket, 'data');
+  socket.write(Buffer.concat([opening(), callHeaders(1, GENERATE), unfinished, callHeaders(5, HEALTH)]));
+  await answered;
+  socket.destroy();
+  await waitFor('its place', () => grpc.connect().unary('Runtime/GetHealth'));
+});
+
 test.run();

@@ -1,9 +1,9 @@
 /** The reader of model files under random damage: a short run of what `npm run fuzz` does ten million times. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Mutator } from '../../scripts/fuzz/mutate.ts';
-import { FuzzRun } from '../../scripts/fuzz/run.ts';
-import { makeSeeds } from '../../scripts/fuzz/seeds.ts';
+import { Mutator } from '../../scripts/fuzz/gguf/mutate.ts';
+import { FuzzRun } from '../../scripts/fuzz/gguf/run.ts';
+import { makeSeeds } from '../../scripts/fuzz/gguf/seeds.ts';
 import { parseGgufHeader } from '../../src/models/gguf-header.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 

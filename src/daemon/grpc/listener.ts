@@ -43,7 +43,7 @@ export const LIMITS: GrpcLimits = {
   arriving: 64,
   requestMs: 120_000,
   stallMs: 120_000,
-  pingMs: 20_000,
+  pingMs: 10_000,
   requestsBytes: 256 * 1024 * 1024,
 };
 

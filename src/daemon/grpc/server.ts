@@ -31,7 +31,7 @@ export class GrpcServer {
   constructor(services: Services, limits: GrpcLimits) {
     const definitions = new Definitions([healthProtoPath]);
     const requests = new Requests(definitions);
-    this.#streams = new Streams(new Containment(services.log), limits.stallMs);
+    this.#streams = new Streams(new Containment(services.log), limits);
     // It would write what clients have sent to standard error.
     setLogVerbosity(logVerbosity.NONE);
     const server = new Server({

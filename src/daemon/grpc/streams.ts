@@ -5,16 +5,27 @@
  * - A stream that the client has reset before its headers were looked at is not handed on: the library
  *   would answer it, and throw.
  * - Once the answer is sent the stream is closed, whether or not the client has ended its side.
+ * - While a request takes long to arrive its connection is pinged. A client that breaks the protocol in some
+ *   ways (another frame where a CONTINUATION is due) makes Node stop reading without a word: nothing tells of
+ *   the end of that connection, and its requests would keep their places.
  * - A stream whose client does not read what is ready is reset. Node's timer of a stream knows of progress
  *   inside a large message, but a client can renew it with frames that are nothing; the second bound, by
  *   messages that were sent whole, it cannot.
  */
-import { constants, type Http2Server, type ServerHttp2Stream } from 'node:http2';
+import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from 'node:http2';
 import type { Containment } from '../contain.ts';
 
 const MIB = 1024 * 1024;
 /** How often the second bound is looked at, as a part of the first. */
 const CHECKS_PER_STALL = 4;
+/** Nearly all requests have arrived by then. */
+const ARRIVING_MS = 1000;
+
+export interface StreamLimits {
+  readonly stallMs: number;
+  /** Until a ping is answered. */
+  readonly pingMs: number;
+}
 
 interface Held {
   /** Bytes that the library has written. */
@@ -27,13 +38,16 @@ interface Held {
 export class Streams {
   readonly #containment: Containment;
   readonly #stallMs: number;
+  readonly #pingMs: number;
+  readonly #pinged = new WeakSet<Http2Session>();
   readonly #held = new Map<ServerHttp2Stream, Held>();
   readonly #timer: NodeJS.Timeout;
   #current: ServerHttp2Stream | null = null;
 
-  constructor(containment: Containment, stallMs: number) {
+  constructor(containment: Containment, { stallMs, pingMs }: StreamLimits) {
     this.#containment = containment;
     this.#stallMs = stallMs;
+    this.#pingMs = pingMs;
     this.#timer = setInterval(() => this.#check(), stallMs / CHECKS_PER_STALL).unref();
   }
 
@@ -91,11 +105,33 @@ export class Streams {
     };
     stream.once('close', () => this.#held.delete(stream));
     closeOnceAnswered(stream);
+    if (!stream.endAfterHeaders) this.#probeWhileArriving(stream);
     const onTimeout = (): void => {
       if (stream.bufferSize > 0) stream.close(constants.NGHTTP2_CANCEL);
       else stream.setTimeout(this.#stallMs, onTimeout);
     };
     stream.setTimeout(this.#stallMs, onTimeout);
+  }
+
+  /** Pings the connection of `stream` until its request has arrived; destroys it when there is no answer. */
+  #probeWhileArriving(stream: ServerHttp2Stream): void {
+    const timer = setTimeout(() => {
+      const { session } = stream;
+      if (session === undefined || stream.state.remoteClose === 1) return;
+      timer.refresh();
+      if (!this.#pinged.has(session)) this.#ping(session);
+    }, ARRIVING_MS).unref();
+    stream.once('close', () => clearTimeout(timer));
+  }
+
+  #ping(session: Http2Session): void {
+    this.#pinged.add(session);
+    const timer = setTimeout(() => session.destroy(), this.#pingMs).unref();
+    const isSent = session.ping(() => {
+      clearTimeout(timer);
+      this.#pinged.delete(session);
+    });
+    if (!isSent) session.destroy();
   }
 
   /** The second bound: one stall for each MiB that waits, and one. */

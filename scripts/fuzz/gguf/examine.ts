@@ -3,9 +3,9 @@
  * Either gives a result that the bytes bear out, or throws MODEL_INVALID with a sentence. Anything else
  * is a finding.
  */
-import type { parseGgufHeader, GgufHeader } from '../../src/models/gguf-header.ts';
-import { summarize } from '../../src/models/gguf.ts';
-import { SvcError } from '../../src/protocol/errors.ts';
+import type { parseGgufHeader, GgufHeader } from '../../../src/models/gguf-header.ts';
+import { summarize } from '../../../src/models/gguf.ts';
+import { SvcError } from '../../../src/protocol/errors.ts';
 import type { Input } from './mutate.ts';
 
 export type Outcome = 'accepted' | 'refused' | 'more';

@@ -8,9 +8,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { TENSOR_TYPES, VALUE_BYTES, VALUE_TYPE } from '../../src/models/ggml-types.ts';
-import { parseGgufHeader, type GgufArray, type GgufHeader } from '../../src/models/gguf-header.ts';
-import { HOSTILE, tokens } from '../../test/models/hostile-files.ts';
+import { TENSOR_TYPES, VALUE_BYTES, VALUE_TYPE } from '../../../src/models/ggml-types.ts';
+import { parseGgufHeader, type GgufArray, type GgufHeader } from '../../../src/models/gguf-header.ts';
+import { HOSTILE, tokens } from '../../../test/models/hostile-files.ts';
 import {
   arrayEntry,
   entry,
@@ -21,8 +21,8 @@ import {
   tensor,
   textEntry,
   u32,
-} from '../../test/models/raw-gguf.ts';
-import { TEST_PRESETS } from '../gguf/presets.ts';
+} from '../../../test/models/raw-gguf.ts';
+import { TEST_PRESETS } from '../../gguf/presets.ts';
 
 export interface Seed {
   readonly name: string;
@@ -33,7 +33,7 @@ export interface Seed {
   readonly places: readonly number[];
 }
 
-const MODELS = fileURLToPath(new URL('../../build/models', import.meta.url));
+const MODELS = fileURLToPath(new URL('../../../build/models', import.meta.url));
 const TOKENS_KEPT = 4;
 const TENSORS_KEPT = 6;
 const MOST_SEED_BYTES = 8 * 1024;

@@ -1,5 +1,5 @@
 /** A row of executions, one after the other. */
-import { parseGgufHeader } from '../../src/models/gguf-header.ts';
+import { parseGgufHeader } from '../../../src/models/gguf-header.ts';
 import { examine, type Outcome } from './examine.ts';
 import type { Input, Mutator } from './mutate.ts';
 

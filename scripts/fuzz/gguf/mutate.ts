@@ -1,5 +1,5 @@
 /** A seed made a little, or much, worse: at random, and mostly where numbers stand. */
-import { Random } from './random.ts';
+import { Random } from '../random.ts';
 import type { Seed } from './seeds.ts';
 
 export interface Input {

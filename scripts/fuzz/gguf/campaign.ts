@@ -1,27 +1,23 @@
 /**
- * Fuzzes the reader of model files (src/models/gguf-header.ts) in a process of its own, with little memory:
+ * Target `gguf`: the reader of model files (src/models/gguf-header.ts) in a process of its own, with little memory:
  * one that ends, or is silent for a minute, is a finding as much as one that tells of something wrong.
- *
- *   npm run fuzz -- [--executions 10000000] [--seed 1]
- *   npm run fuzz -- --seed 1 --only 4711 --out FILE     one execution again, and the file that it reads
  *
  * Execution N of a seed is the same on every machine, as long as the test models and the hostile files are.
  */
 import { fork } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
-import { parseGgufHeader } from '../src/models/gguf-header.ts';
-import { examine } from './fuzz/examine.ts';
-import { Mutator } from './fuzz/mutate.ts';
-import { makeSeeds } from './fuzz/seeds.ts';
-import type { Progress } from './fuzz/worker.ts';
+import { parseGgufHeader } from '../../../src/models/gguf-header.ts';
+import { examine } from './examine.ts';
+import { Mutator } from './mutate.ts';
+import { makeSeeds } from './seeds.ts';
+import type { Progress } from './worker.ts';
 
 const HEAP_MEGABYTES = 64;
 const BLOCK = 10_000;
 const SILENCE_MS = 60_000;
 const TOLD_EVERY_MS = 30_000;
-const WORKER = fileURLToPath(new URL('fuzz/worker.ts', import.meta.url));
+const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));
 
 interface Ended {
   readonly last: Progress | null;
@@ -65,7 +61,8 @@ function tell({ done, tally, findings, peakBytes }: Progress, seconds: number, f
   );
 }
 
-async function campaign(seed: number, executions: number): Promise<boolean> {
+/** False: something was found. */
+export async function fuzzGguf(seed: number, executions: number): Promise<boolean> {
   console.log(`seed ${seed}, ${executions} executions, heap of ${HEAP_MEGABYTES} MiB, Node ${process.version}`);
   const startedAt = performance.now();
   const { last, how } = await work(seed, 0, executions, BLOCK);
@@ -81,19 +78,9 @@ async function campaign(seed: number, executions: number): Promise<boolean> {
   return how === null && last?.findings.length === 0;
 }
 
-async function again(seed: number, index: number, out: string | undefined): Promise<void> {
+/** One execution again, and the file that it reads. */
+export async function again(seed: number, index: number, out: string | undefined): Promise<void> {
   const input = new Mutator(await makeSeeds(), seed).make(index);
   if (out !== undefined) await writeFile(out, input.bytes);
   console.log(`${input.bytes.length} bytes of a file of ${input.fileBytes}: ${examine(parseGgufHeader, input)}`);
 }
-
-const { values } = parseArgs({
-  options: {
-    executions: { type: 'string', default: '10000000' },
-    seed: { type: 'string', default: '1' },
-    only: { type: 'string' },
-    out: { type: 'string' },
-  },
-});
-if (values.only !== undefined) await again(Number(values.seed), Number(values.only), values.out);
-else process.exitCode = (await campaign(Number(values.seed), Number(values.executions))) ? 0 : 1;

@@ -1,0 +1,118 @@
+/** Requests of every gRPC method: valid ones, made from the definitions, and damaged. */
+import { protoPath as healthProtoPath } from 'grpc-health-check';
+import { Definitions } from '../../../src/grpc/definitions.ts';
+import type { Random } from '../random.ts';
+import { damaged, once, randomBytes } from './bytes.ts';
+
+const definitions = new Definitions([healthProtoPath]);
+
+export interface FuzzedMethod {
+  readonly path: string;
+  /** Full name of its request. */
+  readonly type: string;
+}
+
+const REFLECTION = ['v1', 'v1alpha'].map((version) => ({
+  path: `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`,
+  type: '',
+}));
+
+export const METHODS: readonly FuzzedMethod[] = [
+  ...['svc.v1.Runtime', 'svc.v1.Inference', 'grpc.health.v1.Health'].flatMap((service) => {
+    const scope = service.slice(0, service.lastIndexOf('.') + 1);
+    return Object.values(definitions.service(service)).map(({ path, requestType }) => ({
+      path,
+      type: scope + (requestType.type as { readonly name: string }).name,
+    }));
+  }),
+  ...REFLECTION,
+];
+
+const VALID: readonly Buffer[] = [
+  { messages: [{ role: 'user', content: 'hi' }], max_tokens: 1 },
+  { messages: [{ role: 'user', content: 'hi' }], max_tokens: 1, format: { type: 'json_schema', schema: '{"a":[{}]}' } },
+  {
+    messages: [{ role: 'user', parts: [{ text: 'a' }] }],
+    max_tokens: 1,
+    stop: ['x'],
+    sampling: { seed: 1, top_p: 0.5 },
+  },
+  {
+    messages: [{ role: 'tool', content: 'a', tool_call_id: 'b' }],
+    max_tokens: 1,
+    tools: [{ name: 'c', parameters: '{}' }],
+  },
+].map((request) => definitions.encode('svc.v1.GenerateRequest', request));
+
+const TEXTS: readonly string[] = [
+  ...[
+    '',
+    'user',
+    'assistant',
+    'tool',
+    'system',
+    'local',
+    'cloud',
+    'provider:x',
+    'provider:__proto__',
+    'file:/etc/passwd',
+  ],
+  ...['json_object', 'json_schema', 'grammar', 'auto', 'batch', 'interactive', 'tiny', '*', '../..', '\0', '\u202e'],
+  ...[
+    '{"type":"object"}',
+    '[[[[[[[[',
+    '{"a":',
+    'root ::= "a"',
+    'https://a.example/b.png',
+    'image/png',
+    'svc.v1.Inference',
+  ],
+];
+
+/** A request of some method, mostly valid on the wire. */
+export function requestBytes(random: Random, type = random.of(METHODS).type): Buffer {
+  if (type === '' || once(random, 12)) return randomBytes(random, 40);
+  const made = type === 'svc.v1.GenerateRequest' && once(random, 3) ? random.of(VALID) : grown(random, type, 3);
+  return once(random, 3) ? damaged(random, made) : made;
+}
+
+/** Some of its fields, with some values, as often as it comes. */
+function grown(random: Random, type: string, depth: number): Buffer {
+  const fields = definitions.fields(type);
+  if (fields.length === 0) return once(random, 4) ? randomBytes(random, 10) : Buffer.alloc(0);
+  const parts = Array.from({ length: random.below(6) }, () => {
+    const { number, message, type: kind } = random.of(fields);
+    if (message !== null) return depth === 0 ? Buffer.alloc(0) : delimited(number, grown(random, message, depth - 1));
+    switch (kind) {
+      case 'TYPE_STRING':
+        return delimited(number, once(random, 8) ? randomBytes(random, 10) : Buffer.from(random.of(TEXTS)));
+      case 'TYPE_BYTES':
+        return delimited(number, randomBytes(random, 20));
+      case 'TYPE_DOUBLE': {
+        const bytes = Buffer.alloc(8);
+        bytes.writeDoubleLE(random.of([0, -0, 0.5, 1, -1, 1e308, Infinity, NaN, 2 ** 53]));
+        return Buffer.concat([tag(number, 1), bytes]);
+      }
+      default:
+        return once(random, 8)
+          ? delimited(number, randomBytes(random, 10))
+          : Buffer.concat([tag(number, 0), varint(random.of([0, 1, 2, 127, 128, 2 ** 31, 2 ** 32 - 1, 2 ** 53]))]);
+    }
+  });
+  return Buffer.concat(parts);
+}
+
+function tag(number: number, wireType: number): Buffer {
+  return varint(number * 8 + wireType);
+}
+
+function delimited(number: number, bytes: Buffer): Buffer {
+  return Buffer.concat([tag(number, 2), varint(bytes.length), bytes]);
+}
+
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
+  return Buffer.from([...bytes, rest]);
+}
