@@ -5,6 +5,8 @@ import * as v from 'valibot';
 import { ConfigSchema } from '../../src/config/config.ts';
 import { MAX_KEYS } from '../../src/config/key-file.ts';
 import type { RouteScope } from '../../src/daemon/http/authorize.ts';
+import { LIMITS as GRPC } from '../../src/daemon/grpc/listener.ts';
+import { VALUE_BYTES } from '../../src/daemon/grpc/requests.ts';
 import { MAX_PIECES } from '../../src/daemon/http/body.ts';
 import { MAX_DEPTH, MAX_VALUES } from '../../src/daemon/http/json-gauge.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
@@ -54,7 +56,7 @@ test('the table of bounds has those of the code', () => {
       ['until the body is complete', seconds(LISTENER.requestMs)],
       ['an idle connection after an answer', seconds(LISTENER.keepAliveMs)],
       ['a body', mebibytes(LIMITS.bodyBytes)],
-      ['all bodies at once', mebibytes(LISTENER.bodiesBytes)],
+      ['all bodies at once, and the text of requests that are being answered', mebibytes(LISTENER.bodiesBytes)],
       ['nesting of JSON', String(MAX_DEPTH)],
       ['values in a body, text aside', String(MAX_VALUES)],
       ['pieces in which a body comes', String(MAX_PIECES)],
@@ -66,11 +68,36 @@ test('the table of bounds has those of the code', () => {
       ['token ids to embed', String(LIMITS.embedTokens)],
       ['connections', String(LISTENER.connections)],
       ['requests on one connection that wait for their answers', String(LISTENER.pipelined)],
-      ['a client that does not read its answer', seconds(LISTENER.stallMs)],
+      ['a client that does not read the next 64 KiB of its answer, whole or streamed', seconds(LISTENER.stallMs)],
       ['requests that wait for an engine', String(config.engine.queue_limit)],
       ['API keys', String(MAX_KEYS)],
     ],
   );
+});
+
+test('the table of bounds on the gRPC port has those of the code', () => {
+  const rows = new Map(tableOf('gRPC bound').map(([bound = '', value = '']) => [bound, value]));
+  const seconds = (milliseconds: number): string => `${String(milliseconds / 1000)} s`;
+  const expected: readonly [bound: string, value: string][] = [
+    ['connections', String(GRPC.connections)],
+    ['first bytes of a connection', seconds(GRPC.prefaceMs)],
+    ['a connection without a call', seconds(GRPC.idleMs)],
+    ['a connection that answers no ping', seconds(GRPC.pingMs)],
+    ['calls of one connection at once', String(GRPC.streams)],
+    ['a request', `${String(GRPC.messageBytes / 1024 / 1024)} MiB`],
+    ['requests that are arriving at once, until the client has ended its side', String(GRPC.arriving)],
+    ['until a request is complete', seconds(GRPC.requestMs)],
+    [
+      `memory of all requests, from their arrival until they are answered: their bytes, and ${String(VALUE_BYTES)} for each value`,
+      `${String(GRPC.requestsBytes / 1024 / 1024)} MiB`,
+    ],
+    ['nesting of JSON in a request', String(MAX_DEPTH)],
+    ['values in a request, and in its JSON', String(MAX_VALUES)],
+    ['messages in a request', String(LIMITS.messages)],
+    ['a client that does not read its answer', seconds(GRPC.stallMs)],
+  ];
+  for (const [bound, value] of expected) assert.is(rows.get(bound), value, bound);
+  assert.is(rows.size, expected.length + 1);
 });
 
 test.run();

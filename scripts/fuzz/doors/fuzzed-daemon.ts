@@ -169,9 +169,8 @@ async function allPlacesAreFree(port: number): Promise<void> {
 }
 
 function causeOf(error: unknown): string {
-  return error instanceof Error && error.cause !== undefined
-    ? `${String(error)}: ${String(error.cause)}`
-    : String(error);
+  const { cause } = error as { readonly cause?: unknown };
+  return cause instanceof Error ? `${String(error)}: ${cause.message}` : String(error);
 }
 
 function memoryOf(pid: number): number | null {

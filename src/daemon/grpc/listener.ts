@@ -26,8 +26,9 @@ export interface GrpcLimits {
   readonly arriving: number;
   /** Until a request is complete. */
   readonly requestMs: number;
-  /** How long a call waits for a client that does not read. A connection is pinged as often. */
+  /** How long a call waits for a client that does not read. */
   readonly stallMs: number;
+  readonly pingEveryMs: number;
   /** Until a ping is answered. */
   readonly pingMs: number;
   /** Memory of all requests, from their arrival until they are answered. */
@@ -43,6 +44,7 @@ export const LIMITS: GrpcLimits = {
   arriving: 64,
   requestMs: 120_000,
   stallMs: 120_000,
+  pingEveryMs: 30_000,
   pingMs: 10_000,
   requestsBytes: 256 * 1024 * 1024,
 };

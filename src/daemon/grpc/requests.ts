@@ -11,7 +11,7 @@ import { invalid } from '../../protocol/validate.ts';
 import { MAX_VALUES } from '../http/json-gauge.ts';
 
 /** Memory of one value once decoded and made a request of: 257 bytes were measured for an empty message of `messages`. */
-const VALUE_BYTES = 320;
+export const VALUE_BYTES = 320;
 
 interface Method {
   readonly type: string;

@@ -39,7 +39,7 @@ export class GrpcServer {
       'grpc.max_concurrent_streams': limits.streams,
       'grpc.max_connection_idle_ms': limits.idleMs,
       // A connection whose client reads nothing answers no ping either.
-      'grpc.keepalive_time_ms': limits.stallMs,
+      'grpc.keepalive_time_ms': limits.pingEveryMs,
       'grpc.keepalive_timeout_ms': limits.pingMs,
       'grpc-node.max_session_memory': SESSION_MB,
       'grpc.enable_channelz': 0,

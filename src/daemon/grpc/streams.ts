@@ -5,7 +5,7 @@
  * - A stream that the client has reset before its headers were looked at is not handed on: the library
  *   would answer it, and throw.
  * - Once the answer is sent the stream is closed, whether or not the client has ended its side.
- * - While a request takes long to arrive its connection is pinged. A client that breaks the protocol in some
+ * - A connection is pinged, when it is new and while a request takes long to arrive. A client that breaks the protocol in some
  *   ways (another frame where a CONTINUATION is due) makes Node stop reading without a word: nothing tells of
  *   the end of that connection, and its requests would keep their places.
  * - A stream whose client does not read what is ready is reset. Node's timer of a stream knows of progress
@@ -18,7 +18,7 @@ import type { Containment } from '../contain.ts';
 const MIB = 1024 * 1024;
 /** How often the second bound is looked at, as a part of the first. */
 const CHECKS_PER_STALL = 4;
-/** Nearly all requests have arrived by then. */
+/** Nearly all requests have arrived by then, and nearly all clients have spoken. */
 const ARRIVING_MS = 1000;
 
 export interface StreamLimits {
@@ -66,6 +66,7 @@ export class Streams {
   watch(server: Http2Server): void {
     const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean;
     server.emit = (event: string | symbol, ...args: unknown[]): boolean => {
+      if (event === 'session') this.#probeOnce(args[0] as Http2Session);
       if (event !== 'stream') return emit(event, ...args);
       const stream = args[0] as ServerHttp2Stream;
       // What goes wrong with a stream is told by its end.
@@ -124,7 +125,14 @@ export class Streams {
     stream.once('close', () => clearTimeout(timer));
   }
 
+  /** The rest of its life the library pings it. */
+  #probeOnce(session: Http2Session): void {
+    const timer = setTimeout(() => this.#ping(session), ARRIVING_MS).unref();
+    session.once('close', () => clearTimeout(timer));
+  }
+
   #ping(session: Http2Session): void {
+    if (session.destroyed) return;
     this.#pinged.add(session);
     const timer = setTimeout(() => session.destroy(), this.#pingMs).unref();
     const isSent = session.ping(() => {
