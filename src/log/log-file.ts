@@ -85,7 +85,7 @@ export class LogFile implements LogDestination {
   /** For the end of the process: whatever is not surely in the file is appended to it, now. */
   flushSync(): void {
     const chunk = this.#underWay;
-    const rest = Buffer.from(this.#waiting.join(''));
+    const rest = Buffer.from(this.#waiting.join('') + this.#takeLoss());
     this.#underWay = Buffer.alloc(0);
     this.#waiting = [];
     this.#waitingBytes = 0;
@@ -160,12 +160,15 @@ export class LogFile implements LogDestination {
     }
     this.#waiting.splice(0, taken);
     this.#waitingBytes -= chunk.length;
-    if (chunk !== '' && this.#dropped > 0) {
-      const msg = `${String(this.#dropped)} log lines were dropped: the disk did not take them`;
-      chunk += `${JSON.stringify({ level: 'error', time: new Date().toISOString(), msg })}\n`;
-      this.#dropped = 0;
-    }
-    return chunk;
+    return chunk === '' ? '' : chunk + this.#takeLoss();
+  }
+
+  /** The line that counts what was dropped since it was last asked for; empty: nothing was. */
+  #takeLoss(): string {
+    if (this.#dropped === 0) return '';
+    const msg = `${String(this.#dropped)} log lines were dropped: the disk did not take them`;
+    this.#dropped = 0;
+    return `${JSON.stringify({ level: 'error', time: new Date().toISOString(), msg })}\n`;
   }
 
   /** The file of the path, opened anew where another one lies there by now, or rotated. */

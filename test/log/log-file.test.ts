@@ -147,6 +147,14 @@ test('when the file cannot be opened lines wait and arrive once it can', async (
   await file.close();
 });
 
+test('a process that ends while the disk refuses tells what it lost, too', () => {
+  const path = fresh('end');
+  const file = new LogFile(path);
+  for (let i = 0; i < 100_000; i++) file.write(line(i));
+  file.flushSync();
+  assert.match(readFileSync(path, 'utf8'), /"level":"error".*\d+ log lines were dropped/);
+});
+
 test('a disk that never takes a line costs bounded memory, and the loss is told', async () => {
   const path = fresh('full');
   mkdirSync(path);
