@@ -129,7 +129,7 @@ class Sampler {
 
   // The token that follows; remembered, for penalties and the grammar. kNoToken: the grammar leaves
   // none of the vocabulary. kBrokenLogits: the logits hold NaN or infinity, or are all -infinity;
-  // nothing is remembered then.
+  // nothing is remembered then. kSlowGrammar: following the grammar takes too long.
   virtual Token Sample(const float* logits) = 0;
   // By how much the logit of the token that Sample would draw leads the next one, after all that is
   // made of the logits; infinite where it is drawn by chance or must follow; 0 for broken logits.
@@ -146,5 +146,6 @@ class Sampler {
 
 inline constexpr Token kNoToken = -1;
 inline constexpr Token kBrokenLogits = -2;
+inline constexpr Token kSlowGrammar = -3;
 
 }  // namespace svc

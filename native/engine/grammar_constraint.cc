@@ -4,12 +4,31 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/thread_clock.h"
+
 namespace svc {
 namespace {
 
 constexpr std::size_t kMaxAllowedBytes = 4U << 20U;
 // A text of one letter for ever is forced too.
 constexpr std::size_t kMaxForcedBytes = 1024;
+// CPU time that a text may spend in its grammar: this, and so much more for each of its tokens. A
+// JSON schema takes 1 ms a token at first and a few microseconds later.
+constexpr double kMaxSeconds = 5;
+constexpr double kMaxSecondsPerToken = 0.005;
+
+// Adds the CPU time of this thread between its construction and its destruction to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double* sum) : sum_(sum), from_(ThreadCpuSeconds()) {}
+  ~Stopwatch() { *sum_ += ThreadCpuSeconds() - from_; }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double* const sum_;
+  const double from_;
+};
 
 }  // namespace
 
@@ -33,6 +52,7 @@ const TokenSet& GrammarConstraint::Allowed() {
   KeepSmall();
   const auto known = grammar_->allowed.find(state_);
   if (known != grammar_->allowed.end()) return known->second;
+  const Stopwatch stopwatch(&spent_seconds_);
   TokenSet allowed = vocabulary_->Allowed(automaton(), state_);
   if ((grammar_->allowed.size() + 1) * allowed.bytes() > kMaxAllowedBytes) {
     grammar_->allowed.clear();
@@ -41,16 +61,25 @@ const TokenSet& GrammarConstraint::Allowed() {
 }
 
 void GrammarConstraint::Accept(Token token) {
+  const Stopwatch stopwatch(&spent_seconds_);
+  ++accepted_;
   state_ = vocabulary_->After(automaton(), state_, token);
+}
+
+bool GrammarConstraint::is_too_slow() const {
+  return spent_seconds_ > kMaxSeconds + static_cast<double>(accepted_) * kMaxSecondsPerToken;
 }
 
 std::vector<Token> GrammarConstraint::Force() {
   std::string text;
   GrammarAutomaton::State state = state_;
-  for (int byte = 0; text.size() < kMaxForcedBytes; text.push_back(static_cast<char>(byte))) {
-    byte = automaton().ForcedByte(state);
-    if (byte < 0) break;
-    state = automaton().Next(state, static_cast<std::uint8_t>(byte));
+  {
+    const Stopwatch stopwatch(&spent_seconds_);
+    for (int byte = 0; text.size() < kMaxForcedBytes; text.push_back(static_cast<char>(byte))) {
+      byte = automaton().ForcedByte(state);
+      if (byte < 0) break;
+      state = automaton().Next(state, static_cast<std::uint8_t>(byte));
+    }
   }
   if (text.empty()) return {};
 

@@ -53,6 +53,9 @@ class GrammarConstraint {
   void Accept(Token token);
   // Tokens that must follow, accepted already.
   std::vector<Token> Force();
+  // True if following the grammar has taken more CPU time than a text of this length may cost. All
+  // texts of the model wait for it: this one has to be given up.
+  bool is_too_slow() const;
   // The text is whole and nothing can follow it.
   bool ended() const { return grammar_->automaton->IsEnded(state_); }
 
@@ -65,6 +68,8 @@ class GrammarConstraint {
   const std::shared_ptr<const VocabularyIndex> vocabulary_;
   const Tokenizer tokenize_;
   GrammarAutomaton::State state_;
+  double spent_seconds_ = 0;
+  std::size_t accepted_ = 0;  // tokens
 };
 
 }  // namespace svc

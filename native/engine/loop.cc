@@ -44,6 +44,22 @@ std::span<const Token> Reusable(const Generation& generation) {
   return std::span(generation.tokens).first(generation.tokens.size() - 1);
 }
 
+// Why a sampler that returned `token` drew none.
+Status WhyNoToken(Token token) {
+  switch (token) {
+    case kBrokenLogits:
+      return {StatusCode::kInternal,
+              "the model computed values that are not numbers (NaN or infinity); try another "
+              "quantization of it, or engine.gpu_layers 0 if it runs on a GPU"};
+    case kSlowGrammar:
+      return {StatusCode::kInvalidRequest,
+              "following the grammar takes too long; make it simpler or less ambiguous", "grammar"};
+    default:
+      return {StatusCode::kInvalidRequest,
+              "no token of this model goes on with the text as the grammar wants", "grammar"};
+  }
+}
+
 }  // namespace
 
 Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
@@ -629,17 +645,10 @@ bool Loop::Sample(Generation& generation, const float* logits, std::string* text
   return false;
 }
 
-// `token`: kNoToken or kBrokenLogits.
+// `token`: why the sampler drew none, kNoToken and below.
 void Loop::EndWithoutToken(Generation& generation, Token token, std::string text) {
   const bool broken = token == kBrokenLogits;
-  const Status status =
-      broken
-          ? Status(StatusCode::kInternal,
-                   "the model computed values that are not numbers (NaN or infinity); try "
-                   "another quantization of it, or engine.gpu_layers 0 if it runs on a GPU")
-          : Status(StatusCode::kInvalidRequest,
-                   "no token of this model goes on with the text as the grammar wants", "grammar");
-  GenerationOutput failed = generation.Fail(now_(), status);
+  GenerationOutput failed = generation.Fail(now_(), WhyNoToken(token));
   failed.text = std::move(text);
   Finish(generation, std::move(failed), /*keep_prefix=*/!broken);
   // The cells may hold such values, too: the next request would take them from the prefix cache.

@@ -69,6 +69,7 @@ class LlamaSampler final : public Sampler {
     if (token < 0) return kBrokenLogits;
     if (grammar_ != nullptr) {
       if (!grammar_->Allows(token)) token = Draw(biased, &grammar_->Allowed());
+      if (grammar_->is_too_slow()) return kSlowGrammar;
       if (token < 0) return token;
       grammar_->Accept(token);
     }

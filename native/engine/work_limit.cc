@@ -1,29 +1,18 @@
 #include "engine/work_limit.h"
 
-#include <chrono>
 #include <cstdint>
+
+#include "engine/thread_clock.h"
 
 namespace svc {
 namespace {
 
 thread_local WorkLimit* current = nullptr;
 
-// CPU seconds of this thread; where the system does not count them, seconds.
-double ThreadSeconds() {
-#ifdef CLOCK_THREAD_CPUTIME_ID
-  timespec now{};
-  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0) {
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-  }
-#endif
-  using Seconds = std::chrono::duration<double>;
-  return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 WorkLimit::WorkLimit(double max_cpu_seconds)
-    : ends_at_(ThreadSeconds() + max_cpu_seconds), is_inner_(current != nullptr) {
+    : ends_at_(ThreadCpuSeconds() + max_cpu_seconds), is_inner_(current != nullptr) {
   if (!is_inner_) current = this;
 }
 
@@ -38,7 +27,7 @@ bool WorkLimit::IsExceeded() {
   const auto bottom = reinterpret_cast<std::uintptr_t>(&here);
   const std::uintptr_t depth = top > bottom ? top - bottom : bottom - top;
   current->is_exceeded_ =
-      current->is_exceeded_ || depth > kMaxStackBytes || ThreadSeconds() > current->ends_at_;
+      current->is_exceeded_ || depth > kMaxStackBytes || ThreadCpuSeconds() > current->ends_at_;
   return current->is_exceeded_;
 }
 

@@ -1,6 +1,7 @@
 // Grammars without a model: what is read, what is refused, what may follow.
 #include "engine/grammar.h"
 
+#include <cctype>
 #include <chrono>
 #include <set>
 
@@ -227,6 +228,31 @@ TEST(MemoryIsBounded) {
   }
   EXPECT(constraint.Allows(Named("x")));
   EXPECT(!constraint.Allows(Named(")")));
+}
+
+// Every character can stand at each of many places, and the stack grows: no state comes twice,
+// and each is looked at thousands of times for each byte.
+TEST(AGrammarThatTakesTooLongIsNoticed) {
+  std::string any;
+  for (char c = '0'; c <= 'z'; ++c) {
+    if (std::isalnum(c) != 0) any += std::string(any.empty() ? "" : " | ") + "\"" + c + "\"?";
+  }
+  GrammarConstraint slow =
+      Constraint("root ::= item root \">\" | \"<\"\nitem ::= \"-\" (" + any + "){60}");
+  int tokens = 0;
+  for (; tokens < 20'000 && !slow.is_too_slow(); ++tokens) {
+    const Token token = Named(tokens % 2 == 0 ? "-" : "A");
+    REQUIRE(slow.Allowed().Has(token));
+    slow.Accept(token);
+  }
+  EXPECT(tokens < 20'000);
+
+  GrammarConstraint quick = Constraint("root ::= [a-z]*");
+  for (int i = 0; i < 20'000; ++i) {
+    REQUIRE(quick.Allowed().Has(Named("a")));
+    quick.Accept(Named("a"));
+  }
+  EXPECT(!quick.is_too_slow());
 }
 
 // ---- tokens -------------------------------------------------------------------------------------

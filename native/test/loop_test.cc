@@ -704,6 +704,29 @@ class CarefulSampler final : public Sampler {
   }
 };
 
+// Its grammar is found too slow at the third token.
+class SlowSampler final : public Sampler {
+ public:
+  Token Sample(const float* /*logits*/) override { return ++drawn_ < 3 ? Token{7} : kSlowGrammar; }
+
+ private:
+  int drawn_ = 0;
+};
+
+TEST(ASlowGrammarFailsItsOwnRequestAlone) {
+  Bench bench;
+  Submission slow = SubmissionOf({.id = 1, .prompt = std::vector<Token>(40, 9), .max_tokens = 9});
+  slow.sampler = std::make_unique<SlowSampler>();
+  bench.loop->Add(std::move(slow));
+  bench.loop->Add(SubmissionOf({.id = 2, .prompt = std::vector<Token>(40, 8), .max_tokens = 9}));
+  while (bench.Step()) {
+  }
+  EXPECT_EQ(bench.ends.at(1).status.code(), StatusCode::kInvalidRequest);
+  EXPECT_EQ(bench.ends.at(1).status.param(), "grammar");
+  EXPECT(bench.ends.at(2).status.ok());
+  EXPECT_EQ(bench.ends.at(2).usage.output_tokens, 9U);
+}
+
 TEST(AModelThatComputesNoNumbersFailsThatRequestAloneAndIsNotBuiltOn) {
   const std::vector<Token> bad(40, 9);
   bool broken = true;

@@ -1,0 +1,21 @@
+// CPU time of the calling thread, for limits that a busy machine must not shorten.
+#pragma once
+
+#include <chrono>
+#include <ctime>
+
+namespace svc {
+
+// In seconds, from some point in the past. Where the system does not count it: seconds that passed.
+inline double ThreadCpuSeconds() {
+#ifdef CLOCK_THREAD_CPUTIME_ID
+  timespec now{};
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0) {
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+  }
+#endif
+  using Seconds = std::chrono::duration<double>;
+  return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace svc
