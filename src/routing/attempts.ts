@@ -8,6 +8,7 @@ import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { EmbedEvent } from '../protocol/embed.ts';
 import type { GenerateEvent, RouteAttempt, StartEvent } from '../protocol/generate.ts';
+import type { KeyScope } from '../protocol/keys.ts';
 import { Circuit, isLeftAlone, PATIENCE_MS } from './circuit.ts';
 import { LOCAL, mayFallBack, type Candidate, type Plan } from './policy.ts';
 import { retryDelay, RetryBudget } from './retry.ts';
@@ -71,7 +72,9 @@ export class Attempts {
       last = outcome;
       if (!mayFallBack(plan, last)) break;
     }
-    throw attempts.length > 1 && plan.candidates.length > 1 ? summary(last, attempts) : last;
+    throw attempts.length > 1 && plan.candidates.length > 1
+      ? summary(last, attempts, trial.context.caller.scope)
+      : last;
   }
 
   /** One candidate, as often as makes sense; the error with which it failed in the end. */
@@ -182,8 +185,11 @@ function shareOfDeadline(
   return { signal: controller.signal, stop: () => clearTimeout(timer) };
 }
 
-function summary(last: SvcError, attempts: readonly Attempt[]): SvcError {
-  const each = attempts.map(({ provider, reason }) => `${provider}: ${reason ?? ''}`).join('; ');
+/** Reasons name the hosts of providers: below the scope admin the codes have to do. */
+function summary(last: SvcError, attempts: readonly Attempt[], scope: KeyScope): SvcError {
+  const each = attempts
+    .map(({ provider, reason, code }) => (scope === 'admin' ? `${provider}: ${reason ?? ''}` : code))
+    .join('; ');
   return new SvcError(last.code, `no route could answer (${each})`, {
     ...(last.hint === undefined ? {} : { hint: last.hint }),
     ...(last.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: last.retryAfterSeconds }),

@@ -152,7 +152,11 @@ export class Router {
       yield {
         type: 'route',
         trace_id: context.traceId,
-        route: { requested: plan.requested, chosen: begun.backend.name, attempts: attempts.map(withoutCode) },
+        route: {
+          requested: plan.requested,
+          chosen: begun.backend.name,
+          attempts: attempts.map((attempt) => shown(attempt, context.caller)),
+        },
       };
       for await (const event of eventsOf(begun)) {
         heardAt = performance.now();
@@ -209,8 +213,9 @@ export class Router {
   }
 }
 
-function withoutCode({ code: _code, ...attempt }: Attempt): RouteAttempt {
-  return attempt;
+/** Reasons name the hosts of providers: below the scope admin the code has to do. */
+function shown({ code, ...attempt }: Attempt, { scope }: Caller): RouteAttempt {
+  return scope === 'admin' || attempt.reason === null ? attempt : { ...attempt, reason: code };
 }
 
 /** Leaving early leaves the backend's iterator too. */

@@ -143,6 +143,12 @@ test('strangers get 401 on every path but the probes, before anything is read or
     }
     listener.world.admits = 'inference';
     assert.match((await ask(listener, '/readyz')).text, /secret/);
+    listener.world.conditions = [
+      { name: 'providers', status: 'warn', reason: 'acme: secret.example', since: '2026-11-01T00:00:00Z' },
+    ];
+    assert.not.match((await ask(listener, '/readyz')).text, /secret/);
+    listener.world.admits = 'admin';
+    assert.match((await ask(listener, '/readyz')).text, /secret/);
   } finally {
     await listener.stop();
   }

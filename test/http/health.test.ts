@@ -121,7 +121,13 @@ test('the health record follows readiness', async () => {
   const answer = await ask(listener, '/v1/runtime/health');
   assert.is(answer.status, 503);
   assert.is(answer.headers['retry-after'], '1');
-  assert.equal(answer.json(), { status: 'not_ready', conditions: BAD });
+  assert.equal(answer.json(), {
+    status: 'not_ready',
+    reason: null,
+    conditions: BAD,
+    models: [],
+    providers: [],
+  });
 });
 
 test('HEAD has the status and headers of GET and no body', async () => {

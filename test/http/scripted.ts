@@ -228,7 +228,9 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     },
     health: () => {
       const failed = world.conditions.some(({ status }) => status === 'fail');
-      return { status: failed ? 'not_ready' : 'ready', conditions: world.conditions } as unknown as HealthRecord;
+      const { conditions } = world;
+      const status = failed ? 'not_ready' : 'ready';
+      return { status, reason: null, conditions, models: [], providers: [] } as unknown as HealthRecord;
     },
     status: () => ({ state: 'READY' }) as unknown as StatusRecord,
     models: () => Promise.resolve([TINY]),

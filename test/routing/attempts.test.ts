@@ -184,6 +184,25 @@ test('when all fail the error names each of them', async () => {
   assert.is(error.hint, 'look');
 });
 
+test('below the scope admin reasons are codes: they may name hosts', async () => {
+  const guest = { kind: 'key', name: 'guest', address: '::1', scope: 'inference' } as const;
+  const a = provider(
+    'a',
+    fails(() => new SvcError('PROVIDER_AUTH', 'secret.example:443 wants another key')),
+  );
+  const b = provider('b', hello);
+  const asked = { ...context(), caller: guest };
+  const route = routeOf(await collect(make(ALL, a, b).router.route(REQUEST, asked)));
+  assert.equal(
+    route.attempts.map(({ reason }) => reason),
+    ['PROVIDER_AUTH', null],
+  );
+  b.script = a.script;
+  const error = await failure(make(ALL, a, b).router.route(REQUEST, asked));
+  assert.is(error.message, 'no route could answer (PROVIDER_AUTH; PROVIDER_AUTH)');
+  assert.is((await collect(make(ALL, a, provider('b', hello)).router.route(REQUEST, context()))).length > 0, true);
+});
+
 test('a candidate that says nothing gets its share of the deadline, the last one all the rest', async () => {
   let reason: unknown;
   const a = provider('a', async function* (_, { signal }) {

@@ -2,14 +2,12 @@
  * Liveness, readiness and the health record. `?verbose` and `/readyz/NAME` follow the Kubernetes API
  * server, so that its tools read them. No body is read and nothing is waited for.
  */
-import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import { CONDITION_NAMES, type Condition, type ConditionName, type ReadyRecord } from '../../protocol/records.ts';
+import { CONDITION_NAMES, type Condition, type ConditionName } from '../../protocol/records.ts';
+import { healthFor, readyFor } from '../withhold.ts';
 import type { Exchange } from './exchange.ts';
 
 const RETRY_AFTER_SECONDS = 1;
-/** The API server's words for the same. */
-const WITHHELD = 'reason withheld';
 
 /** Depends on nothing but the event loop. */
 export function livez({ query, reply }: Exchange): void {
@@ -21,7 +19,7 @@ export function livez({ query, reply }: Exchange): void {
 export function readyz(exchange: Exchange): void {
   const { query, services, reply, caller } = exchange;
   const excluded = query.getAll('exclude');
-  const record = forCaller(services.ready(new Set(excluded.filter(isConditionName))), caller);
+  const record = readyFor(services.ready(new Set(excluded.filter(isConditionName))), caller);
   const passed = record.status === 'ready';
   const status = begin(exchange, passed);
   if (!query.has('verbose')) return reply.json(status, record);
@@ -40,7 +38,7 @@ export function readyz(exchange: Exchange): void {
 /** `/readyz/NAME`: one condition; a warning passes. */
 export function readyzOne(exchange: Exchange): void {
   const { param, query, services, reply, caller } = exchange;
-  const record = forCaller(services.ready(), caller);
+  const record = readyFor(services.ready(), caller);
   const condition = record.conditions.find(({ name }) => name === param);
   if (condition === undefined) throw new SvcError('NOT_FOUND', 'no check has this name');
 
@@ -52,14 +50,8 @@ export function readyzOne(exchange: Exchange): void {
 }
 
 export function health(exchange: Exchange): void {
-  const record = exchange.services.health();
+  const record = healthFor(exchange.services.health(), exchange.caller);
   exchange.reply.json(begin(exchange, record.status === 'ready'), record);
-}
-
-/** Reasons name models, paths and addresses: nothing for strangers. */
-function forCaller(record: ReadyRecord, caller: Caller | null): ReadyRecord {
-  if (caller !== null) return record;
-  return { ...record, conditions: record.conditions.map((condition) => ({ ...condition, reason: WITHHELD })) };
 }
 
 function begin({ reply }: Exchange, passed: boolean): number {
