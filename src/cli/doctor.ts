@@ -1,5 +1,6 @@
 /** Every part is looked at, whatever the others say; what depends on a broken one is skipped. */
 import type { Config } from '../config/config.ts';
+import { readKeyFile } from '../config/key-file.ts';
 import { resolvePaths, type Paths } from '../config/paths.ts';
 import type { DoctorCheck, DoctorRecord } from '../protocol/doctor.ts';
 import type { ProviderRecord } from '../protocol/records.ts';
@@ -18,9 +19,9 @@ import {
   checkSocket,
 } from './doctor/daemon-checks.ts';
 import { checkEngine } from './doctor/engine-checks.ts';
-import { checkDisk, checkMemory, checkNode } from './doctor/machine-checks.ts';
+import { checkDisk, checkMemory, checkNode, checkUser } from './doctor/machine-checks.ts';
 import { checkModels } from './doctor/model-checks.ts';
-import { checkProviders } from './doctor/provider-check.ts';
+import { checkApiKeys, checkProviders } from './doctor/provider-check.ts';
 import { out, print, printJson, sayProgress } from './output.ts';
 
 export const run: Run<'doctor'> = async ({ json, offline }) => {
@@ -36,7 +37,7 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
   sayProgress('running a kernel on each device');
   // First and alone: what else runs would slow the kernels down.
   const engine = await checkEngine();
-  const machine = [checkNode(), ...engine.checks, checkMemory()];
+  const machine = [checkNode(), checkUser(), ...engine.checks, checkMemory()];
   let paths: Paths;
   try {
     paths = resolvePaths();
@@ -64,11 +65,11 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
     engineWorks: engine.works,
   });
   sayProgress('asking the providers');
-  const providers = await guarded('providers', async () => {
-    const known = daemon.runs ? daemon.providers : providersWithoutDaemon(config, paths);
-    return await checkProviders(known, { offline });
-  });
-  return [...machine, ...files, ...models, providers];
+  const known = (): readonly ProviderRecord[] =>
+    daemon.runs ? daemon.providers : providersWithoutDaemon(config, paths);
+  const providers = await guarded('providers', () => checkProviders(known(), { offline }));
+  const apiKeys = await guarded('api_keys', () => checkApiKeys(known(), readKeyFile(paths.keyFile)));
+  return [...machine, ...files, ...models, providers, apiKeys];
 }
 
 /** As a daemon that is started from here would have them. */

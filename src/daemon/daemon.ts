@@ -354,6 +354,7 @@ export class Daemon implements Services {
       { pid: process.pid, version, node: process.versions.node, mode, http, grpc, socket: paths.socketPath },
       'started',
     );
+    if (process.getuid?.() === 0) log.warn('svc runs as root and needs no privileges: run it as an ordinary user');
     if (lastExit !== null && lastExit.code !== 0) {
       log.warn({ last_exit: lastExit }, 'the daemon before this one did not end well');
     }

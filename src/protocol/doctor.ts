@@ -4,6 +4,7 @@ import * as v from 'valibot';
 /** In the order of the answer. Beside them stands one `device NAME` for each compute device that was found. */
 export const CHECK_NAMES = [
   'node',
+  'user',
   'addon',
   'gpu',
   'cpu_features',
@@ -20,6 +21,7 @@ export const CHECK_NAMES = [
   'model_store',
   'default_model',
   'providers',
+  'api_keys',
 ] as const;
 export type CheckName = (typeof CHECK_NAMES)[number] | `device ${string}`;
 

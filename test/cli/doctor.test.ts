@@ -25,7 +25,8 @@ import * as assert from 'uvu/assert';
 import * as v from 'valibot';
 import { check } from '../../src/cli/doctor/check.ts';
 import { checkGrpc } from '../../src/cli/doctor/daemon-checks.ts';
-import { checkProviders } from '../../src/cli/doctor/provider-check.ts';
+import { checkUser } from '../../src/cli/doctor/machine-checks.ts';
+import { checkApiKeys, checkProviders } from '../../src/cli/doctor/provider-check.ts';
 import { Client } from '../../src/client/client.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import { childEnvironment } from '../../src/config/environment.ts';
@@ -353,6 +354,18 @@ test('docs/doctor.md tells of each check, and of no other', () => {
     return name;
   });
   assert.equal(documented.sort(), [...CHECK_NAMES, 'device NAME'].sort());
+});
+
+test('root is a warning, and so is credit that any program can spend', () => {
+  assert.is(checkUser(0).status, 'warn');
+  assert.is(checkUser(1000).status, 'ok');
+  const paid = provider({ credential: { source: 'file', name: 'credentials.json', present: true } });
+  const free = provider({ credential: { source: 'none', name: null, present: false } });
+  const key = { name: 'app', scope: 'local', sha256: '', created_at: '' } as const;
+  assert.is(checkApiKeys([free], []).status, 'ok');
+  assert.is(checkApiKeys([paid], []).status, 'warn');
+  assert.match(checkApiKeys([paid], []).detail ?? '', /credit at cloudy/);
+  assert.is(checkApiKeys([paid], [key]).value, 'app (local)');
 });
 
 test.run();

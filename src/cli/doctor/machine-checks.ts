@@ -6,7 +6,7 @@ import type { Paths } from '../../config/paths.ts';
 import type { DoctorCheck } from '../../protocol/doctor.ts';
 import type { CheckStatus } from '../../protocol/records.ts';
 import { bytes } from '../format.ts';
-import { check } from './check.ts';
+import { check, skipped } from './check.ts';
 
 const GIB = 1024 ** 3;
 const DISK = { warn: GIB, fail: GIB / 16 };
@@ -19,6 +19,16 @@ export function checkNode(): DoctorCheck {
   return isAtLeast(node, least)
     ? check('node', 'ok', value)
     : check('node', 'fail', value, { detail: `svc needs Node ${least}`, hint: `install Node ${least} or newer` });
+}
+
+/** Root is more than svc needs: whoever takes over the daemon has all that its user has. */
+export function checkUser(uid: number | undefined = process.getuid?.()): DoctorCheck {
+  if (uid === undefined) return skipped('user', 'this system has no user ids');
+  if (uid !== 0) return check('user', 'ok', `user ${String(uid)}`);
+  return check('user', 'warn', 'root', {
+    detail: 'svc needs no privileges, and whoever takes over the daemon would have all of them',
+    hint: 'run svc as an ordinary user',
+  });
 }
 
 export function checkMemory(): DoctorCheck {

@@ -1,4 +1,5 @@
 /** The providers in the cloud: is there a key, and does anybody answer. No key is read, sent or shown. */
+import type { KeyEntry } from '../../config/key-file.ts';
 import type { DoctorCheck } from '../../protocol/doctor.ts';
 import type { ProviderRecord } from '../../protocol/records.ts';
 import { check, skipped } from './check.ts';
@@ -32,6 +33,17 @@ export async function checkProviders(
     return check('providers', 'warn', value, { detail, hint });
   }
   return check('providers', 'ok', value, { detail: offline ? 'keys are there; not asked (--offline)' : null });
+}
+
+/** Without API keys, every program on this machine may send requests that the keys of providers pay for. */
+export function checkApiKeys(all: readonly ProviderRecord[], keys: readonly KeyEntry[]): DoctorCheck {
+  const paid = all.filter(({ enabled, credential }) => enabled && credential.present).map(({ name }) => name);
+  if (keys.length > 0) return check('api_keys', 'ok', keys.map(({ name, scope }) => `${name} (${scope})`).join(', '));
+  if (paid.length === 0) return check('api_keys', 'ok', 'none: programs on this machine need none');
+  return check('api_keys', 'warn', 'none', {
+    detail: `every program and user of this machine can spend credit at ${paid.join(', ')}`,
+    hint: 'svc key add NAME; --scope local gives a key that spends none',
+  });
 }
 
 async function findSilent(providers: readonly ProviderRecord[]): Promise<{ name: string; why: string }[]> {
