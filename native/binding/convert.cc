@@ -87,6 +87,17 @@ std::string ReadPath(Napi::Value value, const std::string& name) {
   return path;
 }
 
+// 32 hexadecimal digits.
+std::array<std::uint64_t, 2> ReadKey(Napi::Value value, const std::string& name) {
+  const std::string digits = ReadString(value, name);
+  const auto is_digit = [](unsigned char each) { return std::isxdigit(each) != 0; };
+  if (digits.size() != 32 || !std::all_of(digits.begin(), digits.end(), is_digit)) {
+    throw InvalidRequest(value.Env(), name + " must have 32 hexadecimal digits");
+  }
+  return {std::stoull(digits.substr(0, 16), nullptr, 16),
+          std::stoull(digits.substr(16), nullptr, 16)};
+}
+
 const char* Name(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:
@@ -187,6 +198,9 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
     load.prefix_bytes =
         static_cast<std::uint64_t>(ReadWholeNumber(value, name, 0, std::int64_t{1} << 50U));
   });
+  ReadField(object, "prefixKey", [&](Napi::Value value, const std::string& name) {
+    load.prefix_key = ReadKey(value, name);
+  });
   ReadField(object, "draftPath", [&](Napi::Value value, const std::string& name) {
     load.draft_path = ReadPath(value, name);
   });
@@ -244,6 +258,11 @@ GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults) {
     request.priority = ReadPriority(field, name);
   });
   ReadField(object, "cachePrompt", BooleanInto(request.reuse_prefix));
+  ReadField(object, "share", [&](Napi::Value field, const std::string& name) {
+    request.share = ReadString(field, name);
+  });
+  ReadField(object, "ownPrefixes", BooleanInto(request.own_prefixes));
+  ReadField(object, "store", BooleanInto(request.store));
   request.sampling = ReadSampling(object, std::move(defaults));
   ReadField(object, "grammar", [&](Napi::Value field, const std::string& name) {
     request.grammar = ReadString(field, name);

@@ -35,20 +35,22 @@ Status CloseAndFree(std::shared_ptr<Engine>& engine) {
 }  // namespace
 
 Napi::FunctionReference EngineObject::Define(Napi::Env env) {
-  return Napi::Persistent(DefineClass(env, "NativeEngine",
-                                      {
-                                          InstanceMethod<&EngineObject::Tokenize>("tokenize"),
-                                          InstanceMethod<&EngineObject::Detokenize>("detokenize"),
-                                          InstanceMethod<&EngineObject::RenderChat>("renderChat"),
-                                          InstanceMethod<&EngineObject::Submit>("submit"),
-                                          InstanceMethod<&EngineObject::Embed>("embed"),
-                                          InstanceMethod<&EngineObject::Cancel>("cancel"),
-                                          InstanceMethod<&EngineObject::Pause>("pause"),
-                                          InstanceMethod<&EngineObject::Resume>("resume"),
-                                          InstanceMethod<&EngineObject::Hold>("hold"),
-                                          InstanceMethod<&EngineObject::Stats>("stats"),
-                                          InstanceMethod<&EngineObject::Close>("close"),
-                                      }));
+  return Napi::Persistent(
+      DefineClass(env, "NativeEngine",
+                  {
+                      InstanceMethod<&EngineObject::Tokenize>("tokenize"),
+                      InstanceMethod<&EngineObject::Detokenize>("detokenize"),
+                      InstanceMethod<&EngineObject::RenderChat>("renderChat"),
+                      InstanceMethod<&EngineObject::Submit>("submit"),
+                      InstanceMethod<&EngineObject::Embed>("embed"),
+                      InstanceMethod<&EngineObject::Cancel>("cancel"),
+                      InstanceMethod<&EngineObject::Pause>("pause"),
+                      InstanceMethod<&EngineObject::Resume>("resume"),
+                      InstanceMethod<&EngineObject::Hold>("hold"),
+                      InstanceMethod<&EngineObject::SetPrefixBytes>("setPrefixBytes"),
+                      InstanceMethod<&EngineObject::Stats>("stats"),
+                      InstanceMethod<&EngineObject::Close>("close"),
+                  }));
 }
 
 Napi::Object EngineObject::New(Napi::Env env, EngineParts parts) {
@@ -206,6 +208,11 @@ void EngineObject::Resume(const Napi::CallbackInfo& info) {
   if (!engine_ || generation == generations_.end()) return;
   generation->second.paused = false;
   engine_->Resume(id);
+}
+
+void EngineObject::SetPrefixBytes(const Napi::CallbackInfo& info) {
+  const std::int64_t bytes = ReadWholeNumber(info[0], "bytes", 0, std::int64_t{1} << 50U);
+  if (engine_) engine_->SetPrefixBytes(static_cast<std::uint64_t>(bytes));
 }
 
 void EngineObject::Hold(const Napi::CallbackInfo& info) {

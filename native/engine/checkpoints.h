@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/prefix_file.h"
+#include "engine/share.h"
 
 namespace svc {
 
@@ -26,30 +27,36 @@ class Checkpoints {
   struct Checkpoint {
     std::vector<Token> tokens;
     std::shared_ptr<const StateBytes> state;
+    ShareId salt = 0;
+    std::vector<ShareId> owners = {};  // the shares that sent the tokens; the last at the end
   };
 
   // Of all states together.
   explicit Checkpoints(std::uint64_t max_bytes) : max_bytes_(max_bytes) {}
 
   // Keeps the state after these tokens; those used longest ago go. One too large is not kept.
-  void Put(std::vector<Token> tokens, std::shared_ptr<const StateBytes> state);
+  void Put(PrefixScope scope, std::vector<Token> tokens, std::shared_ptr<const StateBytes> state);
   // The longest that all of begins the tokens; null: none. Used now. Valid until the next Put.
-  const Checkpoint* Take(std::span<const Token> tokens);
+  const Checkpoint* Take(PrefixScope scope, std::span<const Token> tokens);
   // Its length.
-  std::uint32_t Match(std::span<const Token> tokens) const;
-  bool Has(std::span<const Token> tokens) const;
+  std::uint32_t Match(PrefixScope scope, std::span<const Token> tokens) const;
+  // Length of the longest that the scope's owner has sent before.
+  std::uint32_t Known(PrefixScope scope, std::span<const Token> tokens) const;
+  bool Has(PrefixScope scope, std::span<const Token> tokens) const;
+  // Records that the owner has sent the tokens, where that is a checkpoint.
+  void MarkKnown(PrefixScope scope, std::span<const Token> tokens);
 
   // How many tokens a step may compute of a prompt that is computed up to `computed`, of the next
   // `rows`, so that it ends where a checkpoint belongs.
-  std::uint32_t CutRows(std::span<const Token> prompt, std::uint32_t computed,
+  std::uint32_t CutRows(PrefixScope scope, std::span<const Token> prompt, std::uint32_t computed,
                         std::uint32_t rows) const;
   // Whether one belongs there.
-  bool BelongsAt(std::span<const Token> prompt, std::uint32_t computed) const;
+  bool BelongsAt(PrefixScope scope, std::span<const Token> prompt, std::uint32_t computed) const;
 
   std::uint64_t bytes() const { return bytes_; }
 
  private:
-  std::vector<std::uint32_t> PlacesIn(std::span<const Token> prompt) const;
+  std::vector<std::uint32_t> PlacesIn(PrefixScope scope, std::span<const Token> prompt) const;
 
   const std::uint64_t max_bytes_;
   std::uint64_t bytes_ = 0;

@@ -76,6 +76,7 @@ class EmbeddingEngine final : public Engine {
   void Pause(GenerationId /*id*/) override {}
   void Resume(GenerationId /*id*/) override {}
   void Hold(bool on) override { embedder_->Hold(on); }
+  void SetPrefixBytes(std::uint64_t /*bytes*/) override {}
   EngineStats stats() const override { return embedder_->stats(); }
   void Close() override { embedder_->Close(); }
 

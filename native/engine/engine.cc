@@ -1,7 +1,9 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
+#include <random>
 #include <utility>
 
 #include "engine/chat_renderer.h"
@@ -16,6 +18,7 @@
 #include "engine/prefix_store.h"
 #include "engine/runner.h"
 #include "engine/sampler.h"
+#include "engine/share.h"
 #include "engine/truncation.h"
 #include "engine/vocabulary_index.h"
 #include "engine/work_limit.h"
@@ -27,12 +30,22 @@ namespace {
 // measurement.
 constexpr double kMeasureMs = 300;
 
+using PrefixBytes = std::shared_ptr<std::atomic<std::uint64_t>>;
+
+SipKey RandomKey() {
+  std::random_device random;
+  const auto word = [&] { return std::uint64_t{random()} << 32U | random(); };
+  return {word(), word()};
+}
+
 class LlamaEngine final : public Engine {
  public:
   LlamaEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<ChatRenderer> chat,
               std::unique_ptr<Decoder> decoder, DraftModel draft, ModelInfo info, OutputSink sink,
-              std::unique_ptr<PrefixStore> store)
-      : info_(std::move(info)),
+              std::unique_ptr<PrefixStore> store, const SipKey& key, PrefixBytes prefix_bytes)
+      : key_(key),
+        prefix_bytes_(std::move(prefix_bytes)),
+        info_(std::move(info)),
         model_(std::move(model)),
         draft_model_(std::move(draft.model)),
         chat_(std::move(chat)),
@@ -66,6 +79,9 @@ class LlamaEngine final : public Engine {
     submission.max_tokens = request.max_tokens;
     submission.priority = request.priority;
     submission.reuse_prefix = request.reuse_prefix && !request.sampling.seed;
+    submission.store = request.store;
+    submission.scope.owner = ShareIdOf(key_, request.share);
+    if (request.own_prefixes) submission.scope.salt = submission.scope.owner;
     submission.stop = std::move(request.stop);
     if (Status status = ReadPrompt(request, &submission); !status.ok()) return status;
 
@@ -103,6 +119,7 @@ class LlamaEngine final : public Engine {
   void Pause(GenerationId id) override { runner_->Pause(id); }
   void Resume(GenerationId id) override { runner_->Resume(id); }
   void Hold(bool on) override { runner_->Hold(on); }
+  void SetPrefixBytes(std::uint64_t bytes) override { *prefix_bytes_ = bytes; }
   EngineStats stats() const override { return runner_->stats(); }
   void Close() override { runner_->Close(); }
 
@@ -148,6 +165,8 @@ class LlamaEngine final : public Engine {
     return vocabulary_;
   }
 
+  const SipKey key_;
+  const PrefixBytes prefix_bytes_;
   const ModelInfo info_;
   GrammarCache grammars_;
   std::once_flag vocabulary_made_;
@@ -168,16 +187,19 @@ bool TurnsByContext(const ModelInfo& info) {
 
 // Null: prefixes are not kept on the disk.
 std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const Decoder& decoder,
-                                             bool turns_by_context) {
+                                             bool turns_by_context, const SipKey& key,
+                                             const PrefixBytes& bytes) {
   if (options.prefix_folder.empty() || options.prefix_bytes == 0) return nullptr;
   std::string version =
       SVC_LLAMA_CPP_TAG " cells of type " + std::to_string(static_cast<int>(options.cache_type));
   if (turns_by_context) version += ", " + std::to_string(decoder.cells_total()) + " of them";
-  return PrefixStore::Open({.folder = options.prefix_folder,
-                            .model = options.prefix_model,
-                            .fingerprint = FingerprintOf(options.path, version),
-                            .max_bytes = options.prefix_bytes,
-                            .divisible = decoder.can_share()});
+  return PrefixStore::Open(
+      {.folder = options.prefix_folder,
+       .model = options.prefix_model,
+       .seal = {.fingerprint = FingerprintOf(options.path, version), .key = key},
+       .max_bytes = options.prefix_bytes,
+       .live_max_bytes = bytes,
+       .divisible = decoder.can_share()});
 }
 
 }  // namespace
@@ -212,11 +234,13 @@ Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputS
   info.threads = decoder_options.threads;
   info.draft_refusal = draft.refusal;
   info.has_chat_template = chat.value()->has_template();
+  const SipKey key = options.prefix_key.value_or(RandomKey());
+  const auto bytes = std::make_shared<std::atomic<std::uint64_t>>(options.prefix_bytes);
   std::unique_ptr<PrefixStore> store =
-      OpenPrefixStore(options, *decoder.value(), TurnsByContext(info));
+      OpenPrefixStore(options, *decoder.value(), TurnsByContext(info), key, bytes);
   return std::unique_ptr<Engine>(std::make_unique<LlamaEngine>(
       std::move(model.value()), std::move(chat.value()), std::move(decoder.value()),
-      std::move(draft), std::move(info), std::move(sink), std::move(store)));
+      std::move(draft), std::move(info), std::move(sink), std::move(store), key, bytes));
 }
 
 }  // namespace svc

@@ -9,6 +9,7 @@
 // runner thread, must not block and must not call back into the engine except Cancel/Pause/Resume.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -50,6 +51,9 @@ struct LoadOptions {
   // The name of this model there: letters and digits.
   std::string prefix_model;
   std::uint64_t prefix_bytes = 0;  // of all files in the folder, those of other models included
+  // The secret under which files there are authenticated and shares are named. Absent: a random
+  // one, so no later engine reads these files.
+  std::optional<std::array<std::uint64_t, 2>> prefix_key;
   // A small model that drafts what this one says next (drafter.h); empty: none. One that cannot do
   // it is no error: ModelInfo tells.
   std::string draft_path;
@@ -127,6 +131,13 @@ struct GenerationRequest {
   // lies elsewhere in the cache, is rounded in another way. If such a request is alone, it gets an
   // empty cache, its tokens are not drafted, and its text is that of a plain llama.cpp loop.
   bool reuse_prefix = true;
+  // Name of the client: an API key, an address (share.h). Its tokens are counted together, and
+  // `cached_tokens` counts only what clients of that name sent before.
+  std::string share;
+  // Prefixes are reused only between requests of that share.
+  bool own_prefixes = false;
+  // false: the prompt and the answer are not written to the disk.
+  bool store = true;
   // GBNF that the text has to follow; empty: none. The text ends when nothing of the grammar can
   // follow.
   std::string grammar;
@@ -161,7 +172,7 @@ enum class FinishReason { kStop, kLength, kCancelled };
 struct GenerationUsage {
   std::uint32_t input_tokens = 0;
   std::uint32_t output_tokens = 0;
-  std::uint32_t cached_tokens = 0;  // of the input, taken from the prefix cache at first
+  std::uint32_t cached_tokens = 0;  // taken from the prefix cache, and sent by this share before
   // What was left out, and is not counted as input. Absent: the request did not allow it.
   std::optional<std::uint32_t> truncated_tokens;
 };
@@ -262,6 +273,10 @@ class Engine {
   virtual void Resume(GenerationId id) = 0;
   // Holds the thread between steps while nobody reads what it produced.
   virtual void Hold(bool on) = 0;
+
+  // Bounds the files in LoadOptions::prefix_folder anew. 0: no more are written; the caller deletes
+  // those that are there. Without effect where the engine was loaded with 0.
+  virtual void SetPrefixBytes(std::uint64_t bytes) = 0;
 
   virtual EngineStats stats() const = 0;
 

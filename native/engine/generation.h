@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/prefix_cache.h"
 #include "engine/prompt_lookup.h"
+#include "engine/share.h"
 #include "engine/text_stream.h"
 
 namespace svc {
@@ -28,6 +29,8 @@ struct Submission {
   std::vector<std::string> stop;
   Priority priority = Priority::kInteractive;
   bool reuse_prefix = true;
+  PrefixScope scope;
+  bool store = true;  // the disk tier may keep its tokens
   Clock::time_point submitted_at = Clock::now();
 };
 
@@ -44,6 +47,8 @@ class Generation {
         stream(std::move(submission.stop)),
         priority(submission.priority),
         reuse_prefix(submission.reuse_prefix),
+        scope(submission.scope),
+        store(submission.store),
         submitted_at(submission.submitted_at) {}
 
   // A row that was computed beside drafts and not believed, because of its lead.
@@ -144,6 +149,8 @@ class Generation {
   // leaves there what it has computed when it leaves the cache, and finds that when it returns; and
   // its tokens are computed one by one, without drafts.
   const bool reuse_prefix;
+  const PrefixScope scope;
+  const bool store;
   const Clock::time_point submitted_at;
   // Of the most urgent generation that waits for this one's prompt, as a DeadlineOf.
   double wanted_by_ms = std::numeric_limits<double>::infinity();

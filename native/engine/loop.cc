@@ -121,7 +121,7 @@ void Loop::Add(Submission submission) {
   if (generation.max_tokens == 0) {
     Finish(generation, generation.End(now_(), FinishReason::kLength, ""));
   } else {
-    generation.fetching = tiers_.Fetch(generation.id, Reusable(generation));
+    generation.fetching = tiers_.Fetch(generation.id, generation.scope, Reusable(generation));
   }
 }
 
@@ -211,7 +211,7 @@ double Loop::Deadline(const Generation& generation) const {
 
 // Of a waiting one's tokens.
 std::uint32_t Loop::Cached(const Generation& generation) const {
-  const std::uint32_t cached = tiers_.Match(Reusable(generation));
+  const std::uint32_t cached = tiers_.Match(generation.scope, Reusable(generation));
   return cached < kLeastReuse ? 0 : cached;
 }
 
@@ -255,7 +255,7 @@ bool Loop::FollowsAnother(const Generation& candidate, std::uint32_t cached) {
   const std::span<const Token> wanted = Reusable(candidate);
   for (const auto& leader : generations_) {
     if (!leader->in_cache() || leader->paused || !leader->reuse_prefix) continue;
-    if (leader->pending() == 1) continue;
+    if (leader->pending() == 1 || leader->scope.salt != candidate.scope.salt) continue;
     const std::uint32_t common = CommonLength(wanted, leader->tokens);
     // Of a batch in the lane nothing can be had until all of it is done: on average, half of it.
     const std::uint32_t wait = leader.get() == prefiller_.generation() ? prefiller_.rows() / 2 : 0;
@@ -278,7 +278,8 @@ bool Loop::EnterCache(Generation& candidate) {
   if (promised == 0 && !candidate.reuse_prefix) cache_.Evict(cache_.evictable());
   const SequenceId sequence = *free_sequences_.begin();
   const auto cached = std::span(candidate.tokens).first(Cached(candidate));
-  PrefixCache::Pin pin = cache_.Take(cached, sequence);
+  const std::uint32_t known = tiers_.Known(candidate.scope, Reusable(candidate));
+  PrefixCache::Pin pin = cache_.Take(candidate.scope, cached, sequence);
   if (candidate.tokens.size() - pin.length + promised > AvailableCells()) {
     decoder_->RemoveSequence(sequence);
     cache_.Release(pin);
@@ -293,11 +294,12 @@ bool Loop::EnterCache(Generation& candidate) {
   free_sequences_.erase(sequence);
   candidate.sequence = sequence;
   candidate.pin = pin;
-  candidate.computed = std::max(pin.length, tiers_.Restore(Reusable(candidate), sequence));
+  candidate.computed =
+      std::max(pin.length, tiers_.Restore(candidate.scope, Reusable(candidate), sequence));
   own_cells_ += candidate.own_cells();
   if (candidate.timings.started_ms < 0) {
     candidate.timings.started_ms = candidate.SinceSubmit(now_());
-    candidate.cached_tokens = candidate.computed;
+    candidate.cached_tokens = std::min(candidate.computed, known);
     counts_.cached_tokens += candidate.computed;
   }
   return true;
@@ -335,8 +337,8 @@ void Loop::LeaveCache(Generation& generation, bool keep_prefix) {
   prefiller_.Drop(generation);
   if (keep_prefix) {
     Publish(generation);
-    tiers_.Keep(std::span(generation.tokens).first(generation.computed), generation.sequence,
-                /*on_disk=*/generation.reuse_prefix);
+    tiers_.Keep(generation.scope, std::span(generation.tokens).first(generation.computed),
+                generation.sequence, /*on_disk=*/generation.reuse_prefix && generation.store);
   }
   own_cells_ -= generation.own_cells();
   decoder_->RemoveSequence(generation.sequence);
@@ -352,16 +354,17 @@ void Loop::LeaveCache(Generation& generation, bool keep_prefix) {
 // Hands what has been computed to the prefix cache, where others find it.
 void Loop::Publish(Generation& generation) {
   own_cells_ -= generation.own_cells();
-  cache_.Publish(std::span(generation.tokens).first(generation.computed), generation.sequence,
-                 generation.pin);
+  cache_.Publish(generation.scope, std::span(generation.tokens).first(generation.computed),
+                 generation.sequence, generation.pin);
   own_cells_ += generation.own_cells();
   may_admit_ = true;
 }
 
 void Loop::PublishPrompt(Generation& generation) {
   Publish(generation);
-  tiers_.PromptComputed(std::span(generation.tokens).first(generation.prompt_size),
-                        generation.computed, generation.sequence);
+  tiers_.PromptComputed(generation.scope,
+                        std::span(generation.tokens).first(generation.prompt_size),
+                        generation.computed, generation.sequence, generation.store);
 }
 
 // Every generation that decodes needs a cell, and a prompt at least one to move on.
@@ -463,7 +466,8 @@ bool Loop::Plan() {
 // Where the memory cannot be cut, a prompt's steps end where its state is to be kept.
 std::uint32_t Loop::RowsToCheckpoint(const Generation& generation, std::uint32_t rows) const {
   if (!generation.reuse_prefix || generation.computed >= generation.prompt_size) return rows;
-  return tiers_.CutRows(std::span(generation.tokens).first(generation.prompt_size),
+  return tiers_.CutRows(generation.scope,
+                        std::span(generation.tokens).first(generation.prompt_size),
                         generation.computed, rows);
 }
 

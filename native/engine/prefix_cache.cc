@@ -16,6 +16,14 @@ constexpr std::uint32_t kPiece = 512;
 // Both may split a node; publishing may add one.
 constexpr std::size_t kIdsToTake = 1;
 constexpr std::size_t kIdsToPublish = 2;
+// Shares that a node remembers. One that is forgotten is told of fewer cached tokens.
+constexpr std::size_t kMostMarks = 64;
+
+// The share has sent a node's tokens up to this position.
+struct Mark {
+  ShareId owner;
+  std::uint32_t end;
+};
 
 }  // namespace
 
@@ -44,7 +52,9 @@ struct PrefixCache::Node {
   std::vector<std::unique_ptr<Node>> children;  // they begin with different tokens
   std::uint32_t pins = 0;                       // on this node and on those below
   std::uint64_t last_used = 0;
+  std::vector<Mark> marks;  // the last used at the end
 
+  bool is_root() const { return parent == nullptr; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(tokens.size()); }
   std::uint32_t end() const { return begin + size(); }
 
@@ -53,6 +63,32 @@ struct PrefixCache::Node {
   bool is_leaf() const {
     return std::all_of(children.begin(), children.end(),
                        [](const auto& child) { return child->swapped(); });
+  }
+
+  // Position up to which the owner has sent the tokens; at least `begin`.
+  std::uint32_t MarkOf(ShareId owner) const {
+    for (const Mark& mark : marks) {
+      if (mark.owner == owner) return mark.end;
+    }
+    return begin;
+  }
+  void SetMark(ShareId owner, std::uint32_t position) {
+    const std::uint32_t reached = std::max(MarkOf(owner), std::min(position, end()));
+    std::erase_if(marks, [&](const Mark& mark) { return mark.owner == owner; });
+    if (reached <= begin) return;
+    if (marks.size() == kMostMarks) marks.erase(marks.begin());
+    marks.push_back({owner, reached});
+  }
+  // The marks behind `cut`, where the node is about to end; they are removed or shortened here.
+  std::vector<Mark> CutMarks(std::uint32_t cut) {
+    std::vector<Mark> behind;
+    for (Mark& mark : marks) {
+      if (mark.end <= cut) continue;
+      behind.push_back(mark);
+      mark.end = cut;
+    }
+    std::erase_if(marks, [&](const Mark& mark) { return mark.end <= begin; });
+    return behind;
   }
 
   Node* ChildWith(Token token) const {
@@ -72,7 +108,7 @@ struct PrefixCache::Node {
 
 PrefixCache::PrefixCache(Decoder* decoder, SequenceId first, SequenceId end,
                          std::uint32_t max_copied)
-    : decoder_(decoder), max_copied_(max_copied), root_(std::make_unique<Node>()) {
+    : decoder_(decoder), max_copied_(max_copied) {
   for (SequenceId id = first; id < end; ++id) free_ids_.insert(free_ids_.end(), id);
 }
 
@@ -80,8 +116,21 @@ PrefixCache::~PrefixCache() = default;
 
 // ---- finding ------------------------------------------------------------------------------------
 
-PrefixCache::Place PrefixCache::Walk(std::span<const Token> tokens, Reach reach) const {
-  Place place{&*root_, 0, 0};
+PrefixCache::Node* PrefixCache::FindRoot(ShareId salt) const {
+  const auto found = roots_.find(salt);
+  return found == roots_.end() ? nullptr : found->second.get();
+}
+
+PrefixCache::Node* PrefixCache::MakeRoot(ShareId salt) {
+  if (Node* root = FindRoot(salt)) return root;
+  std::erase_if(roots_, [](const auto& each) {
+    return each.second->children.empty() && each.second->pins == 0;
+  });
+  return roots_.emplace(salt, std::make_unique<Node>()).first->second.get();
+}
+
+PrefixCache::Place PrefixCache::Walk(Node* root, std::span<const Token> tokens, Reach reach) const {
+  Place place{root, 0, 0};
   while (place.total < tokens.size() && place.inside == place.node->size()) {
     Node* child = place.node->ChildWith(tokens[place.total]);
     if (child == nullptr || (child->swapped() && reach == Reach::kCells)) break;
@@ -92,8 +141,22 @@ PrefixCache::Place PrefixCache::Walk(std::span<const Token> tokens, Reach reach)
   return place;
 }
 
-std::uint32_t PrefixCache::Match(std::span<const Token> tokens) const {
-  return Walk(tokens, Reach::kAll).total;
+std::uint32_t PrefixCache::Match(PrefixScope scope, std::span<const Token> tokens) const {
+  Node* root = FindRoot(scope.salt);
+  return root == nullptr ? 0 : Walk(root, tokens, Reach::kAll).total;
+}
+
+std::uint32_t PrefixCache::Known(PrefixScope scope, std::span<const Token> tokens) const {
+  Node* root = FindRoot(scope.salt);
+  if (root == nullptr) return 0;
+  const Place place = Walk(root, tokens, Reach::kAll);
+  std::uint32_t known = place.total;
+  // From below: what counts is the first gap.
+  for (const Node* node = place.node; !node->is_root(); node = node->parent) {
+    const std::uint32_t reached = node->MarkOf(scope.owner);
+    if (reached < std::min(node->end(), place.total)) known = reached;
+  }
+  return known;
 }
 
 void PrefixCache::Touch(Node* node) {
@@ -103,15 +166,16 @@ void PrefixCache::Touch(Node* node) {
 
 // Lets the sequence into the cells of [begin, end), which end at or in `node`.
 void PrefixCache::Share(Node* node, std::uint32_t begin, std::uint32_t end, SequenceId sequence) {
-  for (; node != root_.get() && node->end() > begin; node = node->parent) {
+  for (; !node->is_root() && node->end() > begin; node = node->parent) {
     const std::uint32_t from = std::max(begin, node->begin);
     const std::uint32_t to = std::min(end, node->end());
     if (from < to) decoder_->ShareCells(node->id, sequence, from, to);
   }
 }
 
-PrefixCache::Pin PrefixCache::Take(std::span<const Token> tokens, SequenceId sequence) {
-  const Place place = WalkToEdge(tokens, kIdsToTake);
+PrefixCache::Pin PrefixCache::Take(PrefixScope scope, std::span<const Token> tokens,
+                                   SequenceId sequence) {
+  const Place place = WalkToEdge(MakeRoot(scope.salt), tokens, kIdsToTake);
   Touch(place.node);
   AddPin(place.node);
   Share(place.node, 0, place.total, sequence);
@@ -120,10 +184,11 @@ PrefixCache::Pin PrefixCache::Take(std::span<const Token> tokens, SequenceId seq
 
 // As Walk to the end of the cells, but ends where a node ends: it splits one, or stops above it if
 // there is no id. Leaves `ids` for the caller, if they can be had.
-PrefixCache::Place PrefixCache::WalkToEdge(std::span<const Token> tokens, std::size_t ids) {
-  Touch(Walk(tokens, Reach::kAll).node);  // what is wanted now is evicted last
+PrefixCache::Place PrefixCache::WalkToEdge(Node* root, std::span<const Token> tokens,
+                                           std::size_t ids) {
+  Touch(Walk(root, tokens, Reach::kAll).node);  // what is wanted now is evicted last
   ReserveIds(ids);
-  const Place place = Walk(tokens, Reach::kCells);
+  const Place place = Walk(root, tokens, Reach::kCells);
   if (place.inside == place.node->size()) return place;
   if (free_ids_.empty()) {
     Node* above = place.node->parent;
@@ -135,9 +200,10 @@ PrefixCache::Place PrefixCache::WalkToEdge(std::span<const Token> tokens, std::s
 
 // ---- publishing ---------------------------------------------------------------------------------
 
-void PrefixCache::Publish(std::span<const Token> tokens, SequenceId sequence, Pin& pin) {
+void PrefixCache::Publish(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence,
+                          Pin& pin) {
   const auto end = static_cast<std::uint32_t>(tokens.size());
-  const Place place = WalkToEdge(tokens, kIdsToPublish);
+  const Place place = WalkToEdge(MakeRoot(scope.salt), tokens, kIdsToPublish);
   if (place.total > pin.length) {
     decoder_->RemoveCells(sequence, pin.length, place.total);
     Share(place.node, pin.length, place.total, sequence);
@@ -146,7 +212,7 @@ void PrefixCache::Publish(std::span<const Token> tokens, SequenceId sequence, Pi
   std::uint32_t length = node->end();
   // A leaf may grow while nobody else pins it, who would then keep more than it uses.
   const std::uint32_t own_pins = pin.node == node ? 1 : 0;
-  const bool grows = node != root_.get() && node->children.empty() && node->pins == own_pins;
+  const bool grows = !node->is_root() && node->children.empty() && node->pins == own_pins;
   if (length < end && (grows || !free_ids_.empty())) {
     if (!grows) node = AddChild(node, length);
     length = end;
@@ -160,6 +226,7 @@ void PrefixCache::Publish(std::span<const Token> tokens, SequenceId sequence, Pi
     node->tokens.insert(node->tokens.end(), tokens.begin() + node->end(), tokens.end());
   }
   Touch(node);
+  for (; !node->is_root(); node = node->parent) node->SetMark(scope.owner, length);
 }
 
 PrefixCache::Node* PrefixCache::AddChild(Node* parent, std::uint32_t begin) {
@@ -181,6 +248,8 @@ PrefixCache::Node* PrefixCache::Split(Node* node, std::uint32_t length) {
   decoder_->ShareCells(node->id, upper->id, node->begin, cut);
   decoder_->RemoveCells(node->id, node->begin, cut);
   node->tokens.erase(node->tokens.begin(), node->tokens.begin() + length);
+  std::vector<Mark> behind = node->CutMarks(cut);
+  upper->marks = std::exchange(node->marks, std::move(behind));
   node->begin = cut;
   node->parent = upper;
   upper->children.push_back(std::move(lower));
@@ -296,7 +365,9 @@ void PrefixCache::SwapIn(std::span<const Token> tokens, SequenceId sequence,
   while (pin.length < tokens.size()) {
     Node* next = pin.node->ChildWith(tokens[pin.length]);
     if (next == nullptr || !next->swapped() || !BringBack(next, &free_cells)) return;
-    const Place place = WalkToEdge(tokens, kIdsToTake);
+    Node* root = pin.node;
+    while (!root->is_root()) root = root->parent;
+    const Place place = WalkToEdge(root, tokens, kIdsToTake);
     // Where ids are short, the one to split it with may be that of what has just come back.
     if (place.total <= pin.length) return;
     Share(place.node, pin.length, place.total, sequence);
@@ -311,7 +382,7 @@ bool PrefixCache::BringBack(Node* node, std::uint32_t* free_cells) {
   // Nobody but who asked pins the node above, nor does anything part from this one there: they
   // become one, so that a long text does not end up in many nodes.
   Node* parent = node->parent;
-  const bool joins = parent != root_.get() && parent->pins == 1 && parent->children.size() == 1;
+  const bool joins = !parent->is_root() && parent->pins == 1 && parent->children.size() == 1;
   const std::uint32_t needed = node->copy->tokens;
   Touch(node);
   ++node->pins;  // making room may forget what is swapped out
@@ -331,7 +402,11 @@ bool PrefixCache::BringBack(Node* node, std::uint32_t* free_cells) {
     evictable_ += node->size();
     return true;
   }
+  const std::uint32_t joint = parent->end();
   parent->tokens.insert(parent->tokens.end(), node->tokens.begin(), node->tokens.end());
+  for (const Mark& mark : node->marks) {
+    if (parent->MarkOf(mark.owner) == joint) parent->SetMark(mark.owner, mark.end);
+  }
   const std::unique_ptr<Node> joined = parent->Remove(node);
   nodes_.erase(node);
   parent->children = std::move(joined->children);
@@ -346,6 +421,7 @@ PrefixCache::Node* PrefixCache::SplitOff(Node* node, std::uint32_t length) {
   tail->tokens.assign(node->tokens.begin() + length, node->tokens.end());
   tail->copy = node->copy;
   tail->last_used = node->last_used;
+  tail->marks = node->CutMarks(tail->begin);
   tail->children = std::move(node->children);
   for (const auto& child : tail->children) child->parent = tail.get();
   node->tokens.resize(length);
@@ -390,7 +466,7 @@ void PrefixCache::Discard(std::span<const Token> tokens) {
   Node* node = Walk(tokens, Reach::kAll).node;
   // What goes on from the end of the tokens goes with them.
   bool ends = node->is_leaf();
-  while (node != root_.get() && node->pins == 0 && ends) {
+  while (!node->is_root() && node->pins == 0 && ends) {
     Node* const parent = node->parent;
     if (node->swapped()) {
       ForgetBelow(node);
@@ -406,6 +482,7 @@ void PrefixCache::Discard(std::span<const Token> tokens) {
 void PrefixCache::CutEnd(Node* leaf, std::uint32_t cells) {
   ForgetBelow(leaf);
   FreeCells(leaf, cells);
+  leaf->CutMarks(leaf->end() - cells);
   leaf->tokens.resize(leaf->tokens.size() - cells);
   if (leaf->size() > 0) return;
   free_ids_.insert(leaf->id);

@@ -26,18 +26,23 @@
 // thousandth of what computing it does, and a cell that holds it meanwhile costs every step
 // something: attention walks over it.
 //
+// Each salt has a tree of its own (share.h), so that prompts of one salt never meet another's. Each
+// node knows which shares sent its tokens, and how far: Known reports what a share may learn about.
+//
 // Cells are shared only where the model's memory is a plain cache. A recurrent state cannot be cut,
 // and layers with a sliding window give up cells that the tree believes in: there the tree is off,
 // holds nothing and finds nothing.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
 #include <vector>
 
 #include "engine/decoder.h"
+#include "engine/share.h"
 
 namespace svc {
 
@@ -61,17 +66,19 @@ class PrefixCache {
   ~PrefixCache();
 
   // How many of the tokens are here, from the first on, in cells or swapped out.
-  std::uint32_t Match(std::span<const Token> tokens) const;
+  std::uint32_t Match(PrefixScope scope, std::span<const Token> tokens) const;
+  // Number of these that the scope's owner has sent before.
+  std::uint32_t Known(PrefixScope scope, std::span<const Token> tokens) const;
 
   // Gives the sequence, which has no cells, what there is in cells, or a little less where there is
   // no id to split a node with, and pins it.
-  Pin Take(std::span<const Token> tokens, SequenceId sequence);
+  Pin Take(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence);
   // Then what is swapped out of them, as far as `free_cells` and what can be evicted suffice.
   void SwapIn(std::span<const Token> tokens, SequenceId sequence, std::uint32_t free_cells,
               Pin& pin);
   // The sequence has computed all of `tokens`: their cells become the tree's as far as there are
   // ids for new nodes, and the pin moves to their end.
-  void Publish(std::span<const Token> tokens, SequenceId sequence, Pin& pin);
+  void Publish(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence, Pin& pin);
   // REQUIRES: the sequence lets go of its cells now.
   void Release(Pin& pin);
 
@@ -99,8 +106,10 @@ class PrefixCache {
     std::uint32_t total;
   };
   enum class Reach { kCells, kAll };
-  Place Walk(std::span<const Token> tokens, Reach reach) const;
-  Place WalkToEdge(std::span<const Token> tokens, std::size_t ids);
+  Node* FindRoot(ShareId salt) const;  // null: the salt has no tree
+  Node* MakeRoot(ShareId salt);
+  Place Walk(Node* root, std::span<const Token> tokens, Reach reach) const;
+  Place WalkToEdge(Node* root, std::span<const Token> tokens, std::size_t ids);
   void Touch(Node* node);
   void Share(Node* node, std::uint32_t begin, std::uint32_t end, SequenceId sequence);
   Node* AddChild(Node* parent, std::uint32_t begin);
@@ -127,8 +136,8 @@ class PrefixCache {
   Decoder* const decoder_;
   std::uint32_t max_copied_;
   std::uint32_t copied_ = 0;  // before the nodes, whose copies count there until they are gone
-  const std::unique_ptr<Node> root_;
-  std::set<Node*> nodes_;  // all but the root
+  std::map<ShareId, std::unique_ptr<Node>> roots_;  // by salt
+  std::set<Node*> nodes_;                           // all but the roots
   std::set<SequenceId> free_ids_;
   std::uint64_t tick_ = 0;
   std::uint32_t cells_ = 0;

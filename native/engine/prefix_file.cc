@@ -11,13 +11,11 @@
 #include <string>
 #include <system_error>
 
-#include "engine/xxhash64.h"
-
 namespace svc {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'s', 'v', 'c', 'p', 'r', 'f', 'x', '\n'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr const char* kUnfinished = ".unfinished";
 // More tokens than any context has.
 constexpr std::uint32_t kMostTokens = 1U << 24U;
@@ -30,19 +28,28 @@ struct Fixed {
   std::uint32_t tokens = 0;
   std::uint32_t unused = 0;
   std::uint64_t fingerprint = 0;
+  std::uint64_t salt = 0;
+  std::uint64_t owner = 0;
   std::uint64_t state_bytes = 0;
-  std::uint64_t state_checksum = 0;
-  std::uint64_t head_checksum = 0;  // of all before, and of the tokens
+  SipTag state_tag = {};
+  SipTag head_tag = {};  // of all before, and of the tokens
 };
-static_assert(sizeof(Fixed) == 56);
+static_assert(sizeof(Fixed) == 88);
 
 std::span<const std::uint8_t> BytesOf(const std::vector<Token>& tokens) {
   return {reinterpret_cast<const std::uint8_t*>(tokens.data()), tokens.size() * sizeof(Token)};
 }
 
-std::uint64_t ChecksumOf(const Fixed& fixed, const std::vector<Token>& tokens) {
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&fixed);
-  return XxHash64(BytesOf(tokens), XxHash64({bytes, offsetof(Fixed, head_checksum)}));
+SipTag HeadTag(const PrefixSeal& seal, const Fixed& fixed, const std::vector<Token>& tokens) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(&fixed);
+  std::vector<std::uint8_t> bytes(first, first + offsetof(Fixed, head_tag));
+  const auto of_tokens = BytesOf(tokens);
+  bytes.insert(bytes.end(), of_tokens.begin(), of_tokens.end());
+  return SipHash128(DeriveKey(seal.key, "prefix head"), bytes);
+}
+
+SipTag StateTag(const PrefixSeal& seal, std::span<const std::uint8_t> state) {
+  return SipHash128(DeriveKey(seal.key, "prefix state"), state);
 }
 
 // Closes what it holds.
@@ -92,19 +99,22 @@ class File {
 };
 
 // The head of an open file, whose reading then stands at the state.
-std::optional<PrefixHead> ReadHead(const File& file, Fingerprint fingerprint, Fixed* fixed) {
+std::optional<PrefixHead> ReadHead(const File& file, const PrefixSeal& seal, Fixed* fixed) {
   if (!file.is_open()) return std::nullopt;
   const std::optional<std::uint64_t> size = file.Size();
   if (!size || !file.Read(fixed, sizeof *fixed)) return std::nullopt;
-  if (fixed->magic != kMagic || fixed->version != kVersion || fixed->fingerprint != fingerprint ||
-      fixed->tokens > kMostTokens || fixed->begin >= fixed->tokens) {
+  if (fixed->magic != kMagic || fixed->version != kVersion ||
+      fixed->fingerprint != seal.fingerprint || fixed->tokens > kMostTokens ||
+      fixed->begin >= fixed->tokens) {
     return std::nullopt;
   }
   const std::uint64_t before = sizeof *fixed + std::uint64_t{fixed->tokens} * sizeof(Token);
   if (*size < before || *size - before != fixed->state_bytes) return std::nullopt;
-  PrefixHead head{.tokens = std::vector<Token>(fixed->tokens), .begin = fixed->begin};
+  PrefixHead head{.tokens = std::vector<Token>(fixed->tokens),
+                  .begin = fixed->begin,
+                  .scope = {.salt = fixed->salt, .owner = fixed->owner}};
   if (!file.Read(head.tokens.data(), BytesOf(head.tokens).size())) return std::nullopt;
-  if (ChecksumOf(*fixed, head.tokens) != fixed->head_checksum) return std::nullopt;
+  if (HeadTag(seal, *fixed, head.tokens) != fixed->head_tag) return std::nullopt;
   return head;
 }
 
@@ -114,16 +124,18 @@ int OpenToRead(const std::filesystem::path& path) {
 
 }  // namespace
 
-bool WritePrefixFile(const std::filesystem::path& path, Fingerprint fingerprint,
+bool WritePrefixFile(const std::filesystem::path& path, const PrefixSeal& seal,
                      const PrefixHead& head, std::span<const std::uint8_t> state,
                      const std::atomic<bool>& abandon) {
   Fixed fixed;
   fixed.begin = head.begin;
   fixed.tokens = static_cast<std::uint32_t>(head.tokens.size());
-  fixed.fingerprint = fingerprint;
+  fixed.fingerprint = seal.fingerprint;
+  fixed.salt = head.scope.salt;
+  fixed.owner = head.scope.owner;
   fixed.state_bytes = state.size();
-  fixed.state_checksum = XxHash64(state);
-  fixed.head_checksum = ChecksumOf(fixed, head.tokens);
+  fixed.state_tag = StateTag(seal, state);
+  fixed.head_tag = HeadTag(seal, fixed, head.tokens);
 
   static std::atomic<unsigned> count = 0;
   std::filesystem::path unfinished = path;
@@ -143,20 +155,20 @@ bool WritePrefixFile(const std::filesystem::path& path, Fingerprint fingerprint,
 }
 
 std::optional<PrefixHead> ReadPrefixHead(const std::filesystem::path& path,
-                                         Fingerprint fingerprint) {
+                                         const PrefixSeal& seal) {
   Fixed fixed;
-  return ReadHead(File(OpenToRead(path)), fingerprint, &fixed);
+  return ReadHead(File(OpenToRead(path)), seal, &fixed);
 }
 
-std::optional<StateBytes> ReadPrefixState(const std::filesystem::path& path,
-                                          Fingerprint fingerprint, const PrefixHead& head) {
+std::optional<StateBytes> ReadPrefixState(const std::filesystem::path& path, const PrefixSeal& seal,
+                                          const PrefixHead& head) {
   const File file(OpenToRead(path));
   Fixed fixed;
-  const std::optional<PrefixHead> found = ReadHead(file, fingerprint, &fixed);
+  const std::optional<PrefixHead> found = ReadHead(file, seal, &fixed);
   if (!found || found->begin != head.begin || found->tokens != head.tokens) return std::nullopt;
   StateBytes state(fixed.state_bytes);
   if (!file.Read(state.data(), state.size())) return std::nullopt;
-  if (XxHash64(state) != fixed.state_checksum) return std::nullopt;
+  if (StateTag(seal, state) != fixed.state_tag) return std::nullopt;
   return state;
 }
 

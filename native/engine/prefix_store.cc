@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "engine/common_length.h"
-#include "engine/xxhash64.h"
 
 namespace svc {
 namespace {
@@ -95,10 +94,10 @@ void PrefixStore::ReadFolder() {
   std::reverse(files.begin(), files.end());
   for (const Found& file : files) {
     if (!file.path.filename().string().starts_with(options_.model + "-")) continue;
-    std::optional<PrefixHead> head = ReadPrefixHead(file.path, options_.fingerprint);
+    std::optional<PrefixHead> head = ReadPrefixHead(file.path, options_.seal);
     if (head && entries_.size() < kMostFiles) {
       entries_.push_back(std::make_shared<const Entry>(Entry{std::move(*head), file.path}));
-    } else if (head || !IsOfOtherFingerprint(file.path, options_.fingerprint)) {
+    } else if (head || !IsOfOtherFingerprint(file.path, options_.seal.fingerprint)) {
       std::error_code gone;
       fs::remove(file.path, gone);
     }
@@ -106,9 +105,11 @@ void PrefixStore::ReadFolder() {
 }
 
 fs::path PrefixStore::PathOf(const PrefixHead& head) const {
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(head.tokens.data());
-  const std::uint64_t hash =
-      XxHash64({bytes, head.tokens.size() * sizeof(Token)}, options_.fingerprint ^ head.begin);
+  std::vector<std::uint64_t> named = {head.scope.salt, options_.seal.fingerprint, head.begin};
+  named.insert(named.end(), head.tokens.begin(), head.tokens.end());
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(named.data());
+  const std::uint64_t hash = SipHash128(DeriveKey(options_.seal.key, "prefix name"),
+                                        {bytes, named.size() * sizeof(named[0])})[0];
   std::array<char, 17> digits{};
   std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(hash));
   return options_.folder / (options_.model + "-" + digits.data() + kExtension);
@@ -117,14 +118,14 @@ fs::path PrefixStore::PathOf(const PrefixHead& head) const {
 // ---- finding ------------------------------------------------------------------------------------
 
 // From what is covered always on with the piece that leads furthest. REQUIRES: mutex_ is held.
-std::vector<PrefixStore::Step> PrefixStore::Chain(std::span<const Token> tokens,
+std::vector<PrefixStore::Step> PrefixStore::Chain(ShareId salt, std::span<const Token> tokens,
                                                   std::uint32_t covered) const {
   std::vector<Step> chain;
   for (std::uint32_t end = covered;;) {
     Step best{.entry = nullptr, .end = end};
     for (const EntryPtr& entry : entries_) {
-      const auto& [own, begin] = entry->head;
-      if (begin > end) continue;
+      const auto& [own, begin, scope] = entry->head;
+      if (scope.salt != salt || begin > end) continue;
       const std::uint32_t common = CommonLength(own, tokens);
       if (!options_.divisible && common != own.size()) continue;
       // Of two that lead as far, the smaller one.
@@ -137,17 +138,18 @@ std::vector<PrefixStore::Step> PrefixStore::Chain(std::span<const Token> tokens,
   }
 }
 
-std::uint32_t PrefixStore::Match(std::span<const Token> tokens, std::uint32_t covered) const {
+std::uint32_t PrefixStore::Match(ShareId salt, std::span<const Token> tokens,
+                                 std::uint32_t covered) const {
   const std::lock_guard lock(mutex_);
-  const std::vector<Step> chain = Chain(tokens, covered);
+  const std::vector<Step> chain = Chain(salt, tokens, covered);
   return chain.empty() ? covered : chain.back().end;
 }
 
-bool PrefixStore::Fetch(GenerationId wanted_by, std::span<const Token> tokens,
+bool PrefixStore::Fetch(GenerationId wanted_by, ShareId salt, std::span<const Token> tokens,
                         std::uint32_t covered) {
   {
     const std::lock_guard lock(mutex_);
-    const std::vector<Step> chain = Chain(tokens, covered);
+    const std::vector<Step> chain = Chain(salt, tokens, covered);
     if (chain.empty() || chain.back().end < covered + kLeastTokens) return false;
     wishes_.push_back({.wanted_by = wanted_by, .steps = {chain.begin(), chain.end()}, .read = {}});
   }
@@ -235,7 +237,7 @@ FetchedPiece PrefixStore::ReadNext(Wish& wish) {
                      .last = wish.steps.empty()};
   std::optional<StateBytes> state;
   try {
-    state = ReadPrefixState(step.entry->path, options_.fingerprint, step.entry->head);
+    state = ReadPrefixState(step.entry->path, options_.seal, step.entry->head);
   } catch (const std::exception&) {
     // No memory for it: as if it were not there.
   }
@@ -259,16 +261,19 @@ FetchedPiece PrefixStore::ReadNext(Wish& wish) {
 void PrefixStore::WriteFile(const Writing& writing) {
   const PrefixHead& head = writing.head;
   Entry entry{head, PathOf(head)};
-  if (!MakeFolder(options_.folder)) return;
+  if (MaxBytes() == 0 || !MakeFolder(options_.folder)) return;
   if (!MakeRoom(PrefixFileBytes(head, writing.state->size()))) return;
-  if (!WritePrefixFile(entry.path, options_.fingerprint, head, *writing.state, abandon_)) return;
+  if (!WritePrefixFile(entry.path, options_.seal, head, *writing.state, abandon_)) return;
+
+  // Turned off meanwhile: the caller has emptied the folder, maybe before this file came.
+  if (MaxBytes() == 0) return Forget(entry.path);
 
   const std::span<const Token> tokens(head.tokens);
   std::vector<fs::path> covered;
   {
     const std::lock_guard lock(mutex_);
     auto used_at = fs::file_time_type::clock::now();
-    for (const Step& step : Chain(tokens.first(head.begin), 0)) {
+    for (const Step& step : Chain(head.scope.salt, tokens.first(head.begin), 0)) {
       used_at += kUseStep;
       std::error_code gone;
       fs::last_write_time(step.entry->path, used_at, gone);
@@ -276,7 +281,8 @@ void PrefixStore::WriteFile(const Writing& writing) {
     // Pieces that the new one holds.
     for (const EntryPtr& old : entries_) {
       const PrefixHead& other = old->head;
-      if (other.begin >= head.begin && other.tokens.size() <= tokens.size() &&
+      if (other.scope.salt == head.scope.salt && other.begin >= head.begin &&
+          other.tokens.size() <= tokens.size() &&
           std::equal(other.tokens.begin(), other.tokens.end(), tokens.begin()) &&
           (options_.divisible || other.tokens.size() == tokens.size())) {
         covered.push_back(old->path);
@@ -293,7 +299,8 @@ void PrefixStore::WriteFile(const Writing& writing) {
 
 // False: so much will never fit.
 bool PrefixStore::MakeRoom(std::uint64_t bytes) {
-  if (bytes > options_.max_bytes) return false;
+  const std::uint64_t max_bytes = MaxBytes();
+  if (bytes > max_bytes) return false;
   const std::vector<Found> files = FilesIn(options_.folder);
   std::uint64_t total = bytes;
   std::size_t own = 0;
@@ -306,7 +313,7 @@ bool PrefixStore::MakeRoom(std::uint64_t bytes) {
   }
   for (const Found& file : files) {
     const bool one_too_many = own >= kMostFiles && is_own(file);
-    if (total <= options_.max_bytes && !one_too_many) continue;
+    if (total <= max_bytes && !one_too_many) continue;
     Forget(file.path);
     total -= file.bytes;
     own -= is_own(file) ? 1 : 0;

@@ -2,7 +2,7 @@
 //
 // A folder holds a file for each saved piece of a prompt (prefix_file.h), of all models together:
 //
-//   <model>-<hash of the tokens and of where the piece begins>.prefix
+//   <model>-<keyed hash of salt, tokens and where the piece begins>.prefix
 //
 // A piece is the state of the tokens [begin, end) and says all tokens from the first one on, so a
 // conversation that grows adds a piece a turn, and what many share is stored once. A prompt is
@@ -45,8 +45,10 @@ namespace svc {
 struct PrefixStoreOptions {
   std::filesystem::path folder;  // made, for its owner alone, if it is not there
   std::string model;             // begins the names of its files; letters and digits
-  Fingerprint fingerprint = 0;
+  PrefixSeal seal;
   std::uint64_t max_bytes = 0;  // of the folder's files
+  // Replaces max_bytes and may change at any time. Null: max_bytes holds.
+  std::shared_ptr<const std::atomic<std::uint64_t>> live_max_bytes;
   // Parts of a piece are of use.
   bool divisible = true;
 };
@@ -79,10 +81,11 @@ class PrefixStore {
   void OnChange(std::function<void()> listener);
 
   // How many of the tokens could be had if the first `covered` are in memory; at least `covered`.
-  std::uint32_t Match(std::span<const Token> tokens, std::uint32_t covered) const;
+  std::uint32_t Match(ShareId salt, std::span<const Token> tokens, std::uint32_t covered) const;
 
   // Reads what Match has found, piece by piece. False: there is not enough to be worth it.
-  bool Fetch(GenerationId wanted_by, std::span<const Token> tokens, std::uint32_t covered);
+  bool Fetch(GenerationId wanted_by, ShareId salt, std::span<const Token> tokens,
+             std::uint32_t covered);
   std::optional<FetchedPiece> TakeFetched();
 
   // A write has not ended yet.
@@ -117,13 +120,16 @@ class PrefixStore {
 
   explicit PrefixStore(PrefixStoreOptions options);
   void ReadFolder();
-  std::vector<Step> Chain(std::span<const Token> tokens, std::uint32_t covered) const;
+  std::vector<Step> Chain(ShareId salt, std::span<const Token> tokens, std::uint32_t covered) const;
   void RunReads();
   void RunWrites();
   void TellChange(std::unique_lock<std::mutex>& lock);
   FetchedPiece ReadNext(Wish& wish);
   void WriteFile(const Writing& writing);
   bool MakeRoom(std::uint64_t bytes);
+  std::uint64_t MaxBytes() const {
+    return options_.live_max_bytes ? options_.live_max_bytes->load() : options_.max_bytes;
+  }
   void Forget(const std::filesystem::path& path);
   std::filesystem::path PathOf(const PrefixHead& head) const;
 

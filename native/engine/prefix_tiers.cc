@@ -22,55 +22,64 @@ PrefixTiers::PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<P
       store_(std::move(store)),
       checkpoints_(decoder->max_state_bytes()) {}
 
-std::uint32_t PrefixTiers::Match(std::span<const Token> tokens) const {
-  return decoder_->can_share() ? cache_->Match(tokens) : checkpoints_.Match(tokens);
+std::uint32_t PrefixTiers::Match(PrefixScope scope, std::span<const Token> tokens) const {
+  return decoder_->can_share() ? cache_->Match(scope, tokens) : checkpoints_.Match(scope, tokens);
+}
+
+std::uint32_t PrefixTiers::Known(PrefixScope scope, std::span<const Token> tokens) const {
+  return decoder_->can_share() ? cache_->Known(scope, tokens) : checkpoints_.Known(scope, tokens);
 }
 
 // ---- checkpoints --------------------------------------------------------------------------------
 
-std::uint32_t PrefixTiers::Restore(std::span<const Token> tokens, SequenceId sequence) {
+std::uint32_t PrefixTiers::Restore(PrefixScope scope, std::span<const Token> tokens,
+                                   SequenceId sequence) {
   if (decoder_->can_share()) return 0;
-  const Checkpoints::Checkpoint* found = checkpoints_.Take(tokens);
+  const Checkpoints::Checkpoint* found = checkpoints_.Take(scope, tokens);
   if (found == nullptr) return 0;
   const auto length = static_cast<std::uint32_t>(found->tokens.size());
-  return decoder_->LoadState(sequence, *found->state, 0, length) ? length : 0;
+  if (!decoder_->LoadState(sequence, *found->state, 0, length)) return 0;
+  checkpoints_.MarkKnown(scope, tokens.first(length));
+  return length;
 }
 
-std::uint32_t PrefixTiers::CutRows(std::span<const Token> prompt, std::uint32_t computed,
-                                   std::uint32_t rows) const {
-  return decoder_->can_share() ? rows : checkpoints_.CutRows(prompt, computed, rows);
+std::uint32_t PrefixTiers::CutRows(PrefixScope scope, std::span<const Token> prompt,
+                                   std::uint32_t computed, std::uint32_t rows) const {
+  return decoder_->can_share() ? rows : checkpoints_.CutRows(scope, prompt, computed, rows);
 }
 
-void PrefixTiers::PromptComputed(std::span<const Token> prompt, std::uint32_t computed,
-                                 SequenceId sequence) {
-  if (decoder_->can_share() || !checkpoints_.BelongsAt(prompt, computed)) return;
+void PrefixTiers::PromptComputed(PrefixScope scope, std::span<const Token> prompt,
+                                 std::uint32_t computed, SequenceId sequence, bool on_disk) {
+  if (decoder_->can_share() || !checkpoints_.BelongsAt(scope, prompt, computed)) return;
   // Also on the disk: what follows may not be said again as it was said, a state that cannot be cut
   // then holds too much.
-  Keep(prompt.first(computed), sequence, /*on_disk=*/true);
+  Keep(scope, prompt.first(computed), sequence, on_disk);
 }
 
-void PrefixTiers::Keep(std::span<const Token> tokens, SequenceId sequence, bool on_disk) {
+void PrefixTiers::Keep(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence,
+                       bool on_disk) {
   if (tokens.size() < PrefixStore::kLeastTokens) return;
   std::vector<Token> kept(tokens.begin(), tokens.end());
-  if (!decoder_->can_share() && !checkpoints_.Has(tokens)) {
+  if (!decoder_->can_share() && !checkpoints_.Has(scope, tokens)) {
     StateBytes state = decoder_->SaveState(sequence, 0, static_cast<std::uint32_t>(tokens.size()));
     if (state.empty()) return;
-    checkpoints_.Put(kept, std::make_shared<const StateBytes>(std::move(state)));
+    checkpoints_.Put(scope, kept, std::make_shared<const StateBytes>(std::move(state)));
   }
   if (store_ == nullptr || !on_disk) return;
   // What goes on with a text takes its place.
-  std::erase_if(unsaved_, [&](const std::vector<Token>& each) {
-    return decoder_->can_share() && each.size() <= kept.size() &&
-           std::equal(each.begin(), each.end(), kept.begin());
+  std::erase_if(unsaved_, [&](const Unsaved& each) {
+    return decoder_->can_share() && each.scope.salt == scope.salt &&
+           each.tokens.size() <= kept.size() &&
+           std::equal(each.tokens.begin(), each.tokens.end(), kept.begin());
   });
-  unsaved_.push_back(std::move(kept));
+  unsaved_.push_back({.scope = scope, .tokens = std::move(kept)});
   if (unsaved_.size() > kMostUnsaved) unsaved_.pop_front();
 }
 
 // ---- from the disk ------------------------------------------------------------------------------
 
-bool PrefixTiers::Fetch(GenerationId wanted_by, std::span<const Token> tokens) {
-  return store_ != nullptr && store_->Fetch(wanted_by, tokens, Match(tokens));
+bool PrefixTiers::Fetch(GenerationId wanted_by, PrefixScope scope, std::span<const Token> tokens) {
+  return store_ != nullptr && store_->Fetch(wanted_by, scope.salt, tokens, Match(scope, tokens));
 }
 
 std::vector<GenerationId> PrefixTiers::TakeFetched(SequenceId sequence, std::uint32_t busy_cells) {
@@ -85,14 +94,16 @@ std::vector<GenerationId> PrefixTiers::TakeFetched(SequenceId sequence, std::uin
 
 void PrefixTiers::Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t busy_cells) {
   std::vector<Token>& tokens = piece.head.tokens;
+  const PrefixScope scope = piece.head.scope;
   if (!decoder_->can_share()) {
-    checkpoints_.Put(std::move(tokens), std::make_shared<const StateBytes>(std::move(piece.state)));
+    checkpoints_.Put(scope, std::move(tokens),
+                     std::make_shared<const StateBytes>(std::move(piece.state)));
     return;
   }
   if (sequence < 0) return;
   const auto needed = static_cast<std::uint32_t>(tokens.size()) - piece.head.begin;
   const std::span<const Token> wanted = std::span(tokens).first(piece.end);
-  PrefixCache::Pin pin = cache_->Take(wanted, sequence);
+  PrefixCache::Pin pin = cache_->Take(scope, wanted, sequence);
   cache_->SwapIn(wanted, sequence, FreeCells(busy_cells), pin);
   const std::uint32_t room = FreeCells(busy_cells);
   const bool fits = needed <= room + cache_->evictable();
@@ -100,7 +111,7 @@ void PrefixTiers::Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t b
   if (pin.length >= piece.head.begin && pin.length < piece.end && fits) {
     if (needed > room) cache_->Evict(needed - room);
     if (decoder_->LoadState(sequence, piece.state, pin.length, piece.end)) {
-      cache_->Publish(wanted, sequence, pin);
+      cache_->Publish(scope, wanted, sequence, pin);
     }
   }
   decoder_->RemoveSequence(sequence);
@@ -112,17 +123,17 @@ void PrefixTiers::Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t b
 bool PrefixTiers::WantsToSave() const { return !unsaved_.empty() && !store_->writing(); }
 
 void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
-  const std::vector<Token> tokens = std::move(unsaved_.front());
+  const auto [scope, tokens] = std::move(unsaved_.front());
   unsaved_.pop_front();
-  const std::uint32_t stored = store_->Match(tokens, 0);
+  const std::uint32_t stored = store_->Match(scope.salt, tokens, 0);
   if (!decoder_->can_share()) {
-    const Checkpoints::Checkpoint* found = checkpoints_.Take(tokens);
+    const Checkpoints::Checkpoint* found = checkpoints_.Take(scope, tokens);
     if (found == nullptr || found->tokens.size() < stored + PrefixStore::kLeastTokens) return;
-    store_->Write({.tokens = found->tokens, .begin = 0}, found->state);
+    store_->Write({.tokens = found->tokens, .begin = 0, .scope = scope}, found->state);
     return;
   }
-  if (sequence < 0 || cache_->Match(tokens) < stored + LeastMore(stored)) return;
-  PrefixCache::Pin pin = cache_->Take(tokens, sequence);
+  if (sequence < 0 || cache_->Match(scope, tokens) < stored + LeastMore(stored)) return;
+  PrefixCache::Pin pin = cache_->Take(scope, tokens, sequence);
   cache_->SwapIn(tokens, sequence, FreeCells(busy_cells), pin);
   StateBytes state;
   if (pin.length > stored) state = decoder_->SaveState(sequence, stored, pin.length);
@@ -130,7 +141,7 @@ void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
   const std::vector<Token> saved(tokens.begin(), tokens.begin() + pin.length);
   cache_->Release(pin);
   if (state.empty()) return;
-  store_->Write({.tokens = saved, .begin = stored},
+  store_->Write({.tokens = saved, .begin = stored, .scope = scope},
                 std::make_shared<const StateBytes>(std::move(state)));
 }
 

@@ -29,6 +29,8 @@ struct Want {
   std::uint32_t period = 0;  // of what it says again and again; 0: it does not
   Priority priority = Priority::kInteractive;
   bool reuse_prefix = true;
+  PrefixScope scope = {};
+  bool store = true;
 };
 
 struct Outcome {
@@ -85,6 +87,8 @@ inline Submission SubmissionOf(const Want& want) {
   submission.sampler = SamplerOf(want);
   submission.priority = want.priority;
   submission.reuse_prefix = want.reuse_prefix;
+  submission.scope = want.scope;
+  submission.store = want.store;
   return submission;
 }
 

@@ -14,6 +14,7 @@ namespace {
 using Tokens = std::vector<Token>;
 
 constexpr SequenceId kFirstId = 8;
+constexpr PrefixScope kAll;
 
 // Plays the Loop: computes what is not cached and publishes it.
 class Bench {
@@ -24,18 +25,18 @@ class Bench {
         cache(&decoder, kFirstId, static_cast<SequenceId>(sequence_ids), max_swapped),
         cells_(cells) {}
 
-  PrefixCache::Pin Take(const Tokens& tokens, SequenceId sequence) {
-    PrefixCache::Pin pin = cache.Take(tokens, sequence);
+  PrefixCache::Pin Take(const Tokens& tokens, SequenceId sequence, PrefixScope scope = kAll) {
+    PrefixCache::Pin pin = cache.Take(scope, tokens, sequence);
     cache.SwapIn(tokens, sequence, cells_ - record.cells, pin);
     return pin;
   }
 
   // Returns how much of it was cached.
-  std::uint32_t Run(const Tokens& tokens, SequenceId sequence = 0) {
-    PrefixCache::Pin pin = Take(tokens, sequence);
+  std::uint32_t Run(const Tokens& tokens, SequenceId sequence = 0, PrefixScope scope = kAll) {
+    PrefixCache::Pin pin = Take(tokens, sequence, scope);
     const std::uint32_t cached = pin.length;
     Compute(tokens, sequence);
-    cache.Publish(tokens, sequence, pin);
+    cache.Publish(scope, tokens, sequence, pin);
     Leave(sequence, pin);
     return cached;
   }
@@ -80,12 +81,56 @@ TEST(WhatWasPublishedIsFound) {
   const Tokens prompt = Sequence(1, 100);
   EXPECT_EQ(bench.Run(prompt), 0U);
   EXPECT_EQ(bench.Run(prompt), 100U);
-  EXPECT_EQ(bench.cache.Match(prompt + Sequence(9, 5)), 100U);
-  EXPECT_EQ(bench.cache.Match(std::span(prompt).first(30)), 30U);
-  EXPECT_EQ(bench.cache.Match(Sequence(2, 100)), 0U);
+  EXPECT_EQ(bench.cache.Match(kAll, prompt + Sequence(9, 5)), 100U);
+  EXPECT_EQ(bench.cache.Match(kAll, std::span(prompt).first(30)), 30U);
+  EXPECT_EQ(bench.cache.Match(kAll, Sequence(2, 100)), 0U);
   EXPECT_EQ(bench.cache.cells(), 100U);
   EXPECT_EQ(bench.cache.evictable(), 100U);
   EXPECT_EQ(bench.record.cells.load(), 100U);
+}
+
+TEST(AShareIsToldOfWhatItSentAlone) {
+  for (const std::uint32_t swapped : {0U, 4096U}) {
+    Bench bench(32, 4096, swapped);
+    constexpr PrefixScope kAlice{.owner = 1};
+    constexpr PrefixScope kBob{.owner = 2};
+    const Tokens prompt = Sequence(1, 100);
+    const Tokens longer = prompt + Sequence(7, 50);
+    bench.Run(prompt, 0, kAlice);
+    EXPECT_EQ(bench.cache.Known(kAlice, longer), 100U);
+    EXPECT_EQ(bench.cache.Known(kBob, longer), 0U);
+    // He takes part in her node, which splits; then lengthens the leaf behind it.
+    const Tokens short_one(prompt.begin(), prompt.begin() + 40);
+    bench.Run(short_one, 0, kBob);
+    EXPECT_EQ(bench.cache.Known(kBob, longer), 40U);
+    bench.Run(longer, 0, kBob);
+    EXPECT_EQ(bench.cache.Known(kBob, longer), 150U);
+    EXPECT_EQ(bench.cache.Known(kAlice, longer), 100U);
+    // Swapped out and back, or forgotten.
+    bench.cache.Evict(4096);
+    EXPECT_EQ(bench.cache.Known(kAlice, longer), swapped > 0 ? 100U : 0U);
+    PrefixCache::Pin pin = bench.Take(longer, 0);
+    EXPECT_EQ(bench.cache.Known(kAlice, longer), swapped > 0 ? 100U : 0U);
+    EXPECT_EQ(bench.cache.Known(kBob, longer), swapped > 0 ? 150U : 0U);
+    bench.Leave(0, pin);
+  }
+}
+
+TEST(EachSaltHasATreeOfItsOwn) {
+  Bench bench;
+  const Tokens prompt = Sequence(1, 100);
+  constexpr PrefixScope kOne{.salt = 1, .owner = 1};
+  constexpr PrefixScope kTwo{.salt = 2, .owner = 2};
+  EXPECT_EQ(bench.Run(prompt, 0, kOne), 0U);
+  EXPECT_EQ(bench.Run(prompt, 0, kTwo), 0U);
+  EXPECT_EQ(bench.Run(prompt), 0U);
+  EXPECT_EQ(bench.Run(prompt, 0, kOne), 100U);
+  EXPECT_EQ(bench.cache.Match({.salt = 3}, prompt), 0U);
+  EXPECT_EQ(bench.cache.cells(), 300U);
+  // The least recently used goes first, of whatever salt.
+  bench.cache.Evict(200);
+  EXPECT_EQ(bench.cache.Match(kOne, prompt), 100U);
+  EXPECT_EQ(bench.cache.Match(kTwo, prompt), 0U);
 }
 
 TEST(ASharedPrefixIsStoredOnce) {
@@ -113,15 +158,15 @@ TEST(AConversationThatGrowsNeedsNoNewNode) {
 TEST(AFollowerTakesPartInWhatItsLeaderHasPublished) {
   Bench bench;
   const Tokens prompt = Sequence(1, 100);
-  PrefixCache::Pin leader = bench.cache.Take(prompt, 0);
+  PrefixCache::Pin leader = bench.cache.Take(kAll, prompt, 0);
   for (const std::size_t chunk : {16U, 32U, 100U}) {
     const Tokens part(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(chunk));
     bench.Compute(part, 0);
-    bench.cache.Publish(part, 0, leader);
-    EXPECT_EQ(bench.cache.Match(prompt), chunk);
+    bench.cache.Publish(kAll, part, 0, leader);
+    EXPECT_EQ(bench.cache.Match(kAll, prompt), chunk);
   }
   EXPECT_EQ(bench.cache.evictable(), 0U);
-  PrefixCache::Pin follower = bench.cache.Take(prompt, 1);
+  PrefixCache::Pin follower = bench.cache.Take(kAll, prompt, 1);
   EXPECT_EQ(follower.length, 100U);
   EXPECT_EQ(bench.decoder.NextPosition(1), 100);
   bench.Leave(0, leader);
@@ -134,13 +179,13 @@ TEST(AFollowerTakesPartInWhatItsLeaderHasPublished) {
 TEST(TwoThatComputedTheSameKeepOne) {
   Bench bench;
   const Tokens prompt = Sequence(1, 50);
-  PrefixCache::Pin one = bench.cache.Take(prompt, 0);
-  PrefixCache::Pin two = bench.cache.Take(prompt, 1);
+  PrefixCache::Pin one = bench.cache.Take(kAll, prompt, 0);
+  PrefixCache::Pin two = bench.cache.Take(kAll, prompt, 1);
   bench.Compute(prompt, 0);
   bench.Compute(prompt + Sequence(3, 10), 1);
   EXPECT_EQ(bench.record.cells.load(), 110U);
-  bench.cache.Publish(prompt, 0, one);
-  bench.cache.Publish(prompt + Sequence(3, 10), 1, two);
+  bench.cache.Publish(kAll, prompt, 0, one);
+  bench.cache.Publish(kAll, prompt + Sequence(3, 10), 1, two);
   EXPECT_EQ(bench.record.cells.load(), 60U);
   EXPECT_EQ(bench.decoder.NextPosition(1), 60);
   bench.Leave(0, one);
@@ -155,12 +200,12 @@ TEST(TheLeastRecentlyUsedLeafGoesFirstAndFromItsEnd) {
   (void)bench.Run(system + Sequence(6, 200));
   (void)bench.Run(system + Sequence(5, 200));
   bench.cache.Evict(100);
-  EXPECT_EQ(bench.cache.Match(system + Sequence(6, 200)), 200U);
-  EXPECT_EQ(bench.cache.Match(system + Sequence(5, 200)), 300U);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(6, 200)), 200U);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(5, 200)), 300U);
   bench.cache.Evict(100);
-  EXPECT_EQ(bench.cache.Match(system + Sequence(6, 200)), 100U);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(6, 200)), 100U);
   bench.cache.Evict(250);
-  EXPECT_EQ(bench.cache.Match(system + Sequence(5, 200)), 100U - 64);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(5, 200)), 100U - 64);
   bench.cache.Evict(5000);
   EXPECT_EQ(bench.cache.cells(), 0U);
   EXPECT_EQ(bench.record.cells.load(), 0U);
@@ -170,9 +215,9 @@ TEST(TheLeastRecentlyUsedLeafGoesFirstAndFromItsEnd) {
 TEST(WhatIsPinnedStays) {
   Bench bench;
   (void)bench.Run(Sequence(1, 100));
-  PrefixCache::Pin pin = bench.cache.Take(std::span<const Token>(Sequence(1, 60)), 3);
+  PrefixCache::Pin pin = bench.cache.Take(kAll, std::span<const Token>(Sequence(1, 60)), 3);
   bench.cache.Evict(1000);
-  EXPECT_EQ(bench.cache.Match(Sequence(1, 100)), 60U);
+  EXPECT_EQ(bench.cache.Match(kAll, Sequence(1, 100)), 60U);
   EXPECT_EQ(bench.record.cells.load(), 60U);
   bench.Leave(3, pin);
   bench.cache.Evict(1000);
@@ -186,7 +231,7 @@ TEST(WhatIsEvictedIsSwappedOutAndComesBack) {
   bench.cache.Evict(4096);
   EXPECT_EQ(bench.record.cells.load(), 0U);
   EXPECT_EQ(bench.cache.swapped(), 1300U);
-  EXPECT_EQ(bench.cache.Match(prompt), 1300U);
+  EXPECT_EQ(bench.cache.Match(kAll, prompt), 1300U);
   EXPECT_EQ(bench.Run(prompt), 1300U);
   EXPECT_EQ(bench.cache.swapped(), 0U);
   EXPECT_EQ(bench.cache.cells(), 1300U);
@@ -211,7 +256,7 @@ TEST(OfWhatIsSwappedOutOnlyThePiecesThatAreWantedComeBack) {
   bench.cache.Evict(8192);
   EXPECT_EQ(bench.Run(system + Sequence(6, 20)), 700U);
   EXPECT(bench.cache.swapped() >= 3000U - 2 * 512);
-  EXPECT_EQ(bench.cache.Match(system + Sequence(5, 3000)), 3700U);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(5, 3000)), 3700U);
   EXPECT_EQ(bench.Run(system + Sequence(5, 3000)), 3700U);
 }
 
@@ -220,8 +265,8 @@ TEST(WhatIsSwappedOutHasABound) {
   for (Token first = 1; first <= 4; ++first) (void)bench.Run(Sequence(first, 200));
   bench.cache.Evict(4096);
   EXPECT_EQ(bench.cache.swapped(), 400U);
-  EXPECT_EQ(bench.cache.Match(Sequence(2, 200)), 0U);
-  EXPECT_EQ(bench.cache.Match(Sequence(3, 200)), 200U);
+  EXPECT_EQ(bench.cache.Match(kAll, Sequence(2, 200)), 0U);
+  EXPECT_EQ(bench.cache.Match(kAll, Sequence(3, 200)), 200U);
 }
 
 // As where the beginning is too short to be taken: the sequence has cells of its own for it.
@@ -230,9 +275,9 @@ TEST(WhatIsComputedThoughItIsSwappedOutTakesItsPlace) {
   (void)bench.Run(Sequence(1, 5) + Sequence(5, 100));
   bench.cache.Evict(4096);
   const Tokens other = Sequence(1, 5) + Sequence(6, 100);
-  PrefixCache::Pin pin = bench.cache.Take({}, 0);
+  PrefixCache::Pin pin = bench.cache.Take(kAll, {}, 0);
   bench.Compute(other, 0);
-  bench.cache.Publish(other, 0, pin);
+  bench.cache.Publish(kAll, other, 0, pin);
   bench.Leave(0, pin);
   EXPECT_EQ(bench.cache.cells(), 105U);
   EXPECT_EQ(bench.cache.swapped(), 100U);
@@ -267,7 +312,7 @@ TEST(WithoutRoomWhatIsSwappedOutStays) {
   PrefixCache::Pin pin = bench.Take(Sequence(2, 200), 0);
   bench.Compute(Sequence(2, 200), 0);
   EXPECT_EQ(bench.Take(Sequence(1, 200), 1).length, 0U);
-  EXPECT_EQ(bench.cache.Match(Sequence(1, 200)), 200U);
+  EXPECT_EQ(bench.cache.Match(kAll, Sequence(1, 200)), 200U);
   bench.Leave(0, pin);
   EXPECT_EQ(bench.Run(Sequence(1, 200)), 200U);
 }
@@ -302,8 +347,8 @@ TEST(NoOrderOfEventsLosesACell) {
         for (int i = 0; i < parts; ++i) {
           tokens = tokens + Sequence(static_cast<Token>(random() % 3), 1 + random() % 30);
         }
-        const PrefixCache::Pin pin =
-            random() % 4 == 0 ? bench.cache.Take(tokens, sequence) : bench.Take(tokens, sequence);
+        const PrefixCache::Pin pin = random() % 4 == 0 ? bench.cache.Take(kAll, tokens, sequence)
+                                                       : bench.Take(tokens, sequence);
         EXPECT(pin.length <= tokens.size());
         running[sequence] = {tokens, pin};
       } else if (random() % 3 == 0) {
@@ -315,9 +360,9 @@ TEST(NoOrderOfEventsLosesACell) {
         const std::size_t end = next + random() % (each.tokens.size() - next + 1);
         const Tokens part(each.tokens.begin(), each.tokens.begin() + static_cast<int>(end));
         bench.Compute(part, sequence);
-        bench.cache.Publish(part, sequence, each.pin);
+        bench.cache.Publish(kAll, part, sequence, each.pin);
         EXPECT(each.pin.length <= end);
-        if (ids >= kFirstId + 2) EXPECT(bench.cache.Match(part) >= each.pin.length);
+        if (ids >= kFirstId + 2) EXPECT(bench.cache.Match(kAll, part) >= each.pin.length);
       }
       if (random() % 8 == 0) bench.cache.Evict(static_cast<std::uint32_t>(random() % 100));
 

@@ -21,6 +21,10 @@ using test::Folder;
 using Tokens = std::vector<Token>;
 
 constexpr Fingerprint kFingerprint = 77;
+constexpr SipKey kKey = {3, 4};
+constexpr PrefixSeal kSeal{.fingerprint = kFingerprint, .key = kKey};
+constexpr PrefixSeal kOtherSeal{.fingerprint = kFingerprint + 1, .key = kKey};
+constexpr ShareId kAll = 0;
 constexpr std::uint64_t kPlenty = std::uint64_t{1} << 30U;
 const std::atomic<bool> kNever = false;
 
@@ -51,10 +55,11 @@ StateBytes StateOf(const PrefixHead& head, std::size_t bytes = 5003) {
 
 std::unique_ptr<PrefixStore> Open(const fs::path& folder, std::uint64_t max_bytes = kPlenty,
                                   Fingerprint fingerprint = kFingerprint,
-                                  const std::string& model = "aa", bool divisible = true) {
+                                  const std::string& model = "aa", bool divisible = true,
+                                  const SipKey& key = kKey) {
   return PrefixStore::Open({.folder = folder,
                             .model = model,
-                            .fingerprint = fingerprint,
+                            .seal = {.fingerprint = fingerprint, .key = key},
                             .max_bytes = max_bytes,
                             .divisible = divisible});
 }
@@ -72,7 +77,7 @@ void Write(PrefixStore& store, const PrefixHead& head, std::size_t bytes = 5003)
 std::vector<FetchedPiece> Fetch(PrefixStore& store, const Tokens& tokens,
                                 std::uint32_t covered = 0) {
   std::vector<FetchedPiece> pieces;
-  if (!store.Fetch(1, tokens, covered)) return pieces;
+  if (!store.Fetch(1, kAll, tokens, covered)) return pieces;
   while (pieces.empty() || !pieces.back().last) {
     std::optional<FetchedPiece> piece;
     for (const auto end = Soon(); !piece && std::chrono::steady_clock::now() < end;) {
@@ -95,34 +100,55 @@ TEST(TheChecksumIsXxHash64) {
   EXPECT_EQ(HashOf("The quick brown fox jumps over the lazy dog"), 0x0B242D361FDA71BCULL);
 }
 
+// Key and inputs of the reference implementation's vectors.h: bytes 0, 1, 2, ...
+TEST(TagsAreSipHash) {
+  const SipKey key = {0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
+  std::vector<std::uint8_t> bytes(64);
+  std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
+  const auto expect = [&](std::size_t count, const SipTag& tag) {
+    EXPECT(SipHash128(key, std::span(bytes).first(count)) == tag);
+  };
+  expect(0, {0xe6a825ba047f81a3ULL, 0x930255c71472f66dULL});
+  expect(1, {0x44af996bd8c187daULL, 0x45fc229b11597634ULL});
+  expect(7, {0x53c1dbd8beebf1a1ULL, 0x3982f01fa64ab8c0ULL});
+  expect(8, {0x61f55862baa9623bULL, 0xb49714f364e2830fULL});
+  expect(15, {0x11a8b03399e99354ULL, 0xd9c3cf970fec087eULL});
+  expect(63, {0x834a502f77d15051ULL, 0x7cbd3f979a063e50ULL});
+  EXPECT(DeriveKey(key, "a") != DeriveKey(key, "b"));
+}
+
 TEST(AFileIsReadAsItWasWritten) {
   const Folder folder;
   const fs::path path = folder.path() / "x.prefix";
   const PrefixHead head{.tokens = Sequence(5, 100), .begin = 30};
   const StateBytes state = StateOf(head);
-  REQUIRE(WritePrefixFile(path, kFingerprint, head, state, kNever));
+  REQUIRE(WritePrefixFile(path, kSeal, head, state, kNever));
   EXPECT_EQ(fs::file_size(path), PrefixFileBytes(head, state.size()));
-  const auto found = ReadPrefixHead(path, kFingerprint);
+  const auto found = ReadPrefixHead(path, kSeal);
   REQUIRE(found.has_value());
   EXPECT(found->tokens == head.tokens);
   EXPECT_EQ(found->begin, head.begin);
-  const auto read = ReadPrefixState(path, kFingerprint, head);
+  const auto read = ReadPrefixState(path, kSeal, head);
   REQUIRE(read.has_value());
   EXPECT(*read == state);
   EXPECT_EQ(folder.Files().size(), 1U);  // nothing unfinished beside it
 
-  EXPECT(!ReadPrefixHead(path, kFingerprint + 1));
-  EXPECT(!ReadPrefixState(path, kFingerprint + 1, head));
+  EXPECT(!ReadPrefixHead(path, kOtherSeal));
+  EXPECT(!ReadPrefixState(path, kOtherSeal, head));
+  // Written with a key that is not this installation's.
+  const PrefixSeal forged{.fingerprint = kFingerprint, .key = {kKey[0], kKey[1] + 1}};
+  EXPECT(!ReadPrefixHead(path, forged));
+  EXPECT(!ReadPrefixState(path, forged, head));
   PrefixHead other = head;
   ++other.tokens[40];
-  EXPECT(!ReadPrefixState(path, kFingerprint, other));
+  EXPECT(!ReadPrefixState(path, kSeal, other));
 }
 
 TEST(EveryDamageIsFound) {
   const Folder folder;
   const fs::path path = folder.path() / "x.prefix";
   const PrefixHead head{.tokens = Sequence(5, 80), .begin = 16};
-  REQUIRE(WritePrefixFile(path, kFingerprint, head, StateOf(head, 700), kNever));
+  REQUIRE(WritePrefixFile(path, kSeal, head, StateOf(head, 700), kNever));
   std::string whole(fs::file_size(path), '\0');
   std::ifstream(path, std::ios::binary).read(whole.data(), static_cast<long>(whole.size()));
   const auto put = [&](const std::string& bytes) {
@@ -133,27 +159,26 @@ TEST(EveryDamageIsFound) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
     put(damaged);
-    if (ReadPrefixState(path, kFingerprint, head)) {
+    if (ReadPrefixState(path, kSeal, head)) {
       test::Fail(__FILE__, __LINE__, "damage of byte " + std::to_string(at) + " was not seen");
     }
     put(whole.substr(0, at));
-    if (ReadPrefixState(path, kFingerprint, head)) {
+    if (ReadPrefixState(path, kSeal, head)) {
       test::Fail(__FILE__, __LINE__, "a cut after " + std::to_string(at) + " was not seen");
     }
   }
   put(whole + "x");
-  EXPECT(!ReadPrefixState(path, kFingerprint, head));
+  EXPECT(!ReadPrefixState(path, kSeal, head));
   put(whole);
-  EXPECT(ReadPrefixState(path, kFingerprint, head).has_value());
+  EXPECT(ReadPrefixState(path, kSeal, head).has_value());
 }
 
 TEST(AWriteThatIsGivenUpLeavesNothing) {
   const Folder folder;
   const std::atomic<bool> abandon = true;
   const PrefixHead head{.tokens = Sequence(5, 80), .begin = 0};
-  EXPECT(!WritePrefixFile(folder.path() / "x.prefix", kFingerprint, head, StateOf(head), abandon));
-  EXPECT(!WritePrefixFile(folder.path() / "no" / "x.prefix", kFingerprint, head, StateOf(head),
-                          kNever));
+  EXPECT(!WritePrefixFile(folder.path() / "x.prefix", kSeal, head, StateOf(head), abandon));
+  EXPECT(!WritePrefixFile(folder.path() / "no" / "x.prefix", kSeal, head, StateOf(head), kNever));
   EXPECT_EQ(folder.Files().size(), 0U);
 }
 
@@ -170,8 +195,8 @@ TEST(APromptIsRestoredPieceByPiece) {
   }
   const auto store = Open(folder.path() / "prefixes");
   const Tokens prompt = Join(two, Sequence(3000, 150));
-  EXPECT_EQ(store->Match(prompt, 0), 300U);
-  EXPECT_EQ(store->Match(prompt, 250), 300U);
+  EXPECT_EQ(store->Match(kAll, prompt, 0), 300U);
+  EXPECT_EQ(store->Match(kAll, prompt, 250), 300U);
   const std::vector<FetchedPiece> pieces = Fetch(*store, prompt);
   REQUIRE(pieces.size() == 3);
   EXPECT_EQ(pieces[0].end, 100U);  // the rest of it is another conversation
@@ -181,8 +206,8 @@ TEST(APromptIsRestoredPieceByPiece) {
   // What is in memory already is not read.
   EXPECT_EQ(Fetch(*store, prompt, 200).size(), 1U);
   // Not for so little, and not for what nobody has said.
-  EXPECT(!store->Fetch(1, prompt, 250));
-  EXPECT(!store->Fetch(1, Sequence(7, 300), 0));
+  EXPECT(!store->Fetch(1, kAll, prompt, 250));
+  EXPECT(!store->Fetch(1, kAll, Sequence(7, 300), 0));
 }
 
 TEST(AStateThatCannotBeCutIsOfUseAsAWhole) {
@@ -191,9 +216,9 @@ TEST(AStateThatCannotBeCutIsOfUseAsAWhole) {
   Write(*store, {.tokens = Sequence(0, 100), .begin = 0});
   Write(*store, {.tokens = Sequence(0, 200), .begin = 0});
   EXPECT_EQ(folder.Files().size(), 2U);  // the shorter one is not in the longer one
-  EXPECT_EQ(store->Match(Sequence(0, 199), 0), 100U);
-  EXPECT_EQ(store->Match(Sequence(0, 200), 0), 200U);
-  EXPECT_EQ(store->Match(Sequence(0, 99), 0), 0U);
+  EXPECT_EQ(store->Match(kAll, Sequence(0, 199), 0), 100U);
+  EXPECT_EQ(store->Match(kAll, Sequence(0, 200), 0), 200U);
+  EXPECT_EQ(store->Match(kAll, Sequence(0, 99), 0), 0U);
   EXPECT_EQ(Fetch(*store, Sequence(0, 250)).size(), 1U);
 }
 
@@ -205,7 +230,7 @@ TEST(APieceThatHoldsAnotherTakesItsPlace) {
   EXPECT_EQ(folder.Files().size(), 2U);
   Write(*store, {.tokens = Sequence(0, 300), .begin = 0});
   EXPECT_EQ(folder.Files().size(), 1U);
-  EXPECT_EQ(store->Match(Sequence(0, 300), 0), 300U);
+  EXPECT_EQ(store->Match(kAll, Sequence(0, 300), 0), 300U);
 }
 
 TEST(DamagedAndForeignFilesAreMissesAndGo) {
@@ -220,27 +245,79 @@ TEST(DamagedAndForeignFilesAreMissesAndGo) {
     const auto store = Open(folder.path());
     Write(*store, {.tokens = tokens, .begin = 0});
     damage(200 * 4 + 1000);  // in the state, behind the index's back
-    EXPECT_EQ(store->Match(tokens, 0), 200U);
+    EXPECT_EQ(store->Match(kAll, tokens, 0), 200U);
     const std::vector<FetchedPiece> pieces = Fetch(*store, tokens);
     REQUIRE(pieces.size() == 1);
     EXPECT(pieces[0].state.empty());
-    EXPECT_EQ(store->Match(tokens, 0), 0U);
+    EXPECT_EQ(store->Match(kAll, tokens, 0), 0U);
     EXPECT_EQ(folder.Files().size(), 0U);
 
     Write(*store, {.tokens = tokens, .begin = 0});
     damage(100);  // in the head
   }
-  EXPECT_EQ(Open(folder.path())->Match(tokens, 0), 0U);
+  EXPECT_EQ(Open(folder.path())->Match(kAll, tokens, 0), 0U);
   EXPECT_EQ(folder.Files().size(), 0U);
 
   Write(*Open(folder.path()), {.tokens = tokens, .begin = 0});
   Write(*Open(folder.path(), kPlenty, 5, "bb"), {.tokens = tokens, .begin = 0});
   // Of another version of this model, or of other settings, which may come back; the other model's
   // are not ours to judge.
-  EXPECT_EQ(Open(folder.path(), kPlenty, kFingerprint + 1)->Match(tokens, 0), 0U);
+  EXPECT_EQ(Open(folder.path(), kPlenty, kFingerprint + 1)->Match(kAll, tokens, 0), 0U);
   EXPECT_EQ(folder.Files().size(), 2U);
-  EXPECT_EQ(Open(folder.path())->Match(tokens, 0), 200U);
-  EXPECT_EQ(Open(folder.path(), kPlenty, 5, "bb")->Match(tokens, 0), 200U);
+  EXPECT_EQ(Open(folder.path())->Match(kAll, tokens, 0), 200U);
+  EXPECT_EQ(Open(folder.path(), kPlenty, 5, "bb")->Match(kAll, tokens, 0), 200U);
+}
+
+TEST(ForgedFilesAreMissesAndGo) {
+  const Folder folder;
+  const Folder elsewhere;
+  const Tokens tokens = Sequence(0, 200);
+  // Made with another key, and put under the name that a file of this installation would have.
+  Write(*Open(elsewhere.path(), kPlenty, kFingerprint, "aa", true, {8, 9}),
+        {.tokens = tokens, .begin = 0});
+  {
+    const auto store = Open(folder.path());
+    Write(*store, {.tokens = tokens, .begin = 0});
+    REQUIRE(folder.Files().size() == 1);
+    const fs::path own = folder.Files().front();
+    const fs::path forged = elsewhere.Files().front();
+    EXPECT(own.filename() != forged.filename());  // a name tells nothing of the prompt either
+    fs::copy_file(forged, own, fs::copy_options::overwrite_existing);
+    const std::vector<FetchedPiece> pieces = Fetch(*store, tokens);
+    REQUIRE(pieces.size() == 1);
+    EXPECT(pieces[0].state.empty());
+    EXPECT_EQ(folder.Files().size(), 0U);
+    fs::copy_file(forged, own);
+  }
+  EXPECT_EQ(Open(folder.path())->Match(kAll, tokens, 0), 0U);
+  EXPECT_EQ(folder.Files().size(), 0U);
+}
+
+TEST(PiecesOfASaltAreFoundUnderItAlone) {
+  const Folder folder;
+  const Tokens tokens = Sequence(0, 200);
+  {
+    const auto store = Open(folder.path());
+    for (const ShareId salt : {1U, 2U}) {
+      Write(*store, {.tokens = tokens, .begin = 0, .scope = {.salt = salt, .owner = salt}});
+    }
+    EXPECT_EQ(folder.Files().size(), 2U);
+  }
+  const auto store = Open(folder.path());
+  EXPECT_EQ(store->Match(1, tokens, 0), 200U);
+  EXPECT_EQ(store->Match(2, tokens, 0), 200U);
+  EXPECT_EQ(store->Match(3, tokens, 0), 0U);
+  EXPECT_EQ(store->Match(kAll, tokens, 0), 0U);
+  EXPECT(!store->Fetch(1, 3, tokens, 0));
+  REQUIRE(store->Fetch(1, 2, tokens, 0));
+  std::optional<FetchedPiece> piece;
+  for (const auto end = Soon(); !piece && std::chrono::steady_clock::now() < end;) {
+    piece = store->TakeFetched();
+    if (!piece) std::this_thread::yield();
+  }
+  REQUIRE(piece.has_value());
+  EXPECT_EQ(piece->head.scope.salt, 2U);
+  EXPECT_EQ(piece->head.scope.owner, 2U);
 }
 
 TEST(TheFolderIsBoundedAndWhatWasUsedStays) {
@@ -282,7 +359,7 @@ TEST(TheFolderIsBoundedAndWhatWasUsedStays) {
 
   // More than fits at all.
   Write(*store, {.tokens = prompt(5), .begin = 0}, kBound);
-  EXPECT_EQ(store->Match(prompt(5), 0), 0U);
+  EXPECT_EQ(store->Match(kAll, prompt(5), 0), 0U);
   EXPECT_EQ(folder.Files().size(), 3U);
   // A smaller bound is kept from the start.
   (void)Open(folder.path(), kBytes + 1000);
@@ -351,7 +428,7 @@ TEST(ClosingWaitsForNoDisk) {
   store->Close();
   // All of it or nothing.
   for (const fs::path& file : folder.Files()) {
-    EXPECT(ReadPrefixState(file, kFingerprint, head).has_value());
+    EXPECT(ReadPrefixState(file, kSeal, head).has_value());
   }
 }
 

@@ -20,7 +20,7 @@ using test::Want;
 std::unique_ptr<PrefixStore> Open(const Folder& folder, bool divisible = true) {
   return PrefixStore::Open({.folder = folder.path(),
                             .model = "fake",
-                            .fingerprint = 1,
+                            .seal = {.fingerprint = 1, .key = {5, 6}},
                             .max_bytes = 1U << 30U,
                             .divisible = divisible});
 }
@@ -104,7 +104,7 @@ TEST(WhatIsIdleIsSavedWithoutBeingAsked) {
   const std::uint32_t saved = bench.record.states_saved;
   bench.runner.Close();
   EXPECT_EQ(bench.record.states_saved.load(), saved);
-  EXPECT(Open(folder)->Match(Said(first), 0) == Said(first).size());
+  EXPECT(Open(folder)->Match(0, Said(first), 0) == Said(first).size());
 }
 
 TEST(ATurnAddsWhatItAdds) {
@@ -126,7 +126,7 @@ TEST(ATurnAddsWhatItAdds) {
   for (const auto& file : folder.Files()) sizes.push_back(std::filesystem::file_size(file));
   std::sort(sizes.begin(), sizes.end());
   const std::size_t added = Said(second).size() - Said(first).size();
-  EXPECT_EQ(sizes.front(), 56 + 4 * Said(second).size() + 8 * added);
+  EXPECT_EQ(sizes.front(), 88 + 4 * Said(second).size() + 8 * added);
 
   Bench bench({.cells = 4096}, On(folder));
   Want third{.id = 3, .prompt = Said(second), .max_tokens = 5, .seed = 4};
@@ -143,6 +143,99 @@ TEST(APrivateRequestIsNotSaved) {
   bench.runner.Close();
   EXPECT_EQ(folder.Files().size(), 0U);
   EXPECT_EQ(bench.record.states_saved.load(), 0U);
+}
+
+TEST(WhatIsNotToBeStoredIsNotSaved) {
+  for (const bool can_share : {true, false}) {
+    const Folder folder;
+    const test::FakeOptions options{.cells = 4096, .max_rows = 128, .can_share = can_share};
+    Bench bench(options, On(folder, can_share));
+    Want want = FirstTurn(1);
+    want.store = false;
+    Run(bench, want);
+    // It goes on in memory as any other.
+    Want second = SecondTurn(want);
+    second.store = false;
+    EXPECT_EQ(Run(bench, second), second.prompt.size() - 20);
+    bench.runner.Close();
+    EXPECT_EQ(folder.Files().size(), 0U);
+  }
+}
+
+// Under one salt a share finds what another one has computed, but is not told so.
+TEST(CachedTokensAreThoseOfTheSameShare) {
+  for (const bool can_share : {true, false}) {
+    const Folder folder;
+    const test::FakeOptions options{.cells = 8192, .max_rows = 128, .can_share = can_share};
+    const Want first = FirstTurn(1);
+    {
+      Bench bench(options, On(folder, can_share));
+      Want alice = first;
+      alice.scope.owner = 1;
+      EXPECT_EQ(Run(bench, alice), 0U);
+      Want bob = SecondTurn(first);
+      bob.scope.owner = 2;
+      EXPECT_EQ(Run(bench, bob), 0U);
+      EXPECT(bench.runner.stats().cached_tokens > 300);  // but they were
+      bob.id = 3;                                        // his own now
+      EXPECT(Run(bench, bob) >= (can_share ? 300U : 192U));
+      alice = SecondTurn(first);
+      alice.id = 4;
+      alice.scope.owner = 1;
+      const std::uint32_t cached = Run(bench, alice);
+      EXPECT_EQ(cached, Said(first).size());
+    }
+    Bench bench(options, On(folder, can_share));
+    Want carol = SecondTurn(first);
+    carol.scope.owner = 3;
+    EXPECT_EQ(Run(bench, carol), 0U);
+    EXPECT(bench.record.states_loaded > 0);
+  }
+}
+
+TEST(NothingIsReusedAcrossSalts) {
+  for (const bool can_share : {true, false}) {
+    const Folder folder;
+    const test::FakeOptions options{.cells = 8192, .max_rows = 128, .can_share = can_share};
+    const Want first = FirstTurn(1);
+    Want alice = first;
+    alice.scope = {.salt = 1, .owner = 1};
+    Want bob = SecondTurn(first);
+    bob.scope = {.salt = 2, .owner = 2};
+    {
+      Bench bench(options, On(folder, can_share));
+      Run(bench, alice);
+      EXPECT_EQ(Run(bench, bob), 0U);
+      EXPECT_EQ(bench.runner.stats().cached_tokens, 0U);
+      bench.runner.Close();
+    }
+    {
+      Bench bench(options, On(folder, can_share));
+      Want other = FirstTurn(1);
+      other.scope = {.salt = 3, .owner = 3};
+      Run(bench, other);
+      EXPECT_EQ(bench.record.states_loaded.load(), 0U);
+      alice = SecondTurn(first);
+      alice.scope = {.salt = 1, .owner = 1};
+      EXPECT_EQ(Run(bench, alice), Said(first).size());
+      bench.runner.Close();
+    }
+    // Also among those who come at once: nobody follows another's leader.
+    Bench bench(options);
+    std::vector<Want> wants;
+    for (GenerationId id = 1; id <= 6; ++id) {
+      Want want = first;
+      want.id = id;
+      want.scope = {.salt = id, .owner = id};
+      EXPECT(bench.Submit(want).ok());
+      wants.push_back(want);
+    }
+    for (const Want& want : wants) {
+      EXPECT(bench.WaitFor(want.id));
+      bench.ExpectAsAlone(want);
+    }
+    EXPECT_EQ(bench.runner.stats().cached_tokens, 0U);
+  }
 }
 
 TEST(ARequestThatReusesNothingReadsNothing) {

@@ -78,6 +78,8 @@ export const ConfigSchema = section({
       stall_timeout_seconds: v.exactOptional(wholeNumber(1, 86_400), 60),
       /** Requests that may wait; one more is refused with BUSY. */
       queue_limit: v.exactOptional(wholeNumber(1, 100_000), 256),
+      /** Whose prompts a prompt may share computed prefixes with: `key`, those of the same API key. */
+      prefix_sharing: v.exactOptional(v.picklist(['all', 'key'], 'must be all or key'), 'all'),
       /** Of the prefixes that all engines keep on the disk. 0: none are kept. */
       prefix_disk_bytes: v.exactOptional(wholeNumber(0, 2 ** 50), 2 ** 30),
     }),

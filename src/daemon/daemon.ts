@@ -86,6 +86,8 @@ export interface DaemonParts {
   readonly budgets: Budgets;
   /** What the log and the ledger have run into; null: nothing. */
   fileTroubles(): readonly (string | null)[];
+  /** The bound of the prefix files is this, now and from now on. Throws nothing. */
+  onPrefixBytes(bytes: number): void;
   pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent>;
 }
 
@@ -139,6 +141,7 @@ export class Daemon implements Services {
       log,
       apply: (changed) => {
         parts.providers.apply(changed);
+        parts.onPrefixBytes(changed.engine.prefix_disk_bytes);
         this.healthFeed.changed();
       },
     });

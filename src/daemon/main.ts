@@ -14,7 +14,7 @@ import { createLogger, StderrLog, Tee, type LogDestination } from '../log/log.ts
 import { hubEnvironment } from '../config/hub.ts';
 import { builtinModelPath } from '../models/builtin.ts';
 import { pullByName } from '../models/pull/by-name.ts';
-import { clearPrefixes, prefixFolder, prefixName } from '../models/prefixes.ts';
+import { clearPrefixes, prefixFolder, prefixKey, prefixName } from '../models/prefixes.ts';
 import { Puller } from '../models/pull/puller.ts';
 import { ModelStore } from '../models/store.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
@@ -52,7 +52,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
     const local: LocalBackend = new LocalBackend({
       store,
       engine: config.engine,
-      prefixes: { folder: prefixes, nameOf: prefixName },
+      prefixes: { folder: prefixes, nameOf: prefixName, key: () => prefixKey(paths.stateDir) },
       models: config.models,
       log,
       onChange: () => daemon.engineChanged(),
@@ -91,6 +91,10 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
       }),
       budgets,
       fileTroubles: () => [logFile.trouble, budgets.trouble],
+      onPrefixBytes: (bytes) => {
+        local.setPrefixBytes(bytes);
+        if (bytes === 0) void clearPrefixes(prefixes);
+      },
       pull: (request, signal, dialect) => pullByName(puller, request, hubEnvironment(), signal, dialect),
     });
     try {

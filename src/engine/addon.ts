@@ -56,6 +56,12 @@ export interface NativeRequest {
   readonly priority?: 'interactive' | 'batch';
   /** Default true: what is cached of the prompt is not computed again. Without effect where there is a seed. */
   readonly cachePrompt?: boolean;
+  /** Name of the client. `cachedTokens` counts only what clients of that name sent before. */
+  readonly share?: string;
+  /** Default false. true: prefixes are reused only between requests of that share. */
+  readonly ownPrefixes?: boolean;
+  /** Default true. false: the prompt and the answer are not written to the disk. */
+  readonly store?: boolean;
   /** GBNF that the text has to follow. Text that leaves no choice is not computed, unless `logprobs` asks for it. */
   readonly grammar?: string;
   /** How many alternatives to tell for each token, 0 to 20. Absent: nothing of probabilities. */
@@ -155,6 +161,8 @@ export interface NativeLoadOptions {
   readonly prefixModel?: string;
   /** That all files there may take. */
   readonly prefixBytes?: number;
+  /** 32 hexadecimal digits, secret: authenticates the files there. Absent: a random one. */
+  readonly prefixKey?: string;
   /** Default `f16`. */
   readonly cacheType?: CacheType;
   /** Of a small model that drafts what this one says next. One that cannot is no error; the info tells. */
@@ -237,6 +245,8 @@ export interface NativeEngine {
   pause(id: number): void;
   resume(id: number): void;
   hold(on: boolean): void;
+  /** Bounds the prefix files anew. 0: no more are written. */
+  setPrefixBytes(bytes: number): void;
   stats(): NativeStats;
   /**
    * Joins the runner thread off the JavaScript thread. Resolves once onStep has heard how the

@@ -1,7 +1,7 @@
 /**
  * What the daemon and an engine process say to each other: the one definition, used by both.
  *
- *   daemon  ── estimate · load · generate · embed · cancel · pause · resume · close ──►  engine process
+ *   daemon  ── estimate · load · generate · embed · cancel · pause · resume · prefix_bytes · close ──►  engine process
  *           ◄── estimated · progress · loaded · failed · accepted · vectors · step · stats · devices · log ──
  *
  * The pipe is file descriptor 3 of the child, one duplex stream for both directions. A frame is a
@@ -83,6 +83,8 @@ export type ToEngine =
   | { readonly type: 'cancel'; readonly id: number }
   | { readonly type: 'pause'; readonly id: number }
   | { readonly type: 'resume'; readonly id: number }
+  /** A new bound of the prefix files; 0: no more are written. */
+  | { readonly type: 'prefix_bytes'; readonly bytes: number }
   /** Ends whatever runs, frees the model and exits with 0. */
   | { readonly type: 'close' };
 
@@ -153,6 +155,7 @@ export const TO_ENGINE = names<ToEngine['type']>({
   cancel: true,
   pause: true,
   resume: true,
+  prefix_bytes: true,
   close: true,
 });
 export const FROM_ENGINE = names<FromEngine['type']>({

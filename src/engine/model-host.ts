@@ -31,7 +31,7 @@ const WARM_UP_ID = 0;
 
 type Load = Extract<ToEngine, { type: 'load' }>;
 type Estimate = Extract<ToEngine, { type: 'estimate' }>;
-type Ask = Extract<ToEngine, { type: 'generate' | 'embed' | 'cancel' | 'pause' | 'resume' }>;
+type Ask = Extract<ToEngine, { type: 'generate' | 'embed' | 'cancel' | 'pause' | 'resume' | 'prefix_bytes' }>;
 
 export class ModelHost {
   readonly #pipe: Duplex;
@@ -106,6 +106,9 @@ export class ModelHost {
         break;
       case 'resume':
         engine.resume(message.id);
+        break;
+      case 'prefix_bytes':
+        engine.setPrefixBytes(message.bytes);
         break;
     }
   }

@@ -155,6 +155,8 @@ export const GenerateRequestSchema = v.object({
   priority: v.exactOptional(v.picklist(['interactive', 'batch'])),
   /** Tokens that a local engine's context has at least; one that is shorter is made anew, one that is longer stays. */
   context_length: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.contextLength))),
+  /** false: a local engine writes neither the prompt nor the answer to the disk. Default true. */
+  store: v.exactOptional(v.boolean()),
   /** How long a local model stays loaded after this answer; -1: for ever. Absent: as was said of the model. */
   keep_alive_seconds: v.exactOptional(v.pipe(finite, v.minValue(-1), v.maxValue(LIMITS.keepAliveSeconds))),
   /** Milliseconds from arrival until TIMEOUT. Absent: no deadline. */

@@ -34,6 +34,7 @@ const {
   fallback,
   priority,
   context_length,
+  store,
 } = GenerateRequestSchema.entries;
 const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
@@ -72,6 +73,8 @@ export const ChatCompletionSchema = v.object({
   fallback,
   priority,
   context_length,
+  /** OpenAI keeps an answer where this is true. Here it is the prefix on the disk that false forbids. */
+  store,
   keep_alive: KeepAliveSchema,
   stream: v.exactOptional(v.boolean(), false),
   stream_options: v.exactOptional(v.looseObject({ include_usage: v.exactOptional(v.boolean(), false) })),
@@ -113,6 +116,7 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
       ...(call.fallback === undefined ? {} : { fallback: call.fallback }),
       ...(call.priority === undefined ? {} : { priority: call.priority }),
       ...(call.context_length === undefined ? {} : { context_length: call.context_length }),
+      ...(call.store === undefined ? {} : { store: call.store }),
       ...(call.keep_alive === undefined ? {} : { keep_alive_seconds: call.keep_alive }),
     },
     stream: call.stream,

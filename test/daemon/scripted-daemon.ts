@@ -111,6 +111,7 @@ async function main(): Promise<number> {
       onFailure: () => undefined,
     }),
     fileTroubles: () => [],
+    onPrefixBytes: () => undefined,
     pull: () => {
       throw new SvcError('DOWNLOAD_FAILED', 'nothing is pulled here');
     },

@@ -12,6 +12,7 @@ import type { CacheType, NativeDevice, NativeLoadOptions, NativeStats } from '..
 import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { shareOf } from '../../protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest, StartEvent, TextEvent } from '../../protocol/generate.ts';
 import type {
@@ -67,6 +68,7 @@ export interface EngineSettings {
   readonly stall_timeout_seconds: number;
   readonly queue_limit: number;
   readonly prefix_disk_bytes?: number;
+  readonly prefix_sharing?: 'all' | 'key';
 }
 
 /** Where engines keep prefixes on the disk. */
@@ -74,6 +76,8 @@ export interface PrefixPlace {
   readonly folder: string;
   /** What a model's files there begin with; letters and digits. */
   nameOf(modelPath: string): string;
+  /** The secret that authenticates the files: 32 hexadecimal digits. */
+  key(): string;
 }
 
 /** Of the config's `models` section, what concerns memory. */
@@ -107,6 +111,7 @@ export class LocalBackend implements Backend {
   readonly #residency: Residency;
   readonly #estimates = new EstimateCache();
   #closing = false;
+  #prefixBytes: number;
   #sinceToken: string | null = null;
   #defaultModel: string | null = null;
   #crashes = 0;
@@ -116,7 +121,8 @@ export class LocalBackend implements Backend {
 
   constructor(options: LocalBackendOptions) {
     this.#options = options;
-    const { queue_limit, max_sequences = DEFAULT_MAX_SEQUENCES } = options.engine;
+    const { queue_limit, max_sequences = DEFAULT_MAX_SEQUENCES, prefix_disk_bytes = 0 } = options.engine;
+    this.#prefixBytes = prefix_disk_bytes;
     this.#pool = new Pool({
       usesLimit: max_sequences + queue_limit,
       keepAliveMs: toMilliseconds(options.models.keep_alive_seconds),
@@ -134,7 +140,10 @@ export class LocalBackend implements Backend {
   }
 
   async *generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
-    const native = toNativeRequest(request);
+    const native = toNativeRequest(request, {
+      share: shareOf(context.caller),
+      ownPrefixes: this.#options.engine.prefix_sharing === 'key',
+    });
     const ask = (engine: Supervisor): Generation => engine.generate(native);
     try {
       for await (const event of this.#lend(request, 'text', context, ask)) if (event.type !== 'vectors') yield event;
@@ -364,9 +373,25 @@ export class LocalBackend implements Backend {
     }
   }
 
+  /** What all engines together may keep of prompts on the disk from now on. 0: nothing; who asks for it deletes the rest. */
+  setPrefixBytes(bytes: number): void {
+    this.#prefixBytes = bytes;
+    for (const engine of this.#pool.engines) engine.send({ type: 'prefix_bytes', bytes });
+  }
+
+  #prefixOptions(modelPath: string): Partial<NativeLoadOptions> {
+    const { prefixes } = this.#options;
+    if (prefixes === undefined || this.#prefixBytes === 0) return {};
+    return {
+      prefixFolder: prefixes.folder,
+      prefixModel: prefixes.nameOf(modelPath),
+      prefixBytes: this.#prefixBytes,
+      prefixKey: prefixes.key(),
+    };
+  }
+
   #createEngine(model: Model): Supervisor {
-    const { engine, prefixes, store, log, entry, onChange } = this.#options;
-    const { prefix_disk_bytes: prefixBytes = 0 } = engine;
+    const { engine, store, log, entry, onChange } = this.#options;
     const settings: NativeLoadOptions = {
       maxSequences: engine.max_sequences ?? DEFAULT_MAX_SEQUENCES,
       ...(engine.context_length === undefined ? {} : { contextLength: engine.context_length }),
@@ -374,16 +399,17 @@ export class LocalBackend implements Backend {
       ...(engine.prompt_threads === undefined ? {} : { promptThreads: engine.prompt_threads }),
       ...(engine.gpu_layers === undefined ? {} : { gpuLayers: engine.gpu_layers }),
       ...(engine.cache_type === undefined ? {} : { cacheType: engine.cache_type }),
-      ...(prefixes === undefined || prefixBytes === 0
-        ? {}
-        : { prefixFolder: prefixes.folder, prefixModel: prefixes.nameOf(model.path), prefixBytes }),
     };
     return new Supervisor({
       model,
       plan: async (supervisor, estimate, signal, onPlan) => {
         const cached = this.#estimates.of(model, estimate);
         const draftPath = await draftPathFor(model, { name: engine.draft_model ?? null, store, log });
-        const options = draftPath === undefined ? settings : { ...settings, draftPath };
+        const options = {
+          ...settings,
+          ...this.#prefixOptions(model.path),
+          ...(draftPath === undefined ? {} : { draftPath }),
+        };
         await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },
       stallTimeoutMs: engine.stall_timeout_seconds * 1000,

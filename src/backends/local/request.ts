@@ -16,7 +16,10 @@ import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
 import type { Supervisor } from './supervisor.ts';
 
 /** Throws INVALID_REQUEST for what the engine cannot do: an answer never silently ignores a wish. */
-export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, 'id'> {
+export function toNativeRequest(
+  request: GenerateRequest,
+  { share, ownPrefixes }: Pick<NativeRequest, 'share' | 'ownPrefixes'> = {},
+): Omit<NativeRequest, 'id'> {
   const {
     messages,
     max_tokens,
@@ -28,6 +31,7 @@ export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, '
     tool_choice = 'auto',
     format,
     logprobs,
+    store,
   } = request;
   if (tools.length > 0 && tool_choice !== 'none') throw invalid('tools', NOT_HERE);
   return {
@@ -47,6 +51,9 @@ export function toNativeRequest(request: GenerateRequest): Omit<NativeRequest, '
     priority,
     grammar: format === undefined ? undefined : toGrammar(format),
     logprobs,
+    store,
+    share,
+    ownPrefixes,
   } as Omit<NativeRequest, 'id'>; // JSON leaves out what is undefined
 }
 
