@@ -154,6 +154,8 @@ class Generation {
   const Clock::time_point submitted_at;
   // Of the most urgent generation that waits for this one's prompt, as a DeadlineOf.
   double wanted_by_ms = std::numeric_limits<double>::infinity();
+  // Smallest counter of a share that waits for this one's prompt (fair_queue.h).
+  double wanted_by_counter = std::numeric_limits<double>::infinity();
   GenerationTimings timings;
 };
 

@@ -217,11 +217,11 @@ std::uint32_t Loop::Cached(const Generation& generation) const {
 
 // Those that want to go on, the most urgent first.
 std::vector<Generation*> Loop::InOrder(bool in_cache) const {
-  std::vector<std::pair<double, Generation*>> order;
+  std::vector<std::pair<Urgency, Generation*>> order;
   for (const auto& generation : generations_) {
     if (generation->ended || generation->paused || generation->in_cache() != in_cache) continue;
     if (generation->fetching) continue;
-    order.emplace_back(Deadline(*generation), generation.get());
+    order.emplace_back(UrgencyOf(*generation), generation.get());
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -244,7 +244,8 @@ void Loop::Admit() {
   for (Generation* candidate : InOrder(/*in_cache=*/false)) {
     if (FollowsAnother(*candidate, Cached(*candidate))) continue;
     while (!EnterCache(*candidate)) {
-      if (!MakeWayOfPaused() && !MakeWayOfPrompt(*candidate)) return;
+      if (MakeWayOfPaused() || MakeWayOfPrompt(*candidate)) continue;
+      if (!MakeWayOfShare(*candidate)) return;
     }
   }
 }
@@ -261,6 +262,8 @@ bool Loop::FollowsAnother(const Generation& candidate, std::uint32_t cached) {
     const std::uint32_t wait = leader.get() == prefiller_.generation() ? prefiller_.rows() / 2 : 0;
     if (leader->computed >= common || common < cached + std::max(kLeastFollowed, wait)) continue;
     leader->wanted_by_ms = std::min(leader->wanted_by_ms, Deadline(candidate));
+    leader->wanted_by_counter =
+        std::min(leader->wanted_by_counter, fair_.CounterOf(candidate.scope.owner));
     return true;
   }
   return false;
@@ -297,6 +300,7 @@ bool Loop::EnterCache(Generation& candidate) {
   candidate.computed =
       std::max(pin.length, tiers_.Restore(candidate.scope, Reusable(candidate), sequence));
   own_cells_ += candidate.own_cells();
+  ++loads_[candidate.scope.owner].sequences;
   if (candidate.timings.started_ms < 0) {
     candidate.timings.started_ms = candidate.SinceSubmit(now_());
     candidate.cached_tokens = std::min(candidate.computed, known);
@@ -321,6 +325,8 @@ bool Loop::MakeWayOfPrompt(const Generation& candidate) {
     if (!generation->in_cache() || generation->generated() > 0) continue;
     const bool found_again = has_spare_ids_ && generation->reuse_prefix;
     if (generation->own_cells() > 0 && !found_again) continue;
+    // Between shares it is not a matter of deadlines (MakeWayOfShare).
+    if (generation->scope.owner != candidate.scope.owner) continue;
     const double deadline = Deadline(*generation);
     if (deadline <= latest) continue;
     latest = deadline;
@@ -335,6 +341,7 @@ bool Loop::MakeWayOfPrompt(const Generation& candidate) {
 void Loop::LeaveCache(Generation& generation, bool keep_prefix) {
   if (!generation.in_cache()) return;
   prefiller_.Drop(generation);
+  CountLeaving(generation);
   if (keep_prefix) {
     Publish(generation);
     tiers_.Keep(generation.scope, std::span(generation.tokens).first(generation.computed),
@@ -348,6 +355,7 @@ void Loop::LeaveCache(Generation& generation, bool keep_prefix) {
   if (catching_up_ == generation.id) catching_up_.reset();
   generation.computed = 0;
   generation.wanted_by_ms = std::numeric_limits<double>::infinity();
+  generation.wanted_by_counter = std::numeric_limits<double>::infinity();
   may_admit_ = true;
 }
 
@@ -381,22 +389,11 @@ void Loop::MakeRoom() {
 
 // Never the only one in the cache.
 bool Loop::PreemptOne() {
-  Generation* junior = nullptr;
-  int in_cache = 0;
-  const auto seniority = [](const Generation& generation) {
-    return SeniorityOf(SinceEpochMs(generation.submitted_at), generation.priority);
-  };
-  for (const auto& generation : generations_) {
-    if (!generation->in_cache()) continue;
-    ++in_cache;
-    if (junior == nullptr || generation->paused > junior->paused ||
-        (generation->paused == junior->paused && seniority(*generation) >= seniority(*junior))) {
-      junior = generation.get();
-    }
-  }
+  const auto in_cache = std::count_if(generations_.begin(), generations_.end(),
+                                      [](const auto& g) { return g->in_cache(); });
   if (in_cache < 2) return false;
-  LeaveCache(*junior, /*keep_prefix=*/true);
-  ++counts_.preemptions;
+  Generation* junior = JuniorOf(LargestShare());
+  Preempt(junior != nullptr ? *junior : *JuniorOf(std::nullopt));
   return true;
 }
 
@@ -425,6 +422,7 @@ void Loop::SaveUntil(Clock::time_point deadline) {
 // ---- one step -----------------------------------------------------------------------------------
 
 bool Loop::Plan() {
+  CountShares();
   Admit();
   MakeRoom();
   parts_.clear();
@@ -433,6 +431,7 @@ bool Loop::Plan() {
   padding_ = 0;
 
   std::vector<Generation*> candidates = InOrder(/*in_cache=*/true);
+  const StepYield yield = YieldTo(&candidates);
   BeginPrefill(candidates);
   candidates = BesidePrefill(candidates);
   std::vector<Demand> demands;
@@ -440,7 +439,7 @@ bool Loop::Plan() {
   for (const Generation* generation : candidates) {
     demands.push_back(DemandOf(*generation));
   }
-  StepLimits limits = LimitsFor(cost_, record_, targets_, demands, decoder_->max_rows());
+  StepLimits limits = LimitsFor(cost_, record_, targets_, demands, decoder_->max_rows(), yield);
   limits.cells = AvailableCells();
   beside_prefill_ = !demands.empty();
   if (PrefillMayGoOn(demands, limits)) {
@@ -568,6 +567,7 @@ void Loop::Record(std::uint64_t before) {
 // So many more of its tokens are in the cache.
 void Loop::TakeComputed(Generation& generation, std::uint32_t rows) {
   const bool prompt = generation.computed < generation.prompt_size;
+  if (prompt) fair_.Charge(generation.scope.owner, rows);
   generation.computed += rows;
   own_cells_ += rows;
   if (rows > 1) may_admit_ = true;  // somebody may follow
@@ -656,7 +656,7 @@ void Loop::EndWithoutToken(Generation& generation, Token token, std::string text
   failed.text = std::move(text);
   Finish(generation, std::move(failed), /*keep_prefix=*/!broken);
   // The cells may hold such values, too: the next request would take them from the prefix cache.
-  if (broken) cache_.Discard(generation.tokens);
+  if (broken) cache_.Discard(generation.scope, generation.tokens);
 }
 
 // What it has said and not yet told.
@@ -676,6 +676,7 @@ void Loop::Say(Generation& generation, std::string text) {
 bool Loop::Take(Generation& generation, Token token, bool whole, std::string* text) {
   generation.tokens.push_back(token);
   ++counts_.generated_tokens;
+  fair_.Charge(generation.scope.owner, kOutputWeight);
   FinishReason reason = FinishReason::kStop;
   if (!decoder_->IsEndOfGeneration(token)) {
     if (generation.Say(decoder_->Piece(token), text)) {

@@ -38,6 +38,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -48,6 +49,7 @@
 #include "engine/draft_budget.h"
 #include "engine/drafter.h"
 #include "engine/engine.h"
+#include "engine/fair_queue.h"
 #include "engine/generation.h"
 #include "engine/output_list.h"
 #include "engine/prefiller.h"
@@ -76,6 +78,15 @@ struct LoopOptions {
   std::unique_ptr<Drafter> drafter;
 };
 
+// For whom the planned step may be aborted, and what that costs.
+struct StepOwner {
+  bool may_yield = false;
+  double predicted_ms = 0;  // 0: not known
+  std::uint32_t rows = 0;
+  // Shares with requests or with more tokens than others: their arrivals abort nothing.
+  std::vector<ShareId> known = {};
+};
+
 // Owner: the Runner. Thread: one at a time.
 class Loop {
  public:
@@ -98,6 +109,9 @@ class Loop {
   // Prepares a step; false: there is nothing to compute.
   bool Plan();
   const std::vector<GenerationId>& planned() const { return planned_; }
+  StepOwner step_owner() const;
+  // Counts tokens that were computed in vain for a share's sake.
+  void Charge(ShareId share, double tokens) { fair_.Charge(share, tokens); }
   // Computes what was planned. `abort` may be set by another thread at any time.
   void Compute(const std::atomic<bool>& abort);
 
@@ -131,6 +145,14 @@ class Loop {
     std::uint32_t drafts = 0;  // in the rows behind that
     bool by_model = false;     // these
   };
+
+  // What a share holds in the cache.
+  struct ShareLoad {
+    std::uint32_t sequences = 0;
+    std::uint32_t cells = 0;
+  };
+  // Its share's counter, then its deadline; smaller goes first.
+  using Urgency = std::pair<double, double>;
 
   Generation* Find(GenerationId id);
   std::vector<Generation*> InOrder(bool in_cache) const;
@@ -173,6 +195,19 @@ class Loop {
   void Tell(GenerationOutput output, bool awaited);
 
   bool FreeCellsFor(std::uint32_t rows);
+
+  // ---- loop_shares.cc ----
+  void CountShares();
+  Urgency UrgencyOf(const Generation& generation) const;
+  bool MakeWayOfShare(const Generation& candidate);
+  std::optional<ShareId> LargestShare() const;
+  // Of that share, or of all; null: none is in the cache. Paused ones count as the most junior.
+  Generation* JuniorOf(std::optional<ShareId> share) const;
+  void Preempt(Generation& generation);
+  void CountLeaving(const Generation& generation);
+  bool IsDue(const Generation& generation) const;
+  StepYield YieldTo(std::vector<Generation*>* candidates) const;
+  void OrderDecoding(std::vector<Generation*>* decoding) const;
 
   // ---- loop_prefill.cc ----
   void BeginPrefill(const std::vector<Generation*>& candidates);
@@ -220,6 +255,9 @@ class Loop {
   PrefixTiers tiers_;
 
   std::vector<std::unique_ptr<Generation>> generations_;  // in order of arrival
+  FairQueue fair_;
+  std::map<ShareId, ShareLoad> loads_;  // of shares with requests, as of Plan
+  bool waiting_ = false;                // somebody waits for the cache, as of then
   std::set<SequenceId> free_sequences_;
   std::uint32_t own_cells_ = 0;  // of all generations
   // Something has changed since Admit could do no more.

@@ -60,6 +60,7 @@ std::vector<Generation*> Loop::BesidePrefill(const std::vector<Generation*>& can
   std::stable_sort(decoding.begin(), decoding.end(), [](const Generation* a, const Generation* b) {
     return a->last_step < b->last_step;
   });
+  OrderDecoding(&decoding);
   beside.insert(beside.end(), decoding.begin(), decoding.end());
   return beside;
 }

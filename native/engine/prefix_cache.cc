@@ -462,8 +462,10 @@ void PrefixCache::ForgetBelow(Node* node) {
   }
 }
 
-void PrefixCache::Discard(std::span<const Token> tokens) {
-  Node* node = Walk(tokens, Reach::kAll).node;
+void PrefixCache::Discard(PrefixScope scope, std::span<const Token> tokens) {
+  Node* root = FindRoot(scope.salt);
+  if (root == nullptr) return;
+  Node* node = Walk(root, tokens, Reach::kAll).node;
   // What goes on from the end of the tokens goes with them.
   bool ends = node->is_leaf();
   while (!node->is_root() && node->pins == 0 && ends) {

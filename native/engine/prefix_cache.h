@@ -90,7 +90,7 @@ class PrefixCache {
 
   // Forgets the tokens, from the end of what is here of them back to where another prefix parts
   // from them or a sequence uses them.
-  void Discard(std::span<const Token> tokens);
+  void Discard(PrefixScope scope, std::span<const Token> tokens);
 
   std::uint32_t cells() const { return cells_; }
   std::uint32_t evictable() const { return evictable_; }

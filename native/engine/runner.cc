@@ -7,6 +7,13 @@
 #include <utility>
 
 namespace svc {
+namespace {
+
+// A step is worth aborting if it still takes so long, and as large a part of all of it.
+constexpr double kLeastLeftMs = 30;
+constexpr double kLeastLeftPart = 1.0 / 3;
+
+}  // namespace
 
 Runner::Runner(std::unique_ptr<Decoder> decoder, OutputSink sink, LoopOptions options)
     : sink_(std::move(sink)),
@@ -38,10 +45,25 @@ Status Runner::Submit(Submission submission) {
       return {StatusCode::kInvalidRequest,
               "generation " + std::to_string(submission.id) + " is alive already"};
     }
+    YieldTo(submission);
     arrivals_.push_back(std::move(submission));
   }
   wake_.notify_one();
   return Status::Ok();
+}
+
+// REQUIRES: mutex_ is held.
+void Runner::YieldTo(const Submission& submission) {
+  const std::int64_t started = step_started_ns_;
+  if (started == 0 || in_batch_.empty() || !step_owner_.may_yield || abort_) return;
+  const ShareId share = submission.scope.owner;
+  const auto& known = step_owner_.known;
+  if (std::find(known.begin(), known.end(), share) != known.end()) return;
+  const auto age = Clock::now().time_since_epoch() - std::chrono::nanoseconds(started);
+  const double left = step_owner_.predicted_ms - Milliseconds(age);
+  if (left < kLeastLeftMs || left < kLeastLeftPart * step_owner_.predicted_ms) return;
+  yielded_to_ = share;
+  abort_ = true;
 }
 
 void Runner::Cancel(GenerationId id) { SetWish(id, &Wish::cancelled, true); }
@@ -184,6 +206,8 @@ void Runner::Step() {
   step_started_ns_ = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
   loop_->Compute(abort_);
   step_started_ns_ = 0;
+  const std::lock_guard lock(mutex_);
+  if (yielded_to_) loop_->Charge(*yielded_to_, step_owner_.rows);
 }
 
 // From here on, a Cancel that leaves the batch without a wanted generation aborts it.
@@ -191,6 +215,9 @@ bool Runner::ClaimBatch() {
   const std::lock_guard lock(mutex_);
   if (closing_) return false;
   abort_ = false;
+  step_owner_ = loop_->step_owner();
+  // Not twice in a row.
+  if (std::exchange(yielded_to_, std::nullopt)) step_owner_.may_yield = false;
   in_batch_.clear();
   for (const GenerationId id : loop_->planned()) {
     if (!alive_.at(id).cancelled) in_batch_.insert(id);

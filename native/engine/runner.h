@@ -5,6 +5,10 @@
 //
 // While there is no work, the loop saves what is worth keeping, piece by piece.
 //
+// A batch is also aborted for the first request of a share that has had less than the others
+// (fair_queue.h), if most of a long step is still to come: the share pays for it in tokens, and the
+// next step is not aborted.
+//
 // Where there is no memory for something in between, all generations end with that error and the
 // loop starts anew on the same decoder: a process that ends instead would fail them as well, and
 // take longer to come back.
@@ -20,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
@@ -76,6 +81,7 @@ class Runner {
   void Step();
   bool ClaimBatch();  // false: nobody wants it any more
   void Deliver();
+  void YieldTo(const Submission& submission);
   void SetWish(GenerationId id, bool Wish::*wish, bool value);
 
   const OutputSink sink_;
@@ -95,6 +101,9 @@ class Runner {
 
   // Set when nobody wants the running batch any more.
   std::atomic<bool> abort_ = false;
+  // The running batch, and the share for whose first request it was aborted.
+  StepOwner step_owner_;
+  std::optional<ShareId> yielded_to_;
   std::atomic<std::int64_t> step_started_ns_ = 0;  // Clock; 0: none runs
 
   // ---- the runner thread's own ----

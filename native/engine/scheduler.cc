@@ -82,12 +82,14 @@ std::uint32_t CutAtTile(const Demand& prompt, std::uint32_t most, std::uint32_t 
 }  // namespace
 
 StepLimits LimitsFor(const CostModel& cost, const StepRecord& record, const StepTargets& targets,
-                     std::span<const Demand> demands, std::uint32_t rows) {
+                     std::span<const Demand> demands, std::uint32_t rows, const StepYield& yield) {
   StepLimits limits{.rows = rows, .prompt_rows = rows};
   if (std::uint32_t decoding = CountDecoding(demands); decoding > 0) {
-    decoding = cost.Cheapest(std::min(decoding, rows));
+    decoding = cost.Cheapest(std::min({decoding, rows, yield.decoding_rows}));
     limits.decoding_rows = decoding;
-    limits.prompt_rows = RowsBeside(decoding, cost, record, targets, rows);
+    limits.prompt_rows =
+        std::min(RowsBeside(decoding, cost, record, targets, rows), yield.prompt_rows);
+    if (yield.prompt_rows < UINT32_MAX) return limits;
     if (const std::uint32_t ahead = RowsAhead(demands, limits.prompt_rows, cost, targets, rows);
         ahead > 0) {
       limits.decoding_rows = 0;
@@ -105,6 +107,7 @@ StepLimits LimitsFor(const CostModel& cost, const StepRecord& record, const Step
   if (demands.size() > 1 && demands.front().rows < limits.prompt_rows) {
     limits.prompt_rows = std::max(demands.front().rows, RowsBeside(1, cost, record, targets, rows));
   }
+  limits.prompt_rows = std::min(limits.prompt_rows, yield.prompt_rows);
   return limits;
 }
 

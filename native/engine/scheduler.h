@@ -36,6 +36,10 @@
 // How many decode. Where all rows in one step cost more each than some of them (kernels take rows
 // in groups of four), so many take part, and those who have waited longest go first.
 //
+// Whose turn it is. The share with the fewest tokens so far goes first, into the cache and into the
+// rows of a step (fair_queue.h). While its first token is due, a share that runs many generations
+// gets one decoding row a step. What follows is the order within a share.
+//
 // In which order. Each generation gets a virtual deadline when it arrives:
 //
 //   deadline = arrival + handicap of its class + kPatience * what is left to compute
@@ -89,10 +93,17 @@ struct Demand {
   double age_ms = std::numeric_limits<double>::infinity();
 };
 
+// What a step leaves to the first token of a share that has less than its part (fair_queue.h).
+struct StepYield {
+  std::uint32_t decoding_rows = UINT32_MAX;
+  std::uint32_t prompt_rows = UINT32_MAX;  // those of that share
+};
+
 // What a step may hold; `rows`: the largest batch. `demands` as below. `record` is looked at where
 // the cost is not measured.
 StepLimits LimitsFor(const CostModel& cost, const StepRecord& record, const StepTargets& targets,
-                     std::span<const Demand> demands, std::uint32_t rows);
+                     std::span<const Demand> demands, std::uint32_t rows,
+                     const StepYield& yield = {});
 
 struct Share {
   std::size_t index = 0;   // into the demands

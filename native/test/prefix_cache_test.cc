@@ -291,16 +291,16 @@ TEST(ADiscardedPrefixIsGoneAndWhatOthersUseStays) {
   const Tokens broken = system + Sequence(5, 700);
   (void)bench.Run(system + Sequence(6, 50));
   (void)bench.Run(broken);
-  bench.cache.Discard(broken);
-  EXPECT_EQ(bench.cache.Match(broken), 100U);
-  EXPECT_EQ(bench.cache.Match(system + Sequence(6, 50)), 150U);
+  bench.cache.Discard(kAll, broken);
+  EXPECT_EQ(bench.cache.Match(kAll, broken), 100U);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(6, 50)), 150U);
   (void)bench.Run(broken);
   bench.cache.Evict(300);  // its end is swapped out
-  bench.cache.Discard(broken);
-  EXPECT_EQ(bench.cache.Match(broken), 100U);
+  bench.cache.Discard(kAll, broken);
+  EXPECT_EQ(bench.cache.Match(kAll, broken), 100U);
   PrefixCache::Pin pin = bench.Take(system, 0);
-  bench.cache.Discard(system + Sequence(6, 50));
-  EXPECT_EQ(bench.cache.Match(system), 100U);
+  bench.cache.Discard(kAll, system + Sequence(6, 50));
+  EXPECT_EQ(bench.cache.Match(kAll, system), 100U);
   bench.Leave(0, pin);
   EXPECT_EQ(bench.cache.copied(), 0U);
 }
