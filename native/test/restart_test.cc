@@ -28,6 +28,7 @@ class Host {
     options.prefix_folder = folder;
     options.prefix_model = "model";
     options.prefix_bytes = 1U << 30U;
+    options.prefix_key = {1, 2};
     Result<std::unique_ptr<Engine>> engine =
         Engine::Load(options, [this](std::vector<GenerationOutput> outputs) {
           const std::lock_guard lock(mutex_);

@@ -441,6 +441,56 @@ TEST(StatsAddUp) {
   EXPECT_EQ(stats.tokens_per_second, 0.0);
 }
 
+// A cost model in which each step takes a minute.
+CostModel OneMinuteEach() {
+  Clock::time_point time;
+  test::FakeRecord record;
+  test::FakeDecoder decoder({.fault =
+                                 [&time](std::span<const Row>, const std::atomic<bool>&) {
+                                   time += std::chrono::minutes(1);
+                                   return DecodeOutcome::kDone;
+                                 }},
+                            &record);
+  return CostModel::Measure(
+      decoder, [&time] { return time; }, 1e9);
+}
+
+// The first request of a share that has had nothing ends a long step of others; one of a share that
+// is there already does not.
+TEST(ALongStepYieldsToAShareThatHasHadNothing) {
+  for (const ShareId newcomer : {1U, 2U}) {
+    std::atomic<bool> hold = false;
+    std::atomic<bool> held = false;
+    std::atomic<int> aborted = 0;
+    LoopOptions loop;
+    loop.cost = OneMinuteEach();
+    test::Bench bench({.cells = 4096,
+                       .fault =
+                           [&](std::span<const Row>, const std::atomic<bool>& abort) {
+                             if (hold) held = true;
+                             while (hold && !abort) std::this_thread::yield();
+                             hold = false;
+                             aborted += abort ? 1 : 0;
+                             return abort ? DecodeOutcome::kAborted : DecodeOutcome::kDone;
+                           }},
+                      std::move(loop));
+    test::Want alice{.id = 1, .prompt = {5, 6, 7}, .max_tokens = 40, .seed = 1};
+    alice.scope.owner = 1;
+    hold = true;
+    EXPECT(bench.Submit(alice).ok());
+    while (!held) std::this_thread::yield();
+    test::Want other{.id = 2, .prompt = {8, 9}, .max_tokens = 5, .seed = 2};
+    other.scope.owner = newcomer;
+    EXPECT(bench.Submit(other).ok());
+    if (newcomer == 1) hold = false;  // else the step ends because of it
+    EXPECT(bench.WaitFor(alice.id) && bench.WaitFor(other.id));
+    EXPECT_EQ(aborted.load(), newcomer == 1 ? 0 : 1);
+    bench.ExpectAsAlone(alice);
+    bench.ExpectAsAlone(other);
+    bench.ExpectNothingHeld();
+  }
+}
+
 }  // namespace
 }  // namespace svc
 

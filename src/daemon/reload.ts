@@ -11,7 +11,14 @@ import type { ReloadRecord } from '../protocol/routes.ts';
 import type { ConditionWriter } from './conditions.ts';
 
 /** Settings that a running daemon takes over: whole sections too. */
-const RELOADABLE: readonly string[] = ['log.level', 'http.allowed_hosts', 'engine.prefix_disk_bytes', 'providers', 'policies', 'cloud'];
+const RELOADABLE: readonly string[] = [
+  'log.level',
+  'http.allowed_hosts',
+  'engine.prefix_disk_bytes',
+  'providers',
+  'policies',
+  'cloud',
+];
 
 export interface ReloaderOptions {
   readonly paths: Pick<Paths, 'configFile'>;

@@ -36,6 +36,7 @@ test('no file, an empty file and an empty object are the defaults', () => {
   assert.equal(defaults.engine, {
     stall_timeout_seconds: 60,
     queue_limit: 256,
+    prefix_sharing: 'all',
     prefix_disk_bytes: 2 ** 30,
     draft_model: null,
   });

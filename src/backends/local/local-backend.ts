@@ -12,7 +12,7 @@ import type { CacheType, NativeDevice, NativeLoadOptions, NativeStats } from '..
 import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import { shareOf } from '../../protocol/caller.ts';
+import { CONTROL_CALLER, shareOf } from '../../protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest, StartEvent, TextEvent } from '../../protocol/generate.ts';
 import type {
@@ -206,7 +206,7 @@ export class LocalBackend implements Backend {
     this.#refuseWhenClosing();
     const model = await abortable(this.#find(name), signal);
     this.#refuseWhenClosing();
-    const lease = this.#pool.acquire(model);
+    const lease = this.#pool.acquire(model, shareOf(CONTROL_CALLER));
     const left = new AbortController();
     try {
       const { engine } = lease;
@@ -313,7 +313,7 @@ export class LocalBackend implements Backend {
     checkKind(model, wanted);
     // What a model takes of the machine, and for how long, concerns everybody.
     const mayChange = context.caller.scope === 'admin';
-    const lease = this.#pool.acquire(model);
+    const lease = this.#pool.acquire(model, shareOf(context.caller));
     try {
       if (model.default) {
         lease.engine.keep();

@@ -11,6 +11,8 @@ export type Model = Supervisor['model'];
 interface Entry {
   readonly engine: Supervisor;
   uses: number;
+  /** Of these, by share (protocol/caller.ts). */
+  readonly shares: Map<string, number>;
   keepAliveMs: number;
   pinned: boolean;
   /** performance.now() of its last use's end. */
@@ -34,7 +36,7 @@ export interface Lease {
 }
 
 export interface PoolOptions {
-  /** Users that one engine may have; one more is refused. */
+  /** Users that one engine may have; one more is refused, unless its share has less than its part of these. */
   readonly usesLimit: number;
   /** Until somebody says otherwise of a model. */
   readonly keepAliveMs: number;
@@ -81,10 +83,10 @@ export class Pool {
     return at === null ? null : new Date(at).toISOString();
   }
 
-  /** Throws BUSY when the engine has all the users it may have. */
-  acquire(model: Model): Lease {
+  /** Throws BUSY when the engine has all the users it may have. `share`: who asks (protocol/caller.ts). */
+  acquire(model: Model, share: string): Lease {
     const entry = this.#entries.get(model.path) ?? this.#newEntry(model);
-    if (entry.uses >= this.#options.usesLimit) {
+    if (this.#isFull(entry, share)) {
       throw new SvcError('BUSY', `${String(entry.uses)} requests wait for ${model.id} or run`, {
         hint: 'try again later, or raise engine.queue_limit',
         retryAfterSeconds: 1,
@@ -92,6 +94,7 @@ export class Pool {
     }
     this.#entries.set(model.path, entry);
     entry.uses++;
+    entry.shares.set(share, (entry.shares.get(share) ?? 0) + 1);
     this.#disarm(entry);
     return {
       engine: entry.engine,
@@ -104,6 +107,9 @@ export class Pool {
       release: (keepAliveMs = entry.keepAliveMs, mayShorten = true) => {
         const stayMs = mayShorten ? keepAliveMs : Math.max(keepAliveMs, entry.keepAliveMs);
         entry.uses--;
+        const left = (entry.shares.get(share) ?? 1) - 1;
+        if (left > 0) entry.shares.set(share, left);
+        else entry.shares.delete(share);
         entry.idleSince = performance.now();
         if (entry.uses === 0) this.#arm(entry, stayMs);
         this.#forget(entry);
@@ -153,12 +159,22 @@ export class Pool {
     return {
       engine: this.#options.create(model),
       uses: 0,
+      shares: new Map(),
       keepAliveMs: this.#options.keepAliveMs,
       pinned: false,
       idleSince: performance.now(),
       expiry: undefined,
       expiresAt: null,
     };
+  }
+
+  /** One share may take every place, yet another one then still finds its part, up to twice the limit for all. */
+  #isFull({ uses, shares }: Entry, share: string): boolean {
+    const { usesLimit } = this.#options;
+    if (uses < usesLimit) return false;
+    const own = shares.get(share) ?? 0;
+    const part = usesLimit / (shares.size + (own === 0 ? 1 : 0));
+    return own + 1 > part || uses >= 2 * usesLimit;
   }
 
   #entryOf(engine: Supervisor): Entry | undefined {
