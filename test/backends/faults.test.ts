@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
+import { rejection } from '../support/errors.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
 import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
@@ -306,8 +307,17 @@ it(
     const error = await failure(answer(backend, 'say 1'));
     assert.is(error.code, 'BUSY');
     assert.ok((error.retryAfterSeconds as number) > 0);
+    // Another caller finds its part all the same, and no more than that.
+    const bob = { kind: 'key', name: 'bob', address: '127.0.0.1', scope: 'inference' } as const;
+    const asBob = { ...context(controller.signal), caller: bob };
+    const his = collect(backend.generate(ask('endless', 'one'), asBob)).catch(() => undefined);
+    await waitFor('his to be taken', () => {
+      const [model] = backend.loadedModels();
+      return model !== undefined && model.active + model.waiting === 3;
+    });
+    assert.is((await rejection(() => collect(backend.generate(ask('say 1', 'one'), asBob)), 'BUSY')).code, 'BUSY');
     controller.abort(new Error('enough'));
-    await Promise.all(running);
+    await Promise.all([...running, his]);
     assert.is(textOf(await answer(backend, 'say 1')), 'word ');
   },
 );

@@ -1,11 +1,11 @@
 /** The prefixes that engines keep on the disk: whose they are, and that they go. */
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { clearPrefixes, prefixFolder, prefixName, removePrefixes } from '../../src/models/prefixes.ts';
+import { clearPrefixes, prefixFolder, prefixKey, prefixName, removePrefixes } from '../../src/models/prefixes.ts';
 
 const test = suite<{ cache: string }>('prefixes');
 
@@ -32,6 +32,23 @@ test('those of one model go, and those of the others stay', async ({ cache }) =>
   await clearPrefixes(folder);
   assert.equal(readdirSync(cache), []);
   await clearPrefixes(folder);
+});
+
+test('the secret is made once, and made anew where others could have read it or it is damaged', ({ cache }) => {
+  const key = prefixKey(cache);
+  assert.match(key, /^[0-9a-f]{32}$/);
+  const file = join(cache, 'prefix.key');
+  assert.is(statSync(file).mode & 0o777, 0o600);
+  assert.is(prefixKey(cache), key);
+  chmodSync(file, 0o644);
+  const second = prefixKey(cache);
+  assert.is.not(second, key);
+  assert.is(statSync(file).mode & 0o777, 0o600);
+  writeFileSync(file, 'garbage');
+  assert.is.not(prefixKey(cache), second);
+  assert.match(readFileSync(file, 'latin1'), /^[0-9a-f]{32}$/);
+  // It cannot be kept: one for this time.
+  assert.match(prefixKey(join(cache, 'missing')), /^[0-9a-f]{32}$/);
 });
 
 test.run();
