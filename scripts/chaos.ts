@@ -1,43 +1,59 @@
 /**
- * Plants faults into real daemons, one after the other, and judges what each must leave unharmed.
+ * Plants faults into real daemons and judges what each must leave unharmed.
  *
- *   npm run chaos [-- --only PATTERN]
+ *   npm run chaos [-- --only PATTERN | --part K/N | --third] [--jobs N] [--page]
  *
- * --only  the faults whose name matches the regular expression PATTERN
+ * --only   the faults whose name matches the regular expression PATTERN
+ * --part   the K-th of N parts of them
+ * --third  one part of three, chosen by the hash of the commit that is checked out
+ * --jobs   so many faults at once; 1 without it, as the times on the page are measured
+ * --page   replaces the rows of these faults in docs/reliability.md
  *
- * A whole run writes docs/reliability.md. A fault that cannot be planted on this machine says so and
- * is not counted. Ends with 1 when something does not hold; the last line is `N passed, N failed`.
+ * A run of all faults writes docs/reliability.md. A fault that cannot be planted on this machine is
+ * skipped and not counted. Ends with 1 when something does not hold; the last line is `N passed, N failed`.
  */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { currentCommit } from './chaos/commit.ts';
 import { FAULTS } from './chaos/faults.ts';
-import { judge, type Row } from './chaos/judge.ts';
-import { describe, page } from './chaos/page.ts';
-import type { Scene } from './chaos/scene.ts';
+import type { Row } from './chaos/judge.ts';
+import { describe, page, updatedPage } from './chaos/page.ts';
+import { partOf, readPart, thirdOf } from './chaos/part.ts';
+import { Run } from './chaos/run.ts';
 
-const { values } = parseArgs({ options: { only: { type: 'string' } } });
-const chosen = FAULTS.filter(({ name }) => values.only === undefined || new RegExp(values.only).test(name));
+const DOCUMENT = new URL('../docs/reliability.md', import.meta.url);
 
-const current: { scene: Scene | null; isOver: boolean } = { scene: null, isOver: false };
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    part: { type: 'string' },
+    third: { type: 'boolean', default: false },
+    jobs: { type: 'string', default: '1' },
+    page: { type: 'boolean', default: false },
+  },
+});
+const part = values.third ? thirdOf(currentCommit().hash) : readPart(values.part ?? '1/1');
+const named = FAULTS.filter(({ name }) => values.only === undefined || new RegExp(values.only).test(name));
+const chosen = partOf(named, part);
+if (part.of > 1) {
+  const why = values.third ? `, chosen by commit ${currentCommit().hash.slice(0, 12)}` : '';
+  console.log(`part ${part.number} of ${part.of}${why}: ${chosen.length} of ${named.length} faults`);
+}
+
+const run = new Run(chosen);
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => {
-    current.isOver = true;
-    void Promise.resolve(current.scene?.close()).finally(() => process.kill(process.pid, signal));
-  });
+  process.once(signal, () => void run.close().finally(() => process.kill(process.pid, signal)));
 }
 
 const startedAt = performance.now();
-const rows: Row[] = [];
-for (const fault of chosen) {
-  if (current.isOver) break;
-  const row = await judge(fault, (scene) => (current.scene = scene));
-  rows.push(row);
-  console.log(describe(row));
-}
+const rows = await run.plant(Math.max(1, Number(values.jobs)), (row) => console.log(describe(row)));
 const seconds = (performance.now() - startedAt) / 1000;
 const count = (verdict: Row['verdict']): number => rows.filter((row) => row.verdict === verdict).length;
-if (values.only === undefined && !current.isOver) {
-  writeFileSync(new URL('../docs/reliability.md', import.meta.url), page(rows, seconds));
+if (!run.isClosed) {
+  if (chosen.length === FAULTS.length) writeFileSync(DOCUMENT, page(rows, seconds, currentCommit()));
+  else if (values.page) {
+    writeFileSync(DOCUMENT, updatedPage(readFileSync(DOCUMENT, 'utf8'), rows, currentCommit()));
+  }
 }
 if (count('skipped') > 0) console.log(`${String(count('skipped'))} skipped`);
 console.log(`${String(count('passed'))} passed, ${String(count('failed'))} failed`);

@@ -14,7 +14,10 @@ export interface Fault {
   readonly planted: string;
   /** Who ends it: `by itself`, or what a person does. */
   readonly mended: string;
-  /** Until a request is answered again: from planting, or from mending where a person has to. */
+  /**
+   * Until a request is answered again: from planting, or from mending where a person has to.
+   * Seconds of a quiet machine; a slower one has more (slowness.ts).
+   */
   readonly withinSeconds: number;
   /** What the user has to see. */
   readonly sees: RegExp;

@@ -1,6 +1,6 @@
 /** Clients that ask all the while: small questions, every other one as a stream. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { waitFor } from '../../test/support/wait.ts';
+import { waitFor } from './wait.ts';
 import type { Requests } from './requests.ts';
 
 export const CLIENTS = 3;

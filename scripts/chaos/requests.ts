@@ -28,7 +28,7 @@ export interface Stream {
 }
 
 /** Nobody waits longer; what has not ended by then is lost. */
-const LONGEST_MS = 30_000;
+const LONGEST_MS = 120_000;
 export const LONG_TOKENS = 4000;
 const NO_CONNECTION = 'no connection';
 

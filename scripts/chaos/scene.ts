@@ -11,19 +11,22 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Client } from '../../src/client/client.ts';
 import type { LoadedModelHealth } from '../../src/protocol/records.ts';
 import { makeHome, type Home } from '../../test/support/home.ts';
-import { spawnSvc, svc, type RunningSvc, type SvcOptions, type SvcResult } from '../../test/support/svc.ts';
-import { waitFor } from '../../test/support/wait.ts';
+import { spawnSvc, type RunningSvc, type SvcOptions, type SvcResult } from '../../test/support/svc.ts';
 import { killQuietly, processesWith } from '../steps/processes.js';
 import { must, type Fault } from './fault.ts';
 import { Load } from './load.ts';
 import { LONG_TOKENS, Requests, type Stream } from './requests.ts';
+import { HIGHEST_SLOWNESS, measureSlowness } from './slowness.ts';
+import { waitFor } from './wait.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Below those that the system gives to clients, so that nobody is given one while its daemon is away. */
 const PORTS = { first: 20_000, count: 12_000 };
 const POLL_MS = 20;
 /** What the last processes may still take to be gone. */
-const GRACE_MS = 3000;
+const GRACE_MS = 20_000;
+/** No command takes longer, however busy the machine is. */
+const COMMAND_MS = 180_000;
 
 export const TINY = join(ROOT, 'build', 'models', 'tiny-llama.gguf');
 /** A question that `tiny` answers for seconds. */
@@ -48,6 +51,7 @@ export class Scene {
   readonly #fault: Fault;
   readonly #cleanups: (() => void | Promise<void>)[] = [];
   #load: Load | null = null;
+  #slowness = 1;
   #recovery: Promise<number> | null = null;
 
   private constructor(home: Home, port: number, fault: Fault) {
@@ -69,6 +73,7 @@ export class Scene {
   /** Everything that the fault wants to be there before. */
   async begin(): Promise<void> {
     const { config, daemon, underLoad } = this.#fault;
+    await this.#measureSlowness();
     if (config !== undefined) this.configure(config);
     must((await this.svc('model', 'add', TINY, '--name', 'tiny')).code === 0, 'the model could not be added');
     if (daemon !== 'absent') await this.start();
@@ -94,11 +99,11 @@ export class Scene {
   }
 
   async svc(...args: string[]): Promise<SvcResult> {
-    return await svc(args, { home: this.home });
+    return await this.spawn(args).result;
   }
 
   spawn(args: readonly string[], options: Omit<SvcOptions, 'home'> = {}): RunningSvc {
-    return spawnSvc(args, { home: this.home, ...options });
+    return spawnSvc(args, { home: this.home, timeoutMs: COMMAND_MS, ...options });
   }
 
   /** Throws when the daemon does not become ready. */
@@ -171,7 +176,12 @@ export class Scene {
   /** The seconds it took. Throws when it took longer than it may. */
   async recovered(): Promise<number> {
     must(this.#recovery !== null, 'the fault was not planted');
-    return await this.#recovery;
+    const seconds = await this.#recovery;
+    const { withinSeconds } = this.#fault;
+    if (seconds > withinSeconds * this.#slowness) await this.#measureSlowness();
+    const limit = withinSeconds * this.#slowness;
+    must(seconds <= limit, `it took ${seconds.toFixed(1)} s, the limit is ${limit.toFixed(1)} s`);
+    return seconds;
   }
 
   /** Resolves when the clients have been answered on and have gone. */
@@ -210,22 +220,33 @@ export class Scene {
     return left;
   }
 
+  /** The highest measurement counts. */
+  async #measureSlowness(): Promise<void> {
+    this.#slowness = Math.max(this.#slowness, await measureSlowness(() => this.svc('version')));
+  }
+
   async #answersAgain(since: number, model: string): Promise<number> {
     const seconds = (): number => (performance.now() - since) / 1000;
     const probe = new Requests(this.port);
+    const limit = this.#fault.withinSeconds * HIGHEST_SLOWNESS;
     for (;;) {
       probe.headers = this.requests.headers;
       const { kind, saw } = await probe.ask({ model, maxTokens: 4 });
       if (kind === 'answered') return seconds();
-      must(seconds() < this.#fault.withinSeconds, `no answer after ${seconds().toFixed(1)} s: ${saw}`);
+      must(seconds() < limit, `no answer after ${seconds().toFixed(1)} s: ${saw}`);
       await sleep(POLL_MS);
     }
   }
 }
 
+/** Of all scenes of this process: two must not have the same while neither listens. */
+const givenPorts = new Set<number>();
+
 async function freePort(): Promise<number> {
   for (;;) {
     const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    if (givenPorts.has(port)) continue;
+    givenPorts.add(port);
     const server = createServer();
     try {
       server.listen(port, '127.0.0.1');

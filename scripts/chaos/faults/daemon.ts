@@ -5,7 +5,7 @@ import { childEnvironment } from '../../../src/config/environment.ts';
 import { readDaemonFile } from '../../../src/config/daemon-file.ts';
 import type { StatusRecord } from '../../../src/protocol/records.ts';
 import { SVC_COMMAND } from '../../../test/support/svc.ts';
-import { waitFor } from '../../../test/support/wait.ts';
+import { waitFor } from '../wait.ts';
 import { must, type Fault } from '../fault.ts';
 import { CLIENTS } from '../load.ts';
 import type { Scene } from '../scene.ts';
@@ -243,7 +243,7 @@ export const DAEMON: readonly Fault[] = [
       let said = '';
       shell.stdout.setEncoding('utf8').on('data', (text: string) => (said += text));
       const ended = once(shell, 'exit');
-      await waitFor('the daemon to be started', () => said.includes('started\n'), { timeoutMs: 30_000 });
+      await waitFor('the daemon to be started', () => said.includes('started\n'));
       await scene.timed(() => process.kill(-(shell.pid ?? 0), 'SIGKILL'));
       await ended;
       return ending(await scene.svc('status'));

@@ -1,6 +1,6 @@
 /** A disk that is full, for each thing that svc writes. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { waitFor } from '../../../test/support/wait.ts';
+import { waitFor } from '../wait.ts';
 import { mountDisk, noDisk } from '../disk.ts';
 import { must, type Fault } from '../fault.ts';
 import { TINY, type Scene } from '../scene.ts';

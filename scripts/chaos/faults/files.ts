@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { readDaemonFile, writeDaemonFile, type DaemonFile } from '../../../src/config/daemon-file.ts';
-import { waitFor } from '../../../test/support/wait.ts';
+import { waitFor } from '../wait.ts';
 import { mountDisk, noDisk } from '../disk.ts';
 import { must, type Fault } from '../fault.ts';
 import type { Scene } from '../scene.ts';
@@ -24,7 +24,6 @@ async function writeLine(scene: Scene): Promise<void> {
 /** What `svc logs` prints has the line of `writeLine`. */
 async function logged(scene: Scene): Promise<string> {
   await waitFor('the line in svc logs', async () => (await scene.svc('logs')).stdout.includes('"model":"tiny"'), {
-    timeoutMs: 5000,
     intervalMs: 200,
   });
   return 'every line in `svc logs`';
@@ -65,7 +64,7 @@ function underLogsFollow(name: string, planted: string, rotate: (logFile: string
       await waitFor('the log', () => follow.stdout().includes('"msg":"started"'));
       await scene.timed(() => rotate(scene.logFile));
       await writeLine(scene);
-      await waitFor('the line', () => follow.stdout().includes('"model":"tiny"'), { timeoutMs: 5000 });
+      await waitFor('the line', () => follow.stdout().includes('"model":"tiny"'));
       follow.child.kill('SIGINT');
       await follow.result;
       await logged(scene);
@@ -93,7 +92,7 @@ export const FILES: readonly Fault[] = [
           const result = await scene.svc('health');
           return result.code === 0 && ending(result);
         },
-        { timeoutMs: 15_000, intervalMs: 500 },
+        { intervalMs: 500 },
       );
       return `svc status: ${status}, svc run: ${run}, svc health: ${health}`;
     },

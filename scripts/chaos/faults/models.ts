@@ -11,7 +11,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { waitFor } from '../../../test/support/wait.ts';
+import { waitFor } from '../wait.ts';
 import { must, type Fault } from '../fault.ts';
 import type { Stream } from '../requests.ts';
 import { TINY, type Scene } from '../scene.ts';

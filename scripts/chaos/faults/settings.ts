@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { loadAddon } from '../../../src/engine/loader.ts';
 import { ask } from '../../../test/http/ask.ts';
-import { waitFor } from '../../../test/support/wait.ts';
+import { waitFor } from '../wait.ts';
 import { must, type Fault } from '../fault.ts';
 import type { Scene } from '../scene.ts';
 import { answer, ending } from '../see.ts';

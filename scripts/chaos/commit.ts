@@ -1,0 +1,22 @@
+/** The commit that is checked out. */
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+export interface Commit {
+  readonly hash: string;
+  /** Kept by a rebase, which changes the hash. */
+  readonly subject: string;
+  /** YYYY-MM-DD. */
+  readonly date: string;
+  /** The working tree holds changes of tracked files. */
+  readonly isChanged: boolean;
+}
+
+/** Throws outside a git checkout. */
+export function currentCommit(): Commit {
+  const git = (...args: string[]): string => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
+  const [hash = '', date = '', subject = ''] = git('log', '-1', '--format=%H%n%as%n%s').split('\n');
+  return { hash, date, subject, isChanged: git('status', '--porcelain', '--untracked-files=no') !== '' };
+}
