@@ -7,12 +7,14 @@ import { FILES } from './faults/files.ts';
 import { LIMITS } from './faults/limits.ts';
 import { MODELS } from './faults/models.ts';
 import { NETWORK } from './faults/network.ts';
+import { PLACES_SPOILED } from './faults/places.ts';
 import { SETTINGS } from './faults/settings.ts';
 
 export const FAULTS: readonly Fault[] = [
   ...ENGINE,
   ...DAEMON,
   ...FILES,
+  ...PLACES_SPOILED,
   ...DISK,
   ...MODELS,
   ...SETTINGS,

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Client } from '../../src/client/client.ts';
 import type { LoadedModelHealth } from '../../src/protocol/records.ts';
+import { ask, type Answer } from '../../test/http/ask.ts';
 import { makeHome, type Home } from '../../test/support/home.ts';
 import { spawnSvc, type RunningSvc, type SvcOptions, type SvcResult } from '../../test/support/svc.ts';
 import { killQuietly, processesWith } from '../steps/processes.js';
@@ -102,13 +103,18 @@ export class Scene {
     return await this.spawn(args).result;
   }
 
+  /** An answer over HTTP, with the headers of `requests`. */
+  async http(path: string): Promise<Answer> {
+    return await ask({ port: this.port }, path, { headers: this.requests.headers });
+  }
+
   spawn(args: readonly string[], options: Omit<SvcOptions, 'home'> = {}): RunningSvc {
     return spawnSvc(args, { home: this.home, timeoutMs: COMMAND_MS, ...options });
   }
 
   /** Throws when the daemon does not become ready. */
   async start(): Promise<void> {
-    const { code, stderr } = await this.svc('start', '--timeout', '30s');
+    const { code, stderr } = await this.svc('start', '--timeout', '60s');
     must(code === 0, `svc start: exit ${String(code)}: ${stderr}`);
   }
 

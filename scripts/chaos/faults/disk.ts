@@ -21,7 +21,7 @@ export const DISK: readonly Fault[] = [
     withinSeconds: 5,
     daemon: 'absent',
     impossible: noDisk,
-    sees: /^svc run: exit 0, disk_space fail: N MiB free for state and log, every line in `svc logs` afterwards$/,
+    sees: /^svc run: exit 0, disk_space fail: about N MiB free for state and log, every line in `svc logs` afterwards$/,
     async plant(scene) {
       const disk = mountDisk(scene, scene.path('state'));
       await scene.start();

@@ -1,21 +1,58 @@
 /** More than there is of anything: requests, tokens, time, file descriptors, memory, processor. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { childEnvironment } from '../../../src/config/environment.ts';
 import { ask, dial } from '../../../test/http/ask.ts';
-import { SVC_COMMAND } from '../../../test/support/svc.ts';
 import { must, type Fault } from '../fault.ts';
 import type { Scene } from '../scene.ts';
 import { answer, ending } from '../see.ts';
+import { startInShell } from '../shell.ts';
+import { waitFor } from '../wait.ts';
 
 const MEMORY_CGROUPS = '/sys/fs/cgroup/memory';
 const MIB = 1024 * 1024;
 
-/** Why no process can be given a bound on its memory; undefined: it can. */
-function noMemoryBound(): string | undefined {
+/** Says that it is there, waits to be told, and takes 8 MiB every 10 ms until the kernel ends it. */
+const GLUTTON = `
+  const taken = [];
+  process.stdin.once('data', () => setInterval(() => taken.push(Buffer.alloc(8 * 1024 * 1024, 1)), 10));
+  process.stdout.write('ready');
+`;
+
+/** A memory control group, as a container has one. It is there until the scene closes. */
+interface MemoryGroup {
+  /** Shell command that puts the shell, and what it starts, into the group. */
+  readonly join: string;
+  /** Without pages of files, which the kernel drops. */
+  used(): number;
+  limit(bytes: number): void;
+  lift(): void;
+}
+
+let groups = 0;
+
+/** REQUIRES: `noMemoryGroup` is undefined. */
+function memoryGroup(scene: Scene): MemoryGroup {
+  const group = join(MEMORY_CGROUPS, `svc-chaos-${process.pid}-${(groups += 1)}`);
+  mkdirSync(group);
+  // A group is busy until the last of its processes is gone.
+  scene.onClose(async () => {
+    await waitFor('the control group to be empty', () => readFileSync(join(group, 'cgroup.procs'), 'utf8') === '');
+    rmdirSync(group);
+  });
+  const bound = join(group, 'memory.limit_in_bytes');
+  return {
+    join: `echo $$ >${join(group, 'cgroup.procs')}`,
+    used: () => Number(/^total_rss (\d+)$/m.exec(readFileSync(join(group, 'memory.stat'), 'utf8'))?.[1]),
+    limit: (bytes) => writeFileSync(bound, String(bytes)),
+    lift: () => writeFileSync(bound, '-1'),
+  };
+}
+
+/** Why there can be no memory control group here; undefined: there can. */
+function noMemoryGroup(): string | undefined {
   const group = join(MEMORY_CGROUPS, `svc-chaos-${process.pid}`);
   try {
     if (!existsSync(MEMORY_CGROUPS)) throw new Error('there are none');
@@ -27,14 +64,10 @@ function noMemoryBound(): string | undefined {
   }
 }
 
-/** `svc start` from a shell that has set a limit first. */
-async function startLimited(scene: Scene, limit: string): Promise<void> {
-  const shell = spawn('/bin/sh', ['-c', `${limit} && exec "$@"`, 'sh', ...SVC_COMMAND, 'start'], {
-    env: childEnvironment(scene.home.env),
-    stdio: 'ignore',
-  });
-  const [code] = (await once(shell, 'exit')) as [number];
-  must(code === 0, `svc start after ${limit}: exit ${String(code)}`);
+/** Why the limits of a running process cannot be changed here; undefined: they can. */
+function noPrlimit(): string | undefined {
+  const { status } = spawnSync('prlimit', [`--pid=${process.pid}`], { stdio: 'ignore' });
+  return status === 0 ? undefined : 'needs prlimit of util-linux';
 }
 
 export const LIMITS: readonly Fault[] = [
@@ -110,37 +143,67 @@ export const LIMITS: readonly Fault[] = [
     },
   },
   {
-    name: 'memory ends',
-    planted:
-      'the daemon put under a bound of 40 MiB more, as a container has one, then `svc run -m` with a model that takes more',
-    mended: 'the bound lifted',
+    name: 'memory too small for a model',
+    planted: 'the daemon in a container that has 40 MiB left, then `svc run -m` with a model that takes more',
+    mended: 'the limit lifted',
     withinSeconds: 10,
-    daemon: 'lives',
-    underLoad: true,
-    impossible: noMemoryBound,
-    sees: /^exit 69: the engine of tiny was ended by SIGKILL( while it was loading)?$/,
+    daemon: 'absent',
+    impossible: noMemoryGroup,
+    sees: /^exit 1: tiny needs \d+ MB of memory .*, and \d+ MB are free$/,
     async plant(scene) {
-      const group = join(MEMORY_CGROUPS, `svc-chaos-${process.pid}`);
-      const bound = join(group, 'memory.limit_in_bytes');
-      mkdirSync(group);
-      scene.onClose(() => rmdirSync(group));
-      writeFileSync(bound, String(40 * MIB));
-      writeFileSync(join(group, 'cgroup.procs'), String(await scene.pid()));
+      const group = memoryGroup(scene);
+      await startInShell(scene, group.join);
+      group.limit(group.used() + 40 * MIB);
       const saw = ending(await scene.svc('run', '-m', 'tiny', 'Hello'));
-      await scene.timed(() => writeFileSync(bound, '-1'), 'tiny');
+      await scene.timed(() => group.lift(), 'tiny');
+      return saw;
+    },
+  },
+  {
+    name: 'memory taken by another program',
+    planted: 'a program in the container of the daemon takes memory without end in the middle of a stream',
+    mended: 'by itself: the kernel ends the engine, then the other program',
+    withinSeconds: 15,
+    daemon: 'absent',
+    impossible: noMemoryGroup,
+    mayFail: ['engine_crashed'],
+    sees: /^the stream ended with engine_crashed: the engine of tiny was ended by SIGKILL/,
+    async plant(scene) {
+      const group = memoryGroup(scene);
+      // The only engine.
+      must((await scene.svc('model', 'default', 'tiny')).code === 0, 'it could not be made the default');
+      await startInShell(scene, group.join);
+      const pid = await scene.pid();
+      const glutton = spawn('/bin/sh', ['-c', `${group.join} && exec "$@"`, 'sh', process.execPath, '-e', GLUTTON], {
+        stdio: ['pipe', 'pipe', 'ignore'],
+      });
+      scene.onClose(() => void glutton.kill('SIGKILL'));
+      const ended = once(glutton, 'exit');
+      await once(glutton.stdout, 'data');
+      const stream = await scene.stream();
+      group.limit(group.used() + 128 * MIB);
+      let saw = '';
+      await scene.timed(async () => {
+        glutton.stdin.write('go');
+        ({ saw } = await stream.end);
+        await ended;
+      }, 'tiny');
+      await scene.recovered();
+      must((await scene.pid()) === pid, 'the daemon is another');
       return saw;
     },
   },
   {
     name: 'no file descriptors left',
-    planted: '`ulimit -n 64`, `svc start`, and a hundred connections that stay open',
+    planted: 'the limit of the daemon lowered to 64 descriptors, and a hundred connections that stay open',
     mended: 'the connections closed',
     withinSeconds: 5,
-    daemon: 'absent',
+    daemon: 'lives',
+    impossible: noPrlimit,
     sees: /^\/livez on a connection of before: HTTP 200$/,
     async plant(scene) {
-      await startLimited(scene, 'ulimit -n 64');
       const kept = await dial(scene.port);
+      execFileSync('prlimit', [`--pid=${await scene.pid()}`, '--nofile=64:64']);
       const sockets = await Promise.all(Array.from({ length: 100 }, () => dial(scene.port)));
       for (const socket of sockets) socket.on('error', () => undefined);
       const answered = once(kept, 'data');

@@ -1,0 +1,14 @@
+/** What `/readyz` says of one condition. */
+import { ask } from '../../test/http/ask.ts';
+import type { Condition } from '../../src/protocol/records.ts';
+import type { Scene } from './scene.ts';
+import { waitFor } from './wait.ts';
+
+/** Resolves with `NAME STATUS: REASON` once the condition has that status. */
+export async function conditionTurns(scene: Scene, name: string, wanted: RegExp): Promise<string> {
+  return await waitFor(`${name} to be ${wanted.source}`, async () => {
+    const { conditions } = (await ask({ port: scene.port }, '/readyz')).json() as { conditions: Condition[] };
+    const found = conditions.find((each) => each.name === name);
+    return found !== undefined && wanted.test(found.status) && `${name} ${found.status}: ${found.reason}`;
+  });
+}

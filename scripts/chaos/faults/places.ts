@@ -1,0 +1,178 @@
+/** What befalls directories and files while the daemon runs: another kind of file in their place, or no access. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { conditionTurns } from '../conditions.ts';
+import { must, type Fault } from '../fault.ts';
+import { startInShell } from '../shell.ts';
+import type { Scene } from '../scene.ts';
+
+/** How a directory becomes useless; each returns how it is mended. */
+const SPOIL = {
+  file: (directory: string): (() => void) => {
+    renameSync(directory, `${directory}.away`);
+    writeFileSync(directory, 'not a directory');
+    return () => putBack(directory);
+  },
+  loop: (directory: string): (() => void) => {
+    renameSync(directory, `${directory}.away`);
+    symlinkSync(directory, directory);
+    return () => putBack(directory);
+  },
+  closed: (directory: string): (() => void) => {
+    chmodSync(directory, 0);
+    return () => chmodSync(directory, 0o700);
+  },
+} as const;
+
+const PLANTED = {
+  file: 'a file in its place (ENOTDIR)',
+  loop: 'a link to itself in its place (ELOOP)',
+  closed: '`chmod 000` of it under a daemon without capabilities (EACCES)',
+} as const;
+
+type Kind = keyof typeof SPOIL;
+
+interface Place {
+  readonly directory: string;
+  readonly kinds: readonly Kind[];
+  /** Where the trouble is reported; undefined: nothing reads it until a person asks. */
+  readonly condition?: string;
+  readonly mayFail?: readonly string[];
+}
+
+const PLACES: readonly Place[] = [
+  { directory: 'state', kinds: ['file', 'loop', 'closed'], condition: 'storage' },
+  { directory: 'run', kinds: ['file', 'loop', 'closed'], condition: 'listeners' },
+  // Keys that cannot be read let nobody in.
+  { directory: 'data', kinds: ['file', 'loop', 'closed'], condition: 'storage', mayFail: ['invalid_api_key'] },
+  { directory: 'models', kinds: ['file', 'loop', 'closed'], condition: 'model_store' },
+  { directory: 'cache', kinds: ['file', 'loop', 'closed'], condition: 'storage' },
+  { directory: 'config', kinds: ['file', 'loop'] },
+];
+
+const MENDED = 'put back; svc finds it by itself';
+
+function putBack(path: string): void {
+  rmSync(path, { force: true, recursive: true });
+  renameSync(`${path}.away`, path);
+}
+
+/** Why no process can be without capabilities here; undefined: it can. */
+function cannotBeClosed(): string | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const { status } = spawnSync('setpriv', [...NO_CAPABILITIES, 'true'], { stdio: 'ignore' });
+  return status === 0 ? undefined : 'needs setpriv of util-linux, as root';
+}
+
+/** Root without these is refused like any other user. */
+const NO_CAPABILITIES = ['--bounding-set=-all', '--inh-caps=-all'];
+
+async function startClosed(scene: Scene): Promise<void> {
+  if (process.getuid?.() === 0) await startInShell(scene, 'true', ['setpriv', ...NO_CAPABILITIES]);
+  else await scene.start();
+}
+
+function directoryFault({ directory, condition, mayFail = [] }: Place, kind: Kind): Fault {
+  const isClosed = kind === 'closed';
+  return {
+    name: `${directory} directory: ${{ file: 'a file in its place', loop: 'a link to itself', closed: 'no access' }[kind]}`,
+    planted: `the ${directory} directory while three clients ask: ${PLANTED[kind]}`,
+    mended: MENDED,
+    withinSeconds: 5,
+    daemon: isClosed ? 'absent' : 'lives',
+    mayFail,
+    sees:
+      condition === undefined
+        ? /^\/livez: HTTP 200$/
+        : new RegExp(`^/livez: HTTP 200, ${condition} (warn|fail): .*\\$SVC_HOME/${directory}.*$`),
+    ...(isClosed ? { impossible: cannotBeClosed } : {}),
+    async plant(scene) {
+      if (isClosed) await startClosed(scene);
+      mkdirSync(scene.path(directory), { recursive: true, mode: 0o700 });
+      await scene.load();
+      return await spoiled(scene, () => SPOIL[kind](scene.path(directory)), condition);
+    },
+  };
+}
+
+/** Requests that need nothing of what is spoiled are answered all the while, and the condition passes by itself. */
+async function spoiled(scene: Scene, spoil: () => () => void, condition: string | undefined): Promise<string> {
+  const pid = await scene.pid();
+  const mend = spoil();
+  // A line in the log, and a look at all that a request needs.
+  const livez = `HTTP ${(await scene.http('/livez')).status}`;
+  await scene.http('/nothing-is-here');
+  await scene.requests.ask();
+  const reason = condition === undefined ? '' : `, ${await conditionTurns(scene, condition, /^(warn|fail)$/)}`;
+  await scene.timed(mend);
+  if (condition !== undefined) await conditionTurns(scene, condition, /^ok$/);
+  must((await scene.pid()) === pid, 'the daemon is another');
+  return `/livez: ${livez}${reason}`;
+}
+
+interface Intruder {
+  readonly name: string;
+  readonly planted: string;
+  /** Under the home. */
+  path(): readonly [string, string];
+  readonly condition: string;
+  readonly mayFail?: readonly string[];
+}
+
+/** The ledger of this month (UTC). */
+function ledgerName(): string {
+  return `usage-${new Date().toISOString().slice(0, 7)}.jsonl`;
+}
+
+const FILES_REPLACED: readonly Intruder[] = [
+  {
+    name: 'usage ledger',
+    planted: 'this month’s `usage-*.jsonl`',
+    path: () => ['state', ledgerName()],
+    condition: 'storage',
+  },
+  { name: 'log', planted: '`daemon.log`', path: () => ['state', 'daemon.log'], condition: 'storage' },
+  {
+    name: 'file of API keys',
+    planted: '`keys.json`, which had no key,',
+    path: () => ['data', 'keys.json'],
+    condition: 'api_keys',
+    mayFail: ['invalid_api_key'],
+  },
+];
+
+function intruderFault(intruder: Intruder, kind: 'FIFO' | 'directory'): Fault {
+  const { name, planted, condition, mayFail = [] } = intruder;
+  return {
+    name: `${name}: a ${kind} in its place`,
+    planted: `${planted} replaced by a ${kind} while three clients ask`,
+    mended: MENDED,
+    withinSeconds: 5,
+    daemon: 'lives',
+    underLoad: true,
+    mayFail,
+    sees: new RegExp(`^/livez: HTTP 200, ${condition} warn: `),
+    async plant(scene) {
+      const path = scene.path(...intruder.path());
+      return await spoiled(
+        scene,
+        () => {
+          const hadFile = existsSync(path);
+          mkdirSync(scene.path(intruder.path()[0]), { recursive: true, mode: 0o700 });
+          if (hadFile) renameSync(path, `${path}.away`);
+          if (kind === 'FIFO') execFileSync('mkfifo', [path]);
+          else mkdirSync(path);
+          return () => (hadFile ? putBack(path) : rmSync(path, { recursive: true }));
+        },
+        condition,
+      );
+    },
+  };
+}
+
+export const PLACES_SPOILED: readonly Fault[] = [
+  ...PLACES.flatMap((place) => place.kinds.map((kind) => directoryFault(place, kind))),
+  ...FILES_REPLACED.flatMap((intruder) =>
+    (['FIFO', 'directory'] as const).map((kind) => intruderFault(intruder, kind)),
+  ),
+];
