@@ -2,12 +2,14 @@
 import type { Fault } from './fault.ts';
 import { DAEMON } from './faults/daemon.ts';
 import { DISK } from './faults/disk.ts';
+import { DOORS } from './faults/doors.ts';
 import { ENGINE } from './faults/engine.ts';
 import { FILES } from './faults/files.ts';
 import { LIMITS } from './faults/limits.ts';
 import { MODELS } from './faults/models.ts';
 import { NETWORK } from './faults/network.ts';
 import { PLACES_SPOILED } from './faults/places.ts';
+import { PROVIDERS } from './faults/providers.ts';
 import { SETTINGS } from './faults/settings.ts';
 
 export const FAULTS: readonly Fault[] = [
@@ -19,5 +21,7 @@ export const FAULTS: readonly Fault[] = [
   ...MODELS,
   ...SETTINGS,
   ...NETWORK,
+  ...DOORS,
+  ...PROVIDERS,
   ...LIMITS,
 ];

@@ -1,4 +1,7 @@
 /** What befalls an engine process: it is killed, it crashes, it hangs. */
+import { writeFileSync } from 'node:fs';
+import { modelWithTemplate } from '../../../test/support/template-model.ts';
+import { conditionTurns } from '../conditions.ts';
 import { must, type Fault } from '../fault.ts';
 import { CLIENTS } from '../load.ts';
 import type { Scene } from '../scene.ts';
@@ -6,6 +9,11 @@ import { ending } from '../see.ts';
 
 /** A second of silence is enough to show what a minute would. */
 const IMPATIENT = { engine: { stall_timeout_seconds: 1 } };
+
+/** It never ends when a chat says "spin". */
+const SPINNING_TEMPLATE =
+  "{% if messages[0].content == 'spin' %}{% for i in range(100000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}{% endif %}" +
+  '{% for m in messages %}{{ m.content }}{% endfor %}';
 
 function endedInStream(signal: 'SIGKILL' | 'SIGSEGV' | 'SIGABRT', like: string): Fault {
   return {
@@ -130,6 +138,44 @@ export const ENGINE: readonly Fault[] = [
       const { pid } = await scene.engine();
       await scene.timed(() => process.kill(pid, 'SIGSTOP'));
       return await askAgain(scene);
+    },
+  },
+  {
+    name: 'idle engine stopped for a while',
+    planted:
+      '`kill -STOP` of the engine while nobody asks, at the default settings, and `kill -CONT` once health shows it',
+    mended: '`kill -CONT`',
+    withinSeconds: 5,
+    daemon: 'lives',
+    sees: /^engine warn: /,
+    async plant(scene) {
+      const { pid } = await scene.engine();
+      process.kill(pid, 'SIGSTOP');
+      const reason = await conditionTurns(scene, 'engine', /^(warn|fail)$/);
+      await scene.timed(() => process.kill(pid, 'SIGCONT'));
+      await conditionTurns(scene, 'engine', /^ok$/);
+      must((await scene.engine()).pid === pid, 'the engine is another');
+      return reason;
+    },
+  },
+  {
+    name: 'chat template without end',
+    planted: 'a request whose template never ends, and one of the same model whose template does',
+    mended: 'by itself',
+    withinSeconds: 5,
+    daemon: 'lives',
+    underLoad: true,
+    mayFail: ['invalid_request'],
+    sees: /^the other: the whole answer, the first: HTTP 400 /,
+    async plant(scene) {
+      const file = scene.path('spins.gguf');
+      writeFileSync(file, await modelWithTemplate(SPINNING_TEMPLATE));
+      must((await scene.svc('model', 'add', file, '--name', 'spins')).code === 0, 'it could not be added');
+      must((await scene.requests.ask({ model: 'spins' })).kind === 'answered', 'it does not answer');
+      const first = scene.requests.ask({ model: 'spins', prompt: 'spin' });
+      await scene.timed(() => undefined, 'spins');
+      const other = await scene.requests.ask({ model: 'spins' });
+      return `the other: ${other.saw}, the first: ${(await first).saw}`;
     },
   },
   {

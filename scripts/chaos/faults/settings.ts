@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { loadAddon } from '../../../src/engine/loader.ts';
 import { ask } from '../../../test/http/ask.ts';
 import { waitFor } from '../wait.ts';
+import { conditionTurns } from '../conditions.ts';
 import { must, type Fault } from '../fault.ts';
 import type { Scene } from '../scene.ts';
 import { answer, ending } from '../see.ts';
@@ -65,6 +66,34 @@ async function addKey(scene: Scene): Promise<void> {
   const { code, stdout } = await scene.svc('key', 'add', 'mine');
   must(code === 0, 'no key could be made');
   scene.requests.headers = { authorization: `Bearer ${stdout.trim()}` };
+}
+
+/** The keys vanish from under a daemon that has seen them: nobody is let in until they are back. */
+function keysGone(name: string, planted: string, path: (scene: Scene) => string): Fault {
+  return {
+    name,
+    planted: `${planted} under load with a key`,
+    mended: 'put back',
+    withinSeconds: 3,
+    daemon: 'lives',
+    mayFail: ['invalid_api_key'],
+    sees: /^without a key: HTTP 401: .*, api_keys warn: /,
+    async plant(scene) {
+      await addKey(scene);
+      await scene.load();
+      const gone = path(scene);
+      renameSync(gone, `${gone}.away`);
+      const reason = await conditionTurns(scene, 'api_keys', /^warn$/);
+      const stranger = answer(await ask({ port: scene.port }, '/v1/models'));
+      await scene.timed(() => {
+        // The daemon may have written anew what it needs.
+        rmSync(gone, { recursive: true, force: true });
+        renameSync(`${gone}.away`, gone);
+      });
+      await conditionTurns(scene, 'api_keys', /^ok$/);
+      return `without a key: ${stranger}, ${reason}`;
+    },
+  };
 }
 
 export const SETTINGS: readonly Fault[] = [
@@ -209,4 +238,6 @@ export const SETTINGS: readonly Fault[] = [
       return `${saw}, /livez: ${livez}`;
     },
   },
+  keysGone('file of API keys removed', '`keys.json` moved away', (scene) => scene.path('data', 'keys.json')),
+  keysGone('data directory removed', 'the directory of `keys.json` moved away', (scene) => scene.path('data')),
 ];
