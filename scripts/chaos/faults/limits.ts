@@ -144,7 +144,7 @@ export const LIMITS: readonly Fault[] = [
   },
   {
     name: 'memory too small for a model',
-    planted: 'the daemon in a container that has 40 MiB left, then `svc run -m` with a model that takes more',
+    planted: 'the daemon in a container that has 64 MiB left, then `svc run -m` with a model that takes more',
     mended: 'the limit lifted',
     withinSeconds: 10,
     daemon: 'absent',
@@ -153,7 +153,7 @@ export const LIMITS: readonly Fault[] = [
     async plant(scene) {
       const group = memoryGroup(scene);
       await startInShell(scene, group.join);
-      group.limit(group.used() + 40 * MIB);
+      group.limit(group.used() + 64 * MIB);
       const saw = ending(await scene.svc('run', '-m', 'tiny', 'Hello'));
       await scene.timed(() => group.lift(), 'tiny');
       return saw;
