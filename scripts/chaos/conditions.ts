@@ -1,4 +1,4 @@
-/** What `/readyz` says of one condition. */
+/** What the daemon says of one condition. */
 import { ask } from '../../test/http/ask.ts';
 import type { Condition } from '../../src/protocol/records.ts';
 import type { Scene } from './scene.ts';
@@ -7,8 +7,16 @@ import { waitFor } from './wait.ts';
 /** Resolves with `NAME STATUS: REASON` once the condition has that status. */
 export async function conditionTurns(scene: Scene, name: string, wanted: RegExp): Promise<string> {
   return await waitFor(`${name} to be ${wanted.source}`, async () => {
-    const { conditions } = (await ask({ port: scene.port }, '/readyz')).json() as { conditions: Condition[] };
-    const found = conditions.find((each) => each.name === name);
+    const found = (await conditions(scene)).find((each) => each.name === name);
     return found !== undefined && wanted.test(found.status) && `${name} ${found.status}: ${found.reason}`;
   });
+}
+
+/** Over the control socket, which shows every reason, else over HTTP. */
+async function conditions(scene: Scene): Promise<readonly Condition[]> {
+  try {
+    return (await scene.client.ready()).conditions;
+  } catch {
+    return ((await ask({ port: scene.port }, '/readyz')).json() as { conditions: Condition[] }).conditions;
+  }
 }

@@ -35,7 +35,12 @@ export async function judge(fault: Fault, open: Set<Scene>): Promise<Row> {
     recoverySeconds = await scene.recovered();
     await scene.calm();
     must(fault.sees.test(saw), `the user saw something else than ${String(fault.sees)}: ${saw}`);
-    await waitFor('the daemon to be READY', async () => (await scene.client.ready()).state === 'READY');
+    await waitFor('the daemon to be READY', async () => {
+      const { state, conditions } = await scene.client.ready();
+      const troubles = conditions.filter(({ status }) => status !== 'ok');
+      must(state === 'READY', troubles.map(({ name, reason }) => `${name}: ${reason}`).join('; '));
+      return true;
+    });
     const after = await scene.pid();
     must(fault.daemon !== 'lives' || after === before, 'the daemon is another');
     must(fault.daemon !== 'ends' || after !== before, 'the daemon is the same');

@@ -45,7 +45,13 @@ const PLACES: readonly Place[] = [
   { directory: 'run', kinds: ['file', 'loop', 'closed'], condition: 'listeners' },
   // Keys that cannot be read let nobody in.
   { directory: 'data', kinds: ['file', 'loop', 'closed'], condition: 'storage', mayFail: ['invalid_api_key'] },
-  { directory: 'models', kinds: ['file', 'loop', 'closed'], condition: 'model_store' },
+  // No name of a model can be looked up.
+  {
+    directory: 'models',
+    kinds: ['file', 'loop', 'closed'],
+    condition: 'model_store',
+    mayFail: ['config_invalid'],
+  },
   { directory: 'cache', kinds: ['file', 'loop', 'closed'], condition: 'storage' },
   { directory: 'config', kinds: ['file', 'loop'] },
 ];
