@@ -57,8 +57,12 @@ function takenFromAStream(name: string, command: string, args: readonly string[]
     sees: /^exit 75: tiny is used by 1 requests, the stream: the whole answer$/,
     async plant(scene) {
       const stream = await scene.stream();
+      // Held, so that the answer is under way however long the command takes to start.
+      const { pid } = await scene.engine('tiny');
+      process.kill(pid, 'SIGSTOP');
       let saw = '';
       await scene.timed(async () => (saw = ending(await scene.svc(...args))));
+      process.kill(pid, 'SIGCONT');
       return `${saw}, the stream: ${(await stream.end).saw}`;
     },
   };
