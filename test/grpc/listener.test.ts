@@ -317,6 +317,23 @@ test('grpc.health.v1 follows readiness at once, without repeating itself', async
   assert.is(runtime.read(), null, 'it tells of itself still');
 });
 
+test('many watches at once are no leak, and Node is not to warn of one', async () => {
+  const warnings: string[] = [];
+  const onWarning = ({ name }: Error): void => void warnings.push(name);
+  process.on('warning', onWarning);
+  try {
+    const grpc = await start();
+    const client = grpc.connect();
+    const watches = Array.from({ length: 20 }, () => watchStatus(client));
+    for (const watch of watches) assert.is((await next(watch)).status, 'SERVING');
+    for (const watch of watches) watch.cancel();
+    await waitFor('their ends', () => grpc.world.ended.length === watches.length);
+  } finally {
+    process.off('warning', onWarning);
+  }
+  assert.equal(warnings, []);
+});
+
 test('closing: every stream ends with NOT_READY, and it can be done twice', async () => {
   const grpc = await start();
   const client = grpc.connect();

@@ -1,4 +1,5 @@
 /** The gRPC services over connections that the listener hands in: svc.v1, health, reflection. */
+import { setMaxListeners } from 'node:events';
 import type { Http2Server } from 'node:http2';
 import type { Socket } from 'node:net';
 import { logVerbosity, Server, ServerCredentials, setLogVerbosity, type ConnectionInjector } from '@grpc/grpc-js';
@@ -29,6 +30,8 @@ export class GrpcServer {
   readonly #closing = new AbortController();
 
   constructor(services: Services, limits: GrpcLimits) {
+    // Each watch listens, and there may be many.
+    setMaxListeners(0, this.#closing.signal);
     const definitions = new Definitions([healthProtoPath]);
     const requests = new Requests(definitions);
     this.#streams = new Streams(new Containment(services.log), limits);
