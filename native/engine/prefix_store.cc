@@ -52,10 +52,12 @@ std::vector<Found> FilesIn(const fs::path& folder) {
   return files;
 }
 
-// The folder itself, not where a link of that name leads.
+// The folder itself, not where a link of that name leads. Nobody else may look into what is made.
 bool MakeFolder(const fs::path& folder) {
   std::error_code error;
-  fs::create_directories(folder.parent_path(), error);
+  if (const fs::path parent = folder.parent_path(); parent != folder && !fs::exists(parent, error)) {
+    MakeFolder(parent);
+  }
   if (mkdir(folder.c_str(), S_IRWXU) == 0) return true;
   return fs::symlink_status(folder, error).type() == fs::file_type::directory;
 }

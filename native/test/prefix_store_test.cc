@@ -378,6 +378,7 @@ TEST(FilesAreTheirOwnersAlone) {
     return found.st_mode & 0777U;
   };
   EXPECT_EQ(mode(inside), 0700U);
+  EXPECT_EQ(mode(inside.parent_path()), 0700U);
   EXPECT_EQ(mode(folder.Files("made/prefixes").front()), 0600U);
 
   // A folder that is a link may lead anywhere.

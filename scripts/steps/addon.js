@@ -1,4 +1,4 @@
-/** svc.node, with the libraries it needs beside it. */
+/** svc.node and process.node, with the libraries they need beside them. */
 import { availableParallelism } from 'node:os';
 import { readFile, rm } from 'node:fs/promises';
 import { inRoot } from './root.js';
@@ -21,7 +21,7 @@ const addonFile = `${addonFolder}/bin/svc.node`;
 export const addonVariables = llama === 'source' ? { SVC_ADDON: inRoot(addonFile) } : {};
 
 export async function buildAddon() {
-  const outputs = [addonFile, `${addonFolder}/CTestTestfile.cmake`];
+  const outputs = [addonFile, `${addonFolder}/bin/process.node`, `${addonFolder}/CTestTestfile.cmake`];
   await unlessFresh(addonFolder.replace('/', '-'), { ...(await nativeInputs()), outputs }, async () => {
     await requireTools();
     await configure().catch(async () => {
@@ -48,7 +48,15 @@ export async function nativeInputs() {
   const { version } = JSON.parse(await readFile(inRoot('package.json'), 'utf8'));
   const packages = ['node-llama-cpp', 'node-addon-api', 'node-api-headers', 'cmake-js'];
   return {
-    inputs: ['CMakeLists.txt', 'cmake', 'native/addon.cc', 'native/binding', 'native/engine', 'native/kernels'],
+    inputs: [
+      'CMakeLists.txt',
+      'cmake',
+      'native/addon.cc',
+      'native/binding',
+      'native/engine',
+      'native/kernels',
+      'native/process',
+    ],
     facts: [
       version,
       llama,

@@ -22,6 +22,7 @@ import { checkEngine } from './doctor/engine-checks.ts';
 import { checkDisk, checkMemory, checkNode, checkUser } from './doctor/machine-checks.ts';
 import { checkModels } from './doctor/model-checks.ts';
 import { checkApiKeys, checkProviders } from './doctor/provider-check.ts';
+import { checkSandbox } from './doctor/sandbox-check.ts';
 import { out, print, printJson, sayProgress } from './output.ts';
 
 export const run: Run<'doctor'> = async ({ json, offline }) => {
@@ -37,7 +38,8 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
   sayProgress('running a kernel on each device');
   // First and alone: what else runs would slow the kernels down.
   const engine = await checkEngine();
-  const machine = [checkNode(), checkUser(), ...engine.checks, checkMemory()];
+  const sandbox = await checkSandbox({ engineWorks: engine.works });
+  const machine = [checkNode(), checkUser(), ...engine.checks, sandbox, checkMemory()];
   let paths: Paths;
   try {
     paths = resolvePaths();

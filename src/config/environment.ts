@@ -8,6 +8,7 @@ export const VARIABLES = {
   SVC_GRPC_ADDR: 'address of the gRPC listener, host:port',
   SVC_API_KEY: 'the key with which `svc health` asks over HTTP and gRPC',
   SVC_LOG_LEVEL: 'trace, debug, info, warn, error or fatal',
+  LD_LIBRARY_PATH: 'where the dynamic linker looks for libraries first; an engine may read there',
   GGML_BACKEND_PATH: 'path of a GPU backend of ggml, instead of the installed package',
   SVC_ADDON: 'path of svc.node, instead of the built or shipped one',
   HF_ENDPOINT: 'the hub that models are pulled from, instead of https://huggingface.co',
@@ -96,7 +97,7 @@ const FOR_ENGINES = new Set(
 /** What stands before the first underscore: of ours, Node's, ggml's, and of GPU drivers and compute libraries. */
 const FAMILIES_FOR_ENGINES = new Set(
   [
-    'SVC XDG LC DYLD NODE TSX GGML LLAMA OMP GOMP KMP',
+    'SVC XDG LC DYLD NODE UV TSX GGML LLAMA OMP GOMP KMP',
     'VK MESA LP LIBGL DRI GALLIUM RADV NV CUDA NVIDIA HIP ROC ROCR HSA ONEAPI SYCL ZE OCL',
   ].flatMap((line) => line.split(' ')),
 );

@@ -52,6 +52,7 @@ import { Metrics } from './metrics.ts';
 import { Monitor } from './monitor.ts';
 import { conditionOf, type CloudProviders } from './providers.ts';
 import { Reloader } from './reload.ts';
+import type { EngineProcess } from './resources.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { Services } from './services.ts';
 
@@ -61,6 +62,7 @@ export interface LocalEngines extends Backend {
   load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
   loadedModels(): readonly LoadedModelHealth[];
+  engineProcesses(): readonly EngineProcess[];
   /** What engines see of this machine. */
   devices(): readonly DeviceRecord[];
   /** Since the start. */
@@ -160,7 +162,7 @@ export class Daemon implements Services {
       listeners: this.#conditions.writer('listeners'),
       socketPath: paths.socketPath,
       rebind: () => this.#rebind(),
-      models: () => parts.local.loadedModels(),
+      engines: () => parts.local.engineProcesses(),
       onSample: () => this.healthFeed.sampled(),
     });
     this.metrics = new Metrics({
@@ -208,7 +210,7 @@ export class Daemon implements Services {
   async #begin(file: OwnDaemonFile): Promise<void> {
     await Promise.all([this.#monitor.start(file, this.#addresses()), this.#loadDefault()]);
     // With the engine in it, from the first time that somebody sees READY.
-    await this.#monitor.sample();
+    this.#monitor.sample();
     this.#conditions.enter('running');
     this.#parts.serviceManager?.ready(`${this.#conditions.verdict().state}, ${this.#addresses()}`);
   }

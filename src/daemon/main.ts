@@ -23,6 +23,7 @@ import { Budgets } from '../usage/budgets.ts';
 import { Daemon } from './daemon.ts';
 import { takeInheritedSockets } from './inherited.ts';
 import { Lifecycle } from './lifecycle.ts';
+import { protectMemory } from './own-process.ts';
 import { CloudProviders } from './providers.ts';
 import { ServiceManager } from './service-manager.ts';
 
@@ -42,7 +43,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
   const log = createLogger({ level: config.log.level, destination });
   const lifecycle = new Lifecycle(log);
   lifecycle.handleProcess(mode, destination);
-  const serviceManager = new ServiceManager(log);
+  const serviceManager = new ServiceManager(log, protectMemory(log));
   try {
     const modelsDir = config.models.dir ?? paths.modelsDir;
     const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() });

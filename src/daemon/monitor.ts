@@ -6,7 +6,6 @@ import { lstat } from 'node:fs/promises';
 import { whyOf } from '../files/why.ts';
 import type { Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
-import type { LoadedModelHealth } from '../protocol/records.ts';
 import type { Checks } from './checks.ts';
 import type { ConditionWriter } from './conditions.ts';
 import type { OwnDaemonFile } from './daemon-file.ts';
@@ -27,7 +26,7 @@ export interface MonitorOptions {
   readonly socketPath: string;
   /** Binds the control socket anew, after its file was removed. */
   rebind(): Promise<void>;
-  models(): readonly LoadedModelHealth[];
+  engines(): readonly EngineProcess[];
   /** Told after every sample. */
   onSample(): void;
 }
@@ -66,21 +65,19 @@ export class Monitor {
     const check = (): Promise<void> => this.#check(addresses);
     this.#timers.push(
       setInterval(() => inBackground(log, 'a sign of life', this.#touch(file)), TOUCH_MS),
-      setInterval(() => inBackground(log, 'a sample', this.sample()), SAMPLE_MS),
+      setInterval(() => this.sample(), SAMPLE_MS),
       setInterval(() => inBackground(log, 'a check', check()), CHECK_MS),
     );
-    await Promise.all([this.sample(), check()]);
+    this.sample();
+    await check();
   }
 
   stop(): void {
     for (const timer of this.#timers.splice(0)) clearInterval(timer);
   }
 
-  async sample(): Promise<void> {
-    const engines = this.#options
-      .models()
-      .flatMap(({ pid, rss_bytes }): EngineProcess[] => (pid === null ? [] : [{ pid, rssBytes: rss_bytes }]));
-    this.#resources = await this.#meter.sample(engines);
+  sample(): void {
+    this.#resources = this.#meter.sample(this.#options.engines());
     this.#options.onSample();
   }
 

@@ -1,11 +1,13 @@
 /** What the daemon and its engines use of this machine, and what is left of it. Unknown is null. */
-import { readFile, statfs } from 'node:fs/promises';
-import { freemem, totalmem } from 'node:os';
+import { statfs } from 'node:fs/promises';
+import { availableParallelism, freemem, totalmem } from 'node:os';
 
 /** An engine process as its supervisor knows it. */
 export interface EngineProcess {
   readonly pid: number;
   readonly rssBytes: number | null;
+  /** Processor time since it started, by its own account; null before it has told. */
+  readonly cpuMs: number | null;
 }
 
 export interface Resources {
@@ -16,54 +18,32 @@ export interface Resources {
   readonly memoryAvailableBytes: number | null;
 }
 
-/** Linux counts processor time in these, on every architecture that Node runs on. */
-const TICKS_PER_SECOND = 100;
-
 /** Samples of the daemon and its engines together; each tells of the time since the one before. */
 export class ResourceMeter {
   #at = performance.now();
   #own = process.cpuUsage();
-  #ticks: ReadonlyMap<number, number> | null = null;
+  #engines: ReadonlyMap<number, number> | null = null;
 
-  async sample(engines: readonly EngineProcess[]): Promise<Resources> {
-    const ticks = await readTicks(engines);
+  sample(engines: readonly EngineProcess[]): Resources {
     const now = performance.now();
+    const elapsedMs = now - this.#at;
     const used = process.cpuUsage(this.#own);
-    const before = this.#ticks;
-    let seconds: number | null = null;
-    if (ticks !== null && before !== null) {
-      seconds = (used.user + used.system) / 1e6;
-      // An engine that was not there before has used all its time since.
-      for (const [pid, count] of ticks) seconds += Math.max(0, count - (before.get(pid) ?? 0)) / TICKS_PER_SECOND;
-    }
-    const elapsed = (now - this.#at) / 1000;
+    const before = this.#engines;
+    let usedMs = (used.user + used.system) / 1000;
+    // What an engine says of itself is no more than it can have used. One that was not there before has used all its time since.
+    const mostMs = elapsedMs * availableParallelism();
+    for (const { pid, cpuMs } of engines)
+      usedMs += Math.min(mostMs, Math.max(0, (cpuMs ?? 0) - (before?.get(pid) ?? 0)));
     this.#at = now;
     this.#own = process.cpuUsage();
-    this.#ticks = ticks;
+    this.#engines = new Map(engines.map(({ pid, cpuMs }) => [pid, cpuMs ?? before?.get(pid) ?? 0]));
     return {
       sampledAt: new Date().toISOString(),
-      cpuPercent: seconds === null || elapsed <= 0 ? null : round((100 * seconds) / elapsed),
+      cpuPercent: before === null || elapsedMs <= 0 ? null : round((100 * usedMs) / elapsedMs),
       rssBytes: sum([process.memoryUsage.rss(), ...engines.map((engine) => engine.rssBytes)]),
       memoryAvailableBytes: availableMemoryBytes(),
     };
   }
-}
-
-/** Processor time by pid. null: this system does not tell that of another process. */
-async function readTicks(engines: readonly EngineProcess[]): Promise<ReadonlyMap<number, number> | null> {
-  if (engines.length > 0 && process.platform !== 'linux') return null;
-  const ticks = new Map<number, number>();
-  for (const { pid } of engines) {
-    try {
-      const stat = await readFile(`/proc/${String(pid)}/stat`, 'utf8');
-      // The name in parentheses may hold anything; utime and stime are the 12th and 13th field after it.
-      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      ticks.set(pid, Number(fields[11]) + Number(fields[12]));
-    } catch {
-      // It has just ended.
-    }
-  }
-  return ticks;
 }
 
 /** What new work can have without swapping. macOS keeps no such figure: its free pages say little. */

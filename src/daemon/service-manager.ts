@@ -2,22 +2,25 @@
  * What systemd is told of the daemon, by the protocol of sd_notify: that it is ready or
  * stops, and twice in the time of the watchdog that its event loop turns.
  *
- * Node has no Unix datagram sockets; systemd's own `systemd-notify` sends the messages. Without
- * NOTIFY_SOCKET nothing here does anything.
+ * The daemon itself sends the messages: of no other process of the unit would systemd take them (NotifyAccess=main).
+ * Without NOTIFY_SOCKET nothing here does anything.
  */
-import { spawn } from 'node:child_process';
-import { childEnvironment, takeVariable } from '../config/environment.ts';
+import { getSystemErrorName } from 'node:util';
+import { takeVariable } from '../config/environment.ts';
 import type { Logger } from '../log/log.ts';
+import type { ProcessAddon } from '../process/addon.ts';
 
 export class ServiceManager {
   readonly #log: Logger;
+  readonly #process: Pick<ProcessAddon, 'notify'> | null;
   readonly #socket: string | undefined;
   readonly #watchdogMs: number | null;
   #watchdog: NodeJS.Timeout | undefined;
 
-  /** Takes the variables of the protocol: engine processes must not report in our name. */
-  constructor(log: Logger) {
+  /** Takes the variables of the protocol: they are not for engine processes. @param addon null: nothing can be sent */
+  constructor(log: Logger, addon: Pick<ProcessAddon, 'notify'> | null) {
     this.#log = log;
+    this.#process = addon;
     this.#socket = takeVariable('NOTIFY_SOCKET');
     const pid = takeVariable('WATCHDOG_PID');
     const microseconds = Number(takeVariable('WATCHDOG_USEC') ?? 0);
@@ -43,11 +46,9 @@ export class ServiceManager {
 
   #send(...messages: string[]): void {
     if (this.#socket === undefined) return;
-    const child = spawn('systemd-notify', messages, {
-      stdio: 'ignore',
-      env: childEnvironment({ NOTIFY_SOCKET: this.#socket }),
-    });
-    child.once('error', (error) => this.#log.error({ err: error }, 'systemd-notify cannot be run'));
-    child.unref();
+    const error = this.#process?.notify(this.#socket, messages.join('\n'));
+    if (error === 0) return;
+    const reason = error === undefined ? 'process.node is not loaded' : getSystemErrorName(-error);
+    this.#log.error({ reason }, 'systemd cannot be told of the daemon');
   }
 }

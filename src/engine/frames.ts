@@ -8,7 +8,7 @@
  * length (unsigned 32 bits, little-endian, the bytes that follow) and that many bytes of JSON, an
  * object with a `type`. In a `vectors` frame a zero byte, which JSON never holds, ends the JSON, and
  * the numbers follow as they lie in memory. The first message to a child is `load`, `estimate`,
- * `probe` or `quantize` and says what it is for; after any number of estimates a `load` may follow. It lives until
+ * `probe`, `quantize` or `try_sandbox` and says what it is for; after any number of estimates a `load` may follow. It lives until
  * `close`, or until the pipe ends: whoever loses the other side ends.
  *
  * A pipe between two processes of one program does not lose or garble bytes by itself. A frame that
@@ -21,6 +21,7 @@
  * read; a generation is paused while its own consumer does not; the daemon refuses requests with
  * BUSY while an engine does not read.
  */
+import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord } from '../protocol/errors.ts';
 import { isFromEngine } from './frame-checks.ts';
 import type {
@@ -78,6 +79,8 @@ export type ToEngine =
     }
   | { readonly type: 'probe'; readonly measure: boolean; readonly parentPid: number }
   | { readonly type: 'quantize'; readonly options: NativeQuantizeOptions; readonly parentPid: number }
+  /** Enters the sandbox and tries what it forbids. */
+  | { readonly type: 'try_sandbox'; readonly parentPid: number }
   | { readonly type: 'generate'; readonly request: NativeRequest }
   | { readonly type: 'embed'; readonly request: EmbedFrameRequest }
   | { readonly type: 'cancel'; readonly id: number }
@@ -110,16 +113,27 @@ export type FromEngine =
       readonly submits: SubmitProgress;
       readonly rssBytes: number;
       readonly privateBytes: number | null;
+      /** Processor time of all its threads. */
+      readonly cpuMs: number;
     }
   /** As the drivers tell it now; again and again while the model is loaded. */
   | { readonly type: 'devices'; readonly devices: readonly NativeDevice[] }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly text: string }
+  /** The answer to `try_sandbox`. */
+  | { readonly type: 'sandbox_tried'; readonly report: SandboxReport; readonly attempts: readonly SandboxAttempt[] }
   /** This tensor is done. */
   | { readonly type: 'tensor'; readonly name: string }
   /** All are. `bytes`: of the new weights, as libllama tells it, to a hundredth of a mebibyte. */
   | { readonly type: 'quantized'; readonly bytes: number }
   /** What is known so far, and what is done next; null: that was all. */
   | { readonly type: 'probed'; readonly facts: ProbeFacts; readonly next: string | null };
+
+export interface SandboxAttempt {
+  /** `to read a file of others`. */
+  readonly what: string;
+  /** The errno that it failed with. null: it succeeded. */
+  readonly error: string | null;
+}
 
 export interface ProbeFacts {
   readonly addon: {
@@ -150,6 +164,7 @@ export const TO_ENGINE = names<ToEngine['type']>({
   estimate: true,
   probe: true,
   quantize: true,
+  try_sandbox: true,
   generate: true,
   embed: true,
   cancel: true,
@@ -172,6 +187,7 @@ export const FROM_ENGINE = names<FromEngine['type']>({
   log: true,
   tensor: true,
   quantized: true,
+  sandbox_tried: true,
   probed: true,
 });
 

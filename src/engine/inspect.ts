@@ -2,6 +2,7 @@
 import { SvcError } from '../protocol/errors.ts';
 import type { FromEngine, ProbedDevice, ProbeFacts, ToEngine } from './frames.ts';
 import { loadAddon } from './loader.ts';
+import { enterSandbox } from './sandbox.ts';
 
 /** Loading backends says a line or two for each. */
 const LOG_LINES = 100;
@@ -31,6 +32,8 @@ export async function inspectMachine(
     });
     await report({ addon: { path, ...addon.info } }, 'looking for compute devices');
     addon.loadBackends(directory);
+    // What works here has to work in an engine.
+    enterSandbox({ addonFolder: directory });
     const devices: ProbedDevice[] = (await addon.devices()).map((device) => ({ ...device, gflops: null, error: null }));
     await report({ devices, cpuFeatures: addon.cpuFeatures() }, 'finishing');
 

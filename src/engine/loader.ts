@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { variable } from '../config/environment.ts';
+import { nativeFolders } from '../process/addon.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { Addon } from './addon.ts';
 
@@ -14,14 +14,10 @@ export interface LoadedAddon {
   readonly directory: string;
 }
 
-/** Where svc.node may be, the likeliest first. `src/engine` and `dist/engine` are equally deep. */
+/** Where svc.node may be, the likeliest first. */
 export function addonCandidates(override: string | undefined = variable('SVC_ADDON')): string[] {
   if (override !== undefined) return [override];
-  const root = fileURLToPath(new URL('../..', import.meta.url));
-  return [
-    join(root, 'build', 'addon', 'bin', 'svc.node'),
-    join(root, 'prebuilds', `${process.platform}-${process.arch}`, 'svc.node'),
-  ];
+  return nativeFolders().map((folder) => join(folder, 'svc.node'));
 }
 
 /** Throws ENGINE_UNAVAILABLE with everything that was tried. The addon then throws SvcError only. */

@@ -8,6 +8,8 @@
  *   free the model under it. What has to be orderly comes as `close`.
  * - Signals to the whole terminal or service (Ctrl-C, systemd) are the daemon's, which drains first.
  *
+ * Before it reads anything foreign it gives up what it does not need (sandbox.ts).
+ *
  * Prompts come over the pipe only: they stand in no argument, no variable and no log line.
  */
 import { Socket } from 'node:net';
@@ -17,6 +19,8 @@ import { inspectMachine } from './inspect.ts';
 import { ModelHost } from './model-host.ts';
 import { goFirst } from './priority.ts';
 import { quantizeHere } from './quantize.ts';
+import { trySandbox } from './sandbox-trial.ts';
+import { keepToOwnProcess } from './sandbox.ts';
 
 const pipe = new Socket({ fd: 3 });
 const frames = new FrameDecoder<ToEngine>(TO_ENGINE);
@@ -44,6 +48,8 @@ function receive(message: ToEngine): void {
       break;
     case 'estimate':
       process.title = `svc: engine ${message.model}`;
+      // In the sandbox it may not any more.
+      goFirst();
       host ??= new ModelHost(pipe);
       void host.estimate(message);
       break;
@@ -55,6 +61,10 @@ function receive(message: ToEngine): void {
       process.title = 'svc: engine quantize';
       void quantizeHere(message, send);
       break;
+    case 'try_sandbox':
+      process.title = 'svc: engine sandbox';
+      void trySandbox(message, send);
+      break;
     case 'close':
       void host?.close().then(() => {
         process.exit(0);
@@ -65,6 +75,11 @@ function receive(message: ToEngine): void {
   }
 }
 
+try {
+  keepToOwnProcess();
+} catch {
+  // Without process.node there is no sandbox: the first message is answered with that.
+}
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 pipe.on('data', (chunk: Buffer) => {
   try {

@@ -20,6 +20,7 @@ import {
   type ToEngine,
 } from './frames.ts';
 import { loadAddon, type LoadedAddon } from './loader.ts';
+import { enterSandbox, leaveLastCapability, missingParts } from './sandbox.ts';
 
 const HEARTBEAT_MS = 500;
 /** Between two looks at the devices' memory. */
@@ -58,9 +59,10 @@ export class ModelHost {
   }
 
   /** Reports `estimated`, or `not_estimated`. */
-  async estimate({ path, options, contextLengths, parentPid }: Estimate): Promise<void> {
+  async estimate(message: Estimate): Promise<void> {
+    const { path, options, contextLengths } = message;
     try {
-      const estimates = await this.#open(parentPid).estimateMemory(path, options, contextLengths);
+      const estimates = await this.#open(message).estimateMemory(path, options, contextLengths);
       this.#send({ type: 'estimated', estimates });
     } catch (error) {
       this.#send({ type: 'not_estimated', error: SvcError.from(error).toRecord() });
@@ -68,8 +70,9 @@ export class ModelHost {
   }
 
   /** Reports `loaded`, or throws why not. */
-  async load({ path, options, parentPid }: Load): Promise<void> {
-    const addon = this.#open(parentPid);
+  async load(message: Load): Promise<void> {
+    const { path, options } = message;
+    const addon = this.#open(message);
     const load = addon.load(
       path,
       options,
@@ -82,6 +85,7 @@ export class ModelHost {
     );
     this.#engine = await load.done;
     await this.#warmUp(this.#engine);
+    leaveLastCapability();
     void this.#tellDevices(addon);
     const { metadata: _, ...info } = this.#engine.info;
     this.#send({ type: 'loaded', info: info satisfies EngineInfo });
@@ -118,7 +122,8 @@ export class ModelHost {
     await this.#engine?.close();
   }
 
-  #open(parentPid: number): Addon {
+  /** The sandbox leaves what this message names: a `load` after an `estimate` names the same files. */
+  #open({ path, options, parentPid }: Load | Estimate): Addon {
     if (this.#opened !== undefined) return this.#opened.addon;
     const opened = loadAddon();
     opened.addon.dieWithParent(parentPid);
@@ -127,6 +132,15 @@ export class ModelHost {
         this.#send({ type: 'log', level, text: text.slice(0, LOG_LINE_CHARACTERS) });
     });
     opened.addon.loadBackends(opened.directory);
+    const missing = missingParts(
+      enterSandbox({
+        models: [path, options.draftPath],
+        prefixFolder: options.prefixFolder,
+        addonFolder: opened.directory,
+      }),
+    );
+    if (missing.length > 0 && process.platform === 'linux')
+      this.#send({ type: 'log', level: 'warn', text: `the sandbox of this engine lacks: ${missing.join('; ')}` });
     this.#opened = opened;
     return opened.addon;
   }
@@ -201,6 +215,7 @@ export class ModelHost {
       stats: this.#engine?.stats() ?? null,
       submits: { done: this.#submitted, oldest: this.#submitting.keys().next().value ?? null },
       ...this.#memory,
+      cpuMs: cpuMs(),
     });
   }
 
@@ -214,6 +229,12 @@ export class ModelHost {
       this.#engine?.hold(false);
     });
   }
+}
+
+/** Of all threads since the process started. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return Math.round((user + system) / 1000);
 }
 
 function withoutVectors(output: NativeOutput): StepOutput {

@@ -1,7 +1,9 @@
 /** The child's side of quantising a model. libllama tells how far it is in its log, and nowhere else. */
+import { closeSync, openSync } from 'node:fs';
 import { SvcError } from '../protocol/errors.ts';
 import type { FromEngine, ToEngine } from './frames.ts';
 import { loadAddon } from './loader.ts';
+import { enterSandbox } from './sandbox.ts';
 
 type Quantize = Extract<ToEngine, { type: 'quantize' }>;
 
@@ -27,6 +29,10 @@ export async function quantizeHere(
       if (mebibytes !== undefined) told.mebibytes = Number(mebibytes);
     });
     addon.loadBackends(directory);
+    const output = options.dryRun === true ? undefined : options.output;
+    // The sandbox lets it write a file that is there, and make none.
+    if (output !== undefined) closeSync(openSync(output, 'a', 0o600));
+    enterSandbox({ models: [options.input], output, addonFolder: directory });
     await addon.quantize(options);
     // The log's lines come in batches, on turns of their own.
     for (let turns = 0; told.mebibytes === null && turns < MOST_TURNS; turns += 1) await new Promise(setImmediate);

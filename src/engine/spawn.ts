@@ -63,7 +63,8 @@ async function start(entry: string, gpuModule: string | undefined): Promise<Chil
       // happened to start the daemon must not be held.
       cwd: dirname(entry),
       // After a failed assertion ggml would attach a debugger to itself, which can hang and prints strings.
-      env: engineEnvironment({ GGML_NO_BACKTRACE: '1', GGML_BACKEND_PATH: gpuModule }),
+      // libuv's io_uring would be cut off by the sandbox in its midst.
+      env: engineEnvironment({ GGML_NO_BACKTRACE: '1', UV_USE_IO_URING: '0', GGML_BACKEND_PATH: gpuModule }),
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       windowsHide: true,
     });

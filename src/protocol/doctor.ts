@@ -8,6 +8,7 @@ export const CHECK_NAMES = [
   'addon',
   'gpu',
   'cpu_features',
+  'sandbox',
   'memory',
   'paths',
   'disk',

@@ -37,8 +37,7 @@ export function serviceUnit({ command, environment, writable, socket, address }:
     '',
     '[Service]',
     'Type=notify',
-    // The messages are sent by systemd-notify, a child.
-    'NotifyAccess=all',
+    'NotifyAccess=main',
     `ExecStart=${command.map(quote).join(' ')}`,
     'ExecReload=/bin/kill -HUP $MAINPID',
     ...Object.entries(environment).map(([name, value]) => `Environment=${quote(`${name}=${value}`)}`),
@@ -52,6 +51,8 @@ export function serviceUnit({ command, environment, writable, socket, address }:
     'KillMode=mixed',
     'OOMPolicy=continue',
     'UMask=0077',
+    // A core would hold prompts and keys.
+    'LimitCORE=0',
     '',
     '# What it may not do.',
     'NoNewPrivileges=yes',
@@ -76,6 +77,8 @@ export function serviceUnit({ command, environment, writable, socket, address }:
     'SystemCallArchitectures=native',
     'SystemCallFilter=@system-service',
     'SystemCallFilter=~@privileged @resources',
+    // By these an engine process gives up more; a group @sandbox is not known everywhere.
+    'SystemCallFilter=seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self',
     // A file that is replaced keeps its owner.
     'SystemCallFilter=@chown',
     'SystemCallErrorNumber=EPERM',

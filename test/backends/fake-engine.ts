@@ -93,7 +93,8 @@ function beat(): void {
   };
   const privateBytes = behaviour.holds ?? null;
   const submits = { done: accepted, oldest: preparing };
-  send({ type: 'stats', stats: loaded ? stats : null, submits, rssBytes: process.memoryUsage.rss(), privateBytes });
+  const rssBytes = process.memoryUsage.rss();
+  send({ type: 'stats', stats: loaded ? stats : null, submits, rssBytes, privateBytes, cpuMs: 0 });
 }
 
 /** Each token costs a byte of the card's memory. */

@@ -66,6 +66,7 @@ const local: LocalEngines = {
     yield { type: 'loaded', model, pid: process.pid, context_length: 4096 };
   },
   unload: () => Promise.resolve(),
+  engineProcesses: () => [],
   loadedModels: (): readonly LoadedModelHealth[] => [],
   devices: () => [],
   engineCounts: () => ({ crashes: 0, restarts: 0 }),

@@ -16,7 +16,7 @@ const messages: FromEngine[] = [
   { type: 'step', outputs: [{ id: 7, text: 'Zürich, 東京, 🦙\n\u0000"' }] },
   { type: 'vectors', id: 7, vectors: Float32Array.of(0, -1.5, Math.fround(1e-30), 0.1) },
   { type: 'log', level: 'warn', text: '' },
-  { type: 'stats', stats: null, submits: { done: 0, oldest: null }, rssBytes: 1, privateBytes: null },
+  { type: 'stats', stats: null, submits: { done: 0, oldest: null }, rssBytes: 1, privateBytes: null, cpuMs: 1 },
 ];
 const stream = Buffer.concat(messages.map(encodeFrame));
 const decoder = () => new FrameDecoder<FromEngine>(FROM_ENGINE);

@@ -39,6 +39,8 @@ export interface DaemonProcessOptions {
   /** Another program than `svc`. */
   readonly entry?: string;
   readonly args?: readonly string[];
+  /** A command that runs the program that is its last arguments. */
+  readonly through?: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -54,9 +56,10 @@ process.once('SIGTERM', () => {
 /** Kill it, or stop it, before the home is removed. */
 export function spawnDaemon(
   home: Home,
-  { entry, args = ['serve'], env = {} }: DaemonProcessOptions = {},
+  { entry, args = ['serve'], through = [], env = {} }: DaemonProcessOptions = {},
 ): DaemonProcess {
-  const [program = '', ...before] = entry === undefined ? SVC_COMMAND : [process.execPath, '--import', 'tsx', entry];
+  const command = entry === undefined ? SVC_COMMAND : [process.execPath, '--import', 'tsx', entry];
+  const [program = '', ...before] = [...through, ...command];
   const child = spawn(program, [...before, ...args], {
     cwd: ROOT,
     env: childEnvironment({ ...home.env, ...env }),

@@ -78,6 +78,7 @@ export class EngineChild {
   #stats: NativeStats | null = null;
   #rssBytes: number | null = null;
   #privateBytes: number | null = null;
+  #cpuMs: number | null = null;
   /** Over with the load, or with the process. */
   readonly #planning = new AbortController();
   readonly #logLine = rateLimit(
@@ -117,6 +118,11 @@ export class EngineChild {
   /** True if it has sent no heartbeat for a while: it is stopped, or hangs. */
   get isSilent(): boolean {
     return this.#watch?.isSilent ?? false;
+  }
+
+  /** Processor time of the process, as of the last heartbeat. */
+  get cpuMs(): number | null {
+    return this.#cpuMs;
   }
 
   /** Throws BUSY while the engine does not read what was sent before. */
@@ -286,6 +292,7 @@ export class EngineChild {
       case 'stats':
         this.#rssBytes = message.rssBytes;
         this.#privateBytes = message.privateBytes;
+        this.#cpuMs = message.cpuMs;
         // It waits for room, for as long as it takes.
         if (!this.#isPlanned && this.#estimating === undefined) this.#watch?.progressed();
         this.#stats = message.stats;
@@ -298,6 +305,7 @@ export class EngineChild {
         this.#logLine.call(message.level, message.text);
         break;
       case 'probed':
+      case 'sandbox_tried':
       case 'tensor':
       case 'quantized':
         break;

@@ -263,6 +263,13 @@ export class LocalBackend implements Backend {
     });
   }
 
+  /** The processes of all engines, with the figures of their last heartbeats. */
+  engineProcesses(): { readonly pid: number; readonly rssBytes: number | null; readonly cpuMs: number | null }[] {
+    return this.#pool.engines.flatMap(({ pid, child }) =>
+      pid === null ? [] : [{ pid, rssBytes: child?.rssBytes ?? null, cpuMs: child?.cpuMs ?? null }],
+    );
+  }
+
   /** None before the first engine is loaded. What is free is known only while one is. */
   devices(): DeviceRecord[] {
     const { seen, at } = this.#devices;

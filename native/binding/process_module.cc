@@ -1,0 +1,76 @@
+// process.node: the module entry. What it exports is declared in src/process/addon.ts. It is a
+// module of its own because the daemon loads it too, and libllama never enters the daemon.
+#include <napi.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "process/core_dumps.h"
+#include "process/inherited_files.h"
+#include "process/notify.h"
+#include "process/sandbox.h"
+
+namespace svc::binding {
+namespace {
+
+std::vector<std::string> ReadPaths(Napi::Object object, const char* name) {
+  const auto array = object.Get(name).As<Napi::Array>();
+  std::vector<std::string> paths;
+  for (std::uint32_t i = 0; i < array.Length(); ++i) {
+    paths.push_back(array.Get(i).As<Napi::String>().Utf8Value());
+  }
+  return paths;
+}
+
+void ForbidCoreDumps(const Napi::CallbackInfo& /*info*/) { process::ForbidCoreDumps(); }
+
+void CloseInheritedFiles(const Napi::CallbackInfo& info) {
+  process::CloseInheritedFiles(info[0].As<Napi::Number>().Int32Value());
+}
+
+Napi::Value Notify(const Napi::CallbackInfo& info) {
+  const std::string path = info[0].As<Napi::String>().Utf8Value();
+  const std::string message = info[1].As<Napi::String>().Utf8Value();
+  return Napi::Number::New(info.Env(), process::Notify(path, message));
+}
+
+Napi::Value EnterSandbox(const Napi::CallbackInfo& info) {
+  const auto allowed = info[0].As<Napi::Object>();
+  const process::SandboxReport report =
+      process::EnterSandbox({.read = ReadPaths(allowed, "read"),
+                             .write = ReadPaths(allowed, "write"),
+                             .devices = ReadPaths(allowed, "devices")});
+  auto object = Napi::Object::New(info.Env());
+  object.Set("noNewPrivileges", report.no_new_privileges);
+  object.Set("capabilities", report.capabilities);
+  object.Set("landlock", report.landlock);
+  object.Set("landlockVersion", report.landlock_version);
+  object.Set("seccomp", report.seccomp);
+  return object;
+}
+
+Napi::Value LeaveLastCapability(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), process::LeaveLastCapability());
+}
+
+Napi::Object InitProcess(Napi::Env env, Napi::Object exports) {
+  exports.DefineProperties({
+      Napi::PropertyDescriptor::Function(env, exports, "forbidCoreDumps", ForbidCoreDumps,
+                                         napi_enumerable),
+      Napi::PropertyDescriptor::Function(env, exports, "closeInheritedFiles", CloseInheritedFiles,
+                                         napi_enumerable),
+      Napi::PropertyDescriptor::Function(env, exports, "notify", Notify, napi_enumerable),
+      Napi::PropertyDescriptor::Function(env, exports, "enterSandbox", EnterSandbox,
+                                         napi_enumerable),
+      Napi::PropertyDescriptor::Function(env, exports, "leaveLastCapability", LeaveLastCapability,
+                                         napi_enumerable),
+  });
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(process, InitProcess)
+
+}  // namespace svc::binding

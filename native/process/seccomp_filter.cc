@@ -1,0 +1,296 @@
+#include "process/seccomp_filter.h"
+
+#include <cerrno>
+
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
+#define SVC_SECCOMP
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+#endif
+
+namespace svc::process {
+
+#ifdef SVC_SECCOMP
+
+namespace {
+
+#ifdef __x86_64__
+constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
+#else
+constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
+#endif
+// file_setattr, Linux 6.17. From 424 on the numbers are the same on every architecture.
+constexpr std::uint32_t kNewestCall = 469;
+
+// Refused whatever the arguments are.
+constexpr std::uint32_t kRefused[] = {
+    // Sockets. The pipe to the daemon is read and written as a file.
+    SYS_socket,
+    SYS_socketpair,
+    SYS_connect,
+    SYS_bind,
+    SYS_listen,
+    SYS_accept,
+    SYS_accept4,
+    SYS_sendto,
+    SYS_sendmsg,
+    SYS_sendmmsg,
+    SYS_recvfrom,
+    SYS_recvmsg,
+    SYS_recvmmsg,
+    // Other programs. clone is looked at below.
+    SYS_execve,
+    SYS_execveat,
+#ifdef SYS_fork
+    SYS_fork,
+    SYS_vfork,
+#endif
+    // Other processes. kill and its kin are looked at below.
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_kcmp,
+    SYS_tkill,
+    424 /* pidfd_send_signal */,
+    434 /* pidfd_open */,
+    438 /* pidfd_getfd */,
+    440 /* process_madvise */,
+    448 /* process_mrelease */,
+    SYS_migrate_pages,
+    SYS_move_pages,
+    SYS_setpriority,
+    SYS_ioprio_set,
+    SYS_sched_setscheduler,
+    SYS_sched_setparam,
+    SYS_sched_setattr,
+    // Shared memory and messages that other programs of the user reach by name.
+    SYS_shmget,
+    SYS_shmat,
+    SYS_shmctl,
+    SYS_semget,
+    SYS_semctl,
+    SYS_semop,
+    SYS_semtimedop,
+    SYS_msgget,
+    SYS_msgsnd,
+    SYS_msgrcv,
+    SYS_msgctl,
+    SYS_mq_open,
+    SYS_mq_unlink,
+    // Attributes of files, which Landlock leaves alone; and being told of what others do to theirs.
+    SYS_fchmod,
+    SYS_fchmodat,
+    452 /* fchmodat2 */,
+    SYS_fchown,
+    SYS_fchownat,
+    SYS_setxattr,
+    SYS_lsetxattr,
+    SYS_fsetxattr,
+    SYS_removexattr,
+    SYS_lremovexattr,
+    SYS_fremovexattr,
+    463 /* setxattrat */,
+    466 /* removexattrat */,
+    469 /* file_setattr */,
+    SYS_inotify_init1,
+    SYS_inotify_add_watch,
+    SYS_fanotify_init,
+    SYS_fanotify_mark,
+    SYS_name_to_handle_at,
+    SYS_open_by_handle_at,
+#ifdef __x86_64__
+    SYS_chmod,
+    SYS_chown,
+    SYS_lchown,
+    SYS_inotify_init,
+#endif
+    // Mounts and namespaces.
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_unshare,
+    SYS_setns,
+    428 /* open_tree */,
+    429 /* move_mount */,
+    430 /* fsopen */,
+    431 /* fsconfig */,
+    432 /* fsmount */,
+    433 /* fspick */,
+    442 /* mount_setattr */,
+    457 /* statmount */,
+    458 /* listmount */,
+    467 /* open_tree_attr */,
+    SYS_quotactl,
+    443 /* quotactl_fd */,
+    // Parts of the kernel with a history of holes.
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    425 /* io_uring_setup */,
+    426 /* io_uring_enter */,
+    427 /* io_uring_register */,
+    SYS_keyctl,
+    SYS_add_key,
+    SYS_request_key,
+    // The machine.
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_acct,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_clock_adjtime,
+    SYS_adjtimex,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_syslog,
+    SYS_vhangup,
+    SYS_personality,
+#ifdef __x86_64__
+    SYS_kexec_file_load,
+    SYS_iopl,
+    SYS_ioperm,
+    SYS_modify_ldt,
+#endif
+};
+
+constexpr std::uint32_t kNewNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+                                         CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+
+constexpr std::uint32_t Fail(int error) {
+  return SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(error) & SECCOMP_RET_DATA);
+}
+
+// A program for the kernel's filter machine, which sees the call's number and arguments. Of an
+// argument the lower 32 bits are compared: the kernel takes these as int.
+class Program {
+ public:
+  Program() {
+    Load(offsetof(seccomp_data, arch));
+    Add(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0);
+    Return(Fail(ENOSYS));
+    Load(offsetof(seccomp_data, nr));
+    // x32 is above it, too.
+    Add(BPF_JMP | BPF_JGT | BPF_K, kNewestCall, 0, 1);
+    Return(Fail(ENOSYS));
+  }
+
+  void Refuse(std::uint32_t call, int error) {
+    Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
+    Return(Fail(error));
+  }
+
+  // Unless the argument is one of `allowed`.
+  void AllowOnly(std::uint32_t call, int argument, std::initializer_list<std::uint32_t> allowed) {
+    const auto count = static_cast<std::uint8_t>(allowed.size());
+    Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, count + 3);
+    Load(Argument(argument));
+    for (std::uint8_t left = count; const std::uint32_t value : allowed) {
+      Add(BPF_JMP | BPF_JEQ | BPF_K, value, left--, 0);
+    }
+    Return(Fail(EPERM));
+    Return(SECCOMP_RET_ALLOW);
+  }
+
+  // If the argument is one of `refused`.
+  void RefuseOnly(std::uint32_t call, int argument, std::initializer_list<std::uint32_t> refused) {
+    const auto count = static_cast<std::uint8_t>(refused.size());
+    Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, count + 3);
+    Load(Argument(argument));
+    for (std::uint8_t left = count; const std::uint32_t value : refused) {
+      Add(BPF_JMP | BPF_JEQ | BPF_K, value, left--, 0);
+    }
+    Return(SECCOMP_RET_ALLOW);
+    Return(Fail(EPERM));
+  }
+
+  // A thread of this process, in its namespaces, or nothing.
+  void AllowThreadsOnly(std::uint32_t call) {
+    Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 5);
+    Load(Argument(0));
+    Add(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 2);
+    Add(BPF_JMP | BPF_JSET | BPF_K, kNewNamespaces, 1, 0);
+    Return(SECCOMP_RET_ALLOW);
+    Return(Fail(EPERM));
+  }
+
+  std::vector<sock_filter> End() {
+    Return(SECCOMP_RET_ALLOW);
+    return code_;
+  }
+
+ private:
+  static std::uint32_t Argument(int index) {
+    return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + sizeof(std::uint64_t) * index);
+  }
+
+  void Load(std::size_t offset) {
+    Add(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset), 0, 0);
+  }
+  void Return(std::uint32_t action) { Add(BPF_RET | BPF_K, action, 0, 0); }
+  // `yes` and `no`: instructions to skip.
+  void Add(std::uint16_t code, std::uint32_t value, std::uint8_t yes, std::uint8_t no) {
+    code_.push_back({code, yes, no, value});
+  }
+
+  std::vector<sock_filter> code_;
+};
+
+std::vector<sock_filter> Filter() {
+  const auto self = static_cast<std::uint32_t>(getpid());
+  Program program;
+  for (const std::uint32_t call : kRefused) program.Refuse(call, EPERM);
+  // Its flags are behind a pointer. glibc then uses clone.
+  program.Refuse(435 /* clone3 */, ENOSYS);
+  program.AllowThreadsOnly(SYS_clone);
+  // Signals to itself only: abort() needs them.
+  program.AllowOnly(SYS_kill, 0, {self});
+  program.AllowOnly(SYS_tgkill, 0, {self});
+  program.AllowOnly(SYS_rt_sigqueueinfo, 0, {self});
+  program.AllowOnly(SYS_rt_tgsigqueueinfo, 0, {self});
+  program.AllowOnly(SYS_prlimit64, 0, {0, self});
+  // A file can send signals to its owner, and input to a terminal counts as typed.
+  program.RefuseOnly(SYS_fcntl, 1, {F_SETOWN, F_SETOWN_EX, F_SETSIG});
+  program.RefuseOnly(SYS_ioctl, 1, {TIOCSTI});
+  program.RefuseOnly(SYS_prctl, 0, {PR_SET_DUMPABLE, PR_SET_PTRACER});
+  return program.End();
+}
+
+}  // namespace
+
+int InstallFilter() {
+  std::vector<sock_filter> code = Filter();
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+  // Kernels before 5.16 would turn off speculation that loads and stores rely on: as fast as newer
+  // ones.
+  const long unsigned flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+  const long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+  if (result == 0) return 0;
+  // A positive result is a thread that could not follow.
+  return result > 0 ? EAGAIN : errno;
+}
+
+#else
+
+int InstallFilter() { return ENOTSUP; }
+
+#endif
+
+}  // namespace svc::process
