@@ -12,6 +12,7 @@ import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
 import { spawnEngine } from '../../src/engine/spawn.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
+import { seenOf } from '../support/proc.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
 import { ask, isAlive, testWith, textOf } from './local-support.ts';
@@ -129,10 +130,8 @@ it('nothing of a prompt is to be seen from outside', {}, async ({ backend, log }
   const events = backend.generate(ask('canary-7f3a', 'llama'), context())[Symbol.asyncIterator]();
   while ((await events.next()).value?.type !== 'text');
   const pid = pidOf(backend);
-  const [arguments_, environment, score] = await Promise.all(
-    ['cmdline', 'environ', 'oom_score_adj'].map((name) => readFile(`/proc/${String(pid)}/${name}`, 'utf8')),
-  );
-  assert.match(arguments_ as string, /^svc: engine llama/);
+  const [arguments_, environment, score] = ['cmdline', 'environ', 'oom_score_adj'].map((name) => seenOf(pid, name));
+  assert.match(arguments_ ?? '', /^svc: engine llama/);
   assert.not.match(`${String(arguments_)}${String(environment)}${JSON.stringify(log)}`, /canary/);
   assert.is(Number(score), 500);
   await events.return();

@@ -19,6 +19,7 @@ import { makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { spawnSvc, svc, SVC_COMMAND, type SvcResult } from '../support/svc.ts';
 import { KEYS, NO_TERMINAL, Terminal } from '../support/terminal.ts';
+import { seenOf } from '../support/proc.ts';
 import { waitFor } from '../support/wait.ts';
 
 const KEY = 'sk-good-0123456789abcdef';
@@ -191,7 +192,7 @@ test('OpenAI, Anthropic and Gemini answer a shell, and their key is seen by nobo
   const [pid] = /"pid": (\d+)/.exec((await run('status', '--json')).stdout)?.slice(1) ?? [];
   if (process.platform === 'linux') {
     for (const file of ['cmdline', 'environ']) {
-      assert.not.ok(readFileSync(`/proc/${String(pid)}/${file}`, 'latin1').includes(KEY), file);
+      assert.not.ok(seenOf(Number(pid), file).includes(KEY), file);
     }
   }
 });

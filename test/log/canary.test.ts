@@ -19,6 +19,7 @@ import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { hold } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc, type SvcOptions } from '../support/svc.ts';
+import { seenOf } from '../support/proc.ts';
 import { waitFor } from '../support/wait.ts';
 
 const PROMPT = `canary-prompt-${randomBytes(8).toString('hex')}`;
@@ -64,13 +65,11 @@ function searchFiles(home: Home): number {
   return files.length;
 }
 
-const procOf = (pid: number, file: string): string => readFileSync(`/proc/${String(pid)}/${file}`, 'latin1');
-
 function searchProcess(pid: number, isDaemon: boolean): void {
   if (process.platform !== 'linux') return;
-  expectNone(`the command line of ${String(pid)}`, procOf(pid, 'cmdline'));
-  expectNone(`the title of ${String(pid)}`, procOf(pid, 'comm'));
-  if (!isDaemon) expectNone(`the environment of ${String(pid)}`, procOf(pid, 'environ'));
+  expectNone(`the command line of ${String(pid)}`, seenOf(pid, 'cmdline'));
+  expectNone(`the title of ${String(pid)}`, seenOf(pid, 'comm'));
+  if (!isDaemon) expectNone(`the environment of ${String(pid)}`, seenOf(pid, 'environ'));
 }
 
 /** Whatever a command prints of the daemon. */
@@ -216,8 +215,8 @@ test('in the background: from the command line, standard input, and wrong settin
   const { pid } = run.child as { pid: number };
   if (process.platform === 'linux') {
     // It is in the arguments until the command has begun, as of any program; not for as long as it waits.
-    await waitFor('the title', () => procOf(pid, 'cmdline').startsWith('svc run'));
-    expectNone('the command line', procOf(pid, 'cmdline'));
+    await waitFor('the title', () => seenOf(pid, 'cmdline').startsWith('svc run'));
+    expectNone('the command line', seenOf(pid, 'cmdline'));
   }
   held.release();
   expectNone('svc run', (await run.result).stderr);

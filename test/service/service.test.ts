@@ -18,6 +18,7 @@ import { launchAgent } from '../../src/service/launchd-agent.ts';
 import { serviceUnit, servesSocket, socketUnit } from '../../src/service/systemd-unit.ts';
 import { ask } from '../http/ask.ts';
 import { makeHome, type Home } from '../support/home.ts';
+import { seenOf } from '../support/proc.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -293,7 +294,7 @@ test('systemd is told: ready only when it is, alive by the watchdog, and stoppin
   await waitFor('three signs of life', () => beats() >= 3);
 
   const engine = (await client.status()).models[0]?.pid as number;
-  const environment = readFileSync(`/proc/${String(engine)}/environ`, 'latin1');
+  const environment = seenOf(engine, 'environ');
   assert.not.match(environment, 'NOTIFY_SOCKET');
   assert.not.match(environment, 'WATCHDOG');
 
