@@ -80,6 +80,7 @@ test('the unit quotes what systemd would read otherwise', () => {
   const unit = serviceUnit(DEFINITION);
   assert.match(unit, '\nExecStart="/opt/my node/bin/node" /opt/svc/bin/svc.js serve --mode service\n');
   assert.match(unit, '\nEnvironment="SVC_HOME=/srv/me/100%% \\"mine\\""\n');
+  assert.match(unit, '\nLimitCORE=0\n');
   assert.match(unit, '\nReadWritePaths=-/run/user/1000/svc\n');
   assert.match(unit, '\nRequires=svc.socket\n');
   assert.not.match(serviceUnit({ ...DEFINITION, address: null }), 'svc.socket', 'no address, no socket');
@@ -264,15 +265,18 @@ test('a connection to a socket of systemd starts the daemon, which takes both so
 });
 
 const NOTIFIED = `
-import socket, sys
+import socket, struct, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 s.bind(sys.argv[1])
 print('bound', flush=True)
-while True: print(s.recv(4096).decode().replace('\\n', ' '), flush=True)
+while True:
+    text, sender, *_ = s.recvmsg(4096, 1024)
+    print(struct.unpack('iii', sender[0][2])[0], text.decode().replace('\\n', ' '), flush=True)
 `;
 
 test('systemd is told: ready only when it is, alive by the watchdog, and stopping', async (context) => {
-  if (!has('systemd-notify') || !has('python3')) return;
+  if (!has('python3')) return;
   const { home } = context;
   const socket = join(home.dir, 'notify');
   const listener = spawn('python3', ['-c', NOTIFIED, socket], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -302,6 +306,12 @@ test('systemd is told: ready only when it is, alive by the watchdog, and stoppin
   child.kill('SIGTERM');
   await ended;
   await waitFor('STOPPING', () => told.some((line) => line.includes('STOPPING=1')));
+  // The unit lets systemd hear nobody else.
+  assert.equal(
+    told.slice(1).filter((line) => !line.startsWith(`${String(child.pid)} `)),
+    [],
+  );
+  assert.match(serviceUnit(DEFINITION), '\nNotifyAccess=main\n');
 });
 
 test('install writes the units, status knows them, uninstall leaves nothing', async (context) => {

@@ -1,0 +1,97 @@
+// What a thread gives up by itself, every thread has to: those that are there, those that block all
+// signals, and those that come and go meanwhile.
+#include "process/every_thread.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "process/privileges.h"
+#include "test.h"
+
+namespace svc::process {
+namespace {
+
+struct Count {
+  int all = 0;
+  int without = 0;
+};
+
+// Of this process's threads, those that could still gain privileges.
+Count ThreadsWithoutTheFlag() {
+  Count count;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("NoNewPrivs:")) continue;
+      ++count.all;
+      if (line.back() != '1') ++count.without;
+    }
+  }
+  return count;
+}
+
+// In this order: nothing that a test sets is ever unset.
+TEST(EveryThreadRunsTheFunctionWhateverItDoes) {
+  constexpr int kIdle = 6;
+  constexpr int kParents = 4;
+  const bool was_set = ThreadsWithoutTheFlag().without == 0;
+  std::atomic<bool> stop{false};
+  std::atomic<int> born{0};
+  std::vector<std::thread> threads;
+  threads.reserve(kIdle + kParents);
+  for (int i = 0; i < kIdle; ++i) {
+    threads.emplace_back([&stop, i] {
+      sigset_t all;
+      sigfillset(&all);
+      if (i % 2 == 0) pthread_sigmask(SIG_SETMASK, &all, nullptr);
+      while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    });
+  }
+  for (int i = 0; i < kParents; ++i) {
+    threads.emplace_back([&stop, &born] {
+      while (!stop) std::thread([&born] { ++born; }).join();
+    });
+  }
+  while (born < 100) std::this_thread::yield();
+  // A container may set it for all that runs in it.
+  if (!was_set) EXPECT(ThreadsWithoutTheFlag().without > kIdle);
+
+  EXPECT_EQ(RunOnEveryThread([](void*) { return ForbidNewPrivileges(); }, nullptr), 0);
+  const int before = born;
+  while (born < before + 100) std::this_thread::yield();
+  const Count count = ThreadsWithoutTheFlag();
+  EXPECT(count.all > kIdle + kParents);
+  EXPECT_EQ(count.without, 0);
+
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(TheFirstErrorOfAnyThreadIsReturned) {
+  std::atomic<bool> stop{false};
+  std::thread other([&stop] {
+    while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  });
+  std::atomic<int> runs{0};
+  const int error = RunOnEveryThread(
+      [](void* argument) { return ++*static_cast<std::atomic<int>*>(argument) == 1 ? EIO : 0; },
+      &runs);
+  EXPECT_EQ(error, EIO);
+  EXPECT_EQ(runs, 2);
+  stop = true;
+  other.join();
+}
+
+}  // namespace
+}  // namespace svc::process
+
+TEST_MAIN()
