@@ -207,7 +207,7 @@ if (process.platform === 'linux') {
       }
       assert.match(readFileSync(`/proc/${String(engine.pid)}/limits`, 'utf8'), /Max core file size +0 +0 /);
       // Who has not CAP_SYS_PTRACE sees into processes that are dumpable only.
-      const drop = isRoot ? ['setpriv', '--bounding-set=-sys_ptrace', '--inh-caps=-sys_ptrace'] : [];
+      const drop = isRoot ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : [];
       const [command = '', ...rest] = [...drop, 'head', '-c1', `/proc/${String(engine.pid)}/environ`];
       assert.is.not(spawnSync(command, rest).status, 0, 'it is not dumpable');
       assert.is(readFileSync(`/proc/${String(engine.pid)}/oom_score_adj`, 'utf8'), '500\n');
