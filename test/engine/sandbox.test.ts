@@ -108,8 +108,8 @@ function plant({ dir }: Home): void {
 async function withDaemon(home: Home, body: (daemon: DaemonProcess, port: number) => Promise<void>): Promise<void> {
   const daemon = await spawnDaemon(home).answering();
   try {
-    const { http } = await daemon.client.status();
-    await body(daemon, Number(http?.split(':').at(-1)));
+    const port = async (): Promise<number> => Number((await daemon.client.status()).http?.split(':').at(-1));
+    await body(daemon, await waitFor('the HTTP listener', async () => ((await port()) > 0 ? port() : null)));
   } finally {
     daemon.kill('SIGCONT');
     daemon.kill('SIGKILL');
@@ -208,7 +208,7 @@ if (process.platform === 'linux') {
       assert.match(readFileSync(`/proc/${String(engine.pid)}/limits`, 'utf8'), /Max core file size +0 +0 /);
       // Who has not CAP_SYS_PTRACE sees into processes that are dumpable only.
       const drop = isRoot ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : [];
-      const [command = '', ...rest] = [...drop, 'head', '-c1', `/proc/${String(engine.pid)}/environ`];
+      const [command, ...rest] = [...drop, 'head', '-c1', `/proc/${String(engine.pid)}/environ`];
       assert.is.not(spawnSync(command, rest).status, 0, 'it is not dumpable');
       assert.is(readFileSync(`/proc/${String(engine.pid)}/oom_score_adj`, 'utf8'), '500\n');
       if (isRoot) assert.is(getPriority(engine.pid), -5);
