@@ -3,6 +3,7 @@
  * checked before the daemon uses anything of it. The table is typed by the frames themselves: a field without a check
  * does not compile. The checks are plain functions, since one runs for each token.
  */
+import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord } from '../protocol/errors.ts';
 import type {
   NativeDevice,
@@ -12,7 +13,15 @@ import type {
   NativeMemoryEstimates,
   NativeStats,
 } from './addon.ts';
-import type { EngineInfo, FromEngine, ProbedDevice, ProbeFacts, StepOutput, SubmitProgress } from './frames.ts';
+import type {
+  EngineInfo,
+  FromEngine,
+  ProbedDevice,
+  ProbeFacts,
+  SandboxAttempt,
+  StepOutput,
+  SubmitProgress,
+} from './frames.ts';
 
 type Check = (value: unknown) => boolean;
 type Fields<Type> = { readonly [Name in keyof Required<Type>]: Check };
@@ -207,11 +216,22 @@ const FRAMES: { readonly [Type in FromEngine['type']]: Check } = {
     submits: object<SubmitProgress>({ done: figure, oldest: nullable(figure) }),
     rssBytes: figure,
     privateBytes: nullable(figure),
+    cpuMs: figure,
   }),
   devices: object<Frame<'devices'>>({ devices: listOf(object(deviceFields), LIST_LENGTH) }),
   log: object<Frame<'log'>>({ level: oneOf('debug', 'info', 'warn', 'error'), text: atMost(TEXT_LENGTH) }),
   tensor: object<Frame<'tensor'>>({ name }),
   quantized: object<Frame<'quantized'>>({ bytes: figure }),
+  sandbox_tried: object<Frame<'sandbox_tried'>>({
+    report: object<SandboxReport>({
+      noNewPrivileges: figure,
+      capabilities: figure,
+      landlock: figure,
+      landlockVersion: figure,
+      seccomp: figure,
+    }),
+    attempts: listOf(object<SandboxAttempt>({ what: name, error: nullable(name) }), LIST_LENGTH),
+  }),
   probed: object<Frame<'probed'>>({ facts, next: nullable(name) }),
 };
 

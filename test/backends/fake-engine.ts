@@ -201,7 +201,8 @@ function generate(request: NativeRequest): void {
   }
   if (prompt === 'flood') setInterval(() => send({ type: 'step', outputs: [{ id: request.id, text: FLOOD }] }), 1);
   if (prompt === 'vectors') send({ type: 'vectors', id: request.id, vectors: new Float32Array(1000) });
-  if (prompt === 'lie') send({ type: 'stats', stats: null, submits: noSubmits, rssBytes: 1e300, privateBytes: -1 });
+  if (prompt === 'lie')
+    send({ type: 'stats', stats: null, submits: noSubmits, rssBytes: 1e300, privateBytes: -1, cpuMs: 0 });
   if (prompt === 'chatter')
     for (let n = 0; n < 20_000; n += 1) send({ type: 'log', level: 'warn', text: `line ${String(n)}` });
   if (prompt === 'stall') stalled = true;
