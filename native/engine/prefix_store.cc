@@ -55,7 +55,8 @@ std::vector<Found> FilesIn(const fs::path& folder) {
 // The folder itself, not where a link of that name leads. Nobody else may look into what is made.
 bool MakeFolder(const fs::path& folder) {
   std::error_code error;
-  if (const fs::path parent = folder.parent_path(); parent != folder && !fs::exists(parent, error)) {
+  if (const fs::path parent = folder.parent_path();
+      parent != folder && !fs::exists(parent, error)) {
     MakeFolder(parent);
   }
   if (mkdir(folder.c_str(), S_IRWXU) == 0) return true;

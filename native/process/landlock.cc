@@ -31,6 +31,7 @@ constexpr std::uint64_t kWriteFile = 1ULL << 1;
 constexpr std::uint64_t kReadFile = 1ULL << 2;
 constexpr std::uint64_t kReadFolder = 1ULL << 3;
 constexpr std::uint64_t kRemoveFile = 1ULL << 5;
+constexpr std::uint64_t kMakeFolder = 1ULL << 7;
 constexpr std::uint64_t kMakeFile = 1ULL << 8;
 constexpr std::uint64_t kTruncate = 1ULL << 14;
 constexpr std::uint64_t kControlDevice = 1ULL << 15;
@@ -98,7 +99,8 @@ int Allow(int ruleset, const std::string& path, std::uint64_t access, int flags)
 
 int AllowAll(int ruleset, const Paths& paths, std::uint64_t handled) {
   const std::uint64_t read = (kReadFile | kReadFolder) & handled;
-  const std::uint64_t write = read | ((kWriteFile | kMakeFile | kRemoveFile | kTruncate) & handled);
+  const std::uint64_t write =
+      read | ((kWriteFile | kMakeFile | kMakeFolder | kRemoveFile | kTruncate) & handled);
   const std::uint64_t control = read | ((kWriteFile | kControlDevice) & handled);
   int error = 0;
   for (const std::string& path : paths.read) {

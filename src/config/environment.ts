@@ -74,6 +74,11 @@ export function takeVariable(name: Variable): string | undefined {
   return value;
 }
 
+/** For the libraries of this process, which look at it later. */
+export function setForDrivers(name: string, value: string): void {
+  process.env[name] = value;
+}
+
 /** The environment for a child process: ours, with `changes` on top (undefined removes). */
 export function childEnvironment(changes: Readonly<Record<string, string | undefined>> = {}): Record<string, string> {
   const environment: Record<string, string> = {};

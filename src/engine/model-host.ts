@@ -20,7 +20,7 @@ import {
   type ToEngine,
 } from './frames.ts';
 import { loadAddon, type LoadedAddon } from './loader.ts';
-import { enterSandbox, leaveLastCapability, missingParts } from './sandbox.ts';
+import { enterSandbox, keepShaders, leaveLastCapability, missingParts } from './sandbox.ts';
 
 const HEARTBEAT_MS = 500;
 /** Between two looks at the devices' memory. */
@@ -131,6 +131,7 @@ export class ModelHost {
       if (level !== 'debug' && !this.#held)
         this.#send({ type: 'log', level, text: text.slice(0, LOG_LINE_CHARACTERS) });
     });
+    keepShaders(options.prefixFolder);
     opened.addon.loadBackends(opened.directory);
     const missing = missingParts(
       enterSandbox({

@@ -7,9 +7,9 @@
  */
 import { mkdirSync } from 'node:fs';
 import { constants } from 'node:os';
-import { basename, delimiter, dirname } from 'node:path';
+import { basename, delimiter, dirname, join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
-import { variable } from '../config/environment.ts';
+import { setForDrivers, variable } from '../config/environment.ts';
 import { PART, partsBeside } from '../models/part-names.ts';
 import { loadProcessAddon, type SandboxReport } from '../process/addon.ts';
 import { SvcError } from '../protocol/errors.ts';
@@ -53,14 +53,33 @@ export function keepToOwnProcess(): void {
   addon.closeInheritedFiles(LAST_OWN_DESCRIPTOR);
 }
 
+/**
+ * Has the drivers of GPUs keep their compiled shaders in a folder of svc's own, which the sandbox leaves to engines that
+ * have one: without it each start compiles them anew. The user's other programs must not run what an engine has written.
+ * REQUIRES: no backend is loaded yet.
+ */
+export function keepShaders(prefixFolder: string | undefined): void {
+  if (prefixFolder === undefined || variable('GGML_BACKEND_PATH') === undefined) return;
+  for (const name of SHADER_VARIABLES) setForDrivers(name, shaderFolder(prefixFolder));
+}
+
+/** Of Mesa and of NVIDIA. */
+const SHADER_VARIABLES = ['MESA_SHADER_CACHE_DIR', '__GL_SHADER_DISK_CACHE_PATH'];
+
+function shaderFolder(prefixFolder: string): string {
+  return join(dirname(prefixFolder), 'shaders');
+}
+
 /** Throws ENGINE_UNAVAILABLE when process.node does not load. Parts that the kernel lacks are in the report. */
 export function enterSandbox(files: EngineFiles): SandboxReport {
   const { prefixFolder, output } = files;
-  if (prefixFolder !== undefined) makeFolder(prefixFolder);
+  const hasGpu = variable('GGML_BACKEND_PATH') !== undefined;
+  const shaders = hasGpu && prefixFolder !== undefined ? shaderFolder(prefixFolder) : undefined;
+  for (const folder of [prefixFolder, shaders]) if (folder !== undefined) makeFolder(folder);
   try {
     return loadProcessAddon().enterSandbox({
       read: [...LIBRARIES, ...SYSTEM, ...ownLibraries(files.addonFolder), ...(files.models ?? []).flatMap(partsOf)],
-      write: [prefixFolder, output].filter((path) => path !== undefined),
+      write: [prefixFolder, shaders, output].filter((path) => path !== undefined),
       devices: ['/dev/null', ...gpuDevices()],
     });
   } catch (error) {
@@ -109,7 +128,7 @@ function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch {
-    // It then keeps no prefixes on the disk.
+    // Nothing is then kept in it.
   }
 }
 

@@ -1,0 +1,59 @@
+/** A GPU's driver inside the sandbox of an engine: the model answers, and compiled shaders outlive the process. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { encodeFrame, FrameDecoder, FROM_ENGINE, type FromEngine } from '../../src/engine/frames.ts';
+import { spawnEngine } from '../../src/engine/spawn.ts';
+import { SOFTWARE_GPU } from '../support/gpu-backends.ts';
+import { makeHome } from '../support/home.ts';
+import { modelPath } from '../support/native-engine.ts';
+import { unless } from '../support/skip.ts';
+import { waitFor } from '../support/wait.ts';
+
+/** Compiling the first shaders takes a software driver 20 s of a processor. */
+const COMPILED_MS = 200_000;
+
+unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, test)(
+  'a model on a GPU answers in the sandbox, which keeps the shaders that were compiled for it',
+  async () => {
+    const { GGML_BACKEND_PATH: gpuModule, ...env } = SOFTWARE_GPU ?? {};
+    const home = await makeHome();
+    Object.assign(process.env, env);
+    const { pid, pipe, stdout, stderr, ended, kill } = await spawnEngine({ gpuModule });
+    try {
+      const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
+      const received: FromEngine[] = [];
+      stdout.resume();
+      stderr.pipe(process.stderr);
+      pipe.on('error', () => undefined);
+      pipe.on('data', (chunk: Buffer) => received.push(...frames.decode(chunk)));
+      const options = { contextLength: 512, maxSequences: 1, threads: 1, gpuLayers: 99 };
+      const prefixes = { prefixFolder: join(home.dir, 'prefixes'), prefixModel: 'aa', prefixBytes: 2 ** 24 };
+      pipe.write(
+        encodeFrame({
+          ...{ type: 'load', model: 'tiny', path: modelPath('tiny-llama'), parentPid: process.pid },
+          options: { ...options, ...prefixes },
+        }),
+      );
+      // The load proves itself with a token, computed on the device.
+      const loaded = await waitFor(
+        'the load',
+        () => received.find(({ type }) => type === 'loaded' || type === 'failed'),
+        { timeoutMs: COMPILED_MS },
+      );
+      assert.match(loaded.type === 'loaded' ? loaded.info.device : JSON.stringify(loaded), /Vulkan/);
+      for (const thread of readdirSync(`/proc/${String(pid)}/task`))
+        assert.match(readFileSync(`/proc/${String(pid)}/task/${thread}/status`, 'utf8'), /^Seccomp:\t2$/m);
+      const shaders = readdirSync(join(home.dir, 'shaders'), { recursive: true });
+      assert.ok(shaders.length > 1, 'the driver has kept some');
+    } finally {
+      kill();
+      await ended;
+      for (const name of Object.keys(env)) Reflect.deleteProperty(process.env, name);
+      await home.remove();
+    }
+  },
+);
+
+test.run();
