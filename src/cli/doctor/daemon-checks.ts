@@ -31,10 +31,12 @@ export function checkConfig(paths: Paths): { check: DoctorCheck; config: Config 
 
 /** Where svc keeps its files: each place is what it has to be, and can be written. */
 export async function checkPaths(paths: Paths, modelsDir: string): Promise<DoctorCheck> {
-  const troubles = await troublesOf(paths, new Date(), [
+  const all = await troublesOf(paths, new Date(), [
     { what: 'runtime directory', path: paths.runtimeDir },
     { what: 'directory of models', path: modelsDir },
   ]);
+  // The log has a check of its own.
+  const troubles = all.filter((trouble) => !trouble.includes(paths.logFile));
   if (troubles.length === 0) return check('paths', 'ok', paths.stateDir);
   const hint = 'mend these paths, or set SVC_HOME to a directory that you can write to';
   return check('paths', 'fail', paths.stateDir, { detail: troubles.join('; '), hint });
@@ -97,16 +99,22 @@ export async function checkDaemon(paths: Paths): Promise<CheckedDaemon> {
       check: check('daemon', verdict, value, { detail: troubles.join('; ') || null, hint }),
     };
   } catch (error) {
-    const isAbsent = error instanceof SvcError && error.code === 'DAEMON_NOT_RUNNING';
-    const hint = 'start it with `svc start`';
+    const code = error instanceof SvcError ? error.code : undefined;
     return {
       status: undefined,
-      runs: !isAbsent,
+      runs: code !== 'DAEMON_NOT_RUNNING',
       serves: false,
       providers: [],
-      check: isAbsent ? check('daemon', 'skip', 'not running', { hint }) : failed('daemon', error),
+      check: checkWithoutStatus(code, error),
     };
   }
+}
+
+function checkWithoutStatus(code: string | undefined, error: unknown): DoctorCheck {
+  if (code === 'DAEMON_NOT_RUNNING') {
+    return check('daemon', 'skip', 'not running', { hint: 'start it with `svc start`' });
+  }
+  return code === 'FORBIDDEN' ? skipped('daemon', "the control socket is not this user's") : failed('daemon', error);
 }
 
 type ListenerName = 'http' | 'grpc';
