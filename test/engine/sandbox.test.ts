@@ -122,7 +122,12 @@ if (process.platform === 'linux' && !NO_COMPILER) {
     const addon = compile(home);
     await withDaemon(home, async (daemon, tcpPort) => {
       plant(home);
-      const prefixes = { prefixFolder: join(home.dir, 'cache/prefixes'), prefixModel: 'aa', prefixBytes: 2 ** 28 };
+      const prefixes = {
+        prefixFolder: join(home.dir, 'cache/prefixes'),
+        prefixModel: 'aa',
+        prefixBytes: 2 ** 28,
+        prefixKey: 'ab'.repeat(16),
+      };
       const target = JSON.stringify({ addon, home: home.dir, daemonPid: daemon.pid, tcpPort });
       const engine = await startEngine({ entry: ENTRY, env: { SVC_TEST_TARGET: target } });
       try {
