@@ -339,12 +339,16 @@ export class Daemon implements Services {
     };
 
     await file.begin({ ...facts, http: null, grpc: null });
+    this.#identity = { ...this.#identity, lastExit };
     let http: string;
     let grpc: string;
     try {
       const hasKeys = this.access.exist();
       http = await listen(this.#http, 'http', config.http, hasKeys, this.#parts.inherited?.http);
+      // At once: whoever is answered over HTTP may ask for the address next.
+      this.#identity = { ...this.#identity, http };
       grpc = await listen(this.#grpc.server, 'grpc', config.grpc, hasKeys);
+      this.#identity = { ...this.#identity, grpc };
     } catch (error) {
       const { code, message } = SvcError.from(error);
       log.fatal({ err: error }, 'cannot start');
@@ -353,7 +357,6 @@ export class Daemon implements Services {
       throw error;
     }
     await file.begin({ ...facts, http, grpc });
-    this.#identity = { ...this.#identity, lastExit, http, grpc };
 
     log.info(
       { pid: process.pid, version, node: process.versions.node, mode, http, grpc, socket: paths.socketPath },
