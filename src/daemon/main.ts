@@ -22,6 +22,7 @@ import { Router } from '../routing/router.ts';
 import { Budgets } from '../usage/budgets.ts';
 import { Daemon } from './daemon.ts';
 import { takeInheritedSockets } from './inherited.ts';
+import { inBackground } from './in-background.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { protectMemory } from './own-process.ts';
 import { CloudProviders } from './providers.ts';
@@ -94,7 +95,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
       fileTroubles: () => [logFile.trouble, budgets.trouble],
       onPrefixBytes: (bytes) => {
         local.setPrefixBytes(bytes);
-        if (bytes === 0) void clearPrefixes(prefixes);
+        if (bytes === 0) inBackground(log, 'the removal of saved prefixes', clearPrefixes(prefixes));
       },
       pull: (request, signal, dialect) => pullByName(puller, request, hubEnvironment(), signal, dialect),
     });

@@ -35,6 +35,7 @@ export class Monitor {
   readonly #options: MonitorOptions;
   readonly #meter = new ResourceMeter();
   readonly #timers: NodeJS.Timeout[] = [];
+  #isStopped = false;
   #resources: Resources = {
     sampledAt: new Date().toISOString(),
     cpuPercent: null,
@@ -62,6 +63,8 @@ export class Monitor {
   async start(file: OwnDaemonFile, addresses: string): Promise<void> {
     const { log, socketPath } = this.#options;
     this.#inode = await inodeOf(socketPath).catch(() => null);
+    // Stopped meanwhile: timers that nothing clears would keep the process.
+    if (this.#isStopped) return;
     const check = (): Promise<void> => this.#check(addresses);
     this.#timers.push(
       setInterval(() => inBackground(log, 'a sign of life', this.#touch(file)), TOUCH_MS),
@@ -73,6 +76,7 @@ export class Monitor {
   }
 
   stop(): void {
+    this.#isStopped = true;
     for (const timer of this.#timers.splice(0)) clearInterval(timer);
   }
 

@@ -1,5 +1,6 @@
 /** The child's side of quantising a model. libllama tells how far it is in its log, and nowhere else. */
-import { closeSync, openSync } from 'node:fs';
+import { closeSync } from 'node:fs';
+import { openToAppendSync } from '../files/open-file.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { FromEngine, ToEngine } from './frames.ts';
 import { loadAddon } from './loader.ts';
@@ -31,7 +32,7 @@ export async function quantizeHere(
     addon.loadBackends(directory);
     const output = options.dryRun === true ? undefined : options.output;
     // The sandbox lets it write a file that is there, and make none.
-    if (output !== undefined) closeSync(openSync(output, 'a', 0o600));
+    if (output !== undefined) closeSync(openToAppendSync(output));
     enterSandbox({ models: [options.input], output, addonFolder: directory });
     await addon.quantize(options);
     // The log's lines come in batches, on turns of their own.

@@ -5,11 +5,11 @@
  * It is entered after the addon and its backends are loaded, because drivers of GPUs start programs and open sockets
  * while they look for devices, and before the first byte of a model is read.
  */
-import { mkdirSync } from 'node:fs';
 import { constants } from 'node:os';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { setForDrivers, variable } from '../config/environment.ts';
+import { makeDirectorySync } from '../files/make-directory.ts';
 import { PART, partsBeside } from '../models/part-names.ts';
 import { loadProcessAddon, type SandboxReport } from '../process/addon.ts';
 import { SvcError } from '../protocol/errors.ts';
@@ -126,7 +126,7 @@ function reasonOf(error: number): string {
 
 function makeFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeDirectorySync(folder);
   } catch {
     // Nothing is then kept in it.
   }

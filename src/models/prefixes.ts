@@ -4,9 +4,10 @@
  * those go that nobody will use. They hold prompts, in the form in which a model remembers them.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { lstatSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { lstatSync, rmSync, writeFileSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readTextSync } from '../files/open-file.ts';
 
 export function prefixFolder(cacheDir: string): string {
   return join(cacheDir, 'prefixes');
@@ -41,7 +42,7 @@ function readKey(path: string): string | null {
     const found = lstatSync(path);
     const isOwn = process.platform === 'win32' || (found.uid === process.getuid?.() && (found.mode & 0o077) === 0);
     if (!found.isFile() || !isOwn || found.size > 64) return null;
-    const key = readFileSync(path, 'latin1').trim();
+    const key = readTextSync(path).trim();
     return /^[0-9a-f]{32}$/.test(key) ? key : null;
   } catch {
     return null;

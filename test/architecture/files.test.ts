@@ -89,6 +89,7 @@ const OPENED: Readonly<Record<string, string>> = {
   'src/engine/gpu-bus.ts': '/sys',
   'src/engine/gpu.ts': 'of the package',
   'src/engine/host-memory.ts': '/proc and /sys',
+  'src/engine/sandbox-trial.ts': '/etc/passwd and /proc, which it may not read',
   'src/models/adopted.ts': 'a download of ours that has just been checked',
   'src/models/digest.ts': 'made by itself, where nothing may lie',
   'src/models/gguf.ts': 'opened with O_NONBLOCK',
