@@ -5,6 +5,7 @@ import type { NativeOutput } from '../../src/engine/addon.ts';
 import { Generation } from '../../src/backends/local/generation.ts';
 import { ofRequest, toFinishEvent, toNativeRequest } from '../../src/backends/local/request.ts';
 import { restartDelayMs } from '../../src/backends/local/backoff.ts';
+import type { GenerateRequest } from '../../src/protocol/generate.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 
 const finish: NonNullable<NativeOutput['finish']> = {
@@ -142,7 +143,7 @@ test("a request in the engine's words, with what was asked for and nothing else"
   const messages = [{ role: 'user' as const, content: 'hi' }];
   const bare = toNativeRequest({ messages, sampling: {}, stop: [] });
   assert.equal(JSON.parse(JSON.stringify(bare)), { messages, stop: [] });
-  const full = toNativeRequest({
+  const request: GenerateRequest = {
     messages,
     max_tokens: 5,
     truncate: true,
@@ -161,8 +162,9 @@ test("a request in the engine's words, with what was asked for and nothing else"
     priority: 'batch',
     format: { type: 'grammar', grammar: 'root ::= "x"' },
     logprobs: 3,
-  });
-  assert.equal(full, {
+    store: false,
+  };
+  assert.equal(toNativeRequest(request, { share: 'key:app', ownPrefixes: true }), {
     messages,
     maxTokens: 5,
     truncate: true,
@@ -179,6 +181,9 @@ test("a request in the engine's words, with what was asked for and nothing else"
     priority: 'batch',
     grammar: 'root ::= "x"',
     logprobs: 3,
+    store: false,
+    share: 'key:app',
+    ownPrefixes: true,
   });
 });
 
