@@ -15,18 +15,24 @@ import { SvcError } from '../protocol/errors.ts';
  * (ENOENT where there is no socket) are thrown as they are.
  */
 export function requireTrustedSocket(socketPath: string): void {
-  if (process.platform === 'win32') return;
+  const fault = trustFault(socketPath);
+  if (fault === undefined) return;
+  throw new SvcError('FORBIDDEN', `the control socket cannot be trusted: ${fault}`, {
+    hint: `remove ${dirname(socketPath)} if it is not yours, or set SVC_SOCKET to a path in a directory that only you can write to`,
+  });
+}
+
+/** Why the socket cannot be trusted; undefined if it can. Throws the file system's own errors. */
+export function trustFault(socketPath: string): string | undefined {
+  if (process.platform === 'win32') return undefined;
   const directory = dirname(socketPath);
   // The directory first: in another user's directory the answer about the socket means nothing.
   // A link counts with its owner and with its target's.
-  const fault =
+  return (
     ownerFault(lstatSync(directory), directory) ??
     directoryFault(statSync(directory), directory) ??
-    ownerFault(lstatSync(socketPath), socketPath);
-  if (fault === undefined) return;
-  throw new SvcError('FORBIDDEN', `the control socket cannot be trusted: ${fault}`, {
-    hint: `remove ${directory} if it is not yours, or set SVC_SOCKET to a path in a directory that only you can write to`,
-  });
+    ownerFault(lstatSync(socketPath), socketPath)
+  );
 }
 
 /** What is wrong with the owner of `path`; undefined if it is this user or root. */

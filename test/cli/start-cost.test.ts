@@ -34,7 +34,7 @@ test('the entry loads the parser, the table and the output, and no command', () 
   assert.equal(
     outside(
       loaded,
-      /^(sade|node:[\w/]+|src\/cli\/(main|parse|commands|output)\.ts|src\/config\/environment\.ts|src\/protocol\/(errors|suggest)\.ts)$/,
+      /^(sade|node:[\w/]+|src\/cli\/(main|parse|commands|output)\.ts|src\/config\/environment\.ts|src\/files\/(svc-error|why)\.ts|src\/protocol\/(errors|suggest)\.ts)$/,
     ),
     [],
   );
@@ -46,7 +46,7 @@ test('run loads the client and the paths: no library, no store, no schemas', () 
   assert.equal(
     outside(
       loaded,
-      /^(node:[\w/]+|src\/(cli|client)\/[\w-]+\.ts|src\/config\/(paths|environment)\.ts|src\/log\/format\.ts|src\/models\/builtin\.ts|src\/protocol\/[\w-]+\.ts)$/,
+      /^(node:[\w/]+|src\/(cli|client)\/[\w-]+\.ts|src\/config\/(paths|environment|home)\.ts|src\/files\/[\w-]+\.ts|src\/log\/format\.ts|src\/models\/builtin\.ts|src\/protocol\/[\w-]+\.ts)$/,
     ),
     [],
   );

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { dirname } from 'node:path';
 import { Client } from '../../client/client.ts';
-import { ownerFault } from '../../client/socket-trust.ts';
+import { ownerFault, trustFault } from '../../client/socket-trust.ts';
 import { loadConfig, parseConfig, type Config } from '../../config/config.ts';
 import type { Paths } from '../../config/paths.ts';
 import { troublesOf } from '../../config/storage.ts';
@@ -48,6 +48,7 @@ export function checkSocket({ socketPath, runtimeDir }: Paths): DoctorCheck {
   const socket = statOf(socketPath);
   if (socket === undefined) return skipped('control_socket', 'made when the daemon starts', socketPath);
   const fault =
+    trustFault(socketPath) ??
     faultOf(socketPath, socket, 0o600) ??
     (dirname(socketPath) === runtimeDir ? faultOf(runtimeDir, statSync(runtimeDir), 0o700) : undefined);
   if (!socket.isSocket())
