@@ -105,12 +105,16 @@ test('stop may be one string', () => {
   assert.equal(parseChatCompletion({ messages: MESSAGES, stop: 'end' }).request.stop, ['end']);
 });
 
+test('store says whether the disk may keep the request', () => {
+  assert.is(parseChatCompletion({ messages: MESSAGES, store: false }).request.store, false);
+  assert.is(parseChatCompletion({ messages: MESSAGES }).request.store, undefined);
+});
+
 test('unknown fields are ignored', () => {
   const body = {
     messages: MESSAGES,
     user: 'x',
     metadata: { a: 'b' },
-    store: true,
     service_tier: 'auto',
     whatever: [1],
   };
