@@ -118,7 +118,9 @@ export class Monitor {
       listeners('warn', `the control socket ${socketPath} cannot be reached: ${whyOf(error)}`);
       return;
     }
-    if (found === this.#inode) {
+    // A socket that was gone before the first look is gone all the same.
+    const hasNone = found === null && process.platform !== 'win32';
+    if (found === this.#inode && !hasNone) {
       listeners('ok', addresses);
       return;
     }
