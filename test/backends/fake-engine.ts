@@ -4,7 +4,8 @@
  * start adds a line to `<file>.starts`. What a prompt asks for:
  *
  *   say N · endless · crash after N · crash once · refuse · prepare · stall · stop · garbage · oversize ·
- *   flood (whatever it is told) · vectors · lie · chatter
+ *   flood (whatever it is told) · vectors · lie · chatter · poison (dies after some words to others, or after a while) ·
+ *   shy N (says nothing in the first process) · crash then silence
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -33,6 +34,8 @@ export interface Behaviour {
 
 const WORD = 'word ';
 const STEP_MS = 2;
+const POISON_MS = 300;
+const POISON_STEPS = 20;
 const FLOOD = 'x'.repeat(64 * 1024);
 const noSubmits = { done: 0, oldest: null };
 
@@ -53,6 +56,8 @@ let behaviour: Behaviour = {};
 let contextLength = 0;
 let loaded = false;
 let stalled = false;
+let poisoned = false;
+let isFirst = true;
 let steps = 0;
 let tokens = 0;
 let accepted = 0;
@@ -127,6 +132,7 @@ function estimate(path: string, { cacheType }: NativeLoadOptions, lengths: reado
 async function load(path: string, options: NativeLoadOptions): Promise<void> {
   file = path;
   contextLength = options.contextLength ?? 0;
+  isFirst = !existsSync(`${file}.starts`);
   appendFileSync(`${file}.starts`, `${String(process.pid)}\n`);
   behaviour = JSON.parse(readFileSync(file, 'utf8')) as Behaviour;
   beat();
@@ -206,11 +212,17 @@ function generate(request: NativeRequest): void {
   if (prompt === 'chatter')
     for (let n = 0; n < 20_000; n += 1) send({ type: 'log', level: 'warn', text: `line ${String(n)}` });
   if (prompt === 'stall') stalled = true;
+  if (prompt === 'crash then silence' && isFirst) die();
+  if (prompt === 'poison') {
+    setTimeout(die, POISON_MS);
+    poisoned = true;
+  }
+  const silent = prompt === 'poison' || prompt === 'crash then silence' || (prompt.startsWith('shy') && isFirst);
   running.set(request.id, {
     id: request.id,
-    left: prompt.startsWith('say') ? number : prompt === 'crash once' ? 2 : Infinity,
+    left: /^(say|shy)/.test(prompt) ? number : prompt === 'crash once' ? 2 : Infinity,
     produced: 0,
-    paused: false,
+    paused: silent,
     crashAfter: prompt.startsWith('crash after') ? number : Infinity,
     startedAt: performance.now(),
   });
@@ -223,6 +235,7 @@ function step(): void {
   const going = [...running.values()].filter(({ paused }) => !paused);
   if (going.length === 0) return;
   steps++;
+  if (poisoned && steps > POISON_STEPS) die();
   if (going.some(({ produced, crashAfter }) => produced >= crashAfter)) die();
   send({
     type: 'step',

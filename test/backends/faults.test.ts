@@ -88,6 +88,33 @@ it(
   },
 );
 
+it(
+  'a prompt that ends its engine twice ends the answers of others once',
+  { one: {} },
+  {},
+  async ({ backend, starts }) => {
+    // Dies with its engine both times; the others have not begun to be answered, or come while it is tried again.
+    const poison = failure(answer(backend, 'poison'));
+    const beside = Array.from({ length: 4 }, () => answer(backend, 'shy 2'));
+    await waitFor('the second start', async () => (await starts('one')).length === 2);
+    const later = Array.from({ length: 4 }, () => answer(backend, 'say 100'));
+    assert.is((await poison).code, 'ENGINE_CRASHED');
+    for (const events of await Promise.all([...beside, ...later])) assert.is(events.at(-1)?.type, 'finish');
+    assert.is((await starts('one')).length, 3);
+  },
+);
+
+it('a suspect that leaves keeps nobody waiting', { one: {} }, {}, async ({ backend, starts }) => {
+  const leaving = new AbortController();
+  const first = backend.generate(ask('crash then silence', 'one'), context(leaving.signal));
+  const gone = failure(collect(first));
+  await waitFor('the second start', async () => (await starts('one')).length === 2);
+  const next = answer(backend, 'say 2');
+  leaving.abort(new SvcError('CANCELLED', 'the client has left'));
+  assert.is((await gone).code, 'CANCELLED');
+  assert.is(textOf(await next), 'word word ');
+});
+
 for (const [prompt, what] of [
   ['stop', /the engine of one was not heard of for 0\.\d s$/],
   ['stall', /the engine of one was in one step for 0\.\d s$/],

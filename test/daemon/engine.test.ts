@@ -4,7 +4,7 @@ import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import type { Message } from '../../src/protocol/generate.ts';
+import type { GenerateRequest, Message } from '../../src/protocol/generate.ts';
 import type { ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn } from '../support/daemon-suite.ts';
@@ -37,9 +37,14 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function generate(daemon: DaemonProcess, maxTokens: number, onText?: () => void): Promise<Answer> {
+function generate(
+  daemon: DaemonProcess,
+  maxTokens: number,
+  onText?: () => void,
+  sampling: GenerateRequest['sampling'] = { temperature: 1 },
+): Promise<Answer> {
   const messages = [{ role: 'user' as const, content: 'Tell a story' }];
-  return answerTo(daemon, { messages, max_tokens: maxTokens, sampling: { temperature: 1 }, stop: [] }, onText);
+  return answerTo(daemon, { messages, max_tokens: maxTokens, sampling, stop: [] }, onText);
 }
 
 test('ready means that the engine has produced a token; then it answers', async (context) => {
@@ -78,7 +83,9 @@ test('a killed engine costs its own requests, turns the condition, and comes bac
   const first = await enginePid(daemon);
   let begun: () => void = () => undefined;
   const text = new Promise<void>((resolve) => (begun = resolve));
-  const answer = generate(daemon, 4000, begun);
+  // The same token again and again: it does not end by itself.
+  const endless = { temperature: 1, logit_bias: [[100, 100]] } satisfies GenerateRequest['sampling'];
+  const answer = generate(daemon, 4000, begun, endless);
   await text;
   process.kill(first, 'SIGKILL');
   assert.is((await answer).end, 'ENGINE_CRASHED');

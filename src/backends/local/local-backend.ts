@@ -351,9 +351,14 @@ export class LocalBackend implements Backend {
   ): AsyncGenerator<LocalEvent, void, undefined> {
     let started = false;
     let spoke = false;
+    let asked = false;
     for (let attempt = 1; ; attempt++) {
+      let begun = (): void => undefined;
       try {
-        await ready(engine);
+        if (asked) begun = await engine.suspects.turn(signal);
+        do await ready(engine);
+        while (!asked && (await engine.suspects.none(signal)));
+        asked = true;
         for await (const event of ask(engine).events(signal)) {
           switch (event.type) {
             case 'accepted':
@@ -361,10 +366,12 @@ export class LocalBackend implements Backend {
               started = true;
               break;
             case 'text':
+              begun();
               spoke = true;
               yield event;
               break;
             case 'vectors':
+              begun();
               spoke = true;
               yield { type: 'vectors', vectors: toVectors(event.vectors, engine) };
               break;
@@ -376,6 +383,8 @@ export class LocalBackend implements Backend {
       } catch (error) {
         if (attempt > 1 || spoke || !(error instanceof SvcError) || error.code !== 'ENGINE_CRASHED') throw error;
         this.#options.log.warn({ id: traceId, model, reason: error.message }, 'nothing was sent yet: trying once more');
+      } finally {
+        begun();
       }
     }
   }

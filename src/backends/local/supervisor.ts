@@ -27,6 +27,7 @@ import { deferred, type Deferred } from './deferred.ts';
 import { EngineChild } from './engine-child.ts';
 import type { Bytes, Estimate, Plan } from './fit.ts';
 import { Generation, type GenerationOwner } from './generation.ts';
+import { Suspects } from './suspects.ts';
 
 const STOPPING = new SvcError('NOT_READY', 'svc is stopping');
 /** Good work for so long forgets earlier failures. */
@@ -62,6 +63,8 @@ type State =
 
 export class Supervisor implements GenerationOwner {
   readonly model: SupervisorOptions['model'];
+  /** Requests that a process of this engine has died with. */
+  readonly suspects = new Suspects();
   readonly #options: SupervisorOptions;
   #state: State = { name: 'idle' };
   #fraction = 0;
