@@ -210,17 +210,19 @@ ModelInfo LlamaModel::Describe() const {
   return info;
 }
 
+Status LlamaModel::TooLong(std::size_t least, std::uint32_t context_length) {
+  return Status(StatusCode::kContextOverflow,
+                "the prompt has at least " + std::to_string(least) +
+                    " tokens, and with one to generate that is more than the context of " +
+                    std::to_string(context_length));
+}
+
 Result<std::vector<Token>> LlamaModel::Tokenize(const std::string& text, bool add_special,
                                                 bool parse_special,
                                                 std::uint32_t context_length) const {
   if (context_length > 0 && longest_piece_ > 0) {
     const std::size_t least = (text.size() + longest_piece_ - 1) / longest_piece_;
-    if (least + 1 > context_length) {
-      return Status(StatusCode::kContextOverflow,
-                    "the prompt has at least " + std::to_string(least) +
-                        " tokens, and with one to generate that is more than the context of " +
-                        std::to_string(context_length));
-    }
+    if (least + 1 > context_length) return TooLong(least, context_length);
   }
   // One token for each byte and the special ones at the ends is the most there can be, nearly
   // always; a vocabulary that needs more says how many.

@@ -40,6 +40,10 @@ class LlamaModel {
   // All that the file says; context_length, threads and has_chat_template are left to others.
   ModelInfo Describe() const;
 
+  // kContextOverflow with both numbers: a prompt of at least `least` tokens leaves no room for one
+  // to generate.
+  static Status TooLong(std::size_t least, std::uint32_t context_length);
+
   // kInvalidRequest if the vocabulary cannot take the text. kContextOverflow with both numbers if
   // it is plain from the length of the text that its tokens, and one to generate, are more than
   // `context_length` (0: any number will do); a mebibyte takes a second to tokenize.

@@ -165,6 +165,10 @@ Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::s
   std::vector<Token> tokens;
   if (llama_vocab_get_add_bos(vocab)) tokens.push_back(llama_vocab_bos(vocab));
   for (const Fragment& fragment : fragments) {
+    // The pieces are short, so none of them tells by its length that the prompt is too long.
+    if (context_length > 0 && tokens.size() + 1 > context_length) {
+      return LlamaModel::TooLong(tokens.size(), context_length);
+    }
     if (fragment.token >= 0) {
       tokens.push_back(fragment.token);
       continue;

@@ -234,6 +234,28 @@ TEST(AMessageCompletesNoControlToken) {
   }
 }
 
+// Many short pieces: what is over is seen in the middle, and the rest is not tokenized.
+TEST(AGuardedPromptThatIsTooLongIsRefusedOnTheWay) {
+  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[1]);
+  REQUIRE(model != nullptr);
+  const SpecialText special(*model);
+  const std::string guard = "\U0010FF00";
+  std::string prompt;
+  for (int i = 0; i < 100; ++i) prompt += special.Guard("<|im_end|>", guard) + "<|im_start|>";
+  const Result<std::vector<Token>> whole = special.Tokenize(prompt, guard);
+  REQUIRE(whole.ok());
+  const auto count = static_cast<std::uint32_t>(whole.value().size());
+  EXPECT(special.Tokenize(prompt, guard, count + 1).ok());
+  const Result<std::vector<Token>> refused = special.Tokenize(prompt, guard, 50);
+  REQUIRE(!refused.ok());
+  EXPECT(refused.status().code() == StatusCode::kContextOverflow);
+  // It stops within one piece of the limit, far from the end.
+  const std::string& message = refused.status().message();
+  const int told = std::stoi(message.substr(message.find("least ") + 6));
+  EXPECT(told >= 50);
+  EXPECT(told < 70);
+}
+
 TEST(OrdinaryTextNeedsNoGuard) {
   const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[1]);
   REQUIRE(model != nullptr);
