@@ -1,5 +1,5 @@
 /**
- * What a user gets: the package as npm packs it, installed where there is no compiler, no CMake, no
+ * What a user gets: the package as npm packs it, installed from a registry where there is no compiler, no CMake, no
  * git and no Python, with an empty home. It answers a prompt, and every file it runs is its own.
  */
 import { execFile } from 'node:child_process';
@@ -9,10 +9,23 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { startRegistry } from './registry.ts';
 
 const MB = 1e6;
 const root = join(import.meta.dirname, '..', '..');
 const run = promisify(execFile);
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+}
+interface Locked {
+  readonly version: string;
+  readonly integrity?: string;
+}
+interface Lock {
+  readonly packages: Readonly<Record<string, Locked>>;
+}
 
 interface World {
   dir: string;
@@ -23,14 +36,15 @@ const world: World = { dir: '', tarball: '', env: {} };
 
 test.before(async () => {
   world.dir = await mkdtemp(join(tmpdir(), 'svc-'));
-  await run(process.execPath, [join(root, 'scripts', 'prebuild.js')], { cwd: root });
-  const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', world.dir], { cwd: root });
-  world.tarball = join(world.dir, stdout.trim());
+  const { stdout } = await run(process.execPath, [join(root, 'scripts', 'pack.js'), world.dir], { cwd: root });
+  world.tarball = stdout.trim();
   world.env = await bareEnvironment(world.dir);
-  await run('npm', ['install', '--global', '--prefix', join(world.dir, 'prefix'), world.tarball], {
-    env: world.env,
-    cwd: world.dir,
-  });
+  const upstream = (await run('npm', ['config', 'get', 'registry'])).stdout.trim();
+  const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest;
+  const registry = await startRegistry(world.tarball, manifest, upstream);
+  const where = ['--prefix', join(world.dir, 'prefix'), '--registry', registry.url];
+  await run('npm', ['install', '--global', ...where, manifest.name], { env: world.env, cwd: world.dir });
+  registry.close();
 });
 
 test.after(async () => {
@@ -87,12 +101,34 @@ test('the package holds no source, no test and no build tool', async () => {
     'dist',
     'models',
     'node_modules',
+    'npm-shrinkwrap.json',
   ];
   assert.equal(files, [...expected, 'package.json', 'prebuilds', 'proto', 'providers']);
   const [platform = ''] = await readdir(join(installed, 'prebuilds'));
   const native = await readdir(join(installed, 'prebuilds', platform));
   assert.ok(native.includes('THIRD_PARTY_NOTICES.md'));
   assert.ok(native.some((name) => name.startsWith('libggml-cpu')));
+});
+
+test('what is installed beside it is what the lock file says, to the version', async () => {
+  const installed = join(world.dir, 'prefix', 'lib', 'node_modules', 'svc-runtime');
+  const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Lock;
+  const shrunk = JSON.parse(await readFile(join(installed, 'npm-shrinkwrap.json'), 'utf8')) as Lock;
+  const names = Object.keys(shrunk.packages).filter((name) => name !== '');
+  assert.ok(names.length > 50, `${String(names.length)} packages`);
+  for (const name of names) {
+    assert.equal(shrunk.packages[name], lock.packages[name], name);
+    assert.type(shrunk.packages[name]?.integrity, 'string', name);
+    const { version } = JSON.parse(await readFile(join(installed, name, 'package.json'), 'utf8')) as Locked;
+    assert.is(version, lock.packages[name]?.version, name);
+  }
+  const present = (await readdir(join(installed, 'node_modules'), { recursive: true }))
+    .filter((path) => /(^|node_modules\/)(@[^/]+\/)?[^@/]+\/package\.json$/.test(path))
+    .map((path) => `node_modules/${path.slice(0, -'/package.json'.length)}`);
+  assert.equal(
+    present.filter((name) => !names.includes(name)),
+    [],
+  );
 });
 
 test('the README tells its true size', async () => {
