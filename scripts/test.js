@@ -5,7 +5,7 @@
  *   npm test -- engine/frames cli/      the test files whose path holds one of these
  *
  * First the engine's own tests (CMake and ctest), then every test/**\/*.test.ts in a process of its
- * own, three at a time, the longest first. A file fails also when it runs no test, takes too long, or leaves a process or
+ * own, four at a time, the longest first. A file fails also when it runs no test, takes too long, or leaves a process or
  * a file behind. It ends with the names of what failed; the last line is `N passed, N failed`.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -19,19 +19,27 @@ import { inRoot, root } from './steps/root.js';
 import { main, say } from './steps/run.js';
 import { runTestFile } from './steps/test-file.js';
 
-/** They spend a third of their time waiting for processes, on two cores. */
-const AT_A_TIME = 3;
+/** They spend half of their time waiting for processes, on two cores. */
+const AT_A_TIME = 4;
 /** They take longest, and begin first: none of them is to be left over when all others have ended. */
 const LONGEST = [
-  'test/cli/doctor',
-  'test/daemon/abuse',
-  'test/models/pull/faults',
   'test/backends/faults',
-  'test/cli/provider',
+  'test/cli/doctor',
   'test/daemon/life',
-  'test/packed/',
-  'test/chaos/',
+  'test/daemon/abuse',
+  'test/daemon/file-troubles',
+  'test/daemon/fuzz',
+  'test/cli/bad-homes',
+  'test/cli/provider',
+  'test/backends/residency',
+  'test/log/canary',
+  'test/cli/daemon',
+  'test/models/pull/faults',
   'test/cli/run-stdin',
+  'test/packed/',
+  'test/engine/gpu',
+  'test/native/teardown',
+  'test/architecture/regular-expressions',
 ];
 const SLOWEST_SHOWN = 5;
 

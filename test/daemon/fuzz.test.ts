@@ -6,7 +6,7 @@ import { DOORS, type Door } from '../../scripts/fuzz/doors/doors.ts';
 import { Random } from '../../scripts/fuzz/random.ts';
 import { requestBytes } from '../../scripts/fuzz/doors/protobuf-messages.ts';
 
-const CASES = 2000;
+const CASES = 700;
 const SEED = 20_26;
 
 for (const door of DOORS) {
