@@ -38,6 +38,7 @@ test('the package holds what runs, and nothing else of the tree', () => {
     'dist',
     'models/catalogue.json',
     'models/nano/nano.gguf',
+    'npm-shrinkwrap.json',
     'prebuilds',
     'proto',
     'providers',
