@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "engine/devices.h"
 #include "engine/engine.h"
-#include "engine/memory_estimate.h"
+#include "engine/llama/devices.h"
+#include "engine/llama/memory_estimate.h"
 
 namespace svc::binding {
 

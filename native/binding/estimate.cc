@@ -7,7 +7,7 @@
 #include "binding/convert.h"
 #include "binding/errors.h"
 #include "binding/task.h"
-#include "engine/memory_estimate.h"
+#include "engine/llama/memory_estimate.h"
 
 namespace svc::binding {
 

@@ -5,7 +5,7 @@
 #include "binding/arguments.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
-#include "engine/devices.h"
+#include "engine/llama/devices.h"
 
 namespace svc::binding {
 namespace {

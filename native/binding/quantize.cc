@@ -5,7 +5,7 @@
 #include "binding/arguments.h"
 #include "binding/errors.h"
 #include "binding/task.h"
-#include "engine/quantize.h"
+#include "engine/llama/quantize.h"
 
 namespace svc::binding {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "binding/wakeup.h"
+#include "engine/base/output_list.h"
 #include "engine/engine.h"
-#include "engine/output_list.h"
 
 namespace svc::binding {
 

@@ -13,7 +13,7 @@
 #include "binding/convert.h"
 #include "binding/errors.h"
 #include "binding/task.h"
-#include "engine/devices.h"
+#include "engine/llama/devices.h"
 
 namespace svc::binding {
 

@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace svc::binding {
 

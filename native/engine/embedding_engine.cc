@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "engine/cpu_threads.h"
-#include "engine/embedder.h"
-#include "engine/llama_encoder.h"
-#include "engine/truncation.h"
+#include "engine/llama/chat/truncation.h"
+#include "engine/llama/cpu_threads.h"
+#include "engine/llama/llama_encoder.h"
+#include "engine/run/embedder.h"
 
 namespace svc {
 namespace {
@@ -94,12 +94,6 @@ class EmbeddingEngine final : public Engine {
 };
 
 }  // namespace
-
-std::uint32_t MaxInputTokens(const LoadOptions& options, std::uint32_t trained) {
-  const std::uint32_t wanted =
-      options.context_length > 0 ? options.context_length : kDefaultContextLength;
-  return trained > 0 ? std::min(wanted, trained) : wanted;
-}
 
 Result<std::unique_ptr<Engine>> NewEmbeddingEngine(std::unique_ptr<LlamaModel> model,
                                                    const LoadOptions& options, OutputSink sink) {

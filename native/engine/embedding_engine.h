@@ -5,16 +5,12 @@
 #include <memory>
 
 #include "engine/engine.h"
-#include "engine/llama_model.h"
+#include "engine/llama/llama_model.h"
 
 namespace svc {
 
 // REQUIRES: MakesEmbeddings. Errors: kOutOfMemory, kModelInvalid.
 Result<std::unique_ptr<Engine>> NewEmbeddingEngine(std::unique_ptr<LlamaModel> model,
                                                    const LoadOptions& options, OutputSink sink);
-
-// Of one input. Beyond what it was trained for (0: not known) a model has no positions: some end
-// the process over it.
-std::uint32_t MaxInputTokens(const LoadOptions& options, std::uint32_t trained);
 
 }  // namespace svc

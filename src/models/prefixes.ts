@@ -1,6 +1,6 @@
 /**
  * What engines have computed of prompts and keep on the disk, so that a conversation goes on quickly after its engine
- * has ended. An engine writes and bounds the files (native/engine/prefix_store.h); here is where they lie, and how
+ * has ended. An engine writes and bounds the files (native/engine/cache/prefix_store.h); here is where they lie, and how
  * those go that nobody will use. They hold prompts, in the form in which a model remembers them.
  */
 import { createHash, randomBytes } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** The model that drafts for others in their engines (native/engine/drafter.h), as the config names it. */
+/** The model that drafts for others in their engines (native/engine/draft/drafter.h), as the config names it. */
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { Store } from './local-backend.ts';

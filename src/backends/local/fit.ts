@@ -1,6 +1,6 @@
 /**
  * Which of a model's settings fit into the memory that there is. Nothing is loaded for it: the figures
- * come from dry runs of the engine (native/engine/memory_estimate.h).
+ * come from dry runs of the engine (native/engine/llama/memory_estimate.h).
  *
  * What a person has set is never changed: it fits, or the load is refused with both numbers and the
  * context that would fit. What nobody has set is tried in this order, and the first that fits is taken:

@@ -1,0 +1,40 @@
+#include "engine/base/output_list.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace svc {
+namespace {
+
+// Puts `earlier` before `later`.
+template <typename Sequence>
+void Prepend(Sequence& earlier, Sequence& later) {
+  earlier.insert(earlier.end(), std::make_move_iterator(later.begin()),
+                 std::make_move_iterator(later.end()));
+  later = std::move(earlier);
+}
+
+// `later` follows `earlier` in the same generation.
+void Join(GenerationOutput& earlier, GenerationOutput&& later) {
+  Prepend(earlier.text, later.text);
+  Prepend(earlier.embeddings, later.embeddings);
+  Prepend(earlier.logprobs, later.logprobs);
+  earlier = std::move(later);
+}
+
+}  // namespace
+
+void OutputList::Add(GenerationOutput output) {
+  const auto same = std::find_if(outputs_.begin(), outputs_.end(),
+                                 [&](const auto& held) { return held.id == output.id; });
+  if (same == outputs_.end()) {
+    outputs_.push_back(std::move(output));
+  } else {
+    Join(*same, std::move(output));
+  }
+}
+
+std::vector<GenerationOutput> OutputList::Take() { return std::exchange(outputs_, {}); }
+
+}  // namespace svc

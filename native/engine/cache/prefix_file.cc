@@ -1,0 +1,190 @@
+#include "engine/cache/prefix_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+namespace svc {
+namespace {
+
+constexpr std::array<char, 8> kMagic = {'s', 'v', 'c', 'p', 'r', 'f', 'x', '\n'};
+constexpr std::uint32_t kVersion = 2;
+constexpr const char* kUnfinished = ".unfinished";
+// More tokens than any context has.
+constexpr std::uint32_t kMostTokens = 1U << 24U;
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
+
+struct Fixed {
+  std::array<char, 8> magic = kMagic;
+  std::uint32_t version = kVersion;
+  std::uint32_t begin = 0;
+  std::uint32_t tokens = 0;
+  std::uint32_t unused = 0;
+  std::uint64_t fingerprint = 0;
+  std::uint64_t salt = 0;
+  std::uint64_t owner = 0;
+  std::uint64_t state_bytes = 0;
+  SipTag state_tag = {};
+  SipTag head_tag = {};  // of all before, and of the tokens
+};
+static_assert(sizeof(Fixed) == 88);
+
+std::span<const std::uint8_t> BytesOf(const std::vector<Token>& tokens) {
+  return {reinterpret_cast<const std::uint8_t*>(tokens.data()), tokens.size() * sizeof(Token)};
+}
+
+SipTag HeadTag(const PrefixSeal& seal, const Fixed& fixed, const std::vector<Token>& tokens) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(&fixed);
+  std::vector<std::uint8_t> bytes(first, first + offsetof(Fixed, head_tag));
+  const auto of_tokens = BytesOf(tokens);
+  bytes.insert(bytes.end(), of_tokens.begin(), of_tokens.end());
+  return SipHash128(DeriveKey(seal.key, "prefix head"), bytes);
+}
+
+SipTag StateTag(const PrefixSeal& seal, std::span<const std::uint8_t> state) {
+  return SipHash128(DeriveKey(seal.key, "prefix state"), state);
+}
+
+// Closes what it holds.
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  bool is_open() const { return descriptor_ >= 0; }
+
+  std::optional<std::uint64_t> Size() const {
+    struct stat found {};
+    if (fstat(descriptor_, &found) != 0 || !S_ISREG(found.st_mode)) return std::nullopt;
+    return static_cast<std::uint64_t>(found.st_size);
+  }
+  bool Read(void* data, std::size_t size) const {
+    auto* at = static_cast<std::uint8_t*>(data);
+    while (size > 0) {
+      const ssize_t count = read(descriptor_, at, size);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return false;
+      at += count;
+      size -= static_cast<std::size_t>(count);
+    }
+    return true;
+  }
+  bool Write(const void* data, std::size_t size, const std::atomic<bool>& abandon) const {
+    const auto* at = static_cast<const std::uint8_t*>(data);
+    while (size > 0) {
+      if (abandon) return false;
+      const ssize_t count = write(descriptor_, at, std::min(size, kPieceBytes));
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return false;
+      at += count;
+      size -= static_cast<std::size_t>(count);
+    }
+    return true;
+  }
+  bool Flush() const { return fsync(descriptor_) == 0; }
+
+ private:
+  const int descriptor_;
+};
+
+// The head of an open file, whose reading then stands at the state.
+std::optional<PrefixHead> ReadHead(const File& file, const PrefixSeal& seal, Fixed* fixed) {
+  if (!file.is_open()) return std::nullopt;
+  const std::optional<std::uint64_t> size = file.Size();
+  if (!size || !file.Read(fixed, sizeof *fixed)) return std::nullopt;
+  if (fixed->magic != kMagic || fixed->version != kVersion ||
+      fixed->fingerprint != seal.fingerprint || fixed->tokens > kMostTokens ||
+      fixed->begin >= fixed->tokens) {
+    return std::nullopt;
+  }
+  const std::uint64_t before = sizeof *fixed + std::uint64_t{fixed->tokens} * sizeof(Token);
+  if (*size < before || *size - before != fixed->state_bytes) return std::nullopt;
+  PrefixHead head{.tokens = std::vector<Token>(fixed->tokens),
+                  .begin = fixed->begin,
+                  .scope = {.salt = fixed->salt, .owner = fixed->owner}};
+  if (!file.Read(head.tokens.data(), BytesOf(head.tokens).size())) return std::nullopt;
+  if (HeadTag(seal, *fixed, head.tokens) != fixed->head_tag) return std::nullopt;
+  return head;
+}
+
+int OpenToRead(const std::filesystem::path& path) {
+  return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+}  // namespace
+
+bool WritePrefixFile(const std::filesystem::path& path, const PrefixSeal& seal,
+                     const PrefixHead& head, std::span<const std::uint8_t> state,
+                     const std::atomic<bool>& abandon) {
+  Fixed fixed;
+  fixed.begin = head.begin;
+  fixed.tokens = static_cast<std::uint32_t>(head.tokens.size());
+  fixed.fingerprint = seal.fingerprint;
+  fixed.salt = head.scope.salt;
+  fixed.owner = head.scope.owner;
+  fixed.state_bytes = state.size();
+  fixed.state_tag = StateTag(seal, state);
+  fixed.head_tag = HeadTag(seal, fixed, head.tokens);
+
+  static std::atomic<unsigned> count = 0;
+  std::filesystem::path unfinished = path;
+  unfinished += "." + std::to_string(getpid()) + "-" + std::to_string(++count) + kUnfinished;
+  bool written = false;
+  {
+    const File file(
+        open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (!file.is_open()) return false;
+    written = file.Write(&fixed, sizeof fixed, abandon) &&
+              file.Write(head.tokens.data(), BytesOf(head.tokens).size(), abandon) &&
+              file.Write(state.data(), state.size(), abandon) && file.Flush();
+  }
+  if (written && rename(unfinished.c_str(), path.c_str()) == 0) return true;
+  unlink(unfinished.c_str());
+  return false;
+}
+
+std::optional<PrefixHead> ReadPrefixHead(const std::filesystem::path& path,
+                                         const PrefixSeal& seal) {
+  Fixed fixed;
+  return ReadHead(File(OpenToRead(path)), seal, &fixed);
+}
+
+std::optional<StateBytes> ReadPrefixState(const std::filesystem::path& path, const PrefixSeal& seal,
+                                          const PrefixHead& head) {
+  const File file(OpenToRead(path));
+  Fixed fixed;
+  const std::optional<PrefixHead> found = ReadHead(file, seal, &fixed);
+  if (!found || found->begin != head.begin || found->tokens != head.tokens) return std::nullopt;
+  StateBytes state(fixed.state_bytes);
+  if (!file.Read(state.data(), state.size())) return std::nullopt;
+  if (StateTag(seal, state) != fixed.state_tag) return std::nullopt;
+  return state;
+}
+
+bool IsOfOtherFingerprint(const std::filesystem::path& path, Fingerprint fingerprint) {
+  const File file(OpenToRead(path));
+  Fixed fixed;
+  return file.is_open() && file.Size() && file.Read(&fixed, sizeof fixed) &&
+         fixed.magic == kMagic && fixed.version == kVersion && fixed.fingerprint != fingerprint;
+}
+
+std::uint64_t PrefixFileBytes(const PrefixHead& head, std::uint64_t state_bytes) {
+  return sizeof(Fixed) + head.tokens.size() * sizeof(Token) + state_bytes;
+}
+
+bool IsUnfinishedPrefixFile(const std::filesystem::path& path) {
+  return path.extension() == kUnfinished;
+}
+
+}  // namespace svc

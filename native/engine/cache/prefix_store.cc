@@ -1,0 +1,334 @@
+#include "engine/cache/prefix_store.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "engine/base/common_length.h"
+
+namespace svc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExtension = ".prefix";
+// Of one model. The index holds the tokens of each.
+constexpr std::size_t kMostFiles = 512;
+// What was being written so long ago is not being written any more.
+constexpr auto kUnfinishedAge = std::chrono::minutes(10);
+// The least by which a beginning counts as used later than what follows it.
+constexpr auto kUseStep = std::chrono::milliseconds(1);
+
+struct Found {
+  fs::path path;
+  std::uint64_t bytes = 0;
+  fs::file_time_type used_at;
+};
+
+// Of the folder's files, the one used longest ago first. What was left unfinished goes.
+std::vector<Found> FilesIn(const fs::path& folder) {
+  std::vector<Found> files;
+  std::error_code error;
+  fs::directory_iterator each(folder, error);
+  for (; !error && each != fs::directory_iterator(); each.increment(error)) {
+    std::error_code gone;
+    const Found file{each->path(), each->file_size(gone), each->last_write_time(gone)};
+    if (gone) continue;
+    if (IsUnfinishedPrefixFile(file.path)) {
+      if (fs::file_time_type::clock::now() - file.used_at > kUnfinishedAge) {
+        fs::remove(file.path, gone);
+      }
+    } else if (file.path.extension() == kExtension) {
+      files.push_back(file);
+    }
+  }
+  std::sort(files.begin(), files.end(),
+            [](const Found& a, const Found& b) { return a.used_at < b.used_at; });
+  return files;
+}
+
+// The folder itself, not where a link of that name leads. Nobody else may look into what is made.
+bool MakeFolder(const fs::path& folder) {
+  std::error_code error;
+  if (const fs::path parent = folder.parent_path();
+      parent != folder && !fs::exists(parent, error)) {
+    MakeFolder(parent);
+  }
+  if (mkdir(folder.c_str(), S_IRWXU) == 0) return true;
+  return fs::symlink_status(folder, error).type() == fs::file_type::directory;
+}
+
+}  // namespace
+
+std::unique_ptr<PrefixStore> PrefixStore::Open(PrefixStoreOptions options) {
+  if (!MakeFolder(options.folder)) return nullptr;
+  return std::unique_ptr<PrefixStore>(new PrefixStore(std::move(options)));
+}
+
+PrefixStore::PrefixStore(PrefixStoreOptions options) : options_(std::move(options)) {
+  ReadFolder();
+  MakeRoom(0);
+  reader_ = std::thread([this] { RunReads(); });
+  writer_ = std::thread([this] { RunWrites(); });
+}
+
+PrefixStore::~PrefixStore() { Close(); }
+
+void PrefixStore::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    abandon_ = true;
+  }
+  changed_.notify_all();
+  if (reader_.joinable()) reader_.join();
+  if (writer_.joinable()) writer_.join();
+}
+
+void PrefixStore::OnChange(std::function<void()> listener) { on_change_ = std::move(listener); }
+
+void PrefixStore::ReadFolder() {
+  std::vector<Found> files = FilesIn(options_.folder);
+  std::reverse(files.begin(), files.end());
+  for (const Found& file : files) {
+    if (!file.path.filename().string().starts_with(options_.model + "-")) continue;
+    std::optional<PrefixHead> head = ReadPrefixHead(file.path, options_.seal);
+    if (head && entries_.size() < kMostFiles) {
+      entries_.push_back(std::make_shared<const Entry>(Entry{std::move(*head), file.path}));
+    } else if (head || !IsOfOtherFingerprint(file.path, options_.seal.fingerprint)) {
+      std::error_code gone;
+      fs::remove(file.path, gone);
+    }
+  }
+}
+
+fs::path PrefixStore::PathOf(const PrefixHead& head) const {
+  std::vector<std::uint64_t> named = {head.scope.salt, options_.seal.fingerprint, head.begin};
+  named.insert(named.end(), head.tokens.begin(), head.tokens.end());
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(named.data());
+  const std::uint64_t hash = SipHash128(DeriveKey(options_.seal.key, "prefix name"),
+                                        {bytes, named.size() * sizeof(named[0])})[0];
+  std::array<char, 17> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(hash));
+  return options_.folder / (options_.model + "-" + digits.data() + kExtension);
+}
+
+// ---- finding ------------------------------------------------------------------------------------
+
+// From what is covered always on with the piece that leads furthest. REQUIRES: mutex_ is held.
+std::vector<PrefixStore::Step> PrefixStore::Chain(ShareId salt, std::span<const Token> tokens,
+                                                  std::uint32_t covered) const {
+  std::vector<Step> chain;
+  for (std::uint32_t end = covered;;) {
+    Step best{.entry = nullptr, .end = end};
+    for (const EntryPtr& entry : entries_) {
+      const auto& [own, begin, scope] = entry->head;
+      if (scope.salt != salt || begin > end) continue;
+      const std::uint32_t common = CommonLength(own, tokens);
+      if (!options_.divisible && common != own.size()) continue;
+      // Of two that lead as far, the smaller one.
+      const bool smaller = best.entry != nullptr && begin > best.entry->head.begin;
+      if (common > best.end || (common == best.end && smaller)) best = {entry, common};
+    }
+    if (best.entry == nullptr) return chain;
+    end = best.end;
+    chain.push_back(std::move(best));
+  }
+}
+
+std::uint32_t PrefixStore::Match(ShareId salt, std::span<const Token> tokens,
+                                 std::uint32_t covered) const {
+  const std::lock_guard lock(mutex_);
+  const std::vector<Step> chain = Chain(salt, tokens, covered);
+  return chain.empty() ? covered : chain.back().end;
+}
+
+bool PrefixStore::Fetch(GenerationId wanted_by, ShareId salt, std::span<const Token> tokens,
+                        std::uint32_t covered) {
+  {
+    const std::lock_guard lock(mutex_);
+    const std::vector<Step> chain = Chain(salt, tokens, covered);
+    if (chain.empty() || chain.back().end < covered + kLeastTokens) return false;
+    wishes_.push_back({.wanted_by = wanted_by, .steps = {chain.begin(), chain.end()}, .read = {}});
+  }
+  changed_.notify_all();
+  return true;
+}
+
+std::optional<FetchedPiece> PrefixStore::TakeFetched() {
+  std::optional<FetchedPiece> piece;
+  {
+    const std::lock_guard lock(mutex_);
+    piece = std::exchange(fetched_, std::nullopt);
+  }
+  if (piece) changed_.notify_all();
+  return piece;
+}
+
+bool PrefixStore::writing() const {
+  const std::lock_guard lock(mutex_);
+  return writing_.has_value();
+}
+
+void PrefixStore::Write(PrefixHead head, std::shared_ptr<const StateBytes> state) {
+  {
+    const std::lock_guard lock(mutex_);
+    writing_ = {.head = std::move(head), .state = std::move(state)};
+  }
+  changed_.notify_all();
+}
+
+bool PrefixStore::WaitForWrite(std::chrono::steady_clock::time_point deadline) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline, [this] { return !writing_; });
+}
+
+// ---- the store's threads ------------------------------------------------------------------------
+
+void PrefixStore::RunReads() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return closing_ || (!wishes_.empty() && !fetched_); });
+    if (closing_) return;
+    Wish wish = std::move(wishes_.front());
+    wishes_.pop_front();
+    lock.unlock();
+    FetchedPiece piece = ReadNext(wish);
+    lock.lock();
+    if (!piece.last) wishes_.push_front(std::move(wish));
+    fetched_ = std::move(piece);
+    TellChange(lock);
+  }
+}
+
+void PrefixStore::RunWrites() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return closing_ || writing_; });
+    if (closing_) return;
+    lock.unlock();
+    try {
+      WriteFile(*writing_);  // only this thread ends a write
+    } catch (const std::exception&) {
+      // No memory for it: it is not on the disk, and computed again one day.
+    }
+    lock.lock();
+    writing_.reset();
+    TellChange(lock);
+  }
+}
+
+void PrefixStore::TellChange(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  changed_.notify_all();
+  if (on_change_) on_change_();
+  lock.lock();
+}
+
+FetchedPiece PrefixStore::ReadNext(Wish& wish) {
+  const Step step = std::move(wish.steps.front());
+  wish.steps.pop_front();
+  FetchedPiece piece{.wanted_by = wish.wanted_by,
+                     .head = step.entry->head,
+                     .end = step.end,
+                     .state = {},
+                     .last = wish.steps.empty()};
+  std::optional<StateBytes> state;
+  try {
+    state = ReadPrefixState(step.entry->path, options_.seal, step.entry->head);
+  } catch (const std::exception&) {
+    // No memory for it: as if it were not there.
+  }
+  if (!state) {
+    Forget(step.entry->path);
+    piece.last = true;
+    return piece;
+  }
+  piece.state = std::move(*state);
+  wish.read.push_back(step.entry);
+  if (!piece.last) return piece;
+  auto used_at = fs::file_time_type::clock::now();
+  for (const EntryPtr& entry : wish.read) {
+    std::error_code gone;
+    fs::last_write_time(entry->path, used_at, gone);
+    used_at -= kUseStep;
+  }
+  return piece;
+}
+
+void PrefixStore::WriteFile(const Writing& writing) {
+  const PrefixHead& head = writing.head;
+  Entry entry{head, PathOf(head)};
+  if (MaxBytes() == 0 || !MakeFolder(options_.folder)) return;
+  if (!MakeRoom(PrefixFileBytes(head, writing.state->size()))) return;
+  if (!WritePrefixFile(entry.path, options_.seal, head, *writing.state, abandon_)) return;
+
+  // Turned off meanwhile: the caller has emptied the folder, maybe before this file came.
+  if (MaxBytes() == 0) return Forget(entry.path);
+
+  const std::span<const Token> tokens(head.tokens);
+  std::vector<fs::path> covered;
+  {
+    const std::lock_guard lock(mutex_);
+    auto used_at = fs::file_time_type::clock::now();
+    for (const Step& step : Chain(head.scope.salt, tokens.first(head.begin), 0)) {
+      used_at += kUseStep;
+      std::error_code gone;
+      fs::last_write_time(step.entry->path, used_at, gone);
+    }
+    // Pieces that the new one holds.
+    for (const EntryPtr& old : entries_) {
+      const PrefixHead& other = old->head;
+      if (other.scope.salt == head.scope.salt && other.begin >= head.begin &&
+          other.tokens.size() <= tokens.size() &&
+          std::equal(other.tokens.begin(), other.tokens.end(), tokens.begin()) &&
+          (options_.divisible || other.tokens.size() == tokens.size())) {
+        covered.push_back(old->path);
+      }
+    }
+  }
+  for (const fs::path& path : covered) {
+    if (path != entry.path) Forget(path);
+  }
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [&](const EntryPtr& each) { return each->path == entry.path; });
+  entries_.push_back(std::make_shared<const Entry>(std::move(entry)));
+}
+
+// False: so much will never fit.
+bool PrefixStore::MakeRoom(std::uint64_t bytes) {
+  const std::uint64_t max_bytes = MaxBytes();
+  if (bytes > max_bytes) return false;
+  const std::vector<Found> files = FilesIn(options_.folder);
+  std::uint64_t total = bytes;
+  std::size_t own = 0;
+  const auto is_own = [this](const Found& file) {
+    return file.path.filename().string().starts_with(options_.model + "-");
+  };
+  for (const Found& file : files) {
+    total += file.bytes;
+    own += is_own(file) ? 1 : 0;
+  }
+  for (const Found& file : files) {
+    const bool one_too_many = own >= kMostFiles && is_own(file);
+    if (total <= max_bytes && !one_too_many) continue;
+    Forget(file.path);
+    total -= file.bytes;
+    own -= is_own(file) ? 1 : 0;
+  }
+  return true;
+}
+
+void PrefixStore::Forget(const fs::path& path) {
+  std::error_code gone;
+  fs::remove(path, gone);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [&](const EntryPtr& entry) { return entry->path == path; });
+}
+
+}  // namespace svc

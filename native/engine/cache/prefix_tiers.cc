@@ -1,0 +1,148 @@
+#include "engine/cache/prefix_tiers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace svc {
+namespace {
+
+// Ends of texts that wait to be saved; the oldest are given up.
+constexpr std::size_t kMostUnsaved = 64;
+
+// So many more tokens than are stored are worth a file.
+std::uint32_t LeastMore(std::uint32_t stored) {
+  return stored == 0 ? PrefixStore::kLeastTokens : PrefixStore::kLeastMore;
+}
+
+}  // namespace
+
+PrefixTiers::PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store)
+    : decoder_(decoder),
+      cache_(cache),
+      store_(std::move(store)),
+      checkpoints_(decoder->max_state_bytes()) {}
+
+std::uint32_t PrefixTiers::Match(PrefixScope scope, std::span<const Token> tokens) const {
+  return decoder_->can_share() ? cache_->Match(scope, tokens) : checkpoints_.Match(scope, tokens);
+}
+
+std::uint32_t PrefixTiers::Known(PrefixScope scope, std::span<const Token> tokens) const {
+  return decoder_->can_share() ? cache_->Known(scope, tokens) : checkpoints_.Known(scope, tokens);
+}
+
+// ---- checkpoints --------------------------------------------------------------------------------
+
+std::uint32_t PrefixTiers::Restore(PrefixScope scope, std::span<const Token> tokens,
+                                   SequenceId sequence) {
+  if (decoder_->can_share()) return 0;
+  const Checkpoints::Checkpoint* found = checkpoints_.Take(scope, tokens);
+  if (found == nullptr) return 0;
+  const auto length = static_cast<std::uint32_t>(found->tokens.size());
+  if (!decoder_->LoadState(sequence, *found->state, 0, length)) return 0;
+  checkpoints_.MarkKnown(scope, tokens.first(length));
+  return length;
+}
+
+std::uint32_t PrefixTiers::CutRows(PrefixScope scope, std::span<const Token> prompt,
+                                   std::uint32_t computed, std::uint32_t rows) const {
+  return decoder_->can_share() ? rows : checkpoints_.CutRows(scope, prompt, computed, rows);
+}
+
+void PrefixTiers::PromptComputed(PrefixScope scope, std::span<const Token> prompt,
+                                 std::uint32_t computed, SequenceId sequence, bool on_disk) {
+  if (decoder_->can_share() || !checkpoints_.BelongsAt(scope, prompt, computed)) return;
+  // Also on the disk: what follows may not be said again as it was said, a state that cannot be cut
+  // then holds too much.
+  Keep(scope, prompt.first(computed), sequence, on_disk);
+}
+
+void PrefixTiers::Keep(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence,
+                       bool on_disk) {
+  if (tokens.size() < PrefixStore::kLeastTokens) return;
+  std::vector<Token> kept(tokens.begin(), tokens.end());
+  if (!decoder_->can_share() && !checkpoints_.Has(scope, tokens)) {
+    StateBytes state = decoder_->SaveState(sequence, 0, static_cast<std::uint32_t>(tokens.size()));
+    if (state.empty()) return;
+    checkpoints_.Put(scope, kept, std::make_shared<const StateBytes>(std::move(state)));
+  }
+  if (store_ == nullptr || !on_disk) return;
+  // What goes on with a text takes its place.
+  std::erase_if(unsaved_, [&](const Unsaved& each) {
+    return decoder_->can_share() && each.scope.salt == scope.salt &&
+           each.tokens.size() <= kept.size() &&
+           std::equal(each.tokens.begin(), each.tokens.end(), kept.begin());
+  });
+  unsaved_.push_back({.scope = scope, .tokens = std::move(kept)});
+  if (unsaved_.size() > kMostUnsaved) unsaved_.pop_front();
+}
+
+// ---- from the disk ------------------------------------------------------------------------------
+
+bool PrefixTiers::Fetch(GenerationId wanted_by, PrefixScope scope, std::span<const Token> tokens) {
+  return store_ != nullptr && store_->Fetch(wanted_by, scope.salt, tokens, Match(scope, tokens));
+}
+
+std::vector<GenerationId> PrefixTiers::TakeFetched(SequenceId sequence, std::uint32_t busy_cells) {
+  std::vector<GenerationId> ready;
+  if (store_ == nullptr) return ready;
+  while (std::optional<FetchedPiece> piece = store_->TakeFetched()) {
+    if (piece->last) ready.push_back(piece->wanted_by);
+    if (!piece->state.empty()) Adopt(std::move(*piece), sequence, busy_cells);
+  }
+  return ready;
+}
+
+void PrefixTiers::Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t busy_cells) {
+  std::vector<Token>& tokens = piece.head.tokens;
+  const PrefixScope scope = piece.head.scope;
+  if (!decoder_->can_share()) {
+    checkpoints_.Put(scope, std::move(tokens),
+                     std::make_shared<const StateBytes>(std::move(piece.state)));
+    return;
+  }
+  if (sequence < 0) return;
+  const auto needed = static_cast<std::uint32_t>(tokens.size()) - piece.head.begin;
+  const std::span<const Token> wanted = std::span(tokens).first(piece.end);
+  PrefixCache::Pin pin = cache_->Take(scope, wanted, sequence);
+  cache_->SwapIn(wanted, sequence, FreeCells(busy_cells), pin);
+  const std::uint32_t room = FreeCells(busy_cells);
+  const bool fits = needed <= room + cache_->evictable();
+  // What stands before the piece may have been evicted meanwhile.
+  if (pin.length >= piece.head.begin && pin.length < piece.end && fits) {
+    if (needed > room) cache_->Evict(needed - room);
+    if (decoder_->LoadState(sequence, piece.state, pin.length, piece.end)) {
+      cache_->Publish(scope, wanted, sequence, pin);
+    }
+  }
+  decoder_->RemoveSequence(sequence);
+  cache_->Release(pin);
+}
+
+// ---- to the disk --------------------------------------------------------------------------------
+
+bool PrefixTiers::WantsToSave() const { return !unsaved_.empty() && !store_->writing(); }
+
+void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
+  const auto [scope, tokens] = std::move(unsaved_.front());
+  unsaved_.pop_front();
+  const std::uint32_t stored = store_->Match(scope.salt, tokens, 0);
+  if (!decoder_->can_share()) {
+    const Checkpoints::Checkpoint* found = checkpoints_.Take(scope, tokens);
+    if (found == nullptr || found->tokens.size() < stored + PrefixStore::kLeastTokens) return;
+    store_->Write({.tokens = found->tokens, .begin = 0, .scope = scope}, found->state);
+    return;
+  }
+  if (sequence < 0 || cache_->Match(scope, tokens) < stored + LeastMore(stored)) return;
+  PrefixCache::Pin pin = cache_->Take(scope, tokens, sequence);
+  cache_->SwapIn(tokens, sequence, FreeCells(busy_cells), pin);
+  StateBytes state;
+  if (pin.length > stored) state = decoder_->SaveState(sequence, stored, pin.length);
+  decoder_->RemoveSequence(sequence);
+  const std::vector<Token> saved(tokens.begin(), tokens.begin() + pin.length);
+  cache_->Release(pin);
+  if (state.empty()) return;
+  store_->Write({.tokens = saved, .begin = stored, .scope = scope},
+                std::make_shared<const StateBytes>(std::move(state)));
+}
+
+}  // namespace svc

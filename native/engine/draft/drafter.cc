@@ -1,0 +1,272 @@
+#include "engine/draft/drafter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "engine/base/common_length.h"
+#include "engine/draft/speculation.h"
+#include "engine/model/largest_logits.h"
+
+namespace svc {
+namespace {
+
+constexpr std::array<double, 5> kClassEnds = {1.0 / 3, 0.5, 0.7, 0.85, 0.95};
+
+// How many drafts the model's own word is worth, and what is left of a draft's weight after the
+// next.
+constexpr double kPriorWeight = 1;
+constexpr double kFade = 0.95;
+
+// Before anything has been seen: hopeful, so that it is tried.
+constexpr double kFirstExpected = 0.7;
+constexpr double kFirstWeight = 2;
+
+// Of what a draft takes, how much the latest one says.
+constexpr double kGain = 0.1;
+
+// Less than a billionth of the likeliest.
+constexpr float kNegligible = 20;
+
+constexpr std::uint32_t kMeasuredRows = 16;
+constexpr int kMeasuredDrafts = 3;
+
+void Learn(double& mean, double value) { mean = mean > 0 ? mean + kGain * (value - mean) : value; }
+
+}  // namespace
+
+Drafter::Drafter(std::unique_ptr<Decoder> decoder, std::uint32_t vocabulary, Now now)
+    : decoder_(std::move(decoder)),
+      vocabulary_(std::min(vocabulary, decoder_->vocabulary())),
+      now_(std::move(now)) {}
+
+void Drafter::Measure() {
+  const std::atomic<bool> never = false;
+  const std::uint32_t rows = std::min(kMeasuredRows, decoder_->max_rows());
+  Place& place = places_.front();
+  // The first time of each is dearer.
+  for (const bool first : {true, false}) {
+    Cut(place, 0);
+    for (std::uint32_t i = 0; i < rows; ++i) AddRow(place, 0, i, /*wants_logits=*/false);
+    const double before_ms = spent_ms_;
+    if (!Compute(never)) return;
+    if (!first) ms_per_row_ = (spent_ms_ - before_ms) / rows;
+  }
+  for (int i = 0; i <= kMeasuredDrafts; ++i) {
+    AddRow(place, 0, place.computed.size(), /*wants_logits=*/true);
+    const double before_ms = spent_ms_;
+    if (!Compute(never)) return;
+    (void)Likeliest(0, place);
+    if (i > 0) Learn(ms_per_draft_, spent_ms_ - before_ms);
+  }
+  Cut(place, 0);
+  place.drafted.clear();
+  spent_ms_ = 0;
+}
+
+void Drafter::SetThreads(int threads) {
+  decoder_->SetThreads(std::min(threads, decoder_->max_threads()));
+}
+
+// ---- what its drafts are worth ------------------------------------------------------------------
+
+std::size_t Drafter::ClassOf(double probability) {
+  const auto* const end = std::upper_bound(kClassEnds.begin(), kClassEnds.end(), probability);
+  return static_cast<std::size_t>(end - kClassEnds.begin());
+}
+
+double Drafter::Chance(double probability) const {
+  const Record& record = records_[ClassOf(probability)];
+  return (record.right + probability * kPriorWeight) / (record.all + kPriorWeight);
+}
+
+double Drafter::expected() const {
+  return (lately_.right + kFirstExpected * kFirstWeight) / (lately_.all + kFirstWeight);
+}
+
+void Drafter::Judge(double probability, bool right) {
+  for (Record* const record : {&records_[ClassOf(probability)], &lately_}) {
+    record->right = record->right * kFade + (right ? 1 : 0);
+    record->all = record->all * kFade + 1;
+  }
+}
+
+bool Drafter::Follow(GenerationId id, std::span<const Token> tokens) {
+  Place* const place = Find(id);
+  if (place == nullptr || tokens.size() <= place->drafted_at) return false;
+  const std::vector<Unjudged> drafted = std::exchange(place->drafted, {});
+  std::size_t right = 0;
+  for (const Unjudged& draft : drafted) {
+    const std::size_t at = place->drafted_at + right;
+    if (at == tokens.size()) break;
+    const bool is_right = tokens[at] == draft.token;
+    Judge(draft.probability, is_right);
+    if (!is_right) break;
+    ++right;
+  }
+  return right > 0;
+}
+
+// ---- places -------------------------------------------------------------------------------------
+
+Drafter::Place* Drafter::Find(GenerationId id) {
+  const auto found =
+      std::find_if(places_.begin(), places_.end(), [id](const Place& p) { return p.owner == id; });
+  return found == places_.end() ? nullptr : &*found;
+}
+
+// Its own; else of those that nobody has, the one whose tokens begin most like its own; else
+// another's.
+Drafter::Place& Drafter::PlaceFor(GenerationId id, std::span<const Token> tokens) {
+  Place* best = Find(id);
+  if (best == nullptr) {
+    std::size_t longest = 0;
+    for (Place& place : places_) {
+      if (place.owner) continue;
+      const std::size_t common = CommonLength(place.computed, tokens);
+      if (best != nullptr && common < longest) continue;
+      if (best != nullptr && common == longest && place.used >= best->used) continue;
+      best = &place;
+      longest = common;
+    }
+    if (best == nullptr) {
+      best = &*std::min_element(places_.begin(), places_.end(),
+                                [](const Place& a, const Place& b) { return a.used < b.used; });
+    }
+    best->owner = id;
+    best->drafted.clear();
+  }
+  best->used = ++uses_;
+  return *best;
+}
+
+void Drafter::Release(GenerationId id) {
+  Place* const place = Find(id);
+  if (place == nullptr) return;
+  place->owner.reset();
+  place->drafted.clear();
+}
+
+void Drafter::Cut(Place& place, std::size_t length) {
+  if (place.computed.size() <= length) return;
+  decoder_->RemoveCells(IdOf(place), static_cast<std::uint32_t>(length),
+                        static_cast<std::uint32_t>(place.computed.size()));
+  place.computed.resize(length);
+}
+
+std::size_t Drafter::held() const {
+  return std::accumulate(
+      places_.begin(), places_.end(), std::size_t{0},
+      [](std::size_t sum, const Place& place) { return sum + place.computed.size(); });
+}
+
+// For so many more; nobody who has a place makes way.
+bool Drafter::MakeRoom(const Place& place, std::size_t rows) {
+  for (Place& other : places_) {
+    if (held() + rows <= decoder_->cells_total()) break;
+    if (&other != &place && !other.owner) Cut(other, 0);
+  }
+  return held() + rows <= decoder_->cells_total();
+}
+
+std::uint32_t Drafter::Lack(GenerationId id, std::span<const Token> tokens) {
+  if (failed_ || tokens.size() + kMostDrafts > decoder_->cells_total()) return 0;
+  Place& place = PlaceFor(id, tokens);
+  // The last one is computed in any case, for what follows on it.
+  Cut(place, std::min<std::size_t>(CommonLength(place.computed, tokens), tokens.size() - 1));
+  const std::span<const Token> lacking = tokens.subspan(place.computed.size());
+  const auto is_known = [this](Token token) {
+    return static_cast<std::uint32_t>(token) < vocabulary_;
+  };
+  if (!std::all_of(lacking.begin(), lacking.end(), is_known)) return 0;
+  if (!MakeRoom(place, lacking.size() + kMostDrafts)) return 0;
+  return static_cast<std::uint32_t>(lacking.size());
+}
+
+// ---- computing ----------------------------------------------------------------------------------
+
+void Drafter::AddRow(const Place& place, Token token, std::size_t position, bool wants_logits) {
+  rows_.push_back({.token = token,
+                   .position = static_cast<std::int32_t>(position),
+                   .sequence = IdOf(place),
+                   .wants_logits = wants_logits});
+}
+
+// The rows that were added.
+bool Drafter::Compute(const std::atomic<bool>& abort) {
+  const std::vector<Row> rows = std::exchange(rows_, {});
+  const Clock::time_point started_at = now_();
+  const DecodeOutcome outcome = decoder_->Decode(rows, abort);
+  spent_ms_ += Milliseconds(now_() - started_at);
+  for (const Row& row : rows) {
+    places_[static_cast<std::size_t>(row.sequence)].computed.push_back(row.token);
+  }
+  if (outcome == DecodeOutcome::kDone) return true;
+  for (Place& place : places_) {
+    const auto left = static_cast<std::size_t>(decoder_->NextPosition(IdOf(place)));
+    place.computed.resize(std::min(place.computed.size(), left));
+  }
+  // It had the cells; so it is a failure, too.
+  failed_ = outcome != DecodeOutcome::kAborted;
+  return false;
+}
+
+bool Drafter::CatchUp(GenerationId id, std::span<const Token> tokens, std::uint32_t rows,
+                      const std::atomic<bool>& abort) {
+  const Place& place = *Find(id);
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    const std::size_t at = place.computed.size() + i;
+    AddRow(place, tokens[at], at, /*wants_logits=*/false);
+  }
+  const double before_ms = spent_ms_;
+  if (!Compute(abort)) return false;
+  Learn(ms_per_row_, (spent_ms_ - before_ms) / rows);
+  return true;
+}
+
+bool Drafter::Draft(std::span<Line* const> lines, const std::atomic<bool>& abort) {
+  std::vector<std::size_t> last_rows;
+  for (const Line* line : lines) {
+    Place& place = *Find(line->id);
+    if (line->drafts.empty()) {
+      place.drafted.clear();
+      place.drafted_at = line->tokens.size();
+    }
+    const std::size_t end = line->tokens.size() + line->drafts.size();
+    for (std::size_t at = place.computed.size(); at < end; ++at) {
+      const bool drafted = at >= line->tokens.size();
+      AddRow(place, drafted ? line->drafts[at - line->tokens.size()].token : line->tokens[at], at,
+             /*wants_logits=*/at + 1 == end);
+    }
+    last_rows.push_back(rows_.size() - 1);
+  }
+  const double before_ms = spent_ms_;
+  if (!Compute(abort)) return false;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    lines[i]->drafts.push_back(Likeliest(last_rows[i], *Find(lines[i]->id)));
+  }
+  Learn(ms_per_draft_, (spent_ms_ - before_ms) / static_cast<double>(lines.size()));
+  return true;
+}
+
+// Of what follows on a row.
+DraftToken Drafter::Likeliest(std::size_t row, Place& place) {
+  const Clock::time_point started_at = now_();
+  const std::span<const float> logits(decoder_->Logits(row), vocabulary_);
+  const Token token = std::max(LargestLogit(logits, nullptr), Token{0});
+  const float largest = logits[static_cast<std::size_t>(token)];
+  double sum = 0;
+  for (const float logit : logits) {
+    if (logit > largest - kNegligible) sum += std::exp(static_cast<double>(logit - largest));
+  }
+  spent_ms_ += Milliseconds(now_() - started_at);  // where a GPU is waited for
+  // Numbers that are none are no reason to believe it.
+  const double probability = sum >= 1 ? 1 / sum : 0;
+  place.drafted.push_back({.token = token, .probability = probability});
+  return {.token = token, .chance = sum >= 1 ? Chance(probability) : 0};
+}
+
+double Drafter::TakeSpentMs() { return std::exchange(spent_ms_, 0); }
+
+}  // namespace svc

@@ -1,0 +1,189 @@
+#include "engine/llama/chat/special_text.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "engine/base/work_limit.h"
+
+namespace svc {
+namespace {
+
+bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+std::string WithoutGuards(std::string_view text, std::string_view guard) {
+  std::string plain;
+  for (;;) {
+    const auto at = text.find(guard);
+    plain += text.substr(0, at);
+    if (at == std::string_view::npos) return plain;
+    text.remove_prefix(at + guard.size());
+  }
+}
+
+// Whether some end of `control`, but not all of it, stands at the beginning of `text`.
+bool BeginsWithTail(std::string_view text, std::string_view control) {
+  for (std::size_t n = 1; n < control.size(); ++n) {
+    if (text.starts_with(control.substr(control.size() - n))) return true;
+  }
+  return false;
+}
+
+// Where, at the end of `text`, beginnings of `control` stand that are not all of it.
+void AddHeads(std::string_view text, std::string_view control, std::vector<std::size_t>* points) {
+  for (std::size_t n = 1; n < control.size(); ++n) {
+    if (text.ends_with(control.substr(0, n))) points->push_back(text.size() - n);
+  }
+}
+
+}  // namespace
+
+SpecialText::SpecialText(const LlamaModel& model) : model_(model), control_by_first_byte_(256) {
+  const llama_vocab* vocab = model.vocab();
+  for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
+    const auto attributes = static_cast<unsigned>(llama_vocab_get_attr(vocab, token));
+    const bool control = (attributes & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) != 0;
+    if (!control && (attributes & LLAMA_TOKEN_ATTR_USER_DEFINED) == 0) continue;
+    std::string text = llama_vocab_get_text(vocab, token);
+    if (text.empty()) continue;
+    specials_.push_back({.token = token,
+                         .text = std::move(text),
+                         .control = control,
+                         .strips_left = (attributes & LLAMA_TOKEN_ATTR_LSTRIP) != 0,
+                         .strips_right = (attributes & LLAMA_TOKEN_ATTR_RSTRIP) != 0});
+  }
+  std::stable_sort(specials_.begin(), specials_.end(), [](const Special& a, const Special& b) {
+    return a.text.size() > b.text.size();
+  });
+  for (const Special& special : specials_) {
+    if (!special.control) continue;
+    const auto first = static_cast<unsigned char>(special.text.front());
+    control_by_first_byte_[first].push_back(special.text);
+  }
+}
+
+bool SpecialText::ControlTextAt(std::string_view text, std::size_t at) const {
+  const auto& candidates = control_by_first_byte_[static_cast<unsigned char>(text[at])];
+  return std::any_of(candidates.begin(), candidates.end(), [&](std::string_view control) {
+    return text.substr(at).starts_with(control);
+  });
+}
+
+std::vector<std::size_t> SpecialText::GuardPoints(std::string_view text) const {
+  std::vector<std::size_t> points;
+  if (text.empty()) return points;
+  // Templates trim messages: what remains is what touches their text.
+  std::size_t begin = 0;
+  std::size_t end = text.size();
+  while (begin < end && IsSpace(text[begin])) ++begin;
+  while (end > begin && IsSpace(text[end - 1])) --end;
+  for (const auto& controls : control_by_first_byte_) {
+    for (const std::string_view control : controls) {
+      if (BeginsWithTail(text, control)) points.push_back(0);
+      if (BeginsWithTail(text.substr(begin), control)) points.push_back(begin);
+      AddHeads(text, control, &points);
+      AddHeads(text.substr(0, end), control, &points);
+    }
+  }
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (ControlTextAt(text, i)) points.push_back(i);
+  }
+  std::sort(points.begin(), points.end());
+  points.erase(std::unique(points.begin(), points.end()), points.end());
+  return points;
+}
+
+std::string SpecialText::ChooseGuard(const std::vector<std::string_view>& texts) {
+  // U+10FF00 .. U+10FFFF, for private use.
+  for (int low = 0; low < 256; ++low) {
+    std::string guard = "\xF4\x8F\xBC\x80";
+    guard[2] = static_cast<char>(0xBC + low / 64);
+    guard[3] = static_cast<char>(0x80 + low % 64);
+    if (std::none_of(texts.begin(), texts.end(), [&](std::string_view text) {
+          return text.find(guard) != std::string_view::npos;
+        })) {
+      return guard;
+    }
+  }
+  return "";
+}
+
+std::string SpecialText::Guard(std::string_view text, std::string_view guard) const {
+  std::string guarded;
+  std::size_t from = 0;
+  for (const std::size_t point : GuardPoints(text)) {
+    guarded += text.substr(from, point - from);
+    guarded += guard;
+    from = point;
+  }
+  guarded += text.substr(from);
+  return guarded;
+}
+
+// Splits one piece of text at every unguarded occurrence of the special.
+void SpecialText::Split(const Special& special, std::string_view guard, std::string_view text,
+                        std::vector<Fragment>* fragments) const {
+  std::size_t search_from = 0;
+  for (;;) {
+    const auto at = text.find(special.text, search_from);
+    if (at == std::string_view::npos) break;
+    if (special.control && text.substr(0, at).ends_with(guard)) {
+      search_from = at + 1;
+      continue;
+    }
+    std::string_view left = text.substr(0, at);
+    text.remove_prefix(at + special.text.size());
+    if (special.strips_left) {
+      while (!left.empty() && IsSpace(left.back())) left.remove_suffix(1);
+    }
+    if (special.strips_right) {
+      while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
+    }
+    if (!left.empty()) fragments->push_back({-1, left});
+    fragments->push_back({special.token, {}});
+    search_from = 0;
+  }
+  if (!text.empty()) fragments->push_back({-1, text});
+}
+
+Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::string_view guard,
+                                                 std::uint32_t context_length) const {
+  std::vector<Fragment> fragments{{-1, prompt}};
+  for (const Special& special : specials_) {
+    if (prompt.find(special.text) == std::string_view::npos) continue;
+    std::vector<Fragment> finer;
+    for (const Fragment& fragment : fragments) {
+      if (fragment.token >= 0) {
+        finer.push_back(fragment);
+      } else {
+        Split(special, guard, fragment.text, &finer);
+      }
+    }
+    fragments = std::move(finer);
+  }
+
+  const llama_vocab* vocab = model_.vocab();
+  std::vector<Token> tokens;
+  if (llama_vocab_get_add_bos(vocab)) tokens.push_back(llama_vocab_bos(vocab));
+  for (const Fragment& fragment : fragments) {
+    // The pieces are short, so none of them tells by its length that the prompt is too long.
+    if (context_length > 0 && tokens.size() + 1 > context_length) {
+      return LlamaModel::TooLong(tokens.size(), context_length);
+    }
+    if (fragment.token >= 0) {
+      tokens.push_back(fragment.token);
+      continue;
+    }
+    if (WorkLimit::IsExceeded()) {
+      return Status(StatusCode::kInvalidRequest, "the chat takes too long to tokenize");
+    }
+    const Result<std::vector<Token>> part =
+        model_.Tokenize(WithoutGuards(fragment.text, guard), /*add_special=*/false,
+                        /*parse_special=*/false, context_length);
+    if (!part.ok()) return part.status();
+    tokens.insert(tokens.end(), part.value().begin(), part.value().end());
+  }
+  if (llama_vocab_get_add_eos(vocab)) tokens.push_back(llama_vocab_eos(vocab));
+  return tokens;
+}
+
+}  // namespace svc

@@ -1,0 +1,140 @@
+#include "engine/llama/chat/truncation.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "engine/base/work_limit.h"
+
+namespace svc {
+namespace {
+
+// How near the cut of a message comes to the longest that fits, in bytes.
+constexpr std::size_t kNearBytes = 16;
+
+// System messages, and the others from `first` on.
+std::vector<ChatMessage> From(const std::vector<ChatMessage>& messages, std::size_t first) {
+  std::vector<ChatMessage> kept;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const bool stays = messages[i].role == "system" || messages[i].role == "developer";
+    if (stays || i >= first) kept.push_back(messages[i]);
+  }
+  return kept;
+}
+
+// Whether the tokens fit; *prompt is theirs then. Errors but kContextOverflow are errors.
+Result<bool> Fits(const ChatRenderer& chat, const std::vector<ChatMessage>& messages,
+                  std::uint32_t most, ChatPrompt* prompt) {
+  if (WorkLimit::IsExceeded()) {
+    return Status(StatusCode::kInvalidRequest, "the chat takes too long to shorten");
+  }
+  Result<ChatPrompt> rendered = chat.RenderTokens(messages, most + 1);
+  if (!rendered.ok()) {
+    if (rendered.status().code() == StatusCode::kContextOverflow) return false;
+    return rendered.status();
+  }
+  if (rendered.value().tokens.size() > most) return false;
+  *prompt = std::move(rendered.value());
+  return true;
+}
+
+// The beginning of `text`, up to `length` bytes of whole characters.
+std::string Beginning(const std::string& text, std::size_t length) {
+  while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;
+  return text.substr(0, length);
+}
+
+// Shortens the last message of the user as little as it has to. False: nothing of it fits.
+Result<bool> Shorten(const ChatRenderer& chat, std::vector<ChatMessage> messages,
+                     std::uint32_t most, ChatPrompt* prompt) {
+  const auto last = std::find_if(messages.rbegin(), messages.rend(),
+                                 [](const ChatMessage& each) { return each.role == "user"; });
+  const std::string whole = last->content;
+  std::size_t fitting = 0;
+  for (std::size_t longer = whole.size(); longer - fitting > kNearBytes;) {
+    const std::size_t middle = fitting + (longer - fitting) / 2;
+    last->content = Beginning(whole, middle);
+    const Result<bool> fits = Fits(chat, messages, most, prompt);
+    if (!fits.ok()) return fits.status();
+    (fits.value() ? fitting : longer) = middle;
+  }
+  return fitting > 0;
+}
+
+}  // namespace
+
+PromptBudget BudgetOf(std::uint32_t context_length, std::optional<std::uint32_t> max_tokens) {
+  const auto leaving = [context_length](std::uint32_t room) {
+    room = std::max(room, 1U);
+    return context_length > room ? context_length - room : 1U;
+  };
+  if (!max_tokens) return {.whole = leaving(1), .cut = leaving(context_length / 4)};
+  const std::uint32_t most = leaving(std::min(*max_tokens, context_length / 2));
+  return {.whole = most, .cut = most};
+}
+
+Result<CutPrompt> CutChat(const ChatRenderer& chat, const std::vector<ChatMessage>& messages,
+                          PromptBudget budget) {
+  Result<ChatPrompt> whole = chat.RenderTokens(messages);
+  if (!whole.ok()) return whole.status();
+  const std::size_t size = whole.value().tokens.size();
+  if (size <= budget.whole) return CutPrompt{.prompt = std::move(whole.value())};
+
+  std::vector<std::size_t> turns;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].role == "user") turns.push_back(i);
+  }
+  CutPrompt cut;
+  bool found = false;
+  // The first turn from which on all fits: the fewer turns, the fewer tokens.
+  for (std::size_t low = 0, high = turns.size(); low < high;) {
+    const std::size_t middle = low + (high - low) / 2;
+    const Result<bool> fits = Fits(chat, From(messages, turns[middle]), budget.cut, &cut.prompt);
+    if (!fits.ok()) return fits.status();
+    found = found || fits.value();
+    if (fits.value()) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  if (!found && !turns.empty()) {
+    const Result<bool> shortened =
+        Shorten(chat, From(messages, turns.back()), budget.cut, &cut.prompt);
+    if (!shortened.ok()) return shortened.status();
+    found = shortened.value();
+  }
+  if (!found) {
+    return Status(StatusCode::kContextOverflow,
+                  "the prompt has " + std::to_string(size) +
+                      " tokens, and what must stay of it is more than the " +
+                      std::to_string(budget.cut) + " that there is room for");
+  }
+  cut.truncated_tokens = static_cast<std::uint32_t>(size - cut.prompt.tokens.size());
+  return cut;
+}
+
+std::uint32_t CutRawPrompt(const LlamaModel& model, PromptBudget budget,
+                           std::vector<Token>* tokens) {
+  if (tokens->size() <= budget.whole) return 0;
+  const bool begins =
+      llama_vocab_get_add_bos(model.vocab()) && tokens->front() == llama_vocab_bos(model.vocab());
+  const std::size_t surplus = tokens->size() - budget.cut;
+  const auto first = tokens->begin() + (begins ? 1 : 0);
+  tokens->erase(first, first + static_cast<std::ptrdiff_t>(surplus));
+  return static_cast<std::uint32_t>(surplus);
+}
+
+std::uint32_t CutInput(const LlamaModel& model, std::uint32_t max_tokens,
+                       std::vector<Token>* tokens) {
+  if (tokens->size() <= max_tokens) return 0;
+  const auto surplus = static_cast<std::uint32_t>(tokens->size() - max_tokens);
+  const Token last = tokens->back();
+  tokens->resize(max_tokens);
+  if (last == llama_vocab_eos(model.vocab()) || last == llama_vocab_sep(model.vocab())) {
+    tokens->back() = last;
+  }
+  return surplus;
+}
+
+}  // namespace svc

@@ -1,0 +1,120 @@
+#include "engine/llama/cpu_threads.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+#include <string>
+
+#if defined(__linux__)
+#include <sched.h>
+
+#include "engine/base/performance_cores.h"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#else
+#include "common.h"
+#endif
+
+namespace svc {
+namespace {
+
+constexpr std::uint64_t kBytesWorthAThread = 16U << 20U;
+
+}  // namespace
+
+#if defined(__linux__)
+namespace {
+
+std::string SiblingsOf(int cpu) {
+  std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                     "/topology/thread_siblings_list");
+  std::string siblings;
+  std::getline(file, siblings);
+  return siblings;
+}
+
+#if defined(__x86_64__)
+
+bool IsHybrid() {
+  constexpr unsigned kHybrid = 1U << 15U;  // leaf 7, EDX
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kHybrid) != 0;
+}
+
+// A processor tells its own kind only, so this thread moves there.
+bool IsEfficient(int cpu) {
+  constexpr unsigned kAtom = 0x20;  // leaf 0x1A, the upper byte of EAX
+  cpu_set_t there;
+  CPU_ZERO(&there);
+  CPU_SET(cpu, &there);
+  if (sched_setaffinity(0, sizeof(there), &there) != 0) return false;
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid_count(0x1A, 0, &eax, &ebx, &ecx, &edx) != 0 && eax >> 24U == kAtom;
+}
+
+#else
+
+bool IsHybrid() { return false; }
+bool IsEfficient(int /*cpu*/) { return false; }
+
+#endif
+
+// Cores in the affinity mask; 0 if the kernel does not tell.
+int AllowedCores() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 0;
+  const bool hybrid = IsHybrid();
+  Processors processors{.allowed = {}, .core_of = SiblingsOf, .is_efficient = [hybrid](int cpu) {
+                          return hybrid && IsEfficient(cpu);
+                        }};
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) processors.allowed.push_back(cpu);
+  }
+  const int cores = CountPerformanceCores(processors);
+  if (hybrid) sched_setaffinity(0, sizeof(allowed), &allowed);
+  return cores;
+}
+
+// Processors' worth of time that the control group (version 2) may use; 0: no limit.
+int QuotaCores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 0;
+  return std::max(1, static_cast<int>(std::ceil(std::atof(quota.c_str()) / period)));
+}
+
+}  // namespace
+
+int DefaultThreads() {
+  const int cores = std::max(1, AllowedCores());
+  const int quota = QuotaCores();
+  return quota > 0 ? std::min(cores, quota) : cores;
+}
+
+#else
+
+int DefaultThreads() { return std::max(1, static_cast<int>(common_cpu_get_num_math())); }
+
+#endif
+
+int DefaultThreads(std::uint64_t model_bytes) {
+  const std::uint64_t worth = std::max<std::uint64_t>(1, model_bytes / kBytesWorthAThread);
+  return static_cast<int>(std::min<std::uint64_t>(DefaultThreads(), worth));
+}
+
+double ProcessCpuMs() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+}
+
+}  // namespace svc

@@ -1,0 +1,28 @@
+#include "engine/llama/llama_context_ptr.h"
+
+#include <exception>
+
+namespace svc {
+
+std::vector<std::uint8_t> SaveSequence(llama_context* context, llama_seq_id sequence) {
+  try {
+    std::vector<std::uint8_t> state(llama_state_seq_get_size(context, sequence));
+    if (llama_state_seq_get_data(context, state.data(), state.size(), sequence) == state.size()) {
+      return state;
+    }
+  } catch (const std::exception&) {
+    // As if it had been refused.
+  }
+  return {};
+}
+
+bool LoadSequence(llama_context* context, llama_seq_id sequence,
+                  std::span<const std::uint8_t> state) {
+  try {
+    return llama_state_seq_set_data(context, state.data(), state.size(), sequence) == state.size();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+}  // namespace svc

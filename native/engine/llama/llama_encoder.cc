@@ -1,0 +1,197 @@
+// How the context is set up, and why:
+//   * Inputs that share a batch are sequences of one graph run, and pooling needs the whole of each
+//     in that run: n_ctx = n_batch = n_ubatch.
+//   * A run computes attention between all its rows, also those that a mask then separates, so more
+//     rows than keep the processor busy cost more than two runs: kBatchTokens.
+//   * A longer input goes alone, in a context that is made anew for its size. Few inputs are long,
+//     and buffers grow with the square of the rows in some models, so none is made before it is
+//     needed.
+//   * Models that have a cache (causal ones) start each batch with an empty one.
+//   * No thread pool is attached: libllama makes threads for each batch, and a batch is long.
+#include "engine/llama/llama_encoder.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "engine/llama/batch_rows.h"
+#include "engine/llama/llama_context_ptr.h"
+#include "engine/llama/log_capture.h"
+
+namespace svc {
+namespace {
+
+constexpr std::uint32_t kMaxInputs = 64;
+// Recurrent and hybrid models keep a state for each.
+constexpr std::uint32_t kMaxRecurrentInputs = 16;
+
+std::string Metadata(const llama_model* model, const std::string& key) {
+  std::array<char, 128> text{};
+  const int length = llama_model_meta_val_str(model, key.c_str(), text.data(), text.size());
+  return length < 0 ? "" : text.data();
+}
+
+enum llama_pooling_type PoolingType(const llama_model* model) {
+  const std::string architecture = Metadata(model, "general.architecture");
+  const std::string type = Metadata(model, architecture + ".pooling_type");
+  for (const auto pooling :
+       {LLAMA_POOLING_TYPE_MEAN, LLAMA_POOLING_TYPE_CLS, LLAMA_POOLING_TYPE_LAST}) {
+    if (type == std::to_string(pooling)) return pooling;
+  }
+  return LLAMA_POOLING_TYPE_NONE;
+}
+
+class LlamaEncoder final : public Encoder {
+ public:
+  LlamaEncoder(const LlamaModel& model, const EncoderOptions& options)
+      : model_(model), options_(options), recurrent_(model.is_recurrent()) {}
+
+  Status Encode(std::span<const std::span<const Token>> inputs, const std::atomic<bool>& abort,
+                std::vector<float>* vectors) override {
+    Fill(inputs);
+    if (Status status = Reserve(static_cast<std::uint32_t>(batch_.size())); !status.ok()) {
+      return status;
+    }
+    if (Status status = Run(abort); !status.ok()) return status;
+
+    vectors->resize(inputs.size() * length());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const float* pooled = llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(i));
+      if (pooled == nullptr || !Normalize(pooled, vectors->data() + i * length())) {
+        return {StatusCode::kInternal, "the model computed no vector"};
+      }
+    }
+    return Status::Ok();
+  }
+
+  std::uint32_t length() const override {
+    return static_cast<std::uint32_t>(llama_model_n_embd_out(model_.get()));
+  }
+  std::uint32_t max_tokens() const override { return options_.max_tokens; }
+  std::uint32_t max_inputs() const override {
+    return recurrent_ ? kMaxRecurrentInputs : kMaxInputs;
+  }
+  std::uint32_t batch_tokens() const override { return kBatchTokens; }
+
+  // Sees to it that a batch of so many tokens has room.
+  Status Reserve(std::uint32_t tokens) {
+    const std::uint32_t rows = std::max(kBatchTokens, std::bit_ceil(tokens));
+    if (context_ != nullptr && rows <= llama_n_ubatch(context_.get())) return Status::Ok();
+
+    llama_context_params params = EncoderParams(model_, rows);
+    params.n_threads = options_.threads;
+    params.n_threads_batch = options_.threads;
+    params.abort_callback = [](void* user) {
+      const auto* abort = static_cast<LlamaEncoder*>(user)->abort_;
+      return abort != nullptr && abort->load(std::memory_order_relaxed);
+    };
+    params.abort_callback_data = this;
+
+    context_.reset();  // not both at the same time
+    const LogCapture log;
+    context_.reset(llama_init_from_model(model_.get(), params));
+    if (context_ != nullptr) return Status::Ok();
+    const std::string reason = log.Reason().empty() ? "libllama refuses it" : log.Reason();
+    return {log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
+            "no room to compute " + std::to_string(rows) + " tokens: " + reason};
+  }
+
+ private:
+  void Fill(std::span<const std::span<const Token>> inputs) {
+    batch_.Clear();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      for (std::size_t position = 0; position < inputs[i].size(); ++position) {
+        // Pooling is over all of them.
+        batch_.Add(inputs[i][position], static_cast<llama_pos>(position),
+                   static_cast<llama_seq_id>(i), /*wants_logits=*/true);
+      }
+    }
+  }
+
+  Status Run(const std::atomic<bool>& abort) {
+    const llama_batch batch = batch_.Batch();
+    const llama_memory_t memory = llama_get_memory(context_.get());
+    abort_ = &abort;
+    const AbortedLog log(abort);
+    int code = 0;
+    try {
+      if (memory != nullptr) llama_memory_clear(memory, /*data=*/false);
+      code = memory == nullptr ? llama_encode(context_.get(), batch)
+                               : llama_decode(context_.get(), batch);
+    } catch (const std::bad_alloc&) {
+      code = -2;
+    } catch (const std::exception&) {
+      code = -3;
+    }
+    abort_ = nullptr;
+    switch (code) {
+      case 0:
+        return Status::Ok();
+      case 2:
+        return {StatusCode::kCancelled, "the batch was aborted"};
+      case -2:
+        return {StatusCode::kOutOfMemory,
+                "no memory to compute " + std::to_string(batch_.size()) + " tokens"};
+      default:
+        return {StatusCode::kInternal, "the model could not compute a batch"};
+    }
+  }
+
+  // False: it has no direction.
+  bool Normalize(const float* from, float* to) const {
+    const std::size_t count = length();
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += static_cast<double>(from[i]) * from[i];
+    if (!std::isfinite(sum) || sum == 0) return false;
+    const auto scale = static_cast<float>(1 / std::sqrt(sum));
+    for (std::size_t i = 0; i < count; ++i) to[i] = from[i] * scale;
+    return true;
+  }
+
+  const LlamaModel& model_;
+  const EncoderOptions options_;
+  const bool recurrent_;
+  ContextPtr context_;
+  const std::atomic<bool>* abort_ = nullptr;  // of the batch that runs
+  BatchRows batch_;
+};
+
+}  // namespace
+
+std::uint32_t MaxInputTokens(const LoadOptions& options, std::uint32_t trained) {
+  const std::uint32_t wanted =
+      options.context_length > 0 ? options.context_length : kDefaultContextLength;
+  return trained > 0 ? std::min(wanted, trained) : wanted;
+}
+
+llama_context_params EncoderParams(const LlamaModel& model, std::uint32_t tokens) {
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = tokens;
+  params.n_batch = tokens;
+  params.n_ubatch = tokens;
+  params.n_seq_max = model.is_recurrent() ? kMaxRecurrentInputs : 1;
+  params.embeddings = true;
+  params.pooling_type = PoolingType(model.get());
+  params.kv_unified = true;
+  params.swa_full = true;
+  params.no_perf = true;
+  return params;
+}
+
+bool MakesEmbeddings(const LlamaModel& model) {
+  return PoolingType(model.get()) != LLAMA_POOLING_TYPE_NONE;
+}
+
+Result<std::unique_ptr<Encoder>> NewLlamaEncoder(const LlamaModel& model,
+                                                 const EncoderOptions& options) {
+  auto encoder = std::make_unique<LlamaEncoder>(model, options);
+  if (Status status = encoder->Reserve(kBatchTokens); !status.ok()) return status;
+  return std::unique_ptr<Encoder>(std::move(encoder));
+}
+
+}  // namespace svc

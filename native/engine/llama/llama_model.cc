@@ -1,0 +1,274 @@
+#include "engine/llama/llama_model.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include "engine/llama/log_capture.h"
+#include "engine/llama/mapped_pages.h"
+#ifdef SVC_KERNELS
+#include "engine/llama/cpu_kernels.h"
+#endif
+
+namespace svc {
+namespace {
+
+// What can be told of a file without libllama, in words for people.
+Status CheckFile(const std::string& path) {
+  const auto invalid = [&](const char* what) {
+    return Status(StatusCode::kModelInvalid, path + what);
+  };
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) return invalid(" does not exist");
+  if (std::filesystem::is_directory(status)) return invalid(" is a directory, not a GGUF file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return invalid(" cannot be read");
+  std::array<char, 4> magic{};
+  if (!file.read(magic.data(), magic.size()) || std::memcmp(magic.data(), "GGUF", 4) != 0) {
+    return invalid(" is not a GGUF file");
+  }
+  return Status::Ok();
+}
+
+// Engines generate: what only encodes, or cannot be asked for one token after the other, is
+// refused.
+Status CheckKind(const llama_model* model, const std::string& path) {
+  if (!llama_model_has_decoder(model) || llama_model_has_encoder(model) ||
+      llama_model_is_diffusion(model)) {
+    return {StatusCode::kModelInvalid, path + " is not a model that generates text token by token"};
+  }
+  if (llama_vocab_type(llama_model_get_vocab(model)) == LLAMA_VOCAB_TYPE_NONE) {
+    return {StatusCode::kModelInvalid, path + " has no vocabulary"};
+  }
+  return Status::Ok();
+}
+
+template <typename Number>
+void ReadNumber(const std::string& text, Number min, Number max, Number& target) {
+  Number value{};
+  const auto [_, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && value >= min && value <= max) target = value;
+}
+
+// What the file recommends; a value that makes no sense is passed over.
+void ReadSampling(const std::string& key, const std::string& value, SamplingParams& sampling) {
+  constexpr std::string_view kPrefix = "general.sampling.";
+  if (!key.starts_with(kPrefix)) return;
+  const std::string_view name = std::string_view(key).substr(kPrefix.size());
+  if (name == "temp") ReadNumber(value, 0.0F, 100.0F, sampling.temperature);
+  if (name == "top_k") ReadNumber(value, 0, INT32_MAX, sampling.top_k);
+  if (name == "top_p") ReadNumber(value, 0.0F, 1.0F, sampling.top_p);
+  if (name == "min_p") ReadNumber(value, 0.0F, 1.0F, sampling.min_p);
+  if (name == "penalty_last_n") ReadNumber(value, 0, 65536, sampling.penalty_last_n);
+  if (name == "penalty_repeat") ReadNumber(value, 0.1F, 10.0F, sampling.repeat_penalty);
+}
+
+// Where layers go when they are offloaded.
+std::string DeviceName(int gpu_layers) {
+  if (gpu_layers != 0) {
+    for (const auto type : {GGML_BACKEND_DEVICE_TYPE_GPU, GGML_BACKEND_DEVICE_TYPE_IGPU}) {
+      if (ggml_backend_dev_t device = ggml_backend_dev_by_type(type)) {
+        return ggml_backend_dev_name(device);
+      }
+    }
+  }
+  return "CPU";
+}
+
+// "Q4_K - Medium" -> "Q4_K_M", "IQ2_XS - 2.3125 bpw" -> "IQ2_XS": the names that people use.
+std::string QuantizationName(llama_ftype type) {
+  std::string name = llama_ftype_name(static_cast<llama_ftype>(type & ~LLAMA_FTYPE_GUESSED));
+  if (name.starts_with("all ")) name.erase(0, 4);
+  const auto dash = name.find(" - ");
+  if (dash == std::string::npos) return name;
+  const std::string detail = name.substr(dash + 3);
+  name.erase(dash);
+  for (const char* size : {"Small", "Medium", "Large"}) {
+    if (detail == size) return name + "_" + size[0];
+  }
+  return name;
+}
+
+// Calls one of libllama's functions that fill a buffer and return the length they need.
+template <typename Fill>
+std::string ReadString(Fill fill) {
+  std::string text(256, '\0');
+  const int length = fill(text.data(), text.size());
+  if (length < 0) return "";
+  if (static_cast<std::size_t>(length) >= text.size()) {
+    text.resize(static_cast<std::size_t>(length) + 1);
+    fill(text.data(), text.size());
+  }
+  text.resize(static_cast<std::size_t>(length));
+  return text;
+}
+
+// Of the other kinds of vocabularies some drop characters, or take a whole word for unknown.
+bool TokensCoverTheText(const llama_vocab* vocab) {
+  const enum llama_vocab_type type = llama_vocab_type(vocab);
+  return type == LLAMA_VOCAB_TYPE_SPM || type == LLAMA_VOCAB_TYPE_BPE;
+}
+
+struct Progress {
+  const std::function<bool(float)>* callback;
+  bool cancelled = false;
+};
+
+}  // namespace
+
+LlamaModel::LlamaModel(ModelPtr model, std::string device)
+    : model_(std::move(model)), device_(std::move(device)), longest_piece_(0) {
+  if (!TokensCoverTheText(vocab())) return;
+  constexpr std::size_t kCharacterBytes = 4;  // what the unknown token stands for
+  longest_piece_ = kCharacterBytes;
+  for (Token token = 0; token < llama_vocab_n_tokens(vocab()); ++token) {
+    longest_piece_ = std::max(longest_piece_, Piece(token, /*special=*/true).size());
+  }
+}
+
+Result<std::unique_ptr<LlamaModel>> LlamaModel::Load(const LoadOptions& options) {
+  if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr) {
+    return Status(StatusCode::kEngineUnavailable, "no CPU module has been loaded");
+  }
+  return LoadFile(options, /*no_alloc=*/false);
+}
+
+Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadMetadata(const LoadOptions& options) {
+  return LoadFile(options, /*no_alloc=*/true);
+}
+
+Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& options,
+                                                         bool no_alloc) {
+  if (Status status = CheckFile(options.path); !status.ok()) return status;
+
+  Progress progress{&options.on_progress};
+  llama_model_params params = llama_model_default_params();
+  params.n_gpu_layers = options.gpu_layers;
+  // Otherwise libllama opens every GPU even so: it puts weights into their host buffers, where our
+  // kernels do not find them, and has them compute the larger batches.
+  std::array<ggml_backend_dev_t, 1> no_devices{};
+  if (options.gpu_layers == 0) params.devices = no_devices.data();
+  params.no_alloc = no_alloc;
+  if (no_alloc) params.load_mode = LLAMA_LOAD_MODE_NONE;  // there is nothing to map
+  params.progress_callback_user_data = &progress;
+  params.progress_callback = [](float fraction, void* user) {
+    auto* state = static_cast<Progress*>(user);
+    if (*state->callback && !(*state->callback)(fraction)) state->cancelled = true;
+    return !state->cancelled;
+  };
+
+#ifdef SVC_KERNELS
+  const bool is_on_gpu = llama_supports_gpu_offload() && options.gpu_layers != 0;
+  const bool is_copied = !is_on_gpu && TakeAllOf(options.path);
+  const EmbeddingsInMemory embeddings(is_copied);
+  if (is_copied) params.load_mode = LLAMA_LOAD_MODE_NONE;
+#endif
+  const LogCapture log;
+  ModelPtr model(llama_model_load_from_file(options.path.c_str(), params));
+  if (progress.cancelled) return Status(StatusCode::kCancelled, "the load was cancelled");
+  if (model == nullptr) {
+    const std::string reason = log.Reason().empty() ? "libllama refuses it" : log.Reason();
+    if (log.OutOfMemory()) {
+      return Status(StatusCode::kOutOfMemory, "no memory to load " + options.path + ": " + reason);
+    }
+    return Status(StatusCode::kModelInvalid, options.path + " cannot be loaded: " + reason);
+  }
+  if (Status status = CheckKind(model.get(), options.path); !status.ok()) return status;
+  if (!no_alloc) ForgetMappedPages();
+  return std::make_unique<LlamaModel>(std::move(model), DeviceName(options.gpu_layers));
+}
+
+ModelInfo LlamaModel::Describe() const {
+  const llama_model* model = model_.get();
+  ModelInfo info;
+  info.description =
+      ReadString([&](char* data, std::size_t size) { return llama_model_desc(model, data, size); });
+  info.quantization = QuantizationName(llama_model_ftype(model));
+  info.parameters = llama_model_n_params(model);
+  info.size_bytes = llama_model_size(model);
+  info.trained_context_length = static_cast<std::uint32_t>(llama_model_n_ctx_train(model));
+  info.vocabulary = static_cast<std::uint32_t>(llama_vocab_n_tokens(vocab()));
+  info.embedding_length = static_cast<std::uint32_t>(llama_model_n_embd(model));
+  info.layers = static_cast<std::uint32_t>(llama_model_n_layer(model));
+  info.device = device_;
+  for (int i = 0; i < llama_model_meta_count(model); ++i) {
+    std::string key = ReadString([&](char* data, std::size_t size) {
+      return llama_model_meta_key_by_index(model, i, data, size);
+    });
+    std::string value = ReadString([&](char* data, std::size_t size) {
+      return llama_model_meta_val_str_by_index(model, i, data, size);
+    });
+    if (key == "general.architecture") info.architecture = value;
+    ReadSampling(key, value, info.sampling);
+    info.metadata.emplace_back(std::move(key), std::move(value));
+  }
+  return info;
+}
+
+Status LlamaModel::TooLong(std::size_t least, std::uint32_t context_length) {
+  return Status(StatusCode::kContextOverflow,
+                "the prompt has at least " + std::to_string(least) +
+                    " tokens, and with one to generate that is more than the context of " +
+                    std::to_string(context_length));
+}
+
+Result<std::vector<Token>> LlamaModel::Tokenize(const std::string& text, bool add_special,
+                                                bool parse_special,
+                                                std::uint32_t context_length) const {
+  if (context_length > 0 && longest_piece_ > 0) {
+    const std::size_t least = (text.size() + longest_piece_ - 1) / longest_piece_;
+    if (least + 1 > context_length) return TooLong(least, context_length);
+  }
+  // One token for each byte and the special ones at the ends is the most there can be, nearly
+  // always; a vocabulary that needs more says how many.
+  std::vector<Token> tokens(text.size() + 8);
+  const auto length = static_cast<std::int32_t>(text.size());
+  try {
+    for (;;) {
+      const std::int32_t count =
+          llama_tokenize(vocab(), text.data(), length, tokens.data(),
+                         static_cast<std::int32_t>(tokens.size()), add_special, parse_special);
+      if (count == INT32_MIN) break;
+      if (count >= 0) {
+        tokens.resize(static_cast<std::size_t>(count));
+        return tokens;
+      }
+      tokens.resize(static_cast<std::size_t>(-count));
+    }
+  } catch (const std::exception&) {
+    // What it says quotes the text.
+  }
+  return Status(StatusCode::kInvalidRequest, "the model's vocabulary cannot take this text");
+}
+
+std::string LlamaModel::Detokenize(const std::vector<Token>& tokens, bool special) const {
+  std::string text(tokens.size() * 4 + 16, '\0');
+  for (;;) {
+    const std::int32_t length =
+        llama_detokenize(vocab(), tokens.data(), static_cast<std::int32_t>(tokens.size()),
+                         text.data(), static_cast<std::int32_t>(text.size()),
+                         /*remove_special=*/false, /*unparse_special=*/special);
+    text.resize(static_cast<std::size_t>(length < 0 ? -length : length));
+    if (length >= 0) return text;
+  }
+}
+
+std::string LlamaModel::Piece(Token token, bool special) const {
+  std::array<char, 64> small{};
+  const std::int32_t length =
+      llama_token_to_piece(vocab(), token, small.data(), small.size(), /*lstrip=*/0, special);
+  if (length >= 0) return {small.data(), static_cast<std::size_t>(length)};
+  std::string piece(static_cast<std::size_t>(-length), '\0');
+  llama_token_to_piece(vocab(), token, piece.data(), -length, /*lstrip=*/0, special);
+  return piece;
+}
+
+}  // namespace svc

@@ -1,0 +1,194 @@
+#include "engine/llama/llama_prefill_lane.h"
+
+#include <algorithm>
+#include <exception>
+#include <system_error>
+
+#include "engine/llama/log_capture.h"
+
+namespace svc {
+namespace {
+
+// A plain loop's batch; more is no faster.
+constexpr std::uint32_t kRows = 512;
+// Nodes of the graph; a layer of a transformer has about so many. A stop costs a tenth of a
+// millisecond: two threads pass the baton there and back, and the next node starts anew.
+constexpr int kNodesOfLayer = 32;
+constexpr int kNodesOfPart = 8;
+
+// Its own state can only be saved of sequences below n_seq_max, which is 1.
+constexpr llama_seq_id kScratch = 0;
+constexpr llama_seq_id kPrompt = 1;
+
+}  // namespace
+
+llama_context_params LlamaPrefillLane::Params(llama_context_params params, std::uint32_t cells) {
+  params.n_ctx = cells;
+  params.n_batch = std::min(kRows, params.n_batch);
+  params.n_ubatch = params.n_batch;
+  params.n_outputs_max = 1;
+  params.n_outputs_max_per_seq = 1;
+  return params;
+}
+
+std::unique_ptr<LlamaPrefillLane> LlamaPrefillLane::New(llama_model* model,
+                                                        llama_context_params params) {
+  std::unique_ptr<LlamaPrefillLane> lane(new LlamaPrefillLane());
+  params.cb_eval = AtNode;
+  params.cb_eval_user_data = lane.get();
+  params.abort_callback = [](void* user) {
+    auto* const self = static_cast<LlamaPrefillLane*>(user);
+    self->aborted_ = self->abort_ != nullptr && self->abort_->load(std::memory_order_relaxed);
+    return self->aborted_.load();
+  };
+  params.abort_callback_data = lane.get();
+  const LogCapture log;
+  lane->context_.reset(llama_init_from_model(model, params));
+  if (lane->context_ == nullptr) return nullptr;
+  try {
+    lane->thread_ = std::thread([raw = lane.get()] { raw->Run(); });
+  } catch (const std::system_error&) {
+    return nullptr;
+  }
+  return lane;
+}
+
+LlamaPrefillLane::~LlamaPrefillLane() {
+  if (!thread_.joinable()) return;
+  Clear();
+  Pass(Turn::kOwner, Turn::kEnd);
+  thread_.join();
+}
+
+void LlamaPrefillLane::SetThreads(ggml_threadpool* pool, int threads) {
+  if (pool != nullptr) llama_attach_threadpool(context_.get(), pool, pool);
+  llama_set_n_threads(context_.get(), threads, threads);
+}
+
+std::uint32_t LlamaPrefillLane::max_rows() const { return llama_n_batch(context_.get()); }
+std::uint32_t LlamaPrefillLane::cells() const { return llama_n_ctx(context_.get()); }
+int LlamaPrefillLane::threads() const { return llama_n_threads(context_.get()); }
+
+// ---- the baton ----------------------------------------------------------------------------------
+
+// Hands it over; unless the thread ends, returns when it has come back.
+void LlamaPrefillLane::Pass(Turn from, Turn to) {
+  std::unique_lock lock(mutex_);
+  turn_ = to;
+  passed_.notify_all();
+  if (to == Turn::kEnd) return;
+  passed_.wait(lock, [&] { return turn_ == from; });
+}
+
+void LlamaPrefillLane::Run() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      passed_.wait(lock, [this] { return turn_ != Turn::kOwner; });
+      if (turn_ == Turn::kEnd) return;
+    }
+    progress_ = Compute();
+    computing_ = false;
+    const std::lock_guard lock(mutex_);
+    turn_ = Turn::kOwner;
+    passed_.notify_all();
+  }
+}
+
+PrefillLane::Progress LlamaPrefillLane::Compute() {
+  const std::size_t wanted = tokens_.size() - padding_;
+  const llama_pos begin = llama_memory_seq_pos_max(memory(), kPrompt) + 1;
+  batch_.Clear();
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    const bool padding = i >= wanted;
+    const auto position =
+        static_cast<llama_pos>(padding ? i - wanted : static_cast<std::size_t>(begin) + i);
+    batch_.Add(tokens_[i], position, padding ? kScratch : kPrompt,
+               /*wants_logits=*/i + 1 == wanted);
+  }
+
+  nodes_ = 0;
+  aborted_ = false;
+  const AbortedLog log(aborted_);
+  int code = 0;
+  try {
+    code = llama_decode(context_.get(), batch_.Batch());
+  } catch (const std::exception&) {
+    return Progress::kFailed;
+  }
+  llama_memory_seq_rm(memory(), kScratch, -1, -1);
+  if (given_up_ || code == 2) return Progress::kAborted;
+  return code == 0 ? Progress::kDone : Progress::kFailed;
+}
+
+// Asked of each node whether to stop behind it, and there whether to go on.
+bool LlamaPrefillLane::AtNode(ggml_tensor* /*tensor*/, bool ask, void* lane) {
+  auto* const self = static_cast<LlamaPrefillLane*>(lane);
+  // "No" ends the part of the graph that one backend computes, and the next part is begun: where
+  // there are several, each of them ends behind its first node.
+  if (self->given_up_) return ask;
+  if (ask) return ++self->nodes_ >= self->nodes_to_stop_;
+  return self->MayGoOn();
+}
+
+bool LlamaPrefillLane::MayGoOn() {
+  // A context computes while it is made, too.
+  if (!computing_) return true;
+  nodes_ = 0;
+  progress_ = Progress::kMore;
+  Pass(Turn::kLane, Turn::kOwner);
+  return !given_up_;
+}
+
+// ---- for the owner ------------------------------------------------------------------------------
+
+void LlamaPrefillLane::Begin(std::span<const Token> tokens, std::uint32_t padding) {
+  tokens_.assign(tokens.begin(), tokens.end());
+  tokens_.resize(tokens.size() + padding, 0);
+  padding_ = padding;
+  computing_ = true;
+}
+
+PrefillLane::Progress LlamaPrefillLane::Advance(Stretch stretch, const std::atomic<bool>& abort) {
+  nodes_to_stop_ = stretch == Stretch::kLayer ? kNodesOfLayer : kNodesOfPart;
+  abort_ = &abort;
+  Pass(Turn::kOwner, Turn::kLane);
+  abort_ = nullptr;
+  return progress_;
+}
+
+void LlamaPrefillLane::Clear() {
+  // A batch that has been begun and not advanced has nothing to give up.
+  if (computing_ && progress_ == Progress::kMore) {
+    given_up_ = true;
+    Pass(Turn::kOwner, Turn::kLane);
+    given_up_ = false;
+  }
+  computing_ = false;
+  progress_ = Progress::kDone;
+  llama_memory_clear(memory(), /*data=*/false);
+}
+
+const float* LlamaPrefillLane::Logits() { return llama_get_logits_ith(context_.get(), -1); }
+
+bool LlamaPrefillLane::LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
+                                 std::uint32_t end) {
+  if (!LoadSequence(context_.get(), kScratch, state)) return false;
+  const auto first = static_cast<llama_pos>(begin);
+  const auto last = static_cast<llama_pos>(end);
+  const bool holds_all = llama_memory_seq_pos_min(memory(), kScratch) <= first &&
+                         llama_memory_seq_pos_max(memory(), kScratch) + 1 == last;
+  if (holds_all) llama_memory_seq_cp(memory(), kScratch, kPrompt, first, last);
+  llama_memory_seq_rm(memory(), kScratch, -1, -1);
+  return holds_all;
+}
+
+std::vector<std::uint8_t> LlamaPrefillLane::SaveState(std::uint32_t begin, std::uint32_t end) {
+  llama_memory_seq_cp(memory(), kPrompt, kScratch, static_cast<llama_pos>(begin),
+                      static_cast<llama_pos>(end));
+  std::vector<std::uint8_t> state = SaveSequence(context_.get(), kScratch);
+  llama_memory_seq_rm(memory(), kScratch, -1, -1);
+  return state;
+}
+
+}  // namespace svc

@@ -1,0 +1,76 @@
+// One way out for log lines: libllama and ggml call Receive(), which hands whole lines to the sink.
+// libllama-common has a logger of its own, with a thread and stderr; it is kept silent, because
+// what it says of templates and grammars quotes prompts, and what matters it throws anyway.
+#include <mutex>
+#include <string>
+
+#include "engine/llama/devices.h"
+#include "engine/llama/log_capture.h"
+#include "llama.h"
+#include "log.h"
+
+namespace svc {
+namespace {
+
+struct Sink {
+  std::mutex mutex;
+  void (*call)(const char*, const char*, void*) = nullptr;
+  void* user = nullptr;
+  std::string line;  // a line that has not ended yet
+  ggml_log_level level = GGML_LOG_LEVEL_INFO;
+};
+
+// Never destroyed: libraries may log while the process exits.
+Sink& TheSink() {
+  static auto* sink = new Sink;
+  return *sink;
+}
+
+const char* LevelName(ggml_log_level level) {
+  switch (level) {
+    case GGML_LOG_LEVEL_DEBUG:
+      return "debug";
+    case GGML_LOG_LEVEL_WARN:
+      return "warn";
+    case GGML_LOG_LEVEL_ERROR:
+      return "error";
+    default:
+      return "info";
+  }
+}
+
+void Receive(ggml_log_level level, const char* text, void* /*user*/) {
+  if (level == GGML_LOG_LEVEL_ERROR) CaptureError(text);
+  if (level != GGML_LOG_LEVEL_CONT && DemotesErrors()) level = GGML_LOG_LEVEL_DEBUG;
+  Sink& sink = TheSink();
+  const std::lock_guard lock(sink.mutex);
+  if (sink.call == nullptr) return;
+  if (level != GGML_LOG_LEVEL_CONT) sink.level = level;
+  for (; *text != '\0'; ++text) {
+    if (*text != '\n') {
+      sink.line += *text;
+    } else if (!sink.line.empty()) {
+      sink.call(LevelName(sink.level), sink.line.c_str(), sink.user);
+      sink.line.clear();
+    }
+  }
+}
+
+}  // namespace
+
+void SetLogSink(void (*sink)(const char* level, const char* text, void* user), void* user) {
+  {
+    Sink& the_sink = TheSink();
+    const std::lock_guard lock(the_sink.mutex);
+    the_sink.call = sink;
+    the_sink.user = user;
+    the_sink.line.clear();
+  }
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llama_log_set(Receive, nullptr);
+    common_log_set_verbosity_thold(-1);
+  });
+}
+
+}  // namespace svc

@@ -1,0 +1,212 @@
+// llama-ext.h, from which the figures come, is libllama's staging ground for new functions; the
+// headers and the library are of one tag, so what is declared there is what is linked.
+#include "engine/llama/memory_estimate.h"
+
+#ifdef __linux__
+#include <malloc.h>
+#endif
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/llama/draft_model.h"
+#include "engine/llama/llama_context_ptr.h"
+#include "engine/llama/llama_decoder.h"
+#include "engine/llama/llama_encoder.h"
+#include "engine/llama/llama_model.h"
+#include "engine/llama/llama_prefill_lane.h"
+#include "engine/llama/log_capture.h"
+#include "llama-ext.h"
+
+namespace svc {
+namespace {
+
+// A device of which layers may be: the host stands for all that uses its memory, an accelerator of
+// the processor too.
+bool HasMemory(ggml_backend_dev_t device) {
+  const auto type = ggml_backend_dev_type(device);
+  return type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU;
+}
+
+// As libllama decides it when it is left to: whether weights are used where the file lies in
+// memory.
+bool UsesMapping(const llama_model* model) {
+  if (!llama_supports_mmap()) return false;
+  for (int i = 0; i < llama_model_n_devices(model); ++i) {
+    ggml_backend_dev_props props;
+    ggml_backend_dev_get_props(llama_model_get_device(model, i), &props);
+    if (!props.caps.mmap_support) return false;
+  }
+  return true;
+}
+
+DeviceMemory RowOf(ggml_backend_dev_t device) {
+  DeviceMemory row{.name = ggml_backend_dev_name(device)};
+  std::size_t free = 0;
+  std::size_t total = 0;
+  ggml_backend_dev_memory(device, &free, &total);
+  if (total > 0) row.total_bytes = total;
+  if (free < total) row.free_bytes = free;
+  return row;
+}
+
+std::vector<DeviceMemory> ReadBreakdown(const llama_model* model, const llama_context* context) {
+  ggml_backend_dev_t processor = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+  std::vector<DeviceMemory> rows = {{.name = ggml_backend_dev_name(processor), .is_host = true}};
+  std::map<ggml_backend_dev_t, std::size_t> row_of;
+  for (int i = 0; i < llama_model_n_devices(model); ++i) {
+    ggml_backend_dev_t device = llama_model_get_device(model, i);
+    if (!HasMemory(device)) continue;
+    row_of[device] = rows.size();
+    rows.push_back(RowOf(device));
+  }
+  const bool maps = UsesMapping(model);
+  for (const auto& [type, bytes] : llama_get_memory_breakdown(context)) {
+    ggml_backend_dev_t device = ggml_backend_buft_get_device(type);
+    const auto found = ggml_backend_buft_is_host(type) ? row_of.end() : row_of.find(device);
+    DeviceMemory& row = rows[found == row_of.end() ? 0 : found->second];
+    row.weights_bytes += bytes.model;
+    row.cache_bytes += bytes.context;
+    row.compute_bytes += bytes.compute;
+    // Weights that are repacked for the processor are copies, in buffers that do not count as the
+    // host's.
+    if (maps && ggml_backend_buft_is_host(type)) row.mapped_bytes += bytes.model;
+  }
+  return rows;
+}
+
+// Where libllama puts what rows ask for (llama_context::output_reserve): made for a few rows, it
+// grows with the most that a step has had, and is not in the breakdown.
+std::uint64_t OutputBytes(const llama_model* model, const llama_context_params& params) {
+  const std::uint64_t vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
+  const std::uint64_t embedding = params.embeddings ? llama_model_n_embd_out(model) : 0;
+  const std::uint64_t rows = params.n_outputs_max > 0 ? params.n_outputs_max : params.n_batch;
+  return rows * (vocabulary + embedding) * sizeof(float);
+}
+
+// What the lane for prompts takes, on the host, where there is one.
+void AddLane(const LlamaModel& model, const llama_context_params& decoder_params,
+             MemoryEstimate* estimate) {
+  const std::uint32_t cells = LaneCells(model, estimate->context_length);
+  if (cells == 0) return;
+  const llama_context_params params = LlamaPrefillLane::Params(decoder_params, cells);
+  const ContextPtr context(llama_init_from_model(model.get(), params));
+  if (context == nullptr) return;  // then the engine goes without it, too
+  const DeviceMemory lane = ReadBreakdown(model.get(), context.get()).front();
+  DeviceMemory& host = estimate->devices.front();
+  host.cache_bytes += lane.cache_bytes;
+  host.compute_bytes += lane.compute_bytes + OutputBytes(model.get(), params);
+}
+
+// The draft model that the engine would have; null: none.
+std::unique_ptr<LlamaModel> DraftFor(const LoadOptions& options, const LlamaModel& model) {
+  if (options.draft_path.empty() || MakesEmbeddings(model)) return nullptr;
+  Result<std::unique_ptr<LlamaModel>> draft = LlamaModel::LoadMetadata(DraftLoadOptions(options));
+  if (!draft.ok() || !DraftRefusal(model, *draft.value()).empty()) return nullptr;
+  return std::move(draft.value());
+}
+
+// What the draft model takes, on each device.
+void AddDraft(const LlamaModel& draft, MemoryEstimate* estimate) {
+  const llama_context_params params =
+      DecoderParams(draft, DraftDecoderOptions(draft, estimate->context_length, /*threads=*/1));
+  const ContextPtr context(llama_init_from_model(draft.get(), params));
+  if (context == nullptr) return;  // then the engine goes without it, too
+  std::vector<DeviceMemory> added = ReadBreakdown(draft.get(), context.get());
+  added.front().compute_bytes += OutputBytes(draft.get(), params);
+  for (DeviceMemory& row : added) {
+    const auto same =
+        std::find_if(estimate->devices.begin(), estimate->devices.end(),
+                     [&](const DeviceMemory& device) { return device.name == row.name; });
+    if (same == estimate->devices.end()) {
+      estimate->devices.push_back(std::move(row));
+      continue;
+    }
+    same->weights_bytes += row.weights_bytes;
+    same->mapped_bytes += row.mapped_bytes;
+    same->cache_bytes += row.cache_bytes;
+    same->compute_bytes += row.compute_bytes;
+  }
+}
+
+Result<MemoryEstimates> Estimate(const LoadOptions& options,
+                                 const std::vector<std::uint32_t>& context_lengths) {
+  if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr) {
+    return Status(StatusCode::kEngineUnavailable, "no CPU module has been loaded");
+  }
+  Result<std::unique_ptr<LlamaModel>> loaded = LlamaModel::LoadMetadata(options);
+  if (!loaded.ok()) return loaded.status();
+  const LlamaModel& model = *loaded.value();
+  const std::unique_ptr<LlamaModel> draft = DraftFor(options, model);
+
+  MemoryEstimates result;
+  result.trained_context_length = static_cast<std::uint32_t>(llama_model_n_ctx_train(model.get()));
+  result.layers = static_cast<std::uint32_t>(llama_model_n_layer(model.get()));
+  result.makes_embeddings = MakesEmbeddings(model);
+  for (const std::uint32_t length : context_lengths) {
+    LoadOptions asked = options;
+    asked.context_length = length;
+    const std::uint32_t max_tokens = MaxInputTokens(asked, result.trained_context_length);
+    const llama_context_params params = result.makes_embeddings
+                                            ? EncoderParams(model, kBatchTokens)
+                                            : DecoderParams(model, DecoderOptionsOf(asked, model));
+    const LogCapture log;
+    const ContextPtr context(llama_init_from_model(model.get(), params));
+    if (context == nullptr) {
+      return Status(log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
+                    "no layout of a cache of " + std::to_string(params.n_ctx) + " tokens: " +
+                        (log.Reason().empty() ? "libllama refuses it" : log.Reason()));
+    }
+    MemoryEstimate estimate{
+        .context_length = result.makes_embeddings ? max_tokens : llama_n_ctx(context.get()),
+        .devices = ReadBreakdown(model.get(), context.get())};
+    estimate.devices.front().compute_bytes += OutputBytes(model.get(), params);
+    if (!result.makes_embeddings) {
+      AddLane(model, params, &estimate);
+      estimate.devices.front().cache_bytes += CopyBytes(CacheBytes(context.get()));
+    }
+    if (draft != nullptr) AddDraft(*draft, &estimate);
+    result.estimates.push_back(std::move(estimate));
+    if (!result.process_bytes) result.process_bytes = PrivateBytes();
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<MemoryEstimates> EstimateMemory(const LoadOptions& options,
+                                       const std::vector<std::uint32_t>& context_lengths) {
+  Result<MemoryEstimates> result = Estimate(options, context_lengths);
+#ifdef __GLIBC__
+  // A vocabulary is a hundred thousand small strings, which the allocator would keep for this
+  // thread, while the load that follows runs on another.
+  malloc_trim(0);
+#endif
+  return result;
+}
+
+std::optional<std::uint64_t> PrivateBytes() {
+#ifdef __linux__
+  std::ifstream status("/proc/self/status");
+  std::uint64_t kilobytes = 0;
+  int found = 0;
+  for (std::string name; status >> name;) {
+    if (name == "RssAnon:" || name == "RssShmem:") {
+      std::uint64_t value = 0;
+      status >> value;
+      kilobytes += value;
+      ++found;
+    }
+    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  if (found > 0) return kilobytes * 1024;
+#endif
+  return std::nullopt;
+}
+
+}  // namespace svc

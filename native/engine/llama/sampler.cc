@@ -1,0 +1,311 @@
+#include "engine/llama/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/model/largest_logits.h"
+
+namespace svc {
+namespace {
+
+using SamplerPtr = std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)>;
+
+// The largest window a penalty may look back on: it is kept as a ring for each generation.
+constexpr int kMaxPenaltyWindow = 65536;
+
+bool HasPenalties(const SamplingParams& params) {
+  return params.penalty_last_n > 0 &&
+         (params.repeat_penalty != 1.0F || params.frequency_penalty != 0.0F ||
+          params.presence_penalty != 0.0F);
+}
+
+// Above this, a heap is slower than llama.cpp's bucket sort.
+constexpr int kMaxRankedTokens = 256;
+
+// JSON has no infinity; OpenAI's word for "not at all".
+constexpr float kLeastLogprob = -9999.0F;
+
+// The user's biases and the tokens that the model itself asks never to draw.
+std::vector<llama_logit_bias> AllBiases(const llama_vocab* vocab, const SamplingParams& params) {
+  std::vector<llama_logit_bias> biases;
+  for (const auto& [token, bias] : params.logit_bias) biases.push_back({token, bias});
+  std::int32_t count = 0;
+  const llama_token* suppressed = llama_vocab_get_suppress_tokens(vocab, &count);
+  for (std::int32_t i = 0; i < count; ++i) biases.push_back({suppressed[i], -INFINITY});
+  return biases;
+}
+
+// Draws by temperature 0 without penalties (no chain), or by a chain.
+class LlamaSampler final : public Sampler {
+ public:
+  // `penalizes`: the chain's first sampler does that.
+  LlamaSampler(std::size_t vocabulary, std::vector<llama_logit_bias> biases, SamplerPtr chain,
+               std::size_t top_k, bool penalizes, SamplerOptions options)
+      : vocabulary_(vocabulary),
+        biases_(std::move(biases)),
+        chain_(std::move(chain)),
+        top_k_(top_k),
+        penalizes_(penalizes),
+        greedy_(options.params.temperature == 0),
+        grammar_(std::move(options.grammar)),
+        alternatives_(options.logprobs),
+        piece_(std::move(options.piece)) {}
+
+  Token Sample(const float* first) override {
+    const std::span<const float> logits(first, vocabulary_);
+    if (grammar_ != nullptr && !begun_) {
+      begun_ = true;
+      forced_ = Force();
+    }
+    if (!forced_.empty()) return TakeForced();
+
+    const std::span<const float> biased = Biased(logits);
+    Token token = Draw(biased, nullptr);
+    if (token < 0) return kBrokenLogits;
+    if (grammar_ != nullptr) {
+      if (!grammar_->Allows(token)) token = Draw(biased, &grammar_->Allowed());
+      if (grammar_->is_too_slow()) return kSlowGrammar;
+      if (token < 0) return token;
+      grammar_->Accept(token);
+    }
+    Remember(token);
+    if (alternatives_.has_value()) Tell(token, logits);
+    if (grammar_ != nullptr) forced_ = Force();
+    return token;
+  }
+
+  float Lead(const float* first) override {
+    constexpr float kCertain = std::numeric_limits<float>::infinity();
+    const bool forced = !forced_.empty() || (grammar_ != nullptr && !begun_);
+    if (!greedy_ || forced) return kCertain;
+    thread_local std::vector<RankedToken> best;
+    const std::span<const float> logits = Penalized(Biased({first, vocabulary_}));
+    if (LargestLogits(logits, nullptr, 2, &best) == Ranking::kBroken) return 0;
+    if (best[0].logit == -INFINITY) return 0;
+    // Which of the others comes then is another comparison.
+    if (grammar_ != nullptr && !grammar_->Allows(best[0].token)) return 0;
+    return best.size() < 2 ? kCertain : best[0].logit - best[1].logit;
+  }
+
+  std::vector<Token> Forced() override { return std::exchange(forced_, {}); }
+  bool ended() const override { return grammar_ != nullptr && grammar_->ended(); }
+  const TokenLogprobs* logprobs() const override {
+    return alternatives_.has_value() ? &logprobs_ : nullptr;
+  }
+
+ private:
+  std::span<const float> Biased(std::span<const float> logits) const {
+    if (biases_.empty()) return logits;
+    // Scratch arrays serve all generations: the runner samples one after the other.
+    thread_local std::vector<float> biased;
+    biased.assign(logits.begin(), logits.end());
+    for (const auto& [token, bias] : biases_) biased[token] += bias;
+    return biased;
+  }
+
+  // kNoToken: none is allowed whose logit is more than -infinity.
+  Token Draw(std::span<const float> logits, const TokenSet* allowed) {
+    if (chain_ == nullptr) return Largest(logits, allowed);
+    thread_local std::vector<llama_token_data> scratch;
+    thread_local std::vector<RankedToken> ranked;
+    std::vector<llama_token_data>& candidates = scratch;  // looked up once, not for each token
+    candidates.clear();
+    Ranking ranking = Ranking::kTied;
+    if (top_k_ > 0) {
+      ranking = LargestLogits(logits, allowed, top_k_, &ranked);
+      if (ranking == Ranking::kBroken) return kBrokenLogits;
+    }
+    const bool sorted = ranking == Ranking::kDistinct;
+    if (sorted) {
+      if (ranked.empty() || ranked[0].logit == -INFINITY) return kNoToken;
+      for (const auto& [token, logit] : ranked) candidates.push_back({token, logit, 0.0F});
+    } else {
+      // The chain sorts and exponentiates: neither is defined for NaN, nor for -infinity alone.
+      if (const Token largest = Largest(logits, allowed); largest < 0) return largest;
+      for (Token token = 0; token < static_cast<Token>(vocabulary_); ++token) {
+        if (allowed != nullptr && !allowed->Has(token)) continue;
+        candidates.push_back({token, logits[token], 0.0F});
+      }
+    }
+    llama_token_data_array array{candidates.data(), candidates.size(), -1, sorted};
+    llama_sampler_apply(chain_.get(), &array);
+    return array.data[array.selected].id;
+  }
+
+  static Token Largest(std::span<const float> logits, const TokenSet* allowed) {
+    const Token token = LargestLogit(logits, allowed);
+    return token >= 0 && logits[token] == -INFINITY ? kNoToken : token;
+  }
+
+  // Valid until the next call.
+  std::span<const float> Penalized(std::span<const float> logits) const {
+    if (!penalizes_) return logits;
+    thread_local std::vector<llama_token_data> candidates;
+    thread_local std::vector<float> penalized;
+    candidates.clear();
+    for (Token token = 0; token < static_cast<Token>(vocabulary_); ++token) {
+      candidates.push_back({token, logits[token], 0.0F});
+    }
+    llama_token_data_array array{candidates.data(), candidates.size(), -1, false};
+    llama_sampler_apply(llama_sampler_chain_get(chain_.get(), 0), &array);
+    penalized.resize(vocabulary_);
+    for (std::size_t i = 0; i < array.size; ++i) {
+      penalized[array.data[i].id] = array.data[i].logit;
+    }
+    return penalized;
+  }
+
+  void Remember(Token token) {
+    if (chain_ != nullptr) llama_sampler_accept(chain_.get(), token);
+  }
+
+  // What the model gives the token is known only where it is asked for each.
+  std::vector<Token> Force() {
+    if (alternatives_.has_value()) return {};
+    std::vector<Token> tokens = grammar_->Force();
+    for (const Token token : tokens) Remember(token);
+    return tokens;
+  }
+  Token TakeForced() {
+    const Token token = forced_.front();
+    forced_.erase(forced_.begin());
+    return token;
+  }
+
+  // Of the model's own distribution, before anything was made of it.
+  void Tell(Token token, std::span<const float> logits) {
+    const float largest = logits[LargestLogit(logits, nullptr)];
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(logit - largest);
+    const float log_sum = largest + static_cast<float>(std::log(sum));
+    const auto tell = [&](Token which) {
+      return TokenLogprob{.bytes = piece_(which),
+                          .logprob = std::max(logits[which] - log_sum, kLeastLogprob)};
+    };
+    logprobs_ = {.chosen = tell(token)};
+    if (*alternatives_ == 0) return;
+    std::vector<RankedToken> ranked;
+    (void)LargestLogits(logits, nullptr, *alternatives_, &ranked);
+    for (const RankedToken& each : ranked) logprobs_.top.push_back(tell(each.token));
+  }
+
+  const std::size_t vocabulary_;
+  const std::vector<llama_logit_bias> biases_;
+  const SamplerPtr chain_;   // null: the largest logit
+  const std::size_t top_k_;  // of the chain, if it begins with that; 0: it does not
+  const bool penalizes_;
+  const bool greedy_;
+  const std::unique_ptr<GrammarConstraint> grammar_;
+  const std::optional<std::uint32_t> alternatives_;
+  const std::function<std::string(Token)> piece_;
+  bool begun_ = false;
+  std::vector<Token> forced_;
+  TokenLogprobs logprobs_;
+};
+
+Status Check(const SamplingParams& params, std::int32_t vocabulary) {
+  const auto refuse = [](const char* what) { return Status(StatusCode::kInvalidRequest, what); };
+  // Written so that a NaN is refused.
+  if (!(params.temperature >= 0 && std::isfinite(params.temperature))) {
+    return refuse("temperature must be a number that is not negative");
+  }
+  if (!(params.top_p >= 0 && params.top_p <= 1)) return refuse("top_p must be between 0 and 1");
+  if (!(params.min_p >= 0 && params.min_p <= 1)) return refuse("min_p must be between 0 and 1");
+  if (params.top_k < 0) return refuse("top_k must not be negative");
+  if (params.penalty_last_n < 0 || params.penalty_last_n > kMaxPenaltyWindow) {
+    return refuse("penalty_last_n must be between 0 and 65536");
+  }
+  if (!(params.repeat_penalty > 0 && std::isfinite(params.repeat_penalty) &&
+        std::isfinite(1.0F / params.repeat_penalty))) {
+    return refuse("repeat_penalty must be a number above 0");
+  }
+  if (!std::isfinite(params.frequency_penalty)) return refuse("frequency_penalty must be a number");
+  if (!std::isfinite(params.presence_penalty)) return refuse("presence_penalty must be a number");
+  for (const auto& [token, bias] : params.logit_bias) {
+    if (token < 0 || token >= vocabulary) {
+      return {StatusCode::kInvalidRequest, "logit_bias names token " + std::to_string(token) +
+                                               ", the vocabulary has " +
+                                               std::to_string(vocabulary)};
+    }
+    if (std::isnan(bias) || bias == INFINITY) return refuse("a logit_bias is not a number");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::shared_ptr<const VocabularyIndex> IndexVocabulary(const LlamaModel& model) {
+  std::vector<std::string> pieces;
+  std::vector<Token> ends;
+  const std::int32_t vocabulary = llama_vocab_n_tokens(model.vocab());
+  for (Token token = 0; token < vocabulary; ++token) {
+    pieces.push_back(model.Piece(token, /*special=*/false));
+    if (llama_vocab_is_eog(model.vocab(), token)) ends.push_back(token);
+  }
+  return std::make_shared<VocabularyIndex>(pieces, std::move(ends));
+}
+
+GrammarConstraint::Tokenizer TokenizerWithin(const LlamaModel& model) {
+  return [&model](const std::string& text) -> std::vector<Token> {
+    const auto begins_with = [&](Token token) {
+      return text.starts_with(model.Piece(token, /*special=*/false));
+    };
+    Result<std::vector<Token>> tokens = model.Tokenize(text, false, false);
+    if (!tokens.ok() || tokens.value().empty()) return {};
+    if (begins_with(tokens.value().front())) return std::move(tokens.value());
+    // Behind a line break, which no token joins with what follows, nothing is put before it.
+    tokens = model.Tokenize("\n" + text, false, false);
+    if (!tokens.ok()) return {};
+    const auto end = tokens.value().end();
+    const auto line_break = std::find_if(tokens.value().begin(), end, [&](Token token) {
+      return model.Piece(token, /*special=*/false).ends_with('\n');
+    });
+    if (line_break == end) return {};
+    return {line_break + 1, end};
+  };
+}
+
+Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, SamplerOptions options) {
+  const SamplingParams& params = options.params;
+  const std::int32_t vocabulary = llama_vocab_n_tokens(vocab);
+  if (Status status = Check(params, vocabulary); !status.ok()) return status;
+
+  const bool penalties = HasPenalties(params);
+  const auto make = [&](SamplerPtr chain, std::size_t top_k) {
+    return std::unique_ptr<Sampler>(
+        std::make_unique<LlamaSampler>(vocabulary, AllBiases(vocab, params), std::move(chain),
+                                       top_k, penalties, std::move(options)));
+  };
+  if (params.temperature == 0 && !penalties) return make({nullptr, llama_sampler_free}, 0);
+
+  llama_sampler_chain_params chain_params = llama_sampler_chain_default_params();
+  chain_params.no_perf = true;
+  SamplerPtr chain(llama_sampler_chain_init(chain_params), llama_sampler_free);
+  const auto add = [&](llama_sampler* sampler) { llama_sampler_chain_add(chain.get(), sampler); };
+  if (penalties) {
+    add(llama_sampler_init_penalties(vocabulary, params.penalty_last_n, params.repeat_penalty,
+                                     params.frequency_penalty, params.presence_penalty));
+  }
+  add(llama_sampler_init_top_k(params.top_k));
+  add(llama_sampler_init_top_p(params.top_p, /*min_keep=*/0));
+  add(llama_sampler_init_min_p(params.min_p, /*min_keep=*/0));
+  add(llama_sampler_init_temp(params.temperature));
+  add(llama_sampler_init_dist(params.seed.value_or(std::random_device()())));
+
+  if (penalties) {
+    const auto window = static_cast<std::size_t>(params.penalty_last_n);
+    const std::span<const Token> prompt = options.prompt;
+    for (const Token token : prompt.last(std::min(prompt.size(), window))) {
+      llama_sampler_accept(chain.get(), token);
+    }
+  }
+  const bool few = params.top_k <= kMaxRankedTokens;
+  return make(std::move(chain), !penalties && few ? static_cast<std::size_t>(params.top_k) : 0);
+}
+
+}  // namespace svc

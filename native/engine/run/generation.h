@@ -1,0 +1,162 @@
+// One generation as the runner keeps it, from Submit to its last output.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/request.h"
+#include "engine/base/share.h"
+#include "engine/base/text_stream.h"
+#include "engine/cache/prefix_cache.h"
+#include "engine/draft/prompt_lookup.h"
+#include "engine/model/cost_model.h"
+#include "engine/model/decoder.h"
+
+namespace svc {
+
+// What a caller hands over.
+struct Submission {
+  GenerationId id = 0;
+  std::vector<Token> prompt;  // REQUIRES: not empty, shorter than the cache
+  std::optional<std::uint32_t> max_tokens;
+  std::optional<std::uint32_t> truncated_tokens;  // see GenerationUsage
+  std::unique_ptr<Sampler> sampler;
+  std::vector<std::string> stop;
+  Priority priority = Priority::kInteractive;
+  bool reuse_prefix = true;
+  PrefixScope scope;
+  bool store = true;  // the disk tier may keep its tokens
+  Clock::time_point submitted_at = Clock::now();
+};
+
+// Owner: the Loop. Thread: the runner's.
+class Generation {
+ public:
+  explicit Generation(Submission submission)
+      : id(submission.id),
+        tokens(std::move(submission.prompt)),
+        prompt_size(static_cast<std::uint32_t>(tokens.size())),
+        max_tokens(submission.max_tokens),
+        truncated_tokens(submission.truncated_tokens),
+        sampler(std::move(submission.sampler)),
+        stream(std::move(submission.stop)),
+        priority(submission.priority),
+        reuse_prefix(submission.reuse_prefix),
+        scope(submission.scope),
+        store(submission.store),
+        submitted_at(submission.submitted_at) {}
+
+  // A row that was computed beside drafts and not believed, because of its lead.
+  struct Doubt {
+    std::size_t rows = 0;  // of that step
+    float lead = 0;
+  };
+
+  // Rows until it can sample. Whether it is new or was preempted makes no difference: what is
+  // missing in the cache is computed.
+  std::uint32_t pending() const { return static_cast<std::uint32_t>(tokens.size()) - computed; }
+  bool in_cache() const { return sequence >= 0; }
+  // A prompt that shares nothing is rounded as a plain loop rounds it: neither padded nor cut
+  // otherwise.
+  bool IsPlain() const { return !reuse_prefix; }
+  // Cells that nobody else has.
+  std::uint32_t own_cells() const { return computed - pin.length; }
+  std::uint32_t generated() const {
+    return static_cast<std::uint32_t>(tokens.size()) - prompt_size;
+  }
+
+  double SinceSubmit(Clock::time_point now) const { return Milliseconds(now - submitted_at); }
+
+  // Adds the token's bytes to the text; what may be shown now is appended to *text. True: a stop
+  // string ends it.
+  bool Say(const std::string& piece, std::string* text) {
+    const bool stopped = stream.Push(piece, text);
+    said_bytes += piece.size();
+    return stopped;
+  }
+  // Of the token that is said next: told with the text that it begins.
+  void Tell(const TokenLogprobs& logprobs) { untold.push_back({said_bytes, logprobs}); }
+  // Of the tokens that begin in what has been shown.
+  std::vector<TokenLogprobs> TakeLogprobs() {
+    const std::uint64_t shown = said_bytes - stream.held();
+    std::vector<TokenLogprobs> told;
+    while (!untold.empty() && untold.front().begins_at < shown) {
+      told.push_back(std::move(untold.front().logprobs));
+      untold.pop_front();
+    }
+    return told;
+  }
+
+  // The last output; `text` is what is still to be said.
+  GenerationOutput End(Clock::time_point now, FinishReason reason, std::string text) {
+    ended = true;
+    timings.finished_ms = SinceSubmit(now);
+    GenerationOutput output;
+    output.id = id;
+    output.text = std::move(text);
+    output.logprobs = TakeLogprobs();
+    output.done = true;
+    output.reason = reason;
+    output.usage = {.input_tokens = prompt_size,
+                    .output_tokens = generated(),
+                    .cached_tokens = cached_tokens,
+                    .truncated_tokens = truncated_tokens};
+    output.timings = timings;
+    return output;
+  }
+  GenerationOutput Fail(Clock::time_point now, Status status) {
+    GenerationOutput output = End(now, FinishReason::kStop, "");
+    output.status = std::move(status);
+    return output;
+  }
+
+  const GenerationId id;
+
+  std::vector<Token> tokens;  // the prompt and what has been generated
+  const std::uint32_t prompt_size;
+  std::uint32_t computed = 0;  // of `tokens`, in the cache
+  SequenceId sequence = -1;    // negative: not in the cache
+  PrefixCache::Pin pin;        // of the computed ones, those in cells of the prefix cache
+  std::uint32_t cached_tokens = 0;
+  std::uint64_t last_step = 0;       // that it took part in
+  std::uint64_t last_text_step = 0;  // that gave it a text; 0: none did
+  bool paused = false;
+  bool ended = false;     // its last output has been made
+  bool fetching = false;  // waits for what the disk has of its prompt
+
+  const std::optional<std::uint32_t> max_tokens;
+  const std::optional<std::uint32_t> truncated_tokens;
+  std::unique_ptr<Sampler> sampler;
+  TextStream stream;
+  std::uint64_t said_bytes = 0;
+  struct Untold {
+    std::uint64_t begins_at = 0;  // of said_bytes
+    TokenLogprobs logprobs;
+  };
+  std::deque<Untold> untold;  // logprobs of tokens that begin in text not yet shown
+
+  PromptLookup lookup;
+  double trust = 1;            // how often rows beside drafts were believed, lately
+  std::optional<Doubt> doubt;  // its next row is computed without drafts
+
+  const Priority priority;
+  // Its prompt may come from the prefix cache, and others may follow it there. If not, it only
+  // leaves there what it has computed when it leaves the cache, and finds that when it returns; and
+  // its tokens are computed one by one, without drafts.
+  const bool reuse_prefix;
+  const PrefixScope scope;
+  const bool store;
+  const Clock::time_point submitted_at;
+  // Of the most urgent generation that waits for this one's prompt, as a DeadlineOf.
+  double wanted_by_ms = std::numeric_limits<double>::infinity();
+  // Smallest counter of a share that waits for this one's prompt (fair_queue.h).
+  double wanted_by_counter = std::numeric_limits<double>::infinity();
+  GenerationTimings timings;
+};
+
+}  // namespace svc

@@ -1,0 +1,48 @@
+#include "engine/run/step_record.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace svc {
+namespace {
+
+// How far a step that took longer than was predicted moves what predicted it, and how much longer
+// it can have taken for that: once, it may have waited for something else.
+constexpr double kSlower = 0.2;
+constexpr double kSlowest = 2;
+
+}  // namespace
+
+void StepRecord::Add(std::uint32_t rows, double ms) {
+  if (rows == 0 || ms <= 0) return;
+  ++steps_;
+  for (Entry& entry : entries_) {
+    const double bound = entry.BoundOf(rows);
+    if (entry.rows == 0 || bound >= ms) continue;
+    entry.ms *= 1 + kSlower * (std::min(ms / bound, kSlowest) - 1);
+  }
+  Entry& entry = entries_[static_cast<std::size_t>(std::bit_width(rows)) - 1];
+  if (entry.rows == 0 || entry.BoundOf(rows) >= ms) entry = {rows, ms};
+}
+
+double StepRecord::Predict(std::uint32_t rows) const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Entry& entry : entries_) {
+    if (entry.rows == 0) continue;
+    least = std::min(least, entry.BoundOf(rows));
+  }
+  return empty() ? 0 : least;
+}
+
+std::uint32_t StepRecord::RowsWithin(double ms, std::uint32_t limit) const {
+  std::uint32_t rows = 0;
+  for (const Entry& entry : entries_) {
+    if (entry.rows == 0 || entry.ms > ms) continue;
+    rows = std::max(
+        rows, static_cast<std::uint32_t>(std::min<double>(limit, entry.rows * (ms / entry.ms))));
+  }
+  return rows;
+}
+
+}  // namespace svc

@@ -1,0 +1,86 @@
+#include "engine/run/thread_governor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace svc {
+namespace {
+
+// Long enough to tell one interruption from company that stays: some steps, or a long time.
+constexpr int kWatchSteps = 4;
+constexpr double kWatchMs = 100;
+constexpr double kWatchLongMs = 500;
+// Of the processor time that the threads could have used.
+constexpr double kContendedShare = 0.8;
+
+// The first step of a trial is left out: threads wake up, caches fill.
+constexpr int kTrialSteps = 4;
+// A trial must gain more than steps differ anyway; one step that loses so much ends it.
+constexpr double kTrialGain = 0.95;
+constexpr double kTrialLoss = 1.5;
+
+// Steps that are so much dearer than predicted stand still most of the time: that does not wait for
+// the end of a pause.
+constexpr double kStall = 8;
+
+constexpr double kLongestPauseMs = 16'000;
+// A pause is so many times as long as the trial before it: all trials together cost little.
+constexpr double kPausePerTrial = 20;
+
+}  // namespace
+
+double ThreadGovernor::StepDone(double now_ms, double spent_ms, double predicted_ms,
+                                double cpu_ms) {
+  if (most_ == 1 || predicted_ms <= 0) return 1;
+  ++sums_.steps;
+  if (!trying() || sums_.steps > 1) {
+    sums_.spent_ms += spent_ms;
+    sums_.predicted_ms += predicted_ms;
+    sums_.cpu_ms += cpu_ms;
+  }
+  if (trying()) {
+    trial_ms_ += spent_ms;
+    const bool bad = spent_ms > kTrialLoss * before_ * predicted_ms;
+    if (!bad && sums_.steps < kTrialSteps) return 1;
+    return EndTrial(now_ms, bad);
+  }
+  const bool watched_some = sums_.steps >= kWatchSteps && sums_.spent_ms >= kWatchMs;
+  if (!watched_some && sums_.spent_ms < kWatchLongMs) return 1;
+  const Sums watched = std::exchange(sums_, {});
+  const bool stalled = watched.spent_ms > kStall * watched.predicted_ms;
+  if (now_ms < next_trial_ms_ && !stalled) return 1;
+  before_ = watched.spent_ms / watched.predicted_ms;
+  const bool contended = watched.cpu_ms < kContendedShare * threads_ * watched.spent_ms;
+  if (contended && threads_ > 1) {
+    if (threads_ < part_) part_ = 2;
+    Try(threads_ / part_);
+  } else if (!contended && threads_ < most_) {
+    Try(std::min(most_, threads_ * 2));
+  }
+  return 1;
+}
+
+void ThreadGovernor::Try(int threads) {
+  from_ = std::exchange(threads_, threads);
+  sums_ = {};
+  trial_ms_ = 0;
+}
+
+double ThreadGovernor::EndTrial(double now_ms, bool bad) {
+  const Sums trial = std::exchange(sums_, {});
+  const int from = std::exchange(from_, 0);
+  const double cost = trial.spent_ms / trial.predicted_ms;
+  if (!bad && cost <= kTrialGain * before_) {
+    part_ = 2;
+    pause_ms_ = kFirstPauseMs;
+    next_trial_ms_ = now_ms + pause_ms_;
+    return cost;
+  }
+  if (threads_ < from) part_ *= 2;
+  threads_ = from;
+  next_trial_ms_ = now_ms + std::max(pause_ms_, kPausePerTrial * trial_ms_);
+  pause_ms_ = std::min(kLongestPauseMs, pause_ms_ * 2);
+  return 1;
+}
+
+}  // namespace svc

@@ -1,0 +1,235 @@
+#include "engine/text_engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "engine/base/share.h"
+#include "engine/base/work_limit.h"
+#include "engine/cache/model_fingerprint.h"
+#include "engine/cache/prefix_store.h"
+#include "engine/grammar/grammar_cache.h"
+#include "engine/grammar/vocabulary_index.h"
+#include "engine/llama/chat/chat_renderer.h"
+#include "engine/llama/chat/truncation.h"
+#include "engine/llama/cpu_threads.h"
+#include "engine/llama/draft_model.h"
+#include "engine/llama/llama_decoder.h"
+#include "engine/llama/sampler.h"
+#include "engine/run/runner.h"
+
+namespace svc {
+namespace {
+
+// On the processor. A GPU takes whole batches, and the drivers of some do not survive the
+// measurement.
+constexpr double kMeasureMs = 300;
+
+using PrefixBytes = std::shared_ptr<std::atomic<std::uint64_t>>;
+
+SipKey RandomKey() {
+  std::random_device random;
+  const auto word = [&] { return std::uint64_t{random()} << 32U | random(); };
+  return {word(), word()};
+}
+
+class TextEngine final : public Engine {
+ public:
+  TextEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<ChatRenderer> chat,
+             std::unique_ptr<Decoder> decoder, DraftModel draft, ModelInfo info, OutputSink sink,
+             std::unique_ptr<PrefixStore> store, const SipKey& key, PrefixBytes prefix_bytes)
+      : key_(key),
+        prefix_bytes_(std::move(prefix_bytes)),
+        info_(std::move(info)),
+        model_(std::move(model)),
+        draft_model_(std::move(draft.model)),
+        chat_(std::move(chat)),
+        runner_(std::make_unique<Runner>(
+            std::move(decoder), std::move(sink),
+            LoopOptions{.measure_ms = info_.device == "CPU" ? kMeasureMs : 0,
+                        .cpu_ms = ProcessCpuMs,
+                        .store = std::move(store),
+                        .drafter = std::move(draft.drafter)})) {}
+
+  ~TextEngine() override { Close(); }
+
+  const ModelInfo& info() const override { return info_; }
+
+  Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special,
+                                      bool parse_special) const override {
+    return model_->Tokenize(text, add_special, parse_special);
+  }
+  std::string Detokenize(const std::vector<Token>& tokens, bool special) const override {
+    return model_->Detokenize(tokens, special);
+  }
+  Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const override {
+    const WorkLimit limit;
+    return chat_->Render(messages);
+  }
+
+  Result<std::uint32_t> Submit(GenerationRequest request) override {
+    const WorkLimit limit;
+    Submission submission;
+    submission.id = request.id;
+    submission.max_tokens = request.max_tokens;
+    submission.priority = request.priority;
+    submission.reuse_prefix = request.reuse_prefix && !request.sampling.seed;
+    submission.store = request.store;
+    submission.scope.owner = ShareIdOf(key_, request.share);
+    if (request.own_prefixes) submission.scope.salt = submission.scope.owner;
+    submission.stop = std::move(request.stop);
+    if (Status status = ReadPrompt(request, &submission); !status.ok()) return status;
+
+    const auto input_tokens = static_cast<std::uint32_t>(submission.prompt.size());
+    if (input_tokens == 0) return Status(StatusCode::kInvalidRequest, "the prompt is empty");
+    if (input_tokens + 1 > info_.context_length) {
+      return Status(StatusCode::kContextOverflow,
+                    "the prompt has " + std::to_string(input_tokens) +
+                        " tokens, and with one to generate that is more than the context of " +
+                        std::to_string(info_.context_length));
+    }
+    SamplerOptions options{.params = request.sampling,
+                           .prompt = submission.prompt,
+                           .logprobs = request.logprobs,
+                           .piece = [this](Token token) { return model_->Piece(token, true); }};
+    if (!request.grammar.empty()) {
+      Result<std::shared_ptr<CompiledGrammar>> grammar = grammars_.Get(request.grammar);
+      if (!grammar.ok()) return grammar.status();
+      options.grammar = std::make_unique<GrammarConstraint>(std::move(grammar.value()),
+                                                            Vocabulary(), TokenizerWithin(*model_));
+    }
+    Result<std::unique_ptr<Sampler>> sampler = NewSampler(model_->vocab(), std::move(options));
+    if (!sampler.ok()) return sampler.status();
+    submission.sampler = std::move(sampler.value());
+
+    if (Status status = runner_->Submit(std::move(submission)); !status.ok()) return status;
+    return input_tokens;
+  }
+
+  Result<std::uint32_t> Embed(EmbeddingRequest /*request*/) override {
+    return Status(StatusCode::kInvalidRequest, "this model writes text and makes no embeddings");
+  }
+
+  void Cancel(GenerationId id) override { runner_->Cancel(id); }
+  void Pause(GenerationId id) override { runner_->Pause(id); }
+  void Resume(GenerationId id) override { runner_->Resume(id); }
+  void Hold(bool on) override { runner_->Hold(on); }
+  void SetPrefixBytes(std::uint64_t bytes) override { *prefix_bytes_ = bytes; }
+  EngineStats stats() const override { return runner_->stats(); }
+  void Close() override { runner_->Close(); }
+
+ private:
+  Status ReadPrompt(const GenerationRequest& request, Submission* submission) const {
+    return request.messages.empty() ? ReadText(request, submission) : ReadChat(request, submission);
+  }
+
+  Status ReadText(const GenerationRequest& request, Submission* submission) const {
+    const std::uint32_t bound = request.truncate ? 0 : info_.context_length;
+    Result<std::vector<Token>> tokens = model_->Tokenize(request.prompt, /*add_special=*/true,
+                                                         /*parse_special=*/true, bound);
+    if (!tokens.ok()) return tokens.status();
+    submission->prompt = std::move(tokens.value());
+    if (request.truncate) {
+      const PromptBudget budget = BudgetOf(info_.context_length, request.max_tokens);
+      submission->truncated_tokens = CutRawPrompt(*model_, budget, &submission->prompt);
+    }
+    return Status::Ok();
+  }
+
+  Status ReadChat(const GenerationRequest& request, Submission* submission) const {
+    CutPrompt cut;
+    if (request.truncate) {
+      Result<CutPrompt> fitting =
+          CutChat(*chat_, request.messages, BudgetOf(info_.context_length, request.max_tokens));
+      if (!fitting.ok()) return fitting.status();
+      cut = std::move(fitting.value());
+      submission->truncated_tokens = cut.truncated_tokens;
+    } else {
+      Result<ChatPrompt> prompt = chat_->RenderTokens(request.messages, info_.context_length);
+      if (!prompt.ok()) return prompt.status();
+      cut.prompt = std::move(prompt.value());
+    }
+    submission->prompt = std::move(cut.prompt.tokens);
+    std::move(cut.prompt.stop.begin(), cut.prompt.stop.end(), std::back_inserter(submission->stop));
+    return Status::Ok();
+  }
+
+  // Made when the first grammar comes: a few megabytes that most engines never need.
+  std::shared_ptr<const VocabularyIndex> Vocabulary() {
+    std::call_once(vocabulary_made_, [this] { vocabulary_ = IndexVocabulary(*model_); });
+    return vocabulary_;
+  }
+
+  const SipKey key_;
+  const PrefixBytes prefix_bytes_;
+  const ModelInfo info_;
+  GrammarCache grammars_;
+  std::once_flag vocabulary_made_;
+  std::shared_ptr<const VocabularyIndex> vocabulary_;
+  const std::unique_ptr<LlamaModel> model_;
+  const std::unique_ptr<LlamaModel> draft_model_;  // null: there is none
+  const std::unique_ptr<ChatRenderer> chat_;
+  const std::unique_ptr<Runner> runner_;  // ends before the models do
+};
+
+// True if positions are turned in another way where the context is long (LongRoPE): libllama
+// chooses the factors by comparing the context's length with this one.
+bool TurnsByContext(const ModelInfo& info) {
+  const std::string key = info.architecture + ".rope.scaling.original_context_length";
+  return std::any_of(info.metadata.begin(), info.metadata.end(),
+                     [&](const auto& entry) { return entry.first == key; });
+}
+
+// Null: prefixes are not kept on the disk.
+std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const Decoder& decoder,
+                                             bool turns_by_context, const SipKey& key,
+                                             const PrefixBytes& bytes) {
+  if (options.prefix_folder.empty() || options.prefix_bytes == 0) return nullptr;
+  std::string version =
+      SVC_LLAMA_CPP_TAG " cells of type " + std::to_string(static_cast<int>(options.cache_type));
+  if (turns_by_context) version += ", " + std::to_string(decoder.cells_total()) + " of them";
+  return PrefixStore::Open(
+      {.folder = options.prefix_folder,
+       .model = options.prefix_model,
+       .seal = {.fingerprint = FingerprintOf(options.path, version), .key = key},
+       .max_bytes = options.prefix_bytes,
+       .live_max_bytes = bytes,
+       .divisible = decoder.can_share()});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
+                                              const LoadOptions& options, OutputSink sink) {
+  Result<std::unique_ptr<ChatRenderer>> chat = ChatRenderer::New(*model);
+  if (!chat.ok()) return chat.status();
+
+  ModelInfo info = model->Describe();
+  const DecoderOptions decoder_options = DecoderOptionsOf(options, *model);
+  const auto pools = std::make_shared<ThreadPools>();
+  Result<std::unique_ptr<Decoder>> decoder = NewLlamaDecoder(*model, decoder_options, pools);
+  if (!decoder.ok()) return decoder.status();
+  DraftModel draft;
+  if (!options.draft_path.empty()) {
+    Result<DraftModel> loaded =
+        LoadDraftModel(options, *model, *decoder.value(), decoder_options.threads, pools);
+    if (!loaded.ok()) return loaded.status();
+    draft = std::move(loaded.value());
+  }
+
+  info.context_length = decoder.value()->cells_total();
+  info.threads = decoder_options.threads;
+  info.draft_refusal = draft.refusal;
+  info.has_chat_template = chat.value()->has_template();
+  const SipKey key = options.prefix_key.value_or(RandomKey());
+  const auto bytes = std::make_shared<std::atomic<std::uint64_t>>(options.prefix_bytes);
+  std::unique_ptr<PrefixStore> store =
+      OpenPrefixStore(options, *decoder.value(), TurnsByContext(info), key, bytes);
+  return std::unique_ptr<Engine>(std::make_unique<TextEngine>(
+      std::move(model), std::move(chat.value()), std::move(decoder.value()), std::move(draft),
+      std::move(info), std::move(sink), std::move(store), key, bytes));
+}
+
+}  // namespace svc

@@ -1,0 +1,389 @@
+// The prefix cache on the fake model's cells, which know who has them.
+#include "engine/cache/prefix_cache.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "fake_decoder.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+constexpr SequenceId kFirstId = 8;
+constexpr PrefixScope kAll;
+
+// Plays the Loop: computes what is not cached and publishes it.
+class Bench {
+ public:
+  explicit Bench(std::uint32_t sequence_ids = 32, std::uint32_t cells = 4096,
+                 std::uint32_t max_swapped = 0)
+      : decoder({.cells = cells, .sequence_ids = sequence_ids}, &record),
+        cache(&decoder, kFirstId, static_cast<SequenceId>(sequence_ids), max_swapped),
+        cells_(cells) {}
+
+  PrefixCache::Pin Take(const Tokens& tokens, SequenceId sequence, PrefixScope scope = kAll) {
+    PrefixCache::Pin pin = cache.Take(scope, tokens, sequence);
+    cache.SwapIn(tokens, sequence, cells_ - record.cells, pin);
+    return pin;
+  }
+
+  // Returns how much of it was cached.
+  std::uint32_t Run(const Tokens& tokens, SequenceId sequence = 0, PrefixScope scope = kAll) {
+    PrefixCache::Pin pin = Take(tokens, sequence, scope);
+    const std::uint32_t cached = pin.length;
+    Compute(tokens, sequence);
+    cache.Publish(scope, tokens, sequence, pin);
+    Leave(sequence, pin);
+    return cached;
+  }
+  // Computes what the sequence does not have yet.
+  void Compute(const Tokens& tokens, SequenceId sequence) {
+    std::vector<Row> rows;
+    for (auto at = decoder.NextPosition(sequence); at < static_cast<std::int32_t>(tokens.size());
+         ++at) {
+      rows.push_back({.token = tokens[at], .position = at, .sequence = sequence});
+    }
+    for (std::size_t at = 0; at < rows.size(); at += 64) {
+      const std::size_t count = std::min<std::size_t>(64, rows.size() - at);
+      EXPECT(decoder.Decode(std::span(rows).subspan(at, count), never_) == DecodeOutcome::kDone);
+    }
+  }
+  void Leave(SequenceId sequence, PrefixCache::Pin& pin) {
+    decoder.RemoveSequence(sequence);
+    cache.Release(pin);
+  }
+
+  test::FakeRecord record;
+  test::FakeDecoder decoder;
+  PrefixCache cache;
+
+ private:
+  const std::uint32_t cells_;
+  const std::atomic<bool> never_ = false;
+};
+
+Tokens Sequence(Token first, std::size_t count) {
+  Tokens tokens(count);
+  for (std::size_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>((first + i * 3) % 64);
+  return tokens;
+}
+Tokens operator+(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+TEST(WhatWasPublishedIsFound) {
+  Bench bench;
+  const Tokens prompt = Sequence(1, 100);
+  EXPECT_EQ(bench.Run(prompt), 0U);
+  EXPECT_EQ(bench.Run(prompt), 100U);
+  EXPECT_EQ(bench.cache.Match(kAll, prompt + Sequence(9, 5)), 100U);
+  EXPECT_EQ(bench.cache.Match(kAll, std::span(prompt).first(30)), 30U);
+  EXPECT_EQ(bench.cache.Match(kAll, Sequence(2, 100)), 0U);
+  EXPECT_EQ(bench.cache.cells(), 100U);
+  EXPECT_EQ(bench.cache.evictable(), 100U);
+  EXPECT_EQ(bench.record.cells.load(), 100U);
+}
+
+TEST(AShareIsToldOfWhatItSentAlone) {
+  for (const std::uint32_t swapped : {0U, 4096U}) {
+    Bench bench(32, 4096, swapped);
+    constexpr PrefixScope kAlice{.owner = 1};
+    constexpr PrefixScope kBob{.owner = 2};
+    const Tokens prompt = Sequence(1, 100);
+    const Tokens longer = prompt + Sequence(7, 50);
+    bench.Run(prompt, 0, kAlice);
+    EXPECT_EQ(bench.cache.Known(kAlice, longer), 100U);
+    EXPECT_EQ(bench.cache.Known(kBob, longer), 0U);
+    // He takes part in her node, which splits; then lengthens the leaf behind it.
+    const Tokens short_one(prompt.begin(), prompt.begin() + 40);
+    bench.Run(short_one, 0, kBob);
+    EXPECT_EQ(bench.cache.Known(kBob, longer), 40U);
+    bench.Run(longer, 0, kBob);
+    EXPECT_EQ(bench.cache.Known(kBob, longer), 150U);
+    EXPECT_EQ(bench.cache.Known(kAlice, longer), 100U);
+    // Swapped out and back, or forgotten.
+    bench.cache.Evict(4096);
+    EXPECT_EQ(bench.cache.Known(kAlice, longer), swapped > 0 ? 100U : 0U);
+    PrefixCache::Pin pin = bench.Take(longer, 0);
+    EXPECT_EQ(bench.cache.Known(kAlice, longer), swapped > 0 ? 100U : 0U);
+    EXPECT_EQ(bench.cache.Known(kBob, longer), swapped > 0 ? 150U : 0U);
+    bench.Leave(0, pin);
+  }
+}
+
+TEST(EachSaltHasATreeOfItsOwn) {
+  Bench bench;
+  const Tokens prompt = Sequence(1, 100);
+  constexpr PrefixScope kOne{.salt = 1, .owner = 1};
+  constexpr PrefixScope kTwo{.salt = 2, .owner = 2};
+  EXPECT_EQ(bench.Run(prompt, 0, kOne), 0U);
+  EXPECT_EQ(bench.Run(prompt, 0, kTwo), 0U);
+  EXPECT_EQ(bench.Run(prompt), 0U);
+  EXPECT_EQ(bench.Run(prompt, 0, kOne), 100U);
+  EXPECT_EQ(bench.cache.Match({.salt = 3}, prompt), 0U);
+  EXPECT_EQ(bench.cache.cells(), 300U);
+  // The least recently used goes first, of whatever salt.
+  bench.cache.Evict(200);
+  EXPECT_EQ(bench.cache.Match(kOne, prompt), 100U);
+  EXPECT_EQ(bench.cache.Match(kTwo, prompt), 0U);
+}
+
+TEST(ASharedPrefixIsStoredOnce) {
+  Bench bench;
+  const Tokens system = Sequence(1, 200);
+  EXPECT_EQ(bench.Run(system + Sequence(5, 20)), 0U);
+  EXPECT_EQ(bench.Run(system + Sequence(6, 30)), 200U);
+  EXPECT_EQ(bench.Run(system + Sequence(7, 40)), 200U);
+  EXPECT_EQ(bench.cache.cells(), 200U + 20 + 30 + 40);
+  EXPECT_EQ(bench.record.cells.load(), 290U);
+  EXPECT_EQ(bench.Run(system + Sequence(6, 30)), 230U);
+}
+
+TEST(AConversationThatGrowsNeedsNoNewNode) {
+  Bench bench(/*sequence_ids=*/kFirstId + 3);
+  Tokens conversation = Sequence(1, 10);
+  for (int turn = 0; turn < 20; ++turn) {
+    EXPECT_EQ(bench.Run(conversation), turn == 0 ? 0U : conversation.size() - 7);
+    conversation = conversation + Sequence(static_cast<Token>(turn), 7);
+  }
+  EXPECT_EQ(bench.cache.cells(), conversation.size() - 7);
+}
+
+// A prompt is published chunk by chunk, and one that follows takes part in each.
+TEST(AFollowerTakesPartInWhatItsLeaderHasPublished) {
+  Bench bench;
+  const Tokens prompt = Sequence(1, 100);
+  PrefixCache::Pin leader = bench.cache.Take(kAll, prompt, 0);
+  for (const std::size_t chunk : {16U, 32U, 100U}) {
+    const Tokens part(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(chunk));
+    bench.Compute(part, 0);
+    bench.cache.Publish(kAll, part, 0, leader);
+    EXPECT_EQ(bench.cache.Match(kAll, prompt), chunk);
+  }
+  EXPECT_EQ(bench.cache.evictable(), 0U);
+  PrefixCache::Pin follower = bench.cache.Take(kAll, prompt, 1);
+  EXPECT_EQ(follower.length, 100U);
+  EXPECT_EQ(bench.decoder.NextPosition(1), 100);
+  bench.Leave(0, leader);
+  EXPECT_EQ(bench.cache.evictable(), 0U);
+  bench.Leave(1, follower);
+  EXPECT_EQ(bench.cache.evictable(), 100U);
+  EXPECT_EQ(bench.record.cells.load(), 100U);
+}
+
+TEST(TwoThatComputedTheSameKeepOne) {
+  Bench bench;
+  const Tokens prompt = Sequence(1, 50);
+  PrefixCache::Pin one = bench.cache.Take(kAll, prompt, 0);
+  PrefixCache::Pin two = bench.cache.Take(kAll, prompt, 1);
+  bench.Compute(prompt, 0);
+  bench.Compute(prompt + Sequence(3, 10), 1);
+  EXPECT_EQ(bench.record.cells.load(), 110U);
+  bench.cache.Publish(kAll, prompt, 0, one);
+  bench.cache.Publish(kAll, prompt + Sequence(3, 10), 1, two);
+  EXPECT_EQ(bench.record.cells.load(), 60U);
+  EXPECT_EQ(bench.decoder.NextPosition(1), 60);
+  bench.Leave(0, one);
+  bench.Leave(1, two);
+  EXPECT_EQ(bench.cache.evictable(), 60U);
+}
+
+TEST(TheLeastRecentlyUsedLeafGoesFirstAndFromItsEnd) {
+  Bench bench;
+  const Tokens system = Sequence(1, 100);
+  (void)bench.Run(system + Sequence(5, 200));
+  (void)bench.Run(system + Sequence(6, 200));
+  (void)bench.Run(system + Sequence(5, 200));
+  bench.cache.Evict(100);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(6, 200)), 200U);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(5, 200)), 300U);
+  bench.cache.Evict(100);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(6, 200)), 100U);
+  bench.cache.Evict(250);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(5, 200)), 100U - 64);
+  bench.cache.Evict(5000);
+  EXPECT_EQ(bench.cache.cells(), 0U);
+  EXPECT_EQ(bench.record.cells.load(), 0U);
+  EXPECT_EQ(bench.cache.evicted(), 500U);
+}
+
+TEST(WhatIsPinnedStays) {
+  Bench bench;
+  (void)bench.Run(Sequence(1, 100));
+  PrefixCache::Pin pin = bench.cache.Take(kAll, std::span<const Token>(Sequence(1, 60)), 3);
+  bench.cache.Evict(1000);
+  EXPECT_EQ(bench.cache.Match(kAll, Sequence(1, 100)), 60U);
+  EXPECT_EQ(bench.record.cells.load(), 60U);
+  bench.Leave(3, pin);
+  bench.cache.Evict(1000);
+  EXPECT_EQ(bench.cache.cells(), 0U);
+}
+
+TEST(WhatIsEvictedIsSwappedOutAndComesBack) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/4096, /*max_swapped=*/4096);
+  const Tokens prompt = Sequence(1, 1300);
+  (void)bench.Run(prompt);
+  bench.cache.Evict(4096);
+  EXPECT_EQ(bench.record.cells.load(), 0U);
+  EXPECT_EQ(bench.cache.swapped(), 1300U);
+  EXPECT_EQ(bench.cache.Match(kAll, prompt), 1300U);
+  EXPECT_EQ(bench.Run(prompt), 1300U);
+  EXPECT_EQ(bench.cache.swapped(), 0U);
+  EXPECT_EQ(bench.cache.cells(), 1300U);
+  EXPECT_EQ(bench.record.cells.load(), 1300U);
+}
+
+TEST(WhatComesBackInPiecesIsOneNode) {
+  // One id to take with, one to publish with, and one of the text.
+  Bench bench(/*sequence_ids=*/kFirstId + 3, /*cells=*/4096, /*max_swapped=*/4096);
+  Tokens conversation = Sequence(1, 2000);
+  for (int turn = 0; turn < 10; ++turn) {
+    EXPECT_EQ(bench.Run(conversation), turn == 0 ? 0U : conversation.size() - 7);
+    bench.cache.Evict(4096);
+    conversation = conversation + Sequence(static_cast<Token>(turn), 7);
+  }
+}
+
+TEST(OfWhatIsSwappedOutOnlyThePiecesThatAreWantedComeBack) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/8192, /*max_swapped=*/8192);
+  const Tokens system = Sequence(1, 700);
+  (void)bench.Run(system + Sequence(5, 3000));
+  bench.cache.Evict(8192);
+  EXPECT_EQ(bench.Run(system + Sequence(6, 20)), 700U);
+  EXPECT(bench.cache.swapped() >= 3000U - 2 * 512);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(5, 3000)), 3700U);
+  EXPECT_EQ(bench.Run(system + Sequence(5, 3000)), 3700U);
+}
+
+TEST(WhatIsSwappedOutHasABound) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/4096, /*max_swapped=*/500);
+  for (Token first = 1; first <= 4; ++first) (void)bench.Run(Sequence(first, 200));
+  bench.cache.Evict(4096);
+  EXPECT_EQ(bench.cache.swapped(), 400U);
+  EXPECT_EQ(bench.cache.Match(kAll, Sequence(2, 200)), 0U);
+  EXPECT_EQ(bench.cache.Match(kAll, Sequence(3, 200)), 200U);
+}
+
+// As where the beginning is too short to be taken: the sequence has cells of its own for it.
+TEST(WhatIsComputedThoughItIsSwappedOutTakesItsPlace) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/4096, /*max_swapped=*/4096);
+  (void)bench.Run(Sequence(1, 5) + Sequence(5, 100));
+  bench.cache.Evict(4096);
+  const Tokens other = Sequence(1, 5) + Sequence(6, 100);
+  PrefixCache::Pin pin = bench.cache.Take(kAll, {}, 0);
+  bench.Compute(other, 0);
+  bench.cache.Publish(kAll, other, 0, pin);
+  bench.Leave(0, pin);
+  EXPECT_EQ(bench.cache.cells(), 105U);
+  EXPECT_EQ(bench.cache.swapped(), 100U);
+  EXPECT_EQ(bench.cache.copied(), 105U);  // a copy cannot be cut
+  EXPECT_EQ(bench.Run(Sequence(1, 5) + Sequence(5, 100)), 105U);
+}
+
+TEST(ADiscardedPrefixIsGoneAndWhatOthersUseStays) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/4096, /*max_swapped=*/4096);
+  const Tokens system = Sequence(1, 100);
+  const Tokens broken = system + Sequence(5, 700);
+  (void)bench.Run(system + Sequence(6, 50));
+  (void)bench.Run(broken);
+  bench.cache.Discard(kAll, broken);
+  EXPECT_EQ(bench.cache.Match(kAll, broken), 100U);
+  EXPECT_EQ(bench.cache.Match(kAll, system + Sequence(6, 50)), 150U);
+  (void)bench.Run(broken);
+  bench.cache.Evict(300);  // its end is swapped out
+  bench.cache.Discard(kAll, broken);
+  EXPECT_EQ(bench.cache.Match(kAll, broken), 100U);
+  PrefixCache::Pin pin = bench.Take(system, 0);
+  bench.cache.Discard(kAll, system + Sequence(6, 50));
+  EXPECT_EQ(bench.cache.Match(kAll, system), 100U);
+  bench.Leave(0, pin);
+  EXPECT_EQ(bench.cache.copied(), 0U);
+}
+
+TEST(WithoutRoomWhatIsSwappedOutStays) {
+  Bench bench(/*sequence_ids=*/32, /*cells=*/300, /*max_swapped=*/300);
+  (void)bench.Run(Sequence(1, 200));
+  bench.cache.Evict(300);
+  PrefixCache::Pin pin = bench.Take(Sequence(2, 200), 0);
+  bench.Compute(Sequence(2, 200), 0);
+  EXPECT_EQ(bench.Take(Sequence(1, 200), 1).length, 0U);
+  EXPECT_EQ(bench.cache.Match(kAll, Sequence(1, 200)), 200U);
+  bench.Leave(0, pin);
+  EXPECT_EQ(bench.Run(Sequence(1, 200)), 200U);
+}
+
+TEST(WithoutIdsNothingIsKept) {
+  Bench bench(/*sequence_ids=*/kFirstId);
+  EXPECT_EQ(bench.Run(Sequence(1, 100)), 0U);
+  EXPECT_EQ(bench.Run(Sequence(1, 100)), 0U);
+  EXPECT_EQ(bench.record.cells.load(), 0U);
+}
+
+// Against a model of what must be there: sequences come, grow, publish, part and leave, prefixes
+// are evicted, ids run out. Every match is a prefix that was published, no cell is lost or counted
+// twice, and FakeDecoder looks at every single cell operation.
+TEST(NoOrderOfEventsLosesACell) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    const auto ids = static_cast<std::uint32_t>(kFirstId + random() % 12);
+    const std::uint32_t max_swapped = seed % 2 == 0 ? 0 : random() % 300;
+    Bench bench(ids, 100'000, max_swapped);
+    struct Running {
+      Tokens tokens;
+      PrefixCache::Pin pin;
+    };
+    std::map<SequenceId, Running> running;
+    for (int event = 0; event < 400; ++event) {
+      const auto sequence = static_cast<SequenceId>(random() % kFirstId);
+      const auto at = running.find(sequence);
+      if (at == running.end()) {
+        Tokens tokens;
+        const int parts = 1 + static_cast<int>(random() % 4);
+        for (int i = 0; i < parts; ++i) {
+          tokens = tokens + Sequence(static_cast<Token>(random() % 3), 1 + random() % 30);
+        }
+        const PrefixCache::Pin pin = random() % 4 == 0 ? bench.cache.Take(kAll, tokens, sequence)
+                                                       : bench.Take(tokens, sequence);
+        EXPECT(pin.length <= tokens.size());
+        running[sequence] = {tokens, pin};
+      } else if (random() % 3 == 0) {
+        bench.Leave(sequence, at->second.pin);
+        running.erase(at);
+      } else {
+        Running& each = at->second;
+        const auto next = static_cast<std::size_t>(bench.decoder.NextPosition(sequence));
+        const std::size_t end = next + random() % (each.tokens.size() - next + 1);
+        const Tokens part(each.tokens.begin(), each.tokens.begin() + static_cast<int>(end));
+        bench.Compute(part, sequence);
+        bench.cache.Publish(kAll, part, sequence, each.pin);
+        EXPECT(each.pin.length <= end);
+        if (ids >= kFirstId + 2) EXPECT(bench.cache.Match(kAll, part) >= each.pin.length);
+      }
+      if (random() % 8 == 0) bench.cache.Evict(static_cast<std::uint32_t>(random() % 100));
+
+      std::uint32_t own = 0;
+      for (const auto& [id, each] : running) {
+        own += static_cast<std::uint32_t>(bench.decoder.NextPosition(id)) - each.pin.length;
+      }
+      EXPECT_EQ(bench.record.cells.load(), own + bench.cache.cells());
+      EXPECT(bench.cache.evictable() <= bench.cache.cells());
+      EXPECT(bench.cache.swapped() <= bench.cache.copied());
+      EXPECT(bench.cache.copied() <= max_swapped);
+      if (running.empty()) EXPECT_EQ(bench.cache.evictable(), bench.cache.cells());
+    }
+    for (auto& [sequence, each] : running) bench.Leave(sequence, each.pin);
+    EXPECT_EQ(bench.cache.evictable(), bench.cache.cells());
+    bench.cache.Evict(100'000);
+    EXPECT_EQ(bench.record.cells.load(), 0U);
+  }
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

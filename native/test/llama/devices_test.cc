@@ -1,0 +1,112 @@
+#include "engine/llama/devices.h"
+
+#include <mutex>
+
+#include "engine/engine.h"
+#include "engine/llama/cpu_threads.h"
+#include "ggml-backend-impl.h"
+#include "models.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+// The first test: nothing has been loaded yet.
+TEST(AFolderWithoutModulesIsNoEngine) {
+  SetLogSink(nullptr, nullptr);
+  if (!ListDevices().empty()) return;  // a build with the CPU's code linked in
+  const Status status = LoadBackends("/nonexistent");
+  EXPECT_EQ(status.code(), StatusCode::kEngineUnavailable);
+  const Result<std::unique_ptr<Engine>> engine = Engine::Load({.path = test::TinyModels()[0]}, {});
+  EXPECT_EQ(engine.status().code(), StatusCode::kEngineUnavailable);
+}
+
+TEST(TheProcessorIsADevice) {
+  test::LoadModules();
+  test::LoadModules();  // once more changes nothing
+  const std::vector<Device> devices = ListDevices();
+  const auto cpus = std::count_if(devices.begin(), devices.end(),
+                                  [](const Device& device) { return device.type == "cpu"; });
+  EXPECT_EQ(cpus, 1);
+  for (const Device& device : devices) {
+    EXPECT(!device.name.empty() && !device.description.empty() && !device.backend.empty());
+    EXPECT(device.memory_free_bytes.value_or(0) <= device.memory_total_bytes);
+    EXPECT(device.type != "cpu" || !device.memory_free_bytes.has_value());
+    std::printf("     %s: %s\n", device.name.c_str(), device.description.c_str());
+  }
+  EXPECT(CpuFeatures().starts_with("CPU : "));
+}
+
+TEST(EveryDeviceMultipliesRightly) {
+  test::LoadModules();
+  const std::size_t count = ListDevices().size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Result<double> gflops = MeasureDevice(i);
+    REQUIRE(gflops.ok());
+    EXPECT(gflops.value() > 0.1 && gflops.value() < 1e6);
+    std::printf("     %.1f GFLOP/s\n", gflops.value());
+  }
+  EXPECT_EQ(MeasureDevice(count).status().code(), StatusCode::kInvalidRequest);
+}
+
+TEST(ThereAreThreadsAndFewForSmallModels) {
+  EXPECT(DefaultThreads() >= 1 && DefaultThreads() <= 1024);
+  EXPECT_EQ(DefaultThreads(0), 1);
+  EXPECT_EQ(DefaultThreads(5 << 20), 1);
+  EXPECT_EQ(DefaultThreads(33 << 20), std::min(DefaultThreads(), 2));
+  EXPECT_EQ(DefaultThreads(std::uint64_t{1} << 40), DefaultThreads());
+}
+
+TEST(LogLinesComeWhole) {
+  struct Log {
+    std::mutex mutex;
+    std::vector<std::string> lines;
+  } log;
+  SetLogSink(
+      [](const char* level, const char* text, void* user) {
+        auto* to = static_cast<Log*>(user);
+        const std::lock_guard lock(to->mutex);
+        const std::string name = level;
+        EXPECT(name == "debug" || name == "info" || name == "warn" || name == "error");
+        to->lines.emplace_back(text);
+      },
+      &log);
+  EXPECT(LoadBackends(SVC_TEST_MODULES).ok());
+  EXPECT(LlamaModel::Load({.path = test::TinyModels()[0]}).ok());
+  SetLogSink(nullptr, nullptr);
+  EXPECT(log.lines.size() > 10);
+  for (const std::string& line : log.lines)
+    EXPECT(line.find('\n') == std::string::npos && !line.empty());
+}
+
+// The last test: the device that it brings computes nothing, and stays.
+TEST(FreeMemoryIsAskedForAnewAndUnknownWhereAllOfItIsCalledFree) {
+  test::LoadModules();
+  static std::size_t free_bytes = 0;
+  ggml_backend_device card{};
+  card.iface.get_name = [](ggml_backend_dev_t) { return "Card0"; };
+  card.iface.get_description = card.iface.get_name;
+  card.iface.get_type = [](ggml_backend_dev_t) { return GGML_BACKEND_DEVICE_TYPE_GPU; };
+  card.iface.get_memory = [](ggml_backend_dev_t, std::size_t* free, std::size_t* total) {
+    *free = free_bytes;
+    *total = 1000;
+  };
+  card.reg = ggml_backend_dev_backend_reg(ggml_backend_dev_get(0));
+  static ggml_backend_device registered = card;
+  ggml_backend_device_register(&registered);
+
+  const auto measured = [](std::size_t bytes) {
+    free_bytes = bytes;
+    return ListDevices().back().memory_free_bytes;
+  };
+  EXPECT_EQ(ListDevices().back().name, "Card0");
+  EXPECT(measured(999) == 999U);
+  EXPECT(measured(0) == 0U);
+  EXPECT(!measured(1000).has_value());
+  EXPECT(!measured(SIZE_MAX - 5).has_value());  // more was used than there was to use
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

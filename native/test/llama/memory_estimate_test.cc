@@ -1,0 +1,152 @@
+// What the dry run tells is what a load then takes.
+#include "engine/llama/memory_estimate.h"
+
+#include <fstream>
+
+#include "engine/llama/llama_decoder.h"
+#include "engine/llama/llama_prefill_lane.h"
+#include "llama-ext.h"
+#include "models.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+struct Taken {
+  std::uint64_t weights = 0;
+  std::uint64_t cache = 0;
+  std::uint64_t compute = 0;
+};
+
+Taken Add(const std::vector<DeviceMemory>& devices) {
+  Taken sum;
+  for (const DeviceMemory& device : devices) {
+    sum.weights += device.weights_bytes;
+    sum.cache += device.cache_bytes;
+    sum.compute += device.compute_bytes;
+  }
+  return sum;
+}
+
+void AddContext(const LlamaModel& model, const llama_context_params& params, Taken* sum) {
+  llama_context* context = llama_init_from_model(model.get(), params);
+  std::uint64_t weights = 0;
+  for (const auto& [type, bytes] : llama_get_memory_breakdown(context)) {
+    weights += bytes.model;
+    sum->cache += bytes.context;
+    sum->compute += bytes.compute;
+  }
+  sum->weights = weights;  // all contexts of a model share them
+  // A row of logits for each output that a step may have.
+  sum->compute += static_cast<std::uint64_t>(params.n_outputs_max) *
+                  llama_vocab_n_tokens(llama_model_get_vocab(model.get())) * sizeof(float);
+  llama_free(context);
+}
+
+// Of contexts that are really there: the decoder's, and its lane's.
+Taken Load(const std::string& path, std::uint32_t context_length, CacheType cache_type) {
+  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
+  if (model == nullptr) return {};
+  const llama_context_params params = DecoderParams(
+      *model,
+      DecoderOptionsOf({.path = path, .context_length = context_length, .cache_type = cache_type},
+                       *model));
+  Taken sum;
+  AddContext(*model, params, &sum);
+  sum.cache += CopyBytes(sum.cache);
+  const std::uint32_t lane = LaneCells(*model, context_length);
+  if (lane > 0) AddContext(*model, LlamaPrefillLane::Params(params, lane), &sum);
+  return sum;
+}
+
+TEST(TellsWhatALoadTakes) {
+  test::LoadModules();
+  for (const std::string& path : test::TinyModels()) {
+    const Result<MemoryEstimates> told = EstimateMemory({.path = path}, {512, 4096, 0});
+    REQUIRE(told.ok());
+    const MemoryEstimates& estimates = told.value();
+    EXPECT_EQ(estimates.trained_context_length, 8192U);
+    EXPECT_EQ(estimates.layers, 2U);
+    EXPECT(!estimates.makes_embeddings);
+    REQUIRE(estimates.estimates.size() == 3);
+    EXPECT_EQ(estimates.estimates[2].context_length, 8192U);
+    for (const MemoryEstimate& estimate : estimates.estimates) {
+      const Taken expected = Load(path, estimate.context_length, CacheType::kF16);
+      const Taken found = Add(estimate.devices);
+      EXPECT_EQ(found.cache, expected.cache);
+      EXPECT_EQ(found.compute, expected.compute);
+      // A mapped file counts to the end of its last page.
+      EXPECT(found.weights <= expected.weights && expected.weights - found.weights < 1U << 20U);
+    }
+  }
+}
+
+TEST(ASmallerCacheTakesAboutHalf) {
+  test::LoadModules();
+  for (const std::string& path : test::TinyModels()) {
+    const auto whole = EstimateMemory({.path = path}, {4096});
+    const auto half = EstimateMemory({.path = path, .cache_type = CacheType::kQ8_0}, {4096});
+    REQUIRE(whole.ok());
+    if (!half.ok()) {  // its heads are too narrow for it
+      EXPECT_EQ(half.status().code(), StatusCode::kModelInvalid);
+      continue;
+    }
+    const double part = static_cast<double>(Add(half.value().estimates[0].devices).cache) /
+                        static_cast<double>(Add(whole.value().estimates[0].devices).cache);
+    EXPECT(part > 0.5 && part < 0.55);
+    EXPECT_EQ(Add(half.value().estimates[0].devices).cache,
+              Load(path, 4096, CacheType::kQ8_0).cache);
+  }
+}
+
+TEST(AllocatesNothing) {
+  test::LoadModules();
+  const std::string path = test::TinyModels()[0];
+  REQUIRE(EstimateMemory({.path = path}, {512}).ok());  // what is set up once
+  const std::optional<std::uint64_t> before = PrivateBytes();
+  const auto large = EstimateMemory({.path = path}, {1U << 24U});
+  REQUIRE(large.ok());
+  EXPECT(Add(large.value().estimates[0].devices).cache > 1ULL << 30U);
+  if (before) EXPECT(*PrivateBytes() < *before + (256U << 20U));
+}
+
+TEST(AModelThatEmbedsHasBuffersForABatch) {
+  test::LoadModules();
+  const auto told =
+      EstimateMemory({.path = std::string(SVC_TEST_MODELS) + "/tiny-bert.gguf"}, {0, 512});
+  REQUIRE(told.ok());
+  EXPECT(told.value().makes_embeddings);
+  EXPECT(Add(told.value().estimates[0].devices).weights > 1000000U);
+  EXPECT_EQ(Add(told.value().estimates[0].devices).compute,
+            Add(told.value().estimates[1].devices).compute);
+}
+
+TEST(ADraftModelIsCountedWhereItCanBeUsed) {
+  test::LoadModules();
+  const std::string path = test::TinyModels()[0];
+  const auto alone = EstimateMemory({.path = path}, {1024});
+  REQUIRE(alone.ok());
+  const Taken before = Add(alone.value().estimates[0].devices);
+  for (const std::string& draft : {path, test::TinyModels()[1]}) {
+    const auto told = EstimateMemory({.path = path, .draft_path = draft}, {1024});
+    REQUIRE(told.ok());
+    EXPECT_EQ(told.value().estimates[0].devices.size(), 1U);
+    const Taken with = Add(told.value().estimates[0].devices);
+    const bool used = draft == path;
+    EXPECT_EQ(with.weights, used ? 2 * before.weights : before.weights);
+    EXPECT_EQ(with.cache > before.cache, used);
+    EXPECT_EQ(with.compute > before.compute, used);
+  }
+}
+
+TEST(WhatIsNoModelIsRefused) {
+  test::LoadModules();
+  const auto told = EstimateMemory({.path = "/nowhere/model.gguf"}, {0});
+  REQUIRE(!told.ok());
+  EXPECT_EQ(told.status().code(), StatusCode::kModelInvalid);
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

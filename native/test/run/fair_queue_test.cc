@@ -1,0 +1,260 @@
+// Fairness between shares: the counters alone, and a loop over the fake model on a clock that its
+// steps move.
+#include "engine/run/fair_queue.h"
+
+#include <algorithm>
+#include <random>
+
+#include "loop_bench.h"
+
+namespace svc {
+namespace {
+
+constexpr ShareId kAlice = 1;
+constexpr ShareId kBob = 2;
+
+TEST(AShareThatComesStartsWhereTheOthersAre) {
+  FairQueue fair;
+  fair.Update({kAlice}, {kAlice});
+  fair.Charge(kAlice, 1000);
+  fair.Update({kAlice}, {kAlice});
+  EXPECT_EQ(fair.CounterOf(kBob), 1000);
+  fair.Charge(kAlice, 10);
+  fair.Update({kAlice, kBob}, {kAlice, kBob});
+  EXPECT_EQ(fair.CounterOf(kBob), 1000);
+  EXPECT_EQ(fair.CounterOf(kAlice), 1010);
+}
+
+TEST(WhatWasTakenAloneIsNotHeldAgainstAShare) {
+  FairQueue fair;
+  // Alice runs many generations, Bob a single one; neither waits.
+  fair.Update({kAlice, kBob}, {});
+  for (int step = 0; step < 100; ++step) {
+    fair.Charge(kAlice, 60);
+    fair.Charge(kBob, 1);
+    fair.Update({kAlice, kBob}, {});
+  }
+  fair.Update({kAlice, kBob}, {kAlice, kBob});
+  EXPECT_EQ(fair.CounterOf(kAlice), fair.CounterOf(kBob));
+}
+
+TEST(DebtIsRememberedUntilTheOthersHaveCaughtUp) {
+  FairQueue fair;
+  fair.Update({kAlice, kBob}, {kAlice, kBob});
+  fair.Charge(kBob, 500);
+  fair.Update({kAlice}, {kAlice});  // Bob has left
+  EXPECT_EQ(fair.CounterOf(kBob), 500);
+  EXPECT_EQ(fair.Known().size(), 2U);
+  fair.Charge(kAlice, 501);
+  fair.Update({kAlice}, {kAlice});
+  EXPECT_EQ(fair.Known().size(), 1U);
+}
+
+// Whatever the shares ask for: each turn goes to the smallest counter among those that want one.
+// Two that both want all the time differ by no more than the largest turn, and nobody starves.
+TEST(SharesThatWantAllTheTimeGetTheSame) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 random(seed);
+    FairQueue fair;
+    const ShareId count = 2 + random() % 6;
+    constexpr double kLargest = 512;
+    std::map<ShareId, double> given;
+    std::set<ShareId> wanting;
+    for (ShareId share = 1; share <= count; ++share) wanting.insert(share);
+    for (int turn = 0; turn < 2000; ++turn) {
+      std::set<ShareId> now = wanting;
+      // The first two always; the others come and go.
+      for (ShareId share = 3; share <= count; ++share) {
+        if (random() % 4 == 0) now.erase(share);
+      }
+      fair.Update(now, now);
+      const ShareId next = *std::min_element(now.begin(), now.end(), [&](ShareId a, ShareId b) {
+        return fair.CounterOf(a) < fair.CounterOf(b);
+      });
+      const double tokens = 1 + static_cast<double>(random() % static_cast<unsigned>(kLargest));
+      fair.Charge(next, tokens);
+      given[next] += tokens;
+      EXPECT(std::abs(given[kAlice] - given[kBob]) <= 2 * kLargest);
+    }
+    for (ShareId share = 3; share <= count; ++share) {
+      EXPECT(given[share] <= given[kAlice] + 2 * kLargest);  // who rests earns nothing
+      EXPECT(given[share] > 0);
+    }
+  }
+}
+
+// ---- in the loop --------------------------------------------------------------------------------
+
+// Milliseconds of a step: about a 0.5B model on two cores.
+double StepMs(std::size_t rows) { return 15 + 2.0 * static_cast<double>(rows); }
+
+class Bench : public test::LoopBench {
+ public:
+  explicit Bench(test::FakeOptions options = {}) {
+    options.fault = [this](std::span<const Row> rows, const std::atomic<bool>&) {
+      Pass(StepMs(rows.size()));
+      computed += rows.size();
+      return DecodeOutcome::kDone;
+    };
+    auto decoder = std::make_unique<test::FakeDecoder>(std::move(options), &record);
+    LoopOptions loop_options;
+    loop_options.cost = CostModel::Measure(*decoder, now(), 1e6);
+    loop_options.now = now();
+    loop = std::make_unique<Loop>(std::move(decoder), std::move(loop_options));
+    computed = 0;
+  }
+
+  void Submit(GenerationId id, ShareId share, std::size_t prompt, std::uint32_t max_tokens,
+              Priority priority = Priority::kInteractive) {
+    Submission submission;
+    submission.id = id;
+    std::mt19937_64 random(id);
+    for (std::size_t i = 0; i < prompt; ++i) {
+      submission.prompt.push_back(static_cast<Token>(random() % test::kFakeVocabulary));
+    }
+    submission.max_tokens = max_tokens;
+    submission.sampler = std::make_unique<Endless>();
+    submission.priority = priority;
+    submission.scope.owner = share;
+    submission.submitted_at = now()();
+    loop->Add(std::move(submission));
+  }
+  // Milliseconds until it has said something.
+  double UntilFirstToken(GenerationId id) {
+    const Clock::time_point start = now()();
+    for (int steps = 0; texts[id].empty() && !ends.contains(id); ++steps) {
+      if (steps == 10000 || !Step()) {
+        test::Fail(__FILE__, __LINE__, "it was never answered");
+        break;
+      }
+    }
+    return Milliseconds(now()() - start);
+  }
+
+  std::uint64_t computed = 0;  // rows
+
+ private:
+  class Endless final : public Sampler {
+   public:
+    Token Sample(const float*) override { return 7; }
+  };
+};
+
+test::FakeOptions Large(std::uint32_t sequences) {
+  return {
+      .cells = 16384, .max_rows = 512, .max_sequences = sequences, .sequence_ids = sequences + 64};
+}
+
+// The first token of a short question beside one generation of another share, and beside sixty.
+TEST(AQuestionWaitsNoLongerBesideSixtyThanBesideOne) {
+  for (const std::size_t prompt : {8U, 40U, 100U, 300U}) {
+    // All sixty in the cache, or most of them waiting for it.
+    for (const std::uint32_t sequences : {64U, 8U}) {
+      double alone = 0;
+      for (const GenerationId others : {1U, 60U}) {
+        Bench bench(Large(sequences));
+        for (GenerationId id = 1; id <= others; ++id) bench.Submit(id, kAlice, 30, 2000);
+        for (int step = 0; step < 60; ++step) bench.Step();
+        bench.Submit(100, kBob, prompt, 20);
+        const double ms = bench.UntilFirstToken(100);
+        if (others == 1) alone = ms;
+        if (ms > 1.25 * alone) {
+          test::Fail(__FILE__, __LINE__,
+                     std::to_string(prompt) + " tokens, " + std::to_string(sequences) +
+                         " sequences: " + std::to_string(ms) + " ms, alone " +
+                         std::to_string(alone));
+        }
+      }
+    }
+  }
+}
+
+// Long-run shares of tokens, with requests of all sizes: equal while both always want more.
+TEST(TokensAreSharedEqually) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    std::mt19937_64 random(seed);
+    Bench bench(Large(8));
+    GenerationId next = 1;
+    std::map<ShareId, std::uint32_t> queued;
+    std::map<ShareId, double> tokens;
+    std::map<GenerationId, std::pair<ShareId, double>> submitted;
+    // Alice keeps many short ones, Bob a few large ones.
+    const auto fill = [&](ShareId share, std::uint32_t depth, std::size_t longest) {
+      while (queued[share] < depth) {
+        const std::size_t prompt = 1 + random() % longest;
+        const auto output = static_cast<std::uint32_t>(1 + random() % longest);
+        submitted[next] = {share, static_cast<double>(prompt) + kOutputWeight * output};
+        bench.Submit(next++, share, prompt, output);
+        ++queued[share];
+      }
+    };
+    for (int step = 0; step < 3000; ++step) {
+      fill(kAlice, 40, 60);
+      fill(kBob, 10, 300);
+      REQUIRE(bench.Step());
+      for (auto end = bench.ends.begin(); end != bench.ends.end(); end = bench.ends.erase(end)) {
+        const auto& [share, cost] = submitted.at(end->first);
+        tokens[share] += cost;
+        --queued[share];
+      }
+    }
+    const double all = tokens[kAlice] + tokens[kBob];
+    if (std::abs(tokens[kAlice] / all - 0.5) > 0.1) {
+      test::Fail(__FILE__, __LINE__, "Alice got " + std::to_string(tokens[kAlice] / all));
+    }
+  }
+}
+
+// A share that is alone gets every sequence and every row.
+TEST(AShareThatIsAloneGetsEverything) {
+  std::map<ShareId, double> took;
+  for (const ShareId share : {ShareId{0}, kAlice}) {
+    Bench bench(Large(8));
+    for (GenerationId id = 1; id <= 30; ++id) bench.Submit(id, share, 20 + id, 40);
+    for (int step = 0; step < 20; ++step) bench.Step();
+    EXPECT_EQ(bench.loop->stats().active, 8U);
+    took[share] = bench.RunToTheEnd();
+  }
+  EXPECT_EQ(took[0], took[kAlice]);
+}
+
+// Deadlines and classes hold within a share, and between shares they are none of its business.
+TEST(PriorityHoldsWithinAShare) {
+  Bench bench(Large(1));
+  bench.Submit(1, kAlice, 20, 10);
+  bench.Step();
+  bench.Submit(2, kAlice, 20, 10, Priority::kBatch);
+  bench.Submit(3, kAlice, 20, 10);
+  bench.Submit(4, kBob, 20, 10, Priority::kBatch);
+  std::vector<GenerationId> order;
+  while (bench.Step()) {
+    for (auto end = bench.ends.begin(); end != bench.ends.end(); end = bench.ends.erase(end)) {
+      order.push_back(end->first);
+    }
+  }
+  EXPECT(order == (std::vector<GenerationId>{1, 4, 3, 2}));
+}
+
+// Whatever comes, all end, also where cells are few.
+TEST(NobodyStarves) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    std::mt19937_64 random(seed);
+    Bench bench({.cells = 600,
+                 .max_rows = 64,
+                 .max_sequences = 4,
+                 .sequence_ids = 32,
+                 .can_share = seed % 2 == 0});
+    for (GenerationId id = 1; id <= 60; ++id) {
+      bench.Submit(id, random() % 5, 1 + random() % 200, 1 + random() % 100);
+      for (std::uint64_t steps = random() % 4; steps > 0; --steps) bench.Step();
+    }
+    bench.RunToTheEnd();
+    EXPECT_EQ(bench.ends.size(), 60U);
+    EXPECT_EQ(bench.loop->stats().active + bench.loop->stats().waiting, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

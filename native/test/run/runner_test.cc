@@ -1,0 +1,497 @@
+// The runner's inbox and its thread.
+#include "engine/run/runner.h"
+
+#include <future>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "bench.h"
+
+namespace svc {
+namespace {
+
+using test::Alone;
+using test::Bench;
+using test::Gate;
+using test::RandomWant;
+using test::Want;
+using namespace std::chrono_literals;
+
+TEST(OneGenerationSaysWhatItSaysAlone) {
+  Bench bench;
+  const Want want{.id = 1, .prompt = {5, 6, 7}, .max_tokens = 40, .seed = 11};
+  REQUIRE(bench.Submit(want).ok());
+  REQUIRE(bench.WaitFor(1));
+  bench.ExpectAsAlone(want);
+  const GenerationTimings timings = bench.End(1).timings;
+  EXPECT(timings.started_ms >= 0 && timings.first_token_ms >= timings.started_ms);
+  EXPECT(timings.finished_ms >= timings.first_token_ms);
+}
+
+TEST(ManyAtOnceShareSteps) {
+  Bench bench({.cells = 4096, .max_sequences = 16});
+  std::mt19937 random(1);
+  std::vector<Want> wants;
+  for (GenerationId id = 0; id < 16; ++id) {
+    wants.push_back(RandomWant(id, random, 30));
+    wants.back().max_tokens = 50;
+  }
+  bench.runner.Hold(true);
+  for (const Want& want : wants) REQUIRE(bench.Submit(want).ok());
+  bench.runner.Hold(false);
+  for (const Want& want : wants) {
+    REQUIRE(bench.WaitFor(want.id));
+    bench.ExpectAsAlone(want);
+  }
+  EXPECT(bench.record.largest_batch >= 12U);
+  EXPECT(bench.record.steps < 150U);
+  EXPECT(bench.sink_calls() <= bench.record.steps);
+  bench.ExpectNothingHeld();
+}
+
+TEST(TextOfShortStepsIsHeardTogether) {
+  Bench bench;
+  Want want{.id = 1, .prompt = {5, 6}, .max_tokens = 300, .seed = 1};
+  while (Alone(want, 1024).output_tokens < 100) ++want.seed;
+  REQUIRE(bench.Submit(want).ok());
+  REQUIRE(bench.WaitFor(1));
+  bench.ExpectAsAlone(want);
+  EXPECT(bench.sink_calls() < bench.End(1).usage.output_tokens / 2);
+}
+
+TEST(NoTokensAskedForIsNoWork) {
+  Bench bench;
+  REQUIRE(bench.Submit({.id = 1, .prompt = {5}, .max_tokens = 0}).ok());
+  REQUIRE(bench.WaitFor(1));
+  EXPECT_EQ(bench.End(1).reason, FinishReason::kLength);
+  EXPECT_EQ(bench.record.steps.load(), 0U);
+}
+
+TEST(AnIdIsTakenUntilItsGenerationEnds) {
+  Bench bench;
+  bench.runner.Hold(true);
+  const Want want{.id = 9, .prompt = {5, 6}, .max_tokens = 5, .seed = 4};
+  REQUIRE(bench.Submit(want).ok());
+  EXPECT_EQ(bench.Submit(want).code(), StatusCode::kInvalidRequest);
+  bench.runner.Hold(false);
+  REQUIRE(bench.WaitFor(9));
+  bench.ExpectAsAlone(want);
+}
+
+TEST(TheQueueIsBounded) {
+  Bench bench;
+  bench.runner.Hold(true);
+  for (GenerationId id = 0; id < Runner::kMaxWaiting; ++id) {
+    REQUIRE(bench.Submit({.id = id, .prompt = {1}, .max_tokens = 1}).ok());
+  }
+  EXPECT_EQ(bench.Submit({.id = 5000, .prompt = {1}}).code(), StatusCode::kBusy);
+  EXPECT_EQ(bench.runner.stats().waiting, Runner::kMaxWaiting);
+  bench.runner.Hold(false);
+  for (GenerationId id = 0; id < Runner::kMaxWaiting; ++id) REQUIRE(bench.WaitFor(id));
+  EXPECT(!bench.Ended(5000));
+}
+
+// What the loop does for a cancelled generation may take long: here, copying its state.
+TEST(NobodyWaitsForWhatTheLoopDoesWithTheInbox) {
+  Gate step;
+  Gate copy;
+  Bench bench({.can_share = false, .fault = step.AtStep(4), .before_save = [&] { copy.Pass(); }});
+  const Want want{.id = 1, .prompt = std::vector<Token>(70, 5), .seed = 1};
+  REQUIRE(bench.Submit(want).ok());
+  step.WaitUntilReached();
+  bench.runner.Cancel(1);
+  step.Open();
+  copy.WaitUntilReached();
+  std::future<void> callers = std::async(std::launch::async, [&] {
+    (void)bench.runner.stats();
+    EXPECT(bench.Submit({.id = 2, .prompt = {5}, .max_tokens = 1}).ok());
+    bench.runner.Pause(2);
+    bench.runner.Resume(2);
+    bench.runner.Cancel(77);
+  });
+  EXPECT(callers.wait_for(10s) == std::future_status::ready);
+  copy.Open();
+  callers.wait();
+  REQUIRE(bench.WaitFor(1));
+  REQUIRE(bench.WaitFor(2));
+  bench.ExpectNothingHeld();
+}
+
+// Where memory ends in a step, that is told, and the engine goes on.
+TEST(WithoutMemoryForAStepGenerationsEndAndTheNextOneIsComputed) {
+  int step = 0;
+  Bench bench({.fault = [&](std::span<const Row>, const std::atomic<bool>&) {
+    if (++step == 3) throw std::bad_alloc();
+    if (step == 9) throw std::runtime_error("what a library throws");
+    return DecodeOutcome::kDone;
+  }});
+  const Want want{.id = 1, .prompt = {5, 6}, .max_tokens = 40, .seed = 11};
+  REQUIRE(Alone(want, 1024).output_tokens > 10);
+  REQUIRE(bench.Submit(want).ok());
+  REQUIRE(bench.WaitFor(1));
+  EXPECT_EQ(bench.End(1).status.code(), StatusCode::kOutOfMemory);
+  Want second = want;
+  second.id = 2;
+  REQUIRE(bench.Submit(second).ok());
+  REQUIRE(bench.WaitFor(2));
+  EXPECT_EQ(bench.End(2).status.code(), StatusCode::kInternal);
+  Want third = want;
+  third.id = 3;
+  REQUIRE(bench.Submit(third).ok());
+  REQUIRE(bench.WaitFor(3));
+  bench.ExpectAsAlone(third);
+  EXPECT(bench.runner.stats().steps >= 10);
+  bench.ExpectNothingHeld();
+}
+
+TEST(WithoutMemoryForAPrefixGenerationsEndAndTheNextOneIsComputed) {
+  bool fails = true;
+  Bench bench({.can_share = false, .before_save = [&] {
+                 if (std::exchange(fails, false)) throw std::bad_alloc();
+               }});
+  const Want want{.id = 1, .prompt = std::vector<Token>(200, 5), .max_tokens = 3, .seed = 1};
+  REQUIRE(bench.Submit(want).ok());
+  REQUIRE(bench.WaitFor(1));
+  EXPECT_EQ(bench.End(1).status.code(), StatusCode::kOutOfMemory);
+  Want again = want;
+  again.id = 2;
+  REQUIRE(bench.Submit(again).ok());
+  REQUIRE(bench.WaitFor(2));
+  bench.ExpectAsAlone(again);
+}
+
+TEST(CancelEndsWaitingAndRunningOnes) {
+  Gate gate;
+  Bench bench({.max_sequences = 1, .fault = gate.AtStep(5)});
+  Want running{.id = 1, .prompt = {5, 6}, .seed = 1};
+  while (Alone(running, 1024).output_tokens < 20) ++running.seed;
+  REQUIRE(bench.Submit(running).ok());
+  gate.WaitUntilReached();
+  REQUIRE(bench.Submit({.id = 2, .prompt = {5}}).ok());
+  bench.runner.Cancel(2);
+  bench.runner.Cancel(1);
+  bench.runner.Cancel(777);  // nobody
+  gate.Open();
+  REQUIRE(bench.WaitFor(1));
+  REQUIRE(bench.WaitFor(2));
+  EXPECT_EQ(bench.End(1).reason, FinishReason::kCancelled);
+  EXPECT_EQ(bench.End(2).reason, FinishReason::kCancelled);
+  EXPECT(!bench.Text(1).empty());
+  EXPECT(Alone(running, 1024).text.starts_with(bench.Text(1)));
+  EXPECT_EQ(bench.Text(2), "");
+  EXPECT_EQ(bench.record.steps.load(), 5U);
+  bench.ExpectNothingHeld();
+}
+
+TEST(CancellingAllOfABatchAbortsIt) {
+  std::atomic<bool> inside = false;
+  std::atomic<bool> aborted = false;
+  Bench bench({.fault = [&](std::span<const Row>, const std::atomic<bool>& abort) {
+    inside = true;
+    for (int i = 0; i < 5000 && !abort; ++i) std::this_thread::sleep_for(1ms);
+    aborted = abort.load();
+    return abort ? DecodeOutcome::kAborted : DecodeOutcome::kDone;
+  }});
+  REQUIRE(bench.Submit({.id = 1, .prompt = {1, 2}}).ok());
+  while (!inside) std::this_thread::sleep_for(1ms);
+  const EngineStats stats = bench.runner.stats();
+  EXPECT_EQ(stats.active, 1U);
+  EXPECT(stats.step_age_ms > 0);
+  bench.runner.Cancel(1);
+  REQUIRE(bench.WaitFor(1));
+  EXPECT(aborted);
+  EXPECT_EQ(bench.End(1).reason, FinishReason::kCancelled);
+}
+
+TEST(CancellingOneOfABatchDoesNotAbortTheOthers) {
+  Gate gate;
+  std::atomic<bool> abort_seen = false;
+  Bench bench({.fault = [&](std::span<const Row>, const std::atomic<bool>& abort) {
+    gate.Pass();
+    abort_seen = abort_seen || abort;
+    return DecodeOutcome::kDone;
+  }});
+  bench.runner.Hold(true);
+  const Want stays{.id = 1, .prompt = {1, 2}, .max_tokens = 8, .seed = 3};
+  REQUIRE(bench.Submit(stays).ok());
+  REQUIRE(bench.Submit({.id = 2, .prompt = {1, 2}, .seed = 5}).ok());
+  bench.runner.Hold(false);
+  gate.WaitUntilReached();
+  bench.runner.Cancel(2);
+  gate.Open();
+  REQUIRE(bench.WaitFor(2));
+  REQUIRE(bench.WaitFor(1));
+  EXPECT(!abort_seen);
+  EXPECT_EQ(bench.End(2).reason, FinishReason::kCancelled);
+  bench.ExpectAsAlone(stays);
+}
+
+TEST(APausedGenerationMakesNoProgressAndGoesOn) {
+  Bench bench;
+  Want want{.id = 1, .prompt = {5, 6}, .max_tokens = 300, .seed = 1};
+  while (Alone(want, 1024).output_tokens < 100) ++want.seed;
+  const Want other{.id = 2, .prompt = {8}, .max_tokens = 50, .seed = 9};
+  bench.runner.Hold(true);
+  REQUIRE(bench.Submit(want).ok());
+  bench.runner.Pause(1);
+  bench.runner.Hold(false);
+  REQUIRE(bench.Submit(other).ok());
+  REQUIRE(bench.WaitFor(2));
+  EXPECT_EQ(bench.Text(1), "");
+  EXPECT(!bench.Ended(1));
+  bench.runner.Resume(1);
+  REQUIRE(bench.WaitFor(1));
+  bench.ExpectAsAlone(want);
+  bench.ExpectAsAlone(other);
+}
+
+TEST(AHeldRunnerComputesNothingButStillCancels) {
+  Bench bench;
+  bench.runner.Hold(true);
+  REQUIRE(bench.Submit({.id = 1, .prompt = {5}}).ok());
+  REQUIRE(bench.Submit({.id = 2, .prompt = {5}, .max_tokens = 3}).ok());
+  bench.runner.Cancel(1);
+  REQUIRE(bench.WaitFor(1));
+  EXPECT_EQ(bench.record.steps.load(), 0U);
+  bench.runner.Hold(false);
+  REQUIRE(bench.WaitFor(2));
+}
+
+TEST(AFailedStepFailsItsGenerationsAndNoOthers) {
+  std::atomic<int> steps = 0;
+  Bench bench({.max_sequences = 2, .fault = [&](std::span<const Row>, const std::atomic<bool>&) {
+                 return ++steps == 4 ? DecodeOutcome::kFailed : DecodeOutcome::kDone;
+               }});
+  bench.runner.Hold(true);
+  std::vector<Want> wants;
+  for (GenerationId id = 0; id < 4; ++id) {
+    wants.push_back({.id = id, .prompt = {static_cast<Token>(id), 7}, .max_tokens = 20, .seed = 1});
+    while (Alone(wants.back(), 1024).output_tokens < 20) ++wants.back().seed;
+    REQUIRE(bench.Submit(wants.back()).ok());
+  }
+  bench.runner.Hold(false);
+  for (const Want& want : wants) REQUIRE(bench.WaitFor(want.id));
+  for (const GenerationId id : {0U, 1U}) {
+    EXPECT_EQ(bench.End(id).status.code(), StatusCode::kInternal);
+  }
+  bench.ExpectAsAlone(wants[2]);
+  bench.ExpectAsAlone(wants[3]);
+  bench.ExpectNothingHeld();
+}
+
+// Draws what it is told, in steps: the first token of each is drawn, the others are forced.
+class ScriptedSampler final : public Sampler {
+ public:
+  ScriptedSampler(std::vector<std::vector<Token>> steps, bool ends)
+      : steps_(std::move(steps)), ends_(ends) {}
+
+  Token Sample(const float* logits) override {
+    EXPECT(logits != nullptr);
+    if (step_ == steps_.size()) return kNoToken;
+    logprobs_ = {.chosen = {test::FakePiece(steps_[step_].front()), -0.5F}};
+    return steps_[step_++].front();
+  }
+  std::vector<Token> Forced() override {
+    const std::vector<Token>& step = steps_[step_ - 1];
+    return {step.begin() + 1, step.end()};
+  }
+  bool ended() const override { return ends_ && step_ == steps_.size(); }
+  const TokenLogprobs* logprobs() const override { return &logprobs_; }
+
+ private:
+  const std::vector<std::vector<Token>> steps_;
+  const bool ends_;
+  std::size_t step_ = 0;
+  TokenLogprobs logprobs_;
+};
+
+std::string Say(const std::vector<Token>& tokens) {
+  std::string text;
+  for (const Token token : tokens) text += test::FakePiece(token);
+  return text;
+}
+
+TEST(ForcedTokensNeedNoStepOfTheirOwn) {
+  Bench bench;
+  const Want want{.id = 1, .prompt = {5, 6, 7}};
+  const std::vector<std::vector<Token>> steps = {{10, 11, 12, 13}, {14}, {15, 16, 17}};
+  REQUIRE(bench.Submit(want, std::make_unique<ScriptedSampler>(steps, true)).ok());
+  REQUIRE(bench.WaitFor(1));
+  EXPECT_EQ(bench.Text(1), Say({10, 11, 12, 13, 14, 15, 16, 17}));
+  EXPECT_EQ(bench.End(1).reason, FinishReason::kStop);
+  EXPECT_EQ(bench.End(1).usage.output_tokens, 8U);
+  EXPECT_EQ(bench.record.steps, 3U);  // the prompt's, and two
+  EXPECT_EQ(bench.runner.stats().generated_tokens, 8U);
+  EXPECT_EQ(bench.runner.stats().prompt_tokens, 3U);
+}
+
+TEST(ForcedTokensCountAndMayBeCut) {
+  Bench bench;
+  const std::vector<std::vector<Token>> steps = {{10, 11, 12, 13}, {14, 15}};
+  REQUIRE(bench
+              .Submit({.id = 1, .prompt = {5}, .max_tokens = 3},
+                      std::make_unique<ScriptedSampler>(steps, true))
+              .ok());
+  // At the bound exactly, and whole: not cut.
+  REQUIRE(bench
+              .Submit({.id = 2, .prompt = {5}, .max_tokens = 6},
+                      std::make_unique<ScriptedSampler>(steps, true))
+              .ok());
+  REQUIRE(bench
+              .Submit({.id = 3, .prompt = {5}, .stop = {Say({12, 13, 14})}},
+                      std::make_unique<ScriptedSampler>(steps, true))
+              .ok());
+  REQUIRE(bench
+              .Submit({.id = 4, .prompt = {5}},
+                      std::make_unique<ScriptedSampler>(
+                          std::vector<std::vector<Token>>{{10, test::kFakeEnd, 12}}, false))
+              .ok());
+  for (const GenerationId id : {1U, 2U, 3U, 4U}) REQUIRE(bench.WaitFor(id));
+  EXPECT_EQ(bench.Text(1), Say({10, 11, 12}));
+  EXPECT_EQ(bench.End(1).reason, FinishReason::kLength);
+  EXPECT_EQ(bench.Text(2), Say({10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(bench.End(2).reason, FinishReason::kStop);
+  EXPECT_EQ(bench.Text(3), Say({10, 11}));
+  EXPECT_EQ(bench.End(3).reason, FinishReason::kStop);
+  EXPECT_EQ(bench.Text(4), Say({10}));
+  EXPECT_EQ(bench.End(4).reason, FinishReason::kStop);
+}
+
+TEST(NoTokenLeftFailsTheGeneration) {
+  Bench bench;
+  const std::vector<std::vector<Token>> steps = {{10}, {11}};
+  REQUIRE(
+      bench.Submit({.id = 1, .prompt = {5}}, std::make_unique<ScriptedSampler>(steps, false)).ok());
+  REQUIRE(bench.WaitFor(1));
+  EXPECT_EQ(bench.End(1).status.code(), StatusCode::kInvalidRequest);
+  EXPECT_EQ(bench.End(1).status.param(), "grammar");
+  bench.ExpectNothingHeld();
+}
+
+TEST(LogprobsWaitForTheTextOfTheirTokens) {
+  Bench bench;
+  // 1, 2 and 2 are the parts of a character; "3" may begin the stop string.
+  const std::vector<std::vector<Token>> steps = {{1}, {2}, {2}, {3}, {5}, {3}, {4}};
+  REQUIRE(bench
+              .Submit({.id = 1, .prompt = {5}, .stop = {Say({3, 4})}},
+                      std::make_unique<ScriptedSampler>(steps, true))
+              .ok());
+  REQUIRE(bench.WaitFor(1));
+  EXPECT_EQ(bench.Text(1), Say({1, 2, 2, 3, 5}));
+  EXPECT_EQ(bench.Told(1), std::string(Say({1}) + "|" + Say({2}) + "|" + Say({2}) + "|" + Say({3}) +
+                                       "|" + Say({5}) + "|"));
+}
+
+TEST(CloseEndsEverythingOnce) {
+  Bench bench({.max_sequences = 2});
+  for (GenerationId id = 0; id < 20; ++id) {
+    REQUIRE(bench.Submit({.id = id, .prompt = {1, 2, 3}, .seed = id}).ok());
+  }
+  bench.runner.Close();
+  for (GenerationId id = 0; id < 20; ++id) {
+    EXPECT(bench.Ended(id));
+    if (!bench.Ended(id)) continue;
+    EXPECT(bench.End(id).status.ok());
+  }
+  EXPECT_EQ(bench.record.cells.load(), 0U);
+  EXPECT_EQ(bench.Submit({.id = 50, .prompt = {1}}).code(), StatusCode::kEngineUnavailable);
+  bench.runner.Close();
+  bench.runner.Cancel(1);
+  EXPECT_EQ(bench.runner.stats().active, 0U);
+}
+
+TEST(CloseInterruptsAStep) {
+  std::atomic<bool> inside = false;
+  Bench bench({.fault = [&](std::span<const Row>, const std::atomic<bool>& abort) {
+    inside = true;
+    for (int i = 0; i < 20000 && !abort; ++i) std::this_thread::sleep_for(1ms);
+    return DecodeOutcome::kAborted;
+  }});
+  REQUIRE(bench.Submit({.id = 1, .prompt = {1}}).ok());
+  while (!inside) std::this_thread::sleep_for(1ms);
+  const auto start = std::chrono::steady_clock::now();
+  bench.runner.Close();
+  EXPECT(std::chrono::steady_clock::now() - start < 15s);  // not the 20 seconds of the step
+  EXPECT_EQ(bench.End(1).reason, FinishReason::kCancelled);
+}
+
+TEST(StatsAddUp) {
+  Bench bench({.cells = 512, .max_rows = 32});
+  std::mt19937 random(8);
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t generated = 0;
+  for (GenerationId id = 0; id < 10; ++id) {
+    Want want = RandomWant(id, random, 40);
+    want.max_tokens = 12;
+    want.stop.clear();
+    REQUIRE(bench.Submit(want).ok());
+    REQUIRE(bench.WaitFor(id));
+    prompt_tokens += want.prompt.size();
+    generated += bench.End(id).usage.output_tokens;
+  }
+  const EngineStats stats = bench.runner.stats();
+  EXPECT_EQ(stats.prompt_tokens, prompt_tokens);
+  EXPECT_EQ(stats.generated_tokens, generated);
+  EXPECT_EQ(stats.steps, bench.record.steps.load());
+  EXPECT_EQ(stats.cells_used, 0U);
+  EXPECT_EQ(stats.cells_total, 512U);
+  EXPECT_EQ(stats.active + stats.waiting, 0U);
+  EXPECT_EQ(stats.step_age_ms, 0.0);
+  EXPECT_EQ(stats.tokens_per_second, 0.0);
+}
+
+// A cost model in which each step takes a minute.
+CostModel OneMinuteEach() {
+  Clock::time_point time;
+  test::FakeRecord record;
+  test::FakeDecoder decoder({.fault =
+                                 [&time](std::span<const Row>, const std::atomic<bool>&) {
+                                   time += std::chrono::minutes(1);
+                                   return DecodeOutcome::kDone;
+                                 }},
+                            &record);
+  return CostModel::Measure(
+      decoder, [&time] { return time; }, 1e9);
+}
+
+// The first request of a share that has had nothing ends a long step of others; one of a share that
+// is there already does not.
+TEST(ALongStepYieldsToAShareThatHasHadNothing) {
+  for (const ShareId newcomer : {1U, 2U}) {
+    std::atomic<bool> hold = false;
+    std::atomic<bool> held = false;
+    std::atomic<int> aborted = 0;
+    LoopOptions loop;
+    loop.cost = OneMinuteEach();
+    test::Bench bench({.cells = 4096,
+                       .fault =
+                           [&](std::span<const Row>, const std::atomic<bool>& abort) {
+                             if (hold) held = true;
+                             while (hold && !abort) std::this_thread::yield();
+                             hold = false;
+                             aborted += abort ? 1 : 0;
+                             return abort ? DecodeOutcome::kAborted : DecodeOutcome::kDone;
+                           }},
+                      std::move(loop));
+    test::Want alice{.id = 1, .prompt = {5, 6, 7}, .max_tokens = 40, .seed = 1};
+    alice.scope.owner = 1;
+    hold = true;
+    EXPECT(bench.Submit(alice).ok());
+    while (!held) std::this_thread::yield();
+    test::Want other{.id = 2, .prompt = {8, 9}, .max_tokens = 5, .seed = 2};
+    other.scope.owner = newcomer;
+    EXPECT(bench.Submit(other).ok());
+    if (newcomer == 1) hold = false;  // else the step ends because of it
+    EXPECT(bench.WaitFor(alice.id) && bench.WaitFor(other.id));
+    EXPECT_EQ(aborted.load(), newcomer == 1 ? 0 : 1);
+    bench.ExpectAsAlone(alice);
+    bench.ExpectAsAlone(other);
+    bench.ExpectNothingHeld();
+  }
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

@@ -1,0 +1,65 @@
+#include "engine/run/step_record.h"
+
+#include <cmath>
+
+#include "test.h"
+
+namespace svc {
+namespace {
+
+// An H100 with a model of 8B: 8 ms for a token, 24,000 rows a second.
+double FastGpu(std::uint32_t rows) { return 8 + rows / 24.0; }
+// A laptop's: 40 ms for a token, 500 rows a second.
+double SlowGpu(std::uint32_t rows) { return 40 + rows * 2.0; }
+
+TEST(NothingIsKnownBeforeTheFirstStep) {
+  const StepRecord record;
+  EXPECT(record.empty());
+  EXPECT_EQ(record.Predict(64), 0.0);
+  EXPECT_EQ(record.RowsWithin(100, 512), 0U);
+}
+
+TEST(AFewStepsFindTheLargestThatIsInTime) {
+  for (double (*cost)(std::uint32_t) : {FastGpu, SlowGpu}) {
+    StepRecord record;
+    for (int i = 0; i < 5; ++i) record.Add(4, cost(4));
+    for (int i = 0; i < 6; ++i) {
+      const std::uint32_t rows = record.RowsWithin(100, 4096);
+      EXPECT(rows >= 4);
+      EXPECT(cost(rows) < 110);  // the guess is never too low
+      record.Add(rows, cost(rows));
+    }
+    EXPECT(cost(record.RowsWithin(100, 4096)) > 90);
+  }
+}
+
+TEST(AStepThatWasSlowForAnotherReasonIsNotBelieved) {
+  StepRecord record;
+  record.Add(512, 5000);  // shaders are compiled
+  for (int i = 0; i < 3; ++i) record.Add(8, FastGpu(8));
+  for (int i = 0; i < 6; ++i) {
+    const std::uint32_t rows = record.RowsWithin(100, 4096);
+    record.Add(rows, FastGpu(rows));
+  }
+  EXPECT(record.RowsWithin(100, 4096) > 2000);
+}
+
+TEST(AGpuThatBecomesSlowerGetsSmallerSteps) {
+  StepRecord record;
+  for (int i = 0; i < 20; ++i) {
+    record.Add(4, FastGpu(4));
+    record.Add(record.RowsWithin(100, 4096), FastGpu(record.RowsWithin(100, 4096)));
+  }
+  // Its clock is a third from now on, or the context is long.
+  for (int i = 0; i < 60; ++i) {
+    record.Add(4, 3 * FastGpu(4));
+    const std::uint32_t rows = record.RowsWithin(100, 4096);
+    record.Add(rows, 3 * FastGpu(rows));
+  }
+  EXPECT(3 * FastGpu(record.RowsWithin(100, 4096)) < 130);
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

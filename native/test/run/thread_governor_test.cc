@@ -1,0 +1,173 @@
+// Whether fewer threads are taken when others want the processors, and more when they do not, on a
+// machine that is simulated: what a step costs there follows docs of a machine with two cores.
+#include "engine/run/thread_governor.h"
+
+#include <cmath>
+
+#include "engine/model/cost_model.h"
+#include "fake_decoder.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+class Machine {
+ public:
+  explicit Machine(int cores) : cores_(cores), governor(cores) {
+    test::FakeRecord record;
+    test::FakeDecoder decoder({.max_rows = 512,
+                               .fault =
+                                   [this](std::span<const Row>, const std::atomic<bool>&) {
+                                     now_ms += StepMs();
+                                     return DecodeOutcome::kDone;
+                                   }},
+                              &record);
+    const Now now = [this] {
+      return Clock::time_point(std::chrono::duration_cast<Clock::duration>(
+          std::chrono::duration<double, std::milli>(now_ms)));
+    };
+    cost_ = CostModel::Measure(decoder, now, 2000);
+  }
+
+  void Run(double for_ms) {
+    const double end = now_ms + for_ms;
+    while (now_ms < end) {
+      const double ms = StepMs();
+      const bool trial = governor.trying();
+      const int threads = governor.threads();
+      const double predicted = cost_.Predict(1, 1);
+      now_ms += ms;
+      const double factor = governor.StepDone(now_ms, ms, predicted, ms * threads * CpuShare());
+      if (!trial) cost_.Observe(1, 1, ms);
+      if (factor != 1) cost_.Scale(factor);
+      if (governor.threads() != threads) ++changes;
+      if (trial) tried_ms += ms;
+      if (crowded && threads > 1) ++steps_with_many;
+      ++steps;
+    }
+  }
+
+  double now_ms = 0;
+  int busy = 0;       // other programs that never rest
+  bool slow = false;  // for a reason that is not contention
+  int changes = 0;
+  int steps = 0;
+  double tried_ms = 0;
+  bool crowded = false;
+  int steps_with_many = 0;
+
+ private:
+  // Of a processor's time that each thread gets.
+  double CpuShare() const {
+    return std::min(1.0, static_cast<double>(cores_) / (governor.threads() + busy));
+  }
+  double StepMs() const {
+    const int threads = governor.threads();
+    const double share = CpuShare();
+    // Alone in one's share, time is lost; with others to wait for, much more of it.
+    const double ms = 66.0 / threads / share;
+    const double waiting = crowded ? 50 : 2.5;
+    return (slow ? 3 : 1) * (threads > 1 && share < 1 ? ms * waiting : ms);
+  }
+
+  const int cores_;
+  CostModel cost_;
+
+ public:
+  ThreadGovernor governor;
+};
+
+TEST(AQuietMachineKeepsItsThreads) {
+  Machine machine(2);
+  machine.Run(60'000);
+  EXPECT_EQ(machine.governor.threads(), 2);
+  EXPECT_EQ(machine.changes, 0);
+}
+
+TEST(ThreadsAreGivenUpBesideBusyPrograms) {
+  Machine machine(2);
+  machine.Run(5000);
+  machine.busy = 2;
+  machine.Run(5000);
+  EXPECT_EQ(machine.governor.threads(), 1);
+  // More are not tried while these are in the way.
+  machine.tried_ms = 0;
+  machine.Run(120'000);
+  EXPECT_EQ(machine.governor.threads(), 1);
+  EXPECT_EQ(machine.tried_ms, 0);
+}
+
+// What was tried a moment ago is tried again at once where steps have come to a standstill.
+TEST(AStandstillIsNotWaitedOut) {
+  ThreadGovernor governor(2);
+  double now_ms = 0;
+  const auto step = [&](double spent_ms, double cpu_ms) {
+    now_ms += spent_ms;
+    (void)governor.StepDone(now_ms, spent_ms, /*predicted_ms=*/30, cpu_ms);
+  };
+  for (int i = 0; i < 4; ++i) step(50, 60);
+  EXPECT(governor.trying());
+  step(100, 60);  // worse
+  EXPECT_EQ(governor.threads(), 2);
+  for (int i = 0; i < 8; ++i) step(50, 60);
+  EXPECT_EQ(governor.threads(), 2);
+  step(2800, 2900);
+  EXPECT_EQ(governor.threads(), 1);
+}
+
+TEST(ThreadsAreTakenBackWhenItIsOver) {
+  Machine machine(2);
+  machine.Run(5000);
+  for (int round = 0; round < 3; ++round) {
+    machine.busy = 2;
+    machine.Run(30'000);
+    EXPECT_EQ(machine.governor.threads(), 1);
+    machine.busy = 0;
+    machine.Run(30'000);
+    EXPECT_EQ(machine.governor.threads(), 2);
+  }
+}
+
+// Where a step with two threads takes many seconds, there are few such steps.
+TEST(OnACrowdedMachineFewStepsAreWasted) {
+  Machine machine(2);
+  machine.Run(2000);
+  machine.busy = 40;
+  machine.crowded = true;
+  machine.Run(300'000);
+  EXPECT_EQ(machine.governor.threads(), 1);
+  EXPECT(machine.steps_with_many <= 2);
+}
+
+TEST(ManyThreadsAreHalvedAsOftenAsItHelps) {
+  Machine machine(16);
+  machine.Run(5000);
+  machine.busy = 12;
+  machine.Run(60'000);
+  EXPECT(machine.governor.threads() <= 4);
+  machine.busy = 0;
+  machine.Run(60'000);
+  EXPECT_EQ(machine.governor.threads(), 16);
+}
+
+TEST(StepsThatAreSlowForOtherReasonsKeepTheirThreads) {
+  Machine machine(2);
+  machine.Run(5000);
+  machine.slow = true;
+  machine.Run(30'000);
+  EXPECT_EQ(machine.governor.threads(), 2);
+  EXPECT_EQ(machine.changes, 0);
+}
+
+TEST(OneThreadHasNoChoice) {
+  Machine machine(1);
+  machine.busy = 3;
+  machine.Run(30'000);
+  EXPECT_EQ(machine.governor.threads(), 1);
+  EXPECT_EQ(machine.changes, 0);
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

@@ -1,0 +1,231 @@
+// A runner over the fake model, and what is expected of it: whatever is thrown at it, every
+// generation ends exactly once, no cell stays behind, and the text is what it would have said
+// alone.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/run/runner.h"
+#include "fake_decoder.h"
+#include "test.h"
+
+namespace svc::test {
+
+struct Want {
+  GenerationId id = 0;
+  std::vector<Token> prompt;
+  std::optional<std::uint32_t> max_tokens;
+  std::vector<std::string> stop;
+  std::uint64_t seed = 0;
+  std::uint32_t period = 0;  // of what it says again and again; 0: it does not
+  Priority priority = Priority::kInteractive;
+  bool reuse_prefix = true;
+  PrefixScope scope = {};
+  bool store = true;
+};
+
+struct Outcome {
+  std::string text;
+  FinishReason reason = FinishReason::kStop;
+  std::uint32_t output_tokens = 0;
+};
+
+inline std::unique_ptr<Sampler> SamplerOf(const Want& want) {
+  if (want.period > 0) return std::make_unique<EchoSampler>(want.seed, want.period);
+  return std::make_unique<FakeSampler>(want.seed);
+}
+
+// What a generation says when it is alone, without a runner.
+inline Outcome Alone(const Want& want, std::uint32_t cells) {
+  std::vector<Token> tokens = want.prompt;
+  const std::unique_ptr<Sampler> sampler = SamplerOf(want);
+  TextStream stream(want.stop);
+  Outcome outcome;
+  if (want.max_tokens == 0) return {"", FinishReason::kLength, 0};
+  for (;;) {
+    std::vector<float> logits(kFakeVocabulary);
+    LogitsOf(HashOf(tokens), logits.data());
+    const Token token = sampler->Sample(logits.data());
+    tokens.push_back(token);
+    ++outcome.output_tokens;
+    if (token == kFakeEnd) break;
+    if (stream.Push(FakePiece(token), &outcome.text)) return outcome;
+    if (outcome.output_tokens == want.max_tokens || tokens.size() >= cells) {
+      outcome.reason = FinishReason::kLength;
+      break;
+    }
+  }
+  stream.Finish(&outcome.text);
+  return outcome;
+}
+
+inline Want RandomWant(GenerationId id, std::mt19937& random, std::uint32_t longest_prompt) {
+  Want want{.id = id, .seed = random()};
+  want.prompt.resize(1 + random() % longest_prompt);
+  for (Token& token : want.prompt) token = static_cast<Token>(random() % kFakeVocabulary);
+  if (random() % 4 != 0) want.max_tokens = random() % 60;
+  if (random() % 2 == 0) want.period = 1 + random() % 9;
+  if (random() % 3 == 0) want.stop = {std::string(1, static_cast<char>('3' + random() % 40))};
+  return want;
+}
+
+inline Submission SubmissionOf(const Want& want) {
+  Submission submission;
+  submission.id = want.id;
+  submission.prompt = want.prompt;
+  submission.max_tokens = want.max_tokens;
+  submission.stop = want.stop;
+  submission.sampler = SamplerOf(want);
+  submission.priority = want.priority;
+  submission.reuse_prefix = want.reuse_prefix;
+  submission.scope = want.scope;
+  submission.store = want.store;
+  return submission;
+}
+
+// A runner, and what its sink has heard.
+class Bench {
+ public:
+  explicit Bench(FakeOptions options = {}, LoopOptions loop = {})
+      : cells_(options.cells),
+        runner(
+            std::make_unique<FakeDecoder>(std::move(options), &record),
+            [this](std::vector<GenerationOutput> outputs) { Hear(std::move(outputs)); },
+            std::move(loop)) {}
+
+  Status Submit(const Want& want) { return runner.Submit(SubmissionOf(want)); }
+  Status Submit(const Want& want, std::unique_ptr<Sampler> sampler) {
+    Submission submission = SubmissionOf(want);
+    submission.sampler = std::move(sampler);
+    return runner.Submit(std::move(submission));
+  }
+
+  // False: it did not end in time.
+  bool WaitFor(GenerationId id) {
+    std::unique_lock lock(mutex_);
+    return heard_.wait_for(lock, std::chrono::seconds(60), [&] { return ends_.contains(id); });
+  }
+  bool Ended(GenerationId id) const {
+    const std::lock_guard lock(mutex_);
+    return ends_.contains(id);
+  }
+  std::string Text(GenerationId id) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = texts_.find(id);
+    return found == texts_.end() ? "" : found->second;
+  }
+  // The bytes of the tokens whose probability was told, each with a "|" behind it.
+  std::string Told(GenerationId id) const {
+    const std::lock_guard lock(mutex_);
+    return told_.at(id);
+  }
+  GenerationOutput End(GenerationId id) const {
+    const std::lock_guard lock(mutex_);
+    return ends_.at(id);
+  }
+  // No generation is alive: what cells are in use hold prefixes, and can be had.
+  void ExpectNothingHeld() const {
+    const auto deadline = Clock::now() + std::chrono::seconds(20);
+    EngineStats stats = runner.stats();
+    std::uint32_t cells = record.cells;
+    // Prefixes may still be on their way to the disk, through cells.
+    while (stats.cells_cached != cells && Clock::now() < deadline) {
+      std::this_thread::yield();
+      stats = runner.stats();
+      cells = record.cells;
+    }
+    EXPECT_EQ(stats.active + stats.waiting, 0U);
+    EXPECT_EQ(stats.cells_used, 0U);
+    EXPECT_EQ(stats.cells_cached, cells);
+  }
+  std::uint32_t sink_calls() const {
+    const std::lock_guard lock(mutex_);
+    return sink_calls_;
+  }
+
+  void ExpectAsAlone(const Want& want) const {
+    const Outcome alone = Alone(want, cells_);
+    const GenerationOutput end = End(want.id);
+    EXPECT(end.status.ok());
+    EXPECT_EQ(Text(want.id), alone.text);
+    EXPECT_EQ(end.reason, alone.reason);
+    EXPECT_EQ(end.usage.output_tokens, alone.output_tokens);
+    EXPECT_EQ(end.usage.input_tokens, want.prompt.size());
+  }
+
+ private:
+  void Hear(std::vector<GenerationOutput> outputs) {
+    const std::lock_guard lock(mutex_);
+    ++sink_calls_;
+    EXPECT(!outputs.empty());
+    std::set<GenerationId> ids;
+    for (GenerationOutput& output : outputs) {
+      EXPECT(ids.insert(output.id).second);  // one output a step
+      EXPECT(!ends_.contains(output.id));    // nothing after the last one
+      EXPECT(output.done || !output.text.empty());
+      texts_[output.id] += output.text;
+      for (const TokenLogprobs& token : output.logprobs) {
+        EXPECT(!output.text.empty());
+        told_[output.id] += token.chosen.bytes + "|";
+      }
+      if (output.done) ends_.emplace(output.id, std::move(output));
+    }
+    heard_.notify_all();
+  }
+
+  const std::uint32_t cells_;
+  mutable std::mutex mutex_;
+  std::condition_variable heard_;
+  std::map<GenerationId, std::string> texts_;
+  std::map<GenerationId, std::string> told_;
+  std::map<GenerationId, GenerationOutput> ends_;
+  std::uint32_t sink_calls_ = 0;
+
+ public:
+  FakeRecord record;
+  Runner runner;  // last: its thread uses the rest
+};
+
+// Blocks the runner inside a step until opened.
+class Gate {
+ public:
+  // A FakeOptions::fault: the n-th step waits here, then goes on.
+  std::function<DecodeOutcome(std::span<const Row>, const std::atomic<bool>&)> AtStep(int n) {
+    return [this, n, step = 0](std::span<const Row>, const std::atomic<bool>&) mutable {
+      if (++step == n) Pass();
+      return DecodeOutcome::kDone;
+    };
+  }
+  void WaitUntilReached() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return reached_; });
+  }
+  void Open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void Pass() {
+    std::unique_lock lock(mutex_);
+    reached_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool reached_ = false;
+  bool open_ = false;
+};
+
+}  // namespace svc::test

@@ -1,0 +1,58 @@
+// What tests of speculation run: a loop over a fake model, on a clock that only its steps move.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "engine/run/loop.h"
+#include "fake_decoder.h"
+#include "test.h"
+
+namespace svc::test {
+
+// Who derives from it makes the loop, with now() as its clock.
+class LoopBench {
+ public:
+  // False: there was nothing to do.
+  bool Step() {
+    const bool planned = loop->Plan();
+    if (planned) loop->Compute(abort);
+    std::set<GenerationId> heard;
+    for (GenerationOutput& output : loop->TakeOutputs()) {
+      EXPECT(heard.insert(output.id).second);
+      texts[output.id] += output.text;
+      if (output.done) ends.emplace(output.id, std::move(output));
+    }
+    const EngineStats stats = loop->stats();
+    EXPECT_EQ(stats.cells_used + stats.cells_cached, record.cells.load());
+    return planned;
+  }
+  // Returns the milliseconds that it took.
+  double RunToTheEnd() {
+    const Clock::time_point start = time_;
+    while (Step()) {
+    }
+    EXPECT_EQ(loop->stats().cells_used, 0U);
+    return Milliseconds(time_ - start);
+  }
+
+  FakeRecord record;
+  std::unique_ptr<Loop> loop;
+  std::map<GenerationId, std::string> texts;
+  std::map<GenerationId, GenerationOutput> ends;
+  std::atomic<bool> abort = false;
+
+ protected:
+  void Pass(double ms) { time_ += std::chrono::microseconds(static_cast<std::int64_t>(ms * 1000)); }
+  Now now() {
+    return [this] { return time_; };
+  }
+
+ private:
+  Clock::time_point time_;
+};
+
+}  // namespace svc::test

@@ -1,0 +1,64 @@
+// The real files that tests run on. CMake names the folders.
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/llama/devices.h"
+#include "engine/llama/llama_model.h"
+#include "test.h"
+
+namespace svc::test {
+
+// Made by `node --import tsx scripts/make-model.ts tests`: three architectures, random weights,
+// real vocabularies and chat templates.
+inline std::vector<std::string> TinyModels() {
+  std::vector<std::string> paths;
+  for (const char* name : {"tiny-llama", "tiny-qwen2", "tiny-gemma"}) {
+    paths.push_back(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf");
+  }
+  return paths;
+}
+
+// llama.cpp's vocabularies, without weights. Under a sanitizer one in four, for the time they take.
+inline std::vector<std::string> Vocabularies() {
+  std::vector<std::string> paths;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(SVC_LLAMA_SOURCE_DIR) + "/models")) {
+    if (entry.path().extension() == ".gguf") paths.push_back(entry.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  if (kSanitized) std::erase_if(paths, [n = 0](const auto&) mutable { return n++ % 4 != 0; });
+  return paths;
+}
+
+// Finds the modules beside the test; says nothing of what libllama logs.
+inline void LoadModules() {
+  SetLogSink(nullptr, nullptr);
+  const Status status = LoadBackends(SVC_TEST_MODULES);
+  if (!status.ok()) Fail(__FILE__, __LINE__, status.message());
+}
+
+inline std::unique_ptr<LlamaModel> LoadVocabulary(const std::string& path) {
+  LoadModules();
+  llama_model_params params = llama_model_default_params();
+  params.vocab_only = true;
+  LlamaModel::ModelPtr model(llama_model_load_from_file(path.c_str(), params));
+  if (model == nullptr) return nullptr;
+  return std::make_unique<LlamaModel>(std::move(model), "CPU");
+}
+
+// Null, and a failed test that says what to do, when it is not there.
+inline std::unique_ptr<LlamaModel> LoadTinyModel(const std::string& path) {
+  LoadModules();
+  Result<std::unique_ptr<LlamaModel>> model = LlamaModel::Load({.path = path});
+  if (model.ok()) return std::move(model.value());
+  Fail(__FILE__, __LINE__,
+       model.status().message() + " (node --import tsx scripts/make-model.ts tests)");
+  return nullptr;
+}
+
+}  // namespace svc::test
