@@ -159,4 +159,7 @@ class Generation {
   GenerationTimings timings;
 };
 
+// All generations of a loop, in order of arrival.
+using Generations = std::vector<std::unique_ptr<Generation>>;
+
 }  // namespace svc

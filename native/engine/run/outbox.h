@@ -1,0 +1,33 @@
+// Outputs on their way to the caller, and how long they may wait there.
+//
+// Each delivery wakes threads and processes all the way to the client, which costs as much as a
+// step of a very small model. So where steps are short, the text of several may be delivered
+// together.
+#pragma once
+
+#include <vector>
+
+#include "engine/base/output_list.h"
+#include "engine/model/cost_model.h"
+
+namespace svc {
+
+// Owner and thread: the Loop.
+class Outbox {
+ public:
+  explicit Outbox(Now now) : now_(std::move(now)) {}
+
+  // `urgent`: the first text of a generation, or its end.
+  void Add(GenerationOutput output, bool urgent);
+  // True if nothing in it is urgent and all of it can wait for a step of about `next_ms`.
+  bool MayWait(double next_ms) const;
+  std::vector<GenerationOutput> Take();
+
+ private:
+  const Now now_;
+  OutputList outputs_;
+  Clock::time_point since_;  // when the first of them was added
+  bool is_urgent_ = false;
+};
+
+}  // namespace svc

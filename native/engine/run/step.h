@@ -1,0 +1,48 @@
+// One step of the loop: the batch, and which rows of it belong to which generation.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/model/decoder.h"
+#include "engine/run/generation.h"
+
+namespace svc {
+
+// Rows of one generation in the batch.
+struct StepPart {
+  Generation* generation;
+  std::uint32_t rows;        // without drafts
+  std::size_t last_row;      // index of the last of them
+  std::uint32_t drafts = 0;  // number of draft tokens in the rows behind last_row
+  bool by_model = false;     // true if the draft model made these drafts
+};
+
+// Owner and thread: the Loop. Planned by Loop::Plan, extended by DraftRound and Padding.
+struct Step {
+  std::vector<StepPart> parts;
+  std::vector<Row> rows;      // of the parts, then `padding` rows. Empty: the step is the lane's.
+  std::uint32_t padding = 0;  // rows at the end without a generation
+  std::vector<GenerationId> planned;  // generations that the step computes for
+
+  void Clear() {
+    parts.clear();
+    rows.clear();
+    padding = 0;
+    planned.clear();
+  }
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(rows.size()); }
+  // Number of rows whose logits are computed.
+  std::uint32_t outputs() const {
+    return static_cast<std::uint32_t>(
+        std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.wants_logits; }));
+  }
+  bool HasDrafts() const {
+    return std::any_of(parts.begin(), parts.end(), [](const StepPart& p) { return p.drafts > 0; });
+  }
+};
+
+}  // namespace svc
