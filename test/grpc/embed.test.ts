@@ -99,10 +99,17 @@ test('a cancel and a deadline reach the backend', async () => {
   assert.is((await cancelled).status, status.CANCELLED);
   await waitFor('the abort', () => (reason as SvcError | undefined)?.code === 'CANCELLED');
 
+  // A deadline may pass before the backend is asked: then it is tried with a longer one.
   reason = undefined;
-  const late = await failureOf(client.unary('Inference/Embed', request, { deadline: Date.now() + 100 }));
-  assert.is(late.status, status.DEADLINE_EXCEEDED);
-  await waitFor('the abort', () => (reason as SvcError | undefined)?.code === 'TIMEOUT');
+  let begun = 0;
+  for (let ms = 100; begun === 0; ms *= 2) {
+    const before = grpc.backend.embedRequests.length;
+    const late = await failureOf(client.unary('Inference/Embed', request, { deadline: Date.now() + ms }));
+    assert.is(late.status, status.DEADLINE_EXCEEDED);
+    begun = grpc.backend.embedRequests.length - before;
+  }
+  // The client resets the stream when its deadline passes, which may be seen before the daemon's own timer.
+  await waitFor('the abort', () => ['TIMEOUT', 'CANCELLED'].includes((reason as SvcError | undefined)?.code ?? ''));
   await waitFor('the router to forget it', () => grpc.router.active + grpc.router.waiting === 0);
 });
 

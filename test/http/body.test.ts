@@ -138,7 +138,7 @@ test('a client that goes on sending after its answer is cut off', async () => {
   );
   clearInterval(timer);
   const ms = performance.now() - from;
-  assert.ok(ms > 1500 && taken.ms() < 10_000, `cut off after ${ms.toFixed(0)} ms`);
+  assert.ok(ms > 5000 && taken.ms() < 30_000, `cut off after ${ms.toFixed(0)} ms`);
 });
 
 test('Expect: 100-continue: the body is asked for only where it is wanted', async () => {

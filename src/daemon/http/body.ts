@@ -52,7 +52,8 @@ function readBody({ req, body, signal }: Exchange, gauge: JsonGauge): Promise<Bu
     };
     const fail = (error: SvcError): void => {
       settle();
-      // What still comes is thrown away, so that the client gets to read the answer.
+      body.resize(0);
+      // The rest is discarded, so that the client gets to read the answer.
       req.resume();
       reject(error);
     };

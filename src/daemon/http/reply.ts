@@ -9,6 +9,7 @@
 import type { ServerResponse } from 'node:http';
 import { SvcError } from '../../protocol/errors.ts';
 import { toOpenAiError } from '../../protocol/openai-response.ts';
+import { discardBody } from './discard-body.ts';
 
 /** Whose clients read the errors of a path. */
 export type ApiFamily = 'openai' | 'ollama' | 'native';
@@ -155,6 +156,12 @@ export class Reply {
       for (; bytes.length - at > PIECE_BYTES; at += PIECE_BYTES) {
         this.#signal.throwIfAborted();
         if (!res.write(bytes.subarray(at, at + PIECE_BYTES))) await this.#drained();
+      }
+      if (!res.req.complete) {
+        res.write(bytes.subarray(at));
+        at = bytes.length;
+        await discardBody(res.req);
+        if (!res.req.complete) res.once('finish', () => res.req.socket.destroy());
       }
       res.end(bytes.subarray(at));
       this.#cutUnlessRead();

@@ -54,9 +54,6 @@ export const LIMITS: ListenerLimits = {
 /** On the control socket: a person who reads in a pager takes their time. */
 const CONTROL_STALL_MS = 86_400_000;
 
-/** A client that was answered early may go on sending its body for so long. */
-const LINGER_MS = 2000;
-
 export interface ListenerOptions {
   readonly services: Services;
   /** The control socket: serves `/control/*` too, and trusts whoever may open it. */
@@ -107,7 +104,6 @@ export function createListener({ services, control, limits: changed = {} }: List
     const reply = new Reply(id, familyOf(path), res, limits, client.signal);
     reply.setHeader('x-request-id', id);
     if (services.router.draining) reply.setHeader('connection', 'close');
-    res.once('finish', () => lingerUntilRead(req));
     res.once('close', () => {
       owed.delete(res);
       if (!res.writableFinished) client.abort(new SvcError('CANCELLED', 'the client went away'));
@@ -201,15 +197,6 @@ function endAll(answers: ReadonlySet<ServerResponse>): void {
     res.destroy();
     res.emit('close');
   }
-}
-
-/** Answered before its body had come: closing at once would reset the connection and take the answer with it. */
-function lingerUntilRead(req: IncomingMessage): void {
-  if (req.complete) return;
-  const cut = (): void => {
-    if (!req.complete) req.socket.destroy();
-  };
-  setTimeout(cut, LINGER_MS).unref();
 }
 
 /** What came is not HTTP, is too large, or took too long; there is no request to answer. */
