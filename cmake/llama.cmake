@@ -1,13 +1,13 @@
-# Where libllama comes from. Sets SVC_LLAMA, SVC_LLAMA_TAG and defines svc_llama, which brings
-# libllama, libllama-common, ggml and their headers (all of one tag).
+# Provides libllama. Sets SVC_LLAMA and SVC_LLAMA_TAG and defines the target svc_llama with libllama,
+# libllama-common, ggml and their headers, all from one llama.cpp tag.
 #
-#   prebuilt  the shared libraries of the @node-llama-cpp platform package, headers from the source.
-#             The addon compiles in about a minute. The default where such a package is installed.
-#   source    libllama is built here, from the source.
+#   prebuilt  shared libraries of the @node-llama-cpp platform package, headers from the source. The
+#             addon compiles in about a minute. The default if such a package is installed.
+#   source    builds libllama from the source.
 #
-# The source is the git bundle inside the node-llama-cpp package, cloned once into
-# SVC_LLAMA_SOURCE_DIR. The default folder is ours: it is cloned anew when the package brings another
-# commit. A folder that you name yourself is taken as it is.
+# The source is the git bundle in the node-llama-cpp package, cloned into SVC_LLAMA_SOURCE_DIR. The
+# default folder is cloned again when the package contains another commit; any other folder is used
+# as it is.
 set(package_dir "${PROJECT_SOURCE_DIR}/node_modules/node-llama-cpp/llama")
 set(default_source_dir "${PROJECT_SOURCE_DIR}/build/llama.cpp")
 set(SVC_LLAMA_SOURCE_DIR "${default_source_dir}" CACHE PATH "llama.cpp's source")
@@ -28,11 +28,12 @@ set_property(CACHE SVC_LLAMA PROPERTY STRINGS prebuilt source)
 
 # ---- the source ---------------------------------------------------------------------------------
 
-# A bundle starts with lines of text: a signature, then `<commit> <ref>`.
+# Clones the bundle unless `directory` holds its commit. A bundle starts with text lines: a
+# signature, then `<commit> <ref>`.
 function(svc_clone_llama directory)
   file(STRINGS "${package_dir}/gitRelease.bundle" heads LIMIT_INPUT 4096 REGEX "^[0-9a-f]+ HEAD$")
   string(REGEX MATCH "^[0-9a-f]+" wanted "${heads}")
-  # Two configurations may run at once.
+  # Two CMake runs may configure at the same time.
   file(MAKE_DIRECTORY "${PROJECT_SOURCE_DIR}/build")
   file(LOCK "${directory}.lock" GUARD FUNCTION TIMEOUT 600)
   if(EXISTS "${directory}/.git/HEAD")
@@ -47,7 +48,7 @@ function(svc_clone_llama directory)
   execute_process(
     COMMAND "${GIT_EXECUTABLE}" clone --quiet "${package_dir}/gitRelease.bundle" "${directory}.new"
     COMMAND_ERROR_IS_FATAL ANY)
-  # Renamed only when whole: what lies there is never half a clone.
+  # Renamed when complete, so that the folder never holds half a clone.
   file(REMOVE_RECURSE "${directory}")
   file(RENAME "${directory}.new" "${directory}")
 endfunction()
@@ -55,11 +56,11 @@ endfunction()
 if(SVC_LLAMA_SOURCE_DIR STREQUAL default_source_dir)
   svc_clone_llama("${default_source_dir}")
 elseif(NOT EXISTS "${SVC_LLAMA_SOURCE_DIR}/include/llama.h")
-  message(FATAL_ERROR "SVC_LLAMA_SOURCE_DIR=${SVC_LLAMA_SOURCE_DIR} holds no llama.cpp")
+  message(FATAL_ERROR "SVC_LLAMA_SOURCE_DIR=${SVC_LLAMA_SOURCE_DIR} contains no llama.cpp (no include/llama.h)")
 endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${package_dir}/gitRelease.bundle")
 
-# What ggml's libraries of these headers call themselves at run time.
+# The version that ggml's libraries of these headers report at run time.
 file(STRINGS "${SVC_LLAMA_SOURCE_DIR}/ggml/CMakeLists.txt" version_lines
   REGEX "^set\\(GGML_VERSION_(MAJOR|MINOR|PATCH) [0-9]+\\)")
 list(TRANSFORM version_lines REPLACE "^.* ([0-9]+)\\).*$" "\\1")
@@ -81,7 +82,7 @@ if(SVC_LLAMA STREQUAL "prebuilt")
   endif()
   set(suffix "${CMAKE_SHARED_LIBRARY_SUFFIX}")
 
-  # The package puts llama.cpp's tag into two of the names.
+  # Two of the library names contain llama.cpp's tag.
   function(svc_import target pattern)
     file(GLOB found "${prebuilt_dir}/${pattern}${suffix}")
     list(LENGTH found count)
@@ -104,10 +105,10 @@ if(SVC_LLAMA STREQUAL "prebuilt")
     file(CREATE_LINK "${library}" "${CMAKE_BINARY_DIR}/bin/${name}" COPY_ON_ERROR SYMBOLIC)
   endforeach()
 elseif(SVC_LLAMA STREQUAL "source")
-  # For this machine only and with the CPU's code linked in, because that compiles once: as modules
-  # for all x86 processors it compiles 14 times. What is to run elsewhere sets GGML_NATIVE=OFF,
-  # GGML_BACKEND_DL=ON and GGML_CPU_ALL_VARIANTS=ON, as the packages do.
-  # OpenMP would ignore the engine's thread pool and be one more library to ship.
+  # The CPU backend is built once, for this machine only; as modules for all x86 processors it would
+  # be compiled 14 times. For other machines set GGML_NATIVE=OFF, GGML_BACKEND_DL=ON and
+  # GGML_CPU_ALL_VARIANTS=ON, as the packages do.
+  # No OpenMP: it would ignore the engine's thread pool and be one more library to ship.
   set(BUILD_SHARED_LIBS ON)
   set(CMAKE_PLATFORM_NO_VERSIONED_SONAME ON)
   set(GGML_NATIVE ON CACHE BOOL "")
@@ -118,5 +119,5 @@ elseif(SVC_LLAMA STREQUAL "source")
   target_link_libraries(svc_llama INTERFACE llama-common llama ggml ggml-base)
   unset(BUILD_SHARED_LIBS)
 else()
-  message(FATAL_ERROR "SVC_LLAMA is '${SVC_LLAMA}': prebuilt or source")
+  message(FATAL_ERROR "SVC_LLAMA is '${SVC_LLAMA}'; it must be prebuilt or source")
 endif()

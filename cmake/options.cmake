@@ -1,4 +1,4 @@
-# svc_options: what every target of ours is compiled with. Not for libllama.
+# svc_options: compile options of all our targets, not of libllama.
 add_library(svc_options INTERFACE)
 target_compile_features(svc_options INTERFACE cxx_std_20)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
@@ -7,7 +7,7 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 if(MSVC)
   target_compile_options(svc_options INTERFACE /W4 /utf-8 /EHsc)
 else()
-  # Designated initializers leave the other fields to their defaults on purpose.
+  # Designated initializers deliberately leave other fields at their defaults.
   target_compile_options(svc_options INTERFACE
     -Wall -Wextra -Wno-missing-field-initializers $<$<CONFIG:Release>:-O2>)
 endif()
@@ -17,7 +17,7 @@ if(SVC_SANITIZE STREQUAL "address")
 elseif(SVC_SANITIZE STREQUAL "thread")
   set(sanitize -fsanitize=thread -fno-omit-frame-pointer -g1 -O1 -UNDEBUG)
 elseif(SVC_SANITIZE)
-  message(FATAL_ERROR "SVC_SANITIZE is '${SVC_SANITIZE}': address, thread or empty")
+  message(FATAL_ERROR "SVC_SANITIZE is '${SVC_SANITIZE}'; it must be address, thread or empty")
 endif()
 target_compile_options(svc_options INTERFACE ${sanitize})
 target_link_options(svc_options INTERFACE ${sanitize})

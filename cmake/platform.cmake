@@ -1,6 +1,6 @@
-# SVC_PLATFORM: the target as Node names it ("linux-x64"), and SVC_LLAMA_PACKAGE: the folder name of
-# the @node-llama-cpp package with its CPU (on a Mac: Metal) libraries, empty where there is none to
-# link (Windows needs import libraries, which the packages lack).
+# Sets SVC_PLATFORM, the target in Node's notation ("linux-x64"), and SVC_LLAMA_PACKAGE, the folder
+# of the @node-llama-cpp package with the CPU (on a Mac: Metal) libraries. The latter is empty on
+# Windows, where linking needs import libraries, which the packages lack.
 set(processor "${CMAKE_SYSTEM_PROCESSOR}")
 if(CMAKE_OSX_ARCHITECTURES)
   set(processor "${CMAKE_OSX_ARCHITECTURES}")

@@ -1,4 +1,4 @@
-// svc.node: the module entry. What it exports is declared in src/engine/addon.ts.
+// svc.node: the module entry; src/engine/addon.ts declares its exports.
 #include <napi.h>
 
 #include "binding/arguments.h"

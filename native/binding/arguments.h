@@ -1,5 +1,6 @@
-// Reads arguments, which may be anything. Whatever does not fit throws INVALID_REQUEST naming the
-// argument. Here a value is checked to be representable; what it may mean, the engine judges.
+// Reads arguments of JavaScript callers. A value of the wrong type or range throws INVALID_REQUEST
+// with the argument's name. Only the type and range are checked here; the engine validates the
+// meaning. JavaScript thread.
 #pragma once
 
 #include <napi.h>
@@ -19,7 +20,7 @@ std::int64_t ReadWholeNumber(Napi::Value value, const std::string& name, std::in
                              std::int64_t max);
 Napi::Function ReadFunction(Napi::Value value, const std::string& name);
 Napi::Object ReadObject(Napi::Value value, const std::string& name);
-// An array, not merely something with a length.
+// A real array; array-like objects are rejected.
 Napi::Array ReadArray(Napi::Value value, const std::string& name);
 
 template <typename Integer>
@@ -29,7 +30,7 @@ Integer ReadInteger(Napi::Value value, const std::string& name, Integer min = 0,
   return static_cast<Integer>(ReadWholeNumber(value, name, min, max));
 }
 
-// Calls `read(value, name)` if the field is there.
+// Calls `read(value, name)` if the field is not undefined.
 template <typename Read>
 void ReadField(Napi::Object object, const char* name, Read read) {
   const Napi::Value value = object.Get(name);

@@ -10,7 +10,7 @@
 namespace svc::binding {
 namespace {
 
-// libllama takes what it is given, and ends the process over it.
+// Limits that libllama does not check: a larger value ends the process.
 constexpr std::uint32_t kMaxContextLength = 1U << 24U;  // no model is trained for more
 constexpr int kMaxThreads = 512;                        // GGML_MAX_N_THREADS
 
@@ -82,7 +82,7 @@ CacheType ReadCacheType(Napi::Value value, const std::string& name) {
 std::string ReadPath(Napi::Value value, const std::string& name) {
   std::string path = ReadString(value, name);
   if (path.find('\0') != std::string::npos) {
-    throw InvalidRequest(value.Env(), name + " must not hold a null character");
+    throw InvalidRequest(value.Env(), name + " must not contain a null character");
   }
   return path;
 }
@@ -207,7 +207,8 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
   const auto in_name = [](unsigned char each) { return std::isalnum(each) != 0; };
   if (!std::all_of(load.prefix_model.begin(), load.prefix_model.end(), in_name) ||
       load.prefix_folder.find('\0') != std::string::npos) {
-    throw InvalidRequest(path.Env(), "prefixFolder and prefixModel name no place for files");
+    throw InvalidRequest(path.Env(),
+                         "prefixModel must be alphanumeric, prefixFolder without null characters");
   }
   ReadField(object, "cacheType", [&](Napi::Value value, const std::string& name) {
     load.cache_type = ReadCacheType(value, name);
@@ -237,7 +238,7 @@ GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults) {
   request.id = ReadGenerationId(object.Get("id"), "id");
   const bool chat = !object.Get("messages").IsUndefined();
   if (chat == !object.Get("prompt").IsUndefined()) {
-    throw InvalidRequest(value.Env(), "a request has either messages or a prompt");
+    throw InvalidRequest(value.Env(), "a request must have either messages or a prompt");
   }
   if (chat) {
     request.messages = ReadMessages(object.Get("messages"), "messages");

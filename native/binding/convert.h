@@ -1,4 +1,4 @@
-// The engine's types as the objects of src/engine/addon.ts, one function for each.
+// Conversion between the engine's types and the objects of src/engine/addon.ts. JavaScript thread.
 #pragma once
 
 #include <napi.h>
@@ -11,9 +11,10 @@
 
 namespace svc::binding {
 
-// These throw INVALID_REQUEST naming the field. They may run the caller's JavaScript (getters).
+// The Read functions throw INVALID_REQUEST with the field's name. They may run the caller's
+// JavaScript (getters).
 LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options);
-// What the request does not say about sampling is taken from `defaults`.
+// Sampling parameters that the request lacks are taken from `defaults`.
 GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults);
 std::uint32_t ReadContextLength(Napi::Value value, const std::string& name);
 EmbeddingRequest ReadEmbeddingRequest(Napi::Value value, std::uint32_t vocabulary);

@@ -68,7 +68,7 @@ EngineObject::EngineObject(const Napi::CallbackInfo& info)
     : ObjectWrap(info), environment_(&Environment::Of(info.Env())) {
   const Napi::Env env = info.Env();
   EngineParts* parts = std::exchange(environment_->engine_parts, nullptr);
-  if (parts == nullptr) throw InvalidRequest(env, "an engine comes from load(), not from new");
+  if (parts == nullptr) throw InvalidRequest(env, "use load() to create an engine, not new");
   engine_ = std::move(parts->engine);
   channel_ = std::move(parts->channel);
   on_step_ = Napi::Weak(parts->on_step);
@@ -156,7 +156,7 @@ Napi::Value EngineObject::Embed(const Napi::CallbackInfo& info) {
 
 void EngineObject::Begin(Napi::Env env, GenerationId id, const Napi::Promise::Deferred& promise,
                          std::function<Result<std::uint32_t>(Engine&)> hand_over) {
-  OpenEngine(env);  // reading the request runs the caller's getters, which may close it
+  OpenEngine(env);  // again: reading the request runs the caller's getters, which may close it
   if (!generations_.try_emplace(id).second) {
     throw InvalidRequest(env, "id " + std::to_string(id) + " is in use");
   }
@@ -238,7 +238,7 @@ Napi::Value EngineObject::Close(const Napi::CallbackInfo& info) {
       env, "svc:close", [engine = std::move(engine_)]() mutable { return CloseAndFree(engine); },
       [this, promise](Napi::Env js, const Status&) {
         closing_ = promise;
-        Deliver(js);  // how the last generations ended
+        Deliver(js);  // the last generations' ends
         FinishClosing();
         Unref();
       });
@@ -247,7 +247,7 @@ Napi::Value EngineObject::Close(const Napi::CallbackInfo& info) {
 
 void EngineObject::Deliver(Napi::Env env) {
   const Napi::HandleScope scope(env);
-  // Alive until this returns, though nothing else may hold it by then.
+  // Keeps this object alive until the function returns.
   [[maybe_unused]] const Napi::Object self = Value();
   const std::vector<GenerationOutput> outputs = channel_->Take([this](GenerationId id) {
     const auto generation = generations_.find(id);

@@ -1,12 +1,11 @@
-// NativeEngine of src/engine/addon.ts: one loaded model in the hands of JavaScript.
+// NativeEngine of src/engine/addon.ts: one loaded model, owned by JavaScript. JavaScript thread.
 //
-// Life. JavaScript alone decides when an idle engine ends: by close(), or by forgetting it, in
-// which case the garbage collector's finaliser closes it on a worker thread. While a generation is
-// alive the object holds itself and the process. At the end of the environment Environment closes
-// it.
+// Lifetime. JavaScript ends an idle engine with close() or by dropping the object; the finalizer
+// then closes the engine on a worker thread. While a generation is alive, the object keeps itself
+// and the process alive. When the JavaScript environment ends, Environment closes the engine.
 //
-// Order. The promise of submit() settles before any output of that generation is handed over, and
-// cancel() and pause() of a generation that is still being submitted are not lost.
+// Order. The promise of submit() settles before any output of that generation is delivered.
+// cancel() and pause() of a generation that is still being submitted take effect after it.
 #pragma once
 
 #include <napi.h>
@@ -25,14 +24,15 @@ namespace svc::binding {
 
 class EngineObject : public Napi::ObjectWrap<EngineObject> {
  public:
-  // The class. Only New() can construct it.
+  // Returns the class. Only New() can construct an object of it.
   static Napi::FunctionReference Define(Napi::Env env);
   static Napi::Object New(Napi::Env env, EngineParts parts);
 
   explicit EngineObject(const Napi::CallbackInfo& info);
   void Finalize(Napi::Env env) override;
 
-  // Closes the engine on this thread. Called by Environment, which the object then no longer knows.
+  // Closes the engine on this thread. Called by Environment, to which the object then drops its
+  // pointer.
   void EnvironmentEnds();
 
  private:
@@ -57,23 +57,26 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
 
   // Throws ENGINE_UNAVAILABLE once close() has been called.
   Engine& OpenEngine(Napi::Env env) const;
-  // Hands a request to the engine, on a worker thread. `promise` gets the number of input tokens.
+  // Submits a request to the engine on a worker thread; `promise` resolves to the number of input
+  // tokens.
   void Begin(Napi::Env env, GenerationId id, const Napi::Promise::Deferred& promise,
              std::function<Result<std::uint32_t>(Engine&)> hand_over);
   void OnSubmitted(Napi::Env env, GenerationId id, const Napi::Promise::Deferred& promise,
                    const Result<std::uint32_t>& input_tokens);
   void Deliver(Napi::Env env);
-  // Tells whether generations_ has entries to whoever must know.
+  // Keeps the object and the process alive exactly while generations_ has entries; finishes
+  // close() when the last one is gone.
   void UpdateHolds();
-  // Settles the promise of close() when nothing is left to tell.
+  // Settles the promise of close() once all generations have been reported.
   void FinishClosing();
 
   Environment* environment_;
   std::shared_ptr<Engine> engine_;  // null once close() has been called
   std::shared_ptr<StepChannel> channel_;
-  // Weak: a property of the object keeps the function, so that a cycle through it can be collected.
+  // Weak: a property of the object keeps the function alive, so that a reference cycle can be
+  // collected.
   Napi::FunctionReference on_step_;
-  std::unordered_map<GenerationId, Generation> generations_;  // submitted, end not yet handed over
+  std::unordered_map<GenerationId, Generation> generations_;  // submitted, end not yet delivered
   bool held_ = false;
   Napi::ObjectReference close_promise_;
   std::optional<Napi::Promise::Deferred> closing_;  // the runner is joined, the promise not settled

@@ -28,7 +28,7 @@ Environment::~Environment() = default;
 void Environment::CloseAll() {
   closing_ = true;
   for (const auto& [job, owner] : loads) job->Cancel();
-  // Not destroyed: this may be called from a listener that one of them has called.
+  // Jobs are not destroyed: CloseAll may run inside a listener that a job has called.
   for (const auto& [job, owner] : loads) job->Stop();
   for (EngineObject* engine : engines) engine->EnvironmentEnds();
   engines.clear();

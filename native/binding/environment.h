@@ -1,9 +1,10 @@
-// What the addon keeps for one JavaScript environment: the main thread's, or a Worker's.
+// State of the addon for one JavaScript environment (the main thread or a Worker). Used on that
+// environment's thread.
 //
-// Everything that owns a thread or a model is listed here, and ends in one place, CloseAll(). That
-// runs at the 'exit' event of `process`, because process.exit() runs no clean-up hook on the main
-// thread and a thread inside libllama must not meet the destructors of static objects; and in the
-// environment's clean-up hook, because a Worker that is terminated emits no 'exit'.
+// Everything that owns a thread or a model is listed here and ends in CloseAll(). It is called at
+// the 'exit' event of `process`, because process.exit() runs no clean-up hook on the main thread
+// and static objects must not be destroyed while a thread is inside libllama; and in the
+// environment's clean-up hook, because a terminated Worker emits no 'exit'.
 #pragma once
 
 #include <napi.h>
@@ -21,7 +22,7 @@ class LoadJob;
 class LogForwarder;
 class StepChannel;
 
-// What an EngineObject is made of.
+// Constructor arguments of an EngineObject.
 struct EngineParts {
   std::shared_ptr<Engine> engine;
   std::shared_ptr<StepChannel> channel;
@@ -30,7 +31,7 @@ struct EngineParts {
 
 class Environment {
  public:
-  // Sets the instance up. Once for each environment, before anything else.
+  // Creates the instance. Call once per environment, before anything else.
   static void Install(Napi::Env env);
   static Environment& Of(Napi::Env env);
 
@@ -39,14 +40,14 @@ class Environment {
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
-  // Cancels the loads and closes the engines, and joins their threads: blocks for up to one chunk
-  // of a prompt. Nothing can be loaded afterwards. Idempotent.
+  // Cancels all loads, closes all engines and joins their threads; blocks for up to one prefill
+  // chunk. Nothing can be loaded afterwards. Idempotent.
   void CloseAll();
   bool closing() const { return closing_; }
 
   Napi::FunctionReference error_class;
   Napi::FunctionReference engine_class;
-  // Set only while EngineObject::New runs: JavaScript cannot construct an engine.
+  // Set only while EngineObject::New runs, so that JavaScript cannot construct an engine.
   EngineParts* engine_parts = nullptr;
   std::unordered_set<EngineObject*> engines;
   std::unordered_map<LoadJob*, std::unique_ptr<LoadJob>> loads;

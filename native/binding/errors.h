@@ -1,9 +1,8 @@
-// How a Status becomes a JavaScript error.
+// Conversion of a Status to a JavaScript error. JavaScript thread.
 //
-// C++ exceptions are on in native/binding, and only here: reading a JavaScript value can run any
-// JavaScript (a getter, a proxy) and so fail anywhere, and an exception that unwinds is the one way
-// no such failure is forgotten. None leaves the folder: node-addon-api turns each into a JavaScript
-// exception at the edge, and the engine below reports by Status.
+// Only native/binding uses C++ exceptions for errors: reading a JavaScript value can run any
+// JavaScript (a getter, a proxy) and so can fail anywhere; with exceptions no failure is missed.
+// node-addon-api turns them into JavaScript exceptions; the engine reports errors by Status.
 #pragma once
 
 #include <napi.h>
@@ -14,15 +13,15 @@
 
 namespace svc::binding {
 
-// `new ErrorClass(code, message, {param})` of the class handed to setErrorClass; before that, a
-// plain Error with `code`. REQUIRES: !status.ok().
+// Returns `new ErrorClass(code, message, {param})` of the class passed to setErrorClass; before
+// that, a plain Error with `code`. REQUIRES: !status.ok().
 Napi::Error MakeError(Napi::Env env, const Status& status);
 
-// For `throw`: INVALID_REQUEST.
+// Returns an INVALID_REQUEST error to throw.
 Napi::Error InvalidRequest(Napi::Env env, const std::string& message);
 
-// Calls a function of the caller's from a callback of ours. What it throws becomes an uncaught
-// exception, as from any other event handler, and never unwinds our own work.
+// Calls a JavaScript listener from a native callback. An exception of the listener becomes an
+// uncaught exception, as in any event handler; it does not unwind the caller.
 void CallListener(const Napi::Function& listener, std::initializer_list<napi_value> arguments);
 
 }  // namespace svc::binding

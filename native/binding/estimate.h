@@ -1,4 +1,4 @@
-// What loading a model would take of memory, and what this process has of it.
+// Memory that loading a model would need, and memory that this process uses.
 #pragma once
 
 #include <napi.h>

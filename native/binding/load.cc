@@ -27,7 +27,7 @@ Napi::Value Load(const Napi::CallbackInfo& info) {
     job = std::make_unique<LoadJob>(environment, env, std::move(options), on_progress, on_step);
   } catch (const std::system_error& error) {
     throw MakeError(env, Status(StatusCode::kOutOfMemory,
-                                std::string("no thread to load on: ") + error.what()));
+                                std::string("cannot start the load thread: ") + error.what()));
   }
   Napi::Object load = Napi::Object::New(env);
   load.Set("done", job->promise());

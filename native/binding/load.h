@@ -1,7 +1,7 @@
-// NativeLoad of src/engine/addon.ts: a load under way, on a thread of its own.
+// NativeLoad of src/engine/addon.ts: a load in progress, on its own thread.
 //
-// Not on a worker thread, because a load takes minutes: it would hold one of the few, and Node
-// would wait for it, uncancelled, before it lets an environment end.
+// It does not use a worker thread of Node: a load takes minutes, would occupy one of the few, and
+// Node would wait for it, uncancelled, before an environment ends.
 #pragma once
 
 #include <napi.h>
@@ -21,8 +21,8 @@ namespace svc::binding {
 // load(path, options, onProgress, onStep) -> NativeLoad.
 Napi::Value Load(const Napi::CallbackInfo& info);
 
-// Owned by Environment::loads until the promise is settled. All but the thread itself happens on
-// the JavaScript thread.
+// Owned by Environment::loads until the promise is settled. All methods but Run() are called on the
+// JavaScript thread.
 class LoadJob {
  public:
   LoadJob(Environment& environment, Napi::Env env, LoadOptions options, Napi::Function on_progress,
@@ -33,9 +33,9 @@ class LoadJob {
 
   Napi::Promise promise() const { return promise_.Promise(); }
   void Cancel() { *cancelled_ = true; }
-  // Cancels the load, joins the thread and frees what it has loaded.
+  // Cancels the load, joins the thread and frees the engine if one was loaded.
   void Stop();
-  // Setting it cancels the load; it outlives the job.
+  // Flag that cancels the load when set; it outlives the job.
   std::shared_ptr<std::atomic<bool>> cancelled() const { return cancelled_; }
 
  private:

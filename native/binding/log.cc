@@ -10,7 +10,7 @@
 namespace svc::binding {
 namespace {
 
-// One for the process, as libllama's logger is: whose lines they are.
+// Receiver of libllama's lines. One per process, like libllama's logger.
 std::mutex g_current_mutex;
 LogForwarder* g_current = nullptr;
 
@@ -61,7 +61,7 @@ void LogForwarder::Deliver() {
     std::swap(dropped, dropped_);
   }
   if (dropped != 0) lines.push_back({"warn", std::to_string(dropped) + " log lines were dropped"});
-  // The listener may set another one, and so end this object: from here on only locals.
+  // The listener may set another logger and so destroy this object: use only locals from here on.
   const Napi::Function listener = listener_.Value();
   const Napi::Env env = listener.Env();
   for (const Line& line : lines) {

@@ -1,7 +1,7 @@
-// setLogger of src/engine/addon.ts: libllama's own log lines, in batches, on the JavaScript thread.
+// setLogger of src/engine/addon.ts: batches libllama's log lines for the JavaScript thread.
 //
-// libllama has one logger for the process; it is the last one set, of whichever environment. While
-// there is none, nothing is written anywhere.
+// libllama has one logger per process: the last one set, in any environment. While none is set, log
+// lines are discarded.
 #pragma once
 
 #include <napi.h>
@@ -15,23 +15,23 @@
 
 namespace svc::binding {
 
-// From now on libllama's lines come here and not to stderr. Any thread, any number of times.
+// Redirects libllama's log lines from stderr to the current LogForwarder. Thread: any. Idempotent.
 void TakeLog();
 
 void SetLogger(const Napi::CallbackInfo& info);
 
 class LogForwarder {
  public:
-  // JavaScript thread, as all but Write.
+  // JavaScript thread, as all methods but Write.
   LogForwarder(Napi::Env env, Napi::Function listener);
   ~LogForwarder();
   LogForwarder(const LogForwarder&) = delete;
   LogForwarder& operator=(const LogForwarder&) = delete;
 
-  // Any thread. One line.
+  // Queues one line. Thread: any.
   void Write(const char* level, const char* text);
 
-  // Hands what has gathered to the listener.
+  // Passes the queued lines to the listener.
   void Deliver();
 
  private:
@@ -40,7 +40,7 @@ class LogForwarder {
     std::string text;
   };
 
-  // Lines that wait at most; later ones are counted and dropped.
+  // Maximum number of queued lines; further lines are counted and dropped.
   static constexpr std::size_t kMaxLines = 4096;
 
   Napi::FunctionReference listener_;

@@ -1,5 +1,5 @@
-// process.node: the module entry. What it exports is declared in src/process/addon.ts. It is a
-// module of its own because the daemon loads it too, and libllama never enters the daemon.
+// process.node: the module entry; src/process/addon.ts declares its exports. Separate from svc.node
+// because the daemon loads it too, and the daemon must not load libllama.
 #include <napi.h>
 
 #include <cstdint>

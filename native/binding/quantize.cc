@@ -40,7 +40,7 @@ Napi::Value Quantize(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto promise = Napi::Promise::Deferred::New(env);
   try {
-    // A worker thread for as long as it takes: this process does nothing else.
+    // Occupies a worker thread for the whole run: this process does nothing else.
     Task<Status>::Start(
         env, "svc:quantize", [options = ReadOptions(info[0])] { return svc::Quantize(options); },
         [promise](Napi::Env js, const Status& status) {

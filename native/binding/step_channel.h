@@ -1,6 +1,6 @@
-// Carries what the runner produces to the JavaScript thread: one wake-up a step, and none while the
-// last one waits to be answered. What comes meanwhile is joined, one output for each generation, so
-// that a slow reader costs memory for the text alone; hold() is how it stops the text.
+// Passes outputs from the runner to the JavaScript thread, with one wake-up per step and at most
+// one pending. Outputs that wait are merged per generation, so that a slow reader costs only the
+// memory of the text; the reader applies back-pressure with hold().
 #pragma once
 
 #include <functional>
@@ -18,16 +18,16 @@ class StepChannel {
   // JavaScript thread.
   explicit StepChannel(Napi::Env env);
 
-  // JavaScript thread. Who is told, there, that something is to be taken.
+  // JavaScript thread. Sets the function called there when outputs may be taken.
   void Listen(std::function<void(Napi::Env)> listener) { listener_ = std::move(listener); }
 
-  // Any thread: the engine's OutputSink.
+  // Any thread. Implements the engine's OutputSink.
   void Push(std::vector<GenerationOutput> outputs);
 
-  // JavaScript thread. Takes everything, or nothing while an output's generation is not `ready`.
+  // JavaScript thread. Takes all outputs, or none while the generation of any is not `ready`.
   std::vector<GenerationOutput> Take(const std::function<bool(GenerationId)>& ready);
 
-  // JavaScript thread. Asks for another call of the listener.
+  // JavaScript thread. Requests another call of the listener.
   void Rouse() { wakeup_.Signal(); }
 
   void KeepProcessAlive(bool on) { wakeup_.KeepProcessAlive(on); }

@@ -19,7 +19,7 @@ namespace svc::binding {
 
 void LoadBackends(const Napi::CallbackInfo& info) {
   const std::string directory = ReadString(info[0], "directory");
-  // Backends belong to the process, and two environments may ask at the same time.
+  // Backends are per process, and two environments may load them at the same time.
   static std::mutex mutex;
   const std::lock_guard<std::mutex> lock(mutex);
   const Status status = svc::LoadBackends(directory);
@@ -68,7 +68,7 @@ void DieWithParent(const Napi::CallbackInfo& info) {
   const auto parent = ReadInteger<std::int32_t>(info[0], "parentPid", 1);
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have died before this call, and then no signal comes.
+  // If the parent died before prctl, no signal is sent.
   if (getppid() != parent) raise(SIGKILL);
 #else
   (void)parent;

@@ -1,4 +1,4 @@
-// The functions of src/engine/addon.ts about the machine and the process.
+// Functions of src/engine/addon.ts about the machine and the process. JavaScript thread.
 #pragma once
 
 #include <napi.h>

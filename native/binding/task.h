@@ -1,5 +1,5 @@
-// Work that must not run on the JavaScript thread, for as long as a worker thread may be held:
-// templating, tokenising, freeing, measuring. (A load takes minutes and has a thread of its own.)
+// Work on a Node worker thread, off the JavaScript thread: templating, tokenizing, freeing,
+// measuring. A load takes minutes and has its own thread (load.h).
 #pragma once
 
 #include <napi.h>
@@ -21,7 +21,7 @@ class Task final : public Napi::AsyncWorker {
   using Done = std::function<void(Napi::Env, T)>;
 
   // JavaScript thread. `work` runs on a worker thread and is destroyed there; then `done` runs on
-  // the JavaScript thread. An environment that ends waits for the work.
+  // the JavaScript thread. An environment waits for the work before it ends.
   static void Start(Napi::Env env, const char* name, Work work, Done done) {
     (new Task(env, name, std::move(work), std::move(done)))->Queue();
   }
@@ -34,7 +34,7 @@ class Task final : public Napi::AsyncWorker {
     try {
       outcome_ = work_();
     } catch (const std::bad_alloc&) {
-      outcome_ = Status(StatusCode::kOutOfMemory, "no memory for this request");
+      outcome_ = Status(StatusCode::kOutOfMemory, "not enough memory for this request");
     } catch (const std::exception& error) {
       outcome_ = Status(StatusCode::kInternal, error.what());
     }

@@ -5,7 +5,7 @@
 
 namespace svc::binding {
 
-// Outlives the Wakeup until Node lets go of the thread-safe function.
+// Outlives the Wakeup until Node releases the thread-safe function.
 struct Wakeup::State {
   static void OnCall(Napi::Env env, Napi::Function unused, State* state, void* data);
   using ThreadSafeFunction = Napi::TypedThreadSafeFunction<State, void, OnCall>;
@@ -17,13 +17,13 @@ struct Wakeup::State {
   const std::function<void(Napi::Env)> on_wake;
   std::mutex mutex;
   ThreadSafeFunction function;
-  // False once either side lets go. Node deletes the function when the environment ends, whoever
-  // still holds it, so nothing touches it without the mutex and this.
+  // False once the Wakeup or Node has released the function. Node deletes it when the environment
+  // ends, even if it is still in use, so access it only with the mutex held and `open` true.
   bool open = true;
   bool signalled = false;
 };
 
-// `env` is null when Node empties its queue at the end; the state may then be gone.
+// `env` is null when Node drains its queue at the end; `state` may then be dangling.
 void Wakeup::State::OnCall(Napi::Env env, Napi::Function /*unused*/, State* state, void* /*data*/) {
   if (env == nullptr) return;
   {

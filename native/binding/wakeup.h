@@ -1,7 +1,7 @@
-// Wakes the JavaScript thread from any other.
+// Wakes the JavaScript thread from any other thread.
 //
-// Signals that come before the last one was answered are one: however far JavaScript is behind, one
-// call waits in its queue. What there is to tell stays with whoever signals.
+// Signals are merged until on_wake runs: however far JavaScript lags behind, at most one call is
+// queued. A signal carries no data; the caller of Signal() keeps it.
 #pragma once
 
 #include <napi.h>
@@ -13,18 +13,18 @@ namespace svc::binding {
 
 class Wakeup {
  public:
-  // JavaScript thread. `on_wake` is called there; what it throws becomes an uncaught exception. It
-  // may destroy the Wakeup.
+  // JavaScript thread. `on_wake` is called there; its exceptions become uncaught exceptions. It may
+  // destroy the Wakeup.
   Wakeup(Napi::Env env, const char* name, std::function<void(Napi::Env)> on_wake);
   // JavaScript thread. on_wake is not called after this.
   ~Wakeup();
   Wakeup(const Wakeup&) = delete;
   Wakeup& operator=(const Wakeup&) = delete;
 
-  // Any thread. Does nothing once the environment ends.
+  // Any thread. Does nothing after the environment has ended.
   void Signal();
 
-  // JavaScript thread. Whether the process waits for signals from here; at first it does not.
+  // JavaScript thread. `on`: the process stays alive to wait for signals. Initially off.
   void KeepProcessAlive(bool on);
 
  private:

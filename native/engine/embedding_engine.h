@@ -1,5 +1,5 @@
-// The Engine of a model that makes embeddings. Such a model is trained for nothing else: it has no
-// text decoder, no chat and no cache to share, and its engine none of a generating engine's parts.
+// Engine for an embedding model. Such a model has no text decoder, no chat template and no prefix
+// cache, so this engine uses none of the text engine's parts.
 #pragma once
 
 #include <memory>

@@ -1,12 +1,13 @@
-// The engine's whole public face: one loaded model, answering any number of generations at once; or
-// of requests for embeddings, if that is what the model was trained for.
+// Public interface of the engine: one loaded model that serves many concurrent generations or, if
+// it is an embedding model, many concurrent embedding requests.
 //
-//   Engine::Load  ──►  Engine  ── Submit ──►  runner thread ── OutputSink (at most once a step)
-//                              ── Embed ───►  embedder's thread ──┘
+//   Engine::Load  ──►  Engine  ── Submit ──►  runner thread ─────┬─► OutputSink
+//                              ── Embed ───►  embedder's thread ─┘   (at most once a step)
 //
-// Owner: whoever called Load; Close() (or the destructor) stops the runner thread, joins it and
-// frees the model. Threads: every method may be called from any thread. The sink is called on the
-// runner thread, must not block and must not call back into the engine except Cancel/Pause/Resume.
+// Owner: the caller of Load. Close() or the destructor stops and joins the engine's thread; the
+// destructor frees the model. Threads: any thread may call any method. The engine calls the sink on
+// its own thread (runner or embedder). The sink must not block and may call back only Cancel, Pause
+// and Resume.
 #pragma once
 
 #include <cstdint>
@@ -20,51 +21,54 @@ namespace svc {
 
 class Engine {
  public:
-  // Loads the model on the calling thread (seconds to minutes) and starts the runner.
-  // Errors: kModelInvalid, kOutOfMemory, kCancelled, kEngineUnavailable (no CPU backend was
-  // loaded).
+  // Loads the model on the calling thread (seconds to minutes) and starts the engine's thread.
+  // Errors: kModelInvalid, kOutOfMemory, kCancelled, kEngineUnavailable (no CPU backend is loaded).
   static Result<std::unique_ptr<Engine>> Load(const LoadOptions& options, OutputSink sink);
 
   virtual ~Engine() = default;
 
   virtual const ModelInfo& info() const = 0;
 
-  // add_special: BOS/EOS as the model asks. parse_special: "<|im_end|>" becomes the control token.
+  // Returns the tokens of `text`. add_special: adds BOS/EOS as the model's metadata asks.
+  // parse_special: text such as "<|im_end|>" becomes the control token. Thread: runs on the calling
+  // thread.
   virtual Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special,
                                               bool parse_special) const = 0;
-  // The bytes of the tokens; may end inside a UTF-8 character.
+  // Returns the bytes of the tokens; they may end inside a UTF-8 character. special: control tokens
+  // are written as text.
   virtual std::string Detokenize(const std::vector<Token>& tokens, bool special) const = 0;
-  // The prompt text for a chat, ready for the assistant's turn. kInvalidRequest if the template
-  // refuses it.
+  // Renders a chat with the model's template, ready for the assistant's turn. Error:
+  // kInvalidRequest (the template refuses the chat).
   virtual Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const = 0;
 
-  // Renders, tokenises (both on the calling thread) and queues. Returns the number of input tokens.
-  // Errors: kInvalidRequest, kContextOverflow (message names both numbers), kBusy (queue full).
-  // After an error the sink hears nothing of this id.
+  // Renders and tokenizes (both on the calling thread) and queues. Returns the number of input
+  // tokens. Errors: kInvalidRequest, kContextOverflow (the message names both numbers), kBusy (the
+  // queue is full). After an error the sink receives nothing for this id.
   virtual Result<std::uint32_t> Submit(GenerationRequest request) = 0;
-  // Tokenises (on the calling thread) and queues. Returns the number of input tokens. Errors:
-  // kInvalidRequest (also: the model makes no embeddings), kContextOverflow (message names both
-  // numbers), kBusy (queue full). After an error the sink hears nothing of this id.
+  // Tokenizes (on the calling thread) and queues. Returns the number of input tokens. Errors:
+  // kInvalidRequest (also if this is no embedding model), kContextOverflow (the message names both
+  // numbers), kBusy (the queue is full). After an error the sink receives nothing for this id.
   virtual Result<std::uint32_t> Embed(EmbeddingRequest request) = 0;
-  // The generation ends with kCancelled at the next chunk boundary, embeddings at the next batch.
-  // Unknown ids are ignored.
+  // Cancels a request: a generation ends with kCancelled at the next step, an embedding request at
+  // the next batch. Unknown ids are ignored.
   virtual void Cancel(GenerationId id) = 0;
-  // A paused generation keeps its cells and takes no part in a step until resumed. Embeddings,
-  // whose results have a bounded size, go on.
+  // Pauses a generation: it keeps its KV-cache cells and takes no part in steps until Resume.
+  // Embedding requests ignore both, because their output is bounded.
   virtual void Pause(GenerationId id) = 0;
   virtual void Resume(GenerationId id) = 0;
-  // Holds the thread between steps while nobody reads what it produced.
+  // Back-pressure for the whole engine. true: its thread starts no further step until Hold(false),
+  // because the consumer has not yet read the output so far.
   virtual void Hold(bool on) = 0;
 
-  // Bounds the files in LoadOptions::prefix_folder anew. 0: no more are written; the caller deletes
-  // those that are there. Without effect where the engine was loaded with 0.
+  // Changes the size limit of LoadOptions::prefix_folder at run time. 0: nothing more is written;
+  // the caller deletes the existing files. No effect if the engine was loaded with prefix_bytes 0.
   virtual void SetPrefixBytes(std::uint64_t bytes) = 0;
 
   virtual EngineStats stats() const = 0;
 
-  // Ends every generation (kCancelled), brings what is worth keeping to the disk (seconds at most),
-  // joins the thread, frees the cache. Idempotent; blocks. The weights go with the engine itself:
-  // somebody may still be tokenizing.
+  // Ends every generation (kCancelled), saves cached prefixes to disk (seconds at most), joins the
+  // thread and frees the KV cache. Idempotent; blocks. The weights are freed by the destructor,
+  // because another thread may still be tokenizing.
   virtual void Close() = 0;
 };
 

@@ -1,4 +1,4 @@
-// Engine::Load: which kind of engine a model needs.
+// Engine::Load: chooses the kind of engine that the model needs.
 #include <utility>
 
 #include "engine/embedding_engine.h"

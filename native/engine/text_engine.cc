@@ -23,8 +23,8 @@
 namespace svc {
 namespace {
 
-// On the processor. A GPU takes whole batches, and the drivers of some do not survive the
-// measurement.
+// Budget for CostModel::Measure, CPU only: a GPU takes whole batches, and some GPU drivers crash
+// during the measurement.
 constexpr double kMeasureMs = 300;
 
 using PrefixBytes = std::shared_ptr<std::atomic<std::uint64_t>>;
@@ -156,7 +156,7 @@ class TextEngine final : public Engine {
     return Status::Ok();
   }
 
-  // Made when the first grammar comes: a few megabytes that most engines never need.
+  // Created for the first grammar: it takes a few megabytes that most engines never need.
   std::shared_ptr<const VocabularyIndex> Vocabulary() {
     std::call_once(vocabulary_made_, [this] { vocabulary_ = IndexVocabulary(*model_); });
     return vocabulary_;
@@ -169,20 +169,20 @@ class TextEngine final : public Engine {
   std::once_flag vocabulary_made_;
   std::shared_ptr<const VocabularyIndex> vocabulary_;
   const std::unique_ptr<LlamaModel> model_;
-  const std::unique_ptr<LlamaModel> draft_model_;  // null: there is none
+  const std::unique_ptr<LlamaModel> draft_model_;  // null: no draft model
   const std::unique_ptr<ChatRenderer> chat_;
   const std::unique_ptr<Runner> runner_;  // ends before the models do
 };
 
-// True if positions are turned in another way where the context is long (LongRoPE): libllama
-// chooses the factors by comparing the context's length with this one.
+// True if RoPE factors depend on the context length (LongRoPE): libllama chooses them by comparing
+// the context length with this metadata value. Saved states then fit only an equal context length.
 bool TurnsByContext(const ModelInfo& info) {
   const std::string key = info.architecture + ".rope.scaling.original_context_length";
   return std::any_of(info.metadata.begin(), info.metadata.end(),
                      [&](const auto& entry) { return entry.first == key; });
 }
 
-// Null: prefixes are not kept on the disk.
+// Opens the disk tier of the prefix cache. Null: it is off or cannot be opened.
 std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const Decoder& decoder,
                                              bool turns_by_context, const SipKey& key,
                                              const PrefixBytes& bytes) {

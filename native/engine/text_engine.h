@@ -1,4 +1,4 @@
-// The Engine of a model that generates text.
+// Engine for a model that generates text.
 #pragma once
 
 #include <memory>

@@ -46,7 +46,7 @@ SVC_TARGET __m256 PowerOf2(__m256i exponents) {
   return _mm256_castsi256_ps(
       _mm256_slli_epi32(_mm256_add_epi32(exponents, _mm256_set1_epi32(127)), 23));
 }
-// In two steps: the power may be less than a normal number, its root is not.
+// In two steps: 2^e may be subnormal, 2^(e/2) is not.
 SVC_TARGET __m256 TimesPowerOf2(__m256 v, __m256 exponents) {
   const __m256i whole = _mm256_cvtps_epi32(exponents);
   const __m256i half = _mm256_srai_epi32(whole, 1);

@@ -1,17 +1,17 @@
-// Attention by vectors of sixteen floats. Each file of a processor's instructions has it once: it
-// comes behind SVC_TARGET, which names them, and these, in this namespace:
+// Attention on vectors of sixteen floats. Included once per instruction set, at the end of a file
+// that defines SVC_TARGET, the function attribute, and in this namespace:
 //
 //   Vector, Broadcast, Load, Store, Add, Subtract, Multiply, MultiplyAdd (rounded once), Max;
-//   kRegisters              how many Vectors a loop can keep, next to two others;
-//   Nearest                 whole numbers, halves to even;
-//   TimesPowerOf2(v, e)     of whole e from -160 to 0, rounded once;
-//   FromHalves(halves)      of sixteen half floats;
-//   SelectFirst(n, a, b)    the first n of a, the others of b;
-//   LowHalf, HighHalf, Join eight floats, and back;
-//   Differing(p, n, x)      of the first n, at most sixteen, a bit for each that is not x;
-//   StoreNumbers(set, i, p) of each bit set, its place beyond i, at p; may write sixteen.
+//   kRegisters              Vectors that a loop can keep in registers besides two others;
+//   Nearest                 rounds to integers, ties to even;
+//   TimesPowerOf2(v, e)     v * 2^e for integers e from -160 to 0, rounded once;
+//   FromHalves(halves)      converts sixteen half floats;
+//   SelectFirst(n, a, b)    the first n elements of a, the rest of b;
+//   LowHalf, HighHalf, Join split a Vector into eight floats each, and back;
+//   Differing(p, n, x)      bit i is set if p[i] != x, for i < n <= 16;
+//   StoreNumbers(set, i, p) writes i + (bit number) for each bit set to p; may write sixteen.
 //
-// Whichever it is, numbers are added up in the same order: the result is the same to the bit.
+// Sums are added in the same order for all instruction sets: results are bit-identical.
 #pragma once
 
 #include <immintrin.h>
@@ -31,7 +31,7 @@ constexpr float kLog2E = 1.44269504088896340736F;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::uint16_t kHalfMinusInfinity = 0xfc00;
 
-// Laid over the bytes that the caller brings.
+// Arrays in the caller's scratch memory, in the order of AttentionScratch().
 struct Scratch {
   Scratch(std::uint8_t* bytes, std::size_t head_length, std::size_t heads)
       : keys(reinterpret_cast<float*>(bytes)),
@@ -44,21 +44,21 @@ struct Scratch {
 
   float* keys;         // [kAttentionTile][head_length]
   float* values;       // [kAttentionTile][head_length]
-  float* sums;         // [head][head_length], of the values, weighted
-  float* bias;         // [kAttentionTile]
-  float* largest;      // [head], of the scores
-  float* weight;       // [head], all in all
-  std::int32_t* seen;  // cells, and kVectorLength more
+  float* sums;         // [head][head_length], weighted sums of the values
+  float* bias;         // [kAttentionTile], the mask, scaled for Exp2
+  float* largest;      // [head], largest score so far
+  float* weight;       // [head], sum of the weights
+  std::int32_t* seen;  // [cells + kVectorLength], the cells that the row sees
 };
 
 SVC_TARGET float ToFloat(std::uint16_t half) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
 }
 
-// 2 ** x, for x <= 0. The Taylor series of the rest behind the nearest integer, which is right to
-// the last digit but one.
+// Returns 2^x for x <= 0: a Taylor series in the distance to the nearest integer, accurate to about
+// two units in the last place.
 SVC_TARGET Vector Exp2(Vector x) {
-  // Below it, single precision ends.
+  // 2^-160 is 0 in single precision.
   x = Max(x, Broadcast(-160));
   const Vector whole = Nearest(x);
   const Vector rest = Subtract(x, whole);
@@ -85,7 +85,7 @@ SVC_TARGET float Sum(Vector v) {
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
-// The sum of each of eight registers, in a lane each.
+// Returns the sums of eight registers, one per lane.
 SVC_TARGET __m256 SumEach(const __m256* parts) {
   __m256 pairs[4];
   for (std::size_t i = 0; i < 4; ++i) {
@@ -101,7 +101,7 @@ SVC_TARGET __m256 SumEach(const __m256* parts) {
   return _mm256_add_ps(_mm256_castpd_ps(first), _mm256_castpd_ps(second));
 }
 
-// Lists the cells that the row sees.
+// Lists the cells that the row sees; returns their number.
 SVC_TARGET std::size_t FindSeen(const Attention& attention, std::int32_t* seen) {
   std::size_t count = 0;
   for (std::size_t cell = 0; cell < attention.cells; cell += kVectorLength) {
@@ -123,7 +123,8 @@ SVC_TARGET void Widen(const std::uint16_t* halves, float* floats) {
   }
 }
 
-// The scores of a head for the tile's keys, to the base of two; minus infinity behind the last one.
+// Computes a head's scores for the tile's keys, as arguments of Exp2; minus infinity past the last
+// key.
 template <std::size_t kVectors>
 SVC_TARGET void Score(const float* query, float scale, const Scratch& scratch, std::size_t count,
                       Vector* scores) {
@@ -152,7 +153,7 @@ SVC_TARGET void Score(const float* query, float scale, const Scratch& scratch, s
   }
 }
 
-// Of one head, from one of its Vectors on.
+// Multiplies kVectors Vectors of one head's sums by `shrink` and adds the weighted values.
 template <std::size_t kVectors, std::size_t kStride>
 SVC_TARGET void AddWeighted(const float* values, const float* weights, std::size_t count,
                             float shrink, float* sums) {
@@ -170,7 +171,7 @@ SVC_TARGET void AddWeighted(const float* values, const float* weights, std::size
   for (std::size_t i = 0; i < kVectors; ++i) Store(sum[i], sums + i * kVectorLength);
 }
 
-// Adds the tile's values to a head's sums, each with the weight of its score.
+// Adds the tile's values to a head's sums, each weighted by its score.
 template <std::size_t kVectors>
 SVC_TARGET void AddValues(const Vector* scores, const Scratch& scratch, std::size_t count,
                           std::size_t head) {

@@ -5,28 +5,31 @@
 
 namespace svc {
 
-// Weights in half floats, as they lie in a file: an output after the other, `depth` each.
+// Weights in half floats, in the order of the model file: `depth` weights per output, one output
+// after the other. Non-owning.
 struct HalfMatrix {
   const std::uint16_t* data = nullptr;
-  std::size_t stride = 0;  // halves from one output to the next
+  std::size_t stride = 0;  // half floats from one output to the next
   std::size_t outputs = 0;
   std::size_t depth = 0;  // a multiple of kHalfDepth
 };
 constexpr std::size_t kHalfDepth = 16;
 
-// Outputs that a kernel computes together.
+// Outputs computed together.
 constexpr std::size_t kHalfOutputs = 4;
 
-// Fewer rows take longer than with ggml's kernel, which reads one output after the other.
+// Minimum number of rows. With fewer, ggml's kernel, which reads one output after the other, is
+// faster.
 constexpr std::size_t kHalfLeastRows = 6;
 
-// Writes outputs [begin, end) of each of `count` rows of activations. ggml's own kernel for many
-// rows, as its packages are compiled, writes its sums to memory in the innermost loop, which takes
-// twice as long. A row comes out the same to the bit in whatever company. Thread: any.
+// Writes outputs [begin, end) of each of `count` rows of activations. Replaces ggml's kernel for
+// many rows: as compiled in its packages, that kernel stores its sums to memory in the innermost
+// loop and takes twice as long. A row's result is bit-identical whatever the other rows are.
+// Thread: any.
 using MultiplyHalves = void(const HalfMatrix& matrix, std::size_t begin, std::size_t end,
                             const float* const* rows, std::size_t count, float* const* out);
 
-// Null: this processor has no such instructions. There ggml's kernel is used.
+// Returns null if the processor lacks AVX-512; callers then use ggml's kernel.
 MultiplyHalves* HalfKernel();
 
 // half_matrix_avx512.cc

@@ -11,9 +11,9 @@
 namespace svc {
 namespace {
 
-// Rows whose sums stay in registers: 4 outputs x 6 rows, next to 4 registers of weights.
+// Rows whose sums stay in registers: 4 outputs x 6 rows, plus 4 registers of weights.
 constexpr std::size_t kRows = 6;
-// Activations that stay in the processor's second cache while weights pass.
+// Activations that stay in the L2 cache while weights stream through.
 constexpr std::size_t kCachedFloats = (std::size_t{512} << 10U) / sizeof(float);
 
 SVC_AVX512 __m512 Weights(const std::uint16_t* halves) {
@@ -54,7 +54,7 @@ constexpr std::array<Tile*, sizeof...(rows)> TilesOf(std::index_sequence<rows...
 
 void MultiplyHalvesAvx512(const HalfMatrix& matrix, std::size_t begin, std::size_t end,
                           const float* const* rows, std::size_t count, float* const* out) {
-  // By rows less one.
+  // Indexed by the number of rows less one.
   static constexpr auto kTiles = TilesOf<kHalfOutputs>(std::make_index_sequence<kRows>());
   static constexpr auto kSingles = TilesOf<1>(std::make_index_sequence<kRows>());
   const std::size_t block = std::max<std::size_t>(kCachedFloats / matrix.depth / kRows, 2) * kRows;

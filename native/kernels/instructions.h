@@ -2,11 +2,11 @@
 
 namespace svc {
 
-// Whether this processor has the instructions that kernels are written for.
+// Instruction sets of this processor.
 
-// And FMA and half floats (F16C), which are not younger.
+// True with AVX2 and FMA. Implies F16C (half floats), which no processor with AVX2 lacks.
 bool HasAvx2();
-// Of words, of bytes, of shorter registers and VNNI: from Cascade Lake and Zen 4 on.
+// True with AVX-512 F, BW, DQ, VL and VNNI: Intel from Cascade Lake on, AMD from Zen 4 on.
 bool HasAvx512();
 
 }  // namespace svc

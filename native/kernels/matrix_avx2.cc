@@ -6,9 +6,9 @@
 
 #include "kernels/matrix_kernel.h"
 
-// As with AVX-512, with half as many outputs in a register and half as many registers: eight
-// outputs of up to four rows at a time. Products are added up in 16 bits, as many as these hold;
-// two of 8-bit quants only fit if these are signed.
+// As with AVX-512, but with half as many outputs per register and half as many registers: eight
+// outputs of up to four rows at a time. As many products as fit are added in 16 bits. With 8-bit
+// quants two products fit only if the quants are signed.
 
 #define SVC_AVX2 __attribute__((target("avx2,fma,f16c")))
 
@@ -28,13 +28,13 @@ SVC_AVX2 __m256 Halves(const std::uint8_t* halves) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves)));
 }
 
-// Eight quants, or values, of each output, four in a register.
+// Eight quants of each output, or eight values; four per register.
 struct Eight {
   __m256i first;
   __m256i second;
 };
 
-// The quants of a block, to be read from its first eight to its fourth.
+// Reads the quants of a block. Read(i) must be called in the order of i, from 0 to 3.
 template <std::size_t kBits>
 class QuantReader {
  public:
@@ -70,7 +70,7 @@ class QuantReader {
   }
 
   const std::uint8_t* quants_;
-  // Those to be read next are each byte's highest.
+  // The bits to be used next are the highest of each byte.
   __m256i high_;
 };
 
@@ -81,8 +81,8 @@ SVC_AVX2 __m256 Bytes(const std::uint8_t* bytes) {
   return _mm256_cvtepi32_ps(kAreSigned ? _mm256_cvtepi8_epi32(each) : _mm256_cvtepu8_epi32(each));
 }
 
-// Of a panel's block `b`, from output `output` on. `index`: of its scales, or the one after them
-// for its min.
+// Returns the scales of block `b` of a panel, from output `output` on. `index`: number of the
+// scale, or format.scales for the min.
 template <WeightType kType>
 SVC_AVX2 __m256 ScaleOf(const std::uint8_t* scales, std::size_t output, std::size_t b,
                         std::size_t index) {
@@ -93,19 +93,19 @@ SVC_AVX2 __m256 ScaleOf(const std::uint8_t* scales, std::size_t output, std::siz
                        Bytes<kType>(scales + WeightMatrix::NestedAt(kType, b, index) + output));
 }
 
-// Sums of two, of quants that stand for what is 128 less.
+// Multiplies quant - 128 by the values; returns sums of two products.
 SVC_AVX2 __m256i MultiplySigned(__m256i quants, __m256i values) {
   const __m256i weights = _mm256_xor_si256(quants, _mm256_set1_epi8(-128));
   return _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(values, weights));
 }
 
-// `first`: of the group's rows. `output`: of the panel's, the first of eight.
+// `first`: first of kRows rows in the group. `output`: first of eight outputs in the panel.
 template <WeightType kType, std::size_t kRows>
 SVC_AVX2 void Multiply(const WeightMatrix& matrix, std::size_t panel, std::size_t output,
                        RowBlock rows, std::size_t first, float* const* out) {
   constexpr WeightFormat kFormat = FormatOf(kType);
   constexpr bool kAreSigned = kFormat.bits == 8;
-  // Each adds up four products, two at a time, in two instructions.
+  // Number of reads whose products fit into 16 bits: each read adds four products per lane.
   constexpr std::size_t kIn16Bits = kAreSigned ? 1 : 32767 / (4 * 127 * ((1 << kFormat.bits) - 1));
   static_assert(kIn16Bits > 0);
   constexpr std::size_t kPerScale = 4 / kFormat.scales;

@@ -5,8 +5,8 @@
 
 #include "kernels/matrix_kernel.h"
 
-// Of a row, 16 outputs lie in a register each for their sums and for those of the block; an
-// instruction multiplies four quants of each output by four activations and adds all.
+// Each row has two registers of 16 outputs: sums so far, and sums of the current block. One
+// instruction (VPDPBUSD) adds four products of quants and activations to each output.
 
 #define SVC_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
@@ -23,13 +23,13 @@ SVC_AVX512 __m512 Halves(const std::uint8_t* halves) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves)));
 }
 
-// Eight quants of each output, four in a register.
+// Eight quants of each output, four per register.
 struct Eight {
   __m512i first;
   __m512i second;
 };
 
-// The quants of a block, to be read from its first eight to its fourth.
+// Reads the quants of a block. Read(i) must be called in the order of i, from 0 to 3.
 template <std::size_t kBits>
 class QuantReader {
  public:
@@ -65,7 +65,7 @@ class QuantReader {
   }
 
   const std::uint8_t* quants_;
-  // Those to be read next are each byte's highest.
+  // The bits to be used next are the highest of each byte.
   __m512i high_;
 };
 
@@ -76,7 +76,8 @@ SVC_AVX512 __m512 Bytes(const std::uint8_t* bytes) {
   return _mm512_cvtepi32_ps(kAreSigned ? _mm512_cvtepi8_epi32(each) : _mm512_cvtepu8_epi32(each));
 }
 
-// Of a panel's block `b`. `index`: of its scales, or the one after them for its min.
+// Returns the scales of block `b` of a panel. `index`: number of the scale, or format.scales for
+// the min.
 template <WeightType kType>
 SVC_AVX512 __m512 ScaleOf(const std::uint8_t* scales, std::size_t b, std::size_t index) {
   const __m512 of_source = Halves(scales + WeightMatrix::HalvesAt(kType, b, index));

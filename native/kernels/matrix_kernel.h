@@ -8,24 +8,24 @@
 
 namespace svc {
 
-// Writes outputs kPanel * panel and the next ones of a group of rows, whose first block this is, to
-// `out`, one pointer for each row. Thread: any.
+// Computes panel `panel`, kPanel outputs from kPanel * panel on, for a group of rows. `rows`: the
+// group's first block. out[r] receives the panel's outputs of row r. Thread: any.
 using MultiplyPanel = void(const WeightMatrix& matrix, std::size_t panel, RowBlock rows,
                            float* const* out);
 
-// Products of weights with rows of activations. The rows of a group pass through each weight that
-// was loaded, so that eight cost little more than what memory takes for one; each comes out the
-// same to the bit, in whatever company, and of each kernel.
+// Multiplies weights with rows of activations. A weight is loaded once for all rows of a group, so
+// eight rows cost little more than the memory traffic of one. A row's result is bit-identical for
+// every kernel and whatever the other rows are.
 struct MatrixKernel {
   const char* instructions;
   MultiplyPanel* (*multiply)(WeightType type);
 };
 
-// Those that this processor can run, the fastest first. They need AVX2 at least.
+// Returns the kernels that this processor supports, fastest first. Empty without AVX2.
 std::span<const MatrixKernel> MatrixKernels();
 
-// So far ahead kernels ask for weights: with several rows to a weight the processor does not do it
-// by itself (eight rows of a 0.5B model take 20 ms instead of 31).
+// Bytes ahead that kernels prefetch weights. With several rows per weight the hardware prefetcher
+// does not keep up (eight rows of a 0.5B model: 31 ms without, 20 ms with).
 constexpr std::size_t kPrefetchBytes = 4096;
 
 // matrix_avx512.cc, matrix_avx2.cc

@@ -14,17 +14,18 @@ namespace {
 constexpr std::size_t kLanes = 8;
 constexpr std::size_t kParts = kBlock / kLanes;
 
-// Below this, 127 / largest would be infinite: such a block is one of zeros.
+// Magnitudes up to this count as zero, because 127 / largest could overflow.
 constexpr float kLeastLargest = 1e-36F;
 
-// Of magnitudes, which are in the order of their bits; infinity and then NaN are the largest.
+// Returns the largest of eight magnitudes. Their bits compare like the numbers; infinity and then
+// NaN are the largest.
 __attribute__((target("avx2"))) float Largest(__m256i bits) {
   alignas(32) std::array<std::int32_t, kLanes> each;
   _mm256_store_si256(reinterpret_cast<__m256i*>(each.data()), bits);
   return std::bit_cast<float>(*std::max_element(each.begin(), each.end()));
 }
 
-// A block that holds a value that is not a number, or infinity: all products with it are NaN.
+// Fills a block that holds infinity or NaN: all products with it are NaN.
 void SetBroken(const RowBlock& block, std::size_t row) {
   std::memset(block.values(row), 0, kBlock);
   block.scales()[row] = std::numeric_limits<float>::quiet_NaN();
@@ -64,7 +65,7 @@ __attribute__((target("avx2"))) void QuantizedRows::Set(std::size_t row,
     for (std::size_t i = 0; i < kParts; ++i) {
       rounded[i] = _mm256_cvtps_epi32(_mm256_mul_ps(parts[i], steps));
     }
-    // Packing goes by halves of a register: what it mixed is put in order.
+    // Packing works within 128-bit halves; the permutation restores the order.
     const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(rounded[0], rounded[1]),
                                              _mm256_packs_epi32(rounded[2], rounded[3]));
     const __m256i in_order =

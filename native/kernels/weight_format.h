@@ -5,23 +5,23 @@
 
 namespace svc {
 
-// Weights that a matrix_kernel.h takes together.
+// Weights per block of a MatrixKernel.
 constexpr std::size_t kBlock = 32;
 
-// A type of ggml's, as far as it matters here: a weight is scale * quant - min, and a quant a whole
-// number from 0 on.
+// A quantization type of ggml, as far as the kernels need it:
+// weight = scale * (quant - zero) - min, where a quant is an integer >= 0.
 struct WeightFormat {
-  // Of a block in the file, in weights and in bytes.
+  // Weights and bytes per block of the model file.
   std::size_t source_weights;
   std::size_t source_bytes;
-  // Of a quant.
+  // Bits per quant.
   std::size_t bits;
-  // For each kBlock weights: one, or one for each half.
+  // Scales per kBlock weights: 1, or 2 (one for each half).
   std::size_t scales;
-  // The quant that stands for 0, so that min is its scale times as much. 0: mins are in the file.
+  // Quant that represents weight 0 in a format without mins. 0: the file stores mins.
   int zero;
 
-  // Scales, and mins, are bytes, and have another scale for the whole block of the file.
+  // True if scales and mins are stored as bytes and multiplied by a half float of the file's block.
   constexpr bool has_nested_scales() const { return source_weights > kBlock; }
   constexpr bool has_mins() const { return zero == 0; }
   constexpr std::size_t blocks_per_source() const { return source_weights / kBlock; }

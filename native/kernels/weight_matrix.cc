@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Of kBlock weights, four in each word.
+// Quants of kBlock weights, four per word.
 using Quants = std::array<std::uint32_t, kBlock / 4>;
 
 constexpr std::uint32_t kLowHalves = 0x0f0f0f0f;
@@ -23,8 +23,8 @@ std::uint32_t WordAt(const std::uint8_t* bytes, std::size_t index) {
   return word;
 }
 
-// ---- what ggml's blocks hold --------------------------------------------------------------------
-// Their fields are in the order of ggml-common.h. `b`: of the block's kBlock weights, which.
+// ---- blocks of ggml -----------------------------------------------------------------------------
+// Fields are in the order of ggml-common.h. `b`: index of kBlock weights within the block.
 
 struct Q4_0 {
   std::uint8_t scale[2];
@@ -56,7 +56,7 @@ struct Q5_0 {
   }
 
  private:
-  // The lowest four bits, each to the lowest of a byte.
+  // Moves each of the lowest four bits to the lowest bit of a byte.
   static std::uint32_t Spread(std::uint32_t bits) { return (bits & 15) * 0x00204081 & kLowBits; }
 };
 
@@ -72,7 +72,8 @@ struct Q8_0 {
   }
 };
 
-// The scales and mins of Q4_K and Q5_K: of six bits, those of the last four blocks in three parts.
+// Scales and mins of Q4_K and Q5_K, six bits each. Those of the last four blocks are split: four
+// bits in the last four bytes, two above the earlier scales and mins.
 struct ScalesAndMins {
   std::uint8_t packed[12];
 
@@ -140,9 +141,9 @@ struct Q6K {
   std::uint8_t Scale(std::size_t b, std::size_t index) const { return nested[2 * b + index]; }
 };
 
-// ---- how they are laid down ---------------------------------------------------------------------
+// ---- writing a WeightMatrix ---------------------------------------------------------------------
 
-// `to`: of the first output's, the others lie behind it.
+// `to`: the output's first word in the block; words of the same output are kPanel words apart.
 template <std::size_t kBits>
 void PutQuants(const Quants& quants, std::uint8_t* to) {
   const auto put = [&to](std::uint32_t word) {
@@ -155,7 +156,7 @@ void PutQuants(const Quants& quants, std::uint8_t* to) {
     for (std::size_t i = 0; i < quants.size(); i += 2) {
       put((quants[i] & kLowHalves) | (quants[i + 1] & kLowHalves) << 4);
     }
-    // So many words' high bits make one.
+    // High bits of kWords words make one word.
     constexpr std::size_t kHighBits = kBits - 4;
     constexpr std::size_t kWords = kHighBits == 0 ? 0 : 8 / kHighBits;
     for (std::size_t i = 0; i < kHighBits; ++i) {
@@ -168,7 +169,7 @@ void PutQuants(const Quants& quants, std::uint8_t* to) {
   }
 }
 
-// Of one output and one block of the file.
+// Writes the scales and mins of one output and one block of the file.
 template <WeightType kType, typename Source>
 void PutScales(const Source& source, std::uint8_t* to, std::size_t output) {
   constexpr WeightFormat kFormat = FormatOf(kType);
@@ -211,9 +212,9 @@ void InterleaveOf(const std::uint8_t* bytes, const WeightMatrix& matrix) {
   }
 }
 
-// ---- and read again -----------------------------------------------------------------------------
+// ---- reading a WeightMatrix ---------------------------------------------------------------------
 
-// `from`: of the block's first output, as PutQuants.
+// `from`: as `to` of PutQuants.
 Quants GetQuants(std::size_t bits, const std::uint8_t* from) {
   Quants quants;
   const auto get = [&from] {
@@ -247,7 +248,8 @@ __attribute__((target("f16c"))) float FloatOf(const std::uint8_t* half) {
   return _cvtsh_ss(bits);
 }
 
-// Of a panel's block `b`, as the kernels' ScaleOf.
+// Returns the scale of block `b` with number `index`, or its min for format.scales; as ScaleOf of
+// the kernels.
 float ScaleOf(const WeightMatrix& matrix, std::size_t output, std::size_t b, std::size_t index) {
   const WeightFormat format = FormatOf(matrix.type);
   const std::uint8_t* scales = matrix.scales(output / kPanel);

@@ -7,38 +7,39 @@
 
 namespace svc {
 
-// Outputs that are computed together.
+// Outputs per panel; a panel is computed together.
 constexpr std::size_t kPanel = 16;
 
-// Weights, interleaved so that one instruction serves 16 outputs. Owns nothing.
+// Quantized weights, interleaved so that one instruction serves 16 outputs. Non-owning.
 //
-// First the quants, [panel][block][...], of a block:
-//   of 8 bits: [four of 32][output][byte of 4];
-//   of fewer:  their low halves, [eight of 32][output][byte of 4]: byte j of eight i holds quant
-//              8i + j in its low half and quant 8i + 4 + j in its high one; then what is above
-//              them, [output][byte of 4], once for each bit: byte j holds the bits of quants j, 4 +
-//              j, 8 + j, ... from its highest bit on.
+// First the quants, [panel][block][...]. Within a block:
+//   8 bits:        [kBlock / 4][output][4 bytes], a quant per byte;
+//   4 to 6 bits:   the low four bits, [kBlock / 8][output][4 bytes]: byte j of element i holds
+//                  quant 8i + j in its low half and quant 8i + 4 + j in its high half;
+//                  then the high bits, [bits - 4][output][4 bytes]: from its highest bit down,
+//                  byte j holds those of quants j, 4 + j, 8 + j, ...
 // Then the scales, [panel][...]:
-//   of kBlock weights: [block][output] half floats;
-//   nested:            for each block of the file: [output] half floats, for scales and then, if
-//                      there are any, for mins; then [block][scale, ..., min][output] bytes.
+//   not nested:    [block][output] half floats;
+//   nested:        for each block of the file: [output] half floats for the scales, the same for
+//                  the mins if the format has mins, then [block][scale, ..., min][output] bytes.
 struct WeightMatrix {
-  // Whether a matrix of this shape can be interleaved.
+  // True if a matrix of this shape can be interleaved.
   static constexpr bool Fits(WeightType type, std::size_t outputs, std::size_t depth) {
     return outputs % kPanel == 0 && depth % FormatOf(type).source_weights == 0;
   }
 
   WeightType type;
   std::size_t outputs;
-  // How many activations make an output.
+  // Activations (and weights) per output.
   std::size_t depth;
-  // bytes(), to be aligned to 64.
+  // bytes() bytes, aligned to 64.
   std::uint8_t* data;
 
+  // Bytes of quants per panel and block.
   static constexpr std::size_t QuantBytes(WeightType type) {
     return kPanel * kBlock * FormatOf(type).bits / 8;
   }
-  // Of a block of the file.
+  // Bytes of scales and mins per panel and block of the file.
   static constexpr std::size_t ScaleBytes(WeightType type) {
     const WeightFormat format = FormatOf(type);
     const std::size_t mins = format.has_mins() ? 1 : 0;
@@ -47,14 +48,14 @@ struct WeightMatrix {
     return halves + format.blocks_per_source() * (format.scales + mins) * kPanel;
   }
 
-  // Bytes from a panel's scales to the half floats of block `b`: of its scales or, for the index
-  // behind these, of its min.
+  // Byte offset from a panel's scales to the half floats of block `b`. `index`: number of the
+  // scale, or format.scales for the min.
   static constexpr std::size_t HalvesAt(WeightType type, std::size_t b, std::size_t index) {
     const WeightFormat format = FormatOf(type);
     const std::size_t of_min = index == format.scales ? kPanel * sizeof(std::uint16_t) : 0;
     return b / format.blocks_per_source() * ScaleBytes(type) + of_min;
   }
-  // The same to the bytes that they are to be multiplied with, where scales are nested.
+  // As HalvesAt, for the nested scale or min bytes. REQUIRES: FormatOf(type).has_nested_scales().
   static constexpr std::size_t NestedAt(WeightType type, std::size_t b, std::size_t index) {
     const WeightFormat format = FormatOf(type);
     const std::size_t mins = format.has_mins() ? 1 : 0;
@@ -77,10 +78,10 @@ struct WeightMatrix {
   }
 };
 
-// Fills a matrix from its blocks of the file, [output][block].
+// Fills `matrix` from the blocks of the model file, [output][block].
 void Interleave(const std::uint8_t* source, const WeightMatrix& matrix);
 
-// The weights of one output, `depth` of them, as ggml rounds them. Needs F16C.
+// Dequantizes the `depth` weights of one output, rounded as ggml does. Needs F16C.
 void ReadOutput(const WeightMatrix& matrix, std::size_t output, float* weights);
 
 }  // namespace svc

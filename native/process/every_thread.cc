@@ -28,7 +28,7 @@ constexpr int kSignal = 33;
 constexpr std::chrono::seconds kPatience(5);
 constexpr std::chrono::microseconds kPoll(20);
 
-// As the kernel has it; libc's sigaction() refuses the signal.
+// The kernel's sigaction structure; libc's sigaction() rejects the signal.
 struct KernelAction {
   void* handler;
   unsigned long flags;
@@ -56,8 +56,8 @@ void OnSignal(int /*signal*/) {
   errno = saved;
 }
 
-// Installs OnSignal for kSignal; `old` receives what was there. Libc knows how a handler returns
-// (`restorer`), so an action that libc installed is read back and used.
+// Installs OnSignal for kSignal; `old` receives the previous action. Only libc knows how a handler
+// returns (`restorer`): the action is first installed with libc for another signal and read back.
 bool InstallHandler(KernelAction* old) {
   struct sigaction before {};
   struct sigaction ours {};
@@ -83,7 +83,8 @@ std::vector<pid_t> Threads() {
   return threads;
 }
 
-// Returns once `thread` has run the job or has ended; false if it does neither.
+// Returns true once `thread` has run the job or has ended, false if it does neither within
+// kPatience.
 bool RunOn(pid_t thread) {
   const int before = runs;
   if (syscall(SYS_tgkill, getpid(), thread, kSignal) != 0) return errno == ESRCH;
@@ -116,7 +117,7 @@ bool RunOnOthers() {
 }  // namespace
 
 int RunOnEveryThread(int (*function)(void* argument), void* argument) {
-  // Outlives this call: a thread that was too slow may still read it.
+  // Static: a thread that reacts after the timeout still reads it.
   static Job job;
   job.function = function;
   job.argument = argument;
@@ -125,8 +126,7 @@ int RunOnEveryThread(int (*function)(void* argument), void* argument) {
   current = &job;
   if (!InstallHandler(&before)) return errno;
   const bool all = RunOnOthers();
-  // A thread that did not react may still do so: without a handler the signal would end the
-  // process.
+  // On a timeout the handler stays: without it a late signal would end the process.
   if (all) {
     syscall(SYS_rt_sigaction, kSignal, &before, nullptr, sizeof(before.mask));
     current = nullptr;

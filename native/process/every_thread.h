@@ -2,10 +2,10 @@
 // each thread: capabilities, no_new_privs, Landlock domains (before ABI 8). Threads inherit them
 // from the one that creates them, but Node has several threads before it runs any script.
 //
-// A signal carries the function to each thread, as glibc does for setuid(). The signal is the one
-// that glibc reserves for that (33): its pthread_sigmask() never blocks it, so no thread is out of
-// reach. The list of threads is read again until it holds none that has not run the function; a
-// thread that appears later was created by one that has.
+// A signal handler runs the function on each thread, as glibc does for setuid(). The signal is the
+// one that glibc reserves for this (33): pthread_sigmask() never blocks it, so it reaches every
+// thread. The list of threads is read again until all of them have run the function; a thread that
+// appears later was created by one that has.
 #pragma once
 
 namespace svc::process {

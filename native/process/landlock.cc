@@ -19,7 +19,7 @@ namespace svc::process {
 
 namespace {
 
-// As in linux/landlock.h. Written out, because the header may be older than the kernel.
+// Values of linux/landlock.h, copied because the header may be older than the kernel.
 constexpr long kCreateRuleset = 444;
 constexpr long kAddRule = 445;
 constexpr long kRestrictSelf = 446;
@@ -40,7 +40,7 @@ constexpr std::uint64_t kForFiles = 1ULL << 0 | kWriteFile | kReadFile | kTrunca
 constexpr std::uint64_t kBindAndConnectTcp = 1ULL << 0 | 1ULL << 1;
 constexpr std::uint64_t kAbstractSockets = 1ULL << 0;
 constexpr std::uint64_t kSignals = 1ULL << 1;
-// Kernels without this fix also keep the threads of one process from signalling each other.
+// Erratum bit. Kernels without this fix also stop threads of a process from signalling each other.
 constexpr long kSignalsFixed = 1L << 1;
 
 struct RulesetAttributes {
@@ -74,8 +74,8 @@ RulesetAttributes AttributesFor(int version) {
   return attributes;
 }
 
-// An inode of /proc lives only as long as its directory entry is in use, and a rule means the
-// inode: the descriptor stays open to pin both.
+// A rule refers to an inode, and an inode of /proc lives only while its directory entry is in use:
+// the descriptor stays open to keep both.
 bool HasToStayOpen(int file) {
   struct statfs system {};
   return fstatfs(file, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
@@ -88,7 +88,7 @@ int Allow(int ruleset, const std::string& path, std::uint64_t access, int flags)
   fstat(file, &status);
   if (!S_ISDIR(status.st_mode)) access &= kForFiles;
   const PathBeneathAttributes rule{access, file};
-  // Of a link that is not followed there is nothing to allow.
+  // With O_NOFOLLOW a symbolic link opens as itself; it gets no rule.
   int error = 0;
   if (!S_ISLNK(status.st_mode) && syscall(kAddRule, ruleset, kPathBeneath, &rule, 0) != 0) {
     error = errno;
@@ -115,7 +115,7 @@ int AllowAll(int ruleset, const Paths& paths, std::uint64_t handled) {
   return error;
 }
 
-// Older kernels know only the beginning of the structure.
+// Size of the structure in this ABI version; older kernels know only its beginning.
 std::size_t SizeFor(int version) {
   if (version >= 6) return sizeof(RulesetAttributes);
   return version >= 4 ? 2 * sizeof(std::uint64_t) : sizeof(std::uint64_t);

@@ -5,8 +5,8 @@
 
 namespace svc::process {
 
-// Sends `message` to the socket at `path`; a leading '@' names an abstract one. Never blocks.
-// Returns 0 or errno; ENOTSUP on Windows.
+// Sends `message` to the socket at `path`; a leading '@' means an abstract socket. Never blocks.
+// Returns 0 or an errno; ENOTSUP on Windows.
 int Notify(const std::string& path, const std::string& message);
 
 }  // namespace svc::process

@@ -19,7 +19,8 @@ int ForbidNewPrivileges() { return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ?
 
 int DropCapabilities(bool keep_reading) {
   prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-  // EINVAL after the last one that this kernel knows; EPERM: nothing can be gained by exec anyway.
+  // Ends with EINVAL after the kernel's last capability, or with EPERM without CAP_SETPCAP, where
+  // exec can gain nothing anyway.
   for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0;) ++capability;
 
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -30,7 +31,7 @@ int DropCapabilities(bool keep_reading) {
   for (const __user_cap_data_struct& set : held) {
     holds_any |= (set.effective | set.permitted | set.inheritable) != 0;
   }
-  // The filter of a service manager may refuse capset to those who have nothing to give up.
+  // Without capabilities capset is not needed, and a service manager's filter may forbid it.
   if (!holds_any) return 0;
   for (__user_cap_data_struct& set : held) {
     const std::uint32_t remaining = &set == held ? set.permitted & kept : 0;

@@ -1,16 +1,17 @@
-// Privileges of the calling thread that an engine does not need.
+// Gives up privileges of the calling thread that an engine does not need.
 #pragma once
 
 namespace svc::process {
 
-// Both are async-signal-safe, never gain anything, and return 0 or errno. Linux only.
+// Both functions are async-signal-safe and return 0 or an errno; ENOTSUP on systems other than
+// Linux.
 
-// Sets no_new_privs: no exec gives this thread, or those that it creates, more than it has.
+// Sets no_new_privs: exec gives this thread, and the threads that it creates, no new privileges.
 int ForbidNewPrivileges();
 
 // Empties the capability sets: ambient, bounding (where CAP_SETPCAP is held), effective, permitted,
-// inheritable. `keep_reading` keeps CAP_DAC_READ_SEARCH if it is held: a root process opens files
-// of other users by it.
+// inheritable. `keep_reading` keeps CAP_DAC_READ_SEARCH if it is held, with which a root process
+// opens files of other users.
 int DropCapabilities(bool keep_reading);
 
 }  // namespace svc::process

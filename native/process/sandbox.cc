@@ -18,7 +18,7 @@ namespace svc::process {
 
 namespace {
 
-// What each thread gives up by itself; the first error of each part.
+// Parts that each thread gives up for itself, with the first error of each part.
 struct Surrender {
   // -1: none.
   int ruleset;
@@ -45,7 +45,7 @@ int SurrenderThread(void* argument) {
 SandboxReport EnterSandbox(const Paths& paths) {
   const int version = LandlockVersion();
   const int ruleset = version == 0 ? -EOPNOTSUPP : MakeRuleset(paths);
-  // Outlives this call: a thread that was too slow may still read it.
+  // Static: a thread that reacts after the timeout still reads it.
   static Surrender surrender{ruleset};
   const int broadcast = RunOnEveryThread(SurrenderThread, &surrender);
   if (ruleset >= 0) {

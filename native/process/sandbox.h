@@ -1,9 +1,9 @@
-// The sandbox of an engine process. A model's file, its chat template and the requests are foreign
-// data that meet C++ code here; whoever gets code to run by them shall find nothing of use.
+// The sandbox of an engine process. Model files, chat templates and requests are untrusted data
+// that C++ code parses here; an exploit must find nothing useful in this process.
 //
-// What is given up, for every thread that there is or will be, and never comes back: gaining
-// privileges, capabilities, all files but those named, sockets, other programs and other processes.
-// Each part that a kernel lacks is left out and reported.
+// All present and future threads give up for good: new privileges, capabilities, all files but
+// those named, sockets, starting programs, and access to other processes. A part that the kernel
+// lacks is skipped and reported.
 #pragma once
 
 #include <string>
@@ -12,21 +12,21 @@
 
 namespace svc::process {
 
-// An errno, or 0 for what is in force. On systems other than Linux all are ENOTSUP.
+// State of each part: 0 if it is in force, otherwise an errno. ENOTSUP on systems other than Linux.
 struct SandboxReport {
   int no_new_privileges;
   int capabilities;
   int landlock;
-  // Of Landlock; 0: the kernel has none.
+  // Landlock ABI version; 0: the kernel has no Landlock.
   int landlock_version;
   int seccomp;
 };
 
-// Once in the life of a process; threads may run. A root process keeps CAP_DAC_READ_SEARCH, for
-// files of other users, until LeaveLastCapability().
+// Enters the sandbox. Call once per process; other threads may be running. A root process keeps
+// CAP_DAC_READ_SEARCH, for files of other users, until LeaveLastCapability().
 SandboxReport EnterSandbox(const Paths& paths);
 
-// Call it when all files are open. Returns 0 or errno.
+// Drops CAP_DAC_READ_SEARCH. Call it when all files are open. Returns 0 or an errno.
 int LeaveLastCapability();
 
 }  // namespace svc::process

@@ -31,10 +31,11 @@ constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
 #else
 constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #endif
-// file_setattr, Linux 6.17. From 424 on the numbers are the same on every architecture.
+// Newest call that this list considers: file_setattr, Linux 6.17. Numbers from 424 on are the same
+// on every architecture.
 constexpr std::uint32_t kNewestCall = 469;
 
-// Refused whatever the arguments are.
+// Calls refused with any arguments.
 constexpr std::uint32_t kRefused[] = {
     // Sockets. The pipe to the daemon is read and written as a file.
     SYS_socket,
@@ -50,14 +51,14 @@ constexpr std::uint32_t kRefused[] = {
     SYS_recvfrom,
     SYS_recvmsg,
     SYS_recvmmsg,
-    // Other programs. clone is looked at below.
+    // Other programs. Filter() checks clone.
     SYS_execve,
     SYS_execveat,
 #ifdef SYS_fork
     SYS_fork,
     SYS_vfork,
 #endif
-    // Other processes. kill and its kin are looked at below.
+    // Other processes. Filter() checks kill and similar calls.
     SYS_ptrace,
     SYS_process_vm_readv,
     SYS_process_vm_writev,
@@ -75,7 +76,7 @@ constexpr std::uint32_t kRefused[] = {
     SYS_sched_setscheduler,
     SYS_sched_setparam,
     SYS_sched_setattr,
-    // Shared memory and messages that other programs of the user reach by name.
+    // Shared memory, semaphores and message queues, which other programs of the user reach by name.
     SYS_shmget,
     SYS_shmat,
     SYS_shmctl,
@@ -89,7 +90,7 @@ constexpr std::uint32_t kRefused[] = {
     SYS_msgctl,
     SYS_mq_open,
     SYS_mq_unlink,
-    // Attributes of files, which Landlock leaves alone; and being told of what others do to theirs.
+    // File attributes, which Landlock does not restrict; watching files of other processes.
     SYS_fchmod,
     SYS_fchmodat,
     452 /* fchmodat2 */,
@@ -135,7 +136,7 @@ constexpr std::uint32_t kRefused[] = {
     467 /* open_tree_attr */,
     SYS_quotactl,
     443 /* quotactl_fd */,
-    // Parts of the kernel with a history of holes.
+    // Parts of the kernel with a history of vulnerabilities.
     SYS_bpf,
     SYS_perf_event_open,
     SYS_userfaultfd,
@@ -145,7 +146,7 @@ constexpr std::uint32_t kRefused[] = {
     SYS_keyctl,
     SYS_add_key,
     SYS_request_key,
-    // The machine.
+    // Administration of the machine.
     SYS_init_module,
     SYS_finit_module,
     SYS_delete_module,
@@ -178,8 +179,8 @@ constexpr std::uint32_t Fail(int error) {
   return SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(error) & SECCOMP_RET_DATA);
 }
 
-// A program for the kernel's filter machine, which sees the call's number and arguments. Of an
-// argument the lower 32 bits are compared: the kernel takes these as int.
+// A BPF program over the call's number and arguments. Only the lower 32 bits of an argument are
+// compared, because the kernel takes these arguments as int.
 class Program {
  public:
   Program() {
@@ -187,7 +188,7 @@ class Program {
     Add(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0);
     Return(Fail(ENOSYS));
     Load(offsetof(seccomp_data, nr));
-    // x32 is above it, too.
+    // Also refuses x32 calls, whose numbers are higher.
     Add(BPF_JMP | BPF_JGT | BPF_K, kNewestCall, 0, 1);
     Return(Fail(ENOSYS));
   }
@@ -197,7 +198,7 @@ class Program {
     Return(Fail(error));
   }
 
-  // Unless the argument is one of `allowed`.
+  // Refuses the call unless the argument is one of `allowed`.
   void AllowOnly(std::uint32_t call, int argument, std::initializer_list<std::uint32_t> allowed) {
     const auto count = static_cast<std::uint8_t>(allowed.size());
     Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, count + 3);
@@ -209,7 +210,7 @@ class Program {
     Return(SECCOMP_RET_ALLOW);
   }
 
-  // If the argument is one of `refused`.
+  // Refuses the call if the argument is one of `refused`.
   void RefuseOnly(std::uint32_t call, int argument, std::initializer_list<std::uint32_t> refused) {
     const auto count = static_cast<std::uint8_t>(refused.size());
     Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, count + 3);
@@ -221,7 +222,7 @@ class Program {
     Return(Fail(EPERM));
   }
 
-  // A thread of this process, in its namespaces, or nothing.
+  // Allows the call only to create a thread of this process in the same namespaces.
   void AllowThreadsOnly(std::uint32_t call) {
     Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 5);
     Load(Argument(0));
@@ -245,7 +246,7 @@ class Program {
     Add(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset), 0, 0);
   }
   void Return(std::uint32_t action) { Add(BPF_RET | BPF_K, action, 0, 0); }
-  // `yes` and `no`: instructions to skip.
+  // `yes` and `no`: instructions to skip if the comparison is true or false.
   void Add(std::uint16_t code, std::uint32_t value, std::uint8_t yes, std::uint8_t no) {
     code_.push_back({code, yes, no, value});
   }
@@ -257,16 +258,17 @@ std::vector<sock_filter> Filter() {
   const auto self = static_cast<std::uint32_t>(getpid());
   Program program;
   for (const std::uint32_t call : kRefused) program.Refuse(call, EPERM);
-  // Its flags are behind a pointer. glibc then uses clone.
+  // The filter cannot read clone3's flags, which are behind a pointer. On ENOSYS glibc uses clone.
   program.Refuse(435 /* clone3 */, ENOSYS);
   program.AllowThreadsOnly(SYS_clone);
-  // Signals to itself only: abort() needs them.
+  // Signals only to this process: abort() needs them.
   program.AllowOnly(SYS_kill, 0, {self});
   program.AllowOnly(SYS_tgkill, 0, {self});
   program.AllowOnly(SYS_rt_sigqueueinfo, 0, {self});
   program.AllowOnly(SYS_rt_tgsigqueueinfo, 0, {self});
   program.AllowOnly(SYS_prlimit64, 0, {0, self});
-  // A file can send signals to its owner, and input to a terminal counts as typed.
+  // F_SETOWN and F_SETSIG can signal other processes; TIOCSTI types into a terminal.
+  // PR_SET_DUMPABLE and PR_SET_PTRACER would let other processes read this one's memory.
   program.RefuseOnly(SYS_fcntl, 1, {F_SETOWN, F_SETOWN_EX, F_SETSIG});
   program.RefuseOnly(SYS_ioctl, 1, {TIOCSTI});
   program.RefuseOnly(SYS_prctl, 0, {PR_SET_DUMPABLE, PR_SET_PTRACER});
@@ -278,12 +280,12 @@ std::vector<sock_filter> Filter() {
 int InstallFilter() {
   std::vector<sock_filter> code = Filter();
   const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
-  // Kernels before 5.16 would turn off speculation that loads and stores rely on: as fast as newer
-  // ones.
+  // SPEC_ALLOW: without it, kernels before 5.16 disable speculative store bypass for filtered
+  // threads, which slows them down; newer kernels do not.
   const long unsigned flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
   const long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
   if (result == 0) return 0;
-  // A positive result is a thread that could not follow.
+  // A positive result is the id of a thread that could not take over the filter.
   return result > 0 ? EAGAIN : errno;
 }
 

@@ -1,13 +1,13 @@
-// System calls that an engine never makes and hostile code in one would.
+// Blocks system calls that an engine never makes but injected code would.
 #pragma once
 
 namespace svc::process {
 
-// Installs a filter for all threads of this process; the calls below then fail with EPERM. Returns
-// 0 or errno; ENOTSUP on other systems and processors. REQUIRES: no_new_privs is set.
+// Installs a seccomp filter for all threads of this process. Returns 0 or an errno; ENOTSUP except
+// on Linux x86-64 and ARM64. REQUIRES: no_new_privs is set.
 //
-// The filter names what is refused, not what is allowed: GPU drivers and Node may call anything
-// harmless. Numbers above the newest that was known when this was written, and calls of other ABIs
+// A deny list, because Node and GPU drivers may make any harmless call: the calls listed in
+// seccomp_filter.cc fail with EPERM. Call numbers above kNewestCall, and calls of other ABIs
 // (32-bit, x32), fail with ENOSYS.
 int InstallFilter();
 

@@ -8,7 +8,7 @@
 
 namespace svc {
 
-// With how many equal tokens both begin.
+// Number of leading tokens that are equal in both.
 inline std::uint32_t CommonLength(std::span<const Token> a, std::span<const Token> b) {
   return static_cast<std::uint32_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
                                     a.begin());

@@ -7,7 +7,7 @@
 namespace svc {
 namespace {
 
-// Puts `earlier` before `later`.
+// Prepends `earlier` to `later`.
 template <typename Sequence>
 void Prepend(Sequence& earlier, Sequence& later) {
   earlier.insert(earlier.end(), std::make_move_iterator(later.begin()),

@@ -1,5 +1,5 @@
-// What generations have produced and nobody has been told yet: one output for each of them. What
-// comes meanwhile makes the outputs longer, not more.
+// Outputs that have not been delivered to the sink yet: one for each generation. New output is
+// appended to the entry of its generation.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,10 @@ namespace svc {
 // Not thread-safe.
 class OutputList {
  public:
-  // Joined to the one of the same generation. REQUIRES: that one was not its last.
+  // Merges the output into the entry of the same generation, if there is one. REQUIRES: that entry
+  // is not `done`.
   void Add(GenerationOutput output);
+  // Returns all entries and empties the list.
   std::vector<GenerationOutput> Take();
 
   bool empty() const { return outputs_.empty(); }

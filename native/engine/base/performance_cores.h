@@ -1,6 +1,6 @@
-// Which processors are worth a compute thread: one of each physical core, and of a hybrid processor
-// its performance cores only, as llama.cpp counts them. Compute threads wait for one another after
-// every operation, so an efficiency core makes all others wait.
+// Number of cores worth a compute thread: physical cores and, on a hybrid processor, performance
+// cores only. llama.cpp counts them the same way. Compute threads meet at a barrier after every
+// operation, so one efficiency core slows all others down.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,18 @@
 
 namespace svc {
 
-// What is known of the processors that the process may run on. Numbers as the kernel has them.
+// The processors that this process may run on. Numbers are the kernel's.
 struct Processors {
   std::vector<int> allowed;
-  // Names those that share a core, the same for each of them. Empty: not known.
+  // Returns a name for the physical core of the processor, equal for all its hardware threads.
+  // Empty: unknown.
   std::function<std::string(int processor)> core_of;
-  // True if it belongs to an efficiency core.
+  // True if the processor belongs to an efficiency core.
   std::function<bool(int processor)> is_efficient;
 };
 
-// Cores to compute on: performance cores, or all where there are no others. 0 if none is allowed.
+// Number of allowed performance cores; if there are none, of all allowed cores. 0 if no processor
+// is allowed.
 int CountPerformanceCores(const Processors& processors);
 
 }  // namespace svc

@@ -1,4 +1,4 @@
-// What an engine is asked and what it answers: the values that every part of it speaks of.
+// Requests, outputs, options and statistics of the engine: plain values that all its parts share.
 #pragma once
 
 #include <array>
@@ -17,44 +17,48 @@ namespace svc {
 using Token = std::int32_t;
 using GenerationId = std::uint32_t;
 
-// Of the keys and values in the cache. kQ8_0 takes about half of what kF16 takes, and little of the
-// quality; not every model's shape allows it (kModelInvalid).
+// Element type of the KV cache. kQ8_0 takes about half the memory of kF16 at little loss of
+// quality. Some model shapes do not support it (kModelInvalid).
 enum class CacheType { kF16, kQ8_0 };
 
 struct LoadOptions {
   std::string path;
-  // Tokens of the unified KV cache, shared by all sequences. 0: what the model was trained for, at
-  // most kDefaultContextLength.
+  // Cells of the unified KV cache, shared by all sequences. 0: the model's trained context length,
+  // at most kDefaultContextLength.
   std::uint32_t context_length = 0;
-  // 0: one for each physical core this process may run on, fewer for a very small model.
+  // Compute threads. 0: one for each physical core that this process may run on, fewer for a very
+  // small model.
   int threads = 0;
-  // For long prompts, and for embeddings. 0: as many as `threads`.
+  // Compute threads for long prompts (the prefill lane) and for embeddings. 0: as `threads`.
   int prompt_threads = 0;
-  // Layers on the GPU. Negative: all, where there is one.
+  // Layers on the GPU. Negative: all, if there is a GPU.
   int gpu_layers = -1;
   CacheType cache_type = CacheType::kF16;
-  // Sequences that may be in the cache at one time; later ones wait. At most 255; what is left of
-  // these ids serves the prefix cache.
+  // Sequences in the cache at the same time, at most 255; further generations wait. The prefix
+  // cache uses the remaining sequence ids.
   std::uint32_t max_sequences = 64;
-  // Where prefixes are kept on the disk, beside those of other models; empty: nowhere. Made, for
-  // its owner alone, if it is not there. What cannot be written is not kept.
+  // Folder of the prefix cache's disk tier, shared with other models; empty: no disk tier. Created
+  // with access for its owner only, if it does not exist. A prefix that cannot be written is
+  // dropped.
   std::string prefix_folder;
-  // The name of this model there: letters and digits.
+  // Name of this model in the folder's file names: letters and digits.
   std::string prefix_model;
-  std::uint64_t prefix_bytes = 0;  // of all files in the folder, those of other models included
-  // The secret under which files there are authenticated and shares are named. Absent: a random
-  // one, so no later engine reads these files.
+  std::uint64_t prefix_bytes = 0;  // limit of the folder, all models together
+  // Secret key for the authentication codes of these files and the hashes of share names. Absent: a
+  // random key, so that no later engine can read these files.
   std::optional<std::array<std::uint64_t, 2>> prefix_key;
-  // A small model that drafts what this one says next (drafter.h); empty: none. One that cannot do
-  // it is no error: ModelInfo tells.
+  // Draft model for speculative decoding (drafter.h); empty: none. A draft model that cannot be
+  // used is no error: ModelInfo::draft_refusal gives the reason.
   std::string draft_path;
-  // Called on the loading thread with 0..1; false cancels the load (kCancelled).
+  // Called on the loading thread with the progress (0..1). Returns false to cancel the load
+  // (kCancelled).
   std::function<bool(float fraction)> on_progress;
 };
 
 inline constexpr std::uint32_t kDefaultContextLength = 8192;
 
-// llama.cpp's defaults and order: logit bias, penalties, top-k, top-p, min-p, temperature, draw.
+// Defaults are llama.cpp's. So is the order: logit bias, penalties, top-k, top-p, min-p,
+// temperature, draw.
 struct SamplingParams {
   float temperature = 0.80F;  // 0: greedy
   int top_k = 40;             // 0: all
@@ -73,20 +77,20 @@ struct ModelInfo {
   std::string architecture;  // "llama"
   std::string quantization;  // "Q4_0"
   std::uint64_t parameters = 0;
-  std::uint64_t size_bytes = 0;  // of the tensors
+  std::uint64_t size_bytes = 0;  // all tensors
   std::uint32_t trained_context_length = 0;
-  std::uint32_t context_length = 0;    // of this engine: its cells, or the longest input to embed
+  std::uint32_t context_length = 0;    // KV-cache cells, or longest input to embed
   std::uint32_t vocabulary = 0;        // tokens
-  std::uint32_t embedding_length = 0;  // floats of a hidden state, or of an embedding
+  std::uint32_t embedding_length = 0;  // floats in a hidden state, or in an embedding
   std::uint32_t layers = 0;
   int threads = 0;
   bool has_chat_template = false;
-  bool makes_embeddings = false;  // and no text
-  // What a request that says nothing about it gets: the file's `general.sampling.*`, else
+  bool makes_embeddings = false;  // if so, it generates no text
+  // Sampling defaults for requests that set none: the file's `general.sampling.*`, else
   // llama.cpp's.
   SamplingParams sampling;
-  // Why the draft model that was asked for drafts nothing, in words that go on after "the draft
-  // model". Empty: it does, or none was asked for.
+  // Reason why the requested draft model is not used, worded to follow "the draft model". Empty: it
+  // is used, or none was requested.
   std::string draft_refusal;
   std::string device;  // where the layers are: "CPU", or the GPU's name
   std::vector<std::pair<std::string, std::string>> metadata;  // scalar GGUF keys, as text
@@ -97,64 +101,67 @@ struct ChatMessage {
   std::string content;
 };
 
-// Batch work makes way for interactive work, but does not wait for ever: see scheduler.h.
+// Class of a request. Batch requests get a later virtual deadline than interactive ones, so they
+// wait longer but do not starve (scheduler.h).
 enum class Priority { kInteractive, kBatch };
 
 struct GenerationRequest {
   // Chosen by the caller; unique among the generations alive.
   GenerationId id = 0;
-  // Either a chat (rendered with the model's template; what a message says can never become a
-  // control token) ...
+  // Either a chat, rendered with the model's template (text in a message never becomes a control
+  // token) ...
   std::vector<ChatMessage> messages;
-  // ... or, if there are no messages, a raw prompt: BOS is added as the model asks, and special
-  // token text in it is parsed, as llama-server's /completion does.
+  // ... or, if `messages` is empty, a raw prompt: BOS is added as the model's metadata asks, and
+  // special-token text is parsed, as in llama-server's /completion.
   std::string prompt;
   // Absent: until the model ends its turn or the context is full.
   std::optional<std::uint32_t> max_tokens;
-  // What does not fit in the context is left out (truncation.h) and not refused; the usage tells
-  // how much.
+  // True: a prompt that exceeds the context is truncated (truncation.h) instead of refused. The
+  // usage reports the number of tokens removed.
   bool truncate = false;
   SamplingParams sampling;
   std::vector<std::string> stop;
   Priority priority = Priority::kInteractive;
-  // What the prefix cache has of the prompt need not be computed. Without effect in a request with
-  // a seed, which asks for a text that can be had again: what was computed in other company, or
-  // lies elsewhere in the cache, is rounded in another way. If such a request is alone, it gets an
-  // empty cache, its tokens are not drafted, and its text is that of a plain llama.cpp loop.
+  // True: the prompt's prefix may come from the prefix cache. Ignored for a request with a seed,
+  // whose text must be reproducible: values that were computed in another batch, or are in other
+  // cells, are rounded differently. While such a request runs alone, it gets an empty cache and no
+  // drafts, and its text equals that of a plain llama.cpp loop.
   bool reuse_prefix = true;
-  // Name of the client: an API key, an address (share.h). Its tokens are counted together, and
-  // `cached_tokens` counts only what clients of that name sent before.
+  // Name of the client: an API key or an address (share.h). Fairness counts tokens by share, and
+  // `cached_tokens` counts only tokens that the same share sent before.
   std::string share;
-  // Prefixes are reused only between requests of that share.
+  // True: prefixes are reused only among requests of this share.
   bool own_prefixes = false;
-  // false: the prompt and the answer are not written to the disk.
+  // False: the prompt and the answer are not written to disk.
   bool store = true;
-  // GBNF that the text has to follow; empty: none. The text ends when nothing of the grammar can
-  // follow.
+  // GBNF grammar that constrains the text; empty: none. The text ends once the grammar allows no
+  // continuation.
   std::string grammar;
-  // Tell the probability of each token, and of this many of the likeliest; absent: of none.
+  // Number of most likely alternatives to report with each token's log probability. Absent: no log
+  // probabilities.
   std::optional<std::uint32_t> logprobs;
 };
 
 struct TokenLogprob {
-  std::string bytes;  // may end inside a UTF-8 character; of a control token, its name
-  float logprob = 0;  // natural; of the model's distribution before anything was made of it
+  std::string bytes;  // may end inside a UTF-8 character; the name of a control token
+  float logprob = 0;  // natural; from the raw logits, before biases, penalties and samplers
 };
 struct TokenLogprobs {
   TokenLogprob chosen;
-  std::vector<TokenLogprob> top;  // likeliest first
+  std::vector<TokenLogprob> top;  // most likely first
 };
 
-// A text, to which the special tokens are added that the model asks for (what looks like one in it
-// stays text); or tokens, which are taken as they are.
+// Either a text (special tokens are added as the model asks; text that looks like one stays text)
+// or tokens, which are used unchanged.
 using EmbeddingInput = std::variant<std::string, std::vector<Token>>;
 
 struct EmbeddingRequest {
-  // Chosen by the caller; unique among all that is alive, generations included.
+  // Chosen by the caller; unique among all requests alive, generations included.
   GenerationId id = 0;
-  // REQUIRES: tokens are in the vocabulary.
+  // REQUIRES: every token is in the vocabulary.
   std::vector<EmbeddingInput> inputs;
-  // An input that is too long loses its end and is not refused; the usage tells how much.
+  // True: an input that is too long loses its end instead of being refused. The usage reports the
+  // number of tokens removed.
   bool truncate = false;
 };
 
@@ -163,28 +170,29 @@ enum class FinishReason { kStop, kLength, kCancelled };
 struct GenerationUsage {
   std::uint32_t input_tokens = 0;
   std::uint32_t output_tokens = 0;
-  std::uint32_t cached_tokens = 0;  // taken from the prefix cache, and sent by this share before
-  // What was left out, and is not counted as input. Absent: the request did not allow it.
+  std::uint32_t cached_tokens = 0;  // from the prefix cache and sent by this share before
+  // Tokens removed by truncation; not part of input_tokens. Absent: the request did not allow
+  // truncation.
   std::optional<std::uint32_t> truncated_tokens;
 };
 
-// Milliseconds since Submit. Negative: did not happen.
+// Milliseconds since Submit. Negative: has not happened.
 struct GenerationTimings {
-  double started_ms = -1;  // the runner took it up
+  double started_ms = -1;  // the runner admitted it
   double first_token_ms = -1;
   double finished_ms = -1;
 };
 
-// What one generation, or one request for embeddings, produced in one step.
+// Output of one generation, or of one embedding request, since the last delivery.
 struct GenerationOutput {
   GenerationId id = 0;
-  std::string text;  // whole UTF-8, never part of a stop string
-  // The vectors of the inputs after those delivered before, one behind the other; each has
-  // Euclidean length 1.
+  std::string text;  // whole UTF-8 characters, no part of a stop string
+  // Vectors of the inputs that follow those already delivered, concatenated. Each has Euclidean
+  // length 1.
   std::vector<float> embeddings;
-  // Of the tokens that begin in `text`, where they were asked for.
+  // For the tokens that begin in `text`, if requested.
   std::vector<TokenLogprobs> logprobs;
-  // Set on the last output of a generation: finished, or failed with `status`.
+  // True for the last output of a request: it has finished, or failed with `status`.
   bool done = false;
   FinishReason reason = FinishReason::kStop;
   Status status;
@@ -194,37 +202,37 @@ struct GenerationOutput {
 
 using OutputSink = std::function<void(std::vector<GenerationOutput>)>;
 
-// What one step held, and whether the cost model saw it coming.
+// Content of one step, and its predicted and measured time.
 struct StepStats {
-  std::uint32_t rows = 0;         // with those that only pad it
-  std::uint32_t prompt_rows = 0;  // of them
-  double predicted_ms = 0;        // 0: nothing has been measured
+  std::uint32_t rows = 0;         // padding rows included
+  std::uint32_t prompt_rows = 0;  // part of `rows`
+  double predicted_ms = 0;        // 0: the cost model has no measurement
   double spent_ms = 0;
 };
 
-// Counters run since the model was loaded.
+// Counters start when the model is loaded.
 struct EngineStats {
-  std::uint32_t active = 0;        // in the cache
-  std::uint32_t waiting = 0;       // submitted, not yet in the cache
-  std::uint32_t cells_used = 0;    // by generations that are alive
-  std::uint32_t cells_cached = 0;  // by prefixes that are kept until their cells are wanted
+  std::uint32_t active = 0;        // generations in the cache
+  std::uint32_t waiting = 0;       // generations submitted, not yet in the cache
+  std::uint32_t cells_used = 0;    // by active generations
+  std::uint32_t cells_cached = 0;  // by cached prefixes; can be evicted
   std::uint32_t cells_total = 0;
-  std::uint32_t swapped_tokens = 0;  // of prefixes that are kept outside the cells
+  std::uint32_t swapped_tokens = 0;  // tokens of cached prefixes swapped out of the cells
   std::uint64_t steps = 0;
   std::uint64_t rows = 0;
-  std::uint64_t prompt_tokens = 0;  // computed
-  std::uint64_t cached_tokens = 0;  // of prompts, not computed
+  std::uint64_t prompt_tokens = 0;  // computed prompt tokens
+  std::uint64_t cached_tokens = 0;  // prompt tokens from the prefix cache
   std::uint64_t generated_tokens = 0;
-  std::uint64_t drafted_tokens = 0;   // computed before it was known that they would be said
-  std::uint64_t accepted_tokens = 0;  // of them, said
+  std::uint64_t drafted_tokens = 0;   // draft tokens computed
+  std::uint64_t accepted_tokens = 0;  // draft tokens accepted
   std::uint64_t preemptions = 0;
   std::uint64_t evicted_cells = 0;
-  double predicted_ms = 0;  // of all steps
+  double predicted_ms = 0;  // sum over all steps; so is spent_ms
   double spent_ms = 0;
   StepStats last_step;
-  std::uint32_t threads = 0;     // that compute; fewer while other programs keep the cores busy
+  std::uint32_t threads = 0;     // compute threads; fewer while other programs keep the cores busy
   double tokens_per_second = 0;  // generated, over the last few seconds of work; 0: idle
-  double step_age_ms = 0;        // how long the step now running has run; 0: none runs
+  double step_age_ms = 0;        // age of the running step; 0: none runs
 };
 
 }  // namespace svc

@@ -1,5 +1,5 @@
-// How the engine reports failure. Nothing in native/engine throws across its API; whatever libllama
-// throws is caught where it is called and becomes a Status.
+// Status and Result<T>: how the engine reports errors. Nothing in native/engine throws across its
+// API; exceptions of libllama are caught at the call and become a Status.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace svc {
 
-// The names are those of src/protocol/errors.ts; StatusCodeName() gives the spelling.
+// The codes of src/protocol/errors.ts. StatusCodeName() returns their spelling there.
 enum class StatusCode {
   kOk,
   kInvalidRequest,
@@ -36,7 +36,7 @@ class [[nodiscard]] Status {
   StatusCode code() const { return code_; }
   // One sentence for a person, without a full stop. Never holds prompt text.
   const std::string& message() const { return message_; }
-  // The field of the request at fault, as src/engine/addon.ts names it; empty: none is told.
+  // The request field at fault, as src/engine/addon.ts names it; empty: unspecified.
   const std::string& param() const { return param_; }
 
  private:
@@ -45,7 +45,7 @@ class [[nodiscard]] Status {
   std::string param_;
 };
 
-// A value or the reason there is none. REQUIRES: ok() before value().
+// Either a value or the error. REQUIRES: ok() before value().
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -10,20 +10,20 @@ namespace {
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 struct Character {
-  std::size_t length = 0;  // bytes it takes
+  std::size_t length = 0;  // in bytes
   bool valid = false;
-  bool cut = false;  // the text ended inside it, and more bytes could still complete it
+  bool cut = false;  // the text ends inside it; more bytes could complete it
 };
 
-// The character at the front of `text`, or the maximal piece there that can be part of none.
-// REQUIRES: !text.empty()
+// The first character of `text`, or the maximal invalid sequence there.
 Character FirstCharacter(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   if (first < 0x80) return {.length = 1, .valid = true};
 
   std::size_t length = 0;
-  // Bounds of the second byte: they exclude overlong forms, surrogates and what is above U+10FFFF.
+  // Bounds of the second byte: they exclude overlong forms, surrogates and code points above
+  // U+10FFFF.
   unsigned char low = 0x80;
   unsigned char high = 0xBF;
   if (first >= 0xC2 && first <= 0xDF) {
@@ -48,7 +48,8 @@ Character FirstCharacter(std::string_view text) {
   return {.length = length, .valid = true};
 }
 
-// Where the longest end of `text` begins that is the beginning of `stop`, but not all of it.
+// Offset of the longest suffix of `text` that is a proper prefix of `stop`; text.size() if there is
+// none.
 std::size_t PartialStop(std::string_view text, std::string_view stop) {
   for (std::size_t n = std::min(text.size(), stop.size() - 1); n > 0; --n) {
     if (text.substr(text.size() - n) == stop.substr(0, n)) return text.size() - n;
@@ -62,7 +63,8 @@ TextStream::TextStream(std::vector<std::string> stop) : stop_(std::move(stop)) {
   std::erase_if(stop_, [](const std::string& s) { return s.empty(); });
 }
 
-// Moves whole characters from bytes_ to characters_; with `all`, also the one cut off at the end.
+// Moves whole characters from bytes_ to characters_. all: an incomplete one at the end becomes
+// U+FFFD.
 void TextStream::TakeCharacters(bool all) {
   std::string_view rest = bytes_;
   while (!rest.empty()) {

@@ -1,10 +1,10 @@
-// Turns the bytes of tokens into text that may be shown: whole UTF-8 characters, none of them part
-// of a stop string.
+// Turns token bytes into text that may be delivered: whole UTF-8 characters, no part of a stop
+// string.
 //
-// Two stages. Bytes wait until they make a whole character; what can make none becomes U+FFFD, one
-// for each maximal broken piece, as the Unicode standard and llama-server's JSON have it.
-// Characters wait while they may be the start of a stop string. The text ends before the first stop
-// string in it: the one that starts earliest, as in llama-server.
+// Two stages. Bytes are held back until they complete a character. Invalid bytes become U+FFFD, one
+// for each maximal invalid sequence, as in the Unicode standard and in llama-server's JSON.
+// Characters are held back while they may begin a stop string. The text ends before the stop string
+// that starts earliest, as in llama-server.
 #pragma once
 
 #include <string>
@@ -19,14 +19,14 @@ class TextStream {
   // Empty stop strings are ignored.
   explicit TextStream(std::vector<std::string> stop);
 
-  // Adds the bytes of a token and appends to *text what may be shown now. Returns true when a stop
-  // string is complete: the text has ended and nothing may be pushed any more.
+  // Adds the bytes of a token and appends the text that may be delivered now to *text. Returns true
+  // when a stop string is complete: the text has ended. REQUIRES: no Push has returned true.
   bool Push(std::string_view bytes, std::string* text);
 
-  // The generation ended otherwise: appends to *text all that was held back.
+  // Appends everything held back to *text. For a generation that ended without a stop string.
   void Finish(std::string* text);
 
-  // Bytes that have been pushed and not shown; what was no UTF-8 counts as its replacement.
+  // Bytes held back. Invalid UTF-8 counts with the size of its replacement character.
   std::size_t held() const { return bytes_.size() + characters_.size(); }
 
  private:

@@ -1,4 +1,4 @@
-// CPU time of the calling thread, for limits that a busy machine must not shorten.
+// CPU time of the calling thread, for limits that must not be used up by other programs.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,8 @@
 
 namespace svc {
 
-// In seconds, from some point in the past. Where the system does not count it: seconds that passed.
+// CPU seconds since an arbitrary start. Falls back to wall-clock time where the system does not
+// count CPU time.
 inline double ThreadCpuSeconds() {
 #ifdef CLOCK_THREAD_CPUTIME_ID
   timespec now{};

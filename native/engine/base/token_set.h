@@ -1,4 +1,4 @@
-// A set of the tokens of a vocabulary.
+// Set of tokens of one vocabulary.
 #pragma once
 
 #include <cstddef>

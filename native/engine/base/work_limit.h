@@ -1,8 +1,7 @@
-// Limits what preparing one request may cost: templating, tokenising, compiling its grammar.
+// Limits the cost of preparing one request: templating, tokenizing, compiling its grammar.
 //
-// That work runs on a worker thread and cannot be cancelled from outside, so it asks here, in its
-// own loops, whether it has to give up. Time is CPU time of the thread: on a busy machine a request
-// is not refused for time that other programs took.
+// This work runs on a worker thread and cannot be cancelled from outside, so its loops poll
+// IsExceeded(). The limit is CPU time of the thread: a busy machine does not make a request fail.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// XXH64, Yann Collet's checksum (xxHash, doc/xxhash_spec.md): tells damage, several gigabytes a
-// second. It is no defence against somebody who forges.
+// XXH64 (Yann Collet; xxHash, doc/xxhash_spec.md): a checksum that detects damage at several
+// gigabytes per second. Not a defence against forgery; see siphash.h.
 #pragma once
 
 #include <cstdint>

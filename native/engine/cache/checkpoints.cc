@@ -8,12 +8,12 @@
 namespace svc {
 namespace {
 
-// The scheduler's.
+// Must equal the scheduler's tile.
 constexpr std::uint32_t kTile = 64;
-// Looked through for each prompt.
+// Every look-up scans all checkpoints.
 constexpr std::size_t kMostCheckpoints = 256;
 
-// Of a checkpoint; the longest ago is forgotten.
+// Maximum owners of a checkpoint; the least recent is dropped.
 constexpr std::size_t kMostOwners = 64;
 
 void AddOwner(ShareId owner, std::vector<ShareId>* owners) {
@@ -22,6 +22,7 @@ void AddOwner(ShareId owner, std::vector<ShareId>* owners) {
   owners->push_back(owner);
 }
 
+// True if `beginning` is a prefix of `tokens`.
 bool Begins(std::span<const Token> beginning, std::span<const Token> tokens) {
   return CommonLength(beginning, tokens) == beginning.size();
 }
@@ -92,7 +93,7 @@ void Checkpoints::MarkKnown(PrefixScope scope, std::span<const Token> tokens) {
   }
 }
 
-// In ascending order.
+// Places for checkpoints in the prompt, ascending.
 std::vector<std::uint32_t> Checkpoints::PlacesIn(PrefixScope scope,
                                                  std::span<const Token> prompt) const {
   if (prompt.size() < std::size_t{2} * kTile) return {};

@@ -1,13 +1,15 @@
-// The prefix cache of models whose memory cannot be cut: what a recurrent state has forgotten does
-// not come back, and a sliding window gives up cells. There is nothing to share there and nothing
-// to shorten, but a state can be copied: as it is after a prompt's beginning, and when a text ends.
-// A prompt that begins with all tokens of such a checkpoint gets a copy and computes the rest.
+// Checkpoints: the prefix cache for models whose memory cannot be cut. A recurrent state cannot be
+// rolled back, and a sliding window gives up cells, so their cells can be neither shared nor
+// shortened. But a state can be copied: after the beginning of a prompt, and at the end of a text.
+// A prompt that begins with all tokens of such a checkpoint loads a copy of the state and computes
+// the rest.
 //
-// Where a prompt is cut for a checkpoint. At a multiple of a tile (the rows that attention takes at
-// a time), with a whole one left after it: so the rest is computed in the same pieces whether the
-// beginning was or not, and every number is the same. Once near the end of the prompt, for those
-// that ask again and those that ask something else at the end; and once where it parts from one
-// that came before, because where two parted (after the instructions, or a document) others will.
+// Where a prompt is cut for a checkpoint: at a multiple of a tile (the rows that attention
+// processes at a time) with at least one whole tile after it. So the rest is computed in the same
+// batches whether the beginning was computed or loaded, and every number is the same. There are two
+// such places: near the end of the prompt, for repeated prompts and for those that differ only at
+// the end; and where the prompt diverges from an earlier one, because further prompts are likely to
+// diverge there too (after the instructions, or after a document).
 #pragma once
 
 #include <cstdint>
@@ -28,29 +30,32 @@ class Checkpoints {
     std::vector<Token> tokens;
     std::shared_ptr<const StateBytes> state;
     ShareId salt = 0;
-    std::vector<ShareId> owners = {};  // the shares that sent the tokens; the last at the end
+    std::vector<ShareId> owners = {};  // shares that sent the tokens, most recent last
   };
 
-  // Of all states together.
+  // max_bytes: limit for all states together.
   explicit Checkpoints(std::uint64_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Keeps the state after these tokens; those used longest ago go. One too large is not kept.
+  // Stores the state after these tokens and evicts the least recently used checkpoints. A state
+  // above the limit is dropped.
   void Put(PrefixScope scope, std::vector<Token> tokens, std::shared_ptr<const StateBytes> state);
-  // The longest that all of begins the tokens; null: none. Used now. Valid until the next Put.
+  // Returns the longest checkpoint that is a prefix of the tokens, and marks it as used; null:
+  // none. Valid until the next Put.
   const Checkpoint* Take(PrefixScope scope, std::span<const Token> tokens);
-  // Its length.
+  // Length of the checkpoint that Take would return; 0: none.
   std::uint32_t Match(PrefixScope scope, std::span<const Token> tokens) const;
-  // Length of the longest that the scope's owner has sent before.
+  // Length of the longest such checkpoint that the scope's owner has sent before; 0: none.
   std::uint32_t Known(PrefixScope scope, std::span<const Token> tokens) const;
+  // True if there is a checkpoint of exactly these tokens.
   bool Has(PrefixScope scope, std::span<const Token> tokens) const;
-  // Records that the owner has sent the tokens, where that is a checkpoint.
+  // Records that the scope's owner has sent the tokens, if there is a checkpoint of exactly these.
   void MarkKnown(PrefixScope scope, std::span<const Token> tokens);
 
-  // How many tokens a step may compute of a prompt that is computed up to `computed`, of the next
-  // `rows`, so that it ends where a checkpoint belongs.
+  // Number of the next `rows` tokens of a prompt to compute in one step, so that the step ends at a
+  // place for a checkpoint. `computed`: tokens of the prompt that have been computed.
   std::uint32_t CutRows(PrefixScope scope, std::span<const Token> prompt, std::uint32_t computed,
                         std::uint32_t rows) const;
-  // Whether one belongs there.
+  // True if `computed` is a place for a checkpoint and there is none yet.
   bool BelongsAt(PrefixScope scope, std::span<const Token> prompt, std::uint32_t computed) const;
 
   std::uint64_t bytes() const { return bytes_; }
@@ -60,7 +65,7 @@ class Checkpoints {
 
   const std::uint64_t max_bytes_;
   std::uint64_t bytes_ = 0;
-  std::list<Checkpoint> checkpoints_;  // the last used first
+  std::list<Checkpoint> checkpoints_;  // most recently used first
 };
 
 }  // namespace svc

@@ -26,7 +26,7 @@ Fingerprint FingerprintOf(const std::string& path, const std::string& version) {
   std::uint64_t hash = XxHash64({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   std::ifstream file(path, std::ios::binary);
   std::vector<std::uint8_t> sample(kSampleBytes);
-  // From the first byte to the last, however small the file is.
+  // Samples are spread from the first byte to the last, whatever the file's size.
   const std::uint64_t last = size - std::min(size, kSampleBytes);
   for (std::uint64_t i = 0; i < kSamples && file; ++i) {
     file.seekg(static_cast<std::streamoff>(last / (kSamples - 1) * i +

@@ -1,6 +1,6 @@
-// Which model a saved state is of. A state says how many layers it has and of what type its
-// numbers are, but not of what model: loaded into another one of the same shape it would make it
-// talk nonsense.
+// Fingerprint of the model that a saved state belongs to. A state holds the number of layers and
+// the element type, but not the model's identity: loaded into another model of the same shape, it
+// would produce nonsense.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace svc {
 
-// Of the file's size, the time of its last change and samples of all its parts; and of `version`:
-// whatever else a state depends on. Reads a megabyte. A file that cannot be read: of the rest.
+// Hash of the file's size, its modification time, samples from all over the file, and `version`
+// (everything else that a state depends on). Reads one megabyte. If the file cannot be read, the
+// hash covers the remaining inputs.
 Fingerprint FingerprintOf(const std::string& path, const std::string& version);
 
 }  // namespace svc

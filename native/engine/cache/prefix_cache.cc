@@ -8,18 +8,18 @@
 namespace svc {
 namespace {
 
-// A leaf is cut by so many tokens at a time: one by one, each would cost a walk over all cells.
+// Minimum tokens to cut off a leaf: each cut walks over all cells.
 constexpr std::uint32_t kLeastCut = 64;
-// What is swapped out or in at a time: all of it, for each copy is a walk as well; but no more, for
-// a prompt may share but the beginning.
+// Maximum tokens to swap out or in at a time. Each copy walks over all cells, too; but larger
+// pieces would be wasted on a prompt that shares only their beginning.
 constexpr std::uint32_t kPiece = 512;
-// Both may split a node; publishing may add one.
+// Free ids that Take and Publish need: both may split a node, and Publish may add one.
 constexpr std::size_t kIdsToTake = 1;
 constexpr std::size_t kIdsToPublish = 2;
-// Shares that a node remembers. One that is forgotten is told of fewer cached tokens.
+// Shares that a node records. A share that was dropped gets fewer cached tokens reported.
 constexpr std::size_t kMostMarks = 64;
 
-// The share has sent a node's tokens up to this position.
+// Position up to which a share has sent the node's tokens.
 struct Mark {
   ShareId owner;
   std::uint32_t end;
@@ -27,8 +27,8 @@ struct Mark {
 
 }  // namespace
 
-// Swapped out: the state of a node, or of the one that it was a part of. It is counted for as long
-// as any part of that node has it, since it cannot be cut.
+// Copy of a node's state. SplitOff may leave several nodes with one Copy, because a state cannot be
+// cut; it counts in full until the last of them is gone.
 struct PrefixCache::Copy {
   Copy(std::vector<std::uint8_t> bytes, std::uint32_t size, std::uint32_t* total)
       : state(std::move(bytes)), tokens(size), counter(total) {
@@ -45,21 +45,21 @@ struct PrefixCache::Copy {
 
 struct PrefixCache::Node {
   Node* parent = nullptr;
-  SequenceId id = -1;       // swapped out: none
+  SequenceId id = -1;       // negative: swapped out
   std::uint32_t begin = 0;  // position of the first token
   std::vector<Token> tokens;
-  std::shared_ptr<const Copy> copy;             // null: it has cells
-  std::vector<std::unique_ptr<Node>> children;  // they begin with different tokens
-  std::uint32_t pins = 0;                       // on this node and on those below
+  std::shared_ptr<const Copy> copy;             // null: the node has cells
+  std::vector<std::unique_ptr<Node>> children;  // their first tokens differ
+  std::uint32_t pins = 0;                       // on this node and its descendants
   std::uint64_t last_used = 0;
-  std::vector<Mark> marks;  // the last used at the end
+  std::vector<Mark> marks;  // most recent last
 
   bool is_root() const { return parent == nullptr; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(tokens.size()); }
   std::uint32_t end() const { return begin + size(); }
 
   bool swapped() const { return copy != nullptr; }
-  // None below it has cells.
+  // True if no descendant has cells.
   bool is_leaf() const {
     return std::all_of(children.begin(), children.end(),
                        [](const auto& child) { return child->swapped(); });
@@ -79,7 +79,7 @@ struct PrefixCache::Node {
     if (marks.size() == kMostMarks) marks.erase(marks.begin());
     marks.push_back({owner, reached});
   }
-  // The marks behind `cut`, where the node is about to end; they are removed or shortened here.
+  // Shortens or removes the marks beyond `cut`, where the node is about to end, and returns them.
   std::vector<Mark> CutMarks(std::uint32_t cut) {
     std::vector<Mark> behind;
     for (Mark& mark : marks) {
@@ -151,7 +151,7 @@ std::uint32_t PrefixCache::Known(PrefixScope scope, std::span<const Token> token
   if (root == nullptr) return 0;
   const Place place = Walk(root, tokens, Reach::kAll);
   std::uint32_t known = place.total;
-  // From below: what counts is the first gap.
+  // From the leaf up, so that the first gap counts.
   for (const Node* node = place.node; !node->is_root(); node = node->parent) {
     const std::uint32_t reached = node->MarkOf(scope.owner);
     if (reached < std::min(node->end(), place.total)) known = reached;
@@ -164,7 +164,7 @@ void PrefixCache::Touch(Node* node) {
   for (; node != nullptr; node = node->parent) node->last_used = tick_;
 }
 
-// Lets the sequence into the cells of [begin, end), which end at or in `node`.
+// Adds the sequence to the cells of positions [begin, end), which end at or in `node`.
 void PrefixCache::Share(Node* node, std::uint32_t begin, std::uint32_t end, SequenceId sequence) {
   for (; !node->is_root() && node->end() > begin; node = node->parent) {
     const std::uint32_t from = std::max(begin, node->begin);
@@ -182,8 +182,8 @@ PrefixCache::Pin PrefixCache::Take(PrefixScope scope, std::span<const Token> tok
   return {place.node, place.total};
 }
 
-// As Walk to the end of the cells, but ends where a node ends: it splits one, or stops above it if
-// there is no id. Leaves `ids` for the caller, if they can be had.
+// Walk(kCells), but ends at the end of a node: splits the last node or, without a free id, stops at
+// its parent. Tries to leave `ids` free ids for the caller.
 PrefixCache::Place PrefixCache::WalkToEdge(Node* root, std::span<const Token> tokens,
                                            std::size_t ids) {
   Touch(Walk(root, tokens, Reach::kAll).node);  // what is wanted now is evicted last
@@ -210,7 +210,7 @@ void PrefixCache::Publish(PrefixScope scope, std::span<const Token> tokens, Sequ
   }
   Node* node = Revive(place.node, tokens, sequence);
   std::uint32_t length = node->end();
-  // A leaf may grow while nobody else pins it, who would then keep more than it uses.
+  // A leaf grows only while no other sequence pins it: that one would then keep more than it uses.
   const std::uint32_t own_pins = pin.node == node ? 1 : 0;
   const bool grows = !node->is_root() && node->children.empty() && node->pins == own_pins;
   if (length < end && (grows || !free_ids_.empty())) {
@@ -256,8 +256,8 @@ PrefixCache::Node* PrefixCache::Split(Node* node, std::uint32_t length) {
   return upper;
 }
 
-// The sequence has computed again what is swapped out behind the node: gives it those cells.
-// Returns where the cells end then.
+// Hands the sequence's cells to swapped-out nodes below `node` whose tokens the sequence has
+// computed again. Returns the last node that has cells then.
 PrefixCache::Node* PrefixCache::Revive(Node* node, std::span<const Token> tokens,
                                        SequenceId sequence) {
   AddPin(node);
@@ -303,7 +303,7 @@ void PrefixCache::Release(Pin& pin) {
   pin = {};
 }
 
-// The least recently used of those nobody pins, or null.
+// The least recently used matching node without pins, or null.
 template <typename Matches>
 PrefixCache::Node* PrefixCache::Oldest(Matches matches) const {
   Node* oldest = nullptr;
@@ -318,7 +318,7 @@ PrefixCache::Node* PrefixCache::OldestLeaf() const {
   return Oldest([](const Node& node) { return !node.swapped() && node.is_leaf(); });
 }
 
-// The leaf's last cells; its tokens stay.
+// Frees the leaf's last cells; its tokens stay.
 void PrefixCache::FreeCells(Node* leaf, std::uint32_t cells) {
   decoder_->RemoveCells(leaf->id, leaf->end() - cells, leaf->end());
   cells_ -= cells;
@@ -336,8 +336,8 @@ std::uint32_t PrefixCache::Evict(std::uint32_t cells) {
   return freed;
 }
 
-// Frees a piece of the leaf's cells, at its end; returns how many. What cannot be swapped out is
-// forgotten, and then no more than about what is wanted.
+// Swaps out a piece at the leaf's end and returns the number of cells freed. If it cannot be
+// copied, drops it; then only about as much as is wanted.
 std::uint32_t PrefixCache::SwapOut(Node* leaf, std::uint32_t wanted) {
   std::uint32_t cut = std::min(leaf->size(), kPiece);
   std::vector<std::uint8_t> state;
@@ -368,7 +368,7 @@ void PrefixCache::SwapIn(std::span<const Token> tokens, SequenceId sequence,
     Node* root = pin.node;
     while (!root->is_root()) root = root->parent;
     const Place place = WalkToEdge(root, tokens, kIdsToTake);
-    // Where ids are short, the one to split it with may be that of what has just come back.
+    // If ids are scarce, WalkToEdge may have taken the id of the node just brought back.
     if (place.total <= pin.length) return;
     Share(place.node, pin.length, place.total, sequence);
     AddPin(place.node);
@@ -377,15 +377,16 @@ void PrefixCache::SwapIn(std::span<const Token> tokens, SequenceId sequence,
   }
 }
 
-// REQUIRES: what is above the node has cells and is pinned. False: it stays as it is.
+// Loads a swapped-out node into cells. False: it stays swapped out. REQUIRES: its ancestors have
+// cells and are pinned.
 bool PrefixCache::BringBack(Node* node, std::uint32_t* free_cells) {
-  // Nobody but who asked pins the node above, nor does anything part from this one there: they
-  // become one, so that a long text does not end up in many nodes.
+  // If only the caller pins the parent, and this is its only child, the node is merged into the
+  // parent: otherwise a long text would end up in many nodes.
   Node* parent = node->parent;
   const bool joins = !parent->is_root() && parent->pins == 1 && parent->children.size() == 1;
   const std::uint32_t needed = node->copy->tokens;
   Touch(node);
-  ++node->pins;  // making room may forget what is swapped out
+  ++node->pins;  // Evict may drop swapped-out nodes
   if (*free_cells < needed) *free_cells += Evict(needed - *free_cells);
   if (!joins) ReserveIds(1);
   --node->pins;
@@ -437,7 +438,7 @@ void PrefixCache::SetMaxCopied(std::uint32_t tokens) {
   ForgetSwapped();
 }
 
-// Of what is swapped out, what is more than may be.
+// Drops the least recently used copies until max_copied_ holds.
 void PrefixCache::ForgetSwapped() {
   while (copied_ > max_copied_) {
     Node* oldest = Oldest([](const Node& node) { return node.swapped() && node.children.empty(); });
@@ -446,14 +447,14 @@ void PrefixCache::ForgetSwapped() {
   }
 }
 
-// REQUIRES: it has no cells any more, and no children.
+// Removes a leaf from the tree. REQUIRES: it has no cells and no children.
 void PrefixCache::Forget(Node* leaf) {
   if (leaf->swapped()) swapped_ -= leaf->size();
   nodes_.erase(leaf);
   leaf->parent->Remove(leaf);
 }
 
-// REQUIRES: all of it is swapped out.
+// Removes all descendants. REQUIRES: all of them are swapped out.
 void PrefixCache::ForgetBelow(Node* node) {
   while (!node->children.empty()) {
     Node* child = node->children.back().get();
@@ -466,7 +467,7 @@ void PrefixCache::Discard(PrefixScope scope, std::span<const Token> tokens) {
   Node* root = FindRoot(scope.salt);
   if (root == nullptr) return;
   Node* node = Walk(root, tokens, Reach::kAll).node;
-  // What goes on from the end of the tokens goes with them.
+  // Swapped-out continuations of the tokens are dropped with them.
   bool ends = node->is_leaf();
   while (!node->is_root() && node->pins == 0 && ends) {
     Node* const parent = node->parent;

@@ -1,37 +1,37 @@
-// What has been computed stays until its cells are wanted, so that a prompt that begins like an
-// earlier one computes only what is new: the next turn of a conversation, the same instructions
-// before another question.
+// Prefix cache: computed prompts stay in the KV cache until their cells are needed, so that a
+// prompt with the same beginning computes only what is new (the next turn of a conversation, or the
+// same instructions before another question).
 //
-// A radix tree over tokens. A node stands for a run of tokens and owns the cells of that run, and
-// of nothing else, through a sequence id of its own; so a path from the root is a prefix, and a
-// prefix that many share is stored once. Giving a prefix to a generation lets its sequence into the
-// cells of each node on the path: libllama changes a bit in each cell and moves no data. Splitting
-// a node where two prompts part, lengthening a leaf, cutting its end off are the same kind of
-// bookkeeping.
+// A radix tree over tokens. A node stands for a run of tokens and owns exactly the cells of that
+// run, through a sequence id of its own. A path from the root is a prefix; a prefix that many
+// prompts share is stored once. To give a prefix to a generation, its sequence is added to the
+// cells of each node on the path: libllama sets a bit in each cell and moves no data. Splitting a
+// node, lengthening a leaf and cutting off its end are the same kind of bookkeeping.
 //
 //   root ── [system prompt] ─┬─ [question A, answer A] ── [second turn]
 //      id 64 owns 0..740     └─ [question B, answer B]         id 67 owns 812..900
 //
-// Every cell in use has one owner: a node, or the generation that computed it. Publishing hands
-// cells from a generation to the tree; a prompt is published chunk by chunk, so that others follow
-// right behind it, an answer when it ends. Where somebody else has published the same tokens
-// meanwhile, the generation lets go of its own cells and takes part in those.
+// Every cell in use has one owner: a node, or the generation that computed it. Publishing moves
+// cells from a generation to the tree. A prompt is published chunk by chunk, so that similar
+// prompts can follow right behind it; an answer is published when it ends. If the same tokens were
+// published meanwhile, the generation frees its own cells and shares the tree's.
 //
-// A pin keeps a node and all above it; what nobody pins can be evicted, the least recently used
-// leaf first, from its end, because the beginning of a conversation is worth more than the end.
+// A pin keeps a node and all its ancestors. Nodes without a pin can be evicted: the least recently
+// used leaf first, from its end, because the beginning of a conversation is reused more often than
+// its end.
 //
-// What is evicted is swapped out: copied to ordinary memory, where as many tokens have room as
-// there are cells, and then forgotten, again the least recently used first. A node that is swapped
-// out has no cells and no id, and so has all below it. To copy a token there and back takes a
-// thousandth of what computing it does, and a cell that holds it meanwhile costs every step
-// something: attention walks over it.
+// Evicted nodes are swapped out: copied to ordinary memory, up to max_copied tokens, and then
+// dropped, again least recently used first. A swapped-out node and all its descendants have no
+// cells and no ids. Copying a token out and back costs a thousandth of computing it, while an idle
+// cell slows down every step, because attention walks over it.
 //
-// Each salt has a tree of its own (share.h), so that prompts of one salt never meet another's. Each
-// node knows which shares sent its tokens, and how far: Known reports what a share may learn about.
+// Each salt has a tree of its own (share.h), so prompts of different salts never meet. Each node
+// records which shares sent its tokens, and how far; Known() reports only what a share itself has
+// sent.
 //
 // Cells are shared only where the model's memory is a plain cache. A recurrent state cannot be cut,
-// and layers with a sliding window give up cells that the tree believes in: there the tree is off,
-// holds nothing and finds nothing.
+// and layers with a sliding window give up cells that the tree relies on. For such models the tree
+// is off and always empty (checkpoints.h serves them).
 #pragma once
 
 #include <cstdint>
@@ -53,59 +53,60 @@ class PrefixCache {
   struct Node;
 
  public:
-  // What a sequence has of the tree: its first `length` tokens stand in cells of `node` and of
-  // those above it.
+  // The part of the tree that a sequence uses: its first `length` tokens are in the cells of `node`
+  // and its ancestors.
   struct Pin {
     Node* node = nullptr;
     std::uint32_t length = 0;
   };
 
-  // The ids in [first, end) are its own. The decoder must outlive it. Copies of at most so many
-  // tokens are held.
+  // Uses the sequence ids [first, end). Holds copies of at most `max_copied` tokens. The decoder
+  // must outlive it.
   PrefixCache(Decoder* decoder, SequenceId first, SequenceId end, std::uint32_t max_copied);
   ~PrefixCache();
 
-  // How many of the tokens are here, from the first on, in cells or swapped out.
+  // Number of leading tokens that are cached, in cells or swapped out.
   std::uint32_t Match(PrefixScope scope, std::span<const Token> tokens) const;
   // Number of these that the scope's owner has sent before.
   std::uint32_t Known(PrefixScope scope, std::span<const Token> tokens) const;
 
-  // Gives the sequence, which has no cells, what there is in cells, or a little less where there is
-  // no id to split a node with, and pins it.
+  // Adds the sequence to the cached cells of the tokens' longest prefix, and pins it. Takes a
+  // little less if there is no free id to split a node with. REQUIRES: the sequence has no cells.
   Pin Take(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence);
-  // Then what is swapped out of them, as far as `free_cells` and what can be evicted suffice.
+  // Swaps in the continuation of the pinned prefix, as far as `free_cells` and evictable cells
+  // suffice, and extends the pin.
   void SwapIn(std::span<const Token> tokens, SequenceId sequence, std::uint32_t free_cells,
               Pin& pin);
-  // The sequence has computed all of `tokens`: their cells become the tree's as far as there are
-  // ids for new nodes, and the pin moves to their end.
+  // Moves the cells of `tokens` to the tree, as far as there are ids for new nodes, and moves the
+  // pin to their end. REQUIRES: the sequence has computed all of `tokens`.
   void Publish(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence, Pin& pin);
-  // REQUIRES: the sequence lets go of its cells now.
+  // Removes the pin. REQUIRES: the sequence gives up its cells now.
   void Release(Pin& pin);
 
-  // Of what is swapped out, forgets what is more than that, now and from now on.
+  // Sets max_copied and drops the copies above it.
   void SetMaxCopied(std::uint32_t tokens);
 
-  // Frees at least `cells`, or all that can be; returns how many.
+  // Frees at least `cells` cells, or all that can be evicted. Returns the number freed.
   std::uint32_t Evict(std::uint32_t cells);
 
-  // Forgets the tokens, from the end of what is here of them back to where another prefix parts
-  // from them or a sequence uses them.
+  // Drops the tokens from the cache: from the end back to the point where another prefix branches
+  // off or a sequence uses them.
   void Discard(PrefixScope scope, std::span<const Token> tokens);
 
   std::uint32_t cells() const { return cells_; }
   std::uint32_t evictable() const { return evictable_; }
-  std::uint64_t evicted() const { return evicted_; }  // since it was made
-  std::uint32_t swapped() const { return swapped_; }  // tokens that can be brought back
-  // Tokens whose copies take memory; more than swapped() where parts of a copy were forgotten.
+  std::uint64_t evicted() const { return evicted_; }  // cells, in total
+  std::uint32_t swapped() const { return swapped_; }  // tokens that can be swapped in
+  // Tokens whose copies take memory; more than swapped() where part of a copy was dropped.
   std::uint32_t copied() const { return copied_; }
 
  private:
   struct Place {
-    Node* node;            // the last one that holds a token of the walk, or the root
-    std::uint32_t inside;  // how many of its own
-    std::uint32_t total;
+    Node* node;            // the last node on the path; the root if no token matched
+    std::uint32_t inside;  // matching tokens in `node`
+    std::uint32_t total;   // matching tokens on the whole path
   };
-  enum class Reach { kCells, kAll };
+  enum class Reach { kCells, kAll };   // kCells: stop at swapped-out nodes
   Node* FindRoot(ShareId salt) const;  // null: the salt has no tree
   Node* MakeRoot(ShareId salt);
   Place Walk(Node* root, std::span<const Token> tokens, Reach reach) const;
@@ -125,7 +126,8 @@ class PrefixCache {
   std::uint32_t SwapOut(Node* leaf, std::uint32_t wanted);
   bool BringBack(Node* node, std::uint32_t* free_cells);
   Node* Revive(Node* node, std::span<const Token> tokens, SequenceId sequence);
-  // The part behind its first `length` tokens, swapped out or about to be.
+  // Cuts off the tokens after the first `length` as a child and returns it. REQUIRES: they are
+  // swapped out, or about to be.
   Node* SplitOff(Node* node, std::uint32_t length);
   void Forget(Node* leaf);
   void ForgetSwapped();
@@ -135,7 +137,7 @@ class PrefixCache {
 
   Decoder* const decoder_;
   std::uint32_t max_copied_;
-  std::uint32_t copied_ = 0;  // before the nodes, whose copies count there until they are gone
+  std::uint32_t copied_ = 0;  // declared before the nodes: their copies decrement it when destroyed
   std::map<ShareId, std::unique_ptr<Node>> roots_;  // by salt
   std::set<Node*> nodes_;                           // all but the roots
   std::set<SequenceId> free_ids_;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<char, 8> kMagic = {'s', 'v', 'c', 'p', 'r', 'f', 'x', '\n'};
 constexpr std::uint32_t kVersion = 2;
 constexpr const char* kUnfinished = ".unfinished";
-// More tokens than any context has.
+// Sanity limit: more tokens than any context has.
 constexpr std::uint32_t kMostTokens = 1U << 24U;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
 
@@ -32,7 +32,7 @@ struct Fixed {
   std::uint64_t owner = 0;
   std::uint64_t state_bytes = 0;
   SipTag state_tag = {};
-  SipTag head_tag = {};  // of all before, and of the tokens
+  SipTag head_tag = {};  // of all fields before it, and of the tokens
 };
 static_assert(sizeof(Fixed) == 88);
 
@@ -52,7 +52,7 @@ SipTag StateTag(const PrefixSeal& seal, std::span<const std::uint8_t> state) {
   return SipHash128(DeriveKey(seal.key, "prefix state"), state);
 }
 
-// Closes what it holds.
+// Owns a file descriptor.
 class File {
  public:
   explicit File(int descriptor) : descriptor_(descriptor) {}
@@ -98,7 +98,7 @@ class File {
   const int descriptor_;
 };
 
-// The head of an open file, whose reading then stands at the state.
+// Reads the head of an open file; the file offset is then at the state.
 std::optional<PrefixHead> ReadHead(const File& file, const PrefixSeal& seal, Fixed* fixed) {
   if (!file.is_open()) return std::nullopt;
   const std::optional<std::uint64_t> size = file.Size();

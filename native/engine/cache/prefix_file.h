@@ -1,16 +1,16 @@
-// One saved prefix in a file: the tokens of a prompt's beginning, and the state of the model's
-// memory for the last of them.
+// File format of one saved prefix: the tokens of a prompt's beginning, and the model's state for
+// the last of them.
 //
 //   | fixed part, 88 bytes | tokens [0, end), 4 bytes each | state of the tokens [begin, end) |
-//     with a tag of itself and the tokens, and one of the state
+//     contains one tag of itself and the tokens, and one of the state
 //
-// A file is whole or it is not there: it is written under another name, brought to the disk and
-// renamed. Only its owner may read it. The tags are message authentication codes (siphash.h) with
-// keys that only this installation has. A file that is damaged, cut short, forged or of another
-// fingerprint is refused before any of the state is passed on, because libllama trusts the states
-// that it is given. An old file that was made here is accepted wherever it is put back.
+// A file is complete or does not exist: it is written under a temporary name, synced and renamed.
+// Only its owner may read it. The tags are message authentication codes (siphash.h) with keys
+// derived from this installation's secret. A file that is damaged, truncated, forged or of another
+// fingerprint is refused before any of its state is used, because libllama trusts the states that
+// it loads. An old file of this installation is accepted wherever it is restored to.
 //
-// Numbers are in the byte order of the machine; on another one the magic number is wrong.
+// Numbers are in native byte order. (Files of the other byte order fail the version check.)
 #pragma once
 
 #include <atomic>
@@ -29,39 +29,40 @@ namespace svc {
 using StateBytes = std::vector<std::uint8_t>;
 
 struct PrefixHead {
-  std::vector<Token> tokens;  // from the first on; not empty
-  std::uint32_t begin = 0;    // the state is of those from here; < tokens.size()
+  std::vector<Token> tokens;  // from position 0 on; not empty
+  std::uint32_t begin = 0;    // the state covers [begin, tokens.size()); < tokens.size()
   PrefixScope scope = {};
 };
 
-// Of the model and all else that a state depends on.
+// Hash of the model and everything else that a state depends on (model_fingerprint.h).
 using Fingerprint = std::uint64_t;
 
-// What a file must match to be read.
+// What a file must match to be accepted.
 struct PrefixSeal {
   Fingerprint fingerprint = 0;
   SipKey key = {};  // the secret of this installation
 };
 
-// Replaces the file if there is one. False: it could not be written, or `abandon` was set by
-// another thread meanwhile; nothing is left behind then.
+// Writes the file, replacing an existing one. False: it could not be written, or another thread set
+// `abandon`; no file is left behind then.
 bool WritePrefixFile(const std::filesystem::path& path, const PrefixSeal& seal,
                      const PrefixHead& head, std::span<const std::uint8_t> state,
                      const std::atomic<bool>& abandon);
-// Without the state, which may still be damaged. Absent: not a file of this kind and seal.
+// Reads the head and checks its tag; the state may still be damaged. Absent: not a file of this
+// format and seal.
 std::optional<PrefixHead> ReadPrefixHead(const std::filesystem::path& path, const PrefixSeal& seal);
-// The state, if the whole file is as it was written and is that of `head`.
+// Reads the state. Absent unless the whole file is intact and has this head.
 std::optional<StateBytes> ReadPrefixState(const std::filesystem::path& path, const PrefixSeal& seal,
                                           const PrefixHead& head);
 
-// A file of this kind, made with other settings or another version of the model: somebody may come
-// back to them.
+// True for a file of this format with another fingerprint (other settings, or another version of
+// the model): it may become usable again.
 bool IsOfOtherFingerprint(const std::filesystem::path& path, Fingerprint fingerprint);
 
-// What a file takes on the disk.
+// Size of the file, in bytes.
 std::uint64_t PrefixFileBytes(const PrefixHead& head, std::uint64_t state_bytes);
 
-// The name under which a file is being written, which its owner may have left behind.
+// True for the temporary name of a file that is being written, or that a process left behind.
 bool IsUnfinishedPrefixFile(const std::filesystem::path& path);
 
 }  // namespace svc

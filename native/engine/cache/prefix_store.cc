@@ -17,11 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kExtension = ".prefix";
-// Of one model. The index holds the tokens of each.
+// Maximum files of one model: the index holds the tokens of each.
 constexpr std::size_t kMostFiles = 512;
-// What was being written so long ago is not being written any more.
+// Age at which an unfinished file counts as abandoned.
 constexpr auto kUnfinishedAge = std::chrono::minutes(10);
-// The least by which a beginning counts as used later than what follows it.
+// Difference in modification time (= last use) between consecutive pieces of a prompt.
 constexpr auto kUseStep = std::chrono::milliseconds(1);
 
 struct Found {
@@ -30,7 +30,7 @@ struct Found {
   fs::file_time_type used_at;
 };
 
-// Of the folder's files, the one used longest ago first. What was left unfinished goes.
+// Prefix files in the folder, least recently used first. Deletes abandoned unfinished files.
 std::vector<Found> FilesIn(const fs::path& folder) {
   std::vector<Found> files;
   std::error_code error;
@@ -52,7 +52,8 @@ std::vector<Found> FilesIn(const fs::path& folder) {
   return files;
 }
 
-// The folder itself, not where a link of that name leads. Nobody else may look into what is made.
+// Creates the folder and its parents, accessible to the owner only. False if it cannot be created,
+// or the path is not a folder itself (a symbolic link is refused).
 bool MakeFolder(const fs::path& folder) {
   std::error_code error;
   if (const fs::path parent = folder.parent_path();
@@ -120,7 +121,8 @@ fs::path PrefixStore::PathOf(const PrefixHead& head) const {
 
 // ---- finding ------------------------------------------------------------------------------------
 
-// From what is covered always on with the piece that leads furthest. REQUIRES: mutex_ is held.
+// Greedy chain of pieces: from `covered` on, always the piece that reaches furthest. REQUIRES:
+// mutex_ is held.
 std::vector<PrefixStore::Step> PrefixStore::Chain(ShareId salt, std::span<const Token> tokens,
                                                   std::uint32_t covered) const {
   std::vector<Step> chain;
@@ -131,7 +133,7 @@ std::vector<PrefixStore::Step> PrefixStore::Chain(ShareId salt, std::span<const 
       if (scope.salt != salt || begin > end) continue;
       const std::uint32_t common = CommonLength(own, tokens);
       if (!options_.divisible && common != own.size()) continue;
-      // Of two that lead as far, the smaller one.
+      // Of two that reach equally far, the smaller one.
       const bool smaller = best.entry != nullptr && begin > best.entry->head.begin;
       if (common > best.end || (common == best.end && smaller)) best = {entry, common};
     }
@@ -213,9 +215,9 @@ void PrefixStore::RunWrites() {
     if (closing_) return;
     lock.unlock();
     try {
-      WriteFile(*writing_);  // only this thread ends a write
+      WriteFile(*writing_);  // only this thread resets writing_
     } catch (const std::exception&) {
-      // No memory for it: it is not on the disk, and computed again one day.
+      // Out of memory: the piece is not saved and may have to be computed again.
     }
     lock.lock();
     writing_.reset();
@@ -242,7 +244,7 @@ FetchedPiece PrefixStore::ReadNext(Wish& wish) {
   try {
     state = ReadPrefixState(step.entry->path, options_.seal, step.entry->head);
   } catch (const std::exception&) {
-    // No memory for it: as if it were not there.
+    // Out of memory: treated as a miss.
   }
   if (!state) {
     Forget(step.entry->path);
@@ -252,6 +254,7 @@ FetchedPiece PrefixStore::ReadNext(Wish& wish) {
   piece.state = std::move(*state);
   wish.read.push_back(step.entry);
   if (!piece.last) return piece;
+  // The prompt's first piece gets the latest time, so that it outlives those that continue it.
   auto used_at = fs::file_time_type::clock::now();
   for (const EntryPtr& entry : wish.read) {
     std::error_code gone;
@@ -268,7 +271,8 @@ void PrefixStore::WriteFile(const Writing& writing) {
   if (!MakeRoom(PrefixFileBytes(head, writing.state->size()))) return;
   if (!WritePrefixFile(entry.path, options_.seal, head, *writing.state, abandon_)) return;
 
-  // Turned off meanwhile: the caller has emptied the folder, maybe before this file came.
+  // The disk tier was turned off meanwhile: the caller has emptied the folder, perhaps before this
+  // file appeared.
   if (MaxBytes() == 0) return Forget(entry.path);
 
   const std::span<const Token> tokens(head.tokens);
@@ -281,7 +285,7 @@ void PrefixStore::WriteFile(const Writing& writing) {
       std::error_code gone;
       fs::last_write_time(step.entry->path, used_at, gone);
     }
-    // Pieces that the new one holds.
+    // Existing pieces that the new one contains.
     for (const EntryPtr& old : entries_) {
       const PrefixHead& other = old->head;
       if (other.scope.salt == head.scope.salt && other.begin >= head.begin &&
@@ -300,7 +304,7 @@ void PrefixStore::WriteFile(const Writing& writing) {
   entries_.push_back(std::make_shared<const Entry>(std::move(entry)));
 }
 
-// False: so much will never fit.
+// Evicts files until `bytes` more fit. False: `bytes` alone exceeds the limit.
 bool PrefixStore::MakeRoom(std::uint64_t bytes) {
   const std::uint64_t max_bytes = MaxBytes();
   if (bytes > max_bytes) return false;

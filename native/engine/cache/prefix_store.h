@@ -1,26 +1,27 @@
-// The prefix cache's disk tier: what engines have computed, kept across their ends.
+// Disk tier of the prefix cache: computed prefixes that survive the engine's process.
 //
-// A folder holds a file for each saved piece of a prompt (prefix_file.h), of all models together:
+// A folder holds one file for each saved piece of a prompt (prefix_file.h), for all models
+// together:
 //
-//   <model>-<keyed hash of salt, tokens and where the piece begins>.prefix
+//   <model>-<keyed hash of salt, fingerprint, begin and tokens>.prefix
 //
-// A piece is the state of the tokens [begin, end) and says all tokens from the first one on, so a
-// conversation that grows adds a piece a turn, and what many share is stored once. A prompt is
-// restored piece by piece: from what is in memory already to where a piece leads furthest, and on
-// from there. Where a model's memory cannot be cut, a piece is a whole state and begins at 0.
+// A piece is the state of the tokens [begin, end), together with all tokens from position 0 on. So
+// a growing conversation adds one piece per turn, and a shared beginning is stored once. A prompt
+// is restored piece by piece, from what is in memory already, each time with the piece that reaches
+// furthest. If a model's memory cannot be cut, a piece is a whole state and begins at 0.
 //
-// An index of this model's pieces is in memory: the tokens, read from the files' heads when the
-// store is opened. Engines may share a folder: each finds the files that were there when it began
-// and those that it has written, and a file that another one has deleted is a miss.
+// The index of this model's pieces is in memory: their tokens, read from the file heads when the
+// store is opened. Engines may share a folder. Each sees the files that existed when it opened the
+// store and those it wrote itself; a file that another engine has deleted is a miss.
 //
-// The folder holds at most so many bytes; for a new file the ones go that were used longest ago,
-// of whatever model. A beginning is always used a little later than what follows it. What is
-// damaged is deleted when it is seen. What was made with other settings, or by another version of
-// the model or of libllama, is passed over: it is used again when those come back, and otherwise
-// goes as what was used longest ago.
+// The folder's size is limited; a new file evicts the least recently used ones, of any model. When
+// a prompt is restored, earlier pieces are marked as used a little later than the pieces that
+// follow them. Damaged files are deleted when they are noticed. Files of other settings, or of
+// another version of the model or of libllama, are skipped: they become usable again with those
+// settings, or are evicted.
 //
-// Nothing waits for the disk but the store's own threads. One piece is read ahead of who takes it,
-// and one write waits at most, so the memory in use is bounded by the largest pieces.
+// Only the store's own threads wait for the disk. At most one piece is read ahead and one write is
+// pending, so the memory in use is bounded by the largest pieces.
 #pragma once
 
 #include <atomic>
@@ -43,59 +44,63 @@
 namespace svc {
 
 struct PrefixStoreOptions {
-  std::filesystem::path folder;  // made, for its owner alone, if it is not there
-  std::string model;             // begins the names of its files; letters and digits
+  std::filesystem::path folder;  // created with access for its owner only, if missing
+  std::string model;             // prefix of its file names; letters and digits
   PrefixSeal seal;
-  std::uint64_t max_bytes = 0;  // of the folder's files
-  // Replaces max_bytes and may change at any time. Null: max_bytes holds.
+  std::uint64_t max_bytes = 0;  // limit for all files in the folder
+  // Replaces max_bytes, and may change at any time. Null: max_bytes applies.
   std::shared_ptr<const std::atomic<std::uint64_t>> live_max_bytes;
-  // Parts of a piece are of use.
+  // True if part of a piece can be loaded (Decoder::can_share).
   bool divisible = true;
 };
 
-// A piece on its way from the disk.
+// A piece that was read from the disk.
 struct FetchedPiece {
   GenerationId wanted_by = 0;
   PrefixHead head;
-  std::uint32_t end = 0;  // so many of the tokens are those that were asked for
-  StateBytes state;       // empty: it could not be read
-  bool last = true;       // nothing more comes for that one
+  std::uint32_t end = 0;  // the first `end` of head.tokens match the request
+  StateBytes state;       // empty: the file could not be read
+  bool last = true;       // nothing more follows for this generation
 };
 
-// Threads: the runner's; Close and the destructor any.
+// Thread: the runner's; Close and the destructor: any.
 class PrefixStore {
  public:
-  // A shorter gain is not worth reading a file, nor a shorter beginning writing one. What goes on
-  // with a piece is: the end of a turn is short, and computed again it costs as much as the rest of
-  // the next turn.
+  // Minimum tokens: a fetch must gain kLeastTokens, and the first piece of a prompt must have that
+  // many to be written. A piece that continues another needs only kLeastMore: the end of a turn is
+  // short, but computing it again would cost as much as the rest of the next turn.
   static constexpr std::uint32_t kLeastTokens = 64;
   static constexpr std::uint32_t kLeastMore = 16;
 
-  // Reads the heads of the model's files. Null: the folder cannot be used.
+  // Opens the folder and reads the heads of the model's files. Null: the folder cannot be used.
   static std::unique_ptr<PrefixStore> Open(PrefixStoreOptions options);
   ~PrefixStore();
   PrefixStore(const PrefixStore&) = delete;
   PrefixStore& operator=(const PrefixStore&) = delete;
 
-  // Called on the store's threads when a piece can be taken or a write has ended. Set it first.
+  // Sets the listener, which the store's threads call when a piece can be taken or a write has
+  // ended. REQUIRES: called before any Fetch or Write.
   void OnChange(std::function<void()> listener);
 
-  // How many of the tokens could be had if the first `covered` are in memory; at least `covered`.
+  // Number of leading tokens that would be in memory after a Fetch, if the first `covered` are
+  // there already; at least `covered`.
   std::uint32_t Match(ShareId salt, std::span<const Token> tokens, std::uint32_t covered) const;
 
-  // Reads what Match has found, piece by piece. False: there is not enough to be worth it.
+  // Queues reading the pieces that Match found. False: the gain is below kLeastTokens, nothing is
+  // queued.
   bool Fetch(GenerationId wanted_by, ShareId salt, std::span<const Token> tokens,
              std::uint32_t covered);
+  // Returns the piece that has been read, if any, and lets the next one be read.
   std::optional<FetchedPiece> TakeFetched();
 
-  // A write has not ended yet.
+  // True while a write is pending.
   bool writing() const;
-  // REQUIRES: !writing()
+  // Queues a write. REQUIRES: !writing()
   void Write(PrefixHead head, std::shared_ptr<const StateBytes> state);
-  // False: the write goes on at the deadline.
+  // False: the write is still pending at the deadline.
   bool WaitForWrite(std::chrono::steady_clock::time_point deadline) const;
 
-  // Gives up what is being written and joins the threads. Idempotent.
+  // Abandons the pending write and joins the threads. Idempotent.
   void Close();
 
  private:
@@ -110,7 +115,7 @@ class PrefixStore {
   };
   struct Wish {
     GenerationId wanted_by = 0;
-    std::deque<Step> steps;  // left to be read
+    std::deque<Step> steps;  // still to be read
     std::vector<EntryPtr> read;
   };
   struct Writing {
@@ -146,7 +151,7 @@ class PrefixStore {
   std::optional<Writing> writing_;
   bool closing_ = false;
 
-  // Two, because a write waits for the disk, and a prompt for what is read.
+  // Two threads, so that no prompt waits for a write.
   std::thread reader_;
   std::thread writer_;
 };

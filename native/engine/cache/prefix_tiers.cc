@@ -6,10 +6,10 @@
 namespace svc {
 namespace {
 
-// Ends of texts that wait to be saved; the oldest are given up.
+// Maximum texts that wait to be saved; the oldest are dropped.
 constexpr std::size_t kMostUnsaved = 64;
 
-// So many more tokens than are stored are worth a file.
+// Minimum number of tokens beyond those stored for a new file.
 std::uint32_t LeastMore(std::uint32_t stored) {
   return stored == 0 ? PrefixStore::kLeastTokens : PrefixStore::kLeastMore;
 }
@@ -51,8 +51,8 @@ std::uint32_t PrefixTiers::CutRows(PrefixScope scope, std::span<const Token> pro
 void PrefixTiers::PromptComputed(PrefixScope scope, std::span<const Token> prompt,
                                  std::uint32_t computed, SequenceId sequence, bool on_disk) {
   if (decoder_->can_share() || !checkpoints_.BelongsAt(scope, prompt, computed)) return;
-  // Also on the disk: what follows may not be said again as it was said, a state that cannot be cut
-  // then holds too much.
+  // Saved to disk too: the next prompt may repeat the prompt but not the answer, and a state that
+  // cannot be cut includes the answer once it is computed.
   Keep(scope, prompt.first(computed), sequence, on_disk);
 }
 
@@ -66,7 +66,7 @@ void PrefixTiers::Keep(PrefixScope scope, std::span<const Token> tokens, Sequenc
     checkpoints_.Put(scope, kept, std::make_shared<const StateBytes>(std::move(state)));
   }
   if (store_ == nullptr || !on_disk) return;
-  // What goes on with a text takes its place.
+  // A continuation replaces the queued texts that it begins with.
   std::erase_if(unsaved_, [&](const Unsaved& each) {
     return decoder_->can_share() && each.scope.salt == scope.salt &&
            each.tokens.size() <= kept.size() &&
@@ -107,7 +107,7 @@ void PrefixTiers::Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t b
   cache_->SwapIn(wanted, sequence, FreeCells(busy_cells), pin);
   const std::uint32_t room = FreeCells(busy_cells);
   const bool fits = needed <= room + cache_->evictable();
-  // What stands before the piece may have been evicted meanwhile.
+  // The tokens before the piece may have been evicted meanwhile.
   if (pin.length >= piece.head.begin && pin.length < piece.end && fits) {
     if (needed > room) cache_->Evict(needed - room);
     if (decoder_->LoadState(sequence, piece.state, pin.length, piece.end)) {

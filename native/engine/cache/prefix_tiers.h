@@ -1,12 +1,12 @@
-// What is behind the cells of the prefix cache: checkpoints, where a model's memory cannot be cut,
+// The tiers behind the prefix cache's cells: checkpoints (for models whose memory cannot be cut)
 // and the disk.
 //
-//   a prompt arrives ──► Fetch ──► (the store's thread reads) ──► TakeFetched ──► cells,
-//   checkpoints a text ends ──► Keep ──► (nobody wants anything) ──► SaveOne ──► (the store's
-//   thread writes)
+//   a prompt arrives ─► Fetch ─► [reader thread reads] ─► TakeFetched ─► cells or checkpoints
+//   a text ends ──────► Keep ──► [until idle: unsaved_] ─► SaveOne ────► [writer thread writes]
 //
-// Pieces that come from the disk go where the loop looks anyway, so there is one way to reuse a
-// prefix; by the time it is wanted it may have been evicted again, and is computed.
+// Pieces from the disk are loaded into the cells or checkpoints in which the loop looks anyway, so
+// there is a single way to reuse a prefix. If a piece is evicted again before its generation is
+// admitted, the tokens are computed.
 #pragma once
 
 #include <cstdint>
@@ -26,33 +26,35 @@ namespace svc {
 // Owner and thread: the Loop.
 class PrefixTiers {
  public:
-  // The decoder and the cache must outlive it. `store` may be null: there is no disk tier.
+  // The decoder and the cache must outlive it. `store`: null means no disk tier.
   PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store);
 
-  // How many of the tokens are in memory.
+  // Number of leading tokens that are in memory.
   std::uint32_t Match(PrefixScope scope, std::span<const Token> tokens) const;
   // Number of these that the scope's owner has sent before.
   std::uint32_t Known(PrefixScope scope, std::span<const Token> tokens) const;
 
   // ---- checkpoints: only where the decoder cannot share ----
 
-  // Gives the sequence, which has no cells, the longest checkpoint of the tokens. Returns its
-  // length.
+  // Loads the longest checkpoint of the tokens into the sequence. Returns its length; 0: none, or
+  // it failed. REQUIRES: the sequence has no cells.
   std::uint32_t Restore(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence);
   // As Checkpoints::CutRows.
   std::uint32_t CutRows(PrefixScope scope, std::span<const Token> prompt, std::uint32_t computed,
                         std::uint32_t rows) const;
-  // The sequence has computed so much of the prompt: a place for a checkpoint? `on_disk` as Keep.
+  // Called when the sequence has computed the first `computed` tokens of the prompt: stores a
+  // checkpoint if one belongs there. `on_disk` as in Keep.
   void PromptComputed(PrefixScope scope, std::span<const Token> prompt, std::uint32_t computed,
                       SequenceId sequence, bool on_disk);
 
   // ---- the ends of generations ----
 
-  // The sequence has computed all of `tokens` and lets go of them now. `on_disk`: they may be
-  // saved there.
+  // Keeps the tokens of a sequence that is about to end: stores a checkpoint if cells cannot be
+  // shared, and queues them for the disk if `on_disk`. REQUIRES: the sequence has computed all of
+  // `tokens` and still has its cells.
   void Keep(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence, bool on_disk);
 
-  // Cells that nobody has, neither the prefix cache nor the generations, of which `busy_cells` are.
+  // Free cells: used neither by the prefix cache nor by generations, which use `busy_cells`.
   std::uint32_t FreeCells(std::uint32_t busy_cells) const {
     return decoder_->cells_total() - busy_cells - cache_->cells();
   }
@@ -60,17 +62,18 @@ class PrefixTiers {
   // ---- the disk ----
 
   PrefixStore* store() const { return store_.get(); }
-  // Then there is no disk tier any more.
+  // Hands over the store; after that there is no disk tier.
   std::unique_ptr<PrefixStore> TakeStore() { return std::move(store_); }
-  // Begins to read what the disk has more of the tokens. False: nothing that is worth it.
+  // Starts reading what the disk has beyond the memory. False: not worth it; nothing is read.
   bool Fetch(GenerationId wanted_by, PrefixScope scope, std::span<const Token> tokens);
-  // Brings into memory what has been read, with a free sequence (negative: none is) and as far as
-  // there is room beside `busy_cells`. Returns who need not wait any more.
+  // Loads the pieces read so far, as far as cells are free beside `busy_cells`. `sequence`: a free
+  // sequence id, negative: none. Returns the generations that need not wait any longer.
   std::vector<GenerationId> TakeFetched(SequenceId sequence, std::uint32_t busy_cells);
 
-  // There is something to save and the store can take it.
+  // True if something is queued and the store accepts a write.
   bool WantsToSave() const;
-  // Hands one piece to the store. `sequence`: a free one, negative: none is.
+  // Hands one queued piece to the store. `sequence`: a free sequence id, negative: none. REQUIRES:
+  // WantsToSave()
   void SaveOne(SequenceId sequence, std::uint32_t busy_cells);
 
  private:

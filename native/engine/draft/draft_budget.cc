@@ -5,11 +5,12 @@
 namespace svc {
 namespace {
 
+// Share of the elapsed time that is credited.
 constexpr double kShare = 0.015;
-// As much as it takes to read a long prompt, and no more: what was saved long ago should not be
-// lost at one go.
+// Maximum credit: enough for the draft model to process a long prompt. A higher limit would let it
+// lose at once what it saved long ago.
 constexpr double kMostCredit = 100;
-constexpr std::uint32_t kLongestPause = 64;
+constexpr std::uint32_t kLongestPause = 64;  // steps
 
 }  // namespace
 

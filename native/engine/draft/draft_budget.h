@@ -1,10 +1,11 @@
-// What a draft model may cost.
+// Budget for the draft model: bounds what it may cost when its drafts do not pay.
 //
-// Whether its drafts pay shows only when they have been made. So it has an account, in steps that
-// are computed without drafts: a small share of the time that passes is paid in, and what its
-// drafts have saved; what it computes is paid out of it. While it pays, the account is full and is
-// never looked at. Where it does not, all that it can cost is the share, and what it has saved
-// before; the account then fills for a trial now and then, ever more rarely while they fail.
+// Whether drafts pay is known only after they are computed. So an account is kept, in units of the
+// time of one step without drafts. Credited: a small share of the elapsed time, and the time that
+// accepted drafts saved. Debited: the time that the draft model computes. While drafts pay, the
+// account is full and never limits. When they do not, the loss is bounded by the share plus earlier
+// savings; the account then refills for an occasional trial, at growing intervals while trials
+// fail.
 //
 // Pure arithmetic. Owner and thread: the Loop.
 #pragma once
@@ -15,22 +16,22 @@ namespace svc {
 
 class DraftBudget {
  public:
-  // So many steps' time has passed.
+  // Credits the share of the time of `steps` steps that have passed.
   void Pass(double steps);
-  // Saved; negative: paid.
+  // Credits saved time; negative: debits drafting time.
   void Add(double steps);
   bool Affords(double steps) const { return credit_ >= steps; }
 
-  // Asked in each step in which nothing is expected of a draft: whether to try it nevertheless.
+  // Called in each step in which drafts are not expected to pay. True: run a trial in this step.
   bool TryNow();
-  // A draft was right: the next trial comes soon.
+  // Called when a draft was accepted: the next trial comes at once.
   void Encourage();
 
  private:
-  // Enough to read a short prompt and to show what it can.
+  // Initial credit: enough for the draft model to process a short prompt and draft a few tokens.
   double credit_ = 8;
-  std::uint32_t pause_ = 1;  // steps to the next trial but one
-  std::uint32_t wait_ = 0;   // to the next
+  std::uint32_t pause_ = 1;  // steps to wait after the next trial; doubles
+  std::uint32_t wait_ = 0;   // steps to wait before the next trial
 };
 
 }  // namespace svc

@@ -14,19 +14,19 @@ namespace {
 
 constexpr std::array<double, 5> kClassEnds = {1.0 / 3, 0.5, 0.7, 0.85, 0.95};
 
-// How many drafts the model's own word is worth, and what is left of a draft's weight after the
-// next.
+// Weight of the draft model's own probability in the estimate, in drafts; and decay of a record
+// with each new draft.
 constexpr double kPriorWeight = 1;
 constexpr double kFade = 0.95;
 
-// Before anything has been seen: hopeful, so that it is tried.
+// Prior for expected(), and its weight in drafts: optimistic, so that drafting is tried.
 constexpr double kFirstExpected = 0.7;
 constexpr double kFirstWeight = 2;
 
-// Of what a draft takes, how much the latest one says.
+// Weight of the latest measurement in the average.
 constexpr double kGain = 0.1;
 
-// Less than a billionth of the likeliest.
+// Logits this far below the largest are ignored: exp(-20) is about 2e-9.
 constexpr float kNegligible = 20;
 
 constexpr std::uint32_t kMeasuredRows = 16;
@@ -45,7 +45,7 @@ void Drafter::Measure() {
   const std::atomic<bool> never = false;
   const std::uint32_t rows = std::min(kMeasuredRows, decoder_->max_rows());
   Place& place = places_.front();
-  // The first time of each is dearer.
+  // The first run of each is slower (warm-up).
   for (const bool first : {true, false}) {
     Cut(place, 0);
     for (std::uint32_t i = 0; i < rows; ++i) AddRow(place, 0, i, /*wants_logits=*/false);
@@ -77,6 +77,7 @@ std::size_t Drafter::ClassOf(double probability) {
 }
 
 double Drafter::Chance(double probability) const {
+  // Observed acceptance rate of the class, smoothed towards the model's own probability.
   const Record& record = records_[ClassOf(probability)];
   return (record.right + probability * kPriorWeight) / (record.all + kPriorWeight);
 }
@@ -116,8 +117,8 @@ Drafter::Place* Drafter::Find(GenerationId id) {
   return found == places_.end() ? nullptr : &*found;
 }
 
-// Its own; else of those that nobody has, the one whose tokens begin most like its own; else
-// another's.
+// Place for a generation: its own; else the free one with the longest common beginning (of equal
+// ones, the least recently used); else the least recently used one, taken from its generation.
 Drafter::Place& Drafter::PlaceFor(GenerationId id, std::span<const Token> tokens) {
   Place* best = Find(id);
   if (best == nullptr) {
@@ -161,7 +162,7 @@ std::size_t Drafter::held() const {
       [](std::size_t sum, const Place& place) { return sum + place.computed.size(); });
 }
 
-// For so many more; nobody who has a place makes way.
+// Frees cells for `rows` more rows by emptying places without an owner. False: not enough.
 bool Drafter::MakeRoom(const Place& place, std::size_t rows) {
   for (Place& other : places_) {
     if (held() + rows <= decoder_->cells_total()) break;
@@ -173,7 +174,7 @@ bool Drafter::MakeRoom(const Place& place, std::size_t rows) {
 std::uint32_t Drafter::Lack(GenerationId id, std::span<const Token> tokens) {
   if (failed_ || tokens.size() + kMostDrafts > decoder_->cells_total()) return 0;
   Place& place = PlaceFor(id, tokens);
-  // The last one is computed in any case, for what follows on it.
+  // The last token is always computed again: its row gives the logits of the next token.
   Cut(place, std::min<std::size_t>(CommonLength(place.computed, tokens), tokens.size() - 1));
   const std::span<const Token> lacking = tokens.subspan(place.computed.size());
   const auto is_known = [this](Token token) {
@@ -193,7 +194,7 @@ void Drafter::AddRow(const Place& place, Token token, std::size_t position, bool
                    .wants_logits = wants_logits});
 }
 
-// The rows that were added.
+// Computes the rows that AddRow collected. False: aborted or failed.
 bool Drafter::Compute(const std::atomic<bool>& abort) {
   const std::vector<Row> rows = std::exchange(rows_, {});
   const Clock::time_point started_at = now_();
@@ -207,7 +208,7 @@ bool Drafter::Compute(const std::atomic<bool>& abort) {
     const auto left = static_cast<std::size_t>(decoder_->NextPosition(IdOf(place)));
     place.computed.resize(std::min(place.computed.size(), left));
   }
-  // It had the cells; so it is a failure, too.
+  // MakeRoom has reserved the cells, so kNoCells counts as a failure, too.
   failed_ = outcome != DecodeOutcome::kAborted;
   return false;
 }
@@ -250,18 +251,19 @@ bool Drafter::Draft(std::span<Line* const> lines, const std::atomic<bool>& abort
   return true;
 }
 
-// Of what follows on a row.
+// Most likely token after a row, with the estimated probability that it is accepted.
 DraftToken Drafter::Likeliest(std::size_t row, Place& place) {
   const Clock::time_point started_at = now_();
   const std::span<const float> logits(decoder_->Logits(row), vocabulary_);
   const Token token = std::max(LargestLogit(logits, nullptr), Token{0});
   const float largest = logits[static_cast<std::size_t>(token)];
+  // Softmax probability of the largest logit: 1 / sum(exp(logit - largest)).
   double sum = 0;
   for (const float logit : logits) {
     if (logit > largest - kNegligible) sum += std::exp(static_cast<double>(logit - largest));
   }
-  spent_ms_ += Milliseconds(now_() - started_at);  // where a GPU is waited for
-  // Numbers that are none are no reason to believe it.
+  spent_ms_ += Milliseconds(now_() - started_at);  // includes waiting for a GPU
+  // Broken logits (NaN): estimate 0, so that the draft is not used.
   const double probability = sum >= 1 ? 1 / sum : 0;
   place.drafted.push_back({.token = token, .probability = probability});
   return {.token = token, .chance = sum >= 1 ? Chance(probability) : 0};

@@ -1,16 +1,17 @@
-// A small model that drafts what a larger one with the same vocabulary says next (Leviathan et al.,
-// "Fast inference from transformers via speculative decoding", 2023).
+// Speculative decoding with a draft model: a small model with the same vocabulary drafts the target
+// model's next tokens (Leviathan et al., "Fast inference from transformers via speculative
+// decoding", 2023).
 //
-// It has a cache of its own with a place for a few generations. Before it can draft for one it has
-// to compute that one's tokens, too: what its place has of them, from the first on, stays there, so
-// that it is only the last few from step to step, and of a conversation's next turn what is new.
-// Then each round computes one row for each of those who want a draft, and the likeliest token is
-// the draft.
+// The draft model has a KV cache of its own, with places for a few generations. Before it can draft
+// for a generation, it must have computed all its tokens. A place keeps what it has computed, so
+// only the last few tokens are missing from step to step, and only the new ones on a conversation's
+// next turn. Each round of drafting computes one row for each generation that wants a draft; the
+// most likely token is the draft.
 //
-// How likely a draft is to be right it says itself: its own probability of the token. How much that
-// is worth is learned: each draft whose predecessors were right is compared with what was said,
-// whether or not a row was computed for it, in classes of that probability. What it takes is
-// measured. When to ask it is the Loop's business (loop_drafter.cc).
+// The acceptance probability of a draft is estimated from the draft model's own probability for the
+// token. The estimate is learned by classes of that probability: each draft whose predecessors were
+// right is compared with the actual token, whether or not the target model computed a row for it.
+// The time that drafting takes is measured. The Loop decides when to draft (loop_drafter.cc).
 #pragma once
 
 #include <array>
@@ -32,82 +33,86 @@ namespace svc {
 // Owner: the Loop. Thread: the runner's.
 class Drafter {
  public:
-  // Generations that have a place at one time. With more of them, whose rows fill a step anyhow,
-  // there is nothing to gain.
+  // Places: generations that can be drafted for at the same time. With more generations, their rows
+  // fill a step anyway and drafts gain nothing.
   static constexpr std::uint32_t kPlaces = 2;
-  // Rows that may be lacking when it drafts; more are to be caught up before.
+  // Maximum missing rows at a call of Draft; with more, CatchUp must come first.
   static constexpr std::uint32_t kRowsBeside = 4;
 
-  // `vocabulary`: of the model that it drafts for; of tokens that only one of the two knows it says
-  // nothing. REQUIRES: the decoder can share cells, and has kPlaces sequences.
+  // `vocabulary`: vocabulary size of the target model; Lack returns 0 for generations with tokens
+  // that only one of the two models knows. REQUIRES: the decoder can share cells and has kPlaces
+  // sequences.
   Drafter(std::unique_ptr<Decoder> decoder, std::uint32_t vocabulary, Now now = Clock::now);
 
-  // What a draft and a row take, on an empty cache.
+  // Measures ms_per_draft and ms_per_row on the empty cache.
   void Measure();
-  // As the Decoder's; more than it can have are as many as it can.
+  // As Decoder::SetThreads; clamped to max_threads().
   void SetThreads(int threads);
 
-  // Compares what it drafted last with what has been said since. True: the first of it was right.
-  // `tokens`, here and below: all of the generation's.
+  // Compares the last drafts with the tokens generated since, and learns from them. True: the first
+  // draft was right. `tokens`, here and below: all tokens of the generation.
   bool Follow(GenerationId id, std::span<const Token> tokens);
 
-  // Rows that it has to compute before it knows what follows: at least one. 0: it cannot draft for
-  // this one now, because there is no room or it has failed.
+  // Returns the number of rows to compute before the next draft, at least 1; gives the generation a
+  // place. 0: cannot draft for this generation now (no room, unknown tokens, or the model has
+  // failed).
   std::uint32_t Lack(GenerationId id, std::span<const Token> tokens);
-  // Computes the first `rows` of these. REQUIRES: Lack was asked since the tokens grew, rows <
-  // Lack. False: it was aborted, or failed.
+  // Computes the first `rows` missing rows. False: aborted or failed. REQUIRES: Lack was called
+  // since the tokens grew; rows < Lack.
   bool CatchUp(GenerationId id, std::span<const Token> tokens, std::uint32_t rows,
                const std::atomic<bool>& abort);
 
   struct Line {
     GenerationId id = 0;
     std::span<const Token> tokens;
-    std::vector<DraftToken> drafts;  // behind these
+    std::vector<DraftToken> drafts;  // follow `tokens`
   };
-  // Adds a draft to each line. REQUIRES: Lack was asked since the tokens grew and was at most
-  // kRowsBeside, or CatchUp has made it so. False: it was aborted, or failed; no draft was added.
+  // Adds one draft to each line. False: aborted or failed, no draft was added. REQUIRES: Lack was
+  // called since the tokens grew; it returned at most kRowsBeside, or CatchUp has reduced it to
+  // that.
   bool Draft(std::span<Line* const> lines, const std::atomic<bool>& abort);
 
-  // The generation has ended, or waits: its place is anybody's, with what it has.
+  // Frees the place of a generation that has ended or waits. The place keeps its tokens until it is
+  // reused.
   void Release(GenerationId id);
 
-  // The chance that a draft is right of which nothing is known yet, if those before it are.
+  // Prior probability that the next draft is accepted, given that all before it were.
   double expected() const;
-  // Lately; 0: not known.
+  // Recent averages; 0: unknown.
   double ms_per_draft() const { return ms_per_draft_; }
   double ms_per_row() const { return ms_per_row_; }
-  // Of a CatchUp.
+  // Maximum rows of a CatchUp.
   std::uint32_t max_rows() const { return decoder_->max_rows(); }
-  // That it has computed for since the last call.
+  // Compute time since the last call, in ms; resets it.
   double TakeSpentMs();
 
  private:
-  // Whether drafts were right, the latest counting most.
+  // Exponentially decayed counts of right drafts and of all drafts.
   struct Record {
     double right = 0;
     double all = 0;
   };
-  // Its own probability: below a third, a half, 0.7, 0.85, 0.95 and above.
+  // Classes of the draft model's probability: below 1/3, 0.5, 0.7, 0.85, 0.95, and above.
   static constexpr std::size_t kClasses = 6;
 
   struct Unjudged {
     Token token = 0;
     double probability = 0;
   };
-  // Its index is the sequence's id.
+  // A generation's part of the draft model's cache. Its index in places_ is the sequence id.
   struct Place {
     std::optional<GenerationId> owner;
-    std::vector<Token> computed;  // in the cache
+    std::vector<Token> computed;  // tokens in the cache
     std::vector<Unjudged> drafted;
-    std::size_t drafted_at = 0;  // behind so many tokens
-    std::uint64_t used = 0;      // the larger, the later
+    std::size_t drafted_at = 0;  // number of tokens before the drafts
+    std::uint64_t used = 0;      // larger: more recent
   };
 
   static std::size_t ClassOf(double probability);
   double Chance(double probability) const;
   void Judge(double probability, bool right);
   Place* Find(GenerationId id);
-  std::size_t held() const;  // cells
+  std::size_t held() const;  // cells in use
   Place& PlaceFor(GenerationId id, std::span<const Token> tokens);
   bool MakeRoom(const Place& place, std::size_t rows);
   void Cut(Place& place, std::size_t length);
@@ -124,7 +129,7 @@ class Drafter {
   std::array<Place, kPlaces> places_;
   std::uint64_t uses_ = 0;
   std::vector<Row> rows_;
-  bool failed_ = false;  // the device, or the batch: it is not asked again
+  bool failed_ = false;  // device or batch failure: drafts no more
 
   std::array<Record, kClasses> records_{};
   Record lately_;

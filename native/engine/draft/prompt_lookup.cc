@@ -6,29 +6,29 @@
 namespace svc {
 namespace {
 
-// More equal tokens than that say nothing more.
+// Match lengths above this are not distinguished.
 constexpr std::size_t kMostLength = 32;
 
-// How often a draft is right before anything has been seen, by the class of its length, and how
-// many drafts that knowledge is worth.
+// Prior acceptance probability by class of match length, and its weight in drafts.
 constexpr std::array<double, 5> kPrior = {0.25, 0.4, 0.6, 0.8, 0.9};
 constexpr double kPriorWeight = 2;
-// What is left of a draft's weight after the next.
+// Decay of a record with each new draft.
 constexpr double kFade = 0.9;
 
-// Places for each token, which stands at the end of three runs.
+// Slots for each token, which ends three runs (of 2, 3 and 4 tokens).
 constexpr std::size_t kPlacesPerToken = 4;
 constexpr std::size_t kLeastPlaces = 1024;
 
 }  // namespace
 
-// 2, 3, 4..7, 8..15, 16 and more tokens.
+// Classes of match length: 2, 3, 4..7, 8..15, 16 and more tokens.
 std::size_t PromptLookup::ClassOf(std::size_t length) {
   if (length < 4) return length < 3 ? 0 : 1;
   return std::min<std::size_t>(std::bit_width(length) - 1, kClasses - 1);
 }
 
 double PromptLookup::Chance(std::size_t length) const {
+  // Observed acceptance rate of the class, smoothed towards its prior.
   const std::size_t index = ClassOf(length);
   const Record& record = records_[index];
   return (record.right + kPrior[index] * kPriorWeight) / (record.all + kPriorWeight);
@@ -49,7 +49,7 @@ std::uint32_t& PromptLookup::Place(std::span<const Token> run) {
   return places_[hash & (places_.size() - 1)];
 }
 
-// The runs that end before `end`, where the token behind them is known.
+// Records the runs that end before position `end`, whose next token is tokens[end].
 void PromptLookup::Note(std::span<const Token> tokens, std::size_t end) {
   for (std::size_t length = kShortest; length <= std::min(kLongest, end); ++length) {
     Place(tokens.subspan(end - length, length)) = static_cast<std::uint32_t>(end);
@@ -100,6 +100,7 @@ std::vector<DraftToken> PromptLookup::Propose(std::span<const Token> tokens,
   std::vector<DraftToken> drafts;
   if (length_ == 0) return drafts;
   drafts.reserve(most);
+  // Beyond the known text, the draft continues with its own tokens.
   const std::size_t behind = tokens.size() - next_;  // > 0
   for (std::size_t i = 0; i < most; ++i) {
     const Token token = i < behind ? tokens[next_ + i] : drafts[i - behind].token;

@@ -1,23 +1,23 @@
-// Drafts what a text says next from what it, or its prompt, has said before: a document that is
-// quoted, code that is changed in places, a list whose entries are alike, a model that repeats
-// itself.
+// Prompt lookup decoding: drafts the next tokens of a text from its own earlier tokens, prompt
+// included. It pays for quoted documents, code with small edits, lists of similar entries and
+// repetitive models.
 //
-// Prompt look-up decoding (A. Saxena, 2023; llama.cpp's `lookup` example keeps an index like this
-// one): find where the last few tokens stood before, and draft what followed them there. The
-// longest run of kLongest..kShortest tokens is looked for, its latest place is taken, and from then
-// on that place is followed for as long as it is right. A draft that reaches the end of what is
-// known goes on with itself, so that a loop of three tokens is drafted for many.
+// Source: prompt lookup decoding (A. Saxena, 2023; llama.cpp's `lookup` example keeps a similar
+// index). The last few tokens are looked up earlier in the text, and the tokens that followed them
+// there are the draft. The longest run of kLongest..kShortest tokens wins, at its latest position;
+// that position is then followed for as long as it predicts right. A draft that reaches the end of
+// the known text continues with its own tokens, so a loop of three tokens yields many drafts.
 //
-// How likely a draft is to be right depends on the text, and on how many tokens before it have been
-// the same there and here: that much of it is learned. Every token that the text says is compared
-// with what would have been drafted, whether or not a draft was computed. So a text that repeats
-// nothing is known to be one without having paid for a single wrong draft, and where it begins to
-// repeat, that shows, too.
+// The acceptance probability depends on the text and on the number of preceding tokens that match
+// (the match length). It is learned by classes of that length: each generated token is compared
+// with the token that would have been drafted, whether or not a draft was computed. So a text
+// without repetition is recognized without computing a single wrong draft, and so is the point
+// where it begins to repeat.
 //
-// The index is a table of the latest position behind each run of tokens, with one place for each
-// hash: a later run may take the place of another, which is then not found. A look compares the
-// tokens themselves. So a token costs the same few operations however long the text is, and the
-// table has at most kMostPlaces.
+// The index is a hash table from a run of tokens to the latest position after it, one entry per
+// slot: a later run may overwrite another, which is then not found. A lookup compares the tokens
+// themselves. So the cost per token does not depend on the length of the text, and the table has at
+// most kMostPlaces slots.
 #pragma once
 
 #include <array>
@@ -32,19 +32,20 @@ namespace svc {
 
 struct DraftToken {
   Token token = 0;
-  double chance = 0;  // that it is right, if those before it are
-  double cost = 0;    // of drafting it, if that is yet to be done; in the unit of a step's
+  double chance = 0;  // of acceptance, if all drafts before it are accepted
+  double cost = 0;    // of drafting it, in the unit of a step's cost; 0: already drafted
 };
 
-// Of one generation. Owner and thread: the Loop. It keeps no tokens: each call is given all of
-// them.
+// Index of one generation's text. Owner and thread: the Loop. Stores no tokens: each call gets all
+// of them.
 class PromptLookup {
  public:
-  // REQUIRES: `tokens` begin with those of the last call. Those from `judged_from` on show how good
-  // drafts are: what a model says, not what it is told.
+  // Adds new tokens to the index. Tokens from index `judged_from` on update the acceptance
+  // estimates: those that the model generated, not the prompt. REQUIRES: `tokens` begin with those
+  // of the last call.
   void Follow(std::span<const Token> tokens, std::size_t judged_from);
 
-  // At most `most` tokens that may come next. REQUIRES: `tokens` are those of the last Follow.
+  // Drafts up to `most` tokens. REQUIRES: `tokens` are those of the last Follow.
   std::vector<DraftToken> Propose(std::span<const Token> tokens, std::size_t most) const;
 
   std::size_t places() const { return places_.size(); }
@@ -54,7 +55,7 @@ class PromptLookup {
   static constexpr std::size_t kMostPlaces = 1U << 17U;
 
  private:
-  // Whether drafts were right, the latest counting most.
+  // Exponentially decayed counts of right drafts and of all drafts.
   struct Record {
     double right = 0;
     double all = 0;
@@ -69,10 +70,10 @@ class PromptLookup {
   void Look(std::span<const Token> tokens);
   std::uint32_t& Place(std::span<const Token> run);
 
-  std::vector<std::uint32_t> places_;  // behind a run; 0: nothing has been seen
-  std::size_t known_ = 0;              // tokens
-  std::size_t next_ = 0;               // the place followed: where the next token stood before
-  std::size_t length_ = 0;  // tokens before it that were the same; 0: no place is followed
+  std::vector<std::uint32_t> places_;  // by hash of a run: position after it; 0: empty
+  std::size_t known_ = 0;              // tokens in the index
+  std::size_t next_ = 0;               // position followed: earlier occurrence of the next token
+  std::size_t length_ = 0;             // matching tokens before it; 0: no position is followed
   std::array<Record, kClasses> records_{};
 };
 

@@ -1,24 +1,23 @@
-// How many drafted tokens a step computes beside those that are known.
+// Chooses how many draft tokens a step computes beside the rows of its sequences.
 //
-// A row that holds a draft costs little beside a row that must be computed anyway, because a step
-// is bound by the weights it reads; and if the draft is what the model says, its token is had
-// without a step of its own. What is said is not touched by it: the sampler draws at each row as it
-// would have drawn, and a draft only decides whether the next row is of use (Leviathan et al.,
-// "Fast inference from transformers via speculative decoding", 2023, with drafts that are certain
-// of themselves). So the question is one of cost alone: of all ways to add drafts to the batch,
-// take the one that says most tokens in a millisecond,
+// A draft row costs little beside a row that must be computed anyway, because a step is bound by
+// reading the weights; an accepted draft saves a whole step. Drafts do not change the text: the
+// sampler draws at each row as it would have drawn, and the draft only decides whether the next row
+// can be used (Leviathan et al., "Fast inference from transformers via speculative decoding", 2023,
+// with a deterministic draft). So only cost matters: of all ways to add drafts to the batch, take
+// the one with the most tokens per millisecond,
 //
-//   (sequences + sum over the drafts of the chance that they and all before them are right)
-//   / (predicted cost of the step + that of drafting them)
+//   (sequences + sum over the drafts of the probability that they and all before them are accepted)
+//   / (predicted cost of the step + cost of drafting them)
 //
-// and none unless that gains more than the prediction errs. Quantised kernels take rows in groups,
-// so that two drafts may be dearer than three: all counts are looked at, not only until it gets
-// worse. With few sequences there is much to gain; with many, whose rows already fill the step,
-// little, and then there are no drafts.
+// and no drafts at all unless the gain exceeds the prediction error. Quantized kernels process rows
+// in groups, so two drafts may cost more than three: all counts are evaluated, not only until the
+// ratio falls. Few sequences gain much; with many, whose rows already fill the step, no drafts are
+// chosen.
 //
-// What the text itself drafts costs nothing. What a draft model drafts does, so the same question
-// is asked before each of its drafts, with what is expected of it (loop_drafter.cc); once it has
-// drafted, that is paid and no longer part of it.
+// Prompt lookup drafts are free. A draft model's are not, so the same question is asked before each
+// of its drafts, with the expected values (loop_drafter.cc); once drafted, their cost is spent and
+// no longer counts.
 //
 // A pure function: no threads, no clock, no model.
 #pragma once
@@ -32,25 +31,25 @@
 
 namespace svc {
 
-// In one step, for one generation.
+// Maximum drafts for one generation in one step.
 inline constexpr std::uint32_t kMostDrafts = 15;
 
-// A sequence that decodes, with what it may say next.
+// A decoding sequence and the drafts for its next tokens.
 struct Proposal {
   std::vector<DraftToken> drafts;
-  // The chance that what is computed for a row beside others is of use at all (see tie_guard.h).
+  // Probability that a row computed beside others is usable at all (tie_guard.h).
   double trust = 1;
-  // By the draft model (drafter.h); else by the text itself.
+  // True: drafts of the draft model (drafter.h); false: of prompt lookup.
   bool by_model = false;
 };
 
 struct DraftLimits {
-  std::uint32_t rows = 0;  // of the step
-  double ms = 0;           // that it may take, if it does not take more without any draft
+  std::uint32_t rows = 0;  // maximum rows of the step
+  double ms = 0;           // maximum time of the step, unless it takes longer without drafts
 };
 
-// Of each proposal so many drafts, from the first on. `cost`: of a step of so many rows, all of
-// them with outputs; in any unit if that of the limit is the same.
+// Returns the number of drafts to use of each proposal, from its first on. `cost`: cost of a step
+// of `rows` rows, all with outputs, in the unit of DraftLimits::ms.
 std::vector<std::uint32_t> ChooseDrafts(std::span<const Proposal> proposals,
                                         const DraftLimits& limits,
                                         const std::function<double(std::uint32_t rows)>& cost);

@@ -7,11 +7,11 @@
 namespace svc {
 namespace {
 
-// Before anything has been measured: more than the tests have seen between a row alone and beside
-// others (0.03 to 0.21, see batch_test.cc).
+// Default margin until kLeastSeen rows are measured: above the differences that the tests have seen
+// between a row alone and beside others (0.03 to 0.21, see batch_test.cc).
 constexpr float kWaryMargin = 0.3F;
 constexpr std::uint32_t kLeastSeen = 3;
-// The margin, in errors as large as the largest one seen.
+// Margin as a multiple of the largest difference seen.
 constexpr float kSafety = 4;
 
 }  // namespace

@@ -36,7 +36,7 @@ void AppendUtf8(std::uint32_t code_point, std::string* text) {
   }
 }
 
-// Sorted and disjoint; with `inverse`, all other code points.
+// Returns the ranges sorted and disjoint; with `inverse`, the ranges of all other code points.
 std::vector<CharRange> Normalise(std::vector<CharRange> ranges, bool inverse) {
   std::sort(ranges.begin(), ranges.end(),
             [](const CharRange& a, const CharRange& b) { return a.first < b.first; });
@@ -59,7 +59,7 @@ std::vector<CharRange> Normalise(std::vector<CharRange> ranges, bool inverse) {
   return others;
 }
 
-// Recursive descent. The first error stops it: every method then returns at once.
+// Recursive descent. After the first error, every method returns at once.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -88,7 +88,7 @@ class Parser {
 
   bool ok() const { return !error_.has_value(); }
   bool AtEnd() const { return at_ >= text_.size(); }
-  // '\0' at the end; a null character in the text is an error wherever it stands but in a comment.
+  // Returns '\0' at the end. A null character in the text is an error, except in a comment.
   char Peek(std::size_t ahead = 0) const {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
@@ -145,7 +145,7 @@ class Parser {
     SkipSpace(true);
 
     Rule& rule = RuleNamed(name, start);
-    if (rule.defined) return FailAt(start, "a second rule named " + Shortened(name));
+    if (rule.defined) return FailAt(start, "duplicate rule " + Shortened(name));
     rule.defined = true;
     const std::uint32_t index = rule.index;
     GbnfExpression body = ParseAlternatives(0);
@@ -167,7 +167,7 @@ class Parser {
     return only;
   }
 
-  // depth: groups around it. In a group, lines may break anywhere.
+  // depth: number of enclosing groups. Inside a group, line breaks are allowed anywhere.
   GbnfExpression ParseSequence(std::uint32_t depth) {
     GbnfExpression sequence{.kind = Kind::kSequence};
     bool repeated = false;  // the last part is a repetition
@@ -188,11 +188,11 @@ class Parser {
         const std::string_view name = ReadName();
         sequence.parts.push_back({.kind = Kind::kRule, .rule = RuleNamed(name, start).index});
       } else if (repeats) {
-        // The tree is walked by recursion: nothing but groups may deepen it.
+        // The tree is walked recursively: only groups, whose depth is limited, may make it deeper.
         if (repeated) Fail("a repetition of a repetition needs parentheses");
         if (ok()) ParseRepetition(&sequence.parts);
       } else if (c == '<' || c == '!') {
-        Fail("references to tokens are not supported");
+        Fail("token references are not supported");
       } else {
         break;
       }
@@ -244,7 +244,7 @@ class Parser {
         break;
     }
     if (parts->empty()) return FailAt(start, "there is nothing to repeat before this");
-    if (min > max) return FailAt(start, "the lower bound is above the upper one");
+    if (min > max) return FailAt(start, "the lower bound exceeds the upper bound");
     GbnfExpression repeat{.kind = Kind::kRepeat, .min = min, .max = max};
     repeat.parts.push_back(std::move(parts->back()));
     parts->back() = std::move(repeat);
@@ -282,17 +282,17 @@ class Parser {
         ++at_;
         range.last = ReadCharacter();
       }
-      if (range.first > range.last) FailAt(start, "a range of characters is the wrong way round");
+      if (range.first > range.last) FailAt(start, "the character range is reversed");
       ranges.push_back(range);
     }
     ++at_;
-    if (ranges.empty()) FailAt(start, "a class without characters");
+    if (ranges.empty()) FailAt(start, "empty character class");
     return {.kind = Kind::kClass, .ranges = Normalise(std::move(ranges), inverse)};
   }
 
   std::uint32_t ReadCharacter() {
     if (AtEnd()) {
-      Fail("the grammar ends inside a text or a class");
+      Fail("the grammar ends inside a string or a character class");
       return 0;
     }
     if (Peek() == '\\') return ReadEscape();
@@ -303,7 +303,7 @@ class Parser {
       code_point = code_point << 6U | (static_cast<unsigned char>(Peek(i)) & 0x3FU);
     }
     if (first == 0 || (first >= 0x80 && first < 0xC2) || at_ + length > text_.size()) {
-      Fail("not UTF-8, or a null character");
+      Fail("invalid UTF-8 or a null character");
     }
     at_ += length;
     return code_point;
@@ -332,7 +332,7 @@ class Parser {
       case '-':
         return static_cast<unsigned char>(kind);
       default:
-        FailAt(at_ - 2, "an escape that is none of \\x \\u \\U \\t \\r \\n \\\\ \\\" \\[ \\] \\-");
+        FailAt(at_ - 2, "invalid escape (valid: \\x \\u \\U \\t \\r \\n \\\\ \\\" \\[ \\] \\-)");
         return 0;
     }
   }
@@ -353,7 +353,7 @@ class Parser {
       value = value * 16 + static_cast<std::uint64_t>(digit);
       ++at_;
     }
-    if (value > kMaxCodePoint) FailAt(start, "there is no such character");
+    if (value > kMaxCodePoint) FailAt(start, "the code point is above 10FFFF");
     return static_cast<std::uint32_t>(value);
   }
 

@@ -45,7 +45,7 @@ class GrammarBuilder {
     if (too_large()) {
       return {StatusCode::kInvalidRequest, "the grammar is too large: more than " +
                                                std::to_string(Grammar::kMaxNodes) +
-                                               " nodes with its repetitions written out"};
+                                               " nodes after its repetitions are expanded"};
     }
     grammar_->start_ = rules_[gbnf.root].start;
     if (IsLeftRecursive()) {
@@ -91,8 +91,8 @@ class GrammarBuilder {
     return after;
   }
 
-  // Adds the expression behind `from` and returns where it ends. Does nothing more once the grammar
-  // is too large: repetitions inside repetitions multiply.
+  // Appends the expression after node `from` and returns its end node. Stops once the grammar is
+  // too large: nested repetitions multiply.
   Node Append(const GbnfExpression& expression, Node from) {
     if (too_large()) return from;
     switch (expression.kind) {
@@ -144,8 +144,8 @@ class GrammarBuilder {
     return end;
   }
 
-  // Bytes below 0x80 are edges; all that is longer is one rule for each set of ranges, so that a
-  // class that is repeated a thousand times does not carry it a thousand times.
+  // Characters below 0x80 are byte edges. All others of the class become one rule per distinct set
+  // of ranges, so that a class that is repeated a thousand times is stored once.
   Node AppendClass(const std::vector<CharRange>& ranges, Node from) {
     const Node to = AddNode();
     std::vector<std::pair<std::uint32_t, std::uint32_t>> longer;
@@ -167,8 +167,8 @@ class GrammarBuilder {
     return to;
   }
 
-  // The characters of first..last, none of them a surrogate, as sequences of byte ranges: split
-  // until in each piece every byte but the first to differ runs over all of 80..BF.
+  // Adds the characters first..last, without surrogates, as sequences of byte ranges. The range is
+  // split until, in each piece, all bytes after the first differing one cover 80..BF.
   void AppendRange(std::uint32_t first, std::uint32_t last, const Rule& rule) {
     for (const std::uint32_t border : {0x7FFU, 0xD7FFU, 0xDFFFU, 0xFFFFU}) {
       if (first <= border && border < last) {
@@ -202,18 +202,18 @@ class GrammarBuilder {
     }
   }
 
-  // Whether a rule can be entered from itself before a byte has been read. Walks from every rule's
-  // start along all that reads nothing; what stands behind a call is reached only if the rule
-  // called can be empty, which may turn out later.
+  // True if a rule can be entered from itself without reading a byte. Walks from every rule's start
+  // along edges that read nothing. The node after a call is reached only if the called rule may be
+  // empty, which may turn out later (`waiting`).
   bool IsLeftRecursive() const {
     const Grammar& grammar = *grammar_;
     struct RuleFacts {
       bool may_be_empty = false;
-      std::vector<std::pair<Node, std::uint32_t>> waiting;  // a node behind a call, and its rule
+      std::vector<std::pair<Node, std::uint32_t>> waiting;  // node after a call, and its rule
       std::vector<std::uint32_t> enters;
     };
     std::vector<RuleFacts> facts(rules_.size());
-    std::map<Node, std::uint32_t> rule_at;  // its start
+    std::map<Node, std::uint32_t> rule_at;  // by start node
     std::vector<bool> reached(grammar.nodes_.size());
     std::vector<std::pair<Node, std::uint32_t>> todo;
     const auto reach = [&](Node node, std::uint32_t rule) {
@@ -246,7 +246,8 @@ class GrammarBuilder {
         }
       });
     }
-    // A cycle is left when rules that nothing enters are taken away again and again.
+    // Topological sort: if rules remain after repeatedly removing rules that no other rule enters,
+    // there is a cycle.
     std::vector<std::uint32_t> entered(rules_.size());
     for (const RuleFacts& rule : facts) {
       for (const std::uint32_t callee : rule.enters) ++entered[callee];

@@ -1,10 +1,10 @@
-// A grammar as a network over bytes, ready to be walked.
+// A compiled grammar: a network (recursive transition network) over bytes.
 //
-// Every rule is a part of the network with one node where it begins and one where it ends. An edge
-// reads a byte, or jumps, or calls a rule and goes on behind the call when that has ended. Because
-// edges read bytes and not characters, a token may end inside a character.
+// Each rule is a sub-network with one start and one end node. An edge reads a byte, jumps, or calls
+// a rule and continues at `after` when that rule has ended. Because edges read bytes and not
+// characters, a token may end inside a character.
 //
-// Immutable once made; any thread.
+// Immutable after Compile; any thread.
 #pragma once
 
 #include <array>
@@ -26,20 +26,20 @@ class Grammar {
   struct Edge {
     enum class Kind : std::uint8_t { kByte, kJump, kCall };
     Kind kind = Kind::kJump;
-    std::uint8_t low = 0;  // kByte: from this byte ...
+    std::uint8_t low = 0;  // kByte: reads low..high
     std::uint8_t high = 0;
-    Node target = 0;             // kCall: where the rule begins
-    Node after = 0;              // kCall: where it goes on
-    std::uint32_t next = kNone;  // edge of the same node
+    Node target = 0;             // kCall: start node of the rule
+    Node after = 0;              // kCall: node to continue at
+    std::uint32_t next = kNone;  // next edge of the same node
   };
 
-  // From GBNF. kInvalidRequest: it cannot be read, is left-recursive (it could be entered again
-  // and again without a byte read), or is too large.
+  // Compiles GBNF. Error: kInvalidRequest (syntax error, left recursion, or too large).
   static Result<std::shared_ptr<const Grammar>> Compile(std::string_view gbnf);
 
   Node start() const { return start_; }
   bool ends_rule(Node node) const { return nodes_[node].ends_rule; }
-  // The end of a rule, which nothing follows, or a node that only jumps there.
+  // True for the end node of a rule that has no further edges, and for nodes whose only edges jump
+  // there.
   bool only_leaves_rule(Node node) const { return nodes_[node].only_leaves_rule; }
   // Calls `visit` with each edge of the node.
   template <typename Visit>
@@ -49,7 +49,7 @@ class Grammar {
     }
   }
 
-  // Bytes that no edge tells apart have one class.
+  // Class of a byte. Bytes that no edge distinguishes are in one class.
   std::uint8_t byte_class(std::uint8_t byte) const { return byte_classes_[byte]; }
   std::size_t byte_class_count() const { return byte_class_count_; }
 

@@ -51,9 +51,9 @@ GrammarAutomaton::State GrammarAutomaton::Compute(State state, std::uint8_t byte
   return next;
 }
 
-// All that is reached from `todo` without reading: what remains are stacks with a node on top that
-// reads, and the empty one. A call in the last place of a rule leaves nothing to come back to, so a
-// rule that repeats by calling itself at its end does not make stacks grow.
+// Epsilon closure: the stacks reachable from `todo` without reading, as far as their top node reads
+// a byte, and kEmpty. A call at the end of a rule leaves no return node (see Push), so a rule that
+// repeats by calling itself at its end does not grow the stacks.
 bool GrammarAutomaton::Close(std::vector<Stack> todo, StateSet* set) {
   const auto reach = [&](Stack stack) {
     if (stack >= seen_.size()) seen_.resize(cells_.size() + 1);
@@ -91,7 +91,7 @@ bool GrammarAutomaton::Close(std::vector<Stack> todo, StateSet* set) {
     if (reads) set->push_back(stack);
   }
   std::sort(set->begin(), set->end());
-  bytes_ += work * sizeof(Stack);  // time is bounded with the memory
+  bytes_ += work * sizeof(Stack);  // counts work as memory, so that kMaxBytes bounds time, too
   return true;
 }
 
@@ -101,7 +101,7 @@ GrammarAutomaton::Stack GrammarAutomaton::Push(Grammar::Node node, Stack below) 
   const auto [found, added] = cell_numbers_.try_emplace(key, static_cast<Stack>(cells_.size()));
   if (added) {
     cells_.push_back({node, below});
-    bytes_ += sizeof(Cell) + 48;  // and the map's
+    bytes_ += sizeof(Cell) + 48;  // 48: the map entry
   }
   return found->second;
 }

@@ -1,12 +1,12 @@
-// Walks a grammar byte by byte.
+// Automaton that walks a grammar byte by byte.
 //
-// A grammar may be in many places at once: a state is a set of stacks, each the node it is at and
-// where the rules around it go on. States are numbered as they are met, and what follows a state on
-// a byte is computed once and then looked up. That makes it cheap to try a whole vocabulary: the
-// states of a JSON string are the same few, whatever stands in it.
+// A text can be at several places of a grammar at once: a state is a set of stacks, each with the
+// current node and the return nodes of the enclosing rules. States are numbered when first reached;
+// each transition is computed once and then looked up. So it is cheap to test a whole vocabulary: a
+// JSON string, for example, has the same few states whatever it contains.
 //
-// What has been met is kept for all generations with this grammar, up to kMaxBytes; then somebody
-// who walks on takes their own state into a Fresh() automaton.
+// All generations with the same grammar share the states, up to kFullBytes; then a generation takes
+// its own state to a Fresh() automaton.
 #pragma once
 
 #include <cstddef>
@@ -23,35 +23,39 @@ namespace svc {
 class GrammarAutomaton {
  public:
   using State = std::uint32_t;
-  // Nothing of what follows is of the grammar.
+  // State after a byte that the grammar does not allow; no way out.
   static constexpr State kDead = 0;
-  // Fresh() is due above the first; above the second, states that are new are taken for kDead.
+  // Above kFullBytes the caller should use Fresh(). Above kMaxBytes unknown transitions become
+  // kDead.
   static constexpr std::size_t kFullBytes = 4U << 20U;
   static constexpr std::size_t kMaxBytes = 16U << 20U;
-  // Nodes looked at for one step. An ambiguous grammar that needs more is not followed.
+  // Maximum nodes visited for one transition. A grammar more ambiguous than that becomes kDead.
   static constexpr std::size_t kMaxWork = 16384;
 
   explicit GrammarAutomaton(std::shared_ptr<const Grammar> grammar);
 
   State start() const { return start_; }
+  // State after reading the byte; kDead: not allowed.
   State Next(State state, std::uint8_t byte) {
     const std::size_t at = state * row_size_ + grammar_->byte_class(byte);
     return transitions_[at] != kUnknown ? transitions_[at] : Compute(state, byte);
   }
-  // What has been read is a whole text of the grammar.
+  // True if the text so far is complete under the grammar.
   bool IsComplete(State state) const { return facts_[state].complete; }
-  // No byte may follow.
+  // True if the text is complete and no byte may follow.
   bool IsEnded(State state) const { return facts_[state].ended; }
-  // The one byte that may follow; negative: the text may end here, or there is a choice, or none.
+  // The only byte that may follow. Negative: there is a choice, the text may end here, or nothing
+  // may follow.
   int ForcedByte(State state) const { return facts_[state].forced_byte; }
 
   std::size_t grammar_bytes() const { return grammar_->bytes(); }
   bool full() const { return bytes_ > kFullBytes; }
-  // A new one over the same grammar that knows only *state, which becomes its name there.
+  // A fresh automaton over the same grammar, seeded with *state; *state becomes its id in the new
+  // one.
   std::shared_ptr<GrammarAutomaton> Fresh(State* state) const;
 
  private:
-  // A stack: the node on top, and the stack under it. kEmpty: all rules have ended.
+  // A stack: id of a Cell with the top node and the stack below it. kEmpty: all rules have ended.
   using Stack = std::uint32_t;
   static constexpr Stack kEmpty = 0;
   struct Cell {
@@ -71,7 +75,7 @@ class GrammarAutomaton {
 
   State Compute(State state, std::uint8_t byte);
   Stack Push(Grammar::Node node, Stack below);
-  // The state that the stacks lead to without reading; false: too much work.
+  // Follows all edges that read nothing, from all stacks. False: more than kMaxWork.
   bool Close(std::vector<Stack> stacks, StateSet* set);
   State Number(StateSet set);
   Facts Examine(const StateSet& set) const;
@@ -82,9 +86,9 @@ class GrammarAutomaton {
   std::unordered_map<std::uint64_t, Stack> cell_numbers_;
   std::vector<const StateSet*> states_;  // keys of the map below
   std::unordered_map<StateSet, State, HashSet> state_numbers_;
-  std::vector<State> transitions_;  // a row of byte classes for each state
+  std::vector<State> transitions_;  // for each state one entry per byte class
   std::vector<Facts> facts_;
-  std::vector<std::uint32_t> seen_;  // by stack: the last Close() that met it
+  std::vector<std::uint32_t> seen_;  // by stack: the last Close() that reached it
   std::uint32_t closing_ = 0;
   std::size_t bytes_ = 0;
   State start_ = kDead;

@@ -1,5 +1,5 @@
-// Grammars that have been compiled, and what walking them has shown, for requests to come: the same
-// schema comes again and again.
+// Cache of compiled grammars and of the automaton states computed so far: many requests use the
+// same schema.
 #pragma once
 
 #include <list>
@@ -15,11 +15,11 @@ namespace svc {
 class GrammarCache {
  public:
   static constexpr std::size_t kEntries = 16;
-  // Of all that are alive, cached or in use.
+  // Limit for all grammars alive, cached or in use.
   static constexpr std::size_t kMaxAliveBytes = 256U << 20U;
 
-  // Compiles what is not there; the least recently used one makes room. Errors: kInvalidRequest,
-  // kBusy (too much is alive).
+  // Returns the compiled grammar, from the cache if possible; evicts the least recently used one.
+  // Errors: kInvalidRequest, kBusy (kMaxAliveBytes is exceeded).
   Result<std::shared_ptr<CompiledGrammar>> Get(const std::string& gbnf);
 
  private:
@@ -30,7 +30,7 @@ class GrammarCache {
   std::shared_ptr<CompiledGrammar> Find(const std::string& gbnf);
 
   std::mutex mutex_;
-  std::list<Entry> entries_;  // the one used last in front
+  std::list<Entry> entries_;  // most recently used first
   const std::shared_ptr<std::atomic<std::size_t>> alive_bytes_ =
       std::make_shared<std::atomic<std::size_t>>(0);
 };

@@ -10,10 +10,10 @@ namespace svc {
 namespace {
 
 constexpr std::size_t kMaxAllowedBytes = 4U << 20U;
-// A text of one letter for ever is forced too.
+// Bound: a grammar may force an endless text of one letter.
 constexpr std::size_t kMaxForcedBytes = 1024;
-// CPU time that a text may spend in its grammar: this, and so much more for each of its tokens. A
-// JSON schema takes 1 ms a token at first and a few microseconds later.
+// Limit of the CPU time that a text may spend in its grammar: kMaxSeconds + kMaxSecondsPerToken per
+// token. A JSON schema takes 1 ms per token at first and a few microseconds later.
 constexpr double kMaxSeconds = 5;
 constexpr double kMaxSecondsPerToken = 0.005;
 
@@ -39,7 +39,7 @@ Result<std::shared_ptr<CompiledGrammar>> CompileGrammar(const std::string& gbnf)
   compiled->automaton = std::make_shared<GrammarAutomaton>(std::move(grammar.value()));
   if (compiled->automaton->start() == GrammarAutomaton::kDead) {
     return Status(StatusCode::kInvalidRequest,
-                  "the grammar has too many ways to begin, or none, to be followed", "grammar");
+                  "the grammar is too ambiguous at its beginning, or matches nothing", "grammar");
   }
   return compiled;
 }
@@ -85,7 +85,8 @@ std::vector<Token> GrammarConstraint::Force() {
 
   std::vector<Token> tokens = tokenize_(text);
   if (!tokens.empty() && !automaton().IsEnded(state)) tokens.pop_back();
-  // Some vocabularies write a space before every text: those tokens are another text.
+  // Some vocabularies put a space before every text: keep only the tokens that spell the forced
+  // text.
   std::string_view rest = text;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::string_view piece = vocabulary_->piece(tokens[i]);

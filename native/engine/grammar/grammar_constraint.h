@@ -1,10 +1,10 @@
-// Where one text stands in its grammar.
+// Constrains one text by its grammar.
 //
-//   CompiledGrammar   immutable network + what walking it has shown so far; shared by all texts
-//   GrammarConstraint one text: its state, what may follow, what must follow
+//   CompiledGrammar    immutable network + automaton states computed so far; shared by all texts
+//   GrammarConstraint  one text: its state, the tokens allowed next, the tokens forced next
 //
-// What must follow is told as the model's own tokens for it. The last of them is held back, because
-// a token may reach from the text that is forced into the text that is free; the model draws there.
+// Forced text is returned as the model's own tokens for it. The last of these tokens is held back:
+// the model might draw a longer token there that reaches from the forced text into the free text.
 #pragma once
 
 #include <atomic>
@@ -19,24 +19,25 @@
 
 namespace svc {
 
-// Made on any thread; from then on used by the runner's thread alone, but for `full`.
+// Created on any thread; afterwards used only by the runner's thread, except `full`.
 struct CompiledGrammar {
   std::shared_ptr<GrammarAutomaton> automaton;
-  // By state, up to a bound: looking through the vocabulary costs about a millisecond.
+  // Allowed tokens by state, up to a size limit: testing the vocabulary takes about a millisecond.
   std::unordered_map<GrammarAutomaton::State, TokenSet> allowed;
-  // Too much has been seen to begin another text with.
+  // True: the automaton is full; new texts need a new one.
   std::atomic<bool> full = false;
-  // Held by what counts the grammars alive.
+  // Decrements GrammarCache's count of bytes alive when the last user is gone.
   std::shared_ptr<void> counted;
 };
 
-// kInvalidRequest, also where the grammar cannot be followed.
+// Compiles a grammar. Error: kInvalidRequest (param "grammar"), also if the automaton cannot follow
+// the grammar's start.
 Result<std::shared_ptr<CompiledGrammar>> CompileGrammar(const std::string& gbnf);
 
 // Owner: one generation's sampler.
 class GrammarConstraint {
  public:
-  // The tokens of a text, as the model would write it.
+  // Returns the tokens of a text as the model would write it inside a longer text.
   using Tokenizer = std::function<std::vector<Token>(const std::string& text)>;
 
   GrammarConstraint(std::shared_ptr<CompiledGrammar> grammar,
@@ -46,22 +47,23 @@ class GrammarConstraint {
         tokenize_(std::move(tokenize)),
         state_(grammar_->automaton->start()) {}
 
+  // True if the token may follow.
   bool Allows(Token token) const;
-  // Valid until the next call of another method.
+  // All tokens that may follow. Valid until the next call of another method.
   const TokenSet& Allowed();
-  // REQUIRES: Allows(token)
+  // Advances the state by a token. REQUIRES: Allows(token)
   void Accept(Token token);
-  // Tokens that must follow, accepted already.
+  // Returns the tokens that must follow, already accepted.
   std::vector<Token> Force();
-  // True if following the grammar has taken more CPU time than a text of this length may cost. All
-  // texts of the model wait for it: this one has to be given up.
+  // True if following the grammar took more CPU time than a text of this length may cost. All texts
+  // of the model wait for it, so the generation has to be ended.
   bool is_too_slow() const;
-  // The text is whole and nothing can follow it.
+  // True if the text is complete and nothing can follow it.
   bool ended() const { return grammar_->automaton->IsEnded(state_); }
 
  private:
   GrammarAutomaton& automaton() const { return *grammar_->automaton; }
-  // Goes on with a memory of its own when the shared one is full.
+  // Switches to a fresh automaton of its own when the shared one is full.
   void KeepSmall();
 
   std::shared_ptr<CompiledGrammar> grammar_;

@@ -25,7 +25,7 @@ VocabularyIndex::VocabularyIndex(const std::vector<std::string>& pieces, std::ve
     text_ += piece;
     before = piece;
     longest_ = std::max(longest_, piece.size());
-    // Behind the last with this first byte, so far.
+    // One past the last place so far with this first byte.
     if (!piece.empty()) first_with_[static_cast<unsigned char>(piece[0]) + 1U] = place + 1;
     if (piece.empty()) first_with_[0] = place + 1;
   }
@@ -59,7 +59,7 @@ TokenSet VocabularyIndex::Allowed(GrammarAutomaton& automaton,
   path[0] = state;
   std::size_t read = 0;
   for (std::uint32_t place = first_with_[0]; place < tokens_.size();) {
-    if (shared_[place] > read) {  // it begins as one that has failed
+    if (shared_[place] > read) {  // shares the prefix at which an earlier piece failed
       ++place;
       continue;
     }

@@ -1,4 +1,4 @@
-// The columns of a llama_batch. They are kept from one batch to the next, to spare allocations.
+// The arrays of a llama_batch, reused from one batch to the next to save allocations.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace svc {
 
-// Owner and thread: who computes the batch.
+// Owner and thread: those of the context that computes the batch.
 class BatchRows {
  public:
   void Clear();
   void Add(llama_token token, llama_pos position, llama_seq_id sequence, bool wants_logits);
 
   std::size_t size() const { return tokens_.size(); }
-  // Valid until the next call of Clear or Add.
+  // The rows as a llama_batch. Valid until the next call of Clear or Add.
   llama_batch Batch();
 
  private:

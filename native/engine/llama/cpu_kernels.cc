@@ -20,7 +20,8 @@
 #include "kernels/quantized_rows.h"
 #include "kernels/weight_matrix.h"
 
-// Declared by ggml, defined in a module that is opened at run time, so that nothing can be linked.
+// ggml declares these destructors and defines them in a module that is loaded at run time, so
+// nothing can be linked.
 ggml::cpu::tensor_traits::~tensor_traits() = default;
 ggml::cpu::extra_buffer_type::~extra_buffer_type() = default;
 
@@ -28,13 +29,14 @@ namespace svc {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-// Of an operation, for each thread: those who are faster, or are not interrupted, take more.
+// Work shares per thread in one operation, so that threads that are faster or not interrupted take
+// more of them.
 constexpr std::size_t kSharesPerThread = 8;
 
-// libllama's name of the matrix in which tokens are looked up.
+// libllama's name for the token-embedding matrix.
 constexpr const char* kEmbeddings = "token_embd.weight";
 
-// What ggml's processor module has and its public headers do not.
+// Functions of ggml's CPU module that its public headers do not declare.
 struct Module {
   std::vector<ggml_backend_buffer_type_t>& (*extra_buffer_types)();
   void (*barrier)(ggml_threadpool*);
@@ -43,7 +45,7 @@ struct Module {
 };
 Module module;
 
-// Of the model that this thread loads; of all that are loaded, true.
+// Value of EmbeddingsInMemory for the model being loaded on this thread; true outside a load.
 thread_local bool are_embeddings_wanted = true;
 
 ggml_backend_buffer_type_t BufferType();
@@ -67,7 +69,7 @@ std::optional<WeightType> TypeOf(ggml_type type) {
   }
 }
 
-// Nothing: it cannot be interleaved.
+// The tensor as a matrix of ours; absent: it cannot be interleaved.
 std::optional<WeightMatrix> MatrixOf(const ggml_tensor* tensor) {
   const std::optional<WeightType> type = TypeOf(tensor->type);
   const auto outputs = static_cast<std::size_t>(tensor->ne[1]);
@@ -83,8 +85,9 @@ std::size_t ThreadOf(const ggml_compute_params& params) {
   return static_cast<std::size_t>(params.ith);
 }
 
-// Deals out parts 0 to `count` - 1 of an operation: take(begin, end), as often as there is
-// something left. Each thread calls it. All see, before they begin, what all have done so far.
+// Distributes the parts [0, count) of an operation among the threads: calls take(begin, end) until
+// no parts are left. Each thread of the pool must call it. Starts with a barrier, so each thread
+// sees what all did before.
 template <typename Take>
 void Share(const ggml_compute_params& params, std::size_t count, Take take) {
   if (params.ith == 0) module.set_share(params.threadpool, params.nth);
@@ -108,7 +111,7 @@ bool IsLookUp(const ggml_tensor* op) {
   return op->op == GGML_OP_GET_ROWS && std::string_view(op->src[0]->name) == kEmbeddings;
 }
 
-// The rows of a tensor of any number of dimensions, one after the other.
+// Row `row` of a tensor of any number of dimensions, counted through all planes.
 float* RowOf(const ggml_tensor* tensor, std::size_t row) {
   const auto row_count = static_cast<std::size_t>(tensor->ne[1]);
   const auto plane_count = static_cast<std::size_t>(tensor->ne[2]);
@@ -118,7 +121,7 @@ float* RowOf(const ggml_tensor* tensor, std::size_t row) {
       plane % plane_count * tensor->nb[2] + plane / plane_count * tensor->nb[3]);
 }
 
-// One operation: rows of activations times weights.
+// Operation: rows of activations times quantized weights.
 class Multiplication final : public ggml::cpu::tensor_traits {
  public:
   explicit Multiplication(const MatrixKernel& kernel) : kernel_(kernel) {}
@@ -164,7 +167,7 @@ class Multiplication final : public ggml::cpu::tensor_traits {
   const MatrixKernel& kernel_;
 };
 
-// One operation: some rows of activations times half floats, wherever these lie.
+// Operation: rows of activations times F16 weights in any buffer.
 class HalfMultiplication final : public ggml::cpu::tensor_traits {
  public:
   static bool Takes(const ggml_tensor* op) {
@@ -179,7 +182,7 @@ class HalfMultiplication final : public ggml::cpu::tensor_traits {
            op->type == GGML_TYPE_F32;
   }
 
-  // For each thread: where each row begins, of activations and of outputs.
+  // Scratch for each thread: pointers to each row of activations and of outputs.
   bool work_size(int threads, const ggml_tensor* op, std::size_t& size) override {
     size = static_cast<std::size_t>(threads) * PlacesOf(op);
     return true;
@@ -215,7 +218,7 @@ class HalfMultiplication final : public ggml::cpu::tensor_traits {
   }
 };
 
-// One operation: for each token number an output of the weights.
+// Operation: for each token id, one output row of the weights.
 class LookUp final : public ggml::cpu::tensor_traits {
  public:
   bool work_size(int, const ggml_tensor*, std::size_t& size) override {
@@ -237,7 +240,7 @@ class LookUp final : public ggml::cpu::tensor_traits {
 
 // ---- attention ----------------------------------------------------------------------------------
 
-// One operation: each row of queries attends to the cells that it sees.
+// Operation: each row of queries attends to its visible cells.
 class AttentionOfAll final : public ggml::cpu::tensor_traits {
  public:
   explicit AttentionOfAll(AttentionKernel kernel) : kernel_(kernel) {}
@@ -267,7 +270,7 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
     const auto rows = static_cast<std::size_t>(queries->ne[1]);
     const auto heads = static_cast<std::size_t>(queries->ne[2]);
     const auto sharing = HeadsSharing(op);
-    // Those that share keys and values are taken together, unless threads would have nothing to do.
+    // Heads that share keys and values are computed together, unless that would leave threads idle.
     const bool is_small = rows * heads / sharing < static_cast<std::size_t>(params->nth);
     const std::size_t together = is_small ? 1 : sharing;
     const std::size_t parts = heads / together;
@@ -282,7 +285,7 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
   }
 
  private:
-  // Of ggml_flash_attn_ext.
+  // Indices of ggml_flash_attn_ext's parameters.
   enum ParameterIndex { kScale, kMaxBias, kSoftCap };
   static float Parameter(const ggml_tensor* op, ParameterIndex index) {
     return std::bit_cast<float>(op->op_params[index]);
@@ -329,7 +332,7 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
 
 // ---- what ggml asks -----------------------------------------------------------------------------
 
-// Of the weights, a way to lie in memory; and, of any operation, whether it is ours.
+// ggml's hooks: a memory layout for weights, and for each operation whether our kernels compute it.
 class OwnKernels final : public ggml::cpu::extra_buffer_type {
  public:
   OwnKernels(const MatrixKernel& matrices, AttentionKernel attention)
@@ -367,7 +370,7 @@ void SetTensor(ggml_backend_buffer_t, ggml_tensor* tensor, const void* data, std
   Interleave(static_cast<const std::uint8_t*>(data), *MatrixOf(tensor));
 }
 
-// Memory of the processor, but with a way of writing to it that interleaves, and none of reading.
+// CPU memory whose set_tensor interleaves the weights; it cannot be read back.
 ggml_backend_buffer_t Allocate(ggml_backend_buffer_type_t type, std::size_t size) {
   ggml_backend_buffer_t buffer =
       ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
@@ -407,8 +410,8 @@ bool Find(void* library, const char* name, Function*& function) {
   return function != nullptr;
 }
 
-// True if the library is of the headers that this file was compiled with: they declare what ggml
-// keeps to itself and may change with any version.
+// True if the library has the version of the headers that this file was compiled with: those are
+// internal to ggml and may change with any version.
 bool IsOfOurHeaders() { return std::string_view(ggml_version()) == SVC_GGML_VERSION; }
 
 bool FindModule() {
@@ -435,7 +438,7 @@ bool FindModule() {
 const MatrixKernel* UseOwnKernels() {
   static const MatrixKernel* const used = []() -> const MatrixKernel* {
     if (MatrixKernels().empty() || !IsOfOurHeaders() || !FindModule()) return nullptr;
-    // Before the one that repacks, behind one for a unit of the processor that multiplies matrices.
+    // After the buffer type of a matrix unit (AMX), but before ggml's repacking one.
     std::vector<ggml_backend_buffer_type_t>& types = module.extra_buffer_types();
     types.insert(types.empty() ? types.end() : types.end() - 1, BufferType());
     return &MatrixKernels().front();
@@ -451,7 +454,7 @@ bool TakeAllOf(const std::string& path) {
   const std::unique_ptr<ggml_context, decltype(&ggml_free)> tensors(context, ggml_free);
   if (file == nullptr || gguf_find_key(file.get(), "split.count") >= 0) return false;
   const auto has = [&](const char* name) { return gguf_find_tensor(file.get(), name) >= 0; };
-  // gemma3n's embeddings of each layer are large, and only looked up.
+  // gemma3n's per-layer embeddings are large and only looked up.
   if (!has(kEmbeddings) || has("output.weight") || has("per_layer_token_embd.weight")) return false;
   for (ggml_tensor* tensor = ggml_get_first_tensor(context); tensor != nullptr;
        tensor = ggml_get_next_tensor(context, tensor)) {

@@ -6,21 +6,21 @@
 
 namespace svc {
 
-// From now on, ggml's processor module takes kernels of ours: for the weights of models, which go
-// into a buffer type that the module then knows beside its own, and for attention to a cache of
-// half floats. Call it first when the backends are loaded and no model is yet. Returns the kernel
-// of the weights; null, and nothing is changed: this processor lacks the instructions, or the
-// module does not let us in.
+// Registers our CPU kernels with ggml's CPU module: a buffer type with kernels for model weights,
+// and kernels for attention over an F16 cache. The module keeps its own beside them. Returns the
+// weight kernel. Null, and nothing is changed: this processor lacks the instructions, or the module
+// is of another version or has no place to register. REQUIRES: the first call comes after the
+// backends are loaded and before any model is.
 const MatrixKernel* UseOwnKernels();
 
-// Whether they take all matrices of a file: also the one of token embeddings, with which the model
-// multiplies in the end, because it has no other. Then nothing is left to be used where it is
-// mapped. False for what cannot be read, for parts of a model, and where more is looked up.
+// True if our kernels take every matrix of the file, including a token-embedding matrix that is
+// also the output matrix. Then no weights are used where they are mapped, and the file need not be
+// mapped. False if the file cannot be read, is part of a split model, or has other lookup tables.
 bool TakeAllOf(const std::string& path);
 
-// Of a model that this thread loads while it lives: whether a matrix in which tokens are looked up
-// comes to memory, laid out for our kernels, too, and not twice if it is also multiplied with. Of a
-// file that stays mapped few pages of it are ever needed.
+// RAII, per thread. While alive with `are_wanted`, a model loaded on this thread gets its
+// token-embedding matrix copied to memory in our kernels' layout (one copy if it is also the output
+// matrix). Otherwise it stays in the mapped file, of which few pages are touched.
 class EmbeddingsInMemory {
  public:
   explicit EmbeddingsInMemory(bool are_wanted);

@@ -20,6 +20,7 @@
 namespace svc {
 namespace {
 
+// Bytes of weights below which one more thread costs more than it gains.
 constexpr std::uint64_t kBytesWorthAThread = 16U << 20U;
 
 }  // namespace
@@ -46,7 +47,7 @@ bool IsHybrid() {
   return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kHybrid) != 0;
 }
 
-// A processor tells its own kind only, so this thread moves there.
+// CPUID describes only the processor it runs on, so this thread moves to the one in question.
 bool IsEfficient(int cpu) {
   constexpr unsigned kAtom = 0x20;  // leaf 0x1A, the upper byte of EAX
   cpu_set_t there;
@@ -67,7 +68,7 @@ bool IsEfficient(int /*cpu*/) { return false; }
 
 #endif
 
-// Cores in the affinity mask; 0 if the kernel does not tell.
+// Cores in the affinity mask; 0 if it cannot be read. Restores the mask.
 int AllowedCores() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 0;
@@ -83,7 +84,7 @@ int AllowedCores() {
   return cores;
 }
 
-// Processors' worth of time that the control group (version 2) may use; 0: no limit.
+// CPU quota of the control group (version 2), in cores, rounded up; 0: no limit.
 int QuotaCores() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;

@@ -34,7 +34,7 @@ using BackendPtr = std::unique_ptr<ggml_backend, decltype(&ggml_backend_free)>;
 using ContextPtr = std::unique_ptr<ggml_context, decltype(&ggml_free)>;
 using BufferPtr = std::unique_ptr<ggml_backend_buffer, decltype(&ggml_backend_buffer_free)>;
 
-// A small fixed pseudo-random sequence in [-1, 1): the same product on every machine.
+// Fixed pseudo-random values in [-1, 1), so that the product is the same on every machine.
 std::vector<float> RandomMatrix(std::size_t n, std::uint32_t state) {
   std::vector<float> values(n * n);
   for (float& value : values) {
@@ -44,8 +44,8 @@ std::vector<float> RandomMatrix(std::size_t n, std::uint32_t state) {
   return values;
 }
 
-// Compares entries spread over the whole product. ggml_mul_mat(a, b) is b * transpose(a): entry
-// (row of b, row of a). The tolerance allows devices that multiply in half precision.
+// Checks n entries spread over the product. ggml_mul_mat(a, b) is b * transpose(a): entry (row of
+// b, row of a). The tolerance allows for devices that multiply in half precision.
 bool ProductIsRight(const std::vector<float>& a, const std::vector<float>& b,
                     const std::vector<float>& product, std::size_t n) {
   const double tolerance = 0.002 * std::sqrt(static_cast<double>(n));
@@ -56,13 +56,13 @@ bool ProductIsRight(const std::vector<float>& a, const std::vector<float>& b,
     for (std::size_t k = 0; k < n; ++k) {
       expected += static_cast<double>(a[column * n + k]) * static_cast<double>(b[row * n + k]);
     }
-    // Written so that a NaN is wrong.
+    // Negated comparison, so that a NaN fails.
     if (!(std::abs(product[row * n + column] - expected) <= tolerance)) return false;
   }
   return true;
 }
 
-// Seconds of the best of a few n x n products on the backend.
+// Seconds of the fastest of a few n x n products on the backend.
 Result<double> TimeProduct(ggml_backend_t backend, std::size_t n) {
   const auto size = static_cast<std::int64_t>(n);
   const ContextPtr context(
@@ -81,7 +81,7 @@ Result<double> TimeProduct(ggml_backend_t backend, std::size_t n) {
   const BufferPtr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend),
                          ggml_backend_buffer_free);
   if (buffer == nullptr)
-    return Status(StatusCode::kOutOfMemory, "the device has no memory for a test matrix");
+    return Status(StatusCode::kOutOfMemory, "the device has not enough memory for a test matrix");
 
   const std::vector<float> a_values = RandomMatrix(n, 1);
   const std::vector<float> b_values = RandomMatrix(n, 2);
@@ -103,7 +103,7 @@ Result<double> TimeProduct(ggml_backend_t backend, std::size_t n) {
   std::vector<float> values(n * n);
   ggml_backend_tensor_get(product, values.data(), 0, ggml_nbytes(product));
   if (!ProductIsRight(a_values, b_values, values, n)) {
-    return Status(StatusCode::kInternal, "the device multiplied two matrices wrongly");
+    return Status(StatusCode::kInternal, "the device computed a wrong matrix product");
   }
   return best;
 }
@@ -115,9 +115,10 @@ Status LoadBackends(const std::string& directory) {
   if (!loaded.contains(directory)) {
     ggml_backend_load_all_from_path(directory.c_str());
     if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr) {
-      return {StatusCode::kEngineUnavailable, "no CPU module for this processor in " + directory};
+      return {StatusCode::kEngineUnavailable,
+              "no ggml CPU module for this processor in " + directory};
     }
-    // Not before: with no module loaded it would look for some in the working directory.
+    // Not before the modules: without any it would search the working directory.
     llama_backend_init();
 #ifdef SVC_KERNELS
     UseOwnKernels();
@@ -157,7 +158,7 @@ std::string CpuFeatures() {
 
 Result<double> MeasureDevice(std::size_t index) {
   if (index >= ggml_backend_dev_count())
-    return Status(StatusCode::kInvalidRequest, "there is no such device");
+    return Status(StatusCode::kInvalidRequest, "no device has this index");
   ggml_backend_dev_t device = ggml_backend_dev_get(index);
   const BackendPtr backend(ggml_backend_dev_init(device, nullptr), ggml_backend_free);
   if (backend == nullptr)
@@ -168,7 +169,7 @@ Result<double> MeasureDevice(std::size_t index) {
           ggml_backend_dev_backend_reg(device), "ggml_backend_set_n_threads"));
   if (set_threads != nullptr) set_threads(backend.get(), DefaultThreads());
 
-  // A product that a fast device ends in no time says little: take a larger one.
+  // Too fast to measure: try a larger product.
   for (std::size_t n = 512;; n *= 4) {
     const Result<double> seconds = TimeProduct(backend.get(), n);
     if (!seconds.ok()) return seconds.status();

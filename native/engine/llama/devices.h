@@ -1,4 +1,4 @@
-// The compute devices of this machine, as ggml's backend modules see them. Process-wide.
+// Compute devices of this machine, as ggml's backend modules report them. Process-wide.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,30 @@ struct Device {
   std::string description;               // "Intel Xeon ...", "llvmpipe"
   std::string backend;                   // "CPU", "Vulkan"
   std::string type;                      // "cpu", "gpu", "igpu", "accel"
-  std::uint64_t memory_total_bytes = 0;  // 0: not known
-  // As it is now. Absent: the backend does not measure it, and calls all of it free.
+  std::uint64_t memory_total_bytes = 0;  // 0: unknown
+  // Currently free memory. Absent: the backend does not measure it (it reports all memory as free).
   std::optional<std::uint64_t> memory_free_bytes;
 };
 
-// Loads every ggml backend module in `directory` (the CPU variant that fits best, GPU modules that
-// load). Idempotent for one directory. Not thread-safe: call once before anything else.
-// kEngineUnavailable if no CPU backend came of it.
+// Loads the ggml backend modules in `directory`: the best CPU variant, and the GPU modules that can
+// be loaded. Idempotent for one directory. Not thread-safe: call it before anything else. Error:
+// kEngineUnavailable (no CPU backend).
 Status LoadBackends(const std::string& directory);
 
-// Asks each driver. Any thread, also while an engine computes.
+// Queries each driver. Any thread, also while an engine computes.
 std::vector<Device> ListDevices();
 
-// llama_print_system_info(): the CPU features the chosen kernels use; behind them the kernel of
-// ours, where one is used.
+// CPU features that the chosen kernels use: llama_print_system_info(), followed by our kernel if it
+// is used.
 std::string CpuFeatures();
 
-// Multiplies two n x n matrices on device `index` of ListDevices(), checks the result against the
-// CPU's own arithmetic and returns GFLOP/s of the best of a few runs (well under a second in all).
+// Returns GFLOP/s of the best of a few n x n matrix products on device `index` of ListDevices(),
+// and checks the result against the CPU (well under a second in all). Errors: kInvalidRequest (no
+// such device), kEngineUnavailable, kOutOfMemory, kInternal (computation failed, or wrong result).
 Result<double> MeasureDevice(std::size_t index);
 
-// Where libllama's and ggml's log lines go. `level` is ggml_log_level's name in lower case. The
-// sink may be called from any thread, one call at a time. Never holds prompt text.
+// Sets the receiver of libllama's and ggml's log lines. `level` is the name of the ggml_log_level
+// in lower case. Any thread may call the sink, one call at a time. Lines never contain prompt text.
 void SetLogSink(void (*sink)(const char* level, const char* text, void* user), void* user);
 
 }  // namespace svc

@@ -9,8 +9,8 @@
 namespace svc {
 namespace {
 
-// As llama.cpp has it (common/speculative.cpp): sizes of one family's vocabularies differ by tokens
-// that nobody uses, at the end; and the first few tokens are often named otherwise.
+// As in llama.cpp's common/speculative.cpp: vocabularies of one family may differ in size by unused
+// tokens at the end, and in the names of the first few tokens.
 constexpr std::int32_t kMostDifference = 128;
 constexpr std::int32_t kFirstCompared = 5;
 
@@ -39,9 +39,10 @@ DraftModel Refused(std::string why) { return {.refusal = std::move(why)}; }
 }  // namespace
 
 std::string DraftRefusal(const LlamaModel& model, const LlamaModel& draft) {
-  if (MakesEmbeddings(draft)) return "makes embeddings and no text";
-  if (!SameVocabulary(model.vocab(), draft.vocab())) return "has another vocabulary";
-  if (!CanShareCells(draft)) return "has a memory that cannot be cut back to an earlier token";
+  if (MakesEmbeddings(draft)) return "is an embedding model";
+  if (!SameVocabulary(model.vocab(), draft.vocab())) return "has a different vocabulary";
+  if (!CanShareCells(draft))
+    return "has a cache that cannot be rolled back (recurrent state or sliding window)";
   if (llama_model_size(draft.get()) > llama_model_size(model.get())) {
     return "is larger than the model itself";
   }
@@ -52,7 +53,7 @@ LoadOptions DraftLoadOptions(const LoadOptions& options) {
   LoadOptions draft;
   draft.path = options.draft_path;
   draft.gpu_layers = options.gpu_layers;
-  // The model's own progress has been told to its end.
+  // The target model has already reported its progress up to 1.
   if (options.on_progress) {
     draft.on_progress = [tell = options.on_progress](float) { return tell(1.0F); };
   }
@@ -69,7 +70,7 @@ Result<DraftModel> LoadDraftModel(const LoadOptions& options, const LlamaModel& 
                                   const Decoder& decoder, int threads,
                                   std::shared_ptr<ThreadPools> pools) {
   const LoadOptions draft_options = DraftLoadOptions(options);
-  // Without its weights at first: what cannot be used should not take memory.
+  // Metadata first: a model that cannot be used should not take memory.
   Result<std::unique_ptr<LlamaModel>> draft = LlamaModel::LoadMetadata(draft_options);
   if (draft.ok()) {
     if (std::string why = DraftRefusal(model, *draft.value()); !why.empty()) {

@@ -1,4 +1,5 @@
-// The model that drafts for another one in the same process: which may, how it is loaded.
+// Loads the draft model for speculative decoding, in the same process as its target model, and
+// decides whether it can be used.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +14,24 @@
 
 namespace svc {
 
-// Why `draft` cannot draft for `model`, after "it"; empty: it can. Any thread.
+// Reason why `draft` cannot draft for `model`, worded to follow "the draft model"; empty: it can.
+// Any thread.
 std::string DraftRefusal(const LlamaModel& model, const LlamaModel& draft);
 
-// How it is loaded beside the one of these options.
+// Options for loading the draft model of `options`.
 LoadOptions DraftLoadOptions(const LoadOptions& options);
-// Of its context, beside one with so many cells.
+// Options for the draft model's context, beside a target context of `cells` cells.
 DecoderOptions DraftDecoderOptions(const LlamaModel& draft, std::uint32_t cells, int threads);
 
 struct DraftModel {
   std::unique_ptr<LlamaModel> model;  // outlives the drafter
-  std::unique_ptr<Drafter> drafter;   // null: there is none
-  std::string refusal;                // why; in words that go on after "the draft model"
+  std::unique_ptr<Drafter> drafter;   // null: no drafting
+  std::string refusal;  // reason if there is no drafter, worded to follow "the draft model"
 };
 
-// That of the options, for a model and its decoder. REQUIRES: there is one; the pools are those of
-// the decoder, which computes with so many threads. Error: kCancelled; all else is a refusal.
+// Loads the draft model of `options` for a model and its decoder. `threads`: those of the decoder;
+// `pools`: the decoder's. Error: kCancelled; anything else is a refusal in the result. REQUIRES:
+// options.draft_path is not empty.
 Result<DraftModel> LoadDraftModel(const LoadOptions& options, const LlamaModel& model,
                                   const Decoder& decoder, int threads,
                                   std::shared_ptr<ThreadPools> pools);

@@ -11,7 +11,7 @@ std::vector<std::uint8_t> SaveSequence(llama_context* context, llama_seq_id sequ
       return state;
     }
   } catch (const std::exception&) {
-    // As if it had been refused.
+    // Treated as a refusal.
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// A llama_context with an owner, and what is the same for all of them.
+// Owning pointer to a llama_context, and saving and loading of sequences.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct FreeContext {
 };
 using ContextPtr = std::unique_ptr<llama_context, FreeContext>;
 
-// All that the cache has of the sequence, of which libllama can only tell where its id is below
-// n_seq_max. Empty: there is none to be had.
+// Returns the cache's whole state of a sequence. Empty: not possible. REQUIRES: the id is below
+// n_seq_max, the only ids whose state libllama can save.
 std::vector<std::uint8_t> SaveSequence(llama_context* context, llama_seq_id sequence);
 
-// In place of what the cache has of the sequence, any id. REQUIRES: the state is what SaveSequence
-// returned, every byte of it. False: it was refused; the sequence may have any part of it.
+// Replaces the cache's content of a sequence, any id. False: refused; the sequence may have any
+// part of the state. REQUIRES: the state is exactly what SaveSequence returned.
 bool LoadSequence(llama_context* context, llama_seq_id sequence,
                   std::span<const std::uint8_t> state);
 

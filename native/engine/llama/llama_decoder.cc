@@ -1,24 +1,23 @@
 // How the context is set up, and why:
 //   * kv_unified: any sequence may use any cell, and sequence ids up to 255 cost nothing. n_seq_max
 //     stays 1, because libllama sizes host buffers by it. Recurrent and hybrid models keep a state
-//     for each of n_seq_max sequences, so there the ids end with it, and there are few.
-//   * id 0 is a scratch of our own where n_seq_max is 1: libllama writes the state only of ids
-//     below n_seq_max in a way that can be read again. What is saved is shared with it first.
+//     for each of n_seq_max sequences, so there the number of ids is n_seq_max, and small.
+//   * Id 0 is our scratch sequence where n_seq_max is 1: libllama can save only the state of ids
+//     below n_seq_max. A sequence to be saved is shared with the scratch sequence first.
 //   * swa_full: layers with a sliding window keep all cells. The small window cache is sized by
 //     n_seq_max and would be full with the second sequence. Even so, cells that have left the
-//     window of their sequence may be given to another one: such a model cannot share cells.
-//   * n_outputs_max: no more rows ask for logits than there are sequences, or a few drafts; without
-//     it a buffer of n_batch x vocabulary floats is reserved. n_outputs_max_per_seq is a matter of
-//     samplers on the device, of which there are none.
+//     window of their sequence may be reused: such a model cannot share cells.
+//   * n_outputs_max: logits for at most max_outputs() rows; otherwise libllama reserves a buffer of
+//     n_batch x vocabulary floats. n_outputs_max_per_seq matters only for samplers on the device.
 //   * n_batch = n_ubatch: a step is one graph run, so that an abort leaves nothing half done. A GPU
-//     with room gets larger ones, since it needs them to be busy.
-//   * thread pools of our own: without one, each decode starts and joins threads. One for each
-//     number of threads that has been asked for, because threads of a pool that take no part in a
-//     step spin in wait for the next one; those of a pool that is not attached go to sleep.
+//     with enough memory gets larger batches, which it needs to be busy.
+//   * Thread pools of our own: without one, each decode starts and joins threads. One pool for each
+//     number of threads in use, because pool threads that take no part in a step spin while they
+//     wait for the next one; threads of a pool that is not attached sleep.
 //
-// On a processor there is a lane for prompts, with a quarter of the cells or, for a longer one,
-// half or all of them, as far as the memory for copies goes: a lane that grows takes it from the
-// prefixes that are swapped out. A GPU computes large batches so fast that nobody waits for one,
+// On a CPU there is a prefill lane. It has a quarter of the cells or, for a longer prompt, half or
+// all of them, as far as the memory for copies allows: a lane that grows takes it from the
+// swapped-out prefixes. A GPU needs no lane: it computes large batches without a noticeable delay,
 // and has no memory to spare.
 #include "engine/llama/llama_decoder.h"
 
@@ -37,21 +36,22 @@ namespace svc {
 namespace {
 
 constexpr std::uint32_t kMaxRows = 512;
-// On a GPU with so much memory that the buffers for them do not matter there.
+// On GPUs with at least kRoomyBytes, where the larger buffers do not matter.
 constexpr std::uint32_t kMaxRowsOnGpu = 2048;
 constexpr std::uint64_t kRoomyBytes = std::uint64_t{8} << 30U;
 constexpr std::uint32_t kMaxRecurrentSequences = 16;
 constexpr std::uint32_t kSequenceIds = 256;  // LLAMA_MAX_SEQ
 constexpr llama_seq_id kScratch = 0;
 
-// A processor walks over every cell up to the last, whoever's it is: 500 of them cost a row a
-// fiftieth of its time with half a billion weights, 12,000 cost it half as much again. So few stay
-// that nobody notices them, and enough for a short prompt to find them without a copy.
+// A CPU walks over every cell up to the last one in use: with half a billion weights, 12,000 idle
+// cells make a row half as slow again. So only a few stay: too few to slow a step noticeably,
+// enough for a short prompt to be reused without a copy.
 constexpr std::uint32_t kIdleCells = 64;
 
-constexpr std::uint32_t kLanePart = 4;  // of the cells
+constexpr std::uint32_t kLanePart = 4;  // the initial lane has 1/4 of the cells
 constexpr std::uint32_t kLeastLaneCells = 512;
 
+// See CopyBytes: caches up to kCopiedWhole bytes may be copied whole, larger ones by a fraction.
 constexpr std::uint64_t kCopiedWhole = std::uint64_t{512} << 20U;
 constexpr std::uint64_t kCopiedPart = 4;
 
@@ -166,7 +166,7 @@ class LlamaDecoder final : public Decoder {
   PrefillLane* lane(std::uint32_t tokens) override {
     if (lane_ != nullptr && lane_params_.n_ctx >= tokens) return lane_.get();
     const std::uint32_t cells = LaneFor(tokens);
-    lane_ = nullptr;  // before there is another one
+    lane_ = nullptr;  // freed before the new one is allocated
     lane_params_.n_ctx = cells;
     lane_ = LlamaPrefillLane::New(model_.get(), lane_params_);
     if (lane_ != nullptr) {
@@ -241,7 +241,7 @@ class LlamaDecoder final : public Decoder {
     return static_cast<std::uint32_t>(static_cast<double>(CopyBytes(cache_bytes)) /
                                       static_cast<double>(cache_bytes) * cells);
   }
-  // The largest of least, twice that, ... whose growth the memory for copies suffices for.
+  // Largest size to which the lane may be doubled while its growth fits in the memory for copies.
   static std::uint32_t LargestLane(std::uint32_t least, std::uint32_t copied, std::uint32_t total) {
     std::uint32_t cells = least;
     while (cells > 0 && cells < total && std::min(cells * 2, total) - least <= copied) {
@@ -249,14 +249,15 @@ class LlamaDecoder final : public Decoder {
     }
     return cells;
   }
-  // The size that a lane for such a prompt has.
+  // Lane size for a prompt of `tokens` tokens: the initial size, doubled as often as needed.
   std::uint32_t LaneFor(std::uint32_t tokens) const {
     std::uint32_t cells = least_lane_cells_;
     while (cells < std::min(tokens, lane_cells_)) cells = std::min(cells * 2, lane_cells_);
     return cells;
   }
 
-  // Its own number while nobody is in the way.
+  // The lane has its own number of threads while the steps use all of theirs; otherwise at most as
+  // many as the steps.
   void SetLaneThreads() {
     const int most = lane_params_.n_threads_batch;
     const int threads = threads_ == max_threads_ ? most : std::min(most, threads_);
@@ -264,25 +265,25 @@ class LlamaDecoder final : public Decoder {
   }
 
   const LlamaModel& model_;
-  const std::shared_ptr<ThreadPools> pools_;  // outlive the context
+  const std::shared_ptr<ThreadPools> pools_;  // must outlive the context
   const ContextPtr context_;
   llama_context_params lane_params_;
   const std::uint64_t cache_bytes_;
-  const std::uint32_t copied_cells_;  // at most, with the least lane
+  const std::uint32_t copied_cells_;  // limit for copies, with the initial lane
   const std::uint32_t least_lane_cells_;
-  std::uint32_t lane_cells_;  // the most; 0: there is no lane
+  std::uint32_t lane_cells_;  // largest lane; 0: no lane
   std::unique_ptr<LlamaPrefillLane> lane_;
   int threads_ = 0;
   const bool on_cpu_;
   const int max_threads_;
   const std::uint32_t max_sequences_;
   const bool can_share_;
-  const llama_seq_id first_id_;               // libllama's, of our sequence 0
-  const std::atomic<bool>* abort_ = nullptr;  // of the decode that runs
+  const llama_seq_id first_id_;               // libllama's id for our sequence 0
+  const std::atomic<bool>* abort_ = nullptr;  // of the running decode
   BatchRows batch_;
 };
 
-// In bytes, of each that the model uses.
+// Total memory of each GPU that the model uses, in bytes.
 std::vector<std::uint64_t> MemoryOfGpus(const LlamaModel& model) {
   std::vector<std::uint64_t> all;
   for (int i = 0; i < llama_model_n_devices(model.get()); ++i) {
@@ -366,9 +367,10 @@ Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
   const LogCapture log;
   ContextPtr context(llama_init_from_model(model.get(), params));
   if (context == nullptr) {
-    const std::string reason = log.Reason().empty() ? "libllama refuses it" : log.Reason();
+    const std::string reason = log.Reason().empty() ? "libllama gave no reason" : log.Reason();
     return Status(log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
-                  "no cache of " + std::to_string(options.context_length) + " tokens: " + reason);
+                  "cannot create a cache of " + std::to_string(options.context_length) +
+                      " tokens: " + reason);
   }
   if (llama_get_memory(context.get()) == nullptr) {
     return Status(StatusCode::kModelInvalid, "the model has no cache, so it cannot generate text");

@@ -1,13 +1,12 @@
 // How the context is set up, and why:
-//   * Inputs that share a batch are sequences of one graph run, and pooling needs the whole of each
-//     in that run: n_ctx = n_batch = n_ubatch.
-//   * A run computes attention between all its rows, also those that a mask then separates, so more
-//     rows than keep the processor busy cost more than two runs: kBatchTokens.
-//   * A longer input goes alone, in a context that is made anew for its size. Few inputs are long,
-//     and buffers grow with the square of the rows in some models, so none is made before it is
-//     needed.
-//   * Models that have a cache (causal ones) start each batch with an empty one.
-//   * No thread pool is attached: libllama makes threads for each batch, and a batch is long.
+//   * Inputs that share a batch are sequences of one graph run, and pooling needs each of them
+//     whole in that run: n_ctx = n_batch = n_ubatch.
+//   * A run computes attention between all its rows, even those that a mask then separates. So a
+//     batch with more rows than keep the processor busy costs more than two batches: kBatchTokens.
+//   * A longer input is computed alone, in a new context of its size. Long inputs are rare, and in
+//     some models buffers grow with the square of the rows, so it is created only when needed.
+//   * Models with a cache (causal ones) start each batch with an empty one.
+//   * No thread pool is attached: libllama starts threads for each batch, which is long enough.
 #include "engine/llama/llama_encoder.h"
 
 #include <algorithm>
@@ -27,7 +26,7 @@ namespace svc {
 namespace {
 
 constexpr std::uint32_t kMaxInputs = 64;
-// Recurrent and hybrid models keep a state for each.
+// Recurrent and hybrid models keep a state for each input.
 constexpr std::uint32_t kMaxRecurrentInputs = 16;
 
 std::string Metadata(const llama_model* model, const std::string& key) {
@@ -63,7 +62,7 @@ class LlamaEncoder final : public Encoder {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const float* pooled = llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(i));
       if (pooled == nullptr || !Normalize(pooled, vectors->data() + i * length())) {
-        return {StatusCode::kInternal, "the model computed no vector"};
+        return {StatusCode::kInternal, "the model computed no usable embedding"};
       }
     }
     return Status::Ok();
@@ -78,7 +77,8 @@ class LlamaEncoder final : public Encoder {
   }
   std::uint32_t batch_tokens() const override { return kBatchTokens; }
 
-  // Sees to it that a batch of so many tokens has room.
+  // Creates a larger context if the current one is too small for `tokens`. Errors: kOutOfMemory,
+  // kModelInvalid.
   Status Reserve(std::uint32_t tokens) {
     const std::uint32_t rows = std::max(kBatchTokens, std::bit_ceil(tokens));
     if (context_ != nullptr && rows <= llama_n_ubatch(context_.get())) return Status::Ok();
@@ -92,13 +92,13 @@ class LlamaEncoder final : public Encoder {
     };
     params.abort_callback_data = this;
 
-    context_.reset();  // not both at the same time
+    context_.reset();  // freed before the new one is allocated
     const LogCapture log;
     context_.reset(llama_init_from_model(model_.get(), params));
     if (context_ != nullptr) return Status::Ok();
-    const std::string reason = log.Reason().empty() ? "libllama refuses it" : log.Reason();
+    const std::string reason = log.Reason().empty() ? "libllama gave no reason" : log.Reason();
     return {log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
-            "no room to compute " + std::to_string(rows) + " tokens: " + reason};
+            "cannot create a context of " + std::to_string(rows) + " tokens: " + reason};
   }
 
  private:
@@ -106,7 +106,7 @@ class LlamaEncoder final : public Encoder {
     batch_.Clear();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       for (std::size_t position = 0; position < inputs[i].size(); ++position) {
-        // Pooling is over all of them.
+        // All rows are outputs: pooling covers all tokens of an input.
         batch_.Add(inputs[i][position], static_cast<llama_pos>(position),
                    static_cast<llama_seq_id>(i), /*wants_logits=*/true);
       }
@@ -136,13 +136,13 @@ class LlamaEncoder final : public Encoder {
         return {StatusCode::kCancelled, "the batch was aborted"};
       case -2:
         return {StatusCode::kOutOfMemory,
-                "no memory to compute " + std::to_string(batch_.size()) + " tokens"};
+                "not enough memory to compute " + std::to_string(batch_.size()) + " tokens"};
       default:
         return {StatusCode::kInternal, "the model could not compute a batch"};
     }
   }
 
-  // False: it has no direction.
+  // Scales to length 1. False: the vector is zero or not finite.
   bool Normalize(const float* from, float* to) const {
     const std::size_t count = length();
     double sum = 0;
@@ -157,7 +157,7 @@ class LlamaEncoder final : public Encoder {
   const EncoderOptions options_;
   const bool recurrent_;
   ContextPtr context_;
-  const std::atomic<bool>* abort_ = nullptr;  // of the batch that runs
+  const std::atomic<bool>* abort_ = nullptr;  // of the running batch
   BatchRows batch_;
 };
 

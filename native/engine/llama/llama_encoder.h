@@ -1,4 +1,4 @@
-// The Encoder over a llama_context of its own.
+// Encoder over a llama_context of its own.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,23 @@
 
 namespace svc {
 
-// Whether the file says how the vectors of an input's tokens become one (its `pooling_type` is
-// mean, cls or last). Then the model makes embeddings, and no text.
+// True if the file's metadata has a pooling type (`pooling_type` mean, cls or last): such a model
+// makes embeddings and generates no text.
 bool MakesEmbeddings(const LlamaModel& model);
 
-// Longest input that the model embeds, in tokens. Beyond what it was trained for (`trained`; 0: not known) a model
-// has no positions: some end the process over it.
+// Longest input that the model embeds, in tokens. `trained`: its trained context length (0:
+// unknown), an upper limit, because a longer input has no positions and makes some models end the
+// process.
 std::uint32_t MaxInputTokens(const LoadOptions& options, std::uint32_t trained);
 
-// Tokens of a batch, and of the context that is made with the encoder.
+// Tokens in a batch, and the initial size of the context.
 inline constexpr std::uint32_t kBatchTokens = 512;
 
-// How the context for batches of so many tokens is set up; also for a dry run.
+// Parameters of a context for batches of `tokens` tokens; also for a dry run (memory_estimate.h).
 llama_context_params EncoderParams(const LlamaModel& model, std::uint32_t tokens);
 
 struct EncoderOptions {
-  std::uint32_t max_tokens = kDefaultContextLength;  // of one input; > 0
+  std::uint32_t max_tokens = kDefaultContextLength;  // in one input; > 0
   int threads = 1;                                   // > 0
 };
 

@@ -20,7 +20,7 @@
 namespace svc {
 namespace {
 
-// What can be told of a file without libllama, in words for people.
+// Checks the file before libllama reads it, for clear error messages.
 Status CheckFile(const std::string& path) {
   const auto invalid = [&](const char* what) {
     return Status(StatusCode::kModelInvalid, path + what);
@@ -38,8 +38,7 @@ Status CheckFile(const std::string& path) {
   return Status::Ok();
 }
 
-// Engines generate: what only encodes, or cannot be asked for one token after the other, is
-// refused.
+// Refuses models that are not decoder-only, or do not generate one token after the other.
 Status CheckKind(const llama_model* model, const std::string& path) {
   if (!llama_model_has_decoder(model) || llama_model_has_encoder(model) ||
       llama_model_is_diffusion(model)) {
@@ -58,7 +57,7 @@ void ReadNumber(const std::string& text, Number min, Number max, Number& target)
   if (error == std::errc() && value >= min && value <= max) target = value;
 }
 
-// What the file recommends; a value that makes no sense is passed over.
+// Reads a sampling default that the file recommends; ignores values out of range.
 void ReadSampling(const std::string& key, const std::string& value, SamplingParams& sampling) {
   constexpr std::string_view kPrefix = "general.sampling.";
   if (!key.starts_with(kPrefix)) return;
@@ -71,7 +70,7 @@ void ReadSampling(const std::string& key, const std::string& value, SamplingPara
   if (name == "penalty_repeat") ReadNumber(value, 0.1F, 10.0F, sampling.repeat_penalty);
 }
 
-// Where layers go when they are offloaded.
+// Name of the device that offloaded layers go to.
 std::string DeviceName(int gpu_layers) {
   if (gpu_layers != 0) {
     for (const auto type : {GGML_BACKEND_DEVICE_TYPE_GPU, GGML_BACKEND_DEVICE_TYPE_IGPU}) {
@@ -83,7 +82,7 @@ std::string DeviceName(int gpu_layers) {
   return "CPU";
 }
 
-// "Q4_K - Medium" -> "Q4_K_M", "IQ2_XS - 2.3125 bpw" -> "IQ2_XS": the names that people use.
+// "Q4_K - Medium" -> "Q4_K_M", "IQ2_XS - 2.3125 bpw" -> "IQ2_XS": the customary names.
 std::string QuantizationName(llama_ftype type) {
   std::string name = llama_ftype_name(static_cast<llama_ftype>(type & ~LLAMA_FTYPE_GUESSED));
   if (name.starts_with("all ")) name.erase(0, 4);
@@ -111,7 +110,8 @@ std::string ReadString(Fill fill) {
   return text;
 }
 
-// Of the other kinds of vocabularies some drop characters, or take a whole word for unknown.
+// True if the tokens together spell the whole text. Other kinds of vocabularies may drop
+// characters, or map a whole word to the unknown token.
 bool TokensCoverTheText(const llama_vocab* vocab) {
   const enum llama_vocab_type type = llama_vocab_type(vocab);
   return type == LLAMA_VOCAB_TYPE_SPM || type == LLAMA_VOCAB_TYPE_BPE;
@@ -127,7 +127,7 @@ struct Progress {
 LlamaModel::LlamaModel(ModelPtr model, std::string device)
     : model_(std::move(model)), device_(std::move(device)), longest_piece_(0) {
   if (!TokensCoverTheText(vocab())) return;
-  constexpr std::size_t kCharacterBytes = 4;  // what the unknown token stands for
+  constexpr std::size_t kCharacterBytes = 4;  // the unknown token may stand for one character
   longest_piece_ = kCharacterBytes;
   for (Token token = 0; token < llama_vocab_n_tokens(vocab()); ++token) {
     longest_piece_ = std::max(longest_piece_, Piece(token, /*special=*/true).size());
@@ -152,8 +152,9 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
   Progress progress{&options.on_progress};
   llama_model_params params = llama_model_default_params();
   params.n_gpu_layers = options.gpu_layers;
-  // Otherwise libllama opens every GPU even so: it puts weights into their host buffers, where our
-  // kernels do not find them, and has them compute the larger batches.
+  // With an empty device list. Otherwise libllama opens every GPU even for 0 layers: it puts
+  // weights into their host buffers, where our kernels do not find them, and computes larger
+  // batches on them.
   std::array<ggml_backend_dev_t, 1> no_devices{};
   if (options.gpu_layers == 0) params.devices = no_devices.data();
   params.no_alloc = no_alloc;
@@ -175,7 +176,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
   ModelPtr model(llama_model_load_from_file(options.path.c_str(), params));
   if (progress.cancelled) return Status(StatusCode::kCancelled, "the load was cancelled");
   if (model == nullptr) {
-    const std::string reason = log.Reason().empty() ? "libllama refuses it" : log.Reason();
+    const std::string reason = log.Reason().empty() ? "libllama gave no reason" : log.Reason();
     if (log.OutOfMemory()) {
       return Status(StatusCode::kOutOfMemory, "no memory to load " + options.path + ": " + reason);
     }
@@ -227,8 +228,8 @@ Result<std::vector<Token>> LlamaModel::Tokenize(const std::string& text, bool ad
     const std::size_t least = (text.size() + longest_piece_ - 1) / longest_piece_;
     if (least + 1 > context_length) return TooLong(least, context_length);
   }
-  // One token for each byte and the special ones at the ends is the most there can be, nearly
-  // always; a vocabulary that needs more says how many.
+  // Nearly always an upper bound: one token for each byte, and the special ones at the ends. If it
+  // is too small, llama_tokenize returns the required size, negated.
   std::vector<Token> tokens(text.size() + 8);
   const auto length = static_cast<std::int32_t>(text.size());
   try {
@@ -244,9 +245,9 @@ Result<std::vector<Token>> LlamaModel::Tokenize(const std::string& text, bool ad
       tokens.resize(static_cast<std::size_t>(-count));
     }
   } catch (const std::exception&) {
-    // What it says quotes the text.
+    // The exception's message is dropped: it quotes the text.
   }
-  return Status(StatusCode::kInvalidRequest, "the model's vocabulary cannot take this text");
+  return Status(StatusCode::kInvalidRequest, "the model's vocabulary cannot represent this text");
 }
 
 std::string LlamaModel::Detokenize(const std::vector<Token>& tokens, bool special) const {

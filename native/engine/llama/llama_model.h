@@ -1,4 +1,4 @@
-// A loaded GGUF: weights, vocabulary, metadata. Immutable once loaded.
+// A loaded GGUF file: weights, vocabulary, metadata. Immutable once loaded.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,15 @@
 
 namespace svc {
 
-// Owner: the engine; contexts made from it must be freed first. All methods may be called from any
-// thread at the same time.
+// Owner: the engine. Contexts made from it must be freed first. Any thread may call any method at
+// any time.
 class LlamaModel {
  public:
-  // Loads on the calling thread. Errors: kModelInvalid, kOutOfMemory, kCancelled.
+  // Loads on the calling thread. Errors: kModelInvalid, kOutOfMemory, kCancelled,
+  // kEngineUnavailable (no CPU module is loaded).
   static Result<std::unique_ptr<LlamaModel>> Load(const LoadOptions& options);
-  // The same without the weights: contexts made from it allocate nothing and can compute nothing.
+  // Loads without the weights: contexts made from it allocate nothing and cannot compute. Errors as
+  // Load, except kEngineUnavailable.
   static Result<std::unique_ptr<LlamaModel>> LoadMetadata(const LoadOptions& options);
 
   struct Free {
@@ -25,32 +27,35 @@ class LlamaModel {
   };
   using ModelPtr = std::unique_ptr<llama_model, Free>;
 
-  // `device`: the name of the one its layers are on.
+  // `device`: name of the device that has the layers.
   LlamaModel(ModelPtr model, std::string device);
 
   llama_model* get() const { return model_.get(); }
   const llama_vocab* vocab() const { return llama_model_get_vocab(model_.get()); }
 
   const std::string& device() const { return device_; }
-  // It keeps a state for each sequence, in some layers or all.
+  // True if some or all layers keep a recurrent state for each sequence.
   bool is_recurrent() const {
     return llama_model_is_recurrent(get()) || llama_model_is_hybrid(get());
   }
 
-  // All that the file says; context_length, threads and has_chat_template are left to others.
+  // Describes the file. Leaves context_length, threads and has_chat_template unset.
   ModelInfo Describe() const;
 
-  // kContextOverflow with both numbers: a prompt of at least `least` tokens leaves no room for one
-  // to generate.
+  // Returns kContextOverflow for a prompt of at least `least` tokens, which leaves no room for a
+  // generated one. The message names both numbers.
   static Status TooLong(std::size_t least, std::uint32_t context_length);
 
-  // kInvalidRequest if the vocabulary cannot take the text. kContextOverflow with both numbers if
-  // it is plain from the length of the text that its tokens, and one to generate, are more than
-  // `context_length` (0: any number will do); a mebibyte takes a second to tokenize.
+  // Tokenizes. context_length: refuses a text early if its length alone shows that its tokens plus
+  // one exceed this (0: no limit), because tokenizing a mebibyte takes a second. Errors:
+  // kInvalidRequest (the vocabulary cannot represent the text), kContextOverflow (the message names
+  // both numbers).
   Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special, bool parse_special,
                                       std::uint32_t context_length = 0) const;
+  // As Engine::Detokenize.
   std::string Detokenize(const std::vector<Token>& tokens, bool special) const;
-  // The bytes that one token adds to a text. special: control tokens show theirs.
+  // Bytes that a token adds to a text. special: control tokens are written as text instead of
+  // adding none.
   std::string Piece(Token token, bool special) const;
 
  private:
@@ -58,7 +63,7 @@ class LlamaModel {
 
   ModelPtr model_;
   std::string device_;
-  std::size_t longest_piece_;  // bytes of a text that one token can stand for; 0: no bound is known
+  std::size_t longest_piece_;  // maximum bytes of text per token; 0: unknown
 };
 
 }  // namespace svc

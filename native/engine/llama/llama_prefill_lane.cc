@@ -9,14 +9,15 @@
 namespace svc {
 namespace {
 
-// A plain loop's batch; more is no faster.
+// Rows of a batch, as in a plain llama.cpp loop; larger batches are no faster.
 constexpr std::uint32_t kRows = 512;
-// Nodes of the graph; a layer of a transformer has about so many. A stop costs a tenth of a
-// millisecond: two threads pass the baton there and back, and the next node starts anew.
+// Graph nodes between stops; a transformer layer has about kNodesOfLayer. A stop costs a tenth of a
+// millisecond: the baton is passed there and back, and the next part of the graph is started.
 constexpr int kNodesOfLayer = 32;
 constexpr int kNodesOfPart = 8;
 
-// Its own state can only be saved of sequences below n_seq_max, which is 1.
+// libllama can save only sequences below n_seq_max, which is 1, so states go through a scratch
+// sequence.
 constexpr llama_seq_id kScratch = 0;
 constexpr llama_seq_id kPrompt = 1;
 
@@ -71,7 +72,7 @@ int LlamaPrefillLane::threads() const { return llama_n_threads(context_.get()); 
 
 // ---- the baton ----------------------------------------------------------------------------------
 
-// Hands it over; unless the thread ends, returns when it has come back.
+// Passes the baton. Returns when it has come back; with kEnd at once.
 void LlamaPrefillLane::Pass(Turn from, Turn to) {
   std::unique_lock lock(mutex_);
   turn_ = to;
@@ -121,18 +122,19 @@ PrefillLane::Progress LlamaPrefillLane::Compute() {
   return code == 0 ? Progress::kDone : Progress::kFailed;
 }
 
-// Asked of each node whether to stop behind it, and there whether to go on.
+// ggml's callback. ask: returns whether to stop after this node. Otherwise: returns whether to
+// continue.
 bool LlamaPrefillLane::AtNode(ggml_tensor* /*tensor*/, bool ask, void* lane) {
   auto* const self = static_cast<LlamaPrefillLane*>(lane);
-  // "No" ends the part of the graph that one backend computes, and the next part is begun: where
-  // there are several, each of them ends behind its first node.
+  // "No" ends only the part of the graph that one backend computes, and the next part begins. When
+  // the batch is abandoned, each further part ends after its first node.
   if (self->given_up_) return ask;
   if (ask) return ++self->nodes_ >= self->nodes_to_stop_;
   return self->MayGoOn();
 }
 
 bool LlamaPrefillLane::MayGoOn() {
-  // A context computes while it is made, too.
+  // libllama also computes while it creates a context.
   if (!computing_) return true;
   nodes_ = 0;
   progress_ = Progress::kMore;
@@ -158,7 +160,7 @@ PrefillLane::Progress LlamaPrefillLane::Advance(Stretch stretch, const std::atom
 }
 
 void LlamaPrefillLane::Clear() {
-  // A batch that has been begun and not advanced has nothing to give up.
+  // A batch that has been begun but not advanced needs no unwinding.
   if (computing_ && progress_ == Progress::kMore) {
     given_up_ = true;
     Pass(Turn::kOwner, Turn::kLane);

@@ -1,9 +1,10 @@
-// The PrefillLane over a second llama_context of the same model.
+// PrefillLane over a second llama_context of the same model.
 //
-// libllama computes a batch in one call. The scheduler of ggml can be told to stop at certain nodes
-// of the graph and to ask a callback whether to go on: there the call is held. It runs on a thread
-// of its own, and the two threads pass a baton: exactly one of them runs at any time, so neither
-// libllama nor the thread pool, which both contexts share, ever sees two.
+// libllama computes a batch in one call. ggml's scheduler can be told to stop after certain nodes
+// of the graph and to ask a callback whether to continue: there the call is suspended. It runs on a
+// thread of its own, and that thread and the owner pass a baton: exactly one of the two runs at any
+// time. So neither libllama nor the thread pool, which both contexts share, is ever used by two
+// threads at once.
 #pragma once
 
 #include <atomic>
@@ -23,15 +24,17 @@ namespace svc {
 
 class LlamaPrefillLane final : public PrefillLane {
  public:
-  // How its context is set up beside one of `params`; also for a dry run.
+  // Parameters of the lane's context, derived from the decoder's; also for a dry run
+  // (memory_estimate.h).
   static llama_context_params Params(llama_context_params params, std::uint32_t cells);
-  // The model must outlive the lane. Null: there is no memory for it.
+  // Creates a lane. Null: not enough memory. The model must outlive the lane.
   static std::unique_ptr<LlamaPrefillLane> New(llama_model* model, llama_context_params params);
   ~LlamaPrefillLane() override;
   LlamaPrefillLane(const LlamaPrefillLane&) = delete;
   LlamaPrefillLane& operator=(const LlamaPrefillLane&) = delete;
 
-  // For what is computed from now on. The pool must outlive the lane; null: none.
+  // Sets the threads for everything computed from now on. pool: null means none; it must outlive
+  // the lane.
   void SetThreads(ggml_threadpool* pool, int threads);
 
   std::uint32_t max_rows() const override;
@@ -48,7 +51,7 @@ class LlamaPrefillLane final : public PrefillLane {
  private:
   LlamaPrefillLane() = default;
 
-  // Who has the baton.
+  // Holder of the baton.
   enum class Turn { kOwner, kLane, kEnd };
 
   llama_memory_t memory() const { return llama_get_memory(context_.get()); }
@@ -64,19 +67,19 @@ class LlamaPrefillLane final : public PrefillLane {
   std::condition_variable passed_;
   Turn turn_ = Turn::kOwner;  // under mutex_
 
-  // ---- of whoever has the baton ----
-  std::vector<llama_token> tokens_;  // of the batch
-  std::uint32_t padding_ = 0;        // at its end
+  // ---- used only by the holder of the baton ----
+  std::vector<llama_token> tokens_;  // of the batch, padding at the end
+  std::uint32_t padding_ = 0;        // number of padding tokens
   BatchRows batch_;
   bool computing_ = false;
   bool given_up_ = false;
   const std::atomic<bool>* abort_ = nullptr;
-  std::atomic<bool> aborted_ = false;  // it was seen to be set
-  int nodes_ = 0;                      // of the graph since the last stop
+  std::atomic<bool> aborted_ = false;  // *abort_ was seen set
+  int nodes_ = 0;                      // graph nodes since the last stop
   int nodes_to_stop_ = 0;
   Progress progress_ = Progress::kDone;
 
-  std::thread thread_;  // last: it uses the rest
+  std::thread thread_;  // last: it uses the other members
 };
 
 }  // namespace svc

@@ -26,8 +26,8 @@ void CaptureError(const char* text) {
 
 std::string LogCapture::Reason() const {
   std::string line = errors_.substr(0, errors_.find('\n'));
-  // "llama_model_load: error loading model: tensor 'x' is missing": what comes after the function
-  // and the heading.
+  // Example: "llama_model_load: error loading model: tensor 'x' is missing". Keeps what follows the
+  // function's name and the heading.
   for (const std::string_view heading :
        {"error loading model: ", "failed to initialize the context: "}) {
     if (const auto at = line.find(heading); at != std::string::npos)

@@ -1,4 +1,5 @@
-// libllama says why it failed only in its log; and it logs as failures what was wanted.
+// Captures libllama's errors: it gives reasons for failures only in its log. Also demotes what it
+// logs as errors when a batch is aborted on purpose.
 #pragma once
 
 #include <atomic>
@@ -6,7 +7,7 @@
 
 namespace svc {
 
-// While it lives, keeps the errors that libllama logs on this thread. Does not nest.
+// RAII: keeps the errors that libllama logs on this thread. Does not nest.
 class LogCapture {
  public:
   LogCapture();
@@ -14,9 +15,9 @@ class LogCapture {
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
 
-  // The first error as a phrase, without the name of the function it came from; may be empty.
+  // The first error as a phrase, without the function's name; may be empty.
   std::string Reason() const;
-  // Whether any of the errors says that memory could not be had.
+  // True if any error means that memory ran out.
   bool OutOfMemory() const;
 
  private:
@@ -24,7 +25,7 @@ class LogCapture {
   std::string errors_;  // lines
 };
 
-// While it lives, what libllama logs on this thread once `abort` is set is the echo of that abort:
+// RAII: once `abort` is set, what libllama logs on this thread is a consequence of the abort, and
 // DemotesErrors() is true. Does not nest.
 class AbortedLog {
  public:
@@ -34,9 +35,9 @@ class AbortedLog {
   AbortedLog& operator=(const AbortedLog&) = delete;
 };
 
-// Called for each error by the log callback.
+// Adds an error; called by the log callback.
 void CaptureError(const char* text);
-// Asked for each line by the log callback.
+// True if errors are to be logged as debug lines; called by the log callback for each line.
 bool DemotesErrors();
 
 }  // namespace svc

@@ -1,6 +1,7 @@
-// One way out for log lines: libllama and ggml call Receive(), which hands whole lines to the sink.
-// libllama-common has a logger of its own, with a thread and stderr; it is kept silent, because
-// what it says of templates and grammars quotes prompts, and what matters it throws anyway.
+// The single output for log lines: libllama and ggml call Receive(), which passes whole lines to
+// the sink. libllama-common has a logger of its own, with a thread and stderr. It is kept silent,
+// because its lines on templates and grammars quote prompts, and its errors are thrown as
+// exceptions anyway.
 #include <mutex>
 #include <string>
 
@@ -16,7 +17,7 @@ struct Sink {
   std::mutex mutex;
   void (*call)(const char*, const char*, void*) = nullptr;
   void* user = nullptr;
-  std::string line;  // a line that has not ended yet
+  std::string line;  // incomplete line
   ggml_log_level level = GGML_LOG_LEVEL_INFO;
 };
 

@@ -23,7 +23,7 @@ void ForgetMappedPages() {
     fields >> std::hex >> begin >> dash >> end >> access;
     // Shared and read-only, as libllama maps files; code and its data are private.
     if (!fields || access != "r--s") continue;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): that is how the kernel tells it
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel reports addresses as text
     (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
   }
 #endif

@@ -1,13 +1,13 @@
-// Pages of mapped files that are in memory though nobody needs them.
+// Releases pages of mapped files that are no longer needed.
 #pragma once
 
 namespace svc {
 
-// A model's file is mapped to be loaded, and what kernels or devices want laid out otherwise is
-// copied out of it; the pages that it was copied from then still count as the process's memory, as
-// much again as the model. Forgets the pages of all files that are mapped to be read; one that is
-// needed comes back from the system's cache when it is touched. On Linux; elsewhere nothing
-// happens. Thread: any.
+// Releases the memory pages of all files that are mapped shared and read-only. A model's file is
+// mapped for loading, and weights that kernels or devices need in another layout are copied out of
+// it. The pages copied from still count as memory of the process, as much again as the model. A
+// page that is needed again comes back from the page cache when it is touched. Linux only;
+// elsewhere it does nothing. Thread: any.
 void ForgetMappedPages();
 
 }  // namespace svc

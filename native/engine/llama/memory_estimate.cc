@@ -1,5 +1,5 @@
-// llama-ext.h, from which the figures come, is libllama's staging ground for new functions; the
-// headers and the library are of one tag, so what is declared there is what is linked.
+// llama-ext.h, which provides the figures, is libllama's staging header for new functions. Headers
+// and library are built from the same tag, so the declarations match.
 #include "engine/llama/memory_estimate.h"
 
 #ifdef __linux__
@@ -26,15 +26,14 @@
 namespace svc {
 namespace {
 
-// A device of which layers may be: the host stands for all that uses its memory, an accelerator of
-// the processor too.
+// True for devices that have layers in memory of their own. Everything else, also a CPU
+// accelerator, uses host memory.
 bool HasMemory(ggml_backend_dev_t device) {
   const auto type = ggml_backend_dev_type(device);
   return type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU;
 }
 
-// As libllama decides it when it is left to: whether weights are used where the file lies in
-// memory.
+// True if libllama uses weights in place in the mapped file; mirrors its default decision.
 bool UsesMapping(const llama_model* model) {
   if (!llama_supports_mmap()) return false;
   for (int i = 0; i < llama_model_n_devices(model); ++i) {
@@ -73,15 +72,14 @@ std::vector<DeviceMemory> ReadBreakdown(const llama_model* model, const llama_co
     row.weights_bytes += bytes.model;
     row.cache_bytes += bytes.context;
     row.compute_bytes += bytes.compute;
-    // Weights that are repacked for the processor are copies, in buffers that do not count as the
-    // host's.
+    // Weights repacked for the CPU are copies, in buffers that do not count as host buffers.
     if (maps && ggml_backend_buft_is_host(type)) row.mapped_bytes += bytes.model;
   }
   return rows;
 }
 
-// Where libllama puts what rows ask for (llama_context::output_reserve): made for a few rows, it
-// grows with the most that a step has had, and is not in the breakdown.
+// Size of libllama's output buffer (llama_context::output_reserve). It is created for a few rows,
+// grows to the largest number of outputs in a step, and is not in the breakdown.
 std::uint64_t OutputBytes(const llama_model* model, const llama_context_params& params) {
   const std::uint64_t vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
   const std::uint64_t embedding = params.embeddings ? llama_model_n_embd_out(model) : 0;
@@ -89,7 +87,7 @@ std::uint64_t OutputBytes(const llama_model* model, const llama_context_params& 
   return rows * (vocabulary + embedding) * sizeof(float);
 }
 
-// What the lane for prompts takes, on the host, where there is one.
+// Adds the prefill lane's memory, on the host, if there is a lane.
 void AddLane(const LlamaModel& model, const llama_context_params& decoder_params,
              MemoryEstimate* estimate) {
   const std::uint32_t cells = LaneCells(model, estimate->context_length);
@@ -103,7 +101,7 @@ void AddLane(const LlamaModel& model, const llama_context_params& decoder_params
   host.compute_bytes += lane.compute_bytes + OutputBytes(model.get(), params);
 }
 
-// The draft model that the engine would have; null: none.
+// The draft model that the engine would use; null: none.
 std::unique_ptr<LlamaModel> DraftFor(const LoadOptions& options, const LlamaModel& model) {
   if (options.draft_path.empty() || MakesEmbeddings(model)) return nullptr;
   Result<std::unique_ptr<LlamaModel>> draft = LlamaModel::LoadMetadata(DraftLoadOptions(options));
@@ -111,7 +109,7 @@ std::unique_ptr<LlamaModel> DraftFor(const LoadOptions& options, const LlamaMode
   return std::move(draft.value());
 }
 
-// What the draft model takes, on each device.
+// Adds the draft model's memory, on each device.
 void AddDraft(const LlamaModel& draft, MemoryEstimate* estimate) {
   const llama_context_params params =
       DecoderParams(draft, DraftDecoderOptions(draft, estimate->context_length, /*threads=*/1));
@@ -159,8 +157,8 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
     const ContextPtr context(llama_init_from_model(model.get(), params));
     if (context == nullptr) {
       return Status(log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
-                    "no layout of a cache of " + std::to_string(params.n_ctx) + " tokens: " +
-                        (log.Reason().empty() ? "libllama refuses it" : log.Reason()));
+                    "cannot lay out a cache of " + std::to_string(params.n_ctx) + " tokens: " +
+                        (log.Reason().empty() ? "libllama gave no reason" : log.Reason()));
     }
     MemoryEstimate estimate{
         .context_length = result.makes_embeddings ? max_tokens : llama_n_ctx(context.get()),
@@ -183,8 +181,8 @@ Result<MemoryEstimates> EstimateMemory(const LoadOptions& options,
                                        const std::vector<std::uint32_t>& context_lengths) {
   Result<MemoryEstimates> result = Estimate(options, context_lengths);
 #ifdef __GLIBC__
-  // A vocabulary is a hundred thousand small strings, which the allocator would keep for this
-  // thread, while the load that follows runs on another.
+  // A vocabulary is a hundred thousand small strings. Without this, the allocator would keep their
+  // memory for this thread, while the following load runs on another one.
   malloc_trim(0);
 #endif
   return result;

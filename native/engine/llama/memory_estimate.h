@@ -1,4 +1,4 @@
-// How much memory a model would take, found out without loading it: libllama reads the metadata and
+// Estimates the memory that a model would take, without loading it. libllama reads the metadata and
 // the vocabulary and lays out weights, cache and compute buffers as for a load, but allocates none
 // of them (llama_model_params::no_alloc).
 #pragma once
@@ -17,40 +17,40 @@ struct DeviceMemory {
   std::string name;  // as Device::name
   bool is_host = false;
   std::uint64_t weights_bytes = 0;
-  // Of the weights: used as they lie in the file, in pages that the system may drop and read again.
+  // Part of weights_bytes: used in place in the mapped file, in pages that the system may drop and
+  // read again.
   std::uint64_t mapped_bytes = 0;
-  // Of the cache; of the host also those of copies of it, and of the lane for prompts.
+  // KV cache; on the host also copies of it and the prefill lane's cache.
   std::uint64_t cache_bytes = 0;
   std::uint64_t compute_bytes = 0;  // when the context is full and all sequences compute
-  // As it is now. Absent: the backend does not measure it; of the host always.
+  // Currently free. Absent: the backend does not measure it; always absent for the host.
   std::optional<std::uint64_t> free_bytes;
   std::optional<std::uint64_t> total_bytes;
 };
 
 struct MemoryEstimate {
-  std::uint32_t context_length = 0;   // as the engine would have it
-  std::vector<DeviceMemory> devices;  // the host first
+  std::uint32_t context_length = 0;   // as the engine would use it
+  std::vector<DeviceMemory> devices;  // the host is first
 };
 
 struct MemoryEstimates {
   std::uint32_t trained_context_length = 0;
   std::uint32_t layers = 0;
   bool makes_embeddings = false;
-  // What this process holds beside all that: its code's data, the vocabulary. Absent: not measured
-  // on this system.
+  // Memory of this process beside all that: data of the code, vocabulary. Absent: this system does
+  // not measure it.
   std::optional<std::uint64_t> process_bytes;
-  std::vector<MemoryEstimate> estimates;  // one for each context length, in their order
+  std::vector<MemoryEstimate> estimates;  // one per context length, in the same order
 };
 
-// `options` as for Engine::Load, but for the context length: each of `context_lengths` is tried, 0
-// being the default. What a draft model takes is part of it, where it can be used. Blocks, for a
-// second where the vocabulary is large. Any thread, one at a time. Errors: kModelInvalid,
-// kOutOfMemory, kCancelled, kEngineUnavailable.
+// Estimates each of `context_lengths` (0: the default); otherwise `options` as for Engine::Load.
+// Includes the draft model if it can be used. Blocks, for a second if the vocabulary is large. Any
+// thread, one call at a time. Errors: kModelInvalid, kOutOfMemory, kCancelled, kEngineUnavailable.
 Result<MemoryEstimates> EstimateMemory(const LoadOptions& options,
                                        const std::vector<std::uint32_t>& context_lengths);
 
-// Memory of this process that no file backs: what is gone for others while it lives. Absent: not
-// measured on this system.
+// Anonymous and shared memory of this process: not backed by files, so not reclaimable while it
+// lives. Absent: this system does not measure it.
 std::optional<std::uint64_t> PrivateBytes();
 
 }  // namespace svc

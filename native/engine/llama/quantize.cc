@@ -7,7 +7,7 @@
 namespace svc {
 namespace {
 
-// Rows of a tensor that are in memory at one time. libllama's own bound is 8 GiB.
+// Limit for the rows of a tensor in memory at the same time. libllama's default is 8 GiB.
 constexpr std::size_t kMaxBufferBytes = 512U << 20U;
 
 }  // namespace

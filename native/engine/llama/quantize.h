@@ -1,11 +1,11 @@
-// A model file into one with smaller weights, by libllama's own quantiser.
+// Quantizes a model file, with libllama's own quantizer.
 //
-// It writes as it goes, holds a bounded part of the weights in memory, and tells its progress as
-// log lines only (SetLogSink), one when it is done with a tensor:
+// It writes while it computes, holds a bounded part of the weights in memory, and reports progress
+// only as log lines (SetLogSink), one for each finished tensor:
 //
 //   [  12/ 290] blk.1.ffn_down.weight - [...], type = f16, converting to q4_K .. size = ...
 //
-// It cannot be stopped but with its process, and a damaged file may end that.
+// It can be stopped only by ending the process. A damaged input file may crash the process.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@
 namespace svc {
 
 struct QuantizeOptions {
-  std::string input;           // of a model in parts, the first; the others are found beside it
-  std::string output;          // one file; what is there is written over
-  std::int32_t file_type = 0;  // llama_ftype, as `general.file_type` has it
-  // Weights that are quantised already may be quantised again.
+  std::string input;           // of a split model, the first part; finds the others beside it
+  std::string output;          // one file; overwritten if it exists
+  std::int32_t file_type = 0;  // llama_ftype, as in `general.file_type`
+  // True: weights that are quantized already may be quantized again.
   bool allow_requantize = false;
-  // Writes nothing; the last log lines tell the size that it would have.
+  // True: writes nothing; the last log lines report the resulting size.
   bool dry_run = false;
 };
 
-// Blocks: seconds to hours. Any thread. Uses all processors that this process may run on.
-// Errors: kModelInvalid (the message is libllama's reason), kOutOfMemory.
-// After an error `output` may be there, incomplete.
+// Quantizes a file. Blocks: seconds to hours. Any thread. Uses all cores that this process may run
+// on. Errors: kModelInvalid (the message has libllama's reason), kOutOfMemory. After an error
+// `output` may exist, incomplete.
 Status Quantize(const QuantizeOptions& options);
 
 }  // namespace svc

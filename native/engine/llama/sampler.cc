@@ -15,7 +15,7 @@ namespace {
 
 using SamplerPtr = std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)>;
 
-// The largest window a penalty may look back on: it is kept as a ring for each generation.
+// Largest penalty window, in tokens: each generation keeps a ring of that size.
 constexpr int kMaxPenaltyWindow = 65536;
 
 bool HasPenalties(const SamplingParams& params) {
@@ -24,13 +24,13 @@ bool HasPenalties(const SamplingParams& params) {
           params.presence_penalty != 0.0F);
 }
 
-// Above this, a heap is slower than llama.cpp's bucket sort.
+// Largest top-k done here: above, a heap is slower than llama.cpp's bucket sort.
 constexpr int kMaxRankedTokens = 256;
 
-// JSON has no infinity; OpenAI's word for "not at all".
+// Stands for -infinity, which JSON does not have; OpenAI's value.
 constexpr float kLeastLogprob = -9999.0F;
 
-// The user's biases and the tokens that the model itself asks never to draw.
+// The request's biases, and -infinity for tokens that the model asks never to draw.
 std::vector<llama_logit_bias> AllBiases(const llama_vocab* vocab, const SamplingParams& params) {
   std::vector<llama_logit_bias> biases;
   for (const auto& [token, bias] : params.logit_bias) biases.push_back({token, bias});
@@ -40,10 +40,10 @@ std::vector<llama_logit_bias> AllBiases(const llama_vocab* vocab, const Sampling
   return biases;
 }
 
-// Draws by temperature 0 without penalties (no chain), or by a chain.
+// Greedy without penalties: no chain, takes the largest logit. Otherwise draws with a chain.
 class LlamaSampler final : public Sampler {
  public:
-  // `penalizes`: the chain's first sampler does that.
+  // `penalizes`: the chain's first sampler applies penalties.
   LlamaSampler(std::size_t vocabulary, std::vector<llama_logit_bias> biases, SamplerPtr chain,
                std::size_t top_k, bool penalizes, SamplerOptions options)
       : vocabulary_(vocabulary),
@@ -87,7 +87,7 @@ class LlamaSampler final : public Sampler {
     const std::span<const float> logits = Penalized(Biased({first, vocabulary_}));
     if (LargestLogits(logits, nullptr, 2, &best) == Ranking::kBroken) return 0;
     if (best[0].logit == -INFINITY) return 0;
-    // Which of the others comes then is another comparison.
+    // The next allowed token would need another comparison.
     if (grammar_ != nullptr && !grammar_->Allows(best[0].token)) return 0;
     return best.size() < 2 ? kCertain : best[0].logit - best[1].logit;
   }
@@ -101,19 +101,19 @@ class LlamaSampler final : public Sampler {
  private:
   std::span<const float> Biased(std::span<const float> logits) const {
     if (biases_.empty()) return logits;
-    // Scratch arrays serve all generations: the runner samples one after the other.
+    // thread_local scratch is shared by all generations: the runner samples one after the other.
     thread_local std::vector<float> biased;
     biased.assign(logits.begin(), logits.end());
     for (const auto& [token, bias] : biases_) biased[token] += bias;
     return biased;
   }
 
-  // kNoToken: none is allowed whose logit is more than -infinity.
+  // Draws a token. kNoToken: no allowed logit is above -infinity.
   Token Draw(std::span<const float> logits, const TokenSet* allowed) {
     if (chain_ == nullptr) return Largest(logits, allowed);
     thread_local std::vector<llama_token_data> scratch;
     thread_local std::vector<RankedToken> ranked;
-    std::vector<llama_token_data>& candidates = scratch;  // looked up once, not for each token
+    std::vector<llama_token_data>& candidates = scratch;  // resolves the thread_local once
     candidates.clear();
     Ranking ranking = Ranking::kTied;
     if (top_k_ > 0) {
@@ -125,7 +125,8 @@ class LlamaSampler final : public Sampler {
       if (ranked.empty() || ranked[0].logit == -INFINITY) return kNoToken;
       for (const auto& [token, logit] : ranked) candidates.push_back({token, logit, 0.0F});
     } else {
-      // The chain sorts and exponentiates: neither is defined for NaN, nor for -infinity alone.
+      // Checked first, because the chain sorts and exponentiates: undefined for NaN, and for
+      // -infinity alone.
       if (const Token largest = Largest(logits, allowed); largest < 0) return largest;
       for (Token token = 0; token < static_cast<Token>(vocabulary_); ++token) {
         if (allowed != nullptr && !allowed->Has(token)) continue;
@@ -142,7 +143,7 @@ class LlamaSampler final : public Sampler {
     return token >= 0 && logits[token] == -INFINITY ? kNoToken : token;
   }
 
-  // Valid until the next call.
+  // Logits after penalties. Valid until the next call.
   std::span<const float> Penalized(std::span<const float> logits) const {
     if (!penalizes_) return logits;
     thread_local std::vector<llama_token_data> candidates;
@@ -164,7 +165,8 @@ class LlamaSampler final : public Sampler {
     if (chain_ != nullptr) llama_sampler_accept(chain_.get(), token);
   }
 
-  // What the model gives the token is known only where it is asked for each.
+  // Forced tokens, remembered. None if log probabilities are requested: those need the logits of
+  // each token.
   std::vector<Token> Force() {
     if (alternatives_.has_value()) return {};
     std::vector<Token> tokens = grammar_->Force();
@@ -177,7 +179,7 @@ class LlamaSampler final : public Sampler {
     return token;
   }
 
-  // Of the model's own distribution, before anything was made of it.
+  // Fills logprobs_ from the raw logits, before biases, penalties and samplers.
   void Tell(Token token, std::span<const float> logits) {
     const float largest = logits[LargestLogit(logits, nullptr)];
     double sum = 0;
@@ -196,8 +198,8 @@ class LlamaSampler final : public Sampler {
 
   const std::size_t vocabulary_;
   const std::vector<llama_logit_bias> biases_;
-  const SamplerPtr chain_;   // null: the largest logit
-  const std::size_t top_k_;  // of the chain, if it begins with that; 0: it does not
+  const SamplerPtr chain_;   // null: take the largest logit
+  const std::size_t top_k_;  // top-k of the chain if done here; else 0
   const bool penalizes_;
   const bool greedy_;
   const std::unique_ptr<GrammarConstraint> grammar_;
@@ -210,9 +212,9 @@ class LlamaSampler final : public Sampler {
 
 Status Check(const SamplingParams& params, std::int32_t vocabulary) {
   const auto refuse = [](const char* what) { return Status(StatusCode::kInvalidRequest, what); };
-  // Written so that a NaN is refused.
+  // Negated comparisons, so that a NaN is refused.
   if (!(params.temperature >= 0 && std::isfinite(params.temperature))) {
-    return refuse("temperature must be a number that is not negative");
+    return refuse("temperature must be a number of at least 0");
   }
   if (!(params.top_p >= 0 && params.top_p <= 1)) return refuse("top_p must be between 0 and 1");
   if (!(params.min_p >= 0 && params.min_p <= 1)) return refuse("min_p must be between 0 and 1");
@@ -229,10 +231,11 @@ Status Check(const SamplingParams& params, std::int32_t vocabulary) {
   for (const auto& [token, bias] : params.logit_bias) {
     if (token < 0 || token >= vocabulary) {
       return {StatusCode::kInvalidRequest, "logit_bias names token " + std::to_string(token) +
-                                               ", the vocabulary has " +
+                                               ", but the vocabulary has only " +
                                                std::to_string(vocabulary)};
     }
-    if (std::isnan(bias) || bias == INFINITY) return refuse("a logit_bias is not a number");
+    if (std::isnan(bias) || bias == INFINITY)
+      return refuse("a logit_bias must not be NaN or +infinity");
   }
   return Status::Ok();
 }
@@ -258,7 +261,8 @@ GrammarConstraint::Tokenizer TokenizerWithin(const LlamaModel& model) {
     Result<std::vector<Token>> tokens = model.Tokenize(text, false, false);
     if (!tokens.ok() || tokens.value().empty()) return {};
     if (begins_with(tokens.value().front())) return std::move(tokens.value());
-    // Behind a line break, which no token joins with what follows, nothing is put before it.
+    // Tokenize after a line break, which no token merges with what follows: then no space is put
+    // before the text.
     tokens = model.Tokenize("\n" + text, false, false);
     if (!tokens.ok()) return {};
     const auto end = tokens.value().end();

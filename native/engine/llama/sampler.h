@@ -1,12 +1,12 @@
-// llama.cpp's samplers, in its order, so that a seed gives the text that llama-server gives:
-// logit bias, penalties, top-k, top-p, min-p, temperature, draw. (Its DRY, top-n-sigma, typical-p
-// and XTC stand between these and do nothing by default; they have no random state of their own
-// that the draw would notice.)
+// Sampler over llama.cpp's samplers in llama.cpp's order, so that a seed gives the same text as
+// llama-server: logit bias, penalties, top-k, top-p, min-p, temperature, draw. (llama.cpp's DRY,
+// top-n-sigma, typical-p and XTC are left out: they are off by default and use no random numbers
+// that would shift the draw.)
 //
-// Biases are added here, and where top-k comes next it is done here too, over plain logits: the
-// chain then gets k candidates instead of the whole vocabulary. A grammar is asked about the token
-// drawn, as in llama.cpp; only when that is refused, one is drawn anew from those that the grammar
-// allows.
+// Two steps are done here for speed: the biases and, where top-k comes next, top-k over the plain
+// logits, so that the chain gets k candidates instead of the whole vocabulary. As in llama.cpp, the
+// grammar first checks only the drawn token; if it is refused, a token is drawn again among those
+// that the grammar allows.
 #pragma once
 
 #include <cstdint>
@@ -26,23 +26,23 @@ namespace svc {
 
 struct SamplerOptions {
   SamplingParams params;
-  // What penalties see before the first token.
+  // Tokens that penalties see before the first drawn token.
   std::span<const Token> prompt;
-  std::unique_ptr<GrammarConstraint> grammar;  // null: none
-  std::optional<std::uint32_t> logprobs;       // alternatives to tell; absent: nothing
-  // The bytes of any token, for logprobs.
+  std::unique_ptr<GrammarConstraint> grammar;  // null: no grammar
+  std::optional<std::uint32_t> logprobs;       // alternatives to report; absent: none
+  // Returns the bytes of a token, for logprobs.
   std::function<std::string(Token)> piece;
 };
 
-// What grammars know of a model's vocabulary.
+// Index of the model's vocabulary for grammars.
 std::shared_ptr<const VocabularyIndex> IndexVocabulary(const LlamaModel& model);
 
-// How the model writes a text that goes on with another: also vocabularies that put a space before
+// Tokenizer for a text in the middle of another one; also for vocabularies that put a space before
 // every text. The model must outlive it.
 GrammarConstraint::Tokenizer TokenizerWithin(const LlamaModel& model);
 
-// Any thread; the vocabulary must outlive the sampler. kInvalidRequest names the parameter that is
-// out of range.
+// Creates a sampler. Any thread; the vocabulary must outlive it. Error: kInvalidRequest (the
+// message names the parameter that is out of range).
 Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, SamplerOptions options);
 
 }  // namespace svc

@@ -4,7 +4,7 @@
 
 namespace svc {
 
-// Through the registry of the CPU module: it is opened at run time.
+// Calls ggml through the CPU module's registry, because the module is loaded at run time.
 class ThreadPools::Pool {
  public:
   explicit Pool(int threads) {

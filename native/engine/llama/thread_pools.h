@@ -1,7 +1,7 @@
-// ggml's thread pools, one for each number of threads, made when it is first asked for.
+// ggml's thread pools: one for each number of threads, created on first use.
 //
-// Threads of a pool spin for a while after their work. Contexts that are computed in turn share the
-// pools, because two of them would keep each other's threads from running.
+// Pool threads spin for a while after their work. Contexts that compute in turn share the pools;
+// with separate ones, the spinning threads of one would take the cores from the other's.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@ struct ggml_threadpool;
 
 namespace svc {
 
-// Outlives the contexts that it was attached to. Not thread-safe.
+// Must outlive the contexts that its pools are attached to. Not thread-safe.
 class ThreadPools {
  public:
   ThreadPools();
@@ -19,7 +19,7 @@ class ThreadPools {
   ThreadPools(const ThreadPools&) = delete;
   ThreadPools& operator=(const ThreadPools&) = delete;
 
-  // Null: the CPU module has none.
+  // Returns the pool of `threads` threads. Null: the CPU module offers no pools.
   ggml_threadpool* Get(int threads);
 
  private:

@@ -11,28 +11,32 @@
 namespace svc {
 namespace {
 
-// How far a step that went otherwise than predicted moves the entries beside it, and the others.
+// Fraction of a prediction error by which Observe() moves the entries next to the row count, and
+// all others.
 constexpr double kNear = 0.2;
 constexpr double kFar = 0.02;
-// One step tells this much at most: the machine may just have been away.
+// Clamp of measured / predicted for one step, which may have been interrupted by another program.
 constexpr double kFastest = 0.5;
 constexpr double kSlowest = 2.0;
 
-// So far the table has an entry for every row count.
+// Up to this row count the table has an entry for every count.
 constexpr std::uint32_t kSingleRows = 8;
-// Quantised kernels take rows in groups of so many, where they take them in groups.
+// Rows in a group of a quantized kernel.
 constexpr std::uint32_t kGroup = 4;
-// Another number of rows must gain more than a measurement errs.
+// Another row count is chosen only if its predicted cost is below this fraction: the margin is
+// larger than the error of a measurement.
 constexpr double kGain = 0.9;
 
-// One step of `rows`, the last `outputs` of them decoding a sequence each. Nothing if it failed.
+// Times a step of `rows` rows, the last `outputs` of which decode one sequence each. Absent: it
+// failed.
 std::optional<double> TimeStep(Decoder& decoder, const Now& now, std::uint32_t rows,
                                std::uint32_t outputs) {
   std::vector<Row> batch(rows);
   const std::uint32_t prompt = rows - outputs;
   for (std::uint32_t i = 0; i < rows; ++i) {
-    // Different tokens, because a mixture of experts sends equal ones to the same few; neighbours,
-    // because each brings a page of the file to memory, and the system those around it.
+    // Different tokens, because a mixture-of-experts model routes equal tokens to the same few
+    // experts. Neighbouring ones, because each lookup reads a page of the file and the system reads
+    // ahead around it.
     batch[i].token = static_cast<Token>(i % decoder.vocabulary());
     batch[i].sequence = static_cast<SequenceId>(i < prompt ? 0 : i - prompt);
     batch[i].position = static_cast<std::int32_t>(i <= prompt ? i : 0);
@@ -41,7 +45,7 @@ std::optional<double> TimeStep(Decoder& decoder, const Now& now, std::uint32_t r
   static const std::atomic<bool> kNever = false;
   const Clock::time_point start = now();
   const bool done = decoder.Decode(batch, kNever) == DecodeOutcome::kDone;
-  // A GPU computes on; who asks for what came of it waits for it.
+  // A GPU computes asynchronously: reading the logits waits for it.
   if (done && outputs > 0) (void)decoder.Logits(rows - 1);
   const double ms = Milliseconds(now() - start);
   for (std::uint32_t i = 0; i < std::max(1U, outputs); ++i) {
@@ -57,7 +61,7 @@ CostModel CostModel::Measure(Decoder& decoder, const Now& now, double budget_ms)
   struct Size {
     std::uint32_t rows;
     std::uint32_t outputs;
-    double best_ms = 0;  // 0: not yet
+    double best_ms = 0;  // 0: not measured
   };
   std::vector<Size> sizes = {{1, 1}, {4, 4}, {16, 1}, {8, 8},  {8, 1},  {3, 3},  {2, 2},
                              {5, 5}, {6, 6}, {7, 7},  {64, 1}, {32, 1}, {128, 1}};
@@ -65,7 +69,7 @@ CostModel CostModel::Measure(Decoder& decoder, const Now& now, double budget_ms)
     return size.rows > std::min(decoder.max_rows(), decoder.cells_total()) ||
            size.outputs > decoder.max_sequences();
   });
-  (void)TimeStep(decoder, now, 1, 1);  // the first step reads the weights from the disk
+  (void)TimeStep(decoder, now, 1, 1);  // warm-up: reads the weights from the disk
 
   const Clock::time_point start = now();
   for (int round = 0; round < 2; ++round) {
@@ -74,7 +78,7 @@ CostModel CostModel::Measure(Decoder& decoder, const Now& now, double budget_ms)
       if (Milliseconds(now() - start) + expected > budget_ms) continue;
       const std::optional<double> ms = TimeStep(decoder, now, size.rows, size.outputs);
       if (!ms) return {};
-      // The shorter time is the one in which nobody else interfered.
+      // Interference only adds time, so the minimum is the best estimate.
       size.best_ms = size.best_ms > 0 ? std::min(size.best_ms, *ms) : *ms;
     }
   }
@@ -86,6 +90,7 @@ CostModel CostModel::Measure(Decoder& decoder, const Now& now, double budget_ms)
     });
     return found == sizes.end() ? 0.0 : found->best_ms;
   };
+  // The two sizes differ only by 7 outputs.
   if (time(8, 8) > 0 && time(8, 1) > 0) {
     model.head_ = std::max(0.0, (time(8, 8) - time(8, 1)) / 7);
   }
@@ -99,13 +104,14 @@ CostModel CostModel::Measure(Decoder& decoder, const Now& now, double budget_ms)
   return model;
 }
 
-// Of a step that took so long.
 double CostModel::BodyOf(double ms, std::uint32_t outputs) const {
-  // Outputs are cheaper in company, so that the rest may seem to be next to nothing.
+  // Many outputs cost less than head_ each. The lower clamp keeps the body from becoming almost
+  // nothing.
   return std::max(ms - head_ * outputs, ms / 4);
 }
 
-// Straight lines between what is known; above that, the last known cost of a row.
+// Fills unknown entries: linear interpolation between known ones; above the last one, its cost per
+// row.
 void CostModel::FillGaps() {
   if (!measured()) return;
   for (std::size_t i = 1; i < kRows.size(); ++i) {
@@ -145,12 +151,14 @@ double CostModel::Predict(std::uint32_t rows, std::uint32_t outputs) const {
 void CostModel::Observe(std::uint32_t rows, std::uint32_t outputs, double ms) {
   if (!measured()) return;
   const double predicted = Predict(rows, outputs);
-  const double off = std::clamp(ms / predicted, kFastest, kSlowest) - 1;
+  const double off = std::clamp(ms / predicted, kFastest, kSlowest) - 1;  // relative error
   const auto [lower, upper, share] = PlaceOf(rows);
+  // The first measurement of an interpolated entry replaces it.
   if (lower == upper && !std::exchange(known_[lower], true)) {
     body_[lower] = BodyOf(predicted * (1 + off), outputs);
     return Bound(lower);
   }
+  // Each entry moves by a part of the error: kNear, weighted by how close it is, and at least kFar.
   for (std::size_t i = 0; i < body_.size(); ++i) {
     double nearness = 0;
     if (i == lower) nearness = 1 - share;
@@ -161,8 +169,9 @@ void CostModel::Observe(std::uint32_t rows, std::uint32_t outputs, double ms) {
   Bound(lower);
 }
 
-// No step is dearer than several of fewer rows that hold as many. It would never be tried, so what
-// was measured while something else kept the machine busy would never be corrected.
+// Clamps larger steps: rows[i] rows never cost more than ceil(rows[i] / rows[by]) steps of rows[by]
+// rows. An overestimate (measured while another program kept the machine busy) would keep that size
+// from ever being tried again, so it would never be corrected.
 void CostModel::Bound(std::size_t by) {
   for (std::size_t i = by + 1; i < body_.size(); ++i) {
     const std::uint32_t steps = (kRows[i] + kRows[by] - 1) / kRows[by];
@@ -183,6 +192,7 @@ std::uint32_t CostModel::RowsWithin(double ms, std::uint32_t outputs, std::uint3
 
 std::uint32_t CostModel::Cheapest(std::uint32_t rows) const {
   if (!measured()) return rows;
+  // Cost per wanted row, padding included.
   const auto each = [this](std::uint32_t count) {
     const std::uint32_t padded = Padded(count);
     return Predict(padded, padded) / count;
@@ -198,13 +208,14 @@ std::uint32_t CostModel::Cheapest(std::uint32_t rows) const {
 }
 
 std::uint32_t CostModel::Padded(std::uint32_t rows) const {
-  // Beyond those that are measured one by one: what a kernel's last group lacks it lacks there,
-  // too.
+  // Larger counts have no entries of their own: pad their last group as if it were a step by
+  // itself.
   if (rows > kSingleRows) {
     const std::uint32_t rest = rows % kGroup;
     return rest == 0 ? rows : rows + Padded(rest) - rest;
   }
-  // One row alone always takes the path that a plain loop takes, so that its text is the same.
+  // One row is never padded: it takes the same kernels as a plain llama.cpp loop, so its text is
+  // the same.
   if (!measured() || rows < 2 || !known_[rows - 1]) return rows;
   std::uint32_t best = rows;
   double least = kGain * Predict(rows, rows);

@@ -9,11 +9,11 @@ namespace {
 
 constexpr std::size_t kBlock = 16;
 
-// NaN or infinity.
+// True for NaN and positive infinity.
 bool IsBroken(float logit) { return !(logit < INFINITY); }
 
-// Calls `visit` with the allowed tokens in order. A block of logits all of which are below
-// `threshold` (read anew for each block) is passed over; one with a NaN never is.
+// Calls `visit` with the allowed tokens in order. Without `allowed`, skips blocks whose logits are
+// all below `threshold` (reread for each block); a block with a NaN is never skipped.
 template <typename Visit>
 void ForEachAbove(std::span<const float> logits, const TokenSet* allowed, const float& threshold,
                   Visit visit) {
@@ -52,7 +52,7 @@ Token LargestLogit(std::span<const float> logits, const TokenSet* allowed) {
 
 Ranking LargestLogits(std::span<const float> logits, const TokenSet* allowed, std::size_t count,
                       std::vector<RankedToken>* ranked) {
-  // One more than asked for, to see whether it equals the last; a heap with the smallest on top.
+  // Keeps one more than requested, to detect a tie with the last; a heap with the smallest on top.
   const auto larger = [](const RankedToken& a, const RankedToken& b) { return a.logit > b.logit; };
   ranked->clear();
   float threshold = -INFINITY;

@@ -1,4 +1,4 @@
-// Picking from a vocabulary of logits without sorting it. Pure; any thread.
+// Selects the largest logits of a vocabulary without sorting it. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,18 @@ struct RankedToken {
   float logit = 0;
 };
 
-// The largest of all, or of those allowed; the first of equal ones. kNoToken: none is allowed.
-// kBrokenLogits: an allowed one is NaN or infinity.
+// Token with the largest logit, among all or the allowed tokens; the first of equal ones. kNoToken:
+// no token is allowed. kBrokenLogits: an allowed logit is NaN or infinity.
 Token LargestLogit(std::span<const float> logits, const TokenSet* allowed);
 
 enum class Ranking {
   kDistinct,
-  kTied,    // equal logits leave open which they are or in which order they stand
+  kTied,    // equal logits leave the selection or its order undetermined
   kBroken,  // an allowed logit is NaN or infinity; *ranked is empty
 };
 
-// The `count` largest, largest first; fewer where fewer are allowed. REQUIRES: count > 0
+// Writes the `count` largest tokens to *ranked, largest first; fewer if fewer are allowed.
+// REQUIRES: count > 0
 Ranking LargestLogits(std::span<const float> logits, const TokenSet* allowed, std::size_t count,
                       std::vector<RankedToken>* ranked);
 

@@ -1,13 +1,12 @@
-// A second cache beside the decoder's, in which one prompt at a time is computed in large batches
-// that can be left and taken up again between any two layers.
+// The prefill lane: a second llama context beside the decoder's, in which one long prompt at a time
+// is computed in large batches. A batch can be suspended and resumed between any two layers.
 //
-// What a step costs and how long it keeps others waiting are at odds: attention has a kernel for 64
-// rows and more, which on a processor is several times as fast, behind a long prompt, as the one
-// for fewer; so a prompt cut so small that those who decode hardly notice it takes twice as long.
-// In the lane it takes as long as alone, and those who decode get their steps, in the decoder's own
-// cache, between its layers. Batches are moved to the decoder's cache as they are done, which costs
-// a thousandth of computing them; so the lane is a place to compute in, and holds nothing that
-// cannot be had again.
+// Why: large batches delay decoding generations, and small ones are slow. Attention has a faster
+// kernel for 64 rows and more; behind a long prompt on a CPU it is several times as fast. A prompt
+// cut into pieces too small to be noticed takes twice as long. In the lane, a prompt takes about as
+// long as alone, and decoding steps run in the decoder's own cache between its layers. Finished
+// batches are copied to the decoder's cache, which costs a thousandth of computing them. So the
+// lane holds nothing that cannot be recomputed.
 //
 // Owner: the Decoder. Thread: the runner thread only; an implementation may use another one while
 // the runner thread waits.
@@ -26,35 +25,36 @@ class PrefillLane {
  public:
   virtual ~PrefillLane() = default;
 
-  // Of a batch.
+  // Maximum rows of a batch, padding included.
   virtual std::uint32_t max_rows() const = 0;
-  // Of its cache.
+  // Size of its cache, in cells.
   virtual std::uint32_t cells() const = 0;
-  // That compute a batch; see Decoder::SetThreads.
+  // Compute threads of a batch; see Decoder::SetThreads.
   virtual int threads() const = 0;
 
-  // It is as empty as when it was made; a batch that has been begun is given up.
+  // Empties the cache and abandons a batch that has been begun.
   virtual void Clear() = 0;
-  // Takes in the tokens [begin, end) of a prompt, as Decoder::SaveState has them. REQUIRES: it has
-  // those before, and no batch has been begun. False: it failed, and has to be cleared.
+  // Loads the tokens [begin, end) of a prompt from a state that Decoder::SaveState returned.
+  // REQUIRES: it has the tokens before `begin`, and no batch has been begun. False: it failed;
+  // Clear must follow.
   virtual bool LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
                          std::uint32_t end) = 0;
-  // Begins the batch that comes behind what it has. REQUIRES: none has been begun, it fits. The
-  // last row's logits can be had when it is done.
-  // `padding`: so many rows that nobody wants are computed beside them, since that is cheaper; they
-  // fit, too.
+  // Begins a batch with the next tokens of the prompt. Logits() returns those of its last token
+  // once it is done. `padding`: number of padding rows computed with it, because that is cheaper.
+  // REQUIRES: no batch has been begun; tokens and padding fit.
   virtual void Begin(std::span<const Token> tokens, std::uint32_t padding) = 0;
 
   enum class Progress { kMore, kDone, kAborted, kFailed };
-  // How much of a batch to compute before it can be left: each stop costs something, too.
+  // How much of a batch to compute before it is suspended again; each suspension costs time.
   enum class Stretch { kPartOfLayer, kLayer };
-  // Computes so much of the batch, about. Unless there is more, no batch is begun any more; where
-  // it was not done the lane has to be cleared. `abort` as in Decoder::Decode.
+  // Computes about one stretch of the batch. kMore: the batch is suspended. Otherwise it has ended;
+  // after kAborted and kFailed Clear must follow. `abort` as in Decoder::Decode.
   virtual Progress Advance(Stretch stretch, const std::atomic<bool>& abort) = 0;
-  // vocabulary() floats for the last row of the batch just done; valid until the next one begins.
+  // Logits of the last token of the finished batch: vocabulary() floats, valid until the next
+  // Begin.
   virtual const float* Logits() = 0;
 
-  // Its tokens [begin, end), for Decoder::LoadState. Empty: there is none to be had.
+  // Serialized tokens [begin, end) for Decoder::LoadState. Empty: not possible.
   virtual std::vector<std::uint8_t> SaveState(std::uint32_t begin, std::uint32_t end) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Counting cores of processors that this machine does not have.
+// Core counts of simulated processors.
 #include "engine/base/performance_cores.h"
 
 #include <numeric>
@@ -8,7 +8,7 @@
 namespace svc {
 namespace {
 
-// `threaded` cores of two processors each come first, then efficiency cores of one each.
+// `threaded` cores with two logical processors each, then `efficient` cores with one each.
 Processors Hybrid(int threaded, int efficient) {
   const int first_efficient = 2 * threaded;
   Processors processors;

@@ -7,7 +7,7 @@
 namespace svc {
 namespace {
 
-// What a stream shows for the pieces; `shown` gets each Push's part, the last one Finish's.
+// Returns the text that a stream emits for the pieces. `shown` receives the text of each Push.
 std::string Run(const std::vector<std::string>& stop, const std::vector<std::string>& pieces,
                 bool* stopped = nullptr, std::vector<std::string>* shown = nullptr) {
   TextStream stream(stop);
@@ -96,8 +96,8 @@ TEST(AStopStringMaySpanCharactersAndTokens) {
   EXPECT_EQ(Run({"\u20AC!"}, {"5 \xE2", "\x82\xAC", "! more"}), "5 ");
 }
 
-// What is shown in bits is what a search over all of the text so far gives. Letters few, so that
-// stop strings overlap themselves and each other.
+// The streamed text equals that of a search over the whole text so far. The alphabet is small, so
+// that stop strings overlap themselves and each other.
 TEST(TheBitsAddUpToTheWhole) {
   std::mt19937 random(7);
   const auto letters = [&](std::size_t n) {

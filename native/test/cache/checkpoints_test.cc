@@ -44,7 +44,7 @@ TEST(TheirBytesAreBoundedAndTheOldestGo) {
   EXPECT_EQ(checkpoints.bytes(), 100U);
   EXPECT(checkpoints.Has(kAll, Sequence(0, 70)));
   EXPECT(!checkpoints.Has(kAll, Sequence(1, 70)));
-  // The same again counts once, and one that is too large not at all.
+  // A repeated checkpoint counts once; one larger than the limit is not stored.
   checkpoints.Put(kAll, Sequence(9, 70), Bytes(20));
   EXPECT_EQ(checkpoints.bytes(), 95U);
   checkpoints.Put(kAll, Sequence(8, 70), Bytes(101));
@@ -79,7 +79,7 @@ TEST(APromptIsCutWhereItPartsFromOneThatCameBefore) {
   EXPECT_EQ(checkpoints.CutRows(kAll, prompt, 128, 272), 192U);  // near the end too
   EXPECT(checkpoints.BelongsAt(kAll, prompt, 128));
   checkpoints.Put(kAll, Sequence(0, 128), Bytes(10));
-  EXPECT(!checkpoints.BelongsAt(kAll, prompt, 128));  // it is there
+  EXPECT(!checkpoints.BelongsAt(kAll, prompt, 128));  // it exists already
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The prefix cache on the fake model's cells, which know who has them.
+// The prefix cache on the fake model's cells, which count the sequences that hold them.
 #include "engine/cache/prefix_cache.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using Tokens = std::vector<Token>;
 constexpr SequenceId kFirstId = 8;
 constexpr PrefixScope kAll;
 
-// Plays the Loop: computes what is not cached and publishes it.
+// Stands in for the Loop: computes uncached tokens and publishes them.
 class Bench {
  public:
   explicit Bench(std::uint32_t sequence_ids = 32, std::uint32_t cells = 4096,
@@ -31,7 +31,7 @@ class Bench {
     return pin;
   }
 
-  // Returns how much of it was cached.
+  // Returns the number of cached tokens.
   std::uint32_t Run(const Tokens& tokens, SequenceId sequence = 0, PrefixScope scope = kAll) {
     PrefixCache::Pin pin = Take(tokens, sequence, scope);
     const std::uint32_t cached = pin.length;
@@ -40,7 +40,7 @@ class Bench {
     Leave(sequence, pin);
     return cached;
   }
-  // Computes what the sequence does not have yet.
+  // Computes the tokens that the sequence does not have yet.
   void Compute(const Tokens& tokens, SequenceId sequence) {
     std::vector<Row> rows;
     for (auto at = decoder.NextPosition(sequence); at < static_cast<std::int32_t>(tokens.size());
@@ -99,14 +99,14 @@ TEST(AShareIsToldOfWhatItSentAlone) {
     bench.Run(prompt, 0, kAlice);
     EXPECT_EQ(bench.cache.Known(kAlice, longer), 100U);
     EXPECT_EQ(bench.cache.Known(kBob, longer), 0U);
-    // He takes part in her node, which splits; then lengthens the leaf behind it.
+    // Bob shares the beginning of Alice's node, which splits, and then extends its leaf.
     const Tokens short_one(prompt.begin(), prompt.begin() + 40);
     bench.Run(short_one, 0, kBob);
     EXPECT_EQ(bench.cache.Known(kBob, longer), 40U);
     bench.Run(longer, 0, kBob);
     EXPECT_EQ(bench.cache.Known(kBob, longer), 150U);
     EXPECT_EQ(bench.cache.Known(kAlice, longer), 100U);
-    // Swapped out and back, or forgotten.
+    // Evict swaps the prefix out, or drops it where nothing may be swapped.
     bench.cache.Evict(4096);
     EXPECT_EQ(bench.cache.Known(kAlice, longer), swapped > 0 ? 100U : 0U);
     PrefixCache::Pin pin = bench.Take(longer, 0);
@@ -127,7 +127,7 @@ TEST(EachSaltHasATreeOfItsOwn) {
   EXPECT_EQ(bench.Run(prompt, 0, kOne), 100U);
   EXPECT_EQ(bench.cache.Match({.salt = 3}, prompt), 0U);
   EXPECT_EQ(bench.cache.cells(), 300U);
-  // The least recently used goes first, of whatever salt.
+  // The least recently used prefix is evicted first, across all salts.
   bench.cache.Evict(200);
   EXPECT_EQ(bench.cache.Match(kOne, prompt), 100U);
   EXPECT_EQ(bench.cache.Match(kTwo, prompt), 0U);
@@ -154,7 +154,7 @@ TEST(AConversationThatGrowsNeedsNoNewNode) {
   EXPECT_EQ(bench.cache.cells(), conversation.size() - 7);
 }
 
-// A prompt is published chunk by chunk, and one that follows takes part in each.
+// A leader publishes its prompt chunk by chunk; a follower can use each chunk.
 TEST(AFollowerTakesPartInWhatItsLeaderHasPublished) {
   Bench bench;
   const Tokens prompt = Sequence(1, 100);
@@ -239,7 +239,7 @@ TEST(WhatIsEvictedIsSwappedOutAndComesBack) {
 }
 
 TEST(WhatComesBackInPiecesIsOneNode) {
-  // One id to take with, one to publish with, and one of the text.
+  // One id for Take, one for Publish, one for the text.
   Bench bench(/*sequence_ids=*/kFirstId + 3, /*cells=*/4096, /*max_swapped=*/4096);
   Tokens conversation = Sequence(1, 2000);
   for (int turn = 0; turn < 10; ++turn) {
@@ -269,7 +269,7 @@ TEST(WhatIsSwappedOutHasABound) {
   EXPECT_EQ(bench.cache.Match(kAll, Sequence(3, 200)), 200U);
 }
 
-// As where the beginning is too short to be taken: the sequence has cells of its own for it.
+// As if the common beginning were too short to take: the sequence computes it in its own cells.
 TEST(WhatIsComputedThoughItIsSwappedOutTakesItsPlace) {
   Bench bench(/*sequence_ids=*/32, /*cells=*/4096, /*max_swapped=*/4096);
   (void)bench.Run(Sequence(1, 5) + Sequence(5, 100));
@@ -281,7 +281,7 @@ TEST(WhatIsComputedThoughItIsSwappedOutTakesItsPlace) {
   bench.Leave(0, pin);
   EXPECT_EQ(bench.cache.cells(), 105U);
   EXPECT_EQ(bench.cache.swapped(), 100U);
-  EXPECT_EQ(bench.cache.copied(), 105U);  // a copy cannot be cut
+  EXPECT_EQ(bench.cache.copied(), 105U);  // copies are kept whole
   EXPECT_EQ(bench.Run(Sequence(1, 5) + Sequence(5, 100)), 105U);
 }
 
@@ -324,9 +324,8 @@ TEST(WithoutIdsNothingIsKept) {
   EXPECT_EQ(bench.record.cells.load(), 0U);
 }
 
-// Against a model of what must be there: sequences come, grow, publish, part and leave, prefixes
-// are evicted, ids run out. Every match is a prefix that was published, no cell is lost or counted
-// twice, and FakeDecoder looks at every single cell operation.
+// Random events: sequences start, grow, publish, diverge and end; prefixes are evicted; ids run
+// out. No cell may leak or be counted twice, and FakeDecoder checks every cell operation.
 TEST(NoOrderOfEventsLosesACell) {
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);

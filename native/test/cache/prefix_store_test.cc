@@ -1,4 +1,4 @@
-// The disk tier alone: what is read is what was written, or nothing.
+// The disk tier alone: a read returns exactly the written bytes, or nothing.
 #include "engine/cache/prefix_store.h"
 
 #include <sys/stat.h>
@@ -42,7 +42,7 @@ Tokens Join(Tokens tokens, const Tokens& more) {
   return tokens;
 }
 
-// Other bytes for each piece, and of a length that is no multiple of anything.
+// Returns bytes that differ for each piece. The default length is odd, a multiple of no block size.
 StateBytes StateOf(const PrefixHead& head, std::size_t bytes = 5003) {
   StateBytes state(bytes);
   std::uint64_t word = head.begin + 31 * head.tokens.size() + head.tokens.back();
@@ -73,7 +73,7 @@ void Write(PrefixStore& store, const PrefixHead& head, std::size_t bytes = 5003)
   EXPECT(store.WaitForWrite(Soon()));
 }
 
-// All pieces of one fetch.
+// Returns all pieces of one fetch.
 std::vector<FetchedPiece> Fetch(PrefixStore& store, const Tokens& tokens,
                                 std::uint32_t covered = 0) {
   std::vector<FetchedPiece> pieces;
@@ -135,7 +135,7 @@ TEST(AFileIsReadAsItWasWritten) {
 
   EXPECT(!ReadPrefixHead(path, kOtherSeal));
   EXPECT(!ReadPrefixState(path, kOtherSeal, head));
-  // Written with a key that is not this installation's.
+  // Written with the key of another installation.
   const PrefixSeal forged{.fingerprint = kFingerprint, .key = {kKey[0], kKey[1] + 1}};
   EXPECT(!ReadPrefixHead(path, forged));
   EXPECT(!ReadPrefixState(path, forged, head));
@@ -154,17 +154,17 @@ TEST(EveryDamageIsFound) {
   const auto put = [&](const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   };
-  // A bit in every byte; and cut after every byte.
+  // One flipped bit in every byte, and a truncation at every length.
   for (std::size_t at = 0; at < whole.size(); ++at) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
     put(damaged);
     if (ReadPrefixState(path, kSeal, head)) {
-      test::Fail(__FILE__, __LINE__, "damage of byte " + std::to_string(at) + " was not seen");
+      test::Fail(__FILE__, __LINE__, "damaged byte " + std::to_string(at) + " was not detected");
     }
     put(whole.substr(0, at));
     if (ReadPrefixState(path, kSeal, head)) {
-      test::Fail(__FILE__, __LINE__, "a cut after " + std::to_string(at) + " was not seen");
+      test::Fail(__FILE__, __LINE__, "truncation to " + std::to_string(at) + " was not detected");
     }
   }
   put(whole + "x");
@@ -199,13 +199,13 @@ TEST(APromptIsRestoredPieceByPiece) {
   EXPECT_EQ(store->Match(kAll, prompt, 250), 300U);
   const std::vector<FetchedPiece> pieces = Fetch(*store, prompt);
   REQUIRE(pieces.size() == 3);
-  EXPECT_EQ(pieces[0].end, 100U);  // the rest of it is another conversation
+  EXPECT_EQ(pieces[0].end, 100U);  // its rest belongs to another conversation
   EXPECT_EQ(pieces[1].end, 200U);
   EXPECT_EQ(pieces[2].end, 300U);
   for (const FetchedPiece& piece : pieces) EXPECT(piece.state == StateOf(piece.head));
-  // What is in memory already is not read.
+  // Pieces already in memory are not read.
   EXPECT_EQ(Fetch(*store, prompt, 200).size(), 1U);
-  // Not for so little, and not for what nobody has said.
+  // No fetch for too few tokens, nor for an unknown prompt.
   EXPECT(!store->Fetch(1, kAll, prompt, 250));
   EXPECT(!store->Fetch(1, kAll, Sequence(7, 300), 0));
 }
@@ -215,7 +215,7 @@ TEST(AStateThatCannotBeCutIsOfUseAsAWhole) {
   const auto store = Open(folder.path(), kPlenty, kFingerprint, "aa", /*divisible=*/false);
   Write(*store, {.tokens = Sequence(0, 100), .begin = 0});
   Write(*store, {.tokens = Sequence(0, 200), .begin = 0});
-  EXPECT_EQ(folder.Files().size(), 2U);  // the shorter one is not in the longer one
+  EXPECT_EQ(folder.Files().size(), 2U);  // the longer one does not replace the shorter one
   EXPECT_EQ(store->Match(kAll, Sequence(0, 199), 0), 100U);
   EXPECT_EQ(store->Match(kAll, Sequence(0, 200), 0), 200U);
   EXPECT_EQ(store->Match(kAll, Sequence(0, 99), 0), 0U);
@@ -244,7 +244,7 @@ TEST(DamagedAndForeignFilesAreMissesAndGo) {
   {
     const auto store = Open(folder.path());
     Write(*store, {.tokens = tokens, .begin = 0});
-    damage(200 * 4 + 1000);  // in the state, behind the index's back
+    damage(200 * 4 + 1000);  // in the state; the index does not notice
     EXPECT_EQ(store->Match(kAll, tokens, 0), 200U);
     const std::vector<FetchedPiece> pieces = Fetch(*store, tokens);
     REQUIRE(pieces.size() == 1);
@@ -260,8 +260,8 @@ TEST(DamagedAndForeignFilesAreMissesAndGo) {
 
   Write(*Open(folder.path()), {.tokens = tokens, .begin = 0});
   Write(*Open(folder.path(), kPlenty, 5, "bb"), {.tokens = tokens, .begin = 0});
-  // Of another version of this model, or of other settings, which may come back; the other model's
-  // are not ours to judge.
+  // Files of another version or other settings of this model stay, because those may return. Files
+  // of another model are not touched.
   EXPECT_EQ(Open(folder.path(), kPlenty, kFingerprint + 1)->Match(kAll, tokens, 0), 0U);
   EXPECT_EQ(folder.Files().size(), 2U);
   EXPECT_EQ(Open(folder.path())->Match(kAll, tokens, 0), 200U);
@@ -272,7 +272,7 @@ TEST(ForgedFilesAreMissesAndGo) {
   const Folder folder;
   const Folder elsewhere;
   const Tokens tokens = Sequence(0, 200);
-  // Made with another key, and put under the name that a file of this installation would have.
+  // Sealed with another key and copied to the file name that this installation would use.
   Write(*Open(elsewhere.path(), kPlenty, kFingerprint, "aa", true, {8, 9}),
         {.tokens = tokens, .begin = 0});
   {
@@ -281,7 +281,7 @@ TEST(ForgedFilesAreMissesAndGo) {
     REQUIRE(folder.Files().size() == 1);
     const fs::path own = folder.Files().front();
     const fs::path forged = elsewhere.Files().front();
-    EXPECT(own.filename() != forged.filename());  // a name tells nothing of the prompt either
+    EXPECT(own.filename() != forged.filename());  // a name reveals nothing about the prompt either
     fs::copy_file(forged, own, fs::copy_options::overwrite_existing);
     const std::vector<FetchedPiece> pieces = Fetch(*store, tokens);
     REQUIRE(pieces.size() == 1);
@@ -330,7 +330,7 @@ TEST(TheFolderIsBoundedAndWhatWasUsedStays) {
     return total;
   };
   const auto prompt = [](int which) { return Sequence(1000 * which, 100); };
-  // The clock of the file system may be coarse: everything was written long ago.
+  // The file system's clock may be coarse: sets all times to two hours ago, in order, 1 s apart.
   const auto age = [&] {
     auto at = fs::file_time_type::clock::now() - std::chrono::hours(2);
     std::vector<fs::path> files = folder.Files();
@@ -345,23 +345,23 @@ TEST(TheFolderIsBoundedAndWhatWasUsedStays) {
     age();
   }
   EXPECT_EQ(Fetch(*store, prompt(1)).size(), 1U);
-  // Of another model, which knows nothing of these.
+  // A store of another model, which does not know these files.
   Write(*Open(folder.path(), kBound, kFingerprint, "bb"), {.tokens = prompt(4), .begin = 0},
         kBytes);
   EXPECT(size() <= kBound);
   EXPECT_EQ(folder.Files().size(), 3U);
   EXPECT_EQ(Fetch(*store, prompt(1)).size(), 1U);
   EXPECT_EQ(Fetch(*store, prompt(3)).size(), 1U);
-  // Gone behind its back: a miss.
+  // Deleted without the store's knowledge: a miss.
   const std::vector<FetchedPiece> gone = Fetch(*store, prompt(2));
   EXPECT(gone.size() == 1 && gone[0].state.empty());
   EXPECT(Fetch(*store, prompt(2)).empty());
 
-  // More than fits at all.
+  // Larger than the bound.
   Write(*store, {.tokens = prompt(5), .begin = 0}, kBound);
   EXPECT_EQ(store->Match(kAll, prompt(5), 0), 0U);
   EXPECT_EQ(folder.Files().size(), 3U);
-  // A smaller bound is kept from the start.
+  // Open enforces a smaller bound at once.
   (void)Open(folder.path(), kBytes + 1000);
   EXPECT_EQ(folder.Files().size(), 1U);
 }
@@ -381,7 +381,7 @@ TEST(FilesAreTheirOwnersAlone) {
   EXPECT_EQ(mode(inside.parent_path()), 0700U);
   EXPECT_EQ(mode(folder.Files("made/prefixes").front()), 0600U);
 
-  // A folder that is a link may lead anywhere.
+  // A symbolic link as folder is refused: it may lead anywhere.
   fs::create_directory_symlink(inside, folder.path() / "link");
   EXPECT(Open(folder.path() / "link") == nullptr);
 }
@@ -427,7 +427,7 @@ TEST(ClosingWaitsForNoDisk) {
   store->Write(head, std::make_shared<const StateBytes>(StateOf(head, 64U << 20U)));
   store->Close();
   store->Close();
-  // All of it or nothing.
+  // Each file is complete or absent.
   for (const fs::path& file : folder.Files()) {
     EXPECT(ReadPrefixState(file, kSeal, head).has_value());
   }

@@ -1,5 +1,5 @@
-// The prefix cache beyond the cells, with a runner over the fake model: one engine ends, another
-// one goes on, and every text is what it would have been.
+// The memory and disk tiers of the prefix cache, with a runner over the fake model: a second engine
+// continues where the first ended, and every text is unchanged.
 #include "engine/cache/prefix_tiers.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::vector<Token> Prompt(std::uint64_t seed, std::size_t count) {
   return tokens;
 }
 
-// The tokens that the generation adds to its prompt, but for the last one.
+// Returns the prompt and the generated tokens except the last.
 std::vector<Token> Said(const Want& want) {
   std::vector<Token> tokens = want.prompt;
   test::FakeSampler sampler(want.seed);
@@ -54,7 +54,7 @@ std::vector<Token> Said(const Want& want) {
 Want FirstTurn(GenerationId id, std::size_t length = 300) {
   return {.id = id, .prompt = Prompt(id, length), .max_tokens = 10, .seed = id};
 }
-// Goes on with what the first turn has left.
+// Continues the conversation of `first` with 20 more tokens.
 Want SecondTurn(const Want& first) {
   Want want{.id = first.id + 100, .prompt = Said(first), .max_tokens = 5, .seed = first.id + 9};
   const std::vector<Token> more = Prompt(first.id + 7, 20);
@@ -100,7 +100,7 @@ TEST(WhatIsIdleIsSavedWithoutBeingAsked) {
   Want first = FirstTurn(1);
   Run(bench, first);
   EXPECT(Eventually([&] { return folder.Files().size() == 1; }));
-  // The end of the engine has nothing left to save; a crash would lose nothing.
+  // Close has nothing left to save, so a crash would lose nothing.
   const std::uint32_t saved = bench.record.states_saved;
   bench.runner.Close();
   EXPECT_EQ(bench.record.states_saved.load(), saved);
@@ -153,7 +153,7 @@ TEST(WhatIsNotToBeStoredIsNotSaved) {
     Want want = FirstTurn(1);
     want.store = false;
     Run(bench, want);
-    // It goes on in memory as any other.
+    // The memory tiers still cache it.
     Want second = SecondTurn(want);
     second.store = false;
     EXPECT_EQ(Run(bench, second), second.prompt.size() - 20);
@@ -162,7 +162,7 @@ TEST(WhatIsNotToBeStoredIsNotSaved) {
   }
 }
 
-// Under one salt a share finds what another one has computed, but is not told so.
+// Under one salt a share reuses prefixes of other shares, but only its own count as cached tokens.
 TEST(CachedTokensAreThoseOfTheSameShare) {
   for (const bool can_share : {true, false}) {
     const Folder folder;
@@ -176,8 +176,8 @@ TEST(CachedTokensAreThoseOfTheSameShare) {
       Want bob = SecondTurn(first);
       bob.scope.owner = 2;
       EXPECT_EQ(Run(bench, bob), 0U);
-      EXPECT(bench.runner.stats().cached_tokens > 300);  // but they were
-      bob.id = 3;                                        // his own now
+      EXPECT(bench.runner.stats().cached_tokens > 300);  // reused, though not reported
+      bob.id = 3;                                        // now his own prefix
       EXPECT(Run(bench, bob) >= (can_share ? 300U : 192U));
       alice = SecondTurn(first);
       alice.id = 4;
@@ -220,7 +220,7 @@ TEST(NothingIsReusedAcrossSalts) {
       EXPECT_EQ(Run(bench, alice), Said(first).size());
       bench.runner.Close();
     }
-    // Also among those who come at once: nobody follows another's leader.
+    // Simultaneous requests: none follows a leader of another salt.
     Bench bench(options);
     std::vector<Want> wants;
     for (GenerationId id = 1; id <= 6; ++id) {
@@ -278,14 +278,14 @@ TEST(AFetchMakesRoomAndGivesUpWhereThereIsNone) {
     Run(bench, first);
   }
   {
-    // Full of prefixes that nobody uses.
+    // The cache is full of unused prefixes.
     Bench bench({.cells = 400}, On(folder));
     Run(bench, FirstTurn(2, 350));
     EXPECT(Run(bench, SecondTurn(first)) > 300);
     bench.ExpectNothingHeld();
   }
   {
-    // Somebody uses them, and goes on to do so.
+    // The cache is full of cells that another generation keeps using.
     test::Gate gate;
     Bench bench({.cells = 600, .fault = gate.AtStep(8)}, On(folder));
     Want other{.id = 2, .prompt = Prompt(2, 350), .max_tokens = 40, .seed = 3};
@@ -306,11 +306,11 @@ TEST(AConversationGoesOnWhereNothingCanBeCut) {
   const Want first = FirstTurn(1);
   EXPECT_EQ(Run(bench, first), 0U);
   EXPECT_EQ(Run(bench, SecondTurn(first)), Said(first).size());
-  // Asked again: from the checkpoint near its end, a tile before it.
+  // The same prompt again starts from the checkpoint one tile before its end.
   Want again = first;
   again.id = 3;
   EXPECT_EQ(Run(bench, again), (300U - 64) / 64 * 64);
-  // What others share is found the third time: the second one cuts there.
+  // A common beginning is found by the third prompt: the second one is cut there.
   for (GenerationId id = 10; id < 13; ++id) {
     Want want = FirstTurn(id);
     std::copy_n(first.prompt.begin(), 150, want.prompt.begin());
@@ -320,7 +320,7 @@ TEST(AConversationGoesOnWhereNothingCanBeCut) {
 }
 
 TEST(CancelledInTheMiddleNothingIsKept) {
-  // The step is aborted, and what it has left is not to be trusted.
+  // The step is aborted; its partial state must not be kept.
   test::Gate gate;
   auto wait = gate.AtStep(3);
   Bench bench({.cells = 4096,

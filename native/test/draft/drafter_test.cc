@@ -1,5 +1,5 @@
-// The draft model beside the loop, both fake, on a virtual clock: what it may not change, what it
-// is worth, and what it costs where it is worth nothing.
+// A fake draft model beside a loop over a fake model, on a virtual clock: drafts never change a
+// text; their gain; and their cost where they gain nothing.
 #include "engine/draft/drafter.h"
 
 #include <algorithm>
@@ -22,16 +22,16 @@ using test::Want;
 
 using Logits = std::function<void(const std::vector<Token>&, std::size_t, float*)>;
 
-// A text without an end that repeats nothing: what follows hangs on all that came before.
+// An endless text without repetition: each token depends on all tokens before it.
 void Endless(const std::vector<Token>& tokens, std::size_t /*rows*/, float* logits) {
   test::LogitsOf(test::HashOf(tokens), logits);
   logits[test::kFakeEnd] = -1;
 }
-// Sure of something else.
+// Predicts another token with certainty.
 void Wrong(const std::vector<Token>& tokens, std::size_t /*rows*/, float* logits) {
   test::LogitsOf(test::HashOf(tokens) + 1, logits);
 }
-// Right three times in four, and otherwise not sure.
+// Right three times in four, uncertain otherwise.
 void Often(const std::vector<Token>& tokens, std::size_t rows, float* logits) {
   Endless(tokens, rows, logits);
   if (test::HashOf(tokens) % 4 != 0) return;
@@ -55,10 +55,10 @@ struct Options {
   double draft_row_ms = 1;
 };
 
-// As quantised kernels take them.
+// Milliseconds of a step of the model: quantized kernels compute rows in groups of four.
 double CostOf(std::size_t rows) { return 20 + 10 * std::ceil(static_cast<double>(rows) / 4); }
 
-// A loop over both, and the time that they take.
+// A loop over both models; their calls advance the clock.
 class Bench : public test::LoopBench {
  public:
   explicit Bench(Options options = {}) {
@@ -140,7 +140,7 @@ TEST(DraftsThatAreRightMakeFewerSteps) {
               plain.ms / often.ms);
   EXPECT_EQ(often.text, plain.text);
   EXPECT(often.ms * 1.1 < plain.ms);
-  // It knows when it does not know.
+  // Uncertain tokens are not drafted.
   EXPECT(often.stats.accepted_tokens * 10 > often.stats.drafted_tokens * 6);
 }
 
@@ -160,7 +160,7 @@ TEST(DraftsThatAreWrongCostLittleAndAreSoonHardlyMade) {
   }
 }
 
-// Its drafts are right, but they take longer than the steps that they spare.
+// The drafts are right, but take longer than the steps that they save.
 TEST(DraftsThatCostTooMuchAreNotMade) {
   const Want want = Long(1, 600);
   const Run plain = RunOne({.drafts = false}, want);
@@ -194,11 +194,11 @@ TEST(ALongPromptIsReadInPiecesAndOnlyWhereItCanBeAfforded) {
   EXPECT_EQ(cheap.text, plain.text);
   EXPECT(cheap.ms * 1.2 < plain.ms);
   EXPECT(drafted);
-  EXPECT(largest > 100 && largest <= 400);  // what takes as long as a step
+  EXPECT(largest > 100 && largest <= 400);  // a piece takes about as long as a step
 }
 
 TEST(ItIsNotAskedWhereTheTextDraftsBetter) {
-  // The same six tokens again and again.
+  // Repeats the same six tokens.
   const Logits period = [](const std::vector<Token>& tokens, std::size_t, float* logits) {
     for (std::size_t i = 0; i < kFakeVocabulary; ++i) logits[i] = 0;
     logits[10 + tokens.size() % 6] = 30;
@@ -219,7 +219,7 @@ TEST(NobodyIsDraftedForWhoAsksForAPlainLoopNorAmongMany) {
   Bench bench;
   for (GenerationId id = 1; id <= 3; ++id) bench.Add(Long(id, 100));
   (void)bench.RunToTheEnd();
-  EXPECT(bench.draft_record.steps < 40);  // for the last one or two, a few tokens
+  EXPECT(bench.draft_record.steps < 40);  // a few tokens for the last one or two generations
 }
 
 TEST(TwoAreDraftedForTogether) {
@@ -243,7 +243,7 @@ TEST(ATurnFindsWhatWasReadOfTheLastOne) {
   (void)bench.RunToTheEnd();
   const std::uint32_t held = bench.draft_record.cells;
   EXPECT(held > 40);
-  // The prompt goes on where that text ended.
+  // The next prompt continues that text.
   Want next{.id = 2, .prompt = want.prompt, .max_tokens = 20};
   for (const char byte : bench.texts[1].substr(0, 30)) next.prompt.push_back(byte - '0');
   next.prompt.push_back(9);
@@ -251,7 +251,7 @@ TEST(ATurnFindsWhatWasReadOfTheLastOne) {
   bench.Add(next);
   (void)bench.RunToTheEnd();
   EXPECT(bench.draft_record.rows - before < 45);
-  // A cancel, too, leaves a place behind for others and no more than that.
+  // After a cancel nothing more is computed, and the draft model's cells can be reused.
   for (GenerationId id = 3; id < 40; ++id) {
     bench.Add(Long(id, 400));
     for (int i = 0; i < 10; ++i) (void)bench.Step();
@@ -277,7 +277,7 @@ TEST(ADraftModelThatFailsIsLeftAlone) {
   }
 }
 
-// Its logits may be anything.
+// A draft model may return any logits, including NaN and infinity.
 TEST(NumbersThatAreNoneAreNoDrafts) {
   for (const float value : {NAN, INFINITY, -INFINITY}) {
     Options options;
@@ -291,8 +291,8 @@ TEST(NumbersThatAreNoneAreNoDrafts) {
   }
 }
 
-// Caches of all sizes, both models failing to find cells or being aborted, cancels, pauses, several
-// at once, draft models of all qualities: what is said is what is said alone, and nothing is lost.
+// Random cache sizes, missing cells and aborts in both models, cancels, pauses, concurrency, and
+// draft models of any quality: each text equals the text without drafts, and no cell leaks.
 TEST(NothingElseIsSaidWhateverHappens) {
   std::uint64_t accepted = 0;
   for (std::uint32_t seed = 0; seed < 150; ++seed) {

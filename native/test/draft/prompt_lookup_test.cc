@@ -34,7 +34,7 @@ Tokens Noise(std::size_t count, std::uint32_t seed, std::uint32_t vocabulary) {
 
 TEST(WhatFollowedBeforeIsDrafted) {
   EXPECT(DraftedAfter({1, 2, 3, 4, 5, 9, 2, 3}, 2) == Tokens({4, 5}));
-  // The latest place, of the longest run.
+  // The longest run wins; among equal runs the latest.
   EXPECT(DraftedAfter({1, 2, 3, 4, 1, 2, 3, 5, 8, 1, 2, 3}, 1) == Tokens({5}));
   EXPECT(DraftedAfter({7, 1, 2, 3, 4, 8, 2, 3, 5, 7, 1, 2, 3}, 1) == Tokens({4}));
 }
@@ -52,7 +52,7 @@ TEST(ALoopIsDraftedForLongerThanItHasLasted) {
   EXPECT(DraftedAfter({4, 4, 4}, 5) == Tokens({4, 4, 4, 4, 4}));
 }
 
-// Token by token or all at once: the same drafts, as long as the table does not grow.
+// Follow gives the same drafts for any split of the tokens, as long as the table does not grow.
 TEST(FollowingIsTheSameInAnyPieces) {
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
     const Tokens tokens = Noise(256, seed, 6);
@@ -88,13 +88,13 @@ TEST(ChancesAreWhatTheTextShows) {
   Tokens loop;
   for (int i = 0; i < 200; ++i) loop.push_back(static_cast<Token>(i % 7));
   EXPECT(ChanceAfter(loop, 0) > 0.95);
-  // Pairs repeat all the time, and what follows them never does.
+  // Pairs repeat all the time, but are followed by other tokens each time.
   Tokens pairs = Noise(4000, 3, 40);
   pairs.insert(pairs.end(), {41, 42, 43, 41, 42});
   EXPECT(ChanceAfter(pairs, 0) < 0.1);
-  // A prompt says nothing about the model.
+  // Repetition in a prompt predicts nothing about the model's output.
   EXPECT(ChanceAfter(pairs, pairs.size()) > 0.2);
-  // And a text that begins to repeat is found out soon.
+  // A text that begins to repeat is soon detected.
   Tokens turned = Noise(2000, 4, 40);
   for (int i = 0; i < 40; ++i) turned.push_back(static_cast<Token>(50 + i % 8));
   EXPECT(ChanceAfter(turned, 0) > 0.8);

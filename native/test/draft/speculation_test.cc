@@ -1,5 +1,5 @@
-// How many drafts a step takes, and what a draft may not touch: the pure parts, and the loop over a
-// fake model on a virtual clock.
+// Speculative decoding: the number of draft tokens per step, and that drafts never change a text.
+// Tests the pure functions, and the loop over a fake model on a virtual clock.
 #include "engine/draft/speculation.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Proposal Sure(std::size_t count, double chance, double trust = 1) {
           .trust = trust};
 }
 
-// Rows in groups of four, as quantised kernels take them.
+// Milliseconds of a step: quantized kernels compute rows in groups of four.
 double Groups(std::uint32_t rows) {
   return 20 + 10 * std::ceil(rows / 4.0) + (rows % 4 == 3 ? 8 : 0);
 }
@@ -54,7 +54,7 @@ TEST(WhatGainsNothingIsNotComputed) {
   EXPECT(Choose({Sure(15, 0.9)}, 16, kNoLimit, Lines)[0] > 2);
   EXPECT(Choose({Sure(0, 1)}, 16) == Counts({0}));
   EXPECT(Choose({Sure(15, 1)}, 1) == Counts({0}));
-  // Rows whose results are often of no use.
+  // Rows whose results are often discarded.
   EXPECT(Choose({Sure(15, 1, 0.5)}, 16, kNoLimit, Lines) == Counts({0}));
 }
 
@@ -66,7 +66,7 @@ TEST(TheLikelierDraftGoesFirst) {
 
 TEST(OthersDoNotWaitLongerThanTheLimit) {
   EXPECT(Choose({Sure(15, 1), Sure(15, 1)}, 32, 40) == Counts({3, 3}));
-  // Without drafts it takes longer than that already: what costs nothing may still join.
+  // Even without drafts the step takes longer than the limit: drafts that cost no time still join.
   EXPECT(Choose({Sure(15, 1), Sure(15, 1)}, 32, 10) == Counts({1, 1}));
 }
 
@@ -83,7 +83,7 @@ TEST(TheMarginIsWaryUntilItIsMeasured) {
   EXPECT(guard.Margin(16, 100) < 0.01F && guard.Margin(16, 100) > 0.003F);
 }
 
-// A loop over a fake model whose steps take what such a cost says, on a clock of its own.
+// A loop over a fake model whose steps advance the clock by `cost_of(rows)` ms.
 class Bench : public test::LoopBench {
  public:
   explicit Bench(FakeOptions options = {}, bool measured = true,
@@ -116,15 +116,14 @@ class Bench : public test::LoopBench {
   const std::uint32_t cells_;
 };
 
-// A text of so many tokens that does not end before.
+// Returns a request whose text has at least `tokens` tokens.
 Want Long(GenerationId id, std::uint32_t period, std::uint32_t tokens) {
   Want want{.id = id, .prompt = {5, 6, 7}, .max_tokens = tokens, .seed = id, .period = period};
   while (test::Alone(want, 1U << 20U).output_tokens < tokens) ++want.seed;
   return want;
 }
 
-// The time that the texts take, computed with drafts or (as requests that want their own prompt)
-// without.
+// Returns the time in ms to generate the texts with drafts, or (with reuse_prefix off) without.
 double TimeOf(std::vector<Want> wants, bool draft) {
   Bench bench({.cells = 4096});
   for (Want& want : wants) {
@@ -150,7 +149,7 @@ TEST(WhatRepeatsIsFasterAndWhatDoesNotIsNotSlower) {
 }
 
 TEST(ATextFullOfFalseFriendsCostsLittle) {
-  // Every pair of tokens has been seen, and followed by anything.
+  // Every pair of tokens occurs often and is followed by random tokens.
   struct Chance final : Sampler {
     std::mt19937 random{7};
     Token Sample(const float*) override { return static_cast<Token>(3 + random() % 8); }
@@ -183,8 +182,8 @@ TEST(CountersTellWhatWasDrafted) {
   EXPECT(bench.largest_step <= kLeastOutputs);
 }
 
-// Stops, lengths, ends of the context, caches of all sizes, failures to find cells, several at
-// once, cancels: what is said is what is said alone, and no cell is lost.
+// Random stop strings, lengths, cache sizes, missing cells, concurrency and cancels: each text
+// equals the text of the generation alone, and no cell leaks.
 TEST(NothingElseIsSaidWhateverHappens) {
   std::uint64_t drafted = 0;
   for (std::uint32_t seed = 0; seed < 150; ++seed) {
@@ -198,7 +197,7 @@ TEST(NothingElseIsSaidWhateverHappens) {
     options.fault = [&, generations](std::span<const Row> rows, const std::atomic<bool>&) {
       if (rows.size() < 2) return DecodeOutcome::kDone;
       if (faults() % 40 == 0) return DecodeOutcome::kAborted;
-      // Not those that only pad the step: one that is alone has to get what it needs.
+      // Padding rows do not count: a generation that runs alone must get its cells.
       const bool several = std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
         return row.sequence < generations && row.sequence != rows.front().sequence;
       });
@@ -232,7 +231,7 @@ TEST(NothingElseIsSaidWhateverHappens) {
   EXPECT(drafted > 1000);
 }
 
-// Drafts are computed in cells that nobody else wants.
+// Drafts use only cells that no generation needs.
 TEST(NobodyMakesWayForADraft) {
   Bench bench({.cells = 64, .max_sequences = 2});
   const Want a = Long(1, 3, 26);
@@ -244,7 +243,7 @@ TEST(NobodyMakesWayForADraft) {
   EXPECT_EQ(bench.loop->stats().preemptions, 0U);
 }
 
-// Draws of a loaded die whose sides depend on the last token, by a random number each.
+// Draws from the distribution of the logits, with one random number per token.
 class DieSampler final : public Sampler {
  public:
   DieSampler(std::uint32_t seed, std::vector<Token>* drawn) : random_(seed), drawn_(drawn) {}
@@ -267,24 +266,24 @@ class DieSampler final : public Sampler {
   std::vector<Token>* const drawn_;
 };
 
-// The fake decoder counts: drafts take all rows that may want logits, and 19 rows cost more
-// than 20.
+// Drafts use all rows that may want logits, and 19 rows cost more than 20: padding to 20 would
+// exceed max_outputs, which FakeDecoder checks.
 TEST(PaddingWantsNoMoreLogitsThanThereMayBe) {
   Bench bench({.cells = 8192, .max_sequences = 16, .sequence_ids = 64}, true, CheapGroups);
   for (GenerationId id = 1; id <= 12; ++id) bench.loop->Add(SubmissionOf(Long(id, 3, 200)));
   while (bench.loop->stats().drafted_tokens == 0) REQUIRE(bench.Step());
-  bench.largest_step = 0;  // the prompts' was larger
+  bench.largest_step = 0;  // the step of the prompts was larger
   bench.RunToTheEnd();
   EXPECT(bench.loop->stats().accepted_tokens > 0);
   EXPECT_EQ(bench.largest_step, 19U);
 }
 
-// How often each token follows each of four, in many texts, with drafts and without.
+// Compares the frequencies of token pairs in many texts, with and without drafts.
 TEST(DrawsByChanceKeepTheirDistribution) {
   constexpr int kSides = 4;
   constexpr int kTexts = 400;
   constexpr std::uint32_t kTokens = 60;
-  // After a token its successor comes three times in four, so that drafts are often right.
+  // A token's successor follows three times in four, so that drafts are often right.
   const double likely = 0.76;
   const double other = 0.08;
   const auto logits = [&](const std::vector<Token>& tokens, std::size_t, float* row) {
@@ -302,7 +301,7 @@ TEST(DrawsByChanceKeepTheirDistribution) {
       std::vector<Token>& drawn = texts[draft].emplace_back();
       Submission submission = SubmissionOf({.id = 1, .prompt = {4, 5, 6}, .max_tokens = kTokens});
       submission.reuse_prefix = draft == 1;
-      // Other seeds, so that the two are compared as distributions.
+      // Different seeds, so that distributions are compared, not texts.
       submission.sampler = std::make_unique<DieSampler>(1 + text + draft * kTexts, &drawn);
       bench.loop->Add(std::move(submission));
       (void)bench.RunToTheEnd();
@@ -327,11 +326,11 @@ TEST(DrawsByChanceKeepTheirDistribution) {
     }
     std::printf("     chi-square %.1f of 12 degrees of freedom %s drafts\n", chi_square,
                 draft == 1 ? "with" : "without");
-    EXPECT(chi_square < 32.9);  // one time in a thousand
+    EXPECT(chi_square < 32.9);  // exceeded by chance one time in a thousand
   }
 }
 
-// The same random numbers draw the same text, draft or not.
+// The same random numbers draw the same text, with and without drafts.
 TEST(ASeedDrawsTheSameTextWithAndWithoutDrafts) {
   const auto logits = [](const std::vector<Token>& tokens, std::size_t, float* row) {
     for (std::size_t i = 0; i < kFakeVocabulary; ++i) row[i] = -INFINITY;
@@ -370,11 +369,11 @@ class GreedySampler final : public Sampler {
   }
 };
 
-// A model whose rows are rounded otherwise in company, so that ties end otherwise there; and one
-// whose rows are not.
+// A model whose rows are rounded differently in a larger batch, which can flip ties, and one
+// without such rounding.
 TEST(TiesAreBrokenAsTheyAreAlone) {
   for (const float error : {0.0F, 0.02F}) {
-    // A loop of five tokens, in which each third place is as good as a tie.
+    // Repeats five tokens; every third position is almost a tie.
     const auto logits = [error](const std::vector<Token>& tokens, std::size_t rows, float* row) {
       for (std::size_t i = 0; i < kFakeVocabulary; ++i) row[i] = 0;
       const auto at = static_cast<Token>(tokens.size() % 5);

@@ -1,4 +1,4 @@
-// Grammars in a whole engine.
+// Grammars in a complete engine.
 #include <string>
 #include <vector>
 
@@ -20,7 +20,7 @@ using test::Seeded;
 constexpr const char* kNameAndAge =
     "root ::= \"{\\\"name\\\": \\\"\" [A-Za-z ]{1,12} \"\\\", \\\"age\\\": \" [1-9] [0-9]? \"}\"";
 
-// Asked for probabilities, it draws each token, and so the same ones as llama.cpp.
+// With logprobs every token is drawn, none is forced, and so the text equals llama.cpp's.
 TEST(TextUnderAGrammarEqualsThePlainLoop) {
   const std::string list = "root ::= (\"- \" [^\\n]+ \"\\n\"){1,4}";
   for (const std::string& path : test::TinyModels()) {
@@ -58,10 +58,10 @@ TEST(AGrammarEndsTheText) {
       EXPECT(text.starts_with("{\"name\": \"") && text.ends_with("}"));
       EXPECT_EQ(end.reason, FinishReason::kStop);
       EXPECT(end.usage.output_tokens > 3);
-      // What leaves no choice takes no step of its own.
+      // Forced tokens take no step of their own.
       EXPECT(loaded->engine->stats().steps < loaded->engine->stats().generated_tokens);
     }
-    // Cut, it is not whole, and says so.
+    // A text cut by max_tokens ends with kLength.
     GenerationRequest cut = Request(9, "Who?", Seeded(9), 3);
     cut.grammar = kNameAndAge;
     REQUIRE(loaded->engine->Submit(std::move(cut)).ok() && loaded->listener.WaitFor(9));

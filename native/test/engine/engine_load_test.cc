@@ -1,4 +1,4 @@
-// Loading an engine: what it tells of the file, and files and sizes that do not do.
+// Loading an engine: its ModelInfo, and files and sizes that are refused.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -27,14 +27,14 @@ namespace {
 using test::LoadEngine;
 
 #if defined(__linux__)
-// Bytes of the mapped file that are in this process's memory.
+// Returns the resident bytes of the mapped file in this process.
 std::uint64_t ResidentOf(const std::string& path) {
   const std::string file = std::filesystem::canonical(path).string();
   std::ifstream maps("/proc/self/smaps");
   std::uint64_t bytes = 0;
   bool inside = false;
   for (std::string line; std::getline(maps, line);) {
-    // A mapping's first line; the others begin with a name.
+    // The first line of a mapping begins with an address range, the others with a name.
     if (line.find('-') < line.find(' ')) inside = line.ends_with(file);
     if (inside && line.starts_with("Rss:")) bytes += std::stoull(line.substr(4)) * 1024;
   }
@@ -141,7 +141,7 @@ TEST(WrongFilesGiveStatuses) {
 }
 
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-// In a process of its own that may map 2 GiB, so that no other has to suffer.
+// In a child process that may map only 2 GiB, so that the machine does not run out of memory.
 TEST(ACacheThatDoesNotFitIsOutOfMemory) {
   test::LoadModules();
   std::fflush(stdout);

@@ -1,4 +1,4 @@
-// Requests to a whole engine: what is refused, what they live through, and how they end.
+// Requests to a complete engine: refusals, preemption, cancel and pause, and how requests end.
 #include "engine/engine.h"
 
 #include <chrono>
@@ -31,7 +31,7 @@ TEST(APromptThatDoesNotFitIsRefusedWithBothNumbers) {
   EXPECT(refused.status().message().find(std::to_string(tokens.size())) != std::string::npos);
   EXPECT(refused.status().message().find("256") != std::string::npos);
 
-  // The largest that fits leaves room for one token; one more does not.
+  // The largest prompt that fits leaves room for one token; a longer one is refused.
   std::vector<Token> fitting(tokens.begin() + 1, tokens.begin() + 255);
   std::string text = loaded->engine->Detokenize(fitting, false);
   std::size_t length = loaded->engine->Tokenize(text, true, true).value().size();
@@ -89,7 +89,7 @@ TEST(RequestsThatMakeNoSenseAreRefused) {
 }
 
 TEST(CancelPauseAndResume) {
-  // More tokens than any machine makes before the first is seen.
+  // More tokens than any machine generates before the first one is delivered.
   const auto loaded = LoadEngine(test::TinyModels()[0], 65536);
   REQUIRE(loaded != nullptr);
   REQUIRE(loaded->engine->Submit(Request(1, "Once", Seeded(3), 60000)).ok());
@@ -120,7 +120,7 @@ TEST(ALongPromptIsCancelledWithinAStep) {
   EXPECT(loaded->engine->stats().prompt_tokens < 50000);
 }
 
-// More than the cache holds: some are preempted and go on, and all end as they should.
+// More generations than the cache holds: some are preempted and resumed, and all end normally.
 TEST(MoreThanTheCacheHoldsTakeTurns) {
   for (const std::string& path : test::TinyModels()) {
     const auto loaded = LoadEngine(path, 512);

@@ -1,4 +1,4 @@
-// The text of a whole engine: the same as that of the plain loop, whatever else it does.
+// The text of a complete engine equals that of the plain loop of reference.h.
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -22,8 +22,8 @@ using test::Prompt;
 using test::Request;
 using test::Seeded;
 
-// The same text as the plain loop: greedily, with seeds, with every parameter, from raw prompts
-// (short, and of several batches) and from chats.
+// Greedy and seeded, with every sampling parameter, from raw prompts (short, and of several
+// batches) and from chats.
 TEST(TextEqualsThePlainLoop) {
   std::vector<SamplingParams> samplings = {Greedy(), Seeded(1), Seeded(4242)};
   samplings.push_back(Seeded(7));
@@ -51,7 +51,7 @@ TEST(TextEqualsThePlainLoop) {
     for (const SamplingParams& sampling : samplings) {
       for (const int words : {3, 40, 900}) {
         GenerationRequest request = Request(++id, Prompt(words, 1), sampling, 48);
-        request.reuse_prefix = false;  // the plain loop does not either
+        request.reuse_prefix = false;  // as the plain loop
         std::vector<Token> tokens = model->Tokenize(request.prompt, true, true).value();
         if (words == 40) {
           request.messages = {{"user", Prompt(words, 2)}};
@@ -85,7 +85,7 @@ TEST(ASeedRepeatsATextWhateverIsCached) {
       REQUIRE(loaded->listener.WaitFor(id));
       EXPECT_EQ(loaded->listener.End(id).usage.cached_tokens, 0U);
       texts.push_back(loaded->listener.Text(id));
-      // Others leave prefixes behind, of the same prompt and of others, and find them.
+      // Other requests store and reuse prefixes of the same prompt and of longer ones.
       for (const int words : {100, 160, 160}) {
         REQUIRE(loaded->engine->Submit(Request(++id, Prompt(words, 1), Greedy(), 20)).ok());
         REQUIRE(loaded->listener.WaitFor(id));
@@ -160,7 +160,7 @@ TEST(LogprobsComeWithTheTextOfTheirTokens) {
   stream.Finish(&text);
   EXPECT_EQ(text, loaded->listener.Text(1));
 
-  // What a stop string cuts off is not told either.
+  // Tokens that a stop string cuts off have no logprobs.
   const std::string stop = text.substr(text.size() / 2, 3);
   GenerationRequest stopped = Request(2, "Tell me", Greedy(), 24);
   stopped.logprobs = 0;

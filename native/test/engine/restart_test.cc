@@ -1,5 +1,5 @@
-// Conversations that go on after their engine has ended, on real files of each kind of memory: all
-// cells stay, a window slides, a state is kept, both.
+// Conversations that continue after a restart of the engine, with models of each kind of memory:
+// full attention, sliding window, recurrent state, and hybrid.
 #include <condition_variable>
 #include <fstream>
 #include <mutex>
@@ -18,7 +18,7 @@ struct Answer {
   GenerationUsage usage;
 };
 
-// One engine, one request at a time.
+// An engine that answers one request at a time.
 class Host {
  public:
   Host(const std::string& model, const std::filesystem::path& folder,
@@ -47,7 +47,7 @@ class Host {
 
   bool is_loaded() const { return engine_ != nullptr; }
 
-  // Greedily.
+  // Generates up to 24 tokens greedily.
   Answer Ask(const std::string& prompt, bool reuse_prefix = true) {
     text_.clear();
     end_.reset();
@@ -132,7 +132,7 @@ TEST(ACheckpointChangesNoText) {
     Host host(model, "");
     Host plain(model, "");
     REQUIRE(host.is_loaded() && plain.is_loaded());
-    // Asked again, and with another end; then the third that begins so.
+    // A prompt, the same again, another ending, and a third prompt with the same beginning.
     const std::string shared = Words(200, 3);
     for (const std::string& prompt :
          {shared + Words(100, 4), shared + Words(100, 4), shared + " then " + Words(90, 5),
@@ -154,14 +154,14 @@ TEST(AStateIsNotTakenForAnotherModel) {
   }
   EXPECT_EQ(folder.Files().size(), 1U);
   {
-    // The same file, told under another time of its last change.
+    // The same file with another modification time.
     const std::string copy = folder.path() / "copy.gguf";
     std::filesystem::copy_file(test::TinyModels()[0], copy);
     Host host(copy, folder.path());
     REQUIRE(host.is_loaded());
     EXPECT_EQ(host.Ask(prompt).usage.cached_tokens, 0U);
   }
-  // What was saved is still there, and does not depend on how long the context is.
+  // The saved state is still there; it does not depend on the context length.
   Host host(test::TinyModels()[0], folder.path(), 1024);
   REQUIRE(host.is_loaded());
   EXPECT(host.Ask(prompt).usage.cached_tokens > 128);

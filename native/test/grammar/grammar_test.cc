@@ -1,4 +1,4 @@
-// Grammars without a model: what is read, what is refused, what may follow.
+// Grammars without a model: parsing, refusals, and the tokens allowed next.
 #include "engine/grammar/grammar.h"
 
 #include <cctype>
@@ -40,14 +40,14 @@ Match Try(const std::string& gbnf, const std::string& text) {
 void Expect(const std::string& gbnf, const std::vector<std::string>& whole,
             const std::vector<std::string>& not_whole) {
   for (const std::string& text : whole) {
-    if (Try(gbnf, text) != Match::kWhole) test::Fail(__FILE__, __LINE__, gbnf + " takes " + text);
+    if (Try(gbnf, text) != Match::kWhole) test::Fail(__FILE__, __LINE__, gbnf + " rejects " + text);
   }
   for (const std::string& text : not_whole) {
-    if (Try(gbnf, text) == Match::kWhole) test::Fail(__FILE__, __LINE__, gbnf + " refuses " + text);
+    if (Try(gbnf, text) == Match::kWhole) test::Fail(__FILE__, __LINE__, gbnf + " accepts " + text);
   }
 }
 
-// A small vocabulary: the printable ASCII characters, and some pieces.
+// A small vocabulary: the printable ASCII characters and some longer pieces.
 std::vector<std::string> Pieces() {
   std::vector<std::string> pieces = {
       "",    "{\"",      "na",   "name",         "\":", "true", "tr", "ue",
@@ -61,7 +61,7 @@ std::shared_ptr<const VocabularyIndex> Index() {
   return std::make_shared<VocabularyIndex>(Pieces(), std::vector<Token>{kEnd});
 }
 
-// Takes the longest piece that fits, again and again.
+// Splits the text greedily into the longest pieces.
 std::vector<Token> Tokenise(const std::string& text) {
   const std::vector<std::string> pieces = Pieces();
   std::vector<Token> tokens;
@@ -107,7 +107,7 @@ Token Named(const std::string& piece) {
   return 0;
 }
 
-// ---- what is read -------------------------------------------------------------------------------
+// ---- parsing ------------------------------------------------------------------------------------
 
 TEST(TextsAlternativesAndRepetitions) {
   Expect("root ::= \"yes\" | \"no\" reason{0,2}\nreason ::= \" because \" [a-z]+",
@@ -133,38 +133,36 @@ TEST(RulesThatCallEachOther) {
   Expect("root ::= \"(\" root \")\" | \"x\"", {"x", "((x))"}, {"(x", "x)", "()"});
   Expect("root ::= item (\",\" item)*\nitem ::= [a-z]+ | \"[\" root? \"]\"",
          {"a,b", "[[],[a,b]],c"}, {"a,", "[a"});
-  // It ends in itself: no stack grows.
+  // Tail recursion: the stack does not grow.
   Expect("root ::= [a-z] root | \"\"", {"", std::string(5000, 'k')}, {"K"});
 }
 
 TEST(ErrorsTellLineAndColumn) {
   EXPECT_EQ(Refusal("root ::= \"a\n"),
-            "line 2, column 1: the grammar ends inside a text or a class");
+            "line 2, column 1: the grammar ends inside a string or a character class");
   EXPECT_EQ(Refusal("root ::= x\ny ::= \"é\" z"), "line 1, column 10: there is no rule named x");
   EXPECT_EQ(Refusal("# é\nroot = x"), "line 2, column 6: expected ::= after the name of a rule");
   EXPECT_EQ(Refusal("root ::= \"é\" *\n *"), "line 2, column 2: expected the name of a rule");
-  EXPECT_EQ(Refusal("root ::= \"a\"\nroot ::= \"b\""),
-            "line 2, column 1: a second rule named root");
+  EXPECT_EQ(Refusal("root ::= \"a\"\nroot ::= \"b\""), "line 2, column 1: duplicate rule root");
   EXPECT_EQ(Refusal("start ::= \"a\""), "line 1, column 1: there is no rule named root");
   EXPECT_EQ(Refusal(""), "line 1, column 1: there is no rule named root");
   EXPECT_EQ(Refusal("root ::= + \"a\""),
             "line 1, column 10: there is nothing to repeat before this");
   EXPECT_EQ(Refusal("root ::= \"a\"{3,2}"),
-            "line 1, column 13: the lower bound is above the upper one");
-  EXPECT_EQ(Refusal("root ::= [z-a]"),
-            "line 1, column 10: a range of characters is the wrong way round");
-  EXPECT_EQ(Refusal("root ::= []"), "line 1, column 10: a class without characters");
+            "line 1, column 13: the lower bound exceeds the upper bound");
+  EXPECT_EQ(Refusal("root ::= [z-a]"), "line 1, column 10: the character range is reversed");
+  EXPECT_EQ(Refusal("root ::= []"), "line 1, column 10: empty character class");
   EXPECT_EQ(
       Refusal("root ::= \"\\q\""),
-      "line 1, column 11: an escape that is none of \\x \\u \\U \\t \\r \\n \\\\ \\\" \\[ \\] \\-");
+      "line 1, column 11: invalid escape (valid: \\x \\u \\U \\t \\r \\n \\\\ \\\" \\[ \\] \\-)");
   EXPECT_EQ(Refusal("root ::= \"\\x4g\""), "line 1, column 11: expected 2 hexadecimal digits");
-  EXPECT_EQ(Refusal("root ::= \"\\U00110000\""), "line 1, column 11: there is no such character");
-  EXPECT_EQ(Refusal("root ::= <think>"),
-            "line 1, column 10: references to tokens are not supported");
+  EXPECT_EQ(Refusal("root ::= \"\\U00110000\""),
+            "line 1, column 11: the code point is above 10FFFF");
+  EXPECT_EQ(Refusal("root ::= <think>"), "line 1, column 10: token references are not supported");
   EXPECT_EQ(Refusal("root ::= (\"a\""), "line 1, column 14: expected )");
   EXPECT_EQ(Refusal("root ::= \"a\" )"), "line 1, column 14: expected the end of the line");
   EXPECT_EQ(Refusal(std::string("root ::= \"a\0b\"", 14)),
-            "line 1, column 12: not UTF-8, or a null character");
+            "line 1, column 12: invalid UTF-8 or a null character");
 }
 
 // ---- attacks ------------------------------------------------------------------------------------
@@ -173,7 +171,7 @@ TEST(LeftRecursionIsRefused) {
   const std::string refusal = "the grammar has a rule that begins with itself (left recursion)";
   EXPECT_EQ(Refusal("root ::= root \"a\" | \"b\""), refusal);
   EXPECT_EQ(Refusal("root ::= a\na ::= \"x\"? b\nb ::= a"), refusal);
-  // Behind rules that may be empty in a roundabout way.
+  // Left recursion hidden behind rules that can be empty indirectly.
   EXPECT_EQ(Refusal("root ::= e root \"x\" | \"y\"\ne ::= f f\nf ::= g | \"z\"\ng ::= \"\""),
             refusal);
   EXPECT_EQ(Refusal("root ::= (\"\" | root)* \"x\""), refusal);
@@ -194,7 +192,7 @@ TEST(WhatIsTooLargeIsRefused) {
          std::string::npos);
 }
 
-// Each rule calls the next twice from its beginning: whoever follows every path never ends.
+// Each rule begins with the next one in two alternatives: 2^60 paths, too many to follow.
 TEST(ManyPathsAreNoWork) {
   std::string gbnf = "root ::= r0\n";
   for (int i = 0; i < 60; ++i) {
@@ -202,19 +200,19 @@ TEST(ManyPathsAreNoWork) {
     gbnf += "r" + std::to_string(i) + " ::= " + next + " \"x\" | " + next + " \"y\"\n";
   }
   gbnf += "r60 ::= \"z\"\n";
-  EXPECT_EQ(Refusal(gbnf), "the grammar has too many ways to begin, or none, to be followed");
+  EXPECT_EQ(Refusal(gbnf), "the grammar is too ambiguous at its beginning, or matches nothing");
 }
 
 TEST(ManyWaysToReadAreBounded) {
-  // Every position of every repetition is a way to have read the text.
+  // Every position in every repetition is another way to parse the text.
   EXPECT(!Refusal("root ::= (\"a\"? | \"b\"?){50000}").empty());
-  // These are fine: the ways fall together.
+  // Accepted: the ways merge.
   Expect("root ::= ((\"a\"*)*)* ", {std::string(1000, 'a')}, {"b"});
   Expect("root ::= (\"a\" | \"a\" \"a\")* \"b\"", {std::string(1000, 'a') + "b"}, {});
   Expect("root ::= (\"a\"?){1000}", {std::string(1000, 'a')}, {std::string(1001, 'a')});
 }
 
-// A text that grows its stack with every byte, for as long as it likes.
+// A text whose stack grows with every byte.
 TEST(MemoryIsBounded) {
   GrammarConstraint constraint =
       Constraint("root ::= (\"(\" | \"[\") root (\")\" | \"]\") | \"x\"");
@@ -230,8 +228,8 @@ TEST(MemoryIsBounded) {
   EXPECT(!constraint.Allows(Named(")")));
 }
 
-// Every character can stand at each of many places, and the stack grows: no state comes twice,
-// and each is looked at thousands of times for each byte.
+// Every character is allowed at many places, and the stack grows: no state repeats, and each costs
+// thousands of operations per byte.
 TEST(AGrammarThatTakesTooLongIsNoticed) {
   std::string any;
   for (char c = '0'; c <= 'z'; ++c) {
@@ -294,13 +292,13 @@ TEST(TheTextMayEndWhereTheGrammarMay) {
 TEST(WhatMustFollowIsForced) {
   GrammarConstraint constraint =
       Constraint("root ::= \"{\\\"name\\\":\" (\"true\" | \"false\") \"}\"");
-  // The last of the tokens is held back: one that reaches further may begin there.
+  // The last token is held back, because a longer token may begin there.
   EXPECT(constraint.Force() == std::vector<Token>({Named("{\""), Named("name")}));
   EXPECT(constraint.Force().empty());
   constraint.Accept(Named("\":"));
   EXPECT(constraint.Force().empty());
   constraint.Accept(Named("t"));
-  // Nothing can reach further than the end.
+  // At the end of the text no longer token is possible.
   EXPECT(constraint.Force() == std::vector<Token>({Named("r"), Named("ue"), Named("}")}));
   EXPECT(constraint.ended());
 }
@@ -329,7 +327,7 @@ TEST(GrammarsAreCompiledOnce) {
   const auto first = cache.Get(Numbered(0)).value();
   for (int i = 1; i < static_cast<int>(GrammarCache::kEntries); ++i) (void)cache.Get(Numbered(i));
   EXPECT(cache.Get(Numbered(0)).value() == first);
-  // The least recently used one makes room, which is not the first.
+  // The least recently used grammar is evicted, which is not the first.
   const auto second = cache.Get(Numbered(1)).value();
   (void)cache.Get(Numbered(0));
   for (int i = 100; i < 99 + static_cast<int>(GrammarCache::kEntries); ++i) {

@@ -1,4 +1,4 @@
-// Our attention, against the same in double precision.
+// The attention kernels, compared with attention in double precision.
 #include "kernels/attention.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint16_t kHidden = 0xfc00;
 
-// Of whole sixteenths from -2 to 2, which half floats hold.
+// Converts multiples of 1/16 from -2 to 2, which half floats hold exactly.
 std::uint16_t HalfOf(double value) {
   if (value == 0) return 0;
   const std::uint16_t sign = value < 0 ? 0x8000 : 0;
@@ -22,7 +22,7 @@ std::uint16_t HalfOf(double value) {
   return static_cast<std::uint16_t>(sign | (exponent + 14) << 10 | mantissa);
 }
 
-// Queries of some heads and a cache that they share.
+// Queries of several heads, and the keys and values that they share.
 class Case {
  public:
   Case(std::size_t length, std::size_t heads, std::size_t cells)
@@ -39,7 +39,7 @@ class Case {
     for (std::size_t i = 0; i < heads * length; ++i) queries_.push_back(normal(random_));
   }
 
-  // [head][length]
+  // Returns the outputs, [head][length].
   std::vector<float> Attended(AttentionKernel attend) {
     std::vector<std::uint8_t> scratch(AttentionScratch(length_, heads_, cells_));
     std::vector<float> outputs(heads_ * length_, NAN);
@@ -60,7 +60,7 @@ class Case {
     return outputs;
   }
 
-  // Takes a cell, and the queries, of another one; and sees it.
+  // Copies cell `of` and the queries of `other`, and makes the cell visible.
   void PutCell(std::size_t cell, const Case& other, std::size_t of) {
     const auto copy = [&](std::vector<std::uint16_t>& to, const std::vector<std::uint16_t>& from) {
       std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(of * length_), length_,
@@ -132,7 +132,7 @@ TEST(EachHeadSeesWhatTheMaskLeaves) {
   }
 }
 
-// To the bit: a text must not depend on who else is in the cache.
+// Bit-identical: a text must not depend on other sequences in the cache.
 TEST(WhatIsHiddenChangesNothing) {
   if (AttentionKernels().empty()) return;
   Case dense(64, 2, 40);

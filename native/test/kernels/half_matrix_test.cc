@@ -1,4 +1,4 @@
-// The kernel for half floats, against sums of what they stand for.
+// The half-float kernel, compared with sums in double precision.
 #include "kernels/half_matrix.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace svc {
 namespace {
 
-// Of numbers that a half float holds, but for zero.
+// Converts zero and numbers that a half float holds exactly as normal numbers.
 std::uint16_t HalfOf(float value) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
@@ -36,7 +36,7 @@ class Product {
     for (float& value : row) value = std::uniform_real_distribution<float>(-2, 2)(random_);
     return row;
   }
-  // Outputs [begin, end) of the rows, [row][output]; the others are 77.
+  // Returns outputs [begin, end) of the rows as [row][output]; all other outputs are 77.
   std::vector<float> Of(const std::vector<std::vector<float>>& rows, std::size_t begin,
                         std::size_t end) const {
     std::vector<float> all(rows.size() * outputs_, 77);

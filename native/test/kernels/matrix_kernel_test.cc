@@ -1,4 +1,4 @@
-// Our kernels for weights, against sums in double precision of what the bytes stand for to ggml.
+// The matrix kernels, compared with sums in double precision over ggml's dequantized weights.
 #include "kernels/matrix_kernel.h"
 
 #include <algorithm>
@@ -34,10 +34,10 @@ constexpr std::array kTypes = {WeightType::kQ4_0, WeightType::kQ5_0, WeightType:
                                WeightType::kQ4K,  WeightType::kQ5K,  WeightType::kQ6K};
 static_assert(kTypes.size() == kWeightTypes);
 
-// 2 ** exponent, which a half float holds from -14 to 15.
+// Returns 2^exponent as a half float; exponents from -14 to 15.
 std::uint16_t HalfOf(int exponent) { return static_cast<std::uint16_t>((exponent + 15) << 10); }
 
-// The places of half floats in a block of the file.
+// Byte offsets of the half floats in a block of the file.
 std::vector<std::size_t> HalvesOf(WeightType type) {
   switch (type) {
     case WeightType::kQ4K:
@@ -56,7 +56,7 @@ ggml_type GgmlTypeOf(WeightType type) {
   return kGgmlTypes[static_cast<std::size_t>(type)];
 }
 
-// A product and all that it is made of.
+// A random weight matrix in ggml's format and products with it.
 class Product {
  public:
   Product(WeightType type, std::size_t outputs, std::size_t depth)
@@ -69,7 +69,7 @@ class Product {
     SetHalves([this] { return static_cast<int>(random_() % 8) - 8; });
   }
 
-  // All quants, and what else is not a half float, of this byte.
+  // Sets every byte that is not part of a half float to `byte`, and the half floats to 1.
   void Fill(std::uint8_t byte) {
     std::fill(source_.begin(), source_.end(), byte);
     SetHalves([] { return 0; });
@@ -82,7 +82,7 @@ class Product {
     return row;
   }
 
-  // [row][output]
+  // Returns the kernel's outputs, [row][output].
   std::vector<float> Of(const std::vector<std::vector<float>>& values, MultiplyPanel* multiply) {
     const WeightMatrix matrix = Matrix(data_.get());
     Interleave(source_.data(), matrix);
@@ -102,7 +102,7 @@ class Product {
     return product;
   }
 
-  // [output][weight], as ggml reads them from the file.
+  // Returns the weights as ggml dequantizes them, [output][weight].
   std::vector<float> Weights() const {
     std::vector<float> weights(outputs_ * depth_);
     ggml_get_type_traits(GgmlTypeOf(type_))
@@ -110,7 +110,7 @@ class Product {
     return weights;
   }
 
-  // The same from the matrix.
+  // Returns the weights as ReadOutput dequantizes them.
   std::vector<float> ReadBack() {
     const WeightMatrix matrix = Matrix(data_.get());
     Interleave(source_.data(), matrix);
@@ -119,8 +119,7 @@ class Product {
     return weights;
   }
 
-  // For each output: of ggml's weights and of activations that are rounded to one of 255 steps of
-  // their block, as they should be.
+  // Returns the expected outputs: ggml's weights times activations quantized as by QuantizedRows.
   std::vector<double> Expected(const std::vector<float>& row) const {
     const std::vector<float> weights = Weights();
     std::vector<double> outputs(outputs_);
@@ -164,7 +163,7 @@ class Product {
   const Bytes data_;
 };
 
-// Next to what would be added up if no two products cancelled each other out.
+// Compares with a tolerance relative to the largest expected output.
 bool AreClose(const std::vector<float>& actual, std::size_t from,
               const std::vector<double>& expected) {
   double largest = 1;
@@ -197,7 +196,7 @@ TEST(EachOutputOfEachRowIsTheSumOfItsProducts) {
   });
 }
 
-// A row's text must not depend on who else is computed, nor on the machine.
+// A row's result must not depend on other rows in the batch, nor on the processor.
 TEST(ARowComesOutTheSameInWhateverCompanyAndOfEachKernel) {
   std::map<WeightType, std::vector<float>> first;
   ForEachKernel([&first](WeightType type, MultiplyPanel* multiply) {
@@ -231,7 +230,7 @@ TEST(TheLargestWeightsAndActivationsDoNotOverflow) {
   });
 }
 
-// Not hidden in a number that looks like one, and no undefined arithmetic on the way.
+// NaN and infinity must not turn into finite outputs, nor cause undefined behavior.
 TEST(WhatIsNoNumberMakesEachOutputOfItsRowNaN) {
   ForEachKernel([](WeightType type, MultiplyPanel* multiply) {
     Product product(type, 16, 512);

@@ -1,19 +1,21 @@
-// What a generation says alone and beside seven others.
+// Compares a generation alone with the same generation beside seven others.
 //
-// The runner does not mix generations up: runner_test holds that, token for token. But on a
-// processor the logits themselves may depend on the shape of the batch, also in a plain llama.cpp
-// loop with one sequence: ggml's flash attention has one kernel for few rows, which adds up in half
-// precision, and another for many; and quantised products round the activations to 8 bits, which
-// turns a difference in the last digit into one of half a percent. The tiny models' logits (root
-// mean square 2.5) of one prompt in chunks of 32 rows instead of 512 differ with ggml's attention
-// by up to 0.14 (Q8_0), 0.21 (Q4_0), 0.02 (F16), with ours (kernels/attention.h) by 0.00000 (Q8_0,
-// Q4_0) and 0.004 (F16), which is in ggml's products. What is left is the order of a text's cells,
-// in which its attention is added up: cells that others gave back may come first.
+// The runner never mixes generations up; runner_test checks that token for token. But on a CPU the
+// logits may depend on the shape of the batch, even in a plain llama.cpp loop with one sequence:
+// - ggml's flash attention has one kernel for few rows, which adds in half precision, and another
+//   for many rows.
+// - Quantized products round the activations to 8 bits, which turns a difference in the last digit
+//   into half a percent.
+// The tiny models' logits (root mean square 2.5) of one prompt in chunks of 32 rows instead of 512
+// differ by up to 0.14 (Q8_0), 0.21 (Q4_0) and 0.02 (F16) with ggml's attention; with ours
+// (kernels/attention.h) by 0.00000 (Q8_0, Q4_0) and 0.004 (F16, from ggml's products). The other
+// cause is the order of a text's cells, in which attention is summed: cells that other generations
+// freed may come first.
 //
-// So where the two best tokens are that close, another one may win in company, and the texts part.
-// Held here: company moves no logit more than kCompanyFactor times what the shape of the batch
-// alone moves it in the plain loop, and kCellOrder beside; and where texts part the two best logits
-// are less than kGapBound apart.
+// So if the two best tokens are that close, the other one may win beside other generations, and the
+// texts diverge. Checked here: other generations move no logit by more than kCompanyFactor times
+// the effect of the batch shape alone, plus kCellOrder; and where texts diverge, the two best
+// logits are less than kGapBound apart.
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
@@ -34,7 +36,7 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t kOthers = 7;
 constexpr std::uint32_t kTokens = 64;
 
-// Measured: 1.1 to 1.7, up to 0.08, and 0.03 to 0.08.
+// Bounds; measured values are 1.1 to 1.7, up to 0.08, and 0.03 to 0.08.
 constexpr float kCompanyFactor = 3;
 constexpr float kCellOrder = 0.2F;
 constexpr float kGapBound = 0.3F;
@@ -115,10 +117,10 @@ class Recording {
  public:
   std::vector<Record> records;
   std::vector<std::uint32_t> cached;
-  std::unique_ptr<Runner> runner;  // last: its thread uses the rest
+  std::unique_ptr<Runner> runner;  // last: its thread uses the other members
 };
 
-// Runs the prompts together and returns what each drew.
+// Runs the prompts together and returns the draws of each.
 std::vector<Record> RunTogether(const LlamaModel& model,
                                 const std::vector<std::vector<Token>>& prompts) {
   Recording recording(model, prompts.size());
@@ -130,7 +132,7 @@ std::vector<Record> RunTogether(const LlamaModel& model,
   return recording.records;
 }
 
-// One after the other; `cached`: of each prompt.
+// Runs the prompts one after the other; `cached` receives the cached tokens of each.
 std::vector<Record> RunInTurn(const LlamaModel& model,
                               const std::vector<std::vector<Token>>& prompts,
                               std::vector<std::uint32_t>* cached) {
@@ -161,8 +163,7 @@ float LargestDifference(const std::vector<float>& a, const std::vector<float>& b
   return largest;
 }
 
-// What the shape alone does: the prompt's last logits, in chunks of so many rows, by libllama
-// alone.
+// Returns the prompt's last logits, computed by libllama alone in chunks of `rows` rows.
 std::vector<float> LastLogits(const LlamaModel& model, std::vector<Token> prompt,
                               std::size_t rows) {
   llama_context_params params = llama_context_default_params();
@@ -213,19 +214,18 @@ TEST(AloneIsAsBesideOthersButForTies) {
         continue;
       }
       const float gap = std::max(alone[at].gap, beside[at].gap);
-      std::printf("     %s: text %zu parts at token %zu of %u, where the best two are %.3f apart\n",
+      std::printf("     %s: text %zu diverges at token %zu of %u; the best two are %.3f apart\n",
                   name.c_str(), i, at, kTokens, gap);
       EXPECT(gap <= kGapBound);
     }
-    std::printf("     %s: %d of %zu texts equal; logits moved by %.4f, by the shape alone %.4f\n",
+    std::printf("     %s: %d of %zu texts equal; logits differ by %.4f, by batch shape %.4f\n",
                 name.c_str(), equal, prompts.size(), by_company, by_shape);
     EXPECT(by_company <= kCompanyFactor * by_shape + kCellOrder);
   }
 }
 
-// What is taken from the prefix cache is what would have been computed: the first logits of a
-// prompt that begins like earlier ones differ from those of the prompt alone by no more than the
-// shape of the batch makes them differ.
+// A cached prefix equals a computed one: the first logits of a prompt with a cached beginning
+// differ from those of the prompt alone by no more than the batch shape accounts for.
 TEST(ACachedPrefixIsAsComputed) {
   for (const std::string& path : test::TinyModels()) {
     const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
@@ -250,14 +250,14 @@ TEST(ACachedPrefixIsAsComputed) {
       }
       REQUIRE(!records[i].empty());
       const float by_cache = LargestDifference(alone, records[i].front().logits);
-      std::printf("     %zu of %zu cached: logits moved by %.4f, by the shape alone %.4f\n",
+      std::printf("     %zu of %zu cached: logits differ by %.4f, by batch shape %.4f\n",
                   static_cast<std::size_t>(cached[i]), prompts[i].size(), by_cache, by_shape);
       EXPECT(by_cache <= kCompanyFactor * by_shape + kCellOrder);
     }
   }
 }
 
-// The same company gives the same text, always.
+// The same set of generations always gives the same texts.
 TEST(TheSameCompanyGivesTheSameText) {
   const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[1]);
   REQUIRE(model != nullptr);

@@ -1,4 +1,4 @@
-// Our kernels inside of ggml: what a graph computes with weights of ours and with ggml's.
+// Our kernels inside ggml: compares graphs with weights in our layout and in ggml's.
 #include "engine/llama/cpu_kernels.h"
 
 #include <cmath>
@@ -19,7 +19,7 @@ using ContextPtr = std::unique_ptr<ggml_context, decltype(&ggml_free)>;
 using BackendPtr = std::unique_ptr<ggml_backend, decltype(&ggml_backend_free)>;
 using BufferPtr = std::unique_ptr<ggml_backend_buffer, decltype(&ggml_backend_buffer_free)>;
 
-// Of the name, among those that models are offered for their weights. Null: not there.
+// Returns the CPU device's extra buffer type for weights with this name, or null.
 ggml_backend_buffer_type_t ExtraBufferType(const std::string& name) {
   ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
   const auto list =
@@ -39,11 +39,11 @@ struct Shape {
   std::int64_t planes;
 };
 
-// A product, [plane][row][output]; or weights of outputs that are looked up.
+// Product of weights and rows, [plane][row][output]; or look-up of the weights of outputs.
 enum class Operation { kMultiply, kLookUp };
 
-// With random weights, always the same, that lie in such a buffer. Empty: the processor's backend
-// cannot do it.
+// Runs the operation with fixed random weights in a buffer of this type. Empty if the CPU backend
+// does not support it.
 std::vector<float> Compute(Operation operation, const Shape& shape, ggml_backend_buffer_type_t type,
                            int threads) {
   ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
@@ -127,14 +127,14 @@ TEST(AGraphComputesWithItWhatItComputesWithGgmlsOwn) {
         difference += std::abs(static_cast<double>(actual[i]) - expected[i]);
         magnitude += std::abs(static_cast<double>(expected[i]));
       }
-      // ggml keeps the scales of activations as half floats; with weights in blocks of 256, one
-      // for as many activations.
+      // ggml stores the scales of activations as half floats, and for weights in blocks of 256 only
+      // one scale per 256 activations.
       EXPECT(difference < (ggml_blck_size(shape.type) == 256 ? 0.02 : 0.001) * magnitude);
     }
   }
 }
 
-// Half floats stay where they are; few rows are ggml's, many ours.
+// Half-float weights are not interleaved; ggml's kernel multiplies few rows, ours many.
 TEST(ManyRowsTimesHalfFloatsAreWhatFewAre) {
   test::LoadModules();
   for (const std::int64_t outputs : {16, 130}) {
@@ -175,7 +175,7 @@ TEST(TokensAreLookedUpAsGgmlReadsThem) {
   }
 }
 
-// What a file has beside them stays where it is mapped, and so do its embeddings.
+// Embeddings are copied only if our kernels take every matrix of the file.
 TEST(AFileIsCopiedWhereNothingOfItIsLeft) {
   test::LoadModules();
   if (UseOwnKernels() == nullptr) return;
@@ -185,8 +185,8 @@ TEST(AFileIsCopiedWhereNothingOfItIsLeft) {
   EXPECT(!TakeAllOf(models + "/none.gguf"));
 }
 
-// gemma3n has a matrix of embeddings for each layer, the larger part of the file, of which a text
-// needs few rows: it must stay mapped.
+// gemma3n has per-layer embeddings, the larger part of the file, of which a text needs few rows:
+// they must stay mapped.
 TEST(AFileWithMoreToLookUpStaysMapped) {
   test::LoadModules();
   if (UseOwnKernels() == nullptr) return;
@@ -220,7 +220,7 @@ TEST(WhatItCannotInterleaveIsLeftToOthers) {
              .empty());
 }
 
-// Whoever repacks weights comes behind it, and a unit that multiplies matrices before.
+// Our buffer type has priority over ggml's repacking, but AMX has priority over ours.
 TEST(AModelOfQ4ComputesWithIt) {
   test::LoadModules();
   if (UseOwnKernels() == nullptr || ExtraBufferType("AMX") != nullptr) return;

@@ -11,10 +11,10 @@
 namespace svc {
 namespace {
 
-// The first test: nothing has been loaded yet.
+// Must be the first test: no backend may be loaded yet.
 TEST(AFolderWithoutModulesIsNoEngine) {
   SetLogSink(nullptr, nullptr);
-  if (!ListDevices().empty()) return;  // a build with the CPU's code linked in
+  if (!ListDevices().empty()) return;  // a build with the CPU backend linked in
   const Status status = LoadBackends("/nonexistent");
   EXPECT_EQ(status.code(), StatusCode::kEngineUnavailable);
   const Result<std::unique_ptr<Engine>> engine = Engine::Load({.path = test::TinyModels()[0]}, {});
@@ -23,7 +23,7 @@ TEST(AFolderWithoutModulesIsNoEngine) {
 
 TEST(TheProcessorIsADevice) {
   test::LoadModules();
-  test::LoadModules();  // once more changes nothing
+  test::LoadModules();  // idempotent
   const std::vector<Device> devices = ListDevices();
   const auto cpus = std::count_if(devices.begin(), devices.end(),
                                   [](const Device& device) { return device.type == "cpu"; });
@@ -79,7 +79,7 @@ TEST(LogLinesComeWhole) {
     EXPECT(line.find('\n') == std::string::npos && !line.empty());
 }
 
-// The last test: the device that it brings computes nothing, and stays.
+// Must be the last test: it registers a device that cannot compute and cannot be removed.
 TEST(FreeMemoryIsAskedForAnewAndUnknownWhereAllOfItIsCalledFree) {
   test::LoadModules();
   static std::size_t free_bytes = 0;
@@ -103,7 +103,7 @@ TEST(FreeMemoryIsAskedForAnewAndUnknownWhereAllOfItIsCalledFree) {
   EXPECT(measured(999) == 999U);
   EXPECT(measured(0) == 0U);
   EXPECT(!measured(1000).has_value());
-  EXPECT(!measured(SIZE_MAX - 5).has_value());  // more was used than there was to use
+  EXPECT(!measured(SIZE_MAX - 5).has_value());  // underflow: more used than available
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Drafts on real models: a greedy text is what it is without them.
+// Draft tokens with real models: a greedy text is the same with and without them.
 //
-// Each text is computed alone, in a cache of its own, because cells that lie elsewhere are summed
-// up in another order (see batch_test.cc).
+// Each text is computed alone in its own cache, because another order of cells changes the rounding
+// of attention (see batch_test.cc).
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -23,7 +23,7 @@ namespace svc {
 namespace {
 
 constexpr std::uint32_t kTokens = 80;
-// Enough for a draft model to be known: random weights are not at all sure of what they say.
+// Enough to learn a draft model's acceptance rate: random weights give flat distributions.
 constexpr std::uint32_t kMany = 400;
 
 struct Said {
@@ -31,7 +31,7 @@ struct Said {
   EngineStats stats;
 };
 
-// Never doubts a row for a tie.
+// Reports no Lead, so that the tie guard never rejects a row.
 class Trusting final : public Sampler {
  public:
   explicit Trusting(std::unique_ptr<Sampler> sampler) : sampler_(std::move(sampler)) {}
@@ -41,7 +41,7 @@ class Trusting final : public Sampler {
   const std::unique_ptr<Sampler> sampler_;
 };
 
-// `draft`: beside what the text itself drafts.
+// `draft`: a draft model in addition to prompt lookup.
 Said Say(const LlamaModel& model, const std::vector<Token>& prompt, const SamplingParams& params,
          bool drafts, const LlamaModel* draft = nullptr, bool trusting = false) {
   Said said;
@@ -53,10 +53,10 @@ Said Say(const LlamaModel& model, const std::vector<Token>& prompt, const Sampli
     test::Fail(__FILE__, __LINE__, "no decoder or no sampler");
     return said;
   }
-  LoopOptions options;  // without a measured cost, so that runs are alike
+  LoopOptions options;  // no measured cost, so that runs are reproducible
   Clock::time_point time;
   if (draft != nullptr) {
-    // A step takes some time and a draft none.
+    // On this clock steps take time and drafts take none.
     options.now = [&time] { return time += std::chrono::milliseconds(1); };
     Result<std::unique_ptr<Decoder>> drafting =
         NewLlamaDecoder(*draft, DraftDecoderOptions(*draft, decoder.value()->cells_total(), 1));
@@ -101,7 +101,7 @@ TEST(AGreedyTextIsTheSameWithAndWithoutDrafts) {
     REQUIRE(model != nullptr);
     SamplingParams plain;
     plain.temperature = 0;
-    // Few words, so that they come again.
+    // Favors few words, so that they repeat.
     SamplingParams few = plain;
     for (const char* word : {" river", " stone", " cloud", " and", ","}) {
       few.logit_bias.emplace_back(model->Tokenize(word, false, false).value().back(), 12.0F);
@@ -134,7 +134,7 @@ TEST(AGreedyTextIsTheSameWithAndWithoutDrafts) {
 }
 
 #ifdef SVC_KERNELS
-// What our kernels compute does not depend on company, so that no text needs a guard.
+// Results of our kernels do not depend on other rows, so that no tie guard is needed.
 TEST(WithKernelsOfOursEachRowIsTheSameToTheBitBesideDrafts) {
   const std::unique_ptr<LlamaModel> model =
       test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/tiny-qwen2.gguf");
@@ -180,7 +180,7 @@ TEST(ADraftModelThatSaysTheSameIsNearlyAlwaysRight) {
   }
 }
 
-// The engine itself: with a copy of the model, with models that cannot draft for it, with none.
+// The engine with a copy of the model as draft model, with unsuitable draft models, and with none.
 TEST(AnEngineTellsWhyADraftModelDraftsNothing) {
   test::LoadModules();
   const test::Folder folder;
@@ -191,8 +191,8 @@ TEST(AnEngineTellsWhyADraftModelDraftsNothing) {
   for (const auto& [draft, refusal] : std::vector<std::pair<std::string, std::string>>{
            {"", ""},
            {copy, ""},
-           {models / "tiny-qwen2.gguf", "has another vocabulary"},
-           {models / "tiny-llama-embed.gguf", "makes embeddings"},
+           {models / "tiny-qwen2.gguf", "has a different vocabulary"},
+           {models / "tiny-llama-embed.gguf", "is an embedding model"},
            {folder.path() / "none.gguf", "cannot be loaded"}}) {
     test::Listener listener;
     Result<std::unique_ptr<Engine>> engine = Engine::Load({.path = models / "tiny-llama.gguf",

@@ -1,4 +1,4 @@
-// Embeddings on real files: an encoder that attends both ways, and a causal model.
+// Embeddings with real model files: a bidirectional encoder and a causal model.
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
@@ -57,7 +57,7 @@ Vectors Encode(Encoder& encoder, const std::vector<std::vector<Token>>& inputs) 
   return vectors;
 }
 
-// One sequence in a context that libllama sets up by itself.
+// Computes one sequence in a plain libllama context.
 std::vector<float> Reference(const LlamaModel& model, std::vector<Token> tokens) {
   llama_context_params params = llama_context_default_params();
   params.n_ctx = 2048;
@@ -94,7 +94,8 @@ std::vector<std::vector<Token>> Tokens(const LlamaModel& model) {
   return tokens;
 }
 
-// What the shape of a batch may change: see batch_test.
+// Minimum cosine similarity of equal inputs: the batch shape may change the rounding (see
+// batch_test.cc).
 constexpr float kSame = 0.999F;
 
 TEST(ManyInABatchEqualOneByOneAndThePlainContext) {
@@ -114,7 +115,7 @@ TEST(ManyInABatchEqualOneByOneAndThePlainContext) {
       double square = 0;
       for (const float value : together[i]) square += static_cast<double>(value) * value;
       EXPECT(std::fabs(square - 1) < 1e-4);
-      // So that the above says something: other texts, and other orders, have other vectors.
+      // Vectors of different texts and word orders differ, so the comparisons above are meaningful.
       for (std::size_t j = 0; j < i; ++j) EXPECT(Cosine(together[i], together[j]) < 0.99F);
     }
   }

@@ -1,5 +1,5 @@
-// Beside a GPU: the Vulkan backend of the platform package on Mesa's driver that computes on the
-// processor. Where one of the two is not installed there is nothing to test, and the test says so.
+// With a GPU backend: the platform package's Vulkan backend on Mesa's software driver (lavapipe).
+// Skipped with a message if one of the two is not installed.
 #include <cstdlib>
 #include <filesystem>
 #include <span>
@@ -19,7 +19,7 @@ using Progress = PrefillLane::Progress;
 constexpr const char* kDriver = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
 const std::atomic<bool> kNever = false;
 
-// Loads the backends, that of the GPU among them. False: there is none here.
+// Loads the backends including Vulkan; false if it or its driver is missing.
 bool LoadGpu() {
   static const bool loaded = [] {
     if (!std::filesystem::exists(SVC_TEST_VULKAN) || !std::filesystem::exists(kDriver)) {
@@ -62,8 +62,8 @@ std::vector<float> Compute(LlamaPrefillLane& lane, std::span<const Token> prompt
   return {logits, logits + vocabulary};
 }
 
-// The graph of a model whose weights lie in the GPU's host memory is computed in many parts, the
-// products by the GPU.
+// With weights in the GPU's host memory the graph is split into many parts; the GPU computes the
+// products.
 TEST(ABatchThatIsGivenUpInTheLaneEndsWhereTheGraphHasManyParts) {
   if (!LoadGpu()) return;
   llama_model_params params = llama_model_default_params();
@@ -90,7 +90,7 @@ TEST(ABatchThatIsGivenUpInTheLaneEndsWhereTheGraphHasManyParts) {
   }
   lane->Begin(prompt, 0);
   (void)lane->Advance(PrefillLane::Stretch::kPartOfLayer,
-                      kNever);  // and its end with a batch begun
+                      kNever);  // the lane is destroyed with a batch in progress
 }
 
 TEST(WithoutLayersOnTheGpuNoGpuIsOpened) {
@@ -100,7 +100,7 @@ TEST(WithoutLayersOnTheGpuNoGpuIsOpened) {
   REQUIRE(model.ok());
   EXPECT_EQ(llama_model_n_devices(model.value()->get()), 0);
   EXPECT_EQ(model.value()->device(), "CPU");
-  // With them it is.
+  // With a layer on the GPU it is opened.
   const Result<std::unique_ptr<LlamaModel>> offloaded =
       LlamaModel::Load({.path = test::TinyModels()[1], .gpu_layers = 1});
   REQUIRE(offloaded.ok());

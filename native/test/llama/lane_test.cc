@@ -1,5 +1,5 @@
-// The lane of the real decoder: what is computed there, with others in between, is what a plain
-// llama.cpp loop computes, and can go on in the decoder's own cache.
+// The prefill lane of the real decoder: its results equal those of a plain llama.cpp loop, even
+// with decoding in between, and can be continued in the decoder's cache.
 #include <atomic>
 #include <cmath>
 
@@ -33,7 +33,7 @@ std::vector<float> Copy(const float* logits, const Decoder& decoder) {
   return {logits, logits + decoder.vocabulary()};
 }
 
-// The logits behind the tokens from `begin` on, computed in one batch of the decoder.
+// Computes the tokens from `begin` on in one batch of the decoder; returns the last logits.
 std::vector<float> Decode(Decoder& decoder, SequenceId sequence, std::span<const Token> tokens,
                           std::uint32_t begin = 0) {
   std::vector<Row> rows;
@@ -47,7 +47,7 @@ std::vector<float> Decode(Decoder& decoder, SequenceId sequence, std::span<const
   return Copy(decoder.Logits(rows.size() - 1), decoder);
 }
 
-// As the plain loop does: batches of 512.
+// Computes the prompt as the plain loop does, in batches of 512; returns the last logits.
 std::vector<float> Plain(Decoder& decoder, const std::vector<Token>& prompt) {
   std::vector<float> logits;
   for (std::size_t at = 0; at < prompt.size(); at += 512) {
@@ -60,7 +60,7 @@ std::vector<float> Plain(const LlamaModel& model, const std::vector<Token>& prom
   return Plain(*NewDecoder(model), prompt);
 }
 
-// Calls `between` after each advance.
+// Computes one batch of the lane; calls `between` after each unfinished Advance.
 template <typename Between>
 void Compute(PrefillLane& lane, std::span<const Token> tokens, Between between,
              std::uint32_t padding = 0) {
@@ -95,7 +95,7 @@ TEST(ItsThreadsAreItsOwnWhileNobodyIsInTheWay) {
   EXPECT_EQ(lane_threads(2, 4, 1), 1);
 }
 
-// All but gemma's, whose window cannot share cells.
+// Tiny models except gemma, whose sliding window cannot share cells.
 std::vector<std::string> ModelsWithLane() {
   std::vector<std::string> paths = test::TinyModels();
   paths.pop_back();
@@ -111,7 +111,7 @@ TEST(WhatTheLaneComputesIsWhatAPlainLoopComputes) {
     REQUIRE(lane != nullptr);
     EXPECT_EQ(decoder->lane_cells(), kCells);
 
-    // Somebody else decodes meanwhile, and a third one alone.
+    // Another sequence decodes meanwhile; later it is compared with the same sequence alone.
     const std::vector<Token> prompt = Prompt(*model, 700);
     const std::vector<Token> other = Prompt(*model, 400);
     std::vector<std::vector<float>> beside;
@@ -129,7 +129,7 @@ TEST(WhatTheLaneComputesIsWhatAPlainLoopComputes) {
       EXPECT(beside[i] == Decode(*alone, 1, std::span(other).first(i + 1), i));
     }
 
-    // Copied to the decoder in two parts it goes on there.
+    // The state, copied to the decoder in two pieces, can be continued there.
     REQUIRE(decoder->LoadState(2, lane->SaveState(0, 300), 0, 300));
     REQUIRE(decoder->LoadState(2, lane->SaveState(300, 700), 300, 700));
     EXPECT_EQ(decoder->NextPosition(2), 700);
@@ -138,13 +138,13 @@ TEST(WhatTheLaneComputesIsWhatAPlainLoopComputes) {
     (void)Plain(*alone, prompt);
     EXPECT(Decode(*decoder, 2, longer, 700) == Decode(*alone, 0, longer, 700));
 
-    // And from there back into the lane.
+    // The state can be copied back into the lane.
     lane->Clear();
     REQUIRE(lane->LoadState(decoder->SaveState(2, 0, 512), 0, 512));
     REQUIRE(lane->LoadState(decoder->SaveState(2, 512, 700), 512, 700));
     const std::vector<Token> end = Prompt(*model, 192);
     Compute(*lane, end, [] {});
-    // In other batches than a plain loop's: rounded otherwise.
+    // The batches differ from the plain loop's, and so does the rounding.
     std::vector<Token> whole = prompt;
     whole.insert(whole.end(), end.begin(), end.end());
     const std::vector<float> expected = Plain(*model, whole);
@@ -164,7 +164,7 @@ TEST(PaddingLeavesNothing) {
       lane, std::span(prompt).first(77), [] {}, 3);
   Compute(
       lane, std::span(prompt).subspan(77), [] {}, 1);
-  // In other groups of rows than a plain loop's: rounded otherwise.
+  // The groups of rows differ from the plain loop's, and so does the rounding.
   const float* logits = lane.Logits();
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT(std::abs(logits[i] - expected[i]) < 1);
   REQUIRE(decoder->LoadState(0, lane.SaveState(0, 200), 0, 200));

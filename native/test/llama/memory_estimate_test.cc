@@ -1,4 +1,4 @@
-// What the dry run tells is what a load then takes.
+// The memory estimate of the dry run equals the memory of a real load.
 #include "engine/llama/memory_estimate.h"
 
 #include <fstream>
@@ -37,13 +37,13 @@ void AddContext(const LlamaModel& model, const llama_context_params& params, Tak
     sum->compute += bytes.compute;
   }
   sum->weights = weights;  // all contexts of a model share them
-  // A row of logits for each output that a step may have.
+  // One row of logits for each output of a step.
   sum->compute += static_cast<std::uint64_t>(params.n_outputs_max) *
                   llama_vocab_n_tokens(llama_model_get_vocab(model.get())) * sizeof(float);
   llama_free(context);
 }
 
-// Of contexts that are really there: the decoder's, and its lane's.
+// Measures real contexts: the decoder's and its lane's.
 Taken Load(const std::string& path, std::uint32_t context_length, CacheType cache_type) {
   const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
   if (model == nullptr) return {};
@@ -75,7 +75,7 @@ TEST(TellsWhatALoadTakes) {
       const Taken found = Add(estimate.devices);
       EXPECT_EQ(found.cache, expected.cache);
       EXPECT_EQ(found.compute, expected.compute);
-      // A mapped file counts to the end of its last page.
+      // A mapped file counts up to the end of its last page.
       EXPECT(found.weights <= expected.weights && expected.weights - found.weights < 1U << 20U);
     }
   }
@@ -87,7 +87,7 @@ TEST(ASmallerCacheTakesAboutHalf) {
     const auto whole = EstimateMemory({.path = path}, {4096});
     const auto half = EstimateMemory({.path = path, .cache_type = CacheType::kQ8_0}, {4096});
     REQUIRE(whole.ok());
-    if (!half.ok()) {  // its heads are too narrow for it
+    if (!half.ok()) {  // the model's heads are too narrow for Q8_0
       EXPECT_EQ(half.status().code(), StatusCode::kModelInvalid);
       continue;
     }
@@ -102,7 +102,7 @@ TEST(ASmallerCacheTakesAboutHalf) {
 TEST(AllocatesNothing) {
   test::LoadModules();
   const std::string path = test::TinyModels()[0];
-  REQUIRE(EstimateMemory({.path = path}, {512}).ok());  // what is set up once
+  REQUIRE(EstimateMemory({.path = path}, {512}).ok());  // one-time initialization
   const std::optional<std::uint64_t> before = PrivateBytes();
   const auto large = EstimateMemory({.path = path}, {1U << 24U});
   REQUIRE(large.ok());

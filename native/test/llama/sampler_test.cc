@@ -1,4 +1,4 @@
-// Sampling on real vocabularies, against llama.cpp's own samplers and grammars.
+// Sampling with real vocabularies, compared with llama.cpp's samplers and grammars.
 #include "engine/llama/sampler.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-// The tokens that llama.cpp's grammar leaves.
+// Returns which tokens llama.cpp's grammar allows.
 std::vector<bool> Reference(llama_sampler* grammar, std::size_t vocabulary) {
   std::vector<llama_token_data> data(vocabulary);
   for (std::size_t i = 0; i < vocabulary; ++i) data[i] = {static_cast<Token>(i), 0, 0};
@@ -57,9 +57,9 @@ std::vector<bool> Reference(llama_sampler* grammar, std::size_t vocabulary) {
   return allowed;
 }
 
-// Random texts through llama.cpp's example grammars: at every token the same tokens may follow.
-// (Of those that are whole characters. llama.cpp takes the names of control tokens for text, and
-// some byte sequences that are no UTF-8.)
+// Random texts through llama.cpp's example grammars: both implementations allow the same next
+// tokens. Compares only tokens of whole characters, because llama.cpp treats names of control
+// tokens as text and accepts some invalid UTF-8.
 TEST(GrammarsAllowWhatLlamaCppAllows) {
   std::mt19937 random(1);
   std::size_t steps = 0;
@@ -89,7 +89,7 @@ TEST(GrammarsAllowWhatLlamaCppAllows) {
         for (const Token token : comparable) {
           if (allowed.Has(token) != expected[token]) {
             test::Fail(__FILE__, __LINE__,
-                       std::string(grammar) + ": " + (expected[token] ? "missing " : "too much ") +
+                       std::string(grammar) + ": " + (expected[token] ? "missing " : "extra ") +
                            model->Piece(token, true));
             return;
           }
@@ -105,7 +105,7 @@ TEST(GrammarsAllowWhatLlamaCppAllows) {
   EXPECT(steps > 100);
 }
 
-// ---- picking ------------------------------------------------------------------------------------
+// ---- ranking and drawing ------------------------------------------------------------------------
 
 TEST(TheLargestAreTheLargest) {
   for (const std::size_t count : {1U, 7U, 16U, 17U, 1000U}) {
@@ -138,13 +138,13 @@ TEST(EqualLogitsAreToldApartOrReported) {
   std::vector<RankedToken> ranked;
   const std::vector<float> tie = {1, 5, 3, 3, 0};
   EXPECT_EQ(LargestLogits(tie, nullptr, 1, &ranked), Ranking::kDistinct);
-  EXPECT_EQ(LargestLogits(tie, nullptr, 2, &ranked), Ranking::kTied);  // which of two is second
-  EXPECT_EQ(LargestLogits(tie, nullptr, 3, &ranked), Ranking::kTied);  // in which order
+  EXPECT_EQ(LargestLogits(tie, nullptr, 2, &ranked), Ranking::kTied);  // two tie for second
+  EXPECT_EQ(LargestLogits(tie, nullptr, 3, &ranked), Ranking::kTied);  // their order is a tie
   EXPECT_EQ(LargestLogit(std::vector<float>(40, 2.0F), nullptr), 0);
   EXPECT_EQ(LargestLogit(std::vector<float>(40, -INFINITY), nullptr), 0);
 }
 
-// The chain as llama.cpp runs it, on all candidates.
+// Runs llama.cpp's sampler chain on all candidates.
 std::vector<Token> RunChain(const SamplingParams& params,
                             const std::vector<std::vector<float>>& steps) {
   llama_sampler* chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
@@ -197,7 +197,7 @@ TEST(FewCandidatesDrawTheSameTokens) {
         tokens.reserve(steps.size());
         for (const auto& logits : steps) tokens.push_back(sampler.value()->Sample(logits.data()));
         if (temperature == 0) {
-          // Of equal ones, greedy takes the first; llama.cpp the one its sort has put there.
+          // Among equal logits greedy takes the first token; llama.cpp's depends on its sort.
           for (std::size_t i = 0; i < steps.size(); ++i) {
             EXPECT_EQ(tokens[i], LargestLogit(steps[i], nullptr));
           }
@@ -219,7 +219,7 @@ TEST(BiasedLogitsDrawTheSameTokens) {
   for (unsigned i = 0; i < 12; ++i) steps.push_back(RandomLogits(size, i));
   SamplingParams params;
   params.seed = 42;
-  // The likeliest of a step never, one that no step likes often, one of them told twice.
+  // Bans the best token of step 0 and favors token 77, whose bias is given twice.
   params.logit_bias = {{LargestLogit(steps[0], nullptr), -100.0F}, {77, 7.0F}, {77, 6.0F}};
   for (const int top_k : {1, 40, 0}) {
     for (const float temperature : {0.0F, 0.8F}) {
@@ -249,7 +249,7 @@ TEST(LogprobsAreOfTheModelsOwnDistribution) {
   logits[30] = std::log(0.125F);
   logits[40] = std::log(0.125F);
   SamplingParams params;
-  params.temperature = 5;  // it changes the draw, not what is told
+  params.temperature = 5;  // changes the draw, not the logprobs
   params.logit_bias = {{20, 100.0F}};
   params.seed = 1;
   auto sampler =
@@ -317,7 +317,7 @@ struct Answer {
   int forced = 0;
 };
 
-// From random logits, until the grammar is complete.
+// Draws from random logits until the grammar is complete.
 Answer Generate(const LlamaModel& model, const std::string& gbnf, const SamplingParams& params,
                 std::optional<std::uint32_t> logprobs = std::nullopt) {
   auto compiled = CompileGrammar(gbnf);
@@ -361,14 +361,14 @@ TEST(ForcedTokensSpareDraws) {
     EXPECT(answer.text.starts_with("{\"description\": "));
     EXPECT(answer.text.ends_with("}"));
     EXPECT(answer.forced > 4);
-    // With logprobs each token is asked for, and the text is still of the grammar.
+    // With logprobs every token is drawn, and the text still matches the grammar.
     const Answer asked = Generate(*model, gbnf, params, 0);
     EXPECT(asked.text.starts_with("{\"description\": ") && asked.text.ends_with("}"));
     EXPECT_EQ(asked.forced, 0);
   }
 }
 
-// Wherever they stand, and whatever is asked for: no token, no probability, no crash.
+// NaN or infinity at any position, with any options: Sample returns kBrokenLogits.
 TEST(LogitsThatAreNoNumbersGiveNoToken) {
   const std::unique_ptr<LlamaModel> model = Vocabulary("qwen2");
   REQUIRE(model != nullptr);

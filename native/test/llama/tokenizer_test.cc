@@ -1,5 +1,5 @@
-// Tokens against llama.cpp's own expectations, for every vocabulary that carries them, and control
-// tokens kept apart from what people say.
+// Tokenization, compared with llama.cpp's expected tokens for every vocabulary that has them; and
+// guarded text, which must never become a control token.
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -46,13 +46,13 @@ std::vector<Token> ControlTokens(const LlamaModel& model) {
   return tokens;
 }
 
-// Whether each token stands for a slice of the text, and the whole text is sliced.
+// True if tokens are slices of the text that together cover it.
 bool TokensAreSlices(const LlamaModel& model) {
   const enum llama_vocab_type type = llama_vocab_type(model.vocab());
   return type == LLAMA_VOCAB_TYPE_SPM || type == LLAMA_VOCAB_TYPE_BPE;
 }
 
-// Vocabularies of models that generate; bert's puts [CLS] and [SEP] around a text.
+// True for vocabularies of models that generate text; bert's adds [CLS] and [SEP].
 bool Generates(const std::string& path) { return path.find("bert") == std::string::npos; }
 
 TEST(AllExpectedTokensMatch) {
@@ -93,7 +93,7 @@ TEST(WhatIsTooLongByItsBytesAloneIsRefusedUntokenizedAndNothingElse) {
     const std::unique_ptr<LlamaModel> model = test::LoadVocabulary(path);
     REQUIRE(model != nullptr);
     std::vector<std::string> texts = SplitAt(ReadFile(path + ".inp"), "\n__ggml_vocab_test__\n");
-    // The densest text there is: the longest token again and again.
+    // The text with the most bytes per token: the longest token, repeated.
     std::string longest;
     for (Token token = 0; token < llama_vocab_n_tokens(model->vocab()); ++token) {
       std::string piece = model->Piece(token, true);
@@ -141,7 +141,7 @@ TEST(DetokenizingGivesTheTextBack) {
   }
 }
 
-// Where nothing is guarded, splitting at special tokens ourselves is what llama.cpp does.
+// Without guarded text, our split at special tokens gives llama.cpp's tokens.
 TEST(AnUnguardedPromptTokenizesAsInLlamaCpp) {
   std::mt19937 random(5);
   int prompts = 0;
@@ -172,7 +172,7 @@ TEST(AnUnguardedPromptTokenizesAsInLlamaCpp) {
   std::printf("     %d prompts\n", prompts);
 }
 
-// Every control token of every vocabulary, as text in a message, between the template's own.
+// Every control token of every vocabulary as text in a message, between the template's tokens.
 TEST(GuardedTextBecomesNoControlToken) {
   const std::string guard = "\U0010FF07";
   int texts = 0;
@@ -186,7 +186,7 @@ TEST(GuardedTextBecomesNoControlToken) {
       const std::string text = llama_vocab_get_text(model->vocab(), control);
       const std::string content = "before " + text + text + " after";
       EXPECT(special.NeedsGuard(content));
-      // The template writes this very token before and after the message.
+      // The template writes the same token before and after the message.
       const std::string prompt = text + "user\n" + special.Guard(content, guard) + text;
       const Result<std::vector<Token>> tokens = special.Tokenize(prompt, guard);
       REQUIRE(tokens.ok());
@@ -201,7 +201,7 @@ TEST(GuardedTextBecomesNoControlToken) {
       if (controls != 2 + bos + eos) {
         ++wrong;
         if (wrong < 4)
-          std::fprintf(stderr, "%s: '%s' %ld times\n", NameOf(path).c_str(), text.c_str(),
+          std::fprintf(stderr, "%s: '%s' occurs %ld times\n", NameOf(path).c_str(), text.c_str(),
                        controls);
       }
       ++texts;
@@ -234,7 +234,7 @@ TEST(AMessageCompletesNoControlToken) {
   }
 }
 
-// Many short pieces: what is over is seen in the middle, and the rest is not tokenized.
+// With many short pieces, tokenization stops once the limit is exceeded.
 TEST(AGuardedPromptThatIsTooLongIsRefusedOnTheWay) {
   const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[1]);
   REQUIRE(model != nullptr);

@@ -12,14 +12,14 @@ namespace {
 using test::FakeDecoder;
 using test::FakeRecord;
 
-// Like the quantised kernels in docs: rows in groups of four, of which one that is not full costs
-// more than one that is; and five milliseconds for an output.
+// Milliseconds of a step, as with quantized kernels: rows are computed in groups of four, and up to
+// three remaining rows cost 9 ms each against 12 ms for a full group. Each output costs 5 ms.
 double TrueCost(std::uint32_t rows, std::uint32_t outputs) {
   const double groups = std::floor(rows / 4.0);
   return 20 + 12 * groups + 9 * (rows % 4) + 5.0 * outputs;
 }
 
-// A fake model whose steps take that long on a clock of its own.
+// A fake model whose steps take `slower` * TrueCost on its own clock.
 struct Machine {
   explicit Machine(double slower = 1)
       : decoder({.max_rows = 512,
@@ -73,7 +73,7 @@ TEST(MeasuringEndsWithItsBudget) {
   for (const double budget_ms : {0.0, 50.0, 300.0, 1000.0}) {
     Machine machine;
     const CostModel model = machine.Measure(budget_ms);
-    // The first step warms up; one more is needed to know anything.
+    // The first step warms up; at least one more is measured.
     EXPECT(Milliseconds(machine.time.time_since_epoch()) <= budget_ms + 2 * TrueCost(1, 1));
     EXPECT(model.measured());
   }
@@ -87,7 +87,7 @@ TEST(ThreeRowsArePaddedWhereFourAreCheaper) {
   EXPECT_EQ(model.Padded(7), TrueCost(8, 8) < 0.9 * TrueCost(7, 7) ? 8U : 7U);
   EXPECT_EQ(model.Padded(8), 8U);
   EXPECT_EQ(model.Padded(3), TrueCost(4, 4) < 0.9 * TrueCost(3, 3) ? 4U : 3U);
-  // Too many to be measured one by one: the last group counts.
+  // Sizes that are not measured one by one are padded as their last group.
   EXPECT_EQ(model.Padded(23), 20 + model.Padded(3));
   EXPECT_EQ(model.Padded(24), 24U);
   EXPECT_EQ(model.Padded(25), 25U);
@@ -110,7 +110,7 @@ TEST(WhatIsObservedCorrectsWhatWasMeasured) {
   CostModel model = machine.Measure(100'000);
   for (int i = 0; i < 40; ++i) model.Observe(20, 4, 3 * TrueCost(20, 4));
   EXPECT(Near(model.Predict(20, 4), 3 * TrueCost(20, 4), 0.05));
-  // The whole machine seems to be slower, though nobody has tried other sizes.
+  // The model assumes that the machine is slower for unobserved sizes, too.
   EXPECT(model.Predict(64, 4) > 1.2 * TrueCost(64, 4));
   for (int i = 0; i < 200; ++i) model.Observe(20, 4, TrueCost(20, 4));
   EXPECT(Near(model.Predict(20, 4), TrueCost(20, 4), 0.05));
@@ -118,7 +118,7 @@ TEST(WhatIsObservedCorrectsWhatWasMeasured) {
 
 TEST(AGuessGivesWayToTheFirstStepThatTells) {
   Machine machine;
-  CostModel model = machine.Measure(420);  // not enough for five rows and more
+  CostModel model = machine.Measure(420);  // too short to measure five rows and more
   EXPECT(!Near(model.Predict(7, 7), TrueCost(7, 7), 0.05));
   EXPECT_EQ(model.Padded(7), 7U);
   model.Observe(7, 7, TrueCost(7, 7));

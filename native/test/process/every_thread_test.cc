@@ -1,5 +1,5 @@
-// What a thread gives up by itself, every thread has to: those that are there, those that block all
-// signals, and those that come and go meanwhile.
+// RunOnEveryThread reaches every thread: running threads, threads that block all signals, and
+// threads that start and end meanwhile.
 #include "process/every_thread.h"
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ struct Count {
   int without = 0;
 };
 
-// Of this process's threads, those that could still gain privileges.
+// Counts this process's threads, and those without no_new_privs.
 Count ThreadsWithoutTheFlag() {
   Count count;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -39,7 +39,7 @@ Count ThreadsWithoutTheFlag() {
   return count;
 }
 
-// In this order: nothing that a test sets is ever unset.
+// The order of the tests matters: what a test sets is never unset.
 TEST(EveryThreadRunsTheFunctionWhateverItDoes) {
   constexpr int kIdle = 6;
   constexpr int kParents = 4;
@@ -62,7 +62,7 @@ TEST(EveryThreadRunsTheFunctionWhateverItDoes) {
     });
   }
   while (born < 100) std::this_thread::yield();
-  // A container may set it for all that runs in it.
+  // A container may have set the flag for all its processes.
   if (!was_set) EXPECT(ThreadsWithoutTheFlag().without > kIdle);
 
   EXPECT_EQ(RunOnEveryThread([](void*) { return ForbidNewPrivileges(); }, nullptr), 0);

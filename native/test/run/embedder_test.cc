@@ -1,5 +1,5 @@
-// The embedder against a fake model: whatever is thrown at it, every job ends exactly once, with
-// the vectors of its inputs in their order.
+// The embedder with a fake model: every job ends exactly once, with the vectors of its inputs in
+// order.
 #include "engine/run/embedder.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::vector<float> VectorsOf(const Inputs& inputs) {
   return vectors;
 }
 
-// An embedder, and what its sink has heard.
+// An embedder and the outputs that its sink received.
 class Bench {
  public:
   Bench()
@@ -52,7 +52,7 @@ class Bench {
     EXPECT(heard_.wait_for(lock, 60s, [&] { return ends_.contains(id); }));
     return ends_[id];
   }
-  // In the order of their ends.
+  // Returns the ids of ended jobs in the order in which they ended.
   std::vector<GenerationId> Ended() {
     const std::lock_guard lock(mutex_);
     return ended_;
@@ -130,7 +130,7 @@ TEST(AShortJobIsInTheNextBatchHoweverLongTheOneBeforeItIs) {
   EXPECT(bench.Submit(1, Inputs(500, std::vector<Token>(5, 7))).ok());
   bench.WaitForBatches(1);
   EXPECT(bench.Submit(2, {{1, 2, 3}}).ok());
-  // Longer than what the first job leaves of a batch.
+  // Longer than the room that the first job leaves in a batch.
   EXPECT(bench.Submit(3, {std::vector<Token>(test::kFakeMaxTokens, 9)}).ok());
   bench.record.HoldBatches(false);
   bench.WaitFor(1);

@@ -1,5 +1,5 @@
-// Fairness between shares: the counters alone, and a loop over the fake model on a clock that its
-// steps move.
+// Fairness between shares: the counters alone, and a loop over the fake model with a clock that
+// only steps advance.
 #include "engine/run/fair_queue.h"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ TEST(DebtIsRememberedUntilTheOthersHaveCaughtUp) {
   EXPECT_EQ(fair.Known().size(), 1U);
 }
 
-// Whatever the shares ask for: each turn goes to the smallest counter among those that want one.
-// Two that both want all the time differ by no more than the largest turn, and nobody starves.
+// Each turn goes to the smallest counter among the shares that want one. Two shares that always
+// want a turn differ by no more than twice the largest turn, and no share starves.
 TEST(SharesThatWantAllTheTimeGetTheSame) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random(seed);
@@ -63,7 +63,7 @@ TEST(SharesThatWantAllTheTimeGetTheSame) {
     for (ShareId share = 1; share <= count; ++share) wanting.insert(share);
     for (int turn = 0; turn < 2000; ++turn) {
       std::set<ShareId> now = wanting;
-      // The first two always; the others come and go.
+      // The first two always want a turn; the others want one three times in four.
       for (ShareId share = 3; share <= count; ++share) {
         if (random() % 4 == 0) now.erase(share);
       }
@@ -77,7 +77,7 @@ TEST(SharesThatWantAllTheTimeGetTheSame) {
       EXPECT(std::abs(given[kAlice] - given[kBob]) <= 2 * kLargest);
     }
     for (ShareId share = 3; share <= count; ++share) {
-      EXPECT(given[share] <= given[kAlice] + 2 * kLargest);  // who rests earns nothing
+      EXPECT(given[share] <= given[kAlice] + 2 * kLargest);  // idle time earns no credit
       EXPECT(given[share] > 0);
     }
   }
@@ -119,12 +119,12 @@ class Bench : public test::LoopBench {
     submission.submitted_at = now()();
     loop->Add(std::move(submission));
   }
-  // Milliseconds until it has said something.
+  // Returns the milliseconds until the generation's first text.
   double UntilFirstToken(GenerationId id) {
     const Clock::time_point start = now()();
     for (int steps = 0; texts[id].empty() && !ends.contains(id); ++steps) {
       if (steps == 10000 || !Step()) {
-        test::Fail(__FILE__, __LINE__, "it was never answered");
+        test::Fail(__FILE__, __LINE__, "no text after 10000 steps, or the loop went idle");
         break;
       }
     }
@@ -145,10 +145,10 @@ test::FakeOptions Large(std::uint32_t sequences) {
       .cells = 16384, .max_rows = 512, .max_sequences = sequences, .sequence_ids = sequences + 64};
 }
 
-// The first token of a short question beside one generation of another share, and beside sixty.
+// Time to first token of a question beside one generation of another share, and beside sixty.
 TEST(AQuestionWaitsNoLongerBesideSixtyThanBesideOne) {
   for (const std::size_t prompt : {8U, 40U, 100U, 300U}) {
-    // All sixty in the cache, or most of them waiting for it.
+    // All sixty in the cache, or most of them waiting.
     for (const std::uint32_t sequences : {64U, 8U}) {
       double alone = 0;
       for (const GenerationId others : {1U, 60U}) {
@@ -169,7 +169,7 @@ TEST(AQuestionWaitsNoLongerBesideSixtyThanBesideOne) {
   }
 }
 
-// Long-run shares of tokens, with requests of all sizes: equal while both always want more.
+// With requests of all sizes, two shares that always want more get equal numbers of tokens.
 TEST(TokensAreSharedEqually) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     std::mt19937_64 random(seed);
@@ -178,7 +178,7 @@ TEST(TokensAreSharedEqually) {
     std::map<ShareId, std::uint32_t> queued;
     std::map<ShareId, double> tokens;
     std::map<GenerationId, std::pair<ShareId, double>> submitted;
-    // Alice keeps many short ones, Bob a few large ones.
+    // Alice keeps many short requests queued, Bob a few large ones.
     const auto fill = [&](ShareId share, std::uint32_t depth, std::size_t longest) {
       while (queued[share] < depth) {
         const std::size_t prompt = 1 + random() % longest;
@@ -218,7 +218,7 @@ TEST(AShareThatIsAloneGetsEverything) {
   EXPECT_EQ(took[0], took[kAlice]);
 }
 
-// Deadlines and classes hold within a share, and between shares they are none of its business.
+// Deadlines and priorities count within a share, not between shares.
 TEST(PriorityHoldsWithinAShare) {
   Bench bench(Large(1));
   bench.Submit(1, kAlice, 20, 10);
@@ -235,7 +235,7 @@ TEST(PriorityHoldsWithinAShare) {
   EXPECT(order == (std::vector<GenerationId>{1, 4, 3, 2}));
 }
 
-// Whatever comes, all end, also where cells are few.
+// All generations end, even with few cells.
 TEST(NobodyStarves) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     std::mt19937_64 random(seed);

@@ -1,4 +1,4 @@
-// Generations that do not all fit into the cache.
+// Preemption: generations that do not all fit into the KV cache.
 #include "bench.h"
 #include "engine/run/runner.h"
 
@@ -45,7 +45,7 @@ TEST(APromptThatDoesNotFitBesideAnotherWaitsForIt) {
 TEST(TheCacheFullOfOneIsLength) {
   Bench bench({.cells = 24});
   Want want{.id = 1, .prompt = {5, 6, 7}};
-  // A seed whose text does not end before the cache does.
+  // A seed whose text fills the cache before it ends.
   while (Alone(want, 24).reason != FinishReason::kLength) ++want.seed;
   REQUIRE(bench.Submit(want).ok());
   REQUIRE(bench.WaitFor(1));

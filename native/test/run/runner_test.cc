@@ -92,7 +92,8 @@ TEST(TheQueueIsBounded) {
   EXPECT(!bench.Ended(5000));
 }
 
-// What the loop does for a cancelled generation may take long: here, copying its state.
+// Work of the loop for a cancelled generation, here copying its state, may take long; it must not
+// block callers.
 TEST(NobodyWaitsForWhatTheLoopDoesWithTheInbox) {
   Gate step;
   Gate copy;
@@ -118,12 +119,12 @@ TEST(NobodyWaitsForWhatTheLoopDoesWithTheInbox) {
   bench.ExpectNothingHeld();
 }
 
-// Where memory ends in a step, that is told, and the engine goes on.
+// Out of memory in a step is reported, and the engine continues.
 TEST(WithoutMemoryForAStepGenerationsEndAndTheNextOneIsComputed) {
   int step = 0;
   Bench bench({.fault = [&](std::span<const Row>, const std::atomic<bool>&) {
     if (++step == 3) throw std::bad_alloc();
-    if (step == 9) throw std::runtime_error("what a library throws");
+    if (step == 9) throw std::runtime_error("an exception of a library");
     return DecodeOutcome::kDone;
   }});
   const Want want{.id = 1, .prompt = {5, 6}, .max_tokens = 40, .seed = 11};
@@ -171,7 +172,7 @@ TEST(CancelEndsWaitingAndRunningOnes) {
   REQUIRE(bench.Submit({.id = 2, .prompt = {5}}).ok());
   bench.runner.Cancel(2);
   bench.runner.Cancel(1);
-  bench.runner.Cancel(777);  // nobody
+  bench.runner.Cancel(777);  // unknown id
   gate.Open();
   REQUIRE(bench.WaitFor(1));
   REQUIRE(bench.WaitFor(2));
@@ -280,7 +281,7 @@ TEST(AFailedStepFailsItsGenerationsAndNoOthers) {
   bench.ExpectNothingHeld();
 }
 
-// Draws what it is told, in steps: the first token of each is drawn, the others are forced.
+// Returns scripted tokens: the first token of each step is drawn, the others are forced.
 class ScriptedSampler final : public Sampler {
  public:
   ScriptedSampler(std::vector<std::vector<Token>> steps, bool ends)
@@ -321,7 +322,7 @@ TEST(ForcedTokensNeedNoStepOfTheirOwn) {
   EXPECT_EQ(bench.Text(1), Say({10, 11, 12, 13, 14, 15, 16, 17}));
   EXPECT_EQ(bench.End(1).reason, FinishReason::kStop);
   EXPECT_EQ(bench.End(1).usage.output_tokens, 8U);
-  EXPECT_EQ(bench.record.steps, 3U);  // the prompt's, and two
+  EXPECT_EQ(bench.record.steps, 3U);  // one for the prompt, and two
   EXPECT_EQ(bench.runner.stats().generated_tokens, 8U);
   EXPECT_EQ(bench.runner.stats().prompt_tokens, 3U);
 }
@@ -333,7 +334,7 @@ TEST(ForcedTokensCountAndMayBeCut) {
               .Submit({.id = 1, .prompt = {5}, .max_tokens = 3},
                       std::make_unique<ScriptedSampler>(steps, true))
               .ok());
-  // At the bound exactly, and whole: not cut.
+  // Exactly at the limit: not cut.
   REQUIRE(bench
               .Submit({.id = 2, .prompt = {5}, .max_tokens = 6},
                       std::make_unique<ScriptedSampler>(steps, true))
@@ -371,7 +372,7 @@ TEST(NoTokenLeftFailsTheGeneration) {
 
 TEST(LogprobsWaitForTheTextOfTheirTokens) {
   Bench bench;
-  // 1, 2 and 2 are the parts of a character; "3" may begin the stop string.
+  // Tokens 1, 2 and 2 form one character; token 3 may begin the stop string.
   const std::vector<std::vector<Token>> steps = {{1}, {2}, {2}, {3}, {5}, {3}, {4}};
   REQUIRE(bench
               .Submit({.id = 1, .prompt = {5}, .stop = {Say({3, 4})}},
@@ -412,7 +413,7 @@ TEST(CloseInterruptsAStep) {
   while (!inside) std::this_thread::sleep_for(1ms);
   const auto start = std::chrono::steady_clock::now();
   bench.runner.Close();
-  EXPECT(std::chrono::steady_clock::now() - start < 15s);  // not the 20 seconds of the step
+  EXPECT(std::chrono::steady_clock::now() - start < 15s);  // the step would take 20 s
   EXPECT_EQ(bench.End(1).reason, FinishReason::kCancelled);
 }
 
@@ -455,8 +456,8 @@ CostModel OneMinuteEach() {
       decoder, [&time] { return time; }, 1e9);
 }
 
-// The first request of a share that has had nothing ends a long step of others; one of a share that
-// is there already does not.
+// The first request of a new share aborts a long step of another share; a request of a share that
+// is already being served does not.
 TEST(ALongStepYieldsToAShareThatHasHadNothing) {
   for (const ShareId newcomer : {1U, 2U}) {
     std::atomic<bool> hold = false;
@@ -482,7 +483,7 @@ TEST(ALongStepYieldsToAShareThatHasHadNothing) {
     test::Want other{.id = 2, .prompt = {8, 9}, .max_tokens = 5, .seed = 2};
     other.scope.owner = newcomer;
     EXPECT(bench.Submit(other).ok());
-    if (newcomer == 1) hold = false;  // else the step ends because of it
+    if (newcomer == 1) hold = false;  // otherwise the new share aborts the step
     EXPECT(bench.WaitFor(alice.id) && bench.WaitFor(other.id));
     EXPECT_EQ(aborted.load(), newcomer == 1 ? 0 : 1);
     bench.ExpectAsAlone(alice);

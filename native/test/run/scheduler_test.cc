@@ -49,13 +49,13 @@ TEST(APromptBesideDecodingGetsTheRowsThatAreInTimeInGroupsOfFour) {
     const std::vector<Demand> demands = Demands(rows);
     const std::vector<Share> shares = PlanStep(demands, LimitsFor({}, record, {}, demands, 512));
     EXPECT_EQ(shares.size(), decoding + 1U);
-    EXPECT_EQ(Total(shares), 64U);  // of 66 in 100 ms
-    // Before any step has been computed, as many as there are.
+    EXPECT_EQ(Total(shares), 64U);  // 66 would fit into 100 ms; rounded down to a group of four
+    // Without any recorded step, all rows.
     EXPECT_EQ(Total(PlanStep(demands, LimitsFor({}, {}, {}, demands, 512))), 512U);
   }
 }
 
-// Twenty milliseconds and five for each row.
+// Returns a model in which a step costs 20 ms + 5 ms per row.
 CostModel Linear() {
   test::FakeRecord record;
   Clock::time_point time;
@@ -127,15 +127,16 @@ TEST(PromptsThatCameWithThoseWhoDecodeGoFirst) {
     EXPECT(age_ms + cost.Predict(ahead.prompt_rows, 1) <= 400);
     EXPECT(age_ms + cost.Predict(ahead.prompt_rows + 4, 1) > 400);
   }
-  // Who has waited for as long as a step of prompts may last, or would not wait any less.
+  // Decoding goes on after it has waited as long as a prompt step may last, and if waiting would
+  // not help.
   EXPECT_EQ(limits(301, many).decoding_rows, 1U);
   EXPECT_EQ(limits(1e6, many).decoding_rows, 1U);
   EXPECT_EQ(limits(80, {12}).decoding_rows, 1U);
   EXPECT_EQ(limits(80, {300}).decoding_rows, 1U);
 }
 
-// Whatever a step may hold, a prompt alone is cut so that each row meets the attention kernel that
-// it meets in batches of 512: the one for many rows, unless its batch has fewer than 64.
+// For any step size, a lone prompt is cut so that each row is computed by the same attention kernel
+// as in batches of 512: the one for many rows, unless the batch has fewer than 64 rows.
 TEST(APromptIsCutAsRoundingWantsIt) {
   for (std::uint32_t prompt = 2; prompt < 1700; prompt += prompt < 600 ? 1 : 37) {
     for (const std::uint32_t most : {64U, 128U, 256U, 512U}) {
@@ -158,11 +159,11 @@ TEST(APromptIsCutAsRoundingWantsIt) {
   }
 }
 
-// The kernel for many rows is the faster one.
+// No step has fewer than 64 rows, because the kernel for many rows is faster.
 TEST(APromptEndsInNoStepOfItsOwnThatIsShort) {
   for (std::uint32_t prompt = 64; prompt < 1700; prompt += prompt < 600 ? 1 : 37) {
     for (const std::uint32_t most : {128U, 256U, 512U}) {
-      std::uint32_t position = 24;  // the beginning was there
+      std::uint32_t position = 24;  // the beginning is cached
       while (position < prompt + 24) {
         const Demand demand{.rows = prompt + 24 - position, .position = position};
         const std::uint32_t rows = RowsOfBatch(demand, most);
@@ -184,7 +185,7 @@ TEST(ShortOnesPassLongOnesButNotForEver) {
   EXPECT(short_one(300, Priority::kInteractive) < long_one);
   EXPECT(short_one(60'000, Priority::kInteractive) > long_one);
   EXPECT(short_one(300, Priority::kBatch) > long_one);
-  // Batch work that has waited goes before interactive work that has not.
+  // Batch work that has waited goes before new interactive work.
   EXPECT(short_one(0, Priority::kBatch) < short_one(61'000, Priority::kInteractive));
 }
 
@@ -193,8 +194,8 @@ TEST(NothingToDoIsNothingPlanned) {
   EXPECT(PlanStep(Demands({5, 1}), {.cells = 0}).empty());
 }
 
-// Whatever the demand: the limits hold, decoding comes first, prompts in their order,
-// and something moves.
+// For random demands: the limits hold, decoding comes first, prompts keep their order, and every
+// step makes progress.
 TEST(TheRulesHoldForAnyDemand) {
   std::mt19937 random(3);
   for (int round = 0; round < 20000; ++round) {

@@ -7,9 +7,9 @@
 namespace svc {
 namespace {
 
-// An H100 with a model of 8B: 8 ms for a token, 24,000 rows a second.
+// Milliseconds of a step on an H100 with an 8B model: 8 ms + 24,000 rows per second.
 double FastGpu(std::uint32_t rows) { return 8 + rows / 24.0; }
-// A laptop's: 40 ms for a token, 500 rows a second.
+// Milliseconds of a step on a laptop's GPU: 40 ms + 500 rows per second.
 double SlowGpu(std::uint32_t rows) { return 40 + rows * 2.0; }
 
 TEST(NothingIsKnownBeforeTheFirstStep) {
@@ -26,7 +26,7 @@ TEST(AFewStepsFindTheLargestThatIsInTime) {
     for (int i = 0; i < 6; ++i) {
       const std::uint32_t rows = record.RowsWithin(100, 4096);
       EXPECT(rows >= 4);
-      EXPECT(cost(rows) < 110);  // the guess is never too low
+      EXPECT(cost(rows) < 110);  // costs are not underestimated
       record.Add(rows, cost(rows));
     }
     EXPECT(cost(record.RowsWithin(100, 4096)) > 90);
@@ -35,7 +35,7 @@ TEST(AFewStepsFindTheLargestThatIsInTime) {
 
 TEST(AStepThatWasSlowForAnotherReasonIsNotBelieved) {
   StepRecord record;
-  record.Add(512, 5000);  // shaders are compiled
+  record.Add(512, 5000);  // slow because shaders are compiled
   for (int i = 0; i < 3; ++i) record.Add(8, FastGpu(8));
   for (int i = 0; i < 6; ++i) {
     const std::uint32_t rows = record.RowsWithin(100, 4096);
@@ -50,7 +50,7 @@ TEST(AGpuThatBecomesSlowerGetsSmallerSteps) {
     record.Add(4, FastGpu(4));
     record.Add(record.RowsWithin(100, 4096), FastGpu(record.RowsWithin(100, 4096)));
   }
-  // Its clock is a third from now on, or the context is long.
+  // From here on three times as slow: a lower clock, or a long context.
   for (int i = 0; i < 60; ++i) {
     record.Add(4, 3 * FastGpu(4));
     const std::uint32_t rows = record.RowsWithin(100, 4096);

@@ -1,4 +1,4 @@
-// Everything at once, from several threads.
+// Stress test: random calls of the runner from several threads.
 #include "bench.h"
 #include "engine/run/runner.h"
 
@@ -11,8 +11,8 @@ using test::RandomWant;
 using test::Want;
 using namespace std::chrono_literals;
 
-// Random arrivals, cancels, pauses, holds and spurious failures to find cells, from four threads,
-// in a cache far too small for all.
+// Random submissions, cancels, pauses, holds and spurious kNoCells outcomes, from four threads,
+// with a cache far too small for all generations.
 void Storm(std::uint32_t seed) {
   std::mt19937 faults(seed);
   std::atomic<std::uint32_t> no_cells = 0;

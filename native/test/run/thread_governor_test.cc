@@ -1,5 +1,5 @@
-// Whether fewer threads are taken when others want the processors, and more when they do not, on a
-// machine that is simulated: what a step costs there follows docs of a machine with two cores.
+// The governor uses fewer threads while other programs need the processors and more when they do
+// not. The machine is simulated, with step costs as measured on two cores.
 #include "engine/run/thread_governor.h"
 
 #include <cmath>
@@ -48,8 +48,8 @@ class Machine {
   }
 
   double now_ms = 0;
-  int busy = 0;       // other programs that never rest
-  bool slow = false;  // for a reason that is not contention
+  int busy = 0;       // other programs with one busy thread each
+  bool slow = false;  // slow without contention
   int changes = 0;
   int steps = 0;
   double tried_ms = 0;
@@ -57,14 +57,14 @@ class Machine {
   int steps_with_many = 0;
 
  private:
-  // Of a processor's time that each thread gets.
+  // Part of a processor's time that each thread gets.
   double CpuShare() const {
     return std::min(1.0, static_cast<double>(cores_) / (governor.threads() + busy));
   }
   double StepMs() const {
     const int threads = governor.threads();
     const double share = CpuShare();
-    // Alone in one's share, time is lost; with others to wait for, much more of it.
+    // With contention, several threads also wait for each other.
     const double ms = 66.0 / threads / share;
     const double waiting = crowded ? 50 : 2.5;
     return (slow ? 3 : 1) * (threads > 1 && share < 1 ? ms * waiting : ms);
@@ -90,14 +90,14 @@ TEST(ThreadsAreGivenUpBesideBusyPrograms) {
   machine.busy = 2;
   machine.Run(5000);
   EXPECT_EQ(machine.governor.threads(), 1);
-  // More are not tried while these are in the way.
+  // No more threads are tried while the other programs are busy.
   machine.tried_ms = 0;
   machine.Run(120'000);
   EXPECT_EQ(machine.governor.threads(), 1);
   EXPECT_EQ(machine.tried_ms, 0);
 }
 
-// What was tried a moment ago is tried again at once where steps have come to a standstill.
+// A trial that just failed is repeated at once if steps stall.
 TEST(AStandstillIsNotWaitedOut) {
   ThreadGovernor governor(2);
   double now_ms = 0;
@@ -128,7 +128,7 @@ TEST(ThreadsAreTakenBackWhenItIsOver) {
   }
 }
 
-// Where a step with two threads takes many seconds, there are few such steps.
+// If a step with two threads takes many seconds, there are few such steps.
 TEST(OnACrowdedMachineFewStepsAreWasted) {
   Machine machine(2);
   machine.Run(2000);

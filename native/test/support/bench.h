@@ -1,6 +1,5 @@
-// A runner over the fake model, and what is expected of it: whatever is thrown at it, every
-// generation ends exactly once, no cell stays behind, and the text is what it would have said
-// alone.
+// A runner over the fake model, with the invariants that every test expects: each generation ends
+// exactly once, no cell leaks, and each text equals the text of the same generation run alone.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +25,7 @@ struct Want {
   std::optional<std::uint32_t> max_tokens;
   std::vector<std::string> stop;
   std::uint64_t seed = 0;
-  std::uint32_t period = 0;  // of what it says again and again; 0: it does not
+  std::uint32_t period = 0;  // tokens after which the text repeats (EchoSampler); 0: no repetition
   Priority priority = Priority::kInteractive;
   bool reuse_prefix = true;
   PrefixScope scope = {};
@@ -44,7 +43,7 @@ inline std::unique_ptr<Sampler> SamplerOf(const Want& want) {
   return std::make_unique<FakeSampler>(want.seed);
 }
 
-// What a generation says when it is alone, without a runner.
+// Computes a generation alone, without a runner.
 inline Outcome Alone(const Want& want, std::uint32_t cells) {
   std::vector<Token> tokens = want.prompt;
   const std::unique_ptr<Sampler> sampler = SamplerOf(want);
@@ -92,7 +91,7 @@ inline Submission SubmissionOf(const Want& want) {
   return submission;
 }
 
-// A runner, and what its sink has heard.
+// A runner and the outputs that its sink received. Methods: any thread.
 class Bench {
  public:
   explicit Bench(FakeOptions options = {}, LoopOptions loop = {})
@@ -109,7 +108,7 @@ class Bench {
     return runner.Submit(std::move(submission));
   }
 
-  // False: it did not end in time.
+  // False if the generation did not end within 60 s.
   bool WaitFor(GenerationId id) {
     std::unique_lock lock(mutex_);
     return heard_.wait_for(lock, std::chrono::seconds(60), [&] { return ends_.contains(id); });
@@ -123,7 +122,7 @@ class Bench {
     const auto found = texts_.find(id);
     return found == texts_.end() ? "" : found->second;
   }
-  // The bytes of the tokens whose probability was told, each with a "|" behind it.
+  // Bytes of the tokens with reported probabilities, each followed by "|".
   std::string Told(GenerationId id) const {
     const std::lock_guard lock(mutex_);
     return told_.at(id);
@@ -132,12 +131,12 @@ class Bench {
     const std::lock_guard lock(mutex_);
     return ends_.at(id);
   }
-  // No generation is alive: what cells are in use hold prefixes, and can be had.
+  // Expects that no generation is alive and all used cells hold evictable prefixes.
   void ExpectNothingHeld() const {
     const auto deadline = Clock::now() + std::chrono::seconds(20);
     EngineStats stats = runner.stats();
     std::uint32_t cells = record.cells;
-    // Prefixes may still be on their way to the disk, through cells.
+    // Prefixes may still be on their way to disk and hold cells meanwhile.
     while (stats.cells_cached != cells && Clock::now() < deadline) {
       std::this_thread::yield();
       stats = runner.stats();
@@ -169,7 +168,7 @@ class Bench {
     EXPECT(!outputs.empty());
     std::set<GenerationId> ids;
     for (GenerationOutput& output : outputs) {
-      EXPECT(ids.insert(output.id).second);  // one output a step
+      EXPECT(ids.insert(output.id).second);  // one output per step
       EXPECT(!ends_.contains(output.id));    // nothing after the last one
       EXPECT(output.done || !output.text.empty());
       texts_[output.id] += output.text;
@@ -192,13 +191,13 @@ class Bench {
 
  public:
   FakeRecord record;
-  Runner runner;  // last: its thread uses the rest
+  Runner runner;  // last: its thread uses the other members
 };
 
 // Blocks the runner inside a step until opened.
 class Gate {
  public:
-  // A FakeOptions::fault: the n-th step waits here, then goes on.
+  // Returns a FakeOptions::fault with which step `n` waits until Open().
   std::function<DecodeOutcome(std::span<const Row>, const std::atomic<bool>&)> AtStep(int n) {
     return [this, n, step = 0](std::span<const Row>, const std::atomic<bool>&) mutable {
       if (++step == n) Pass();

@@ -1,6 +1,6 @@
-// A model without a model. It holds the runner to the Decoder's contract, and its logits are a hash
-// of all that the sequence has in the cache: one wrong token, position or forgotten cell anywhere
-// and the text that follows is another one.
+// A fake Decoder without a model. It checks that the runner keeps the Decoder's contract. Its
+// logits are a hash of the sequence's cache contents: one wrong token, position or missing cell
+// changes the text that follows.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace svc::test {
 inline constexpr std::size_t kFakeVocabulary = 64;
 inline constexpr Token kFakeEnd = 0;
 
-// The token that follows, given all tokens before it and the sampler's own random state.
+// Combines a hash with a value.
 inline std::uint64_t Mix(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
   hash *= 0xBF58476D1CE4E5B9ULL;
@@ -34,15 +34,15 @@ inline std::uint64_t HashOf(const std::vector<Token>& tokens) {
   for (const Token token : tokens) hash = Mix(hash, static_cast<std::uint64_t>(token));
   return hash;
 }
-// Floats that hold 16 bits of the hash each, exactly.
+// Fills the logits with 16 bits of the hash each, which floats hold exactly.
 inline void LogitsOf(std::uint64_t hash, float* logits) {
   for (std::size_t i = 0; i < kFakeVocabulary; ++i) {
     logits[i] = static_cast<float>(Mix(hash, i) & 0xFFFFU);
   }
 }
 
-// Depends on every logit and on how often it has been asked: preempting a generation must disturb
-// neither. About one draw in 80 ends the text.
+// Depends on every logit and on the number of draws: preemption must change neither. About one draw
+// in 80 ends the text.
 class FakeSampler final : public Sampler {
  public:
   explicit FakeSampler(std::uint64_t seed) : state_(seed) {}
@@ -59,7 +59,8 @@ class FakeSampler final : public Sampler {
   std::uint64_t state_;
 };
 
-// Two tokens are parts of a character, so that the text is not what single tokens say.
+// Text of a token. Tokens 1 and 2 are parts of a character, so that text cannot be made token by
+// token.
 inline std::string FakePiece(Token token) {
   if (token == kFakeEnd) return "";
   if (token == 1) return "\xF0\x9F";
@@ -75,25 +76,26 @@ struct FakeOptions {
   bool can_share = true;
   std::uint32_t idle_cells = std::numeric_limits<std::uint32_t>::max();
   int threads = 1;
-  // Copies of tokens beside a lane for so many; absent: of all cells.
+  // Tokens that can be copied beside a lane of `lane_tokens`; absent: as many as there are cells.
   std::function<std::uint32_t(std::uint32_t lane_tokens)> max_copied;
-  // 0: there is no lane.
+  // 0: no prefill lane.
   std::uint32_t lane_cells = 0;
   std::uint32_t lane_rows = 64;
-  // Advances of a batch, and what is called before each of them; what it returns is what happens.
+  // Calls of Advance per batch. lane_fault runs before each; a result other than kDone is the
+  // outcome.
   int lane_advances = 4;
   std::function<PrefillLane::Progress(std::uint32_t rows)> lane_fault;
-  // The logits that follow on tokens, if not LogitsOf all of them. `rows`: of the batch.
+  // Replaces LogitsOf(HashOf(tokens)). `rows`: number of rows in the batch.
   std::function<void(const std::vector<Token>&, std::size_t rows, float*)> logits;
-  // Called before each step, on the runner thread; what it returns is what happens.
+  // Called on the runner thread before each step; a result other than kDone is the outcome.
   std::function<DecodeOutcome(std::span<const Row>, const std::atomic<bool>& abort)> fault;
-  // Called before a state is copied, on the runner thread.
+  // Called on the runner thread before a state is copied.
   std::function<void()> before_save;
 };
 
-// Says the same `period` tokens again and again, but for one draw in 16 that depends on every logit
-// it has been shown, and ends the text one time in 400: most drafts are right, and a wrong row
-// anywhere is heard.
+// Repeats the same `period` tokens, so that most draft tokens are accepted. One draw in 16 instead
+// depends on every logit so far, so that a wrong row anywhere changes the text. One draw in 400
+// ends the text.
 class EchoSampler final : public Sampler {
  public:
   EchoSampler(std::uint64_t seed, std::uint32_t period) : state_(seed), period_(period) {}
@@ -114,17 +116,17 @@ class EchoSampler final : public Sampler {
   std::uint64_t drawn_ = 0;
 };
 
-// What remains visible after the runner took the decoder.
+// State of the decoder that tests can read after the runner has taken ownership of it.
 struct FakeRecord {
   std::atomic<std::uint32_t> steps = 0;
   std::atomic<std::uint32_t> largest_batch = 0;  // sequences
   std::atomic<std::uint32_t> rows = 0;
-  std::atomic<int> threads = 0;          // as last set; 0: never
+  std::atomic<int> threads = 0;          // of the last SetThreads; 0: never called
   std::atomic<std::uint32_t> cells = 0;  // in use, by one sequence or many
   std::atomic<std::uint32_t> states_saved = 0;
   std::atomic<std::uint32_t> states_loaded = 0;
-  std::atomic<std::uint32_t> lane_layers = 0;  // advances by so much
-  std::atomic<std::uint32_t> lane_parts = 0;
+  std::atomic<std::uint32_t> lane_layers = 0;  // calls of Advance(kLayer)
+  std::atomic<std::uint32_t> lane_parts = 0;   // calls of Advance with another stretch
 };
 
 class FakeDecoder final : public Decoder {
@@ -142,7 +144,7 @@ class FakeDecoder final : public Decoder {
       if (outcome != DecodeOutcome::kDone) return outcome;
     }
     if (record_->cells + rows.size() > options_.cells) {
-      Fail(__FILE__, __LINE__, "a step was planned without cells for it");
+      Fail(__FILE__, __LINE__, "a step was planned with more rows than free cells");
       return DecodeOutcome::kNoCells;
     }
     logits_.assign(rows.size() * kFakeVocabulary, 0);
@@ -189,7 +191,7 @@ class FakeDecoder final : public Decoder {
       const auto position = static_cast<std::int32_t>(at);
       const auto cell = sequences_[from].find(position);
       if (cell == sequences_[from].end()) {
-        Fail(__FILE__, __LINE__, "a cell was shared that is not there");
+        Fail(__FILE__, __LINE__, "ShareCells: the sequence lacks a cell");
         return;
       }
       EXPECT(sequences_[to].emplace(position, cell->second).second);
@@ -216,7 +218,7 @@ class FakeDecoder final : public Decoder {
     for (auto at = static_cast<std::int32_t>(begin); at < static_cast<std::int32_t>(end); ++at) {
       const auto cell = sequences_[sequence].find(at);
       if (cell == sequences_[sequence].end()) {
-        Fail(__FILE__, __LINE__, "a cell was saved that is not there");
+        Fail(__FILE__, __LINE__, "SaveState: the sequence lacks a cell");
         return {};
       }
       words.push_back(at);
@@ -232,7 +234,7 @@ class FakeDecoder final : public Decoder {
     std::memcpy(words.data(), state.data(), state.size());
     const std::uint32_t saved = static_cast<std::uint32_t>(words.size()) / 2;
     if (record_->cells + saved > options_.cells) {
-      Fail(__FILE__, __LINE__, "a state was loaded without cells for it");
+      Fail(__FILE__, __LINE__, "LoadState: not enough free cells");
       return false;
     }
     if (!options_.can_share) EXPECT(begin == 0 && end == saved && NextPosition(sequence) == 0);
@@ -274,7 +276,7 @@ class FakeDecoder final : public Decoder {
   std::uint32_t cells_total() const override { return options_.cells; }
 
  private:
-  // In use for as long as a sequence has it.
+  // Counts as used while a sequence holds it.
   struct Cell {
     Cell(Token value, FakeRecord* counter) : token(value), record(counter) { ++record->cells; }
     ~Cell() { --record->cells; }

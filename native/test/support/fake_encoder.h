@@ -1,5 +1,5 @@
-// An Encoder without a model: the vector of an input follows from its tokens alone. It checks what
-// the embedder must keep to, can be held in the middle of a batch, and fails on demand.
+// A fake Encoder without a model: an input's vector is a hash of its tokens. It checks that the
+// embedder keeps the Encoder's contract, can be held in the middle of a batch, and fails on demand.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ constexpr std::uint32_t kFakeLength = 3;
 constexpr std::uint32_t kFakeBatchTokens = 32;
 constexpr std::uint32_t kFakeMaxTokens = 100;
 constexpr std::uint32_t kFakeMaxInputs = 8;
-// An input that holds it cannot be computed.
+// An input that contains this token fails.
 constexpr Token kFakePoison = 13;
 
 inline std::vector<float> VectorOf(std::span<const Token> input) {
@@ -26,16 +26,16 @@ inline std::vector<float> VectorOf(std::span<const Token> input) {
           static_cast<float>(input.size())};
 }
 
-// Outlives the encoder.
+// Controls and observes a FakeEncoder. Outlives the encoder. Thread: any.
 class FakeEncoderRecord {
  public:
-  // Batches begun from now on wait, until they are let go or aborted.
+  // While on, batches wait until they are aborted.
   void HoldBatches(bool on) {
     const std::lock_guard lock(mutex_);
     held_ = on;
     changed_.notify_all();
   }
-  // How many batches have begun.
+  // Number of batches that have begun.
   std::size_t batches() {
     const std::lock_guard lock(mutex_);
     return batches_;

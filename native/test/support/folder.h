@@ -1,4 +1,4 @@
-// A folder of a test's own, gone when the test ends.
+// A temporary folder for one test, removed by the destructor.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// A whole engine on a real file: what it is asked, and what it says.
+// A complete engine with a real model file, its requests and its outputs.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace svc::test {
 
 inline constexpr std::chrono::seconds kPatience{120};
 
-// What the sink has heard.
+// Outputs that the sink received. Thread: any.
 class Listener {
  public:
   OutputSink Sink() {
@@ -69,7 +69,7 @@ struct Loaded {
   std::unique_ptr<Engine> engine;
 };
 
-// Null, and a failed test, when it cannot be loaded.
+// Loads the engine; on failure fails the test and returns null.
 inline std::unique_ptr<Loaded> LoadEngine(const std::string& path,
                                           std::uint32_t context_length = 2048, int threads = 0) {
   LoadModules();
@@ -85,7 +85,7 @@ inline std::unique_ptr<Loaded> LoadEngine(const std::string& path,
   return loaded;
 }
 
-// About `words` words.
+// Returns a text of `words` words that depends on `start`.
 inline std::string Prompt(int words, int start) {
   static const std::vector<std::string> kWords = {"the",    "river", "runs",  "under", "old",
                                                   "bridge", "and",   "seven", "boats", "wait"};

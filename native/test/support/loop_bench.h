@@ -1,4 +1,4 @@
-// What tests of speculation run: a loop over a fake model, on a clock that only its steps move.
+// A loop over a fake model, with a clock that only steps advance.
 #pragma once
 
 #include <atomic>
@@ -13,10 +13,10 @@
 
 namespace svc::test {
 
-// Who derives from it makes the loop, with now() as its clock.
+// A derived class creates the loop with now() as its clock.
 class LoopBench {
  public:
-  // False: there was nothing to do.
+  // Runs one step; false if there was nothing to do.
   bool Step() {
     const bool planned = loop->Plan();
     if (planned) loop->Compute(abort);
@@ -30,7 +30,7 @@ class LoopBench {
     EXPECT_EQ(stats.cells_used + stats.cells_cached, record.cells.load());
     return planned;
   }
-  // Returns the milliseconds that it took.
+  // Runs until nothing is left to do; returns the time on the test clock in milliseconds.
   double RunToTheEnd() {
     const Clock::time_point start = time_;
     while (Step()) {

@@ -1,4 +1,4 @@
-// The real files that tests run on. CMake names the folders.
+// Real model files for tests. CMake defines the folders.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ inline std::vector<std::string> TinyModels() {
   return paths;
 }
 
-// llama.cpp's vocabularies, without weights. Under a sanitizer one in four, for the time they take.
+// Vocabulary-only files of llama.cpp. With a sanitizer every fourth, to save time.
 inline std::vector<std::string> Vocabularies() {
   std::vector<std::string> paths;
   for (const auto& entry :
@@ -35,7 +35,7 @@ inline std::vector<std::string> Vocabularies() {
   return paths;
 }
 
-// Finds the modules beside the test; says nothing of what libllama logs.
+// Loads the backend modules next to the test program; discards libllama's log.
 inline void LoadModules() {
   SetLogSink(nullptr, nullptr);
   const Status status = LoadBackends(SVC_TEST_MODULES);
@@ -51,7 +51,7 @@ inline std::unique_ptr<LlamaModel> LoadVocabulary(const std::string& path) {
   return std::make_unique<LlamaModel>(std::move(model), "CPU");
 }
 
-// Null, and a failed test that says what to do, when it is not there.
+// Loads a tiny model; on failure fails the test with the command that creates it and returns null.
 inline std::unique_ptr<LlamaModel> LoadTinyModel(const std::string& path) {
   LoadModules();
   Result<std::unique_ptr<LlamaModel>> model = LlamaModel::Load({.path = path});

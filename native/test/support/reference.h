@@ -1,5 +1,5 @@
-// What the engine is compared with: the plain loop that llama.cpp's examples write, one sequence,
-// one context, and llama.cpp's own common_sampler with llama-server's defaults.
+// Reference for the engine's output: the plain loop of llama.cpp's examples, with one sequence, one
+// context, and llama.cpp's common_sampler with llama-server's defaults.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Reference {
   std::uint32_t context_length = 0;
 };
 
-// `limit` tokens at most; generation also ends when the context is full.
+// Generates up to `limit` tokens; also ends when the context is full.
 inline Reference RunReference(const LlamaModel& model, const std::vector<Token>& prompt,
                               const SamplingParams& params, std::size_t limit,
                               std::uint32_t context_length, int threads,

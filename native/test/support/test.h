@@ -1,5 +1,5 @@
-// A test framework in one page. TEST(Name) { ... EXPECT(x); EXPECT_EQ(a, b); }, one program a file:
-// end it with TEST_MAIN(). A name as argument runs that test alone.
+// A one-page test framework: TEST(Name) { ... EXPECT(x); EXPECT_EQ(a, b); }. One program per file,
+// which ends with TEST_MAIN(). A test name as argument runs only that test.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace svc::test {
 
-// Built with a sanitizer: all is slower, and libllama, which is prebuilt, is not watched.
+// True if built with a sanitizer: everything is slower, and the prebuilt libllama is not checked.
 #ifdef SVC_SANITIZE
 inline constexpr bool kSanitized = true;
 #else
@@ -88,7 +88,7 @@ inline int Main(int argc, char** argv) {
 #define EXPECT_EQ(actual, expected) \
   svc::test::ExpectEqual(__FILE__, __LINE__, #actual, (actual), (expected))
 
-// Ends the test when what follows would make no sense.
+// Fails and ends the test if `condition` is false, because the rest needs it.
 #define REQUIRE(condition)                                         \
   do {                                                             \
     if (!(condition)) {                                            \

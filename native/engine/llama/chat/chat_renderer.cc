@@ -12,14 +12,14 @@
 namespace svc {
 namespace {
 
-// Roles are written into the prompt as part of the template's own text, where they could name
-// control tokens ('<|' + role + '|>'); so they come from a list.
+// Allowed roles. Templates write the role as part of their own text, where any string could form a
+// control token ('<|' + role + '|>').
 constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
                                                     "tool"};
 
 enum class Analysis { kFull, kNone };
 
-// Throws what libllama-common throws.
+// Throws the exceptions of libllama-common.
 common_chat_params Apply(const common_chat_templates* templates,
                          const std::vector<ChatMessage>& messages, Analysis analysis) {
   common_chat_templates_inputs inputs;
@@ -55,7 +55,7 @@ void ChatRenderer::LearnStops() {
   try {
     stop_ = Apply(templates_.get(), {{"user", "Hello"}}, Analysis::kFull).additional_stops;
   } catch (const std::exception&) {
-    // A template for some special purpose: it has no stop strings that could be known.
+    // A template for a special purpose: no stop strings can be learned.
   }
   if (!has_template()) stop_.emplace_back("<|im_end|>");
 }
@@ -79,9 +79,9 @@ Result<std::string> ChatRenderer::Render(const std::vector<ChatMessage>& message
   } catch (const std::exception&) {
     if (WorkLimit::IsExceeded()) {
       return Status(StatusCode::kInvalidRequest,
-                    "the model's chat template works on this chat without end, or for too long");
+                    "the model's chat template does not end on this chat, or takes too long");
     }
-    // What it says quotes the template at length, and may quote the chat.
+    // The exception's message is dropped: it quotes the template at length, and may quote the chat.
     return Status(StatusCode::kInvalidRequest, "the model's chat template refuses this chat");
   }
 }
@@ -98,7 +98,9 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
     for (const ChatMessage& message : messages) contents.emplace_back(message.content);
     guard = SpecialText::ChooseGuard(contents);
     if (guard.empty()) {
-      return Status(StatusCode::kInvalidRequest, "the chat uses every private character there is");
+      return Status(StatusCode::kInvalidRequest,
+                    "the chat contains all of U+10FF00 to U+10FFFF, one of which is needed to "
+                    "escape control tokens");
     }
     for (const ChatMessage& message : messages) {
       guarded.push_back({message.role, special_text_.Guard(message.content, guard)});

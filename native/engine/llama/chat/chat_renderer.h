@@ -1,12 +1,12 @@
-// Chats into prompts, with the template in the model's file, rendered by llama.cpp's Jinja engine.
+// Renders chats into prompts with the template in the model's file and llama.cpp's Jinja engine.
 //
-// A model without a template gets ChatML ("<|im_start|>user\n...<|im_end|>\n"), as in llama-server;
-// where its vocabulary has no such tokens they are plain text, and "<|im_end|>" is a stop string.
+// A model without a template gets ChatML ("<|im_start|>user\n...<|im_end|>\n"), as in llama-server.
+// If its vocabulary has no such tokens, they are plain text, and "<|im_end|>" is a stop string.
 //
-// llama.cpp analyses a template whenever it renders it, to learn how it writes tool calls: 5 to 50
-// ms for each chat. It can also render and do no more; for chats without tools the prompt is the
-// same, which a test holds for every template that comes with llama.cpp. So the analysis is made
-// once, for the stop strings that it finds.
+// llama.cpp analyses a template on every rendering to learn its tool-call syntax, which takes 5 to
+// 50 ms. It can also skip the analysis; for chats without tool messages the prompt is the same,
+// which a test checks for every template that comes with llama.cpp. So the analysis runs once, for
+// the stop strings that it finds.
 #pragma once
 
 #include <memory>
@@ -23,24 +23,24 @@ namespace svc {
 
 struct ChatPrompt {
   std::vector<Token> tokens;
-  std::vector<std::string> stop;  // what the template wants beside the caller's
+  std::vector<std::string> stop;  // required by the template, besides the request's
 };
 
 // Owner: the engine. Immutable, any thread. `model` must outlive it.
 class ChatRenderer {
  public:
-  // kModelInvalid if the template in the file cannot be parsed.
+  // Error: kModelInvalid (the file's template cannot be parsed).
   static Result<std::unique_ptr<ChatRenderer>> New(const LlamaModel& model);
   ~ChatRenderer();
 
   bool has_template() const;
 
-  // The prompt as text, ready for the assistant's turn; what the caller sees. kInvalidRequest if a
-  // role is unknown, or the template refuses the chat or exceeds the WorkLimit of this thread.
+  // Returns the prompt as text, ready for the assistant's turn. Error: kInvalidRequest (a role is
+  // unknown, the template refuses the chat, or this thread's WorkLimit is exceeded).
   Result<std::string> Render(const std::vector<ChatMessage>& messages) const;
 
-  // Rendered and tokenized; no control token of it comes from a message (special_text.h). Errors as
-  // Render, and kContextOverflow as LlamaModel::Tokenize.
+  // Renders and tokenizes; text in a message never becomes a control token (special_text.h).
+  // Errors: as Render, and kContextOverflow as LlamaModel::Tokenize.
   Result<ChatPrompt> RenderTokens(const std::vector<ChatMessage>& messages,
                                   std::uint32_t context_length = 0) const;
 
@@ -51,7 +51,7 @@ class ChatRenderer {
   const LlamaModel& model_;
   const SpecialText special_text_;
   std::shared_ptr<common_chat_templates> templates_;
-  std::vector<std::string> stop_;  // what the template wants
+  std::vector<std::string> stop_;  // stop strings of the template
 };
 
 }  // namespace svc

@@ -20,7 +20,7 @@ std::string WithoutGuards(std::string_view text, std::string_view guard) {
   }
 }
 
-// Whether some end of `control`, but not all of it, stands at the beginning of `text`.
+// True if `text` begins with a proper suffix of `control`.
 bool BeginsWithTail(std::string_view text, std::string_view control) {
   for (std::size_t n = 1; n < control.size(); ++n) {
     if (text.starts_with(control.substr(control.size() - n))) return true;
@@ -28,7 +28,7 @@ bool BeginsWithTail(std::string_view text, std::string_view control) {
   return false;
 }
 
-// Where, at the end of `text`, beginnings of `control` stand that are not all of it.
+// Adds the offsets at which `text` ends with a proper prefix of `control`.
 void AddHeads(std::string_view text, std::string_view control, std::vector<std::size_t>* points) {
   for (std::size_t n = 1; n < control.size(); ++n) {
     if (text.ends_with(control.substr(0, n))) points->push_back(text.size() - n);
@@ -71,7 +71,7 @@ bool SpecialText::ControlTextAt(std::string_view text, std::size_t at) const {
 std::vector<std::size_t> SpecialText::GuardPoints(std::string_view text) const {
   std::vector<std::size_t> points;
   if (text.empty()) return points;
-  // Templates trim messages: what remains is what touches their text.
+  // Templates may trim messages: then the trimmed text touches the template's own.
   std::size_t begin = 0;
   std::size_t end = text.size();
   while (begin < end && IsSpace(text[begin])) ++begin;
@@ -93,7 +93,7 @@ std::vector<std::size_t> SpecialText::GuardPoints(std::string_view text) const {
 }
 
 std::string SpecialText::ChooseGuard(const std::vector<std::string_view>& texts) {
-  // U+10FF00 .. U+10FFFF, for private use.
+  // U+10FF00 .. U+10FFFF: private use.
   for (int low = 0; low < 256; ++low) {
     std::string guard = "\xF4\x8F\xBC\x80";
     guard[2] = static_cast<char>(0xBC + low / 64);
@@ -119,7 +119,7 @@ std::string SpecialText::Guard(std::string_view text, std::string_view guard) co
   return guarded;
 }
 
-// Splits one piece of text at every unguarded occurrence of the special.
+// Splits a text at every unguarded occurrence of the special token.
 void SpecialText::Split(const Special& special, std::string_view guard, std::string_view text,
                         std::vector<Fragment>* fragments) const {
   std::size_t search_from = 0;
@@ -165,7 +165,8 @@ Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::s
   std::vector<Token> tokens;
   if (llama_vocab_get_add_bos(vocab)) tokens.push_back(llama_vocab_bos(vocab));
   for (const Fragment& fragment : fragments) {
-    // The pieces are short, so none of them tells by its length that the prompt is too long.
+    // Each piece alone is too short for LlamaModel::Tokenize to notice that the whole prompt is too
+    // long.
     if (context_length > 0 && tokens.size() + 1 > context_length) {
       return LlamaModel::TooLong(tokens.size(), context_length);
     }
@@ -174,7 +175,7 @@ Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::s
       continue;
     }
     if (WorkLimit::IsExceeded()) {
-      return Status(StatusCode::kInvalidRequest, "the chat takes too long to tokenize");
+      return Status(StatusCode::kInvalidRequest, "tokenizing the chat takes too long");
     }
     const Result<std::vector<Token>> part =
         model_.Tokenize(WithoutGuards(fragment.text, guard), /*add_special=*/false,

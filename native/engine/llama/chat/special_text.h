@@ -1,21 +1,21 @@
-// Text that a vocabulary turns into control tokens, and how to keep what people say from doing so.
+// Keeps message text from becoming control tokens.
 //
-// A chat template writes control tokens as text ("<|im_end|>"), and the tokenizer recognises them
-// in the rendered prompt, wherever they come from. A message that holds such text would end its own
-// turn and speak as the system. So a message is guarded before it is rendered: a character that
-// occurs nowhere else, the guard, is put before everything in it that reads like a control token.
-// Templates treat it as any other character. In the rendered prompt, control text behind a guard is
-// plain text; the guards are taken out again before the words around them are tokenized.
+// A chat template writes control tokens as text ("<|im_end|>"), and the tokenizer recognizes them
+// anywhere in the rendered prompt. A message with such text could end its own turn and speak as the
+// system. So messages are guarded before rendering: a character that occurs in no message, the
+// guard, is inserted before everything that reads like a control token. Templates treat it as any
+// other character. In the rendered prompt, control-token text after a guard is plain text; the
+// guards are removed before the text around them is tokenized.
 //
-// The template's own text and a message may also read like a control token together, half and half:
-// a message that begins with what could be such a half, or ends with one, gets a guard before it.
+// The template's text and a message may also form a control token together, one half each. So a
+// guard is also inserted before a beginning or an end of a message that could be such a half.
 //
-// Most messages need no guard, and then the prompt is tokenized in one go. Otherwise Tokenize()
-// splits the prompt at special tokens in the very way llama.cpp does (longest first; the white
-// space some of them eat), leaving out the guarded ones, and tokenizes what lies between.
+// Most messages need no guard, and the prompt is tokenized in one call. Otherwise Tokenize() splits
+// the prompt at special tokens exactly as llama.cpp does (longest first, with the white space that
+// some of them strip), skips the guarded ones, and tokenizes the text in between.
 //
-// User-defined tokens ("<think>" in many models) are no control tokens; llama.cpp recognises them
-// in any text, and so does this.
+// User-defined tokens ("<think>" in many models) are not control tokens: llama.cpp recognizes them
+// in any text, and so does this class.
 #pragma once
 
 #include <string>
@@ -31,16 +31,18 @@ class SpecialText {
  public:
   explicit SpecialText(const LlamaModel& model);
 
-  // Whether `text`, put into a prompt, could become or complete a control token.
+  // True if `text`, inside a prompt, could become or complete a control token.
   bool NeedsGuard(std::string_view text) const { return !GuardPoints(text).empty(); }
 
-  // A character that none of the texts holds. Empty if they hold all 256 candidates.
+  // Returns a character that none of the texts contains. Empty if they contain all 256 candidates.
   static std::string ChooseGuard(const std::vector<std::string_view>& texts);
 
+  // Returns the text with guards inserted.
   std::string Guard(std::string_view text, std::string_view guard) const;
 
-  // The tokens of a prompt with guarded parts; BOS and EOS as the model asks, as in
-  // LlamaModel::Tokenize(prompt, add_special = true, parse_special = true, context_length).
+  // Tokens of a prompt with guarded parts. Otherwise as LlamaModel::Tokenize with add_special and
+  // parse_special, with the same errors; also kInvalidRequest if the thread's WorkLimit is
+  // exceeded.
   Result<std::vector<Token>> Tokenize(std::string_view prompt, std::string_view guard,
                                       std::uint32_t context_length = 0) const;
 
@@ -48,24 +50,24 @@ class SpecialText {
   struct Special {
     Token token;
     std::string text;
-    bool control;  // or unknown: what a message must not become
+    bool control;  // control or unknown: a message must not become it
     bool strips_left;
     bool strips_right;
   };
   struct Fragment {
     Token token;            // negative: text
-    std::string_view text;  // of the prompt, guards included
+    std::string_view text;  // part of the prompt, guards included
   };
 
-  // Offsets into `text`, ascending.
+  // Offsets in `text` that need a guard, ascending.
   std::vector<std::size_t> GuardPoints(std::string_view text) const;
   bool ControlTextAt(std::string_view text, std::size_t at) const;
   void Split(const Special& special, std::string_view guard, std::string_view text,
              std::vector<Fragment>* fragments) const;
 
   const LlamaModel& model_;
-  std::vector<Special> specials_;  // the longest text first
-  // Control texts by their first byte, so that a scan looks at few.
+  std::vector<Special> specials_;  // longest text first
+  // Control-token texts by first byte, so that a scan tests few of them.
   std::vector<std::vector<std::string_view>> control_by_first_byte_;
 };
 

@@ -9,8 +9,9 @@
 #include "engine/base/work_limit.h"
 #include "jinja/runtime.h"
 
-// As in llama.cpp's common/chat.cpp, which keeps it to itself; the headers and the library are of
-// one tag (cmake/llama.cmake), and chat_renderer_test notices another layout.
+// Copy of the struct in llama.cpp's common/chat.cpp, which no header declares. Headers and library
+// are built from the same tag (cmake/llama.cmake), and chat_renderer_test detects a different
+// layout.
 struct common_chat_templates {
   bool add_bos;
   bool add_eos;
@@ -22,7 +23,8 @@ struct common_chat_templates {
 namespace svc {
 namespace {
 
-// `{% for %}` and `{% macro %}` run it first, each time. It writes nothing.
+// Runs at the start of each iteration of a `{% for %}` and each call of a `{% macro %}`. Writes
+// nothing.
 struct LimitStatement final : jinja::statement {
   std::string type() const override { return "Limit"; }
   jinja::value execute_impl(jinja::context& /*context*/) const override {
@@ -38,7 +40,7 @@ void Limit(jinja::statements* body) {
 }
 
 void LimitLoopsOf(jinja::program* program) {
-  // Found first and changed then: a visit walks over the bodies.
+  // Bodies are collected first and changed afterwards, because the visit iterates over them.
   std::vector<jinja::statements*> bodies;
   jinja::context context;
   context.visitor = [&](bool /*is_leaf*/, const jinja::statement* visited,

@@ -9,10 +9,10 @@
 namespace svc {
 namespace {
 
-// How near the cut of a message comes to the longest that fits, in bytes.
+// Precision of the search for the longest user message that fits, in bytes.
 constexpr std::size_t kNearBytes = 16;
 
-// System messages, and the others from `first` on.
+// Returns the system messages, and all messages from index `first` on.
 std::vector<ChatMessage> From(const std::vector<ChatMessage>& messages, std::size_t first) {
   std::vector<ChatMessage> kept;
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -22,11 +22,12 @@ std::vector<ChatMessage> From(const std::vector<ChatMessage>& messages, std::siz
   return kept;
 }
 
-// Whether the tokens fit; *prompt is theirs then. Errors but kContextOverflow are errors.
+// True if the prompt has at most `most` tokens; *prompt is set then. kContextOverflow becomes
+// false; other errors are returned.
 Result<bool> Fits(const ChatRenderer& chat, const std::vector<ChatMessage>& messages,
                   std::uint32_t most, ChatPrompt* prompt) {
   if (WorkLimit::IsExceeded()) {
-    return Status(StatusCode::kInvalidRequest, "the chat takes too long to shorten");
+    return Status(StatusCode::kInvalidRequest, "truncating the chat takes too long");
   }
   Result<ChatPrompt> rendered = chat.RenderTokens(messages, most + 1);
   if (!rendered.ok()) {
@@ -38,13 +39,13 @@ Result<bool> Fits(const ChatRenderer& chat, const std::vector<ChatMessage>& mess
   return true;
 }
 
-// The beginning of `text`, up to `length` bytes of whole characters.
+// Returns at most `length` bytes from the beginning of `text`, whole characters only.
 std::string Beginning(const std::string& text, std::size_t length) {
   while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;
   return text.substr(0, length);
 }
 
-// Shortens the last message of the user as little as it has to. False: nothing of it fits.
+// Binary search for the longest beginning of the last user message that fits. False: none does.
 Result<bool> Shorten(const ChatRenderer& chat, std::vector<ChatMessage> messages,
                      std::uint32_t most, ChatPrompt* prompt) {
   const auto last = std::find_if(messages.rbegin(), messages.rend(),
@@ -86,7 +87,7 @@ Result<CutPrompt> CutChat(const ChatRenderer& chat, const std::vector<ChatMessag
   }
   CutPrompt cut;
   bool found = false;
-  // The first turn from which on all fits: the fewer turns, the fewer tokens.
+  // Binary search for the earliest turn that fits: fewer turns never take more tokens.
   for (std::size_t low = 0, high = turns.size(); low < high;) {
     const std::size_t middle = low + (high - low) / 2;
     const Result<bool> fits = Fits(chat, From(messages, turns[middle]), budget.cut, &cut.prompt);
@@ -107,8 +108,8 @@ Result<CutPrompt> CutChat(const ChatRenderer& chat, const std::vector<ChatMessag
   if (!found) {
     return Status(StatusCode::kContextOverflow,
                   "the prompt has " + std::to_string(size) +
-                      " tokens, and what must stay of it is more than the " +
-                      std::to_string(budget.cut) + " that there is room for");
+                      " tokens, and the part that cannot be truncated exceeds the " +
+                      std::to_string(budget.cut) + " that fit");
   }
   cut.truncated_tokens = static_cast<std::uint32_t>(size - cut.prompt.tokens.size());
   return cut;

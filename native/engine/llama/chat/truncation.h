@@ -1,12 +1,12 @@
-// Prompts that are longer than the context, cut to it for callers who asked for that.
+// Truncates prompts that exceed the context, for requests with `truncate`.
 //
-// A chat loses whole turns, the oldest first: a turn begins with a message of the user, and what
-// stays begins with one. System messages stay. Where the last turn alone is too long, the end of
-// its question goes: what is to be done with a long text mostly stands before it. A raw prompt
-// loses its beginning but for BOS, an input to embed its end but for the token that closes it.
+// A chat loses whole turns, oldest first. A turn begins with a user message, and so does what is
+// kept. System messages are kept. If the last turn alone is too long, its user message loses its
+// end: instructions usually precede a long text. A raw prompt loses its beginning except BOS. An
+// embedding input loses its end except the closing token.
 //
-// Here and not in JavaScript, since what a message takes only the model's own template and
-// tokenizer tell. Cut prompts leave room for the answer, or the next token would end it.
+// Done here and not in JavaScript, because only the model's template and tokenizer know how many
+// tokens a message takes. A truncated prompt leaves room for the answer.
 #pragma once
 
 #include <cstdint>
@@ -19,27 +19,27 @@
 
 namespace svc {
 
-// In tokens.
+// Token limits of a prompt.
 struct PromptBudget {
-  std::uint32_t whole = 0;  // a prompt of so many is not cut
-  std::uint32_t cut = 0;    // a longer one is cut to this
+  std::uint32_t whole = 0;  // prompts up to this are not truncated
+  std::uint32_t cut = 0;    // longer ones are truncated to this
 };
 
-// With room for `max_tokens`, but at most for half of the context; for a quarter, if there is no
-// such bound and the prompt has to be cut anyway.
+// Leaves room for `max_tokens`, at most half of the context. Without max_tokens: one token for a
+// prompt that fits, a quarter of the context for one that is truncated.
 PromptBudget BudgetOf(std::uint32_t context_length, std::optional<std::uint32_t> max_tokens);
 
 struct CutPrompt {
   ChatPrompt prompt;
-  std::uint32_t truncated_tokens = 0;  // 0: it was left whole
+  std::uint32_t truncated_tokens = 0;  // 0: not truncated
 };
 
-// kContextOverflow if the system messages leave no room for anything of the last turn, or there is
-// no message of a user. Other errors as ChatRenderer::RenderTokens.
+// Errors: kContextOverflow (the system messages leave no room for any of the last turn, or there is
+// no user message); others as ChatRenderer::RenderTokens.
 Result<CutPrompt> CutChat(const ChatRenderer& chat, const std::vector<ChatMessage>& messages,
                           PromptBudget budget);
 
-// These return how many went.
+// Truncate a raw prompt, and an embedding input, in place. Return the number of tokens removed.
 std::uint32_t CutRawPrompt(const LlamaModel& model, PromptBudget budget,
                            std::vector<Token>* tokens);
 std::uint32_t CutInput(const LlamaModel& model, std::uint32_t max_tokens,

@@ -1,4 +1,4 @@
-// Chats through the templates in real files.
+// Chats rendered with the templates of real model files.
 #include "engine/llama/chat/chat_renderer.h"
 
 #include <ctime>
@@ -40,14 +40,14 @@ TEST(TemplatesRenderAsTheirModelsWantThem) {
             "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
             "<|im_start|>assistant\n");
 
-  // The tokenizer adds BOS, so the rendered text does not begin with it.
+  // The tokenizer adds BOS, so the rendered text must not begin with it.
   const Fixture gemma = Open(test::LoadTinyModel(test::TinyModels()[2]));
   REQUIRE(gemma.renderer != nullptr);
   EXPECT_EQ(gemma.renderer->Render({{"user", "Hi"}}).value(),
             "<start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\n");
 }
 
-// What llama-server does with a chat: render, then tokenize in one go with special tokens.
+// Same tokens as llama-server, which renders a chat and tokenizes all of it with special tokens.
 TEST(OrdinaryChatsTokenizeAsInLlamaServer) {
   const std::vector<std::string> contents = {
       "Hello",
@@ -98,7 +98,7 @@ TEST(NoMessageWritesAControlToken) {
       EXPECT(controls({{"user", "before " + attack + " after"}}) == harmless);
       EXPECT(controls({{"user", attack + "\U0010FF00" + attack}}) == harmless);
     }
-    // The words are still there.
+    // The message's text is unchanged.
     const std::string said = "say <|im_end|> and </s> twice";
     const Result<ChatPrompt> prompt = fixture.renderer->RenderTokens({{"user", said}});
     REQUIRE(prompt.ok());
@@ -118,7 +118,7 @@ TEST(WhatTheTemplateCannotDoIsRefused) {
     EXPECT_EQ(code({{"endoftext", "Hi"}}), StatusCode::kInvalidRequest);
     EXPECT_EQ(code({{"", "Hi"}}), StatusCode::kInvalidRequest);
     if (!IsGemma(path)) continue;
-    // Its template insists on turns; the refusal must not quote the chat.
+    // Gemma's template requires alternating roles; the error must not quote the chat.
     const Result<ChatPrompt> refused =
         fixture.renderer->RenderTokens({{"user", "my secret"}, {"user", "my secret"}});
     EXPECT_EQ(refused.status().code(), StatusCode::kInvalidRequest);
@@ -156,9 +156,9 @@ TEST(ManyThreadsMayRenderAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// What rendering without analysis rests on (chat_renderer.h).
+// Precondition of rendering without analysis (chat_renderer.h).
 TEST(EveryTemplateRendersTheSameWithAndWithoutAnalysis) {
-  if (test::kSanitized) return;  // it is libllama alone that runs here
+  if (test::kSanitized) return;  // runs only libllama, which is not instrumented
   const std::vector<Chat> chats = {
       {{"user", "u"}},
       {{"system", "s"}, {"user", "u"}},
@@ -210,12 +210,12 @@ TEST(RenderingIsCheap) {
     const Fixture fixture = Open(test::LoadTinyModel(path));
     REQUIRE(fixture.renderer != nullptr);
     const Chat chat = {{"user", std::string(4000, 'x')}};
-    const std::clock_t start = std::clock();  // of this process, whatever else runs
+    const std::clock_t start = std::clock();  // CPU time of this process, despite other load
     constexpr int kRounds = 10;
     for (int i = 0; i < kRounds; ++i) EXPECT(fixture.renderer->RenderTokens(chat).ok());
     const double each_ms =
         1000.0 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / kRounds;
-    std::printf("     %.1f ms a chat\n", each_ms);
+    std::printf("     %.1f ms per chat\n", each_ms);
     EXPECT(each_ms < 500);
   }
 }

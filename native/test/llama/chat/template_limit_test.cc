@@ -1,4 +1,4 @@
-// Templates that never end, rendered by llama.cpp's interpreter.
+// Endless templates, rendered by llama.cpp's interpreter.
 #include "engine/llama/chat/template_limit.h"
 
 #include <chrono>
@@ -32,7 +32,8 @@ std::string Render(const common_chat_templates* templates, const std::string& co
   return common_chat_templates_apply(templates, inputs).prompt;
 }
 
-// Harmless until a chat says "spin", so that llama.cpp's own analysis of the template ends.
+// Returns a template that is harmless unless a message is "spin", so that llama.cpp's analysis of
+// the template ends.
 std::string WhenAsked(const std::string& spinning) {
   return "{% if messages[0].content == 'spin' %}" + spinning +
          "{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}";

@@ -1,4 +1,4 @@
-// What stays of prompts that do not fit, on real templates and vocabularies.
+// Truncation of prompts that do not fit, with real templates and vocabularies.
 #include "engine/llama/chat/truncation.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ TEST(AChatLosesItsOldestTurnsAndNoMore) {
     const auto model = test::LoadTinyModel(path);
     REQUIRE(model != nullptr);
     const auto chat = std::move(ChatRenderer::New(*model).value());
-    // Gemma's template knows no system messages.
+    // Gemma's template rejects system messages.
     const bool has_system = chat->Render({{"system", "s"}, {"user", "u"}}).ok();
     std::vector<ChatMessage> messages;
     if (has_system) messages.push_back({"system", "Speak like a sailor."});
