@@ -1,6 +1,6 @@
 /**
- * The providers that svc knows by name: a dated data file (providers/catalogue.json), so that keeping
- * it up to date needs no code. What a person configures wins over every entry of it.
+ * The providers that svc knows by name: a dated data file (providers/catalogue.json), so that updating it needs no
+ * code. The user's config overrides every entry.
  */
 import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
@@ -8,9 +8,9 @@ import * as v from 'valibot';
 export const KINDS = ['openai', 'anthropic', 'gemini', 'openai_compatible'] as const;
 export const APIS = ['chat_completions', 'responses', 'messages', 'gemini'] as const;
 
-/** What stands before the slash in `provider/model`, and between dots in the name of a setting. */
+/** Name of a provider, as used in `provider/model` and in names of settings. */
 export const PROVIDER_NAME = /^(?!local$)[a-z0-9][a-z0-9-]{0,63}$/;
-/** Capitals only: a key that was put in the place of a variable's name is refused. */
+/** Capitals only, so that a key given instead of a variable's name is rejected. */
 export const VARIABLE_NAME = /^[A-Z_][A-Z0-9_]{0,127}$/;
 
 const url = v.pipe(v.string(), v.url());
@@ -32,21 +32,21 @@ const EntrySchema = v.strictObject({
   kind: v.picklist(KINDS),
   /** Absent: the API of its kind. */
   api: v.exactOptional(v.picklist(APIS)),
-  /** null: each account has its own, of `base_url_form`. */
+  /** null: each account has its own URL, in the form `base_url_form`. */
   base_url: v.nullable(url),
   base_url_form: v.exactOptional(url),
-  /** Environment variables that may hold the key, the usual one first. Empty: it needs no key. */
+  /** Environment variables that may hold the key, the usual one first. Empty: no key is needed. */
   key_variables: v.array(v.pipe(v.string(), v.regex(VARIABLE_NAME))),
-  /** The variables hold a key that is good for more than prompts: one in the environment alone configures nothing. */
+  /** The variables' key has other uses, too: such a variable alone does not enable the provider. */
   general_key: v.exactOptional(v.boolean(), false),
   /** null: the account or the server decides. */
   default_model: v.nullable(v.string()),
   quirks: v.exactOptional(QuirksSchema, {}),
-  /** A server that people run themselves; `base_url` is where it listens unless told otherwise. */
+  /** A server that users run themselves; `base_url` is its default address. */
   self_hosted: v.exactOptional(v.boolean(), false),
   /** Other usual addresses of such a server. */
   also_at: v.exactOptional(v.array(url), []),
-  /** When all this was true. */
+  /** Date when the entry was checked. */
   as_of: date,
 });
 
@@ -58,7 +58,7 @@ const FILE = new URL('../../providers/catalogue.json', import.meta.url);
 
 let entries: ReadonlyMap<string, CatalogueEntry> | undefined;
 
-/** By name, in the order of the file, which is read when it is first asked for. */
+/** The entries by name, in the order of the file, which is read by the first call. */
 export function catalogue(): ReadonlyMap<string, CatalogueEntry> {
   entries ??= new Map(
     v.parse(CatalogueSchema, JSON.parse(readFileSync(FILE, 'utf8'))).providers.map((entry) => [entry.name, entry]),

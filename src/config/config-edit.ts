@@ -1,7 +1,7 @@
 /**
- * Changes in the text of a config file that leave all the rest as a person wrote it: comments where
- * they stand, order, line breaks. A comment at the end of a line belongs to that line, which is why
- * properties are put in and taken out here: jsonc-parser's own edits would move it or drop it.
+ * Edits the text of a config file and keeps comments, order and line breaks as the user wrote them. A comment at the
+ * end of a line belongs to that line; jsonc-parser's own edits would move or drop it, so properties are inserted and
+ * removed here.
  */
 import {
   applyEdits,
@@ -15,7 +15,7 @@ import {
 
 const LENIENT: ParseOptions = { allowTrailingComma: true, allowEmptyContent: true };
 
-/** REQUIRES: `source` is JSON with comments, and what lies on the way to `path` are objects. */
+/** Sets a value. REQUIRES: `source` is JSON with comments, and all existing parents of `path` are objects. */
 export function setInText(source: string, path: readonly string[], value: unknown): string {
   const root = parseTree(source, [], LENIENT);
   if (root === undefined) {
@@ -25,7 +25,7 @@ export function setInText(source: string, path: readonly string[], value: unknow
   if (findNodeAtLocation(root, [...path]) !== undefined) {
     return applyEdits(source, modify(source, [...path], value, {}));
   }
-  // The longest part of the path that is there; what is missing below it comes with the value.
+  // Find the deepest existing parent; objects that are missing below it are inserted with the value.
   let depth = path.length - 1;
   while (findNodeAtLocation(root, path.slice(0, depth)) === undefined) depth -= 1;
   const parent = findNodeAtLocation(root, path.slice(0, depth)) ?? root;
@@ -33,13 +33,13 @@ export function setInText(source: string, path: readonly string[], value: unknow
   return insertProperty(source, parent, path[depth] ?? '', inner);
 }
 
-/** Without the property; one that is not there changes nothing. REQUIRES: as `setInText`. */
+/** Removes a property, if it exists. REQUIRES: as `setInText`. */
 export function removeFromText(source: string, path: readonly string[]): string {
   const root = parseTree(source, [], LENIENT);
   const property = root && findNodeAtLocation(root, [...path])?.parent;
   if (property === undefined) return source;
   const end = property.offset + property.length;
-  // Its comma, or that of the one before when it is the last: the later part first, as long as offsets hold.
+  // Remove its comma, or the comma before it if it is last: the later text first, so that offsets stay valid.
   const comma = commaAfter(source, end);
   const rest = comma === undefined ? source : cut(source, comma, comma + 1);
   if (comma === undefined) {
@@ -56,7 +56,7 @@ export function removeFromText(source: string, path: readonly string[]): string 
   return isOwnLine ? cut(rest, lineStart, end + after.length) : cut(rest, property.offset, end);
 }
 
-/** Behind the last property and the comment on its line. */
+/** Inserts a property after the last one and the comment on its line. */
 function insertProperty(source: string, object: Node, key: string, value: unknown): string {
   const eol = source.includes('\r\n') ? '\r\n' : '\n';
   const unit = /^\t/m.test(source) ? '\t' : '  ';
@@ -90,7 +90,7 @@ function insertProperty(source: string, object: Node, key: string, value: unknow
   return last === undefined || comma !== undefined ? inserted : splice(inserted, end, end, ',');
 }
 
-/** Where the comma stands that follows `offset`, comments between them or not; undefined: there is none. */
+/** Offset of the comma that follows `offset`, skipping comments; undefined: there is none. */
 function commaAfter(source: string, offset: number): number | undefined {
   const scanner = createScanner(source, true);
   scanner.setPosition(offset);

@@ -1,6 +1,6 @@
 /**
- * The configuration: defaults, the config file (JSON with comments) over them, the environment on
- * top. Whatever is wrong is refused with its file, line and column; nothing is silently ignored.
+ * The configuration: the environment overrides the config file (JSON with comments), which overrides the defaults.
+ * Every error is reported with file, line and column; nothing is silently ignored.
  */
 import { statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
@@ -34,7 +34,7 @@ export const ConfigSchema = section({
       host: v.exactOptional(text, '127.0.0.1'),
       /** 0: any free port. */
       port: v.exactOptional(wholeNumber(0, 65_535), 7117),
-      /** Names that a Host header may carry besides the bound address. */
+      /** Names that a Host header may have besides the bound address. */
       allowed_hosts: v.exactOptional(v.array(text, 'must be a list of names'), []),
     }),
     {},
@@ -49,18 +49,18 @@ export const ConfigSchema = section({
   ),
   models: v.exactOptional(
     section({
-      /** Where models are kept, instead of the data directory. */
+      /** Folder of the models, instead of the data directory. */
       dir: v.exactOptional(v.pipe(text, v.check(isAbsolute, 'must be an absolute path'))),
-      /** Of all engines together, on the host and on devices. Absent: what is free. */
+      /** Memory limit of all engines together, on the host and on devices. Absent: the free memory. */
       memory_budget_bytes: v.exactOptional(wholeNumber(1024 * 1024, Number.MAX_SAFE_INTEGER)),
-      /** After a model's last use; -1: for ever. */
+      /** Time for which a model stays loaded after its last use; -1: forever. */
       keep_alive_seconds: v.exactOptional(wholeNumber(-1, 31_536_000), 300),
     }),
     {},
   ),
   engine: v.exactOptional(
     section({
-      /** Tokens. Absent: what the model was trained for, as far as memory allows. */
+      /** In tokens. Absent: the context that the model was trained for, as far as memory allows. */
       context_length: v.exactOptional(wholeNumber(64, 16_777_216)),
       /** Absent: one for each physical core. */
       threads: v.exactOptional(wholeNumber(1, 512)),
@@ -68,26 +68,26 @@ export const ConfigSchema = section({
       prompt_threads: v.exactOptional(wholeNumber(1, 512)),
       /** Absent: as many as fit. */
       gpu_layers: v.exactOptional(wholeNumber(0, 10_000)),
-      /** Of keys and values. Absent: F16, or Q8_0 where only that fits. */
+      /** Type of the KV cache. Absent: F16, or Q8_0 if only that fits. */
       cache_type: v.exactOptional(v.picklist(['f16', 'q8_0'], 'must be f16 or q8_0')),
-      /** A small model that drafts for the others. null: none does. */
+      /** Draft model for speculative decoding. null: none. */
       draft_model: v.exactOptional(v.nullable(text), null),
       /** Generations that one engine runs together. */
       max_sequences: v.exactOptional(wholeNumber(1, 255)),
-      /** An engine that shows no progress for so long is ended and started anew. */
+      /** An engine without progress for this time is killed and restarted. */
       stall_timeout_seconds: v.exactOptional(wholeNumber(1, 86_400), 60),
-      /** Requests that may wait; one more is refused with BUSY. */
+      /** Requests that may wait; further ones are refused with BUSY. */
       queue_limit: v.exactOptional(wholeNumber(1, 100_000), 256),
-      /** Whose prompts a prompt may share computed prefixes with: `key`, those of the same API key. */
+      /** Requests that may share cached prefixes: `key`, only those of the same API key. */
       prefix_sharing: v.exactOptional(v.picklist(['all', 'key'], 'must be all or key'), 'all'),
-      /** Of the prefixes that all engines keep on the disk. 0: none are kept. */
+      /** Size limit of the prefix files of all engines on disk. 0: no prefix files. */
       prefix_disk_bytes: v.exactOptional(wholeNumber(0, 2 ** 50), 2 ** 30),
     }),
     {},
   ),
   metrics: v.exactOptional(
     section({
-      /** Some figures under vLLM's names too. */
+      /** Exports some metrics under vLLM's names, too. */
       vllm_aliases: v.exactOptional(flag, false),
     }),
     {},
@@ -96,7 +96,7 @@ export const ConfigSchema = section({
   policies: v.exactOptional(PoliciesSchema, {}),
   cloud: v.exactOptional(
     section({
-      /** The provider that `--cloud` means. Absent: the only one that has a key. */
+      /** The provider of `--cloud`. Absent: the only one that has a key. */
       default_provider: v.exactOptional(text),
     }),
     {},
@@ -106,14 +106,14 @@ export const ConfigSchema = section({
 
 export type Config = v.InferOutput<typeof ConfigSchema>;
 
-/** One thing wrong in the config file; lines and columns count from 1. */
+/** One error in the config file; lines and columns count from 1. */
 export interface ConfigProblem {
   readonly line: number;
   readonly column: number;
   readonly message: string;
 }
 
-/** Throws CONFIG_INVALID. No file is the same as an empty one. */
+/** Loads the config. A missing file counts as empty. Throws CONFIG_INVALID. */
 export function loadConfig(paths: Pick<Paths, 'configFile'>): Config {
   const file = paths.configFile;
   const { config, problems } = parseConfig(readConfigFile(file));
@@ -131,7 +131,7 @@ export function loadConfig(paths: Pick<Paths, 'configFile'>): Config {
   return withEnvironment(config);
 }
 
-/** `config` holds the defaults when there are problems. */
+/** Parses the text of a config file. With problems, `config` has the defaults. */
 export function parseConfig(source: string): { config: Config; problems: ConfigProblem[] } {
   const defaults = v.parse(ConfigSchema, {});
   const place = (offset: number, message: string): ConfigProblem => ({ ...position(source, offset), message });
@@ -145,7 +145,7 @@ export function parseConfig(source: string): { config: Config; problems: ConfigP
 
   const result = v.safeParse(ConfigSchema, getNodeValue(root));
   const problems = [
-    ...repeatedKeys(root).map(({ offset, value }) => place(offset, `the key "${String(value)}" stands here twice`)),
+    ...repeatedKeys(root).map(({ offset, value }) => place(offset, `duplicate key "${String(value)}"`)),
     ...(result.issues ?? []).map((issue) => place(...locate(root, issue))),
   ];
   if (result.success) problems.push(...unknownProviders(root, result.output).map((at) => place(...at)));
@@ -153,7 +153,7 @@ export function parseConfig(source: string): { config: Config; problems: ConfigP
   return { config: defaults, problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) };
 }
 
-/** Keys that their object has already: the last one would win without a word. */
+/** Duplicate keys: JSON parsers silently use the last one. */
 function repeatedKeys(node: Node): Node[] {
   const seen = new Set<unknown>();
   return (node.children ?? []).flatMap((child) => {
@@ -196,10 +196,10 @@ function locate(root: Node, issue: v.BaseIssue<unknown>): [offset: number, messa
 
 function unknownKey([section, provider, key]: readonly (string | number)[], name: string): string {
   if (section !== 'providers' || !isNameOfSecret(String(key))) return `unknown key ${name}`;
-  return `${name} has no place in this file, which is no secret: svc provider set ${String(provider)} --api-key-stdin keeps it in another`;
+  return `${name} is not allowed: keys are not kept in this file. use svc provider set ${String(provider)} --api-key-stdin`;
 }
 
-/** What a person may call the key of a provider. */
+/** True if a setting of this name probably holds a secret. */
 export function isNameOfSecret(key: string): boolean {
   return /key|token|secret|password|credential/i.test(key);
 }
@@ -215,7 +215,7 @@ export function position(source: string, offset: number): { line: number; column
   return { line: before.split('\n').length, column: offset - before.lastIndexOf('\n') };
 }
 
-/** Empty when there is none. Throws CONFIG_INVALID when it cannot be read. */
+/** Reads the config file; returns an empty text if there is none. Throws CONFIG_INVALID when it cannot be read. */
 export function readConfigFile(file: string): string {
   try {
     const { size } = statSync(file);
@@ -234,14 +234,14 @@ function unreadable(file: string, why: string, cause?: unknown): SvcError {
   });
 }
 
-/** What each variable says: settings by name, which win over the file. */
+/** Converts each variable to settings by name, which override the file. */
 const FROM_ENVIRONMENT: { readonly [Name in Variable]?: (value: string) => Readonly<Record<string, unknown>> } = {
   SVC_HTTP_ADDR: (value) => addressIn('http', value, 'SVC_HTTP_ADDR', '127.0.0.1:7117'),
   SVC_GRPC_ADDR: (value) => addressIn('grpc', value, 'SVC_GRPC_ADDR', '127.0.0.1:7118'),
   SVC_LOG_LEVEL: (value) => ({ 'log.level': parseLevel(value) }),
 };
 
-/** The settings that the environment gives, and the variable of each. Throws CONFIG_INVALID. */
+/** Settings from the environment, each with its variable. Throws CONFIG_INVALID. */
 export function environmentSettings(): { name: string; value: unknown; variable: Variable }[] {
   return (Object.keys(FROM_ENVIRONMENT) as Variable[]).flatMap((name) => {
     const given = variable(name);

@@ -1,10 +1,9 @@
 /**
- * `credentials.json`: the keys of providers that were given to svc. Unlike the digests of keys.json they
- * stand here as they are, for they have to be sent; so nobody but the owner may read the file, and one
- * that others may read is refused until that is mended.
+ * `credentials.json`: the stored keys of providers. Unlike in keys.json, the keys themselves are stored, since they
+ * must be sent. Only the owner may read the file; a file that other users can read is rejected until its mode is
+ * corrected.
  *
- * Read without a lock: a write replaces the file whole. Changed under a lock, for a change is read,
- * modify, write.
+ * Reads need no lock: a write replaces the file atomically. A change (read, modify, write) holds a lock.
  */
 import { closeSync, fstatSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -28,7 +27,7 @@ const FileSchema = v.object({
 });
 type Entries = v.InferOutput<typeof FileSchema>['credentials'];
 
-/** A key as it was typed or piped in. Throws INPUT_INVALID, without repeating it. */
+/** Validates a typed or piped key. Throws INPUT_INVALID, without repeating the key. */
 export function checkedKey(typed: string): string {
   const key = typed.trim();
   const problem =
@@ -40,21 +39,23 @@ export function checkedKey(typed: string): string {
           ? 'it has characters that cannot be in a header, such as spaces or line ends'
           : undefined;
   if (problem === undefined) return key;
-  throw new SvcError('INPUT_INVALID', `that is not a key: ${problem}`, { hint: 'give the key alone, on one line' });
+  throw new SvcError('INPUT_INVALID', `this is not a valid key: ${problem}`, {
+    hint: 'give the key alone, on one line',
+  });
 }
 
-/** The file as a process sees it that asks often: read again only when it has changed. */
+/** A cached view of the file, read again only when it has changed. */
 export class Credentials {
   readonly #path: string;
   #entries: Entries = {};
-  /** Of the file that was read; empty: there was none. */
+  /** Version of the file that was read; empty: there was none. */
   #version = '';
 
   constructor(path: string) {
     this.#path = path;
   }
 
-  /** null: none is kept for this provider. Throws CONFIG_INVALID. */
+  /** Returns the stored key; null: there is none for this provider. Throws CONFIG_INVALID. */
   keyOf(provider: string): string | null {
     const version = versionOf(this.#path);
     if (version !== this.#version) {
@@ -70,14 +71,14 @@ export async function saveCredential(path: string, provider: string, key: string
   await change(path, (entries) => ({ ...entries, [provider]: { api_key: key, saved_at: new Date().toISOString() } }));
 }
 
-/** Resolves with whether there was one. Throws CONFIG_INVALID, CANNOT_WRITE, BUSY. */
+/** Resolves with true if there was one. Throws CONFIG_INVALID, CANNOT_WRITE, BUSY. */
 export async function removeCredential(path: string, provider: string): Promise<boolean> {
   if (!Object.hasOwn(readCredentials(path), provider)) return false;
   await change(path, (entries) => Object.fromEntries(Object.entries(entries).filter(([name]) => name !== provider)));
   return true;
 }
 
-/** No file: no credentials. */
+/** Reads the file; a missing file has no credentials. */
 function readCredentials(path: string): Entries {
   let text: string;
   try {
@@ -101,7 +102,7 @@ function readPrivateFile(path: string): string {
     if (size > FILE_BYTES) throw unusable(path, `has more than ${String(FILE_BYTES)} bytes`);
     if (process.platform !== 'win32') {
       if (uid !== 0 && uid !== process.getuid?.()) throw unusable(path, `belongs to user ${String(uid)}`);
-      if ((mode & 0o077) !== 0) throw unusable(path, 'can be read by others', `chmod 600 ${path}`);
+      if ((mode & 0o077) !== 0) throw unusable(path, 'can be read by other users', `chmod 600 ${path}`);
     }
     return readFileSync(descriptor, 'utf8');
   } finally {
@@ -124,7 +125,7 @@ async function change(path: string, edit: (entries: Entries) => Entries): Promis
   }
 }
 
-/** Another one after every change, of the mode too; empty while there is no file. */
+/** Returns a string that differs after every change of the file or its mode; empty while there is no file. */
 function versionOf(path: string): string {
   try {
     const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
@@ -136,6 +137,6 @@ function versionOf(path: string): string {
 
 function unusable(path: string, what: string, hint?: string): SvcError {
   return new SvcError('CONFIG_INVALID', `the file of the providers' keys ${path} ${what}`, {
-    hint: hint ?? 'mend it, or move it away and give the keys again: svc provider set NAME --api-key-stdin',
+    hint: hint ?? 'repair it, or move it away and set the keys again: svc provider set NAME --api-key-stdin',
   });
 }

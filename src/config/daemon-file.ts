@@ -1,8 +1,7 @@
 /**
- * `daemon.json`: what can be known of the daemon without asking it. The daemon writes the file when
- * it starts and, as its last act, how it ended; one that could not do so (a crash, kill -9, the
- * power) leaves `exit: null`, and whoever finds that with no daemon there knows it did not end well.
- * While it lives the daemon touches the file, so that its time tells when it was last alive.
+ * `daemon.json`: facts about the daemon that can be read without a connection. The daemon writes the file when it
+ * starts and, as its last action, how it ended. After a crash, kill -9 or a power failure the file has `exit: null`
+ * although no daemon runs. While it runs, the daemon updates the file's time, which shows when it was last alive.
  */
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
@@ -20,7 +19,7 @@ const LastExitSchema = v.object({
 
 const DaemonFileSchema = v.object({
   pid: v.number(),
-  /** What tells it from a later process of the same pid. */
+  /** Distinguishes it from a later process with the same pid. */
   process: v.nullish(ProcessIdentitySchema),
   mode: v.picklist(['background', 'foreground', 'service']),
   version: v.string(),
@@ -31,12 +30,12 @@ const DaemonFileSchema = v.object({
   started_at: v.string(),
   /** How this daemon ended. */
   exit: v.nullable(LastExitSchema),
-  /** How the one before it ended. */
+  /** How the previous daemon ended. */
   last_exit: v.nullable(LastExitSchema),
 });
 export type DaemonFile = v.InferOutput<typeof DaemonFileSchema>;
 
-/** null: no daemon has ever run here, or the file can't be read as one. */
+/** Reads the file. null: no daemon has ever run here, or the file is unreadable or invalid. */
 export function readDaemonFile(path: string): DaemonFile | null {
   try {
     return parseDaemonFile(readTextSync(path));
@@ -45,7 +44,7 @@ export function readDaemonFile(path: string): DaemonFile | null {
   }
 }
 
-/** As `readDaemonFile`, without keeping the process waiting. Rejects with the error of the file system. */
+/** As `readDaemonFile`, but asynchronous. Rejects with the error of the file system. */
 export async function loadDaemonFile(path: string): Promise<DaemonFile | null> {
   return parseDaemonFile(await readText(path));
 }

@@ -1,4 +1,4 @@
-/** The only reader of the environment: every variable that svc looks at stands in this table. */
+/** The only reader of the environment: this table has every variable that svc reads. */
 
 export const VARIABLES = {
   SVC_HOME: 'one directory for config, data, models, state, cache and run',
@@ -6,20 +6,20 @@ export const VARIABLES = {
   SVC_SOCKET: 'path of the control socket',
   SVC_HTTP_ADDR: 'address of the HTTP listener, host:port',
   SVC_GRPC_ADDR: 'address of the gRPC listener, host:port',
-  SVC_API_KEY: 'the key with which `svc health` asks over HTTP and gRPC',
+  SVC_API_KEY: 'API key that `svc health` sends over HTTP and gRPC',
   SVC_LOG_LEVEL: 'trace, debug, info, warn, error or fatal',
-  LD_LIBRARY_PATH: 'where the dynamic linker looks for libraries first; an engine may read there',
+  LD_LIBRARY_PATH: 'folders that the dynamic linker searches first; an engine may read them',
   GGML_BACKEND_PATH: 'path of a GPU backend of ggml, instead of the installed package',
   SVC_ADDON: 'path of svc.node, instead of the built or shipped one',
   HF_ENDPOINT: 'the hub that models are pulled from, instead of https://huggingface.co',
-  HF_TOKEN: 'the token that the hub is shown, and nobody else',
-  HF_HUB_OFFLINE: 'set, and neither 0 nor false: nothing is asked of a hub',
-  NOTIFY_SOCKET: 'where systemd is told what the daemon does',
-  WATCHDOG_USEC: 'after so many microseconds of silence systemd starts the daemon anew',
+  HF_TOKEN: 'the token for the hub, sent to no other server',
+  HF_HUB_OFFLINE: 'set, and neither 0 nor false: no request is sent to a hub',
+  NOTIFY_SOCKET: 'socket on which systemd receives notifications of the daemon',
+  WATCHDOG_USEC: 'microseconds without a notification after which systemd restarts the daemon',
   WATCHDOG_PID: 'the process that WATCHDOG_USEC is for',
-  LISTEN_FDS: 'how many listening sockets systemd passes on',
-  LISTEN_PID: 'the process that they are for',
-  LISTEN_FDNAMES: 'their names: http, control',
+  LISTEN_FDS: 'number of listening sockets that systemd passes',
+  LISTEN_PID: 'the process that the sockets are for',
+  LISTEN_FDNAMES: 'names of the sockets: http, control',
   XDG_CONFIG_HOME: 'base of the config directory',
   XDG_DATA_HOME: 'base of the data directory',
   XDG_STATE_HOME: 'base of the state directory',
@@ -30,12 +30,12 @@ export const VARIABLES = {
   NO_COLOR: 'set and not empty: no colour',
   FORCE_COLOR: 'set and neither empty nor 0: colour even without a terminal',
   TERM: 'the terminal; `dumb` means no colour and no animation',
-  COLUMNS: 'width of the terminal where it cannot be asked',
+  COLUMNS: 'width of the terminal, if it cannot be queried',
 } as const;
 
 export type Variable = keyof typeof VARIABLES;
 
-/** What a person may have set for their daemon, and a service manager does not know. */
+/** Variables that a user may have set for the daemon, and that a service manager does not pass by itself. */
 export const SERVICE_VARIABLES: readonly Variable[] = [
   'SVC_HOME',
   'SVC_CONFIG',
@@ -51,30 +51,30 @@ export const SERVICE_VARIABLES: readonly Variable[] = [
   'XDG_CACHE_HOME',
 ];
 
-/** The value of a variable; one that is set but empty counts as unset. */
+/** Returns the value of a variable; an empty one counts as unset. */
 export function variable(name: Variable): string | undefined {
   const value = process.env[name];
   return value === undefined || value === '' ? undefined : value;
 }
 
-/** Variables that were looked at for a key, whatever they are called. */
+/** Names of variables that were read for a provider's key. */
 const keyVariables = new Set<string>();
 
-/** The key of a provider, in a variable that the catalogue or the config names. */
+/** Returns a provider's key from a variable that the catalogue or the config names. */
 export function keyIn(name: string): string | undefined {
   keyVariables.add(name);
   const value = process.env[name]?.trim();
   return value === '' ? undefined : value;
 }
 
-/** The value of a variable that is for this process and not for its children, who no longer see it. */
+/** Returns and removes a variable that child processes must not see. */
 export function takeVariable(name: Variable): string | undefined {
   const value = variable(name);
   Reflect.deleteProperty(process.env, name);
   return value;
 }
 
-/** For the libraries of this process, which look at it later. */
+/** Sets a variable for libraries of this process, which read it later. */
 export function setForDrivers(name: string, value: string): void {
   process.env[name] = value;
 }
@@ -89,8 +89,8 @@ export function childEnvironment(changes: Readonly<Record<string, string | undef
 }
 
 /**
- * What an engine process may know: where it runs, and what libraries, drivers and Node itself look
- * at. Everything else stays with the daemon, whose environment may hold the keys of providers.
+ * Variables that an engine process gets: its surroundings, and variables of libraries, drivers and Node. No others
+ * are passed, since the daemon's environment may hold the keys of providers.
  */
 const FOR_ENGINES = new Set(
   [
@@ -99,7 +99,7 @@ const FOR_ENGINES = new Set(
     'ASAN_OPTIONS LSAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS',
   ].flatMap((line) => line.split(' ')),
 );
-/** What stands before the first underscore: of ours, Node's, ggml's, and of GPU drivers and compute libraries. */
+/** Prefixes before the first underscore: variables of svc, Node, ggml, GPU drivers and compute libraries. */
 const FAMILIES_FOR_ENGINES = new Set(
   [
     'SVC XDG LC DYLD NODE UV TSX GGML LLAMA OMP GOMP KMP',

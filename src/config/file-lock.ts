@@ -1,4 +1,4 @@
-/** For files that several processes change: read, modify and write, one process after the other. */
+/** Lock for files that several processes change (read, modify, write), one process at a time. */
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lock } from 'proper-lockfile';
@@ -10,15 +10,15 @@ const STALE_LOCK_MS = 10_000;
 const RETRIES = 100;
 
 export interface FileLockOptions {
-  /** What is changed, for the error: "the models". */
+  /** Object of the change, for the error: "the models". */
   readonly what: string;
-  /** How often it is tried; the pause grows to 0.2 s. */
+  /** Number of retries; the pause grows to 0.2 s. */
   readonly retries?: number;
 }
 
 /**
- * Runs `change` while this process holds the lock `path`, whose directory is made if need be.
- * Rejects with BUSY when another process keeps it, and as `change` or the file system does.
+ * Runs `change` while this process holds the lock `path`, whose directory is created if needed. Rejects with BUSY
+ * when another process holds the lock, and with errors of `change` or the file system.
  */
 export async function withFileLock<Result>(
   path: string,
@@ -30,7 +30,7 @@ export async function withFileLock<Result>(
   const options = {
     lockfilePath: path,
     stale: STALE_LOCK_MS,
-    // Only a process that stood still for as long as STALE_LOCK_MS can lose its lock.
+    // Only a process that was suspended for STALE_LOCK_MS can lose its lock.
     onCompromised: () => undefined,
   };
   const pause = (n: number): number => Math.min(200, 10 * 1.2 ** n) * (1 + Math.random());
@@ -46,8 +46,8 @@ export async function withFileLock<Result>(
 }
 
 /**
- * Takes a lock, trying `retries` times again while another process has it; `pauseMs` is told how often it
- * has been tried. What the file system refuses is not tried again.
+ * Takes a lock, with up to `retries` retries while another process holds it; `pauseMs` gets the number of attempts so
+ * far. Errors of the file system are not retried.
  */
 export async function whenFree<Release>(
   take: () => Promise<Release>,

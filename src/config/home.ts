@@ -1,18 +1,17 @@
 /**
- * $SVC_HOME, looked at before anything in it is tried: one that no command can do anything with is refused in
- * one sentence. A home that has been used and cannot be written any more is not refused here, since a daemon
- * may run in it and much can be asked without writing.
+ * Checks $SVC_HOME before it is used: a home that no command could use is rejected with one error. A home that was
+ * used before and is no longer writable is accepted: a daemon may run in it, and many commands only read.
  */
 import { accessSync, constants, lstatSync, readdirSync, statfsSync, statSync, type Stats } from 'node:fs';
 import { dirname } from 'node:path';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 
-/** File systems of the kernel, in which a user may look but make nothing: proc, sysfs, cgroup, cgroup2. */
+/** Magic numbers of kernel file systems, in which users cannot create files: proc, sysfs, cgroup, cgroup2. */
 const KERNEL_FILE_SYSTEMS: readonly number[] = [0x9fa0, 0x62656572, 0x27e0eb, 0x63677270];
 const HINT = 'set SVC_HOME to a directory that you can write to';
 
-/** Throws CONFIG_INVALID when `home` is something else than a directory, CANNOT_WRITE when it cannot be made or used. */
+/** Throws CONFIG_INVALID when `home` is not a directory, CANNOT_WRITE when it cannot be created or used. */
 export function checkHome(home: string): void {
   const found = lookAt(home);
   if (found === null) {
@@ -25,7 +24,7 @@ export function checkHome(home: string): void {
   else if (isOfKernel(home)) throw cannotWrite(home, 'the file system is read-only');
 }
 
-/** null: there is nothing. */
+/** Returns null if nothing exists there. */
 function lookAt(home: string): Stats | null {
   try {
     return statSync(home);
@@ -33,7 +32,7 @@ function lookAt(home: string): Stats | null {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw invalid(home, whyOf(error));
   }
   if (lstatSync(home, { throwIfNoEntry: false }) === undefined) return null;
-  throw invalid(home, 'it is a link to nothing');
+  throw invalid(home, 'it is a broken link');
 }
 
 function namesIn(home: string): string[] {
@@ -45,7 +44,7 @@ function namesIn(home: string): string[] {
   }
 }
 
-/** The first directory above that is there. */
+/** The nearest parent directory that exists. */
 function nearest(directory: string): string {
   const found = statSync(directory, { throwIfNoEntry: false });
   return found !== undefined || dirname(directory) === directory ? directory : nearest(dirname(directory));
@@ -69,5 +68,5 @@ function invalid(home: string, why: string): SvcError {
 }
 
 function cannotWrite(home: string, why: string): SvcError {
-  return new SvcError('CANNOT_WRITE', `nothing can be written in SVC_HOME ${home}: ${why}`, { hint: HINT });
+  return new SvcError('CANNOT_WRITE', `cannot write to SVC_HOME ${home}: ${why}`, { hint: HINT });
 }

@@ -1,4 +1,4 @@
-/** Which hub models are pulled from, as the environment says; the names are the hub's own. */
+/** Settings of the model hub from the environment, under the hub's own variable names. */
 import { variable } from './environment.ts';
 
 export interface HubEnvironment {

@@ -1,20 +1,20 @@
-/** Whether the kernel killed a process because memory had ended, as its own log tells. */
+/** Finds out from the kernel's log if a process was killed by the OOM killer. */
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import type { ProcessIdentity } from './process-identity.ts';
 
 const KERNEL_LOG = '/dev/kmsg';
-/** One record of the log is never longer. */
+/** Maximum size of a record of the log. */
 const RECORD_BYTES = 8192;
 const MOST_RECORDS = 100_000;
 
-/** false also where the log may not be read, which most systems reserve for administrators. */
+/** True if the OOM killer killed the process. False also if the log is not readable, as for most users. */
 export function wasKilledForMemory(pid: number, { start_ticks }: ProcessIdentity): boolean {
   return readKernelLog().some((record) => isKillForMemory(record, pid, start_ticks));
 }
 
 /**
- * `record` as /dev/kmsg gives it: `priority,sequence,microseconds since boot,flags;message`. An
- * earlier process of the same pid was killed before this one started.
+ * True if `record` of /dev/kmsg (`priority,sequence,microseconds since boot,flags;message`) reports that the process
+ * was killed. Records from before its start belong to an earlier process with the same pid.
  */
 export function isKillForMemory(record: string, pid: number, startTicks: number): boolean {
   const match = /^\d+,\d+,(\d+),[^;]*;(?:Memory cgroup out|Out) of memory: Killed process (\d+) /.exec(record);
@@ -31,7 +31,7 @@ function readKernelLog(): string[] {
       records.push(buffer.toString('utf8', 0, readRecord(log, buffer)));
     }
   } catch {
-    // EAGAIN: that was all. Anything else: it may not be read, or there is none.
+    // EAGAIN: end of the log. Any other error: it is not readable, or there is none.
   } finally {
     if (log !== undefined) closeSync(log);
   }
@@ -43,7 +43,7 @@ function readRecord(log: number, buffer: Buffer): number {
     try {
       return readSync(log, buffer);
     } catch (error) {
-      // The record was overwritten while we came to it; the next read goes on after it.
+      // The record was overwritten meanwhile; the next read continues after it.
       if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
     }
   }

@@ -1,12 +1,11 @@
 /**
- * `keys.json`: the API keys that let programs in over TCP.
+ * `keys.json`: the API keys for clients over TCP.
  *
- * A key is 32 random bytes and stands here as its SHA-256 digest. Nobody can try that many keys, so a
- * slow hash, which is made for passwords, would only slow down the daemon.
+ * A key is 32 random bytes; only its SHA-256 digest is stored. Random keys of this size cannot be guessed, so a slow
+ * password hash would only slow down the daemon.
  *
- * Read without a lock: a write replaces the file whole. Changed under a lock, for a change is read,
- * modify, write. A file that cannot be understood, or that others may write, is an error and lets
- * nobody in.
+ * Reads need no lock: a write replaces the file atomically. A change (read, modify, write) holds a lock. A file that
+ * cannot be parsed, or that other users may write, is an error, and all clients are refused.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, readFileSync } from 'node:fs';
@@ -21,7 +20,7 @@ import { withFileLock } from './file-lock.ts';
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
 const KEY_BYTES = 32;
-/** Makes a key that lies about recognisable, to people and to scanners. */
+/** Makes a leaked key recognisable to people and to secret scanners. */
 const KEY_PREFIX = 'svc_';
 export const MAX_KEYS = 1000;
 const FILE_BYTES = 1024 * 1024;
@@ -46,12 +45,12 @@ export function digestOfKey(key: string): Buffer {
   return createHash('sha256').update(key).digest();
 }
 
-/** No file: no keys. Throws CONFIG_INVALID. */
+/** Reads the keys; a missing file has none. Throws CONFIG_INVALID. */
 export function readKeyFile(path: string): readonly KeyEntry[] {
   return findKeyFile(path) ?? [];
 }
 
-/** null: there is no file. Throws CONFIG_INVALID. */
+/** Reads the keys. null: there is no file. Throws CONFIG_INVALID. */
 export function findKeyFile(path: string): readonly KeyEntry[] | null {
   let text: string;
   try {
@@ -67,7 +66,7 @@ export function findKeyFile(path: string): readonly KeyEntry[] | null {
   }
 }
 
-/** The new key: this once, and never again. Throws INVALID_REQUEST, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
+/** Adds a key and returns it; it cannot be read again. Throws INVALID_REQUEST, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
 export async function addKey(path: string, name: string, scope: KeyScope): Promise<{ entry: KeyEntry; key: string }> {
   if (!NAME.test(name)) {
     throw new SvcError('INVALID_REQUEST', `${JSON.stringify(name.slice(0, 80))} cannot be the name of a key`, {
@@ -83,13 +82,13 @@ export async function addKey(path: string, name: string, scope: KeyScope): Promi
   };
   await change(path, (keys) => {
     if (keys.some((other) => other.name === name)) {
-      throw new SvcError('INVALID_REQUEST', `there is a key ${name} already`, {
+      throw new SvcError('INVALID_REQUEST', `a key with this name exists: ${name}`, {
         hint: `choose another name, or remove that one: svc key rm ${name}`,
       });
     }
     if (keys.length >= MAX_KEYS) {
       throw new SvcError('INVALID_REQUEST', `there are ${String(MAX_KEYS)} keys already`, {
-        hint: 'remove one that nobody uses: svc key rm NAME',
+        hint: 'remove one that is not used: svc key rm NAME',
       });
     }
     return [...keys, entry];
@@ -97,7 +96,7 @@ export async function addKey(path: string, name: string, scope: KeyScope): Promi
   return { entry, key };
 }
 
-/** Resolves with how many are left. Throws NOT_FOUND, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
+/** Resolves with the number of keys left. Throws NOT_FOUND, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
 export async function removeKey(path: string, name: string): Promise<number> {
   return await change(path, (keys) => {
     const rest = keys.filter((entry) => entry.name !== name);
@@ -124,14 +123,14 @@ async function change(path: string, edit: (keys: readonly KeyEntry[]) => readonl
   }
 }
 
-/** Whoever may write the file could let himself in. Throws CONFIG_INVALID, or what the file system says. */
+/** Reads a file that only its owner may write. Throws CONFIG_INVALID, or the error of the file system. */
 function readOwnFile(path: string): string {
   const descriptor = openToReadSync(path);
   try {
     const { mode, uid, size } = fstatSync(descriptor);
     if (size > FILE_BYTES) throw unusable(path, `has more than ${String(FILE_BYTES)} bytes`);
     if (process.platform !== 'win32') {
-      if ((mode & 0o022) !== 0) throw unusable(path, 'may be written by others', undefined, `chmod 600 ${path}`);
+      if ((mode & 0o022) !== 0) throw unusable(path, 'can be written by other users', undefined, `chmod 600 ${path}`);
       if (uid !== 0 && uid !== process.getuid?.()) throw unusable(path, `belongs to user ${String(uid)}`);
     }
     return readFileSync(descriptor, 'utf8');

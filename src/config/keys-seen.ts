@@ -1,7 +1,8 @@
 /**
- * `keys-seen` in the state directory: an empty file that is there while keys.json, when a daemon last read it, held a
- * key. A keys.json that is gone although keys were seen opens no door: the data directory may not be mounted, or a
- * backup from before the first key was restored. It lies elsewhere than keys.json, so that one loss does not take both.
+ * `keys-seen` in the state directory: an empty file that exists if keys.json had a key when a daemon last read it. If
+ * keys.json is missing although keys were seen, all clients are refused: the data directory may not be mounted, or a
+ * backup from before the first key was restored. It is in another directory than keys.json, so that one loss does not
+ * affect both.
  */
 import { closeSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +26,7 @@ export class KeysSeen {
     return existsSync(this.#file);
   }
 
-  /** Throws what the file system says. */
+  /** Throws the error of the file system. */
   set(seen: boolean): void {
     if (seen === this.isSet) return;
     if (!seen) return rmSync(this.#file, { force: true });

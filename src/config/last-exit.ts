@@ -1,6 +1,6 @@
 /**
- * How a daemon ended that is gone. One that ended in good order has said so in its file; of any other
- * the traces tell: another boot, what Node wrote as it crashed, the kernel's log.
+ * How the last daemon ended. A clean exit is recorded in its file. Otherwise the reason is derived from other traces:
+ * a new boot id, the crash output of Node, the kernel's log.
  */
 import { closeSync, fstatSync, readSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -11,10 +11,10 @@ import { wasKilledForMemory } from './kernel-log.ts';
 import { crashFile } from './paths.ts';
 import { bootId } from './process-identity.ts';
 
-/** More than the last words of a crashed Node. */
+/** More than the crash output of Node. */
 const CRASH_BYTES = 64 * 1024;
 
-/** How the daemon of the file `path` ended. REQUIRES: it no longer runs. null: none has ever run. */
+/** Returns how the daemon of the file `path` ended. REQUIRES: it no longer runs. null: none has ever run. */
 export function lastExit(path: string): LastExit | null {
   const file = readDaemonFile(path);
   if (file === null) return null;
@@ -41,7 +41,7 @@ function traces(file: DaemonFile, crash: string): Pick<LastExit, 'signal' | 'rea
   };
 }
 
-/** From what Node writes when it aborts. null: that is no such text, or another process wrote it. */
+/** Returns the reason from Node's crash output. null: the text is something else, or from another process. */
 export function describeCrash(text: string, pid: number): string | null {
   // V8 marks its lines about memory with the pid.
   const ofThisProcess = text.lastIndexOf(`[${String(pid)}:0x`);
@@ -49,7 +49,7 @@ export function describeCrash(text: string, pid: number): string | null {
   return 'it ran out of memory: the JavaScript heap of the daemon was full';
 }
 
-/** Empty when it cannot be read. */
+/** Returns the end of a file; empty when it cannot be read. */
 function endOf(file: string): string {
   try {
     return readEnd(file);

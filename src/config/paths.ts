@@ -1,6 +1,6 @@
 /**
- * Where everything lies: XDG on Linux and other Unixes, their own conventions on macOS and Windows,
- * or everything under $SVC_HOME. `pathsFrom` only computes; `makePrivateDirectory` creates.
+ * All paths of svc: XDG on Linux and other Unixes, the native conventions on macOS and Windows, or everything under
+ * $SVC_HOME. `pathsFrom` only computes; `makePrivateDirectory` creates.
  */
 import { createHash } from 'node:crypto';
 import { chmodSync, lstatSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { checkHome } from './home.ts';
 
 export interface Paths {
   readonly configFile: string;
-  /** The default place of models; `models.dir` in the config overrides it. */
+  /** The default folder of models; `models.dir` in the config overrides it. */
   readonly modelsDir: string;
   readonly dataDir: string;
   /** The API keys' digests. */
@@ -27,12 +27,12 @@ export interface Paths {
   readonly runtimeDir: string;
   /** A Unix socket; on Windows a named pipe. */
   readonly socketPath: string;
-  /** Who runs, or how the last one ended. */
+  /** Facts about the running daemon, or how the last one ended. */
   readonly daemonFile: string;
   readonly logFile: string;
 }
 
-/** What paths follow from; tests give another. */
+/** Inputs of the paths; tests pass their own. */
 export interface Surroundings {
   readonly platform: NodeJS.Platform;
   readonly home: string;
@@ -53,8 +53,8 @@ interface Bases {
 }
 
 /**
- * The paths of this process. Throws CONFIG_INVALID when a path that was asked for can't be used, CANNOT_WRITE when
- * SVC_HOME can't be made.
+ * The paths of this process. Throws CONFIG_INVALID when a configured path cannot be used, CANNOT_WRITE when SVC_HOME
+ * cannot be created.
  */
 export function resolvePaths(): Paths {
   const from = thisMachine();
@@ -64,7 +64,7 @@ export function resolvePaths(): Paths {
   return paths;
 }
 
-/** Computed, nothing is looked at. Throws CONFIG_INVALID. */
+/** Computes the paths without file-system access. Throws CONFIG_INVALID. */
 export function pathsFrom(from: Surroundings): Paths {
   const { join } = pathRules(from);
   const bases = resolveBases(from);
@@ -85,14 +85,14 @@ export function pathsFrom(from: Surroundings): Paths {
   };
 }
 
-/** What daemons in the background wrote to standard error: nothing, unless one crashed. */
+/** Standard error of daemons in the background: empty unless one crashed. */
 export function crashFile({ stateDir }: Pick<Paths, 'stateDir'>): string {
   return path.join(stateDir, 'daemon.stderr');
 }
 
 /**
- * Makes `directory`, or takes the one that is there, so that only this user can look into it.
- * Throws CONFIG_INVALID when it is a link, is no directory or belongs to someone else.
+ * Creates `directory`, or takes an existing one, and makes it accessible to this user only.
+ * Throws CONFIG_INVALID when it is a link, not a directory, or belongs to another user.
  */
 export function makePrivateDirectory(directory: string): void {
   try {
@@ -117,7 +117,7 @@ function unsafe(directory: string, why: string): SvcError {
   });
 }
 
-/** `sun_path` without its final zero. A longer path would be cut short without a word. */
+/** Size of `sun_path` without its final zero. A longer path would be truncated silently. */
 const SOCKET_PATH_BYTES = { darwin: 103, other: 107 } as const;
 
 function checkSocketPath(socketPath: string, platform: NodeJS.Platform): void {
@@ -199,7 +199,7 @@ function defaultSocket(from: Surroundings, runtimeDir: string): string {
   return `\\\\.\\pipe\\svc-${digest}`;
 }
 
-/** A path that the person named: it must be absolute, since a daemon has no directory of theirs. */
+/** A path from a variable. It must be absolute, since the daemon does not run in the user's working directory. */
 function absolute(from: Surroundings, name: Variable): string | undefined {
   const value = from.variable(name);
   if (value === undefined) return undefined;

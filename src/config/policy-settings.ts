@@ -1,4 +1,4 @@
-/** The section `policies`: names that stand for several candidates (docs/routing.md). */
+/** The section `policies`: names for lists of candidates (docs/routing.md). */
 import * as v from 'valibot';
 import { FALLBACK_CONDITIONS } from '../protocol/routing.ts';
 import { PROVIDER_NAME } from './catalogue.ts';
@@ -15,7 +15,7 @@ export const PoliciesSchema = named(
       v.minLength(1, 'must not be empty'),
       v.maxLength(MOST_CANDIDATES, `must have at most ${String(MOST_CANDIDATES)} candidates`),
     ),
-    /** What lets a request go on to the next. */
+    /** Failures after which the next candidate is tried. */
     fallback_on: v.exactOptional(
       v.array(
         v.picklist(FALLBACK_CONDITIONS, `must be a list of ${FALLBACK_CONDITIONS.join(', ')}`),

@@ -1,6 +1,6 @@
 /**
- * Which process a recorded pid meant. Pids are given again: what tells two processes of one pid apart
- * is when they started, counted from the boot, and which boot that was. Linux only; elsewhere null.
+ * Identity of a process with a recorded pid. Pids are reused: the boot id and the start time since boot distinguish two
+ * processes with the same pid. Linux only; null elsewhere.
  */
 import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
@@ -12,7 +12,7 @@ export const ProcessIdentitySchema = v.object({
 });
 export type ProcessIdentity = v.InferOutput<typeof ProcessIdentitySchema>;
 
-/** null: no such process lives, or this system does not tell. */
+/** Returns the identity of a process. null: it does not run, or the system has no such data. */
 export function identifyProcess(pid: number): ProcessIdentity | null {
   const boot_id = bootId();
   if (boot_id === null) return null;
@@ -20,7 +20,7 @@ export function identifyProcess(pid: number): ProcessIdentity | null {
     const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
     // The name in parentheses may hold anything; after it come the state, and starttime as the 20th field.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    // Ended, though nobody has waited for it (a container without an init).
+    // A zombie counts as ended (a container without an init does not reap it).
     if (/^[ZX]/.test(fields[0] ?? '')) return null;
     return { boot_id, start_ticks: Number(fields[19]) };
   } catch {
@@ -28,13 +28,13 @@ export function identifyProcess(pid: number): ProcessIdentity | null {
   }
 }
 
-/** false also where it cannot be told. */
+/** True if the recorded process is alive. False also if that is unknown. */
 export function isAlive(pid: number, recorded: ProcessIdentity): boolean {
   const now = identifyProcess(pid);
   return now?.boot_id === recorded.boot_id && now.start_ticks === recorded.start_ticks;
 }
 
-/** Another one after every boot. null: this system has none. */
+/** Id of the current boot. null: the system has none. */
 export function bootId(): string | null {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

@@ -1,11 +1,11 @@
-/** The section `providers`: what a person says of each, over the catalogue. Never a key: see credentials-file.ts. */
+/** The section `providers`: settings that override the catalogue. Keys are kept elsewhere (credentials-file.ts). */
 import { BlockList, isIP } from 'node:net';
 import * as v from 'valibot';
 import { APIS, catalogue, KINDS, PROVIDER_NAME, VARIABLE_NAME } from './catalogue.ts';
 import { flag, named, section, text, wholeNumber } from './schema.ts';
 
 const MOST_ENDPOINTS = 64;
-/** Header names that carry a key: they are ours to set. */
+/** Names of headers that carry a key: svc sets these itself. */
 const KEY_HEADERS = /^(?:authorization|proxy-authorization|cookie)$|api-?key|token|secret|password/i;
 
 const baseUrl = v.pipe(
@@ -19,19 +19,22 @@ const baseUrl = v.pipe(
 const headers = named(
   v.pipe(
     v.string(),
-    v.regex(/^[a-z0-9-]+$/i, 'is not the name of a header'),
-    v.check((name) => !KEY_HEADERS.test(name), 'may hold a key, which stands in no config: svc sends it by itself'),
+    v.regex(/^[a-z0-9-]+$/i, 'is not a valid header name'),
+    v.check(
+      (name) => !KEY_HEADERS.test(name),
+      'may hold a key, and keys are not kept in the config: svc sends the key itself',
+    ),
   ),
   v.pipe(text, v.regex(/^[\x20-\x7e]+$/, 'must be printable ASCII')),
 );
 
 const ProviderSettingsSchema = v.pipe(
   section({
-    /** Absent: as the catalogue has it, else openai_compatible. */
+    /** Absent: from the catalogue, else openai_compatible. */
     kind: v.exactOptional(v.picklist(KINDS, `must be one of ${KINDS.join(', ')}`)),
-    /** Absent: that of the kind. */
+    /** Absent: the API of the kind. */
     api: v.exactOptional(v.picklist(APIS, `must be one of ${APIS.join(', ')}`)),
-    /** More than one make a cluster. */
+    /** Several URLs make a cluster. */
     base_url: v.exactOptional(
       v.union(
         [
@@ -51,9 +54,9 @@ const ProviderSettingsSchema = v.pipe(
     ),
     default_model: v.exactOptional(text),
     enabled: v.exactOptional(flag, true),
-    /** Requests under way at once. */
+    /** Maximum number of concurrent requests. */
     concurrency: v.exactOptional(wholeNumber(1, 100_000)),
-    /** An answer that is silent for so long is given up. */
+    /** An answer without data for this time is aborted. */
     idle_timeout_seconds: v.exactOptional(wholeNumber(1, 86_400), 300),
     /** Sent with every request. */
     headers: v.exactOptional(headers),
@@ -83,28 +86,28 @@ export const ProvidersSchema = v.pipe(
 );
 
 function problemWithoutUrl(name: string, kind: ProviderSettings['kind']): string | undefined {
-  // A further account with one of the known kinds is where the first is.
+  // Another account with a known kind has that provider's base URL.
   const entry = catalogue().get(name) ?? catalogue().get(kind ?? '');
-  if (entry === undefined) return 'needs a base_url: it is none of the catalogue (svc provider list --all)';
+  if (entry === undefined) return 'needs a base_url: it is not in the catalogue (svc provider list --all)';
   if (entry.base_url === null) return `needs a base_url, of the form ${entry.base_url_form ?? 'https://HOST/v1'}`;
   return undefined;
 }
 
-/** What is wrong with a base URL, without repeating it. undefined: nothing. */
+/** Returns the error in a base URL, without repeating it. undefined: it is valid. */
 export function problemOfUrl(typed: string): string | undefined {
   if (!URL.canParse(typed)) return 'must be a URL, https://HOST/PATH';
   const { protocol, username, password, search, hash, hostname } = new URL(typed);
   if (protocol !== 'https:' && protocol !== 'http:') return 'must begin with https://';
-  if (username !== '' || password !== '') return 'must not hold a user or a password';
+  if (username !== '' || password !== '') return 'must not contain a user name or a password';
   if (search !== '' || hash !== '' || /[?#]/.test(typed)) return 'must end with its path: no ? and no #';
   if (/\/$/.test(typed)) return 'must not end with a slash';
   if (protocol === 'http:' && !isNearby(hostname)) {
-    return 'must begin with https://: plain http is for this machine and private networks';
+    return 'must begin with https://: plain http is only for this machine and private networks';
   }
   return undefined;
 }
 
-/** Whether nobody but this machine hears what is sent there. */
+/** True if data sent there does not leave this machine. */
 export function isLoopbackUrl(url: string): boolean {
   const { hostname } = new URL(url);
   return hostname === 'localhost' || isIn(LOOPBACK, hostname);
@@ -118,7 +121,7 @@ PRIVATE.addSubnet('10.0.0.0', 8);
 PRIVATE.addSubnet('172.16.0.0', 12);
 PRIVATE.addSubnet('192.168.0.0', 16);
 PRIVATE.addSubnet('fc00::', 7, 'ipv6');
-/** Names without a domain, and those of domains that lead nowhere outside. */
+/** Names without a domain, and names of private domains. */
 const PRIVATE_NAME = /^[0-9-]*[a-z][a-z0-9-]*$|\.(local|internal|lan|svc|home\.arpa|test)$/i;
 
 function isNearby(hostname: string): boolean {
@@ -131,7 +134,7 @@ function isIn(list: BlockList, hostname: string): boolean {
   return family !== 0 && list.check(bare, family === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** Of the one form that was meant: a wrong entry of a list is not "no string". */
+/** Returns the error of the intended form: a wrong list entry must not be reported as "must be a string". */
 function describeUnion(issue: v.UnionIssue<v.BaseIssue<unknown>>): string {
   const deepest = [...(issue.issues ?? [])].sort((a, b) => (b.path?.length ?? 0) - (a.path?.length ?? 0));
   const [first] = deepest.filter(({ kind }) => kind === 'validation');

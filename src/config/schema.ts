@@ -1,4 +1,4 @@
-/** What the schemas of the config file are made of. Messages read on after the setting's name. */
+/** Building blocks of the config file's schemas. Messages follow the setting's name. */
 import * as v from 'valibot';
 
 export const wholeNumber = (least: number, most: number) =>
@@ -18,10 +18,10 @@ const object = v.custom<object>(
   'must be an object',
 );
 
-/** An object without keys that we do not know. */
+/** An object that rejects unknown keys. */
 export const section = <Entries extends v.ObjectEntries>(entries: Entries) => v.pipe(object, v.strictObject(entries));
 
-/** An object whose keys a person chose. */
+/** An object with user-chosen keys. */
 export const named = <Name extends v.GenericSchema<string, string>, Value extends v.GenericSchema>(
   name: Name,
   value: Value,

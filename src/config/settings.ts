@@ -1,6 +1,6 @@
 /**
- * The settings one by one: their names, which follow from the schema, the value in force and where
- * it comes from; and the way to change one in the file.
+ * Single settings: their names, which follow from the schema, the value in force and its origin; and changes of
+ * settings in the file.
  */
 import { existsSync } from 'node:fs';
 import { findNodeAtLocation, parseTree } from 'jsonc-parser';
@@ -24,7 +24,7 @@ import type { Paths } from './paths.ts';
 
 export interface Setting {
   readonly name: string;
-  /** null: it is not set, and what happens then stands in docs/configuration.md. */
+  /** null: not set; docs/configuration.md says what happens then. */
   readonly value: unknown;
   readonly origin: 'default' | 'file' | 'environment';
   /** `FILE:LINE:COLUMN`, or the variable. null for a default. */
@@ -33,17 +33,17 @@ export interface Setting {
 
 const LOCK_RETRIES = 50;
 
-/** `http.host` and all the others, in the order of the schema. Of what a person names, those of the names in `config`. */
+/** Names of all settings (`http.host`), in the order of the schema. User-chosen names are taken from `config`. */
 export function settingNames(config: object = {}): string[] {
   return leavesOf(ConfigSchema as Schema, [], config);
 }
 
-/** Those below a name that a person chooses, with NAME in its place: `providers.NAME.base_url`. */
+/** Settings below a user-chosen name, with NAME in its place: `providers.NAME.base_url`. */
 export function namedSettings(): string[] {
   return leavesOf(ConfigSchema as Schema, [], {}, 'NAME').filter((name) => name.includes('.NAME.'));
 }
 
-/** All settings in force; below a name that a person chose, those that have a value. Throws CONFIG_INVALID. */
+/** All settings in force; below user-chosen names only those with a value. Throws CONFIG_INVALID. */
 export function listSettings(paths: Pick<Paths, 'configFile'>): Setting[] {
   const config = loadConfig(paths);
   const general = settingNames();
@@ -52,7 +52,7 @@ export function listSettings(paths: Pick<Paths, 'configFile'>): Setting[] {
   );
 }
 
-/** One of them, though it may have no value. Throws INVALID_REQUEST and CONFIG_INVALID. */
+/** One setting, also without a value. Throws INVALID_REQUEST and CONFIG_INVALID. */
 export function readSetting(paths: Pick<Paths, 'configFile'>, name: string): Setting {
   checkSettingName(name);
   const [setting] = settingsNamed([name], paths.configFile, loadConfig(paths));
@@ -76,7 +76,7 @@ function settingsNamed(names: readonly string[], file: string, config: object): 
 
 type Container = Readonly<Record<string, unknown>> | undefined;
 
-/** Throws INVALID_REQUEST, with the name that may have been meant. */
+/** Throws INVALID_REQUEST for an unknown name, with a suggestion. */
 export function checkSettingName(name: string): void {
   const names = settingNames();
   if (names.includes(name) || isBelowAName(name)) return;
@@ -98,7 +98,7 @@ function hintFor(name: string, names: readonly string[]): string {
     const typed = [section, 'NAME', ...rest].join('.');
     const likely = suggest(typed, below)?.replace('.NAME.', `.${chosen}.`);
     if (likely !== undefined && rest.length > 0) return `did you mean "${likely}"?`;
-    return `below a name there are: ${below.map((each) => each.replace(`${section}.NAME.`, '')).join(', ')}`;
+    return `${section}.NAME has: ${below.map((each) => each.replace(`${section}.NAME.`, '')).join(', ')}`;
   }
   const inside = names.filter((each) => each.startsWith(`${name}.`));
   if (inside.length > 0) return `it is a section: ${inside.join(', ')}`;
@@ -107,9 +107,9 @@ function hintFor(name: string, names: readonly string[]): string {
 }
 
 /**
- * Writes a value as it was typed: JSON where that fits the setting, a text otherwise. Resolves with
- * what was written. Throws INVALID_REQUEST when the setting does not take it and CONFIG_INVALID when
- * the file is wrong elsewhere; neither writes anything.
+ * Sets a setting to a typed value: as JSON if that fits the setting, else as a string. Resolves with the value
+ * written. Throws INVALID_REQUEST for a wrong value, and CONFIG_INVALID when the file has another error; then nothing
+ * is written.
  */
 export async function setSetting(paths: Pick<Paths, 'configFile'>, name: string, typed: string): Promise<unknown> {
   checkSettingName(name);
@@ -124,7 +124,7 @@ export async function setSetting(paths: Pick<Paths, 'configFile'>, name: string,
       message.startsWith(`"${name}"`) || message.startsWith(`"${name}.`);
     const fits = attempts.find(({ problems }) => !problems.some(isAt));
     if (fits === undefined) {
-      // Of the reading that came nearest: a list with a wrong entry is not "no list".
+      // Report the error of the JSON value: a list with a wrong entry must not be reported as "must be a list".
       const [{ message } = { message: '' }] = attempts[0]?.problems.filter(isAt) ?? [];
       throw new SvcError('INVALID_REQUEST', message.replaceAll('"', ''), {
         hint: `see ${name} in docs/configuration.md; a list is written as '["a", "b"]'`,
@@ -136,16 +136,15 @@ export async function setSetting(paths: Pick<Paths, 'configFile'>, name: string,
   });
 }
 
-/** undefined takes it out. */
+/** A change of one setting or section; the value undefined removes it. */
 export interface Change {
   readonly path: readonly string[];
   readonly value: unknown;
 }
 
 /**
- * Several changes at once, of sections too. Resolves with whether the file is another one now. Throws
- * INVALID_REQUEST when a value cannot stand where it is put, and CONFIG_INVALID when the file is wrong
- * elsewhere; neither writes anything.
+ * Makes several changes at once, also of sections. Resolves with true if the file has changed. Throws INVALID_REQUEST
+ * for a wrong value, and CONFIG_INVALID when the file has another error; then nothing is written.
  */
 export async function changeConfig(paths: Pick<Paths, 'configFile'>, changes: readonly Change[]): Promise<boolean> {
   return await changeFile(paths.configFile, (source) => {
@@ -163,8 +162,8 @@ export async function changeConfig(paths: Pick<Paths, 'configFile'>, changes: re
 }
 
 /**
- * Takes a setting, or a key that is none, out of the file, whatever else is wrong with it. Resolves
- * with whether it stood there. Throws INVALID_REQUEST when it is neither there nor a setting.
+ * Removes a setting, or an unknown key, from the file, even if the file has other errors. Resolves with true if it was
+ * in the file. Throws INVALID_REQUEST when it is neither in the file nor a setting.
  */
 export async function unsetSetting(paths: Pick<Paths, 'configFile'>, name: string): Promise<boolean> {
   const path = name.split('.');
@@ -177,8 +176,8 @@ export async function unsetSetting(paths: Pick<Paths, 'configFile'>, name: strin
 }
 
 /**
- * Read, change, write, under a lock that every svc respects. A reader sees the old file or the new
- * one; a link stays a link, and the mode stays.
+ * Reads, changes and writes the file under a lock that every svc process respects. A reader sees the old file or the
+ * new one; a link stays a link, and the mode is kept.
  */
 async function changeFile<Result>(
   file: string,
@@ -197,16 +196,16 @@ async function changeFile<Result>(
   }
 }
 
-/** Edits need objects and keys that are there once; a wrong value may well be what the edit mends. */
+/** Edits need valid JSON, objects and unique keys. A wrong value is accepted: the edit may correct it. */
 function refuseWhatCannotBeEdited(file: string, source: string): void {
   const problems = parseConfig(source).problems;
-  const problem = problems.find(({ message }) => /^not valid JSON|must be an object$|stands here twice$/.test(message));
+  const problem = problems.find(({ message }) => /^not valid JSON|^duplicate key|must be an object$/.test(message));
   if (problem !== undefined) throw wrongFile(file, problem);
 }
 
 function wrongFile(file: string, { line, column, message }: ConfigProblem): SvcError {
   return new SvcError('CONFIG_INVALID', `${file}:${String(line)}:${String(column)}: ${message}`, {
-    hint: `nothing was changed; edit ${file}, or take the key out with \`svc config unset\``,
+    hint: `nothing was changed; edit ${file}, or remove the key with \`svc config unset\``,
   });
 }
 
@@ -227,23 +226,23 @@ function jsonIn(typed: string): unknown[] {
   }
 }
 
-/** As much of a valibot schema as leads to its keys. */
+/** The part of a valibot schema that leads to its keys. */
 interface Schema {
   readonly entries?: Readonly<Record<string, Schema>>;
   readonly pipe?: readonly Schema[];
   readonly wrapped?: Schema;
-  /** Of a record. */
+  /** Schema of a record's values. */
   readonly value?: Schema;
 }
 
-/** `anyName`: stands for every name that a person may choose. */
+/** `anyName`: placeholder for user-chosen names. */
 function leavesOf(schema: Schema, path: readonly string[], config: unknown, anyName?: string): string[] {
   const below = (key: string, inner: Schema): string[] =>
     leavesOf(inner, [...path, key], (config as Container)?.[key], anyName);
   const entries = partOf(schema, 'entries');
   if (entries !== undefined) return Object.entries(entries).flatMap(([key, inner]) => below(key, inner));
   const value = partOf(schema, 'value');
-  // Names with plain values are one setting.
+  // A record with plain values is one setting.
   if (value === undefined || partOf(value, 'entries') === undefined) return [path.join('.')];
   const names = anyName === undefined ? Object.keys((config as Container) ?? {}) : [anyName];
   return names.flatMap((name) => below(name, value));
@@ -251,7 +250,7 @@ function leavesOf(schema: Schema, path: readonly string[], config: unknown, anyN
 
 function partOf<Part extends 'entries' | 'value'>(schema: Schema, part: Part): Schema[Part] | undefined {
   const found = schema[part];
-  // Of a literal or a bound it is the value itself.
+  // In a literal or a bound this field has a plain value, not a schema.
   if (typeof found === 'object') return found;
   const inner = [schema.wrapped, ...(schema.pipe ?? [])];
   return inner

@@ -1,7 +1,7 @@
 /**
- * The condition `storage`: what the daemon keeps on the disk, looked at by path. What lies there may turn
- * into anything while the daemon runs: a file that nothing may read, another kind of file, a directory
- * of a disk that fails. It costs what needs that file, and is told here before somebody needs it.
+ * The condition `storage`: checks the daemon's files and directories by path. While the daemon runs, a path may become
+ * unreadable, another type of file, or part of a failing disk. Then requests that need that file fail; this check
+ * reports it before.
  */
 import { constants } from 'node:fs';
 import { access, lstat, stat } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import type { Paths } from './paths.ts';
 
 const { R_OK, W_OK, X_OK } = constants;
 
-/** A path that may be absent, and has to be of its kind when it is there. */
+/** A path that may be absent; if it exists, it must be of its kind. */
 export interface Place {
   readonly what: string;
   readonly path: string;
@@ -24,7 +24,7 @@ export type StoragePaths = Pick<
   'stateDir' | 'cacheDir' | 'dataDir' | 'daemonFile' | 'logFile' | 'credentialsFile'
 >;
 
-/** What is wrong with each place: none when all is well. Never rejects. */
+/** Returns the errors of all places; empty: none. Never rejects. */
 export async function troublesOf(
   paths: StoragePaths,
   now: Date,
@@ -58,7 +58,7 @@ async function troubleAt({ what, path, kind, access: needed }: Place): Promise<s
     return null;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return trouble(whyOf(error));
-    // Not there, or a link to what is not there: only the first is made when it is needed.
-    return (await lstat(path).catch(() => null)) === null ? null : trouble('it is a link to nothing');
+    // Missing, or a broken link: only a missing path is created when it is needed.
+    return (await lstat(path).catch(() => null)) === null ? null : trouble('it is a broken link');
   }
 }

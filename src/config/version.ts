@@ -1,4 +1,4 @@
-/** The version of this package, from its package.json: there is one place that says it. */
+/** The version of this package, from its package.json. */
 import { readFileSync } from 'node:fs';
 
 /** `src/config` and `dist/config` are equally deep. */

@@ -1,4 +1,4 @@
-/** The conditions that are looked at again and again: disk, files, memory, the model store, the providers, the API keys. */
+/** The conditions that are checked periodically: disk, files, memory, the model store, the providers, the API keys. */
 import { stat } from 'node:fs/promises';
 import { troublesOf, type StoragePaths } from '../config/storage.ts';
 import { SvcError } from '../protocol/errors.ts';
@@ -8,23 +8,23 @@ import { availableMemoryBytes, freeDiskBytes, totalMemoryBytes } from './resourc
 
 const MIB = 1024 * 1024;
 
-/** Below `warnBytes` it is worth a look, below `failBytes` work fails. */
+/** Free bytes below which a condition is `warn`, and below which work fails. */
 export interface Threshold {
   readonly warnBytes: number;
   readonly failBytes: number;
 }
 
-/** The log, the state and what a package manager does meanwhile need this much. */
+/** Room for the log, the state and a package manager at work. */
 const DISK: Threshold = { warnBytes: 1024 * MIB, failBytes: 64 * MIB };
-/** Small machines live with less. */
+/** Lower on machines with little memory. */
 const memoryThreshold = (totalBytes: number): Threshold => ({
   warnBytes: Math.min(512 * MIB, totalBytes / 10),
   failBytes: Math.min(96 * MIB, totalBytes / 50),
 });
-/** A status is left only when the figure has moved this far past the bound: no flapping. */
+/** A status improves only when the figure is past the bound by this factor, so that it does not flap. */
 const HYSTERESIS = 1.1;
 
-/** What so many bytes left mean, coming from the status `before`. */
+/** Returns the status for `bytes` left, given the status before. */
 export function judgeBytes(bytes: number, threshold: Threshold, before: CheckStatus): CheckStatus {
   const fail = threshold.failBytes * (before === 'fail' ? HYSTERESIS : 1);
   const warn = threshold.warnBytes * (before === 'ok' ? 1 : HYSTERESIS);
@@ -41,11 +41,11 @@ export interface ChecksOptions {
   readonly store: Store;
   readonly paths: StoragePaths;
   readonly modelsDir: string;
-  /** What those who write files have run into, which looking does not show. */
+  /** Errors of the log, the ledger and daemon.json that only writing them shows. */
   fileTroubles(): readonly string[];
-  /** What there is to say of the providers. */
+  /** Returns the condition `providers`. */
   providers(): { readonly status: CheckStatus; readonly reason: string };
-  /** What there is to say of the API keys. Never rejects. */
+  /** Resolves with the condition `api_keys`. Never rejects. */
   apiKeys(): Promise<{ readonly status: CheckStatus; readonly reason: string }>;
 }
 
@@ -57,7 +57,7 @@ export class Checks {
   readonly #store: ConditionWriter;
   readonly #providers: ConditionWriter;
   readonly #apiKeys: ConditionWriter;
-  /** The store's directory was there: it is made with the first model, and nothing of ours removes it. */
+  /** True once the store's directory existed: svc creates it with the first model and never removes it. */
   #hadStore = false;
 
   constructor(options: ChecksOptions) {
@@ -83,7 +83,7 @@ export class Checks {
     this.#apiKeys(status, reason);
   }
 
-  /** What is called while `run` waits for a file system that does not answer. */
+  /** Reports that `run` is waiting for a file system that does not respond. */
   standStill(): void {
     this.#storage('warn', 'a file system that svc uses has not answered for a second or more');
   }
@@ -116,7 +116,7 @@ export class Checks {
     this.#judge('disk_space', this.#disk, bytes, DISK, `free for ${what}`);
   }
 
-  /** While all is well the reason holds no figure: each other one would be news to those who watch. */
+  /** While the status is `ok` the reason has no current figure: every change of a reason is sent to watchers. */
   #judge(
     name: 'disk_space' | 'memory',
     write: ConditionWriter,
@@ -131,7 +131,7 @@ export class Checks {
 
   async #checkStore(): Promise<void> {
     const { modelsDir } = this.#options;
-    // Only what is gone counts as removed: what cannot be looked at is told by the store itself.
+    // Only ENOENT counts as removed; the store reports all other errors itself.
     const hasStore = await stat(modelsDir).then(
       () => true,
       (error: unknown) => (error as NodeJS.ErrnoException).code !== 'ENOENT',
@@ -145,20 +145,20 @@ export class Checks {
       const models = await this.#options.store.list();
       const chosen = await this.#options.store.find();
       const broken = models.filter(({ state }) => state === 'failed').map(({ id }) => id);
-      if (broken.length > 0) this.#store('warn', `cannot be loaded: ${broken.join(', ')}`);
+      if (broken.length > 0) this.#store('warn', `models that cannot be loaded: ${broken.join(', ')}`);
       else this.#store('ok', `${String(models.length)} installed, the default is ${chosen.id}`);
     } catch (error) {
       this.#store('fail', SvcError.from(error).message);
     }
   }
 
-  /** A condition that nobody has looked at yet has no past to be sluggish about. */
+  /** Status for the hysteresis; `ok` before the first check. */
   #statusOf(name: 'disk_space' | 'memory'): CheckStatus {
     return this.#options.conditions.phase === 'starting' ? 'ok' : this.#options.conditions.get(name).status;
   }
 }
 
-/** Two digits are enough to act on, and do not change with every page. */
+/** Formats `bytes` with few digits: enough to act on, and stable between checks. */
 function inMib(bytes: number, digits: number): string {
   return `${String(Number((bytes / MIB).toPrecision(digits)))} MiB`;
 }

@@ -1,7 +1,6 @@
 /**
- * What the daemon knows about itself: named conditions, each with one writer, and the state that
- * follows from them by a pure function. Everything that is asked about health reads this; nothing
- * else decides whether the daemon is ready.
+ * The daemon's conditions, each with one writer, and the state that a pure function derives from
+ * them. All health and readiness reports read this file's result; nothing else decides readiness.
  */
 import type { Logger } from '../log/log.ts';
 import {
@@ -12,26 +11,26 @@ import {
   type State,
 } from '../protocol/records.ts';
 
-/** `starting` until every condition has been looked at once; `draining` until somebody takes that back. */
+/** `starting` until every condition has been checked once; `draining` until the drain is taken back. */
 export type Phase = 'starting' | 'running' | 'draining' | 'stopping';
 
 export interface Verdict {
   readonly state: State;
   readonly ready: boolean;
-  /** null: nothing to say, all is well. */
+  /** null: all conditions are `ok`. */
   readonly reason: string | null;
 }
 
-/** Sets one condition; the same status with another reason is news, but not a change. */
+/** Sets one condition. A new reason with the same status is reported to watchers, but keeps `since`. */
 export type ConditionWriter = (status: CheckStatus, reason: string) => void;
 
 /**
- * What each route needs. The local one needs an engine, and the store in which it looks for the model
- * of every request; the providers will be another, once there are any.
+ * Conditions that each route needs. The local route needs an engine, and the store in which it looks up the model
+ * of every request.
  */
 const ROUTES: readonly (readonly ConditionName[])[] = [['engine', 'model_store']];
 
-/** What the conditions amount to. Whatever stands in `exclude` is taken for well. */
+/** Derives the verdict from the conditions. Those in `exclude` count as `ok`. */
 export function judge(
   phase: Phase,
   all: readonly Condition[],
@@ -41,8 +40,9 @@ export function judge(
   const troubles = conditions.filter((condition) => condition.status !== 'ok');
   const reason = troubles.map((condition) => `${condition.name}: ${condition.reason}`).join('; ');
 
-  if (phase === 'stopping') return { state: 'STOPPING', ready: false, reason: 'it is stopping' };
-  if (phase === 'draining') return { state: 'STOPPING', ready: false, reason: 'it was told to take nothing new' };
+  if (phase === 'stopping') return { state: 'STOPPING', ready: false, reason: 'the daemon is stopping' };
+  if (phase === 'draining')
+    return { state: 'STOPPING', ready: false, reason: 'the daemon is draining and refuses new requests' };
   if (phase === 'starting') return { state: 'STARTING', ready: false, reason };
   if (troubles.length === 0) return { state: 'READY', ready: true, reason: null };
   const failed = new Set(troubles.filter(({ status }) => status === 'fail').map(({ name }) => name));
@@ -86,7 +86,7 @@ export class Conditions {
     return judge(this.phase, this.all, exclude);
   }
 
-  /** REQUIRES: nobody else writes this condition. */
+  /** Returns the only writer of this condition. REQUIRES: it was not taken before. */
   writer(name: ConditionName): ConditionWriter {
     if (this.#claimed.has(name)) throw new Error(`condition ${name} has a writer already`);
     this.#claimed.add(name);
@@ -111,7 +111,7 @@ export class Conditions {
     this.#onNews();
   }
 
-  /** Beside the phases: it can be taken back, and then the daemon is as far as it has come. */
+  /** Starts or takes back a drain. Independent of the phases: taking it back returns to the current phase. */
   drain(on: boolean): void {
     this.#draining = on;
     this.#follow();

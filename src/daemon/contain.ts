@@ -1,10 +1,10 @@
 /**
- * What a connection breaks ends that connection, not the daemon.
+ * An error that a connection causes ends that connection, not the daemon.
  *
- * Everything that a client sends reaches listeners as events: of the server, the connection, its
- * requests and streams. An error that such a listener throws has nobody above it but the process.
- * Here each of these emitters catches what its listeners throw, and the connection is destroyed. The
- * log gets at most one line for each connection, and few lines for many.
+ * All client input reaches event listeners: of the server, the connection, its requests and streams. An error that
+ * such a listener throws would be an uncaught exception of the process. Here the `emit` of each emitter catches such
+ * errors and destroys the connection. The log gets at most one line per connection, and few lines for many
+ * connections.
  */
 import type { EventEmitter } from 'node:events';
 import type { Logger } from '../log/log.ts';
@@ -46,10 +46,10 @@ export class Containment {
   readonly #broken = new WeakSet<Connection>();
 
   constructor(log: Logger) {
-    this.#line = new ErrorLine(log, 'a connection broke and was closed');
+    this.#line = new ErrorLine(log, 'a connection failed and was closed');
   }
 
-  /** From now on an error in a listener of `server`, or of what it emits, ends the connection that it came from. */
+  /** Contains errors thrown in listeners of `server` and of the emitters it emits: each ends only its connection. */
   serve(server: EventEmitter): void {
     const emit: EventEmitter['emit'] = server.emit.bind(server);
     server.emit = (event: string | symbol, ...args: unknown[]): boolean => {
@@ -60,7 +60,7 @@ export class Containment {
     };
   }
 
-  /** Runs `work`. What it throws ends `connection`. */
+  /** Runs `work`. An error that it throws ends `connection`. */
   run(connection: Connection, work: () => boolean): boolean {
     try {
       return work();
@@ -85,11 +85,11 @@ export class Containment {
   }
 }
 
-/** The connection that one of the arguments of an event is, or belongs to. null: the event is the server's own. */
+/** Returns the connection that an event's argument is or belongs to. null: the event is the server's own. */
 function connectionOf(args: readonly unknown[]): Connection | null {
   for (const arg of args) {
     if (!isEmitter(arg)) continue;
-    // A stream of HTTP/2, then a request or answer of HTTP/1; the others are connections.
+    // An HTTP/2 stream has `session`, an HTTP/1 request or response has `socket`; other emitters are connections.
     const { session, socket } = arg as { session?: unknown; socket?: unknown };
     for (const each of 'headersSent' in arg || 'httpVersion' in arg ? [session, socket, arg] : [arg]) {
       if (isEmitter(each) && 'destroy' in each) return each as unknown as Connection;

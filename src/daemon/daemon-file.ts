@@ -12,7 +12,7 @@ import type { LastExit } from '../protocol/records.ts';
 export class OwnDaemonFile {
   readonly #path: string;
   readonly #log: Logger;
-  /** How the daemon before this one ended. */
+  /** How the previous daemon ended. */
   readonly lastExit: LastExit | null;
   #file: DaemonFile | null = null;
   #trouble: string | null = null;
@@ -24,22 +24,22 @@ export class OwnDaemonFile {
     this.lastExit = lastExit(path);
   }
 
-  /** Why the file does not say how this daemon is. null: it does. */
+  /** Error of the last write. null: the file is up to date. */
   get trouble(): string | null {
     return this.#trouble;
   }
 
-  /** Never rejects, as everything here: a daemon that cannot say on disk that it lives still serves. */
+  /** Writes the file. No method here rejects: a daemon that cannot write its file still serves. */
   async begin(facts: Omit<DaemonFile, 'exit' | 'last_exit' | 'process'>): Promise<void> {
     this.#file = { ...facts, process: identifyProcess(facts.pid), exit: null, last_exit: this.lastExit };
     await this.#write(this.#file);
   }
 
-  /** A sign of life. */
+  /** Updates the file's time, which shows that the daemon is alive. */
   async touch(): Promise<void> {
     if (this.#file === null) return;
     const now = new Date();
-    // Somebody removed it, or wrote over it: commands that read it would find no daemon.
+    // If the file was removed or overwritten, commands would find no daemon: write it again.
     const isThere = (await loadDaemonFile(this.#path).catch(() => null)) !== null;
     const isTouched =
       isThere &&

@@ -1,6 +1,6 @@
 /**
- * The running daemon: its conditions, its listeners, and the order in which it lives and ends. `run`
- * reads from top to bottom; the listeners call the rest, which is the Services they are given.
+ * The running daemon: its conditions, its listeners, and the order of its start and end. `run` reads from top to
+ * bottom; the other public methods implement Services, which the listeners call.
  */
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -56,16 +56,16 @@ import type { EngineProcess } from './resources.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { Services } from './services.ts';
 
-/** The backend of this machine, which is more than something that answers. */
+/** The backend of this machine: a Backend that also manages engines and models. */
 export interface LocalEngines extends Backend {
   models(): Promise<readonly ModelRecord[]>;
   load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
   loadedModels(): readonly LoadedModelHealth[];
   engineProcesses(): readonly EngineProcess[];
-  /** What engines see of this machine. */
+  /** Devices of this machine, as engines see them. */
   devices(): readonly DeviceRecord[];
-  /** Since the start. */
+  /** Totals since the daemon started. */
   engineCounts(): { readonly crashes: number; readonly restarts: number };
   engineStatus(): { readonly status: CheckStatus; readonly reason: string };
 }
@@ -77,7 +77,7 @@ export interface DaemonParts {
   readonly modelsDir: string;
   readonly log: Logger;
   readonly lifecycle: Lifecycle;
-  /** Absent: nobody has bound any for us. */
+  /** Sockets bound by a service manager. Absent: none. */
   readonly inherited?: InheritedSockets;
   readonly serviceManager?: ServiceManager;
   readonly store: Store;
@@ -86,14 +86,14 @@ export interface DaemonParts {
   readonly providers: CloudProviders;
   readonly router: Router;
   readonly budgets: Budgets;
-  /** What the log and the ledger have run into; null: nothing. */
+  /** Write errors of the log and the ledger; null: none. */
   fileTroubles(): readonly (string | null)[];
-  /** The bound of the prefix files is this, now and from now on. Throws nothing. */
+  /** Sets the size limit of the prefix files, effective at once. Never throws. */
   onPrefixBytes(bytes: number): void;
   pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent>;
 }
 
-/** The default model is tried again for as long as it takes: what was missing may come. */
+/** Back-off while the default model cannot be loaded. It is retried forever: a missing file may appear. */
 const RELOAD_FIRST_MS = 5_000;
 const RELOAD_MOST_MS = 60_000;
 
@@ -114,7 +114,7 @@ export class Daemon implements Services {
   readonly metrics: Metrics;
   #identity: Identity;
   #file: OwnDaemonFile | null = null;
-  /** Why the default model could not be loaded; null once it was. */
+  /** Error of the last attempt to load the default model; null once it is loaded. */
   #loadFailure: SvcError | null = null;
   #retryMs = 0;
 
@@ -185,17 +185,17 @@ export class Daemon implements Services {
     this.#grpc = new GrpcListener(this);
   }
 
-  /** Resolves, when nothing is left of it, with what ended it. Throws what kept it from starting. */
+  /** Runs until the daemon has ended completely; resolves with the cause. Throws if it cannot start. */
   async run(): Promise<StopCause> {
     const { lifecycle, log, serviceManager } = this.#parts;
     const file = await this.#open();
-    // What is wrong is logged, and in the condition.
+    // An error is logged and set in the condition `config` by the Reloader.
     lifecycle.onReload = () => {
       Promise.resolve()
         .then(() => this.reload())
         .catch(() => undefined);
     };
-    inBackground(log, 'the start', this.#begin(file));
+    inBackground(log, 'startup', this.#begin(file));
 
     const cause = await lifecycle.stopping;
     serviceManager?.stopping();
@@ -206,10 +206,10 @@ export class Daemon implements Services {
     return cause;
   }
 
-  /** Resolves when everything has been looked at once, and the default model tried. */
+  /** Resolves when every condition has been checked once, and loading the default model was tried once. */
   async #begin(file: OwnDaemonFile): Promise<void> {
     await Promise.all([this.#monitor.start(file, this.#addresses()), this.#loadDefault()]);
-    // With the engine in it, from the first time that somebody sees READY.
+    // A fresh sample, so that the first READY record includes the engine.
     this.#monitor.sample();
     this.#conditions.enter('running');
     this.#parts.serviceManager?.ready(`${this.#conditions.verdict().state}, ${this.#addresses()}`);
@@ -266,14 +266,14 @@ export class Daemon implements Services {
 
   load(model: string, signal: AbortSignal, wishes: LoadWishes = {}): AsyncIterable<LoadEvent> {
     if (this.router.draining) {
-      throw new SvcError('NOT_READY', 'svc drains and loads no models', { retryAfterSeconds: 1 });
+      throw new SvcError('NOT_READY', 'svc is draining and loads no models', { retryAfterSeconds: 1 });
     }
     return this.#parts.local.load(model, signal, wishes);
   }
 
   pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent> {
     if (this.router.draining) {
-      throw new SvcError('NOT_READY', 'svc is stopping and pulls no models', { retryAfterSeconds: 1 });
+      throw new SvcError('NOT_READY', 'svc is draining and pulls no models', { retryAfterSeconds: 1 });
     }
     return this.#parts.pull(request, AbortSignal.any([signal, this.#ending.signal]), dialect);
   }
@@ -321,7 +321,7 @@ export class Daemon implements Services {
     }
   }
 
-  /** REQUIRES: the control socket is bound, and no other start looks yet. */
+  /** Writes daemon.json and binds the other listeners. REQUIRES: the control socket is bound, the start lock held. */
   async #takeOver(): Promise<OwnDaemonFile> {
     const { paths, config, log, mode } = this.#parts;
     const { version, startedAt } = this.#identity;
@@ -345,7 +345,7 @@ export class Daemon implements Services {
     try {
       const hasKeys = this.access.exist();
       http = await listen(this.#http, 'http', config.http, hasKeys, this.#parts.inherited?.http);
-      // At once: whoever is answered over HTTP may ask for the address next.
+      // Set at once: a client answered over HTTP may ask for the address next.
       this.#identity = { ...this.#identity, http };
       grpc = await listen(this.#grpc.server, 'grpc', config.grpc, hasKeys);
       this.#identity = { ...this.#identity, grpc };
@@ -364,16 +364,16 @@ export class Daemon implements Services {
     );
     if (process.getuid?.() === 0) log.warn('svc runs as root and needs no privileges: run it as an ordinary user');
     if (lastExit !== null && lastExit.code !== 0) {
-      log.warn({ last_exit: lastExit }, 'the daemon before this one did not end well');
+      log.warn({ last_exit: lastExit }, 'the previous daemon did not exit cleanly');
     }
     return file;
   }
 
   async #rebind(): Promise<void> {
-    // A control socket that closes as the daemon ends is not to come back.
+    // While stopping, the closed control socket must not be bound again.
     if (this.#conditions.phase === 'stopping') return;
     await bindAgain(this.#control, this.#parts.paths);
-    this.log.warn({ socket: this.#parts.paths.socketPath }, 'somebody removed the control socket: bound anew');
+    this.log.warn({ socket: this.#parts.paths.socketPath }, 'the control socket was removed: it is bound again');
   }
 
   #addresses(): string {
@@ -382,8 +382,8 @@ export class Daemon implements Services {
   }
 
   /**
-   * Loads the default model, and tries again in the background for as long as that fails: what was
-   * missing may come. Resolves after the first try. Once loaded, its supervisor keeps it.
+   * Loads the default model; while that fails, retries in the background. Resolves after the first attempt.
+   * Once loaded, its supervisor keeps it loaded.
    */
   async #loadDefault(): Promise<void> {
     const { store, local, log } = this.#parts;

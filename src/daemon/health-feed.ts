@@ -1,4 +1,4 @@
-/** Tells those who watch the daemon's health that something in its record is new. */
+/** Notifies watchers of the daemon's health when something in its record has changed. */
 import { FIGURES_MS } from '../protocol/records.ts';
 
 export class HealthFeed {
@@ -12,7 +12,7 @@ export class HealthFeed {
     this.#toldAt = now();
   }
 
-  /** How often there was news. */
+  /** Number of notifications so far. */
   get sequence(): number {
     return this.#sequence;
   }
@@ -23,12 +23,12 @@ export class HealthFeed {
     for (const listener of [...this.#listeners]) listener();
   }
 
-  /** Figures alone are news only when there was none for a while. */
+  /** Notifies of new figures, but only if nothing was sent for FIGURES_MS. */
   sampled(): void {
     if (this.#now() - this.#toldAt >= FIGURES_MS) this.changed();
   }
 
-  /** Returns what ends it. */
+  /** Returns a function that ends the subscription. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

@@ -1,4 +1,4 @@
-/** The records that tell how the daemon is: what it measured and concluded, in the shape of the wire. */
+/** Builds the health, readiness and status records from measurements and conditions, in their wire format. */
 import type {
   ConditionName,
   DeviceRecord,
@@ -11,7 +11,7 @@ import type {
 import type { Conditions } from './conditions.ts';
 import { totalMemoryBytes, type Resources } from './resources.ts';
 
-/** What does not change while the daemon runs. */
+/** Facts that do not change while the daemon runs. */
 export interface Identity {
   readonly version: string;
   readonly mode: 'background' | 'foreground' | 'service';
@@ -86,7 +86,7 @@ export function statusRecord(
   };
 }
 
-/** The processor's memory is the system's, which ggml does not measure. */
+/** Returns the device with its memory. A CPU's memory is the system's, which ggml does not measure. */
 function measureDevice(
   { name, backend, type, memory_total_bytes, memory_free_bytes }: DeviceRecord,
   resources: Resources,
@@ -95,7 +95,7 @@ function measureDevice(
   return { name, backend, memory_total_bytes: totalMemoryBytes(), memory_free_bytes: resources.memoryAvailableBytes };
 }
 
-/** Of the process, by the monotonic clock: the other one may be set while the daemon runs. */
+/** Uptime of the process by the monotonic clock: the wall clock may be set while the daemon runs. */
 function uptimeSeconds(): number {
   return Math.round(process.uptime() * 10) / 10;
 }

@@ -1,4 +1,4 @@
-/** Work that nothing waits for: an error of it ends that work, never the daemon. */
+/** Work that no caller awaits: an error ends that work, never the daemon. */
 import type { Logger } from '../log/log.ts';
 
 /** `what` completes "… failed" in the log. */

@@ -1,6 +1,6 @@
 /**
- * Sockets that a service manager has bound for us and passes on, by the convention of sd_listen_fds:
- * LISTEN_FDS of them, from descriptor 3 on, for the process LISTEN_PID, named by LISTEN_FDNAMES.
+ * Listening sockets inherited from a service manager, as in sd_listen_fds(3): LISTEN_FDS sockets, from descriptor 3
+ * on, for the process LISTEN_PID, named by LISTEN_FDNAMES.
  */
 import { takeVariable } from '../config/environment.ts';
 import type { Logger } from '../log/log.ts';
@@ -13,7 +13,7 @@ export interface InheritedSockets {
 
 const FIRST_DESCRIPTOR = 3;
 
-/** Once: engine processes must not take the variables for theirs. */
+/** Returns the sockets and removes the variables, so that engine processes do not see them. Call once. */
 export function takeInheritedSockets(log: Logger): InheritedSockets {
   const pid = takeVariable('LISTEN_PID');
   const count = Number(takeVariable('LISTEN_FDS') ?? 0);
@@ -23,7 +23,7 @@ export function takeInheritedSockets(log: Logger): InheritedSockets {
   for (let index = 0; index < count; index++) {
     const name = names[index] ?? '';
     if (name === 'http' || name === 'control') sockets[name] = FIRST_DESCRIPTOR + index;
-    else log.warn({ name }, 'a socket was passed on that is named neither http nor control: it is not used');
+    else log.warn({ name }, 'ignoring an inherited socket: its name is neither http nor control');
   }
   return sockets;
 }

@@ -1,8 +1,8 @@
 /**
- * Who is let in over TCP. No key is needed while there is none and only this machine can connect;
- * otherwise everybody needs one. A file of keys that is gone although keys were seen lets nobody in, also after a
- * restart (config/keys-seen.ts); a file with an empty list opens. The file of keys is looked at with every request, so that a key that
- * was added or removed counts at once, whoever did it; it is read again only when it has changed.
+ * Access control over TCP. Without keys, clients on this machine are admitted; otherwise every client needs a key.
+ * If the key file disappears after keys were seen, all clients are refused, also after a restart
+ * (config/keys-seen.ts); a key file with an empty list admits this machine again. Every request checks the version of
+ * the key file, so that added and removed keys take effect at once; the file is read only when it has changed.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { stat } from 'node:fs/promises';
@@ -25,15 +25,15 @@ export class Keys implements Access {
   readonly #path: string;
   readonly #seen: KeysSeen;
   readonly #log: Logger;
-  /** As of `#version`; null: the file cannot be used, and nobody is let in. */
+  /** Keys as of `#version`; null: the file cannot be used, and all clients are refused. */
   #keys: readonly Key[] | null = null;
-  /** null: read it again with the next request, for what kept it from being read may pass. */
+  /** Version of the file that was read. null: read it again with the next request; the error may be temporary. */
   #version: string | null = null;
-  /** The version that the log has a complaint about. */
+  /** Version of the file whose error was logged. */
   #complaint: string | null = null;
-  /** Why nobody is let in; null: those with a key are. */
+  /** Why all clients are refused; null: those with a key are admitted. */
   #trouble: string | null = null;
-  /** Keys were seen since the start: the marker may not have been written. */
+  /** Keys were seen since the start, even if the marker file could not be written. */
   #hadKeys = false;
 
   constructor(path: string, seen: KeysSeen, log: Logger) {
@@ -42,7 +42,7 @@ export class Keys implements Access {
     this.#log = log;
   }
 
-  /** Whether there is any. Throws CONFIG_INVALID when the file cannot be used. */
+  /** True if there is a key. Throws CONFIG_INVALID when the file cannot be used. */
   exist(): boolean {
     return readKeyFile(this.#path).length > 0;
   }
@@ -57,7 +57,7 @@ export class Keys implements Access {
     return best === undefined ? null : { scope: best.scope, key: best.name };
   }
 
-  /** For the condition `api_keys`. */
+  /** Resolves with the condition `api_keys`. */
   async check(): Promise<{ readonly status: CheckStatus; readonly reason: string }> {
     const keys = await this.#current();
     if (keys === null) return { status: 'warn', reason: this.#trouble ?? 'the API keys cannot be read' };
@@ -83,7 +83,7 @@ export class Keys implements Access {
       this.#version = null;
       this.#trouble = `nobody is let in over TCP: ${message}; ${hint}`;
       if (this.#complaint !== version)
-        this.#log.error({ err: error }, 'the API keys cannot be read: nobody is let in over TCP');
+        this.#log.error({ err: error }, 'the API keys cannot be read: all requests over TCP are refused');
       this.#complaint = version;
     }
     return this.#keys;
@@ -102,13 +102,13 @@ export class Keys implements Access {
     try {
       this.#seen.set(this.#hadKeys);
     } catch (err) {
-      this.#log.warn({ err }, 'it cannot be noted that there are API keys: after a restart their loss goes unseen');
+      this.#log.warn({ err }, 'cannot write keys-seen: after a restart a lost key file would not be noticed');
     }
     return keys;
   }
 }
 
-/** All are compared, each in constant time: how long it takes tells nothing of any. */
+/** Returns the matching key. Compares all keys in constant time, so that timing reveals nothing. */
 function find(key: string, known: readonly Key[]): Key | null {
   const digest = digestOfKey(key);
   let found: Key | null = null;
@@ -116,7 +116,7 @@ function find(key: string, known: readonly Key[]): Key | null {
   return found;
 }
 
-/** Another one after every change; empty while there is no file. */
+/** Returns a string that differs after every change of the file; empty while there is no file. */
 async function versionOf(path: string): Promise<string> {
   try {
     const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });

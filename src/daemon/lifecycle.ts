@@ -1,13 +1,13 @@
 /**
- * How the daemon ends. Whatever asks for it (a signal, the control socket, a bug) asks here; the
- * first one decides the reason and the exit code, a second one means "now". Then, in this order:
+ * How the daemon ends. Every stop request (a signal, the control socket, a bug) comes here. The first
+ * one sets the reason and the exit code; a second one means "now". Then, in this order:
  *
- * 1. readiness turns 503, so that nobody new is sent here, and new generations get NOT_READY;
- * 2. generations under way may finish until the deadline, or until somebody asks again;
- * 3. what still runs ends with an error event, and the engine processes end;
- * 4. the listeners close, once the answers are out;
+ * 1. readiness turns 503, so that load balancers send nothing new, and new generations get NOT_READY;
+ * 2. generations in flight may finish until the deadline, or until a second stop request;
+ * 3. those that still run end with an error event, and the engine processes end;
+ * 4. the listeners close once the answers are written.
  *
- * and the caller records the exit, removes what it owns and flushes the log. Every wait is bounded.
+ * The caller records the exit, removes what it owns and flushes the log. Every wait is bounded.
  */
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,18 +23,19 @@ export interface StopCause {
   readonly signal: NodeJS.Signals | null;
   /** Exit code of the daemon. */
   readonly code: number;
-  /** How long generations under way may still take. */
+  /** Time that generations in flight may still take. */
   readonly drainTimeoutMs: number;
 }
 
-/** What a signal grants: `svc stop` names its own. */
+/** Drain timeout after a signal; `svc stop` sends its own. */
 const SIGNAL_DRAIN_MS = 30_000;
-/** For error events to be written, and for engines to end. */
+/** Time for error events to be written. */
 const LAST_WORDS_MS = 2_000;
+/** Time for backends and their engines to end. */
 const CLOSE_MS = 5_000;
-/** Drain after a bug: generations under way have nothing to do with it, but the daemon may be damaged. */
+/** Drain after a bug: generations in flight may be unaffected, but the daemon may be damaged. */
 const BUG_DRAIN_MS = 5_000;
-/** Longer than all the waits of an end by a bug. */
+/** Longer than all waits of a stop after a bug together. */
 const BROKEN_MS = 35_000;
 
 export class Lifecycle {
@@ -42,17 +43,17 @@ export class Lifecycle {
   readonly #hurry = new AbortController();
   #cause: StopCause | null = null;
   #resolve: (cause: StopCause) => void = () => undefined;
-  /** Resolves once somebody has asked for the end. */
+  /** Resolves with the first stop request. */
   readonly stopping = new Promise<StopCause>((resolve) => (this.#resolve = resolve));
 
   constructor(log: Logger) {
     this.#log = log;
   }
 
-  /** What SIGHUP does while the daemon runs. */
+  /** Called on SIGHUP while the daemon runs. */
   onReload: () => void = () => undefined;
 
-  /** Aborted when somebody asked a second time. */
+  /** Aborted by the second stop request. */
   get hurry(): AbortSignal {
     return this.#hurry.signal;
   }
@@ -64,18 +65,18 @@ export class Lifecycle {
       this.#log.info({ reason, drain_timeout_ms: drainTimeoutMs }, 'stopping');
       this.#resolve(cause);
     } else if (!this.#hurry.signal.aborted) {
-      this.#log.warn({ reason }, 'asked again to stop: what is running ends now');
+      this.#log.warn({ reason }, 'second stop request: ending the requests in flight now');
       this.#hurry.abort();
     }
   }
 
-  /** From now on signals and bugs end the daemon in good order, and its last log lines are kept. */
+  /** Installs the handlers of signals and uncaught errors: both end the daemon in order and flush the log. */
   handleProcess(mode: 'background' | 'foreground' | 'service', destination: LogDestination): void {
     const onSignal = (signal: NodeJS.Signals): void => {
       this.stop({ reason: signal, signal, code: 0, drainTimeoutMs: SIGNAL_DRAIN_MS });
     };
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
-    // The terminal is gone: that is the end of what runs in it. Whoever has none is told to reload.
+    // In a terminal SIGHUP means that the terminal was closed: stop. Without a terminal it means reload.
     const inTerminal = mode === 'foreground' && [0, 1, 2].some((descriptor) => isatty(descriptor));
     process.on('SIGHUP', inTerminal ? onSignal : (): void => this.onReload());
     this.#handleBugs(destination);
@@ -84,9 +85,9 @@ export class Lifecycle {
     });
   }
 
-  /** The first bug ends the daemon after a short drain; those that follow from it are logged only. */
+  /** The first uncaught error ends the daemon after a short drain; later ones are only logged. */
   #handleBugs(destination: LogDestination): void {
-    const fromConnection = new ErrorLine(this.#log, 'a connection broke');
+    const fromConnection = new ErrorLine(this.#log, 'a connection failed');
     const more = new ErrorLine(this.#log, 'another bug in svc while it stops');
     let isBroken = false;
     process.on('uncaughtException', (error: unknown, origin) => {
@@ -96,22 +97,22 @@ export class Lifecycle {
       this.#log.fatal({ err: error, origin }, 'a bug in svc: stopping');
       destination.flushSync();
       this.stop({ reason: describeBug(error), signal: null, code: 1, drainTimeoutMs: BUG_DRAIN_MS });
-      // The bug may have broken the way out too.
+      // The bug may have broken the shutdown as well.
       setTimeout(() => process.kill(process.pid, 'SIGKILL'), BROKEN_MS).unref();
     });
   }
 }
 
 /**
- * Errors of HTTP/2 come from connections to the gRPC port alone, most of them from streams that are
- * over. contain.ts catches those of events; these come from timers and promises of the gRPC library.
+ * Returns true for an HTTP/2 error. These come only from connections to the gRPC port, mostly from streams that have
+ * ended. contain.ts catches those thrown in events; these here come from timers and promises of the gRPC library.
  */
 function isOfConnection(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' && code.startsWith('ERR_HTTP2_');
 }
 
-/** Of an unknown error only the name: its message may hold anything. The log has its stack. */
+/** Returns only the name of an unknown error: its message may hold user text. The log has the stack. */
 function describeBug(error: unknown): string {
   return `a bug: ${error instanceof Error ? error.name : typeof error}, see \`svc logs\``;
 }
@@ -122,7 +123,7 @@ export interface DrainOptions {
   readonly servers: readonly Server[];
   readonly grpc: { close(): Promise<void> };
   readonly timeoutMs: number;
-  /** Ends the wait for what is under way. */
+  /** Ends the wait for requests in flight. */
   readonly hurry: AbortSignal;
   readonly log: Logger;
 }
@@ -136,7 +137,7 @@ export async function drain({ router, backends, servers, grpc, timeoutMs, hurry,
   await within(timeoutMs, idle, hurry);
 
   const cut = router.active + router.waiting;
-  if (cut > 0) log.warn({ cut }, 'ending what is still under way');
+  if (cut > 0) log.warn({ cut }, 'ending the requests still in flight');
   else if (timeoutMs > 0) await within(CLOSE_MS, Promise.allSettled(backends.map((backend) => backend.close())), hurry);
   const error = new SvcError('NOT_READY', 'svc is stopping', {
     hint: 'start it again: svc start',
@@ -147,7 +148,7 @@ export async function drain({ router, backends, servers, grpc, timeoutMs, hurry,
   await Promise.all([grpc.close(), ...servers.map((server) => closeServer(server))]);
 }
 
-/** Answers that are being written get their time; connections that only wait do not. */
+/** Closes `server`. Answers that are being written get LAST_WORDS_MS; idle connections are closed. */
 async function closeServer(server: Server): Promise<void> {
   if (!server.listening) return;
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));

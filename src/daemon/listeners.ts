@@ -1,4 +1,4 @@
-/** The TCP listeners: where they may bind, and what they say when they can't. */
+/** The TCP listeners: where they may bind, and their errors when they cannot. */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { BlockList, isIPv6, type AddressInfo, type Server } from 'node:net';
@@ -12,14 +12,14 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** Whether only this machine reaches `address`. */
+/** True if only this machine can reach `address`. */
 export function isLoopback(address: string): boolean {
   return LOOPBACK.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
 
 /**
- * Resolves with `host:port` as bound. What other machines can reach is bound only when there are API
- * keys that keep them out. `inherited` is the descriptor of a socket that is bound already.
+ * Binds `server`; resolves with `host:port` as bound. An address that other machines can reach is bound only when
+ * there are API keys. `inherited` is the descriptor of a socket that a service manager has bound.
  */
 export async function listen(
   server: Server,
@@ -33,9 +33,9 @@ export async function listen(
   if (!hasKeys && !isLoopback(address)) {
     throw new SvcError(
       'CONFIG_INVALID',
-      `${name}.host ${host} can be reached by other machines, and no API key keeps them out`,
+      `${name}.host ${host} is reachable from other machines, but there is no API key`,
       {
-        hint: `make a key: \`svc key add NAME\`; or stay on this machine: \`${LOCAL[name]} svc start\``,
+        hint: `create a key: \`svc key add NAME\`; or listen on this machine only: \`${LOCAL[name]} svc start\``,
       },
     );
   }
@@ -61,9 +61,9 @@ async function listenOnInherited(server: Server, name: ListenerName, fd: number,
   if (!hasKeys && !isLoopback(address)) {
     throw new SvcError(
       'CONFIG_INVALID',
-      `the socket that was passed on, ${address}, can be reached by other machines`,
+      `the inherited socket ${address} is reachable from other machines, but there is no API key`,
       {
-        hint: 'make a key: `svc key add NAME`; or let it listen on 127.0.0.1 or [::1]',
+        hint: 'create a key: `svc key add NAME`; or bind the socket to 127.0.0.1 or [::1]',
       },
     );
   }
@@ -78,7 +78,7 @@ async function resolve(name: ListenerName, host: string): Promise<{ address: str
   try {
     return await lookup(host);
   } catch (error) {
-    throw new SvcError('CONFIG_INVALID', `${name}.host ${host} is no address of this machine`, {
+    throw new SvcError('CONFIG_INVALID', `${name}.host ${host} cannot be resolved`, {
       hint: `set ${name}.host to 127.0.0.1 or ::1`,
       cause: error,
     });
@@ -87,12 +87,12 @@ async function resolve(name: ListenerName, host: string): Promise<{ address: str
 
 function cannotBind(error: unknown, name: ListenerName, address: string): SvcError {
   const { code, message } = error as NodeJS.ErrnoException;
-  const elsewhere = `choose another: ${name}.port in the config, or SVC_${name.toUpperCase()}_ADDR=127.0.0.1:0 for any free port`;
+  const elsewhere = `choose another port: ${name}.port in the config, or SVC_${name.toUpperCase()}_ADDR=127.0.0.1:0 for any free one`;
   if (code === 'EADDRINUSE') {
     return new SvcError('CONFIG_INVALID', `another program listens on ${address}`, { hint: elsewhere, cause: error });
   }
   if (code === 'EACCES') {
-    return new SvcError('CONFIG_INVALID', `${address} is reserved for the system`, { hint: elsewhere, cause: error });
+    return new SvcError('CONFIG_INVALID', `no permission to listen on ${address}`, { hint: elsewhere, cause: error });
   }
   return new SvcError('CONFIG_INVALID', `cannot listen on ${address}: ${message}`, { hint: elsewhere, cause: error });
 }

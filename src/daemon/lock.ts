@@ -1,8 +1,8 @@
 /**
- * One daemon a home. The lasting lock is the bound control socket: the kernel closes it with the
- * process, however that ends, and no pid has to be believed. Binding is not atomic by itself, since
- * the file of a dead daemon's socket is still there: probe, unlink and bind therefore happen under a
- * short lock in the state directory, which goes stale by itself when its holder dies within.
+ * One daemon per home. The lasting lock is the bound control socket: the kernel closes it with the process, however
+ * that ends, so no recorded pid has to be trusted. Binding alone is not atomic, since the socket file of a dead daemon
+ * remains. Therefore probe, unlink and bind happen under a short lock in the state directory, which goes stale by
+ * itself when its holder dies.
  */
 import { lstatSync, unlinkSync } from 'node:fs';
 import { once } from 'node:events';
@@ -18,18 +18,18 @@ import { makeDirectorySync } from '../files/make-directory.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 
-/** After so long a lock whose holder does not touch it is taken from it. */
+/** Age at which a lock that its holder has not touched counts as stale and is taken over. */
 const STALE_MS = 5000;
 const RETRY_MS = 100;
 /** Longer than STALE_MS, so that a start right after a crash within the lock succeeds. */
 const RETRIES = 80;
-/** A living daemon has its removed socket back by then (monitor.ts), and one that ends has ended. */
+/** Within this time a living daemon has bound its removed socket again (monitor.ts), and an ending one has ended. */
 const SOCKETLESS_MS = 6000;
 
 /**
- * Binds `control` to the control socket; from then on this process is the daemon of this home. Then
- * does `first`, still before any other start may look. Throws ALREADY_RUNNING when there is one.
- * `inherited` is the descriptor of a control socket that a service manager has bound for us.
+ * Binds `control` to the control socket, which makes this process the daemon of this home. Then runs `first`, still
+ * under the start lock. Throws ALREADY_RUNNING when a daemon runs. `inherited` is the descriptor of a control socket
+ * that a service manager has bound.
  */
 export async function becomeTheDaemon<T>(
   paths: Paths,
@@ -45,7 +45,7 @@ export async function becomeTheDaemon<T>(
     await bind(control, inherited === undefined ? { path: paths.socketPath } : { fd: inherited });
     return await first();
   } finally {
-    // A lock that went stale meanwhile is not ours to release.
+    // Fails if the lock went stale meanwhile: then another process may hold it.
     await release().catch(() => undefined);
   }
 }
@@ -55,7 +55,7 @@ async function lockHome(stateDir: string): Promise<() => Promise<void>> {
     lockfilePath: join(stateDir, 'start.lock'),
     realpath: false,
     stale: STALE_MS,
-    // This process slept for seconds in these few lines. Should another one have started meanwhile,
+    // This process was suspended for seconds while it held the lock. If another daemon started meanwhile,
     // the one whose socket was replaced notices (monitor.ts).
     onCompromised: () => undefined,
   };
@@ -66,7 +66,8 @@ async function lockHome(stateDir: string): Promise<() => Promise<void>> {
       () => RETRY_MS,
     );
   } catch (error) {
-    if (isLocked(error)) throw new SvcError('BUSY', 'another svc is starting here', { cause: error });
+    if (isLocked(error))
+      throw new SvcError('BUSY', 'another svc is starting in this home: try again in a few seconds', { cause: error });
     throw new SvcError('CANNOT_WRITE', `cannot write ${options.lockfilePath}: ${whyOf(error)}`, {
       hint: 'make it writable, or set SVC_HOME to a directory that is',
       cause: error,
@@ -74,12 +75,12 @@ async function lockHome(stateDir: string): Promise<() => Promise<void>> {
   }
 }
 
-/** SVC_SOCKET may differ between two starts in one home: the last daemon's own socket is asked too. */
+/** Throws ALREADY_RUNNING. Also probes the last daemon's socket: SVC_SOCKET may differ between two starts. */
 async function refuseSecond(paths: Paths, ownsSocket: boolean): Promise<void> {
   const last = readDaemonFile(paths.daemonFile);
   const sockets = new Set([paths.socketPath]);
   if (last !== null && last.exit === null) sockets.add(last.socket);
-  // The connection would wait for this very process.
+  // A connection to an inherited socket would wait for this process itself.
   if (ownsSocket) sockets.delete(paths.socketPath);
   for (const socket of sockets) {
     if (!(await answers(socket))) continue;
@@ -96,8 +97,8 @@ function alreadyRunning(pid: number | null, socket: string): SvcError {
 }
 
 /**
- * Whether the daemon of a socket that nobody answers on is alive all the same. Either somebody has
- * just removed the socket's file, and it binds it anew, or it is about to end: both are waited for.
+ * True if the last daemon is alive although its socket does not answer. Either its socket file was just removed and
+ * it will bind it again, or it is about to end: waits for both, at most SOCKETLESS_MS.
  */
 async function livesWithoutSocket(paths: Paths, last: DaemonFile): Promise<boolean> {
   const recorded = last.process ?? null;
@@ -111,7 +112,7 @@ async function livesWithoutSocket(paths: Paths, last: DaemonFile): Promise<boole
   return lives();
 }
 
-/** Whether a process listens there. A file that nobody listens on is left behind by a crash. */
+/** True if a process listens there. A socket file without a listener was left behind by a crash. */
 async function answers(socketPath: string): Promise<boolean> {
   const socket = connect(socketPath);
   try {
@@ -120,7 +121,7 @@ async function answers(socketPath: string): Promise<boolean> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ENOTSOCK') return false;
-    // A full backlog: somebody is there, and busy.
+    // The backlog is full: a process listens, but is busy.
     if (code === 'EAGAIN') return true;
     throw unusable(socketPath, error);
   } finally {
@@ -129,12 +130,12 @@ async function answers(socketPath: string): Promise<boolean> {
 }
 
 /**
- * Binds `control` to its path again, after somebody removed the file. Connections that are open stay.
- * REQUIRES: nothing lies at the path.
+ * Binds `control` to its path again after the file was removed. Open connections stay.
+ * REQUIRES: nothing exists at the path.
  */
 export async function bindAgain(control: Server, { runtimeDir, socketPath }: Paths): Promise<void> {
   makePrivateDirectory(runtimeDir);
-  // libuv removes the file as it closes: it must not be the new one.
+  // Close first: libuv removes the file on close, and must not remove the new one.
   control.close();
   await bind(control, { path: socketPath });
 }
@@ -142,18 +143,18 @@ export async function bindAgain(control: Server, { runtimeDir, socketPath }: Pat
 async function bind(control: Server, where: { readonly path: string } | { readonly fd: number }): Promise<void> {
   if ('path' in where && process.platform !== 'win32') removeDeadSocket(where.path);
   const bound = once(control, 'listening');
-  // `listen` binds before it returns, and the socket must never be open to others.
+  // `listen` binds before it returns; with this umask other users can never open the socket.
   const umask = process.umask(0o177);
   control.listen(where);
   process.umask(umask);
   try {
     await bound;
   } catch (error) {
-    throw unusable('path' in where ? where.path : 'that was passed on', error);
+    throw unusable('path' in where ? where.path : 'from the service manager', error);
   }
 }
 
-/** REQUIRES: nobody listens there. */
+/** Removes a socket file. REQUIRES: no process listens on it. */
 function removeDeadSocket(socketPath: string): void {
   try {
     makeDirectorySync(dirname(socketPath));
@@ -171,7 +172,7 @@ function removeDeadSocket(socketPath: string): void {
 
 function unusable(socketPath: string, error: unknown): SvcError {
   return new SvcError('CANNOT_WRITE', `cannot use the control socket ${socketPath}: ${whyOf(error)}`, {
-    hint: 'check who owns it and its directory, or set SVC_SOCKET to another path',
+    hint: 'check the owner of the socket and its directory, or set SVC_SOCKET to another path',
     cause: error,
   });
 }

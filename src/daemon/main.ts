@@ -33,8 +33,8 @@ export interface DaemonOptions {
 }
 
 /**
- * Runs until somebody stops it; resolves with the exit code when nothing of it is left. Throws a
- * SvcError when it cannot start: ALREADY_RUNNING, CONFIG_INVALID, CANNOT_WRITE.
+ * Runs the daemon until it has ended completely; resolves with the exit code. Throws a SvcError when it
+ * cannot start: ALREADY_RUNNING, CONFIG_INVALID, CANNOT_WRITE.
  */
 export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
   const paths = resolvePaths();
@@ -49,7 +49,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
     const modelsDir = config.models.dir ?? paths.modelsDir;
     const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() });
     const prefixes = prefixFolder(paths.cacheDir);
-    // Who turns it off wants them gone.
+    // A limit of 0 turns prefix files off: those on disk are deleted.
     if (config.engine.prefix_disk_bytes === 0) await clearPrefixes(prefixes);
     const local: LocalBackend = new LocalBackend({
       store,
@@ -72,7 +72,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
     const budgets = new Budgets({
       dir: paths.stateDir,
       budgetOf: (provider) => providers.budgetOf(provider),
-      onFailure: (error) => log.error({ err: error }, 'usage cannot be written down'),
+      onFailure: (error) => log.error({ err: error }, 'cannot write the usage ledger'),
     });
     const daemon = new Daemon({
       mode,
@@ -95,7 +95,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
       fileTroubles: () => [logFile.trouble, budgets.trouble],
       onPrefixBytes: (bytes) => {
         local.setPrefixBytes(bytes);
-        if (bytes === 0) inBackground(log, 'the removal of saved prefixes', clearPrefixes(prefixes));
+        if (bytes === 0) inBackground(log, 'removing saved prefixes', clearPrefixes(prefixes));
       },
       pull: (request, signal, dialect) => pullByName(puller, request, hubEnvironment(), signal, dialect),
     });
@@ -110,7 +110,7 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
   }
 }
 
-/** The file, always, so that `svc logs` works; in the foreground standard error as well. */
+/** Opens the log file, which `svc logs` reads; unless in the background, logs to standard error as well. */
 function openLog(mode: DaemonFile['mode'], file: LogFile): LogDestination {
   if (mode === 'background') return file;
   const people = isatty(2) ? { colour: variable('NO_COLOR') === undefined && variable('TERM') !== 'dumb' } : null;

@@ -1,11 +1,11 @@
 /**
- * What is measured, for Prometheus. Counters and histograms are fed as things happen; everything else
- * is read when the page is asked for, from where health reads it.
+ * Metrics for Prometheus. Counters and histograms of requests are updated as requests end; all other metrics are
+ * read at scrape time from the sources of the health record.
  *
- * No label can grow without bound or hold what a person wrote: routes, methods and codes come from tables,
- * providers from the config. Only the name of a model may come from a request, so that a model that
- * was given as a file is `file`, and all names after the first MAX_MODELS are `other`. API keys are named by the
- * owner of the daemon; names after the first MAX_KEYS are `other` too.
+ * Every label is bounded and free of user text: routes, methods and codes come from tables, providers from the
+ * config. Only a model name may come from a request. So a model given as a file path is `file`, and names after
+ * the first MAX_MODELS are `other`. API keys appear by the name that the owner of the daemon gave them; names
+ * after the first MAX_KEYS are `other` too.
  */
 import { readdir } from 'node:fs/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
@@ -13,19 +13,19 @@ import type { LoadedModelHealth, ProviderRecord, ProviderState, StepsHealth } fr
 import type { Outcome } from '../routing/router.ts';
 import type { ListenerMetrics } from './services.ts';
 
-/** What the page is made from, as it is now. */
+/** Current values that the page is built from. */
 export interface Snapshot {
   readonly version: string;
   readonly ready: boolean;
   readonly queue: { readonly waiting: number; readonly active: number };
   readonly models: readonly LoadedModelHealth[];
-  /** Since the daemon started. */
+  /** Totals since the daemon started. */
   readonly engines: { readonly crashes: number; readonly restarts: number };
   readonly providers: readonly ProviderRecord[];
 }
 
 export interface MetricsOptions {
-  /** Some figures under the names that vLLM gives them, for schedulers that read those. */
+  /** Also exports some metrics under vLLM's names, for schedulers that read those. */
   readonly vllmAliases: boolean;
   snapshot(): Snapshot;
 }
@@ -43,45 +43,55 @@ export class Metrics implements ListenerMetrics {
   readonly #options: MetricsOptions;
   readonly #models = new Set<string>();
   readonly #keys = new Set<string>();
-  readonly #requests = this.#counter('svc_http_requests_total', 'HTTP requests by route and status', [
+  readonly #requests = this.#counter('svc_http_requests_total', 'Finished HTTP requests by route and status code', [
     'route',
     'status',
   ]);
-  readonly #calls = this.#counter('svc_grpc_calls_total', 'gRPC calls by method and status', ['method', 'code']);
-  readonly #generations = this.#counter('svc_generations_total', 'Generations by what became of them', [
+  readonly #calls = this.#counter('svc_grpc_calls_total', 'Finished gRPC calls by method and status code', [
+    'method',
+    'code',
+  ]);
+  readonly #generations = this.#counter('svc_generations_total', 'Finished generations by outcome', [
     'provider',
     'model',
     'outcome',
   ]);
-  readonly #embeddings = this.#counter('svc_embeddings_total', 'Requests for embeddings by what became of them', [
+  readonly #embeddings = this.#counter('svc_embeddings_total', 'Finished embedding requests by outcome', [
     'provider',
     'model',
     'outcome',
   ]);
-  readonly #attempts = this.#counter('svc_provider_attempts_total', 'Questions to a backend by what became of them', [
+  readonly #attempts = this.#counter('svc_provider_attempts_total', 'Attempts at a backend by outcome', [
     'provider',
     'outcome',
   ]);
-  readonly #inputTokens = this.#counter('svc_input_tokens_total', 'Tokens of prompts and of inputs to embed');
-  readonly #cachedTokens = this.#counter('svc_cache_hit_tokens_total', 'Tokens of prompts that a cache held');
-  readonly #outputTokens = this.#counter('svc_output_tokens_total', 'Tokens of answers');
+  readonly #inputTokens = this.#counter(
+    'svc_input_tokens_total',
+    'Input tokens of completed requests (prompts and embedding inputs)',
+  );
+  readonly #cachedTokens = this.#counter(
+    'svc_cache_hit_tokens_total',
+    'Input tokens of completed requests that a prefix cache held',
+  );
+  readonly #outputTokens = this.#counter('svc_output_tokens_total', 'Output tokens of completed generations');
   readonly #keyRequests = this.#counter(
     'svc_key_requests_total',
-    'Generations and requests for embeddings by API key',
+    'Finished generations and embedding requests by API key',
     ['key', 'provider', 'outcome'],
   );
-  readonly #keyTokens = this.#counter('svc_key_tokens_total', 'Tokens of prompts and answers by API key', [
-    'key',
-    'provider',
-  ]);
+  readonly #keyTokens = this.#counter(
+    'svc_key_tokens_total',
+    'Input and output tokens of completed requests by API key',
+    ['key', 'provider'],
+  );
   readonly #firstToken = this.#histogram(
     'svc_time_to_first_token_seconds',
-    'From the arrival of a request until the first text of its answer',
+    'Time from the arrival of a generation request to the first text of its answer',
     FIRST_TOKEN_SECONDS,
   );
   readonly #interToken = this.#histogram(
     'svc_inter_token_seconds',
-    'Mean time from one token of an answer to the next',
+    'Mean time between output tokens, one observation per completed generation',
     INTER_TOKEN_SECONDS,
   );
 
@@ -128,54 +138,67 @@ export class Metrics implements ListenerMetrics {
       this.#gauge(name, help, ['model'], (set) => {
         for (const model of now().models) {
           const value = figure(model);
-          // What cannot be measured is left out, never 0.
+          // A value that cannot be measured is omitted, never 0.
           if (value !== null) set({ model: this.#modelLabel(model.id) }, value);
         }
       });
     };
 
-    this.#gauge('svc_build_info', 'Always 1', ['version'], (set) => set({ version: now().version }, 1));
-    this.#gauge('svc_ready', 'Whether /readyz says yes', [], (set) => set({}, now().ready ? 1 : 0));
-    this.#gauge('svc_requests_waiting', 'Requests that nobody has begun to answer', [], (set) =>
+    this.#gauge('svc_build_info', 'Version of the daemon as a label; always 1', ['version'], (set) =>
+      set({ version: now().version }, 1),
+    );
+    this.#gauge('svc_ready', '1 while /readyz answers 200, else 0', [], (set) => set({}, now().ready ? 1 : 0));
+    this.#gauge('svc_requests_waiting', 'Requests that no backend has begun to answer', [], (set) =>
       set({}, now().queue.waiting),
     );
-    this.#gauge('svc_requests_active', 'Requests that are being answered', [], (set) => set({}, now().queue.active));
-    perModel('svc_model_requests_waiting', 'Requests that wait for this engine', ({ waiting }) => waiting);
-    perModel('svc_model_requests_active', 'Requests that this engine computes', ({ active }) => active);
-    perModel('svc_kv_cells_used', 'Tokens that generations hold in the cache', (model) => model.kv_cells_used);
-    perModel('svc_kv_cells_cached', 'Tokens of prefixes that are kept there', (model) => model.kv_cells_cached);
-    perModel('svc_kv_cells_capacity', 'Tokens that fit there', (model) => model.kv_cells_total);
+    this.#gauge('svc_requests_active', 'Requests in progress at a backend', [], (set) => set({}, now().queue.active));
+    perModel('svc_model_requests_waiting', 'Requests waiting for this engine', ({ waiting }) => waiting);
+    perModel('svc_model_requests_active', 'Requests in progress in this engine', ({ active }) => active);
+    perModel('svc_kv_cells_used', 'KV-cache cells held by generations', (model) => model.kv_cells_used);
+    perModel('svc_kv_cells_cached', 'KV-cache cells held by cached prefixes', (model) => model.kv_cells_cached);
+    perModel('svc_kv_cells_capacity', 'KV-cache cells in total', (model) => model.kv_cells_total);
     perModel(
       'svc_kv_tokens_swapped',
-      'Tokens of prefixes that are kept in ordinary memory',
+      'Tokens of cached prefixes swapped out to host memory',
       (model) => model.kv_tokens_swapped,
     );
-    perModel('svc_engine_threads', 'Threads that compute', ({ steps }) => steps?.threads ?? null);
+    perModel('svc_engine_threads', 'Compute threads of this engine', ({ steps }) => steps?.threads ?? null);
     this.#countSteps(now);
-    perModel('svc_engine_resident_memory_bytes', 'Memory of this engine process', ({ rss_bytes }) => rss_bytes);
-    this.#readCounter('svc_engine_crashes_total', 'Engines that ended unasked', () => now().engines.crashes);
-    this.#readCounter('svc_engine_restarts_total', 'Starts of an engine after a failure', () => now().engines.restarts);
-    this.#gauge('svc_provider_state', '1 for the state that it is in', ['provider', 'state'], (set) => {
-      for (const { name, state } of now().providers)
-        for (const each of PROVIDER_STATES) set({ provider: name, state: each }, each === state ? 1 : 0);
-    });
+    perModel(
+      'svc_engine_resident_memory_bytes',
+      'Resident memory of this engine process',
+      ({ rss_bytes }) => rss_bytes,
+    );
+    this.#readCounter('svc_engine_crashes_total', 'Engine processes that crashed or hung', () => now().engines.crashes);
+    this.#readCounter('svc_engine_restarts_total', 'Engine restarts after a failure', () => now().engines.restarts);
+    this.#gauge(
+      'svc_provider_state',
+      '1 for the current state of the provider, else 0',
+      ['provider', 'state'],
+      (set) => {
+        for (const { name, state } of now().providers)
+          for (const each of PROVIDER_STATES) set({ provider: name, state: each }, each === state ? 1 : 0);
+      },
+    );
 
     const started = Date.now() / 1000 - process.uptime();
-    this.#gauge('process_start_time_seconds', 'Since the epoch', [], (set) => set({}, started));
-    this.#gauge('process_resident_memory_bytes', 'Memory of the daemon, without its engines', [], (set) =>
+    this.#gauge('process_start_time_seconds', 'Start time of the daemon since the Unix epoch', [], (set) =>
+      set({}, started),
+    );
+    this.#gauge('process_resident_memory_bytes', 'Resident memory of the daemon, without its engines', [], (set) =>
       set({}, process.memoryUsage.rss()),
     );
-    this.#readCounter('process_cpu_seconds_total', 'Processor time of the daemon, without its engines', () => {
+    this.#readCounter('process_cpu_seconds_total', 'CPU time of the daemon, without its engines', () => {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1e6;
     });
     if (process.platform !== 'linux') return;
-    this.#gauge('process_open_fds', 'Open files and sockets of the daemon', [], async (set) => {
+    this.#gauge('process_open_fds', 'Open file descriptors of the daemon', [], async (set) => {
       set({}, (await readdir('/proc/self/fd')).length);
     });
   }
 
-  /** Counted by each engine since its model was loaded: they begin again with it, as counters may. */
+  /** Counters that each engine keeps since its model was loaded. They restart at 0 when it is loaded again. */
   #countSteps(now: () => Snapshot): void {
     const count = (name: string, help: string, figure: (steps: StepsHealth) => number): void => {
       const labelOf = (name: string): string => this.#modelLabel(name);
@@ -190,32 +213,46 @@ export class Metrics implements ListenerMetrics {
         },
       });
     };
-    count('svc_engine_steps_total', 'Calls of the model', (steps) => steps.count);
-    count('svc_engine_rows_total', 'Rows of all steps', ({ rows }) => rows);
-    count('svc_engine_prompt_tokens_total', 'Tokens of prompts that were computed', (steps) => steps.prompt_tokens);
-    count('svc_engine_drafted_tokens_total', 'Tokens that were guessed and computed', (steps) => steps.drafted_tokens);
-    count('svc_engine_accepted_tokens_total', 'Those of them that were said', (steps) => steps.accepted_tokens);
-    count('svc_engine_preemptions_total', 'Generations that made way', ({ preemptions }) => preemptions);
+    count('svc_engine_steps_total', 'Engine steps (batches computed by the model)', (steps) => steps.count);
+    count('svc_engine_rows_total', 'Batch rows (tokens) computed in all steps', ({ rows }) => rows);
+    count('svc_engine_prompt_tokens_total', 'Prompt tokens computed', (steps) => steps.prompt_tokens);
+    count(
+      'svc_engine_drafted_tokens_total',
+      'Draft tokens computed (speculative decoding)',
+      (steps) => steps.drafted_tokens,
+    );
+    count(
+      'svc_engine_accepted_tokens_total',
+      'Draft tokens accepted (speculative decoding)',
+      (steps) => steps.accepted_tokens,
+    );
+    count(
+      'svc_engine_preemptions_total',
+      'Preemptions of a generation to free KV-cache cells',
+      ({ preemptions }) => preemptions,
+    );
     count(
       'svc_engine_evicted_cells_total',
-      'Cells of cached prefixes that others wanted',
+      'KV-cache cells evicted from cached prefixes',
       (steps) => steps.evicted_cells,
     );
     count(
       'svc_engine_predicted_seconds_total',
-      'What all steps should have taken',
+      'Time of all steps as predicted by the cost model',
       (steps) => steps.predicted_ms / 1000,
     );
-    count('svc_engine_step_seconds_total', 'What all steps took', (steps) => steps.spent_ms / 1000);
+    count('svc_engine_step_seconds_total', 'Measured time of all steps', (steps) => steps.spent_ms / 1000);
   }
 
   #addAliases(): void {
     const now = (): Snapshot => this.#options.snapshot();
     const sum = (figure: (model: LoadedModelHealth) => number | null): number =>
       now().models.reduce((total, model) => total + (figure(model) ?? 0), 0);
-    this.#gauge('vllm:num_requests_waiting', 'svc_requests_waiting', [], (set) => set({}, now().queue.waiting));
-    this.#gauge('vllm:num_requests_running', 'svc_requests_active', [], (set) => set({}, now().queue.active));
-    this.#gauge('vllm:kv_cache_usage_perc', 'Share of all KV cells that is used, 0 to 1', [], (set) => {
+    this.#gauge('vllm:num_requests_waiting', 'Alias of svc_requests_waiting', [], (set) =>
+      set({}, now().queue.waiting),
+    );
+    this.#gauge('vllm:num_requests_running', 'Alias of svc_requests_active', [], (set) => set({}, now().queue.active));
+    this.#gauge('vllm:kv_cache_usage_perc', 'Fraction of all KV-cache cells held by generations, 0 to 1', [], (set) => {
       const total = sum((model) => model.kv_cells_total);
       set({}, total === 0 ? 0 : sum((model) => model.kv_cells_used) / total);
     });
@@ -228,7 +265,7 @@ export class Metrics implements ListenerMetrics {
     return name;
   }
 
-  /** `none`: no key was sent. */
+  /** Returns `none` when no key was sent. */
   #keyLabel(name: string | null): string {
     if (name === null) return 'none';
     if (!this.#keys.has(name) && this.#keys.size >= MAX_KEYS) return 'other';
@@ -244,7 +281,7 @@ export class Metrics implements ListenerMetrics {
     return new Histogram({ name, help, buckets, labelNames: ['provider', 'model'], registers: [this.#registry] });
   }
 
-  /** A figure that is counted elsewhere. */
+  /** Registers a counter whose value another object keeps. */
   #readCounter(name: string, help: string, read: () => number): void {
     new Counter({
       name,
@@ -257,7 +294,7 @@ export class Metrics implements ListenerMetrics {
     });
   }
 
-  /** `read` sets the gauge anew each time: what is gone since then does not stay. */
+  /** Registers a gauge. `read` sets all its values at every scrape; values that it does not set are dropped. */
   #gauge(name: string, help: string, labelNames: readonly string[], read: (set: Set) => void | Promise<void>): void {
     new Gauge({
       name,
@@ -266,7 +303,7 @@ export class Metrics implements ListenerMetrics {
       registers: [this.#registry],
       async collect() {
         this.reset();
-        // Models that share a label are added up.
+        // Values of models that share a label are summed.
         await read((labels, value) => this.inc(labels, value));
       },
     });

@@ -1,6 +1,6 @@
 /**
- * What the daemon looks at by itself, again and again: the resources of the last seconds, the
- * conditions of the machine, and its own socket and file. Cheap enough to go on when nobody asks.
+ * Periodic checks of the daemon: resource usage of the last seconds, the conditions of the machine, and its own
+ * control socket and daemon.json. Cheap enough to run all the time.
  */
 import { lstat } from 'node:fs/promises';
 import { whyOf } from '../files/why.ts';
@@ -13,10 +13,10 @@ import { inBackground } from './in-background.ts';
 import { ResourceMeter, type EngineProcess, type Resources } from './resources.ts';
 
 const SAMPLE_MS = 2_000;
-/** Readiness turns within a second of its cause. */
+/** Readiness changes within a second of its cause. */
 const CHECK_MS = 500;
 const TOUCH_MS = 10_000;
-/** Checks that take longer wait for a file system that does not answer. */
+/** Checks that take longer are waiting for a file system that does not respond. */
 const STANDSTILL_MS = 1_000;
 
 export interface MonitorOptions {
@@ -24,10 +24,10 @@ export interface MonitorOptions {
   readonly checks: Checks;
   readonly listeners: ConditionWriter;
   readonly socketPath: string;
-  /** Binds the control socket anew, after its file was removed. */
+  /** Binds the control socket again, after its file was removed. */
   rebind(): Promise<void>;
   engines(): readonly EngineProcess[];
-  /** Told after every sample. */
+  /** Called after every sample. */
   onSample(): void;
 }
 
@@ -42,10 +42,10 @@ export class Monitor {
     rssBytes: null,
     memoryAvailableBytes: null,
   };
-  /** When the checks under way began, by the monotonic clock; null: none are. */
+  /** Start time of the running checks, by the monotonic clock; null: none are running. */
   #checkingSince: number | null = null;
   #touching = false;
-  /** Of the control socket's file. */
+  /** Inode of the control socket's file. */
   #inode: number | null = null;
 
   constructor(options: MonitorOptions) {
@@ -57,19 +57,19 @@ export class Monitor {
   }
 
   /**
-   * `addresses` is what the condition says while all is well. Resolves when everything has been
-   * looked at once. REQUIRES: the listeners are bound.
+   * Starts the timers. `addresses` is the reason of the condition `listeners` while it is `ok`. Resolves when
+   * everything has been checked once. REQUIRES: the listeners are bound.
    */
   async start(file: OwnDaemonFile, addresses: string): Promise<void> {
     const { log, socketPath } = this.#options;
     this.#inode = await inodeOf(socketPath).catch(() => null);
-    // Stopped meanwhile: timers that nothing clears would keep the process.
+    // Stopped meanwhile: timers set now would never be cleared and keep the process alive.
     if (this.#isStopped) return;
     const check = (): Promise<void> => this.#check(addresses);
     this.#timers.push(
-      setInterval(() => inBackground(log, 'a sign of life', this.#touch(file)), TOUCH_MS),
+      setInterval(() => inBackground(log, 'updating daemon.json', this.#touch(file)), TOUCH_MS),
       setInterval(() => this.sample(), SAMPLE_MS),
-      setInterval(() => inBackground(log, 'a check', check()), CHECK_MS),
+      setInterval(() => inBackground(log, 'checking the conditions', check()), CHECK_MS),
     );
     this.sample();
     await check();
@@ -85,7 +85,7 @@ export class Monitor {
     this.#options.onSample();
   }
 
-  /** A file system that does not answer must not gather checks, nor signs of life. */
+  /** Runs the checks, unless they still run: they must not pile up while a file system does not respond. */
   async #check(addresses: string): Promise<void> {
     if (this.#checkingSince !== null) {
       if (performance.now() - this.#checkingSince >= STANDSTILL_MS) this.#options.checks.standStill();
@@ -118,28 +118,28 @@ export class Monitor {
       listeners('warn', `the control socket ${socketPath} cannot be reached: ${whyOf(error)}`);
       return;
     }
-    // A socket that was gone before the first look is gone all the same.
+    // A socket that was removed before `start` read its inode counts as removed, too.
     const hasNone = found === null && process.platform !== 'win32';
     if (found === this.#inode && !hasNone) {
       listeners('ok', addresses);
       return;
     }
     if (found !== null) {
-      listeners('warn', `somebody put another file in the place of the control socket ${socketPath}`);
+      listeners('warn', `another file replaced the control socket ${socketPath}: remove it, and svc binds it again`);
       return;
     }
-    listeners('warn', `somebody removed the control socket ${socketPath}`);
+    listeners('warn', `the control socket ${socketPath} was removed`);
     try {
       await this.#options.rebind();
       this.#inode = await inodeOf(socketPath);
       listeners('ok', addresses);
     } catch (error) {
-      listeners('warn', `somebody removed the control socket, and ${SvcError.from(error).message}`);
+      listeners('warn', `the control socket was removed: ${SvcError.from(error).message}`);
     }
   }
 }
 
-/** null: there is no file, or the socket is none (a named pipe). Rejects when the file system does not tell. */
+/** Returns null when there is no file, as for a named pipe. Rejects with any other error of the file system. */
 async function inodeOf(path: string): Promise<number | null> {
   if (process.platform === 'win32') return null;
   try {

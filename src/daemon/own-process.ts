@@ -1,10 +1,10 @@
-/** What the daemon asks of the kernel for itself. */
+/** Kernel settings of the daemon's own process. */
 import type { Logger } from '../log/log.ts';
 import { loadProcessAddon, type ProcessAddon } from '../process/addon.ts';
 
 /**
- * Keeps what is in the daemon's memory, prompts and keys, from core files and from other processes of this user.
- * null: process.node does not load; the daemon works without it, and the log says why.
+ * Keeps the daemon's memory (prompts, keys) out of core files and away from other processes of this user.
+ * Returns null if process.node cannot be loaded; the daemon works without it, and the log has the reason.
  */
 export function protectMemory(log: Logger): ProcessAddon | null {
   try {

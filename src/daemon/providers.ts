@@ -1,7 +1,6 @@
 /**
- * The providers of the running daemon: made from the config when it starts, made anew when the config
- * or the keys have changed. One that is unchanged is left alone with all that runs on it; one that is
- * replaced ends when its last answer does.
+ * The providers of the running daemon: created from the config at its start, and again when the config or the keys
+ * change. An unchanged provider keeps its backend and its requests; a replaced one closes after its last answer.
  */
 import type { Backend } from '../backends/backend.ts';
 import type { Provider } from '../backends/cloud/provider.ts';
@@ -19,7 +18,7 @@ import { inBackground } from './in-background.ts';
 
 export interface CloudProvidersOptions {
   readonly keys: ProviderKeys;
-  /** What routing sees: providers are put in and taken out, whatever else is in it stays. */
+  /** The router's map: providers are added and removed; other entries stay. */
   readonly backends: Map<string, Backend>;
   readonly connect: (provider: Provider) => Backend;
   readonly log: Logger;
@@ -40,7 +39,7 @@ export class CloudProviders {
     this.#options = options;
   }
 
-  /** From now on these are the providers. */
+  /** Replaces the providers by those of `config`. */
   apply(config: Config): void {
     const { keys, backends, connect, log } = this.#options;
     this.#config = config;
@@ -50,7 +49,7 @@ export class CloudProviders {
       this.#connected.delete(name);
       backends.delete(name);
       this.#retire(backend);
-      log.info({ provider: name }, 'provider taken out');
+      log.info({ provider: name }, 'provider removed');
     }
     for (const [name, provider] of wanted) {
       const before = this.#connected.get(name);
@@ -63,19 +62,19 @@ export class CloudProviders {
     }
   }
 
-  /** A key for this run of the daemon, kept nowhere. Throws NOT_FOUND. */
+  /** Uses `key` until the daemon ends; it is never written to disk. Throws NOT_FOUND. */
   lend(name: string, key: string): void {
     this.#named(name);
     this.#options.keys.lend(name, key);
     if (this.#config !== undefined) this.apply(this.#config);
   }
 
-  /** Asks the provider, configured or not. Throws NOT_FOUND, and what the provider says. */
+  /** Asks a provider, configured or not, for its models. Throws NOT_FOUND, or the provider's error. */
   async models(name: string, signal: AbortSignal): Promise<readonly string[]> {
     return await this.#with(name, (_, backend) => backend.modelNames(signal));
   }
 
-  /** Never throws but NOT_FOUND: what is wrong is in the steps. */
+  /** Tests a provider; failures are in the steps. Throws NOT_FOUND only. */
   async *test(name: string, signal: AbortSignal): AsyncGenerator<ProviderTestStep, void> {
     const connected = this.#connected.get(name);
     const { provider, backend } = connected ?? this.#unconfigured(name);
@@ -86,18 +85,18 @@ export class CloudProviders {
     }
   }
 
-  /** What the config says of several candidates. */
+  /** Routing policies of the config. */
   get policies(): Policies {
     return this.#config?.policies ?? {};
   }
 
-  /** What the config allows it in a day. */
+  /** Daily budget of the provider by the config. */
   budgetOf(name: string): Budget {
     const { requests_per_day = null, tokens_per_day = null } = this.#config?.providers[name] ?? {};
     return { requestsPerDay: requests_per_day, tokensPerDay: tokens_per_day };
   }
 
-  /** Those that were replaced and still answer somebody. */
+  /** Replaced backends that still have requests in flight. */
   get retiring(): readonly Backend[] {
     return [...this.#retiring];
   }
@@ -119,7 +118,7 @@ export class CloudProviders {
     }
   }
 
-  /** One of the catalogue, for this once; the caller closes it. */
+  /** Connects to a provider that is not in use; the caller closes the backend. */
   #unconfigured(name: string): { provider: Provider; backend: Backend } {
     const provider = this.#named(name);
     return { provider, backend: this.#options.connect(provider) };
@@ -133,7 +132,7 @@ export class CloudProviders {
   }
 }
 
-/** What the condition `providers` says. */
+/** Returns the condition `providers`. */
 export function conditionOf(all: readonly ProviderRecord[]): { status: CheckStatus; reason: string } {
   const providers = all.filter(({ kind, enabled }) => kind !== 'local' && enabled);
   if (providers.length === 0) return { status: 'ok', reason: 'none configured' };
@@ -145,8 +144,8 @@ export function conditionOf(all: readonly ProviderRecord[]): { status: CheckStat
   return { status: 'ok', reason: providers.map(({ name }) => name).join(', ') };
 }
 
-/** What failed before the config or a key was changed is no news of what is there now. */
+/** True if the provider may keep its backend. An unhealthy one is replaced: the change may have fixed it. */
 function isSame({ provider: before, backend }: Connected, provider: Provider): boolean {
-  // Its functions follow from the rest.
+  // JSON omits the functions, which depend on the data only.
   return JSON.stringify(before) === JSON.stringify(provider) && backend.record().state !== 'unhealthy';
 }

@@ -1,6 +1,6 @@
 /**
- * Reading the config again while the daemon runs. What can change at once does; the rest is named,
- * each time until the daemon is started anew. A config that is wrong changes nothing.
+ * Reloads the config while the daemon runs. Reloadable settings take effect at once; the others are reported with
+ * every reload until the daemon is restarted. An invalid config changes nothing.
  */
 import { existsSync } from 'node:fs';
 import { loadConfig, type Config } from '../config/config.ts';
@@ -10,7 +10,7 @@ import { SvcError } from '../protocol/errors.ts';
 import type { ReloadRecord } from '../protocol/routes.ts';
 import type { ConditionWriter } from './conditions.ts';
 
-/** Settings that a running daemon takes over: whole sections too. */
+/** Settings, or whole sections, that a running daemon applies. */
 const RELOADABLE: readonly string[] = [
   'log.level',
   'http.allowed_hosts',
@@ -22,19 +22,19 @@ const RELOADABLE: readonly string[] = [
 
 export interface ReloaderOptions {
   readonly paths: Pick<Paths, 'configFile'>;
-  /** What the daemon was started with. */
+  /** Config at the start of the daemon. */
   readonly config: Config;
-  /** Of the condition `config`. */
+  /** Writer of the condition `config`. */
   readonly condition: ConditionWriter;
   readonly log: Logger;
-  /** Takes over what others hold. Throws nothing. */
+  /** Passes the config on to the parts that hold settings. Never throws. */
   apply(config: Config): void;
 }
 
 export class Reloader {
   readonly #options: ReloaderOptions;
   readonly #started: Config;
-  /** As in force; of settings that wait for a restart it holds what the file says. */
+  /** Config in force, except that settings that wait for a restart have the file's value. */
   #config: Config;
 
   constructor(options: ReloaderOptions) {
@@ -55,7 +55,7 @@ export class Reloader {
     try {
       config = loadConfig(paths);
     } catch (error) {
-      log.error({ err: error }, 'the config cannot be used: what was in force stays');
+      log.error({ err: error }, 'the config is invalid: the previous one stays in force');
       condition('warn', `it was changed and cannot be used: ${SvcError.from(error).message}`);
       throw error;
     }
@@ -82,7 +82,7 @@ function isReloadable(name: string): boolean {
   return RELOADABLE.some((each) => name === each || name.startsWith(`${each}.`));
 }
 
-/** The names of the settings, `section.key`, in which two configs differ. */
+/** Returns the names (`section.key`) of the settings in which two configs differ. */
 function changes(before: Config, after: Config): string[] {
   const [old, now] = [settings(before), settings(after)];
   return [...new Set([...old.keys(), ...now.keys()])].filter((name) => old.get(name) !== now.get(name)).sort();

@@ -3,12 +3,12 @@ import type { Logger } from '../log/log.ts';
 import type { Caller } from '../protocol/caller.ts';
 import { ERRORS, type SvcError } from '../protocol/errors.ts';
 
-/** Fields of a log line that name the caller. Nothing where no API key was sent: an address is no name. */
+/** Fields of a log line that name the caller. Empty if no API key was sent: addresses are not logged. */
 export function keyField(caller: Caller | null | undefined): { readonly key?: string } {
   return typeof caller?.name === 'string' ? { key: caller.name } : {};
 }
 
-/** Below BUSY the code alone is logged: what a client did wrong is reported to it, and the message may quote it. */
+/** Logs only the code of a client's error (HTTP status below BUSY's): its message may quote the request. */
 export function logFailure(log: Logger, error: SvcError, fields: object, message: string): void {
   const { http } = error.facts;
   const what = http < ERRORS.BUSY.http ? { code: error.code } : { err: error };

@@ -1,24 +1,24 @@
-/** What the daemon and its engines use of this machine, and what is left of it. Unknown is null. */
+/** Resource usage of the daemon and its engines, and what is free on this machine. Unknown values are null. */
 import { statfs } from 'node:fs/promises';
 import { availableParallelism, freemem, totalmem } from 'node:os';
 
-/** An engine process as its supervisor knows it. */
+/** An engine process as its supervisor reports it. */
 export interface EngineProcess {
   readonly pid: number;
   readonly rssBytes: number | null;
-  /** Processor time since it started, by its own account; null before it has told. */
+  /** CPU time since its start, as reported by the engine; null before its first report. */
   readonly cpuMs: number | null;
 }
 
 export interface Resources {
   readonly sampledAt: string;
-  /** Of one core, since the sample before. null: this is the first, or the system doesn't tell. */
+  /** Percent of one core since the previous sample. null: first sample. */
   readonly cpuPercent: number | null;
   readonly rssBytes: number | null;
   readonly memoryAvailableBytes: number | null;
 }
 
-/** Samples of the daemon and its engines together; each tells of the time since the one before. */
+/** Samples the daemon and its engines together; each sample covers the time since the previous one. */
 export class ResourceMeter {
   #at = performance.now();
   #own = process.cpuUsage();
@@ -30,7 +30,7 @@ export class ResourceMeter {
     const used = process.cpuUsage(this.#own);
     const before = this.#engines;
     let usedMs = (used.user + used.system) / 1000;
-    // What an engine says of itself is no more than it can have used. One that was not there before has used all its time since.
+    // An engine's own report is clamped to what it can have used. All CPU time of a new engine counts.
     const mostMs = elapsedMs * availableParallelism();
     for (const { pid, cpuMs } of engines)
       usedMs += Math.min(mostMs, Math.max(0, (cpuMs ?? 0) - (before?.get(pid) ?? 0)));
@@ -46,7 +46,7 @@ export class ResourceMeter {
   }
 }
 
-/** What new work can have without swapping. macOS keeps no such figure: its free pages say little. */
+/** Memory available to new work without swapping. macOS has no such figure: its free pages say little. */
 export function availableMemoryBytes(): number | null {
   return process.platform === 'darwin' ? null : freemem();
 }
@@ -55,7 +55,7 @@ export function totalMemoryBytes(): number {
   return totalmem();
 }
 
-/** What this user can still write where `directory` lies. null: the system does not say. */
+/** Free bytes for this user on the file system of `directory`. null: not reported. */
 export async function freeDiskBytes(directory: string): Promise<number | null> {
   try {
     const { bavail, bsize } = await statfs(directory);

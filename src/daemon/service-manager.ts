@@ -1,9 +1,9 @@
 /**
- * What systemd is told of the daemon, by the protocol of sd_notify: that it is ready or
- * stops, and twice in the time of the watchdog that its event loop turns.
+ * Notifies systemd (sd_notify protocol) that the daemon is ready or stopping, and twice per watchdog interval that
+ * its event loop runs.
  *
- * The daemon itself sends the messages: of no other process of the unit would systemd take them (NotifyAccess=main).
- * Without NOTIFY_SOCKET nothing here does anything.
+ * The daemon itself sends the messages: systemd ignores other processes of the unit (NotifyAccess=main).
+ * Without NOTIFY_SOCKET all methods do nothing.
  */
 import { getSystemErrorName } from 'node:util';
 import { takeVariable } from '../config/environment.ts';
@@ -17,7 +17,7 @@ export class ServiceManager {
   readonly #watchdogMs: number | null;
   #watchdog: NodeJS.Timeout | undefined;
 
-  /** Takes the variables of the protocol: they are not for engine processes. @param addon null: nothing can be sent */
+  /** Removes the protocol's variables, so that engine processes do not see them. @param addon null: nothing is sent */
   constructor(log: Logger, addon: Pick<ProcessAddon, 'notify'> | null) {
     this.#log = log;
     this.#process = addon;
@@ -39,7 +39,7 @@ export class ServiceManager {
     this.#send('STOPPING=1', 'STATUS=stopping');
   }
 
-  /** The process may end only after this. The watchdog is fed until here: a drain takes its time. */
+  /** Stops feeding the watchdog, which must go on during a drain. Call last. */
   close(): void {
     clearInterval(this.#watchdog);
   }
@@ -49,6 +49,6 @@ export class ServiceManager {
     const error = this.#process?.notify(this.#socket, messages.join('\n'));
     if (error === 0) return;
     const reason = error === undefined ? 'process.node is not loaded' : getSystemErrorName(-error);
-    this.#log.error({ reason }, 'systemd cannot be told of the daemon');
+    this.#log.error({ reason }, 'cannot notify systemd');
   }
 }

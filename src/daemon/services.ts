@@ -1,4 +1,4 @@
-/** What the listeners may ask of the daemon. Built by the composition root, handed to every handler. */
+/** The daemon's interface for its listeners. Implemented by Daemon, passed to every handler. */
 import type { Logger } from '../log/log.ts';
 import type { Router } from '../routing/router.ts';
 import type {
@@ -27,18 +27,18 @@ export interface Admission {
   readonly key: string | null;
 }
 
-/** Who is let in over TCP. */
+/** Access control over TCP. */
 export interface Access {
   /**
-   * What a caller may do who came to `localAddress` with these keys; scope `admin` where no key is needed.
-   * null: nothing. Never rejects.
+   * Resolves with the scope of a caller that connected to `localAddress` with these keys; `admin` where no key is
+   * needed. null: refused. Never rejects.
    */
   admit(localAddress: string | undefined, keys: readonly string[]): Promise<Admission | null>;
 }
 
-/** What the listeners count, and the page on which it stands with all the rest. */
+/** Counters fed by the listeners, and the Prometheus page. */
 export interface ListenerMetrics {
-  /** `route`: its path in the table of routes; null: there was none. */
+  /** `route`: the path in the table of routes; null: no route matched. */
   requestEnded(route: string | null, status: number): void;
   /** `method`: `svc.v1.Runtime/GetHealth`; `code`: the name of gRPC's status. */
   callEnded(method: string, code: string): void;
@@ -50,28 +50,28 @@ export interface Services {
   readonly router: Router;
   readonly access: Access;
   readonly metrics: ListenerMetrics;
-  /** Host header values that are let in besides the bound addresses. */
+  /** Host header values that are accepted besides the bound addresses. */
   readonly allowedHosts: readonly string[];
-  /** News in what `health` and `ready` tell. */
+  /** Notifies of changes in `health` and `ready`. */
   readonly healthFeed: HealthFeed;
   ready(exclude?: ReadonlySet<ConditionName>): ReadyRecord;
   health(): HealthRecord;
   status(): StatusRecord;
   models(): Promise<readonly ModelRecord[]>;
   providers(): readonly ProviderRecord[];
-  /** Asks the provider. Throws NOT_FOUND, and what the provider says. */
+  /** Asks the provider for its models. Throws NOT_FOUND, or the provider's error. */
   providerModels(provider: string, signal: AbortSignal): Promise<readonly string[]>;
   testProvider(provider: string, signal: AbortSignal): AsyncIterable<ProviderTestStep>;
-  /** A key in memory, until the daemon ends. Throws NOT_FOUND. */
+  /** Keeps a key in memory until the daemon ends. Throws NOT_FOUND. */
   lendKey(provider: string, key: string): void;
   load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
-  /** `dialect`: whose names plain ones are. */
+  /** `dialect`: how an unprefixed model name is resolved (svc catalogue or Ollama registry). */
   pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent>;
-  /** Reads the config again. Throws CONFIG_INVALID. */
+  /** Reloads the config. Throws CONFIG_INVALID. */
   reload(): ReloadRecord;
-  /** Takes nothing new from now on, or does so again; the daemon stays. Throws NOT_READY when it is stopping. */
+  /** Refuses new requests while on; the daemon keeps running. Throws NOT_READY when it is stopping. */
   drain(on: boolean): DrainRecord;
-  /** Begins the drain that ends the daemon, and returns at once. */
+  /** Starts the drain that ends the daemon; returns at once. */
   stop(drainTimeoutMs: number): void;
 }

@@ -1,11 +1,11 @@
-/** What callers below the scope admin do not see of a record: which providers there are, and processes. */
+/** Removes from records what callers below the scope admin may not see: providers and process ids. */
 import type { Caller } from '../protocol/caller.ts';
 import type { HealthRecord, ReadyRecord } from '../protocol/records.ts';
 
-/** The Kubernetes API server's words for the same. */
+/** Text that the Kubernetes API server uses for the same purpose. */
 export const WITHHELD = 'reason withheld';
 
-/** Reasons name models, paths and addresses: nothing for strangers, and of providers nothing below admin. */
+/** Reasons name models, paths and addresses: hidden without a key; those of providers hidden below admin. */
 export function readyFor(record: ReadyRecord, caller: Caller | null): ReadyRecord {
   if (caller?.scope === 'admin') return record;
   const conditions = record.conditions.map((condition) =>

@@ -1,7 +1,6 @@
 /**
- * What both ends of gRPC speak: the files of proto/, read at run time. Nothing is generated, so that
- * there is one definition of each message and no tool to install; loading takes 25 ms, and nobody
- * loads it who does not speak gRPC.
+ * The gRPC definitions of client and server: the files of proto/, read at run time. No code is generated, so each
+ * message has one definition and no tool has to be installed. Loading takes 25 ms, and happens only when gRPC is used.
  */
 import { fileURLToPath } from 'node:url';
 import {
@@ -21,19 +20,19 @@ const FILES = [
   'google/rpc/error_details.proto',
 ];
 
-/** A field of a message, as its descriptor tells it. */
+/** A field of a message, from its descriptor. */
 export interface Field {
   readonly name: string;
   readonly number: number;
   readonly isRepeated: boolean;
-  /** Full name of the message that the field holds; null: it holds a scalar. */
+  /** Full name of the field's message type; null: the field is a scalar. */
   readonly message: string | null;
-  /** As protoc names them: `TYPE_UINT32`. */
+  /** protoc's name of the type: `TYPE_UINT32`. */
   readonly type: string;
 }
 
 export class Definitions {
-  /** For reflection, which serves all of it. */
+  /** All definitions, for server reflection. */
   readonly all: PackageDefinition;
   readonly #fields = new Map<string, readonly Field[]>();
 
@@ -65,7 +64,7 @@ export class Definitions {
     return this.all[message] !== undefined;
   }
 
-  /** In the order of the file. */
+  /** Fields of a message, in the order of the file. */
   fields(message: string): readonly Field[] {
     let fields = this.#fields.get(message);
     if (fields === undefined) {

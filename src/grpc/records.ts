@@ -1,14 +1,14 @@
-/** Decoded messages as the records of the other listeners: same names, same order, same nulls. */
+/** Converts decoded messages to the records of the other listeners: same names, same order, same nulls. */
 import type { Definitions } from './definitions.ts';
 
 type Message = Readonly<Record<string, unknown>>;
 
-/** What is absent in the message is null in the record. */
+/** Converts a message to a record, in which absent fields are null. */
 export function toRecord(definitions: Definitions, type: string, message: Message): Record<string, unknown> {
   return convert(definitions, type, message, true);
 }
 
-/** What is absent in the message is absent in the request. */
+/** Converts a message to a request, in which absent fields stay absent. */
 export function toRequest(definitions: Definitions, type: string, message: Message): Record<string, unknown> {
   return convert(definitions, type, message, false);
 }

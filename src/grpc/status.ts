@@ -1,20 +1,20 @@
 /**
- * An error of ours as a gRPC status and back. The status code follows from the table of errors; our
- * code is the `reason` of a google.rpc.ErrorInfo in `grpc-status-details-bin`.
+ * Converts a SvcError to a gRPC status and back. The status code follows from the table of errors; the SvcError's code
+ * is the `reason` of a google.rpc.ErrorInfo in `grpc-status-details-bin`.
  */
 import { isErrorCode, SvcError } from '../protocol/errors.ts';
 import type { Definitions } from './definitions.ts';
 
 export const DETAILS_KEY = 'grpc-status-details-bin';
 
-/** The `domain` of every ErrorInfo of ours. */
+/** The `domain` of every ErrorInfo from svc. */
 const DOMAIN = 'svc';
 const ERROR_INFO = 'google.rpc.ErrorInfo';
 const RETRY_INFO = 'google.rpc.RetryInfo';
-/** For errors that name no time of their own, as with `Retry-After`. */
+/** Default for errors without a retry time, as for `Retry-After`. */
 const RETRY_AFTER_SECONDS = 1;
 
-/** The google.rpc.Status for the details. `id` stands in the log too. */
+/** Encodes the google.rpc.Status for the details. `id` is the request's id, as in the log. */
 export function encodeDetails(definitions: Definitions, error: SvcError, id: string): Buffer {
   const { hint, param, told, facts, retryAfterSeconds } = error;
   const details: object[] = [
@@ -36,7 +36,7 @@ export function encodeDetails(definitions: Definitions, error: SvcError, id: str
   return definitions.encode('google.rpc.Status', { code: facts.grpc, message: told, details });
 }
 
-/** null: the details do not come from svc. */
+/** Decodes the details. null: they do not come from svc. */
 export function decodeDetails(definitions: Definitions, bytes: Buffer): SvcError | null {
   const { message, details } = definitions.decode('google.rpc.Status', bytes) as {
     readonly message: string;

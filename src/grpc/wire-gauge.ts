@@ -1,7 +1,7 @@
 /**
  * The cost of decoding a protobuf message, measured on its bytes without decoding them: the number of values
- * that the decoder would make, and whether the bytes are a message at all. Two bytes on the wire
- * become an object of several hundred, so that the length alone bounds nothing.
+ * that the decoder would create, and whether the bytes are a valid message. Two bytes on the wire become an object of
+ * several hundred bytes, so a limit on the length alone does not limit memory.
  */
 import { invalid } from '../protocol/validate.ts';
 import type { Definitions, Field } from './definitions.ts';
@@ -45,12 +45,12 @@ export class WireGauge {
     this.#bounds = bounds;
   }
 
-  /** The number of values in `bytes`, a message of `type`. Throws INVALID_REQUEST when a bound is exceeded or the bytes are no message. */
+  /** Number of values in `bytes`, a message of `type`. Throws INVALID_REQUEST above a bound, or for invalid bytes. */
   measure(type: string, bytes: Uint8Array): number {
     return new Scan(bytes, this.#bounds, (name) => this.#fieldsOf(name)).run(type);
   }
 
-  /** None, and all are skipped, where the message is not of the definitions. */
+  /** Fields of a message type; none for an unknown type, whose fields are all skipped. */
   #fieldsOf(type: string): ReadonlyMap<number, Field> {
     if (!this.#definitions.has(type)) return NONE;
     let fields = this.#fields.get(type);
@@ -69,7 +69,7 @@ class Scan {
   #at = 0;
   #values = 0;
   #messages = 0;
-  /** The field of the outermost message that is looked at. */
+  /** The current field of the outermost message. */
   #field: string | undefined;
 
   constructor(bytes: Uint8Array, bounds: WireBounds, fieldsOf: (type: string) => ReadonlyMap<number, Field>) {
@@ -83,7 +83,7 @@ class Scan {
     return this.#values;
   }
 
-  /** Recursion is as deep as the definitions: no message of ours contains itself. */
+  /** Scans a message. The recursion is bounded: no message in proto/ contains itself. */
   #message(type: string, end: number, isOutermost: boolean): void {
     const fields = this.#fieldsOf(type);
     while (this.#at < end) {
@@ -92,14 +92,14 @@ class Scan {
       const field = fields.get(Math.floor(tag / 8));
       const wireType = tag % 8;
       if (isOutermost) this.#field = field?.name;
-      // The decoder goes by the number alone, and would read on at another place than this.
+      // The decoder looks at the field number only, and would continue at another offset than this scan.
       if (field !== undefined && !isOfType(field, wireType)) throw notAMessage();
       this.#count(1);
       if (wireType === VARINT) this.#varint(end);
       else if (wireType === FIXED64) this.#skip(8, end);
       else if (wireType === FIXED32) this.#skip(4, end);
       else if (wireType === DELIMITED) this.#delimited(field, end, isOutermost);
-      // Groups are of proto2; a decoder skips those inside each other by recursion.
+      // Groups exist only in proto2; a decoder skips nested ones by unbounded recursion.
       else throw notAMessage();
     }
   }

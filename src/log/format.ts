@@ -1,9 +1,9 @@
-/** A log line for people: `svc logs`, and `svc serve` on a terminal. */
+/** Formats log lines for people: `svc logs`, and `svc serve` on a terminal. */
 import { LOG_LEVELS, type LogLevel, type LogRecord } from '../protocol/logs.ts';
 
 export interface FormatOptions {
   readonly colour: boolean;
-  /** With the date; without it the time of day alone. Both in local time. */
+  /** True: date and time; false: time of day only. In local time. */
   readonly date: boolean;
 }
 
@@ -18,7 +18,7 @@ const COLOURS: Record<LogLevel, string> = {
 const DIM = '\u001b[90m';
 const PLAIN = '\u001b[0m';
 
-/** null: not a line that the daemon's logger wrote (a crash report of Node, say). */
+/** Parses a log line. null: the daemon's logger did not write it (a crash report of Node, for example). */
 export function parseLogLine(line: string): LogRecord | null {
   if (!line.startsWith('{')) return null;
   try {
@@ -30,13 +30,13 @@ export function parseLogLine(line: string): LogRecord | null {
   }
 }
 
-/** Whether a line is at least as severe as `level`. What is no record of ours always is: it tells of a crash. */
+/** True if a line is at least as severe as `level`. A line that is not a log record always is: it is from a crash. */
 export function isAtLeast(line: string, level: LogLevel): boolean {
   const record = parseLogLine(line);
   return record === null || LOG_LEVELS.indexOf(record.level) >= LOG_LEVELS.indexOf(level);
 }
 
-/** One line, without its newline; the stack of an error follows on lines of its own. */
+/** Formats one line, without its newline; an error's stack follows on further lines. */
 export function formatLogLine(line: string, options: FormatOptions): string {
   const record = parseLogLine(line);
   if (record === null) return printable(line);
@@ -82,7 +82,7 @@ function localTime(time: string, date: boolean): string {
   return date ? `${String(at.getFullYear())}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}` : clock;
 }
 
-/** Control characters of a log line must never reach a terminal as such. */
+/** Escapes control characters, which must not reach a terminal. */
 function printable(text: string): string {
   // eslint-disable-next-line no-control-regex
   return text.replace(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/g, (character) => {

@@ -1,13 +1,11 @@
 /**
- * The log file: rotated by size, with a bound on what is kept, and complete after a crash.
+ * The log file: rotated by size, with a limit on old files, and complete after a crash of the daemon.
  *
- * Lines gather in memory and are appended one chunk at a time, asynchronously, so that a slow disk never
- * blocks the event loop. The chunk under way and the lines behind it are kept until the kernel has
- * them: `flushSync` appends what is left, which the exit of the process calls last. When the disk
- * refuses (full, read-only, no such directory, another kind of file in the log's place), the file is
- * opened anew after a while; the lines of meanwhile wait up to a bound, and what had to be dropped is
- * counted in the log. The file is opened anew, too, when it was removed or moved away: a descriptor
- * would write on, unseen.
+ * Lines are buffered in memory and appended asynchronously in chunks, so that a slow disk never blocks the event loop.
+ * The chunk in flight and the lines after it are kept until the kernel has them; at process exit `flushSync` appends
+ * the rest. If a write fails (disk full, read-only, missing directory, a wrong file type), the file is opened again
+ * after a pause. Lines wait meanwhile, up to a limit; the number of dropped lines is logged. The file is also opened
+ * again when it was removed or moved away, since the old descriptor would write to the wrong file.
  */
 import { closeSync, fstatSync, readSync, writeSync } from 'node:fs';
 import { rename, stat, type FileHandle } from 'node:fs/promises';
@@ -21,7 +19,7 @@ import type { LogDestination } from './log.ts';
 export interface LogFileOptions {
   /** The file is rotated once it has this size. */
   readonly maxBytes?: number;
-  /** Older files that are kept: `daemon.log.1` is the newest. */
+  /** Number of older files kept: `daemon.log.1` is the newest. */
   readonly keep?: number;
 }
 
@@ -30,13 +28,13 @@ const KEEP = 4;
 const WAITING_BYTES = 4 * 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
 const REOPEN_AFTER_MS = 2000;
-/** A write that takes longer stands still: nothing waits for it at the end, and health shows it. */
+/** A write that takes longer counts as stalled: it is not awaited at exit, and health reports it. */
 const STANDSTILL_MS = 1000;
 
 /** The open file. */
 interface Current {
   readonly handle: FileHandle;
-  /** Of the path when it was opened. */
+  /** Inode of the path when it was opened. */
   readonly inode: number;
   size: number;
 }
@@ -48,9 +46,9 @@ export class LogFile implements LogDestination {
   #waiting: string[] = [];
   #waitingBytes = 0;
   #dropped = 0;
-  /** Handed to the kernel, not confirmed. */
+  /** The chunk passed to the kernel and not confirmed yet. */
   #underWay: Buffer = Buffer.alloc(0);
-  /** When the step that is under way began, by the monotonic clock; null: none is. */
+  /** Start time of the write in flight, by the monotonic clock; null: none. */
   #busySince: number | null = null;
   #failure: string | null = null;
   #pumping: Promise<void> | null = null;
@@ -62,7 +60,7 @@ export class LogFile implements LogDestination {
     this.#options = { maxBytes: options.maxBytes ?? MAX_BYTES, keep: options.keep ?? KEEP };
   }
 
-  /** Why lines do not reach the file. null: they do. */
+  /** The error that keeps lines out of the file. null: none. */
   get trouble(): string | null {
     if (this.#failure !== null) return this.#failure;
     return this.#standsStill() ? `${this.#path} has not taken a line for a second or more` : null;
@@ -82,7 +80,7 @@ export class LogFile implements LogDestination {
     this.#start();
   }
 
-  /** For the end of the process: whatever is not surely in the file is appended to it, now. */
+  /** For process exit: synchronously appends all lines that are not confirmed to be in the file. */
   flushSync(): void {
     const chunk = this.#underWay;
     const rest = Buffer.from(this.#waiting.join('') + this.#takeLoss());
@@ -92,7 +90,7 @@ export class LogFile implements LogDestination {
     this.#append(chunk.length > 0 && !this.#endsWith(chunk) ? Buffer.concat([chunk, rest]) : rest);
   }
 
-  /** Resolves when every line is in the file, or the disk refuses. Later lines are still written, synchronously. */
+  /** Resolves when every line is in the file, or a write failed or stalled. Later lines are written synchronously. */
   async close(): Promise<void> {
     if (this.#closed) return;
     while (this.#pumping !== null && !this.#standsStill()) {
@@ -116,7 +114,7 @@ export class LogFile implements LogDestination {
     return this.#underWay.length > 0 || this.#waiting.length > 0;
   }
 
-  /** Never rejects. Ends when nothing waits any more, or when the disk refuses. REQUIRES: there is work. */
+  /** Writes until no line waits, or a write fails. Never rejects. REQUIRES: there is work. */
   async #pump(): Promise<void> {
     try {
       while (!this.#closed && this.#hasWork()) {
@@ -133,11 +131,11 @@ export class LogFile implements LogDestination {
         this.#start();
       }, REOPEN_AFTER_MS).unref();
     }
-    // In the same step as the last look at what waits: a line that comes later starts another.
+    // Set in the same turn as the last check for waiting lines, so that a later line starts a new pump.
     this.#pumping = null;
   }
 
-  /** Writes what is under way: a part that the kernel has taken is not under way any more. */
+  /** Writes the chunk in flight, and removes the bytes that the kernel has taken from it. */
   async #writeOut(): Promise<void> {
     this.#busySince = performance.now();
     const file = await this.#ready();
@@ -163,15 +161,15 @@ export class LogFile implements LogDestination {
     return chunk === '' ? '' : chunk + this.#takeLoss();
   }
 
-  /** The line that counts what was dropped since it was last asked for; empty: nothing was. */
+  /** Returns and resets the line with the number of dropped lines; empty: none were dropped. */
   #takeLoss(): string {
     if (this.#dropped === 0) return '';
-    const msg = `${String(this.#dropped)} log lines were dropped: the disk did not take them`;
+    const msg = `${String(this.#dropped)} log lines were dropped: they could not be written to disk`;
     this.#dropped = 0;
     return `${JSON.stringify({ level: 'error', time: new Date().toISOString(), msg })}\n`;
   }
 
-  /** The file of the path, opened anew where another one lies there by now, or rotated. */
+  /** Returns the open file. Opens it again if the path has another file now; rotates it if it is full. */
   async #ready(): Promise<Current> {
     if (this.#file !== null && this.#file.inode !== (await inodeOf(this.#path))) await this.#drop();
     if (this.#file !== null && this.#file.size >= this.#options.maxBytes) {
@@ -198,7 +196,7 @@ export class LogFile implements LogDestination {
     }
   }
 
-  /** Lets the open file go. Never rejects. */
+  /** Closes the open file. Never rejects. */
   async #drop(): Promise<void> {
     const file = this.#file;
     this.#file = null;
@@ -219,11 +217,11 @@ export class LogFile implements LogDestination {
         closeSync(descriptor);
       }
     } catch {
-      // The disk refuses and the process is ending: there is no one left to tell.
+      // The write failed and the process is ending: the error cannot be reported.
     }
   }
 
-  /** A write that the process did not live to see confirmed may be in the file all the same. */
+  /** True if the file ends with `expected`: an unconfirmed write may have succeeded. */
   #endsWith(expected: Buffer): boolean {
     try {
       const file = openToReadSync(this.#path);
@@ -240,7 +238,7 @@ export class LogFile implements LogDestination {
   }
 }
 
-/** null: there is no file. */
+/** Returns null if there is no file. */
 async function inodeOf(path: string): Promise<number | null> {
   try {
     return (await stat(path)).ino;

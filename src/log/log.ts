@@ -1,6 +1,6 @@
 /**
- * Logging: pino, one JSON line an event, to the log file, to stderr or to both. Fields that hold
- * credentials are struck out here, whoever passes them; prompts and answers are never passed.
+ * Logging with pino: one JSON line per event, to the log file, stderr or both. Credential fields are redacted here,
+ * whichever code logs them; prompts and answers are never logged.
  */
 import { writeSync } from 'node:fs';
 import pino, { stdTimeFunctions, type Logger } from 'pino';
@@ -14,7 +14,7 @@ export type { Logger };
 export interface LogDestination {
   /** Returns at once and never throws. */
   write(line: string): void;
-  /** Nothing that was written before is lost after this, even if the process ends in the next statement. */
+  /** After this no earlier line is lost, even if the process ends with the next statement. */
   flushSync(): void;
   close(): Promise<void>;
 }
@@ -57,11 +57,11 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   );
 }
 
-/** Characters of a line. Whatever finds its way into one, no client can have the log rotated away with few of them. */
+/** Longest line in characters, so that no client can force the log to rotate with a few long lines. */
 const LINE_LENGTH = 16 * 1024;
 const CUT_LENGTH = 2 * 1024;
 
-/** A longer line stays one of JSON: its level, time and message, and the beginning of the rest as text. */
+/** Cuts longer lines to valid JSON: level, time and message, and the beginning of the line as text. */
 function bounded(destination: LogDestination): Pick<LogDestination, 'write' | 'flushSync'> {
   return {
     write: (line) => {
@@ -79,16 +79,16 @@ function cut(line: string): string {
   return `${JSON.stringify({ level, time, msg: msg.slice(0, CUT_LENGTH), cut: line.length, begins })}\n`;
 }
 
-/** Of a foreign error: Node's quote the argument that was wrong. */
+/** Longest message of an error that is not a SvcError: Node's messages quote the wrong argument. */
 const MESSAGE_LENGTH = 1024;
 
-/** An error as a log field: `err`. */
+/** Serializes an error for the log field `err`. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return { type: typeof error, message: 'something other than an Error was thrown' };
   const code = (error as { code?: unknown }).code;
   // V8 quotes the text it could not parse, which may be a prompt.
   const message = error instanceof SyntaxError ? 'syntax error' : error.message.slice(0, MESSAGE_LENGTH);
-  // An error of ours says all in its code and message; the stack of a foreign one leads to the bug.
+  // A SvcError has all facts in its code and message; the stack of any other error leads to the bug.
   const stack =
     error instanceof SvcError
       ? undefined
@@ -105,7 +105,7 @@ function describeError(error: unknown): unknown {
   };
 }
 
-/** Synchronous, so that nothing is lost at the end of the process. */
+/** Writes to stderr synchronously, so that no line is lost at process exit. */
 export class StderrLog implements LogDestination {
   readonly #pretty: { readonly colour: boolean } | null;
 
@@ -120,12 +120,12 @@ export class StderrLog implements LogDestination {
     try {
       while (bytes.length > 0) bytes = bytes.subarray(writeSync(2, bytes));
     } catch {
-      // EAGAIN: the reader is too slow for a log line; EPIPE: it is gone. Neither may stop the daemon.
+      // EAGAIN: the reader is too slow; EPIPE: the reader is gone. Neither may stop the daemon.
     }
   }
 
   flushSync(): void {
-    // Every line was written when it came.
+    // `write` is synchronous already.
   }
 
   close(): Promise<void> {
@@ -133,7 +133,7 @@ export class StderrLog implements LogDestination {
   }
 }
 
-/** Each line to all of `destinations`. */
+/** Writes each line to all of `destinations`. */
 export class Tee implements LogDestination {
   readonly #destinations: readonly LogDestination[];
 

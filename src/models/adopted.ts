@@ -1,4 +1,4 @@
-/** Files that were fetched, and the way they come into the store. */
+/** Downloaded files, and how they are moved into the store. */
 import { copyFile, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { makeDirectory } from '../files/make-directory.ts';
@@ -7,11 +7,11 @@ import { filesOfModel } from './parts.ts';
 import type { Registry, RegistryEntry, StoredFile } from './registry.ts';
 import { digestOfParts, type StorePaths } from './store-paths.ts';
 
-/** Of known content, checked. */
+/** A file whose digest was verified. */
 export interface FetchedFile {
   readonly digest: string;
   readonly sizeBytes: number;
-  /** Where it was fetched to; it is moved from there. null: the store holds it. */
+  /** Where it was downloaded to; it is moved from there. null: the store has it already. */
   readonly path: string | null;
 }
 
@@ -20,12 +20,12 @@ export interface FetchedModel {
   readonly aliases: readonly string[];
   readonly source: string;
   readonly license: string | null;
-  /** In their order. */
+  /** In the order of the parts. */
   readonly weights: readonly FetchedFile[];
   readonly projector: FetchedFile | null;
 }
 
-/** The digest under which a model of these files is known. */
+/** The digest of a model that consists of files with these digests. */
 export function digestOfWeights(digests: readonly string[]): string {
   const [only, ...others] = digests;
   return only !== undefined && others.length === 0 ? only : digestOfParts(digests);
@@ -38,7 +38,7 @@ export async function digestOfModel(path: string): Promise<string> {
   return digestOfWeights(digests);
 }
 
-/** Where each of the files has its place in the store. */
+/** The path of each file in the store. */
 export function placesOf(paths: StorePaths, digests: readonly string[]): string[] {
   const [only, ...others] = digests;
   if (only !== undefined && others.length === 0) return [paths.blob(only)];
@@ -47,8 +47,8 @@ export function placesOf(paths: StorePaths, digests: readonly string[]): string[
 }
 
 /**
- * Whether `place` holds the content. What a model in the registry stands on was checked when it came;
- * what was found damaged since, and anything else that lies there, is read whole.
+ * True if the file at `place` has the content. A file of a model in the registry was verified when it was added and
+ * is trusted; a file found damaged since, or not in the registry, is hashed.
  */
 export async function holds(place: string, { digest, size_bytes }: StoredFile, registry: Registry): Promise<boolean> {
   const found = await stat(place).catch(() => null);
@@ -66,7 +66,7 @@ export async function holds(place: string, { digest, size_bytes }: StoredFile, r
   return isKnown || (await digestOf(place)) === digest;
 }
 
-/** Moves a file, onto another disk too; under its new name it is whole or not there. */
+/** Moves a file, also to another disk. Under its new name it appears whole or not at all. */
 export async function bring(from: string, to: string): Promise<void> {
   await makeDirectory(dirname(to));
   try {
@@ -86,7 +86,7 @@ export async function bring(from: string, to: string): Promise<void> {
   }
 }
 
-/** Deletes what `removed` stood on and no other model does. REQUIRES: the registry's lock. */
+/** Deletes the files of `removed` that no other model uses. REQUIRES: the registry's lock. */
 export async function deleteFiles(paths: StorePaths, removed: RegistryEntry, registry: Registry): Promise<void> {
   const others = registry.models.filter((entry) => entry !== removed);
   const blobsOf = (entry: RegistryEntry): string[] => [

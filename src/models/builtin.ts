@@ -1,7 +1,7 @@
-/** The model that is always there. */
+/** The built-in model, which is always installed. */
 import { fileURLToPath } from 'node:url';
 
-/** Its name, whatever model it is in this version. No other model may take it. */
+/** Id of the built-in model in every version. No other model may have it. */
 export const BUILTIN_ID = 'builtin';
 
 /** `src/models` and `dist/models` are equally deep. */

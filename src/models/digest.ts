@@ -13,7 +13,7 @@ export async function digestOf(path: string, onProgress?: OnProgress): Promise<s
   return await digestPieces(file, onProgress).finally(() => file.close());
 }
 
-/** On disk for good when it resolves. Throws when `to` is there already. */
+/** Copies the file and syncs it to disk; returns its digest. Throws when `to` exists. */
 export async function copyWithDigest(path: string, to: string, onProgress?: OnProgress): Promise<string> {
   const file = await openModelFile(path);
   try {

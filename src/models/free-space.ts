@@ -1,12 +1,12 @@
-/** Room on a disk, asked for before anything large is written. */
+/** Check of free disk space, before a large file is written. */
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SvcError } from '../protocol/errors.ts';
 
-/** What a disk keeps for all else. */
+/** Space that must stay free on the disk. */
 const SPARE_BYTES = 256 * 1024 * 1024;
 
-/** @param path need not be there yet. @throws SvcError CANNOT_WRITE */
+/** @param path need not exist yet. @throws SvcError CANNOT_WRITE */
 export async function askForSpace(path: string, bytes: number, hint: string): Promise<void> {
   const { bavail, bsize } = await statfs(await nearest(path));
   const free = bavail * bsize;
@@ -14,12 +14,12 @@ export async function askForSpace(path: string, bytes: number, hint: string): Pr
   const gigabytes = (count: number): string => `${(count / 1e9).toFixed(2)} GB`;
   throw new SvcError(
     'CANNOT_WRITE',
-    `the disk of ${path} has ${gigabytes(free)} free, and ${gigabytes(bytes + SPARE_BYTES)} are needed`,
+    `not enough disk space for ${path}: ${gigabytes(free)} free, ${gigabytes(bytes + SPARE_BYTES)} needed`,
     { hint },
   );
 }
 
-/** The path, or the first of the folders above it that is there. */
+/** The path, or its nearest parent folder that exists. */
 export async function nearest(path: string): Promise<string> {
   const found = await stat(path).catch(() => null);
   return found !== null || dirname(path) === path ? path : await nearest(dirname(path));

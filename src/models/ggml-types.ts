@@ -1,4 +1,4 @@
-/** The numbers that stand for types in a GGUF file. */
+/** Type numbers in GGUF files. */
 
 export interface TensorType {
   readonly name: string;
@@ -7,7 +7,7 @@ export interface TensorType {
   readonly blockBytes: number;
 }
 
-/** By ggml's type number. The gaps are types that ggml has dropped: a file that uses one cannot be loaded. */
+/** By ggml's type number. The gaps are types that ggml has removed: a file with one cannot be loaded. */
 export const TENSOR_TYPES: ReadonlyMap<number, TensorType> = new Map(
   (
     [
@@ -50,7 +50,7 @@ export const TENSOR_TYPES: ReadonlyMap<number, TensorType> = new Map(
   ).map(([number, name, blockLength, blockBytes]) => [number, { name, blockLength, blockBytes }]),
 );
 
-/** `general.file_type`: what most of the tensors are, as people write it. */
+/** `general.file_type`: common name of the type that most tensors have. */
 export const FILE_TYPES: ReadonlyMap<number, string> = new Map([
   [0, 'F32'],
   [1, 'F16'],
@@ -90,7 +90,7 @@ export const FILE_TYPES: ReadonlyMap<number, string> = new Map([
   [41, 'Q2_0'],
 ]);
 
-/** Of a metadata value. */
+/** Type of a metadata value. */
 export const VALUE_TYPE = {
   uint8: 0,
   int8: 1,

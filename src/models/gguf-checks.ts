@@ -1,8 +1,8 @@
 /**
- * What a well-formed header may not say: what libllama would refuse with less to go by, end the process
- * for (a failed assertion, a division by zero, a stack that overflows), or ask all memory for.
+ * Checks on the contents of a well-formed header. They reject values that libllama would refuse with a vaguer message,
+ * crash on (a failed assertion, a division by zero, a stack overflow), or allocate all memory for.
  *
- * A key that is absent is not missed here: libllama says so itself.
+ * A missing key is not an error here: libllama reports it itself.
  */
 import { VALUE_TYPE } from './ggml-types.ts';
 import { quoted } from './gguf-cursor.ts';
@@ -12,7 +12,7 @@ import { templateDepth } from './template-depth.ts';
 import type { SvcError } from '../protocol/errors.ts';
 
 export interface Contents extends GgufHeader {
-  /** Of the file, at least all of its header. */
+  /** Bytes of the file, at least its whole header. */
   readonly bytes: Uint8Array;
   invalid(what: string, hint?: string): SvcError;
 }
@@ -27,7 +27,7 @@ const PER_TOKEN: readonly [key: string, types: readonly number[]][] = [
   ['tokenizer.ggml.scores', [VALUE_TYPE.float32, VALUE_TYPE.int32]],
   ['tokenizer.ggml.token_type', [VALUE_TYPE.int32, VALUE_TYPE.uint32]],
 ];
-/** These alone may differ from layer to layer. */
+/** Keys that may have one value per layer. */
 const PER_LAYER: ReadonlySet<string> = new Set([
   'feed_forward_length',
   'attention.head_count',
@@ -47,14 +47,14 @@ export function checkContents(file: Contents): void {
   else if (architecture !== null) checkModel(file, architecture);
 }
 
-/** It is a part of the names of other keys, so it has to be the same to libllama as it is here. */
+/** Returns the architecture, which is a part of other keys: libllama must read the same string as this file. */
 function architectureOf(file: Contents): string | null {
   const entry = file.metadata.get('general.architecture');
   if (entry === undefined || entry.value === '') return null;
   const { value } = entry;
   if (typeof value === 'string' && value.length <= GGUF_LIMITS.architectureBytes && /^[\w.-]+$/.test(value))
     return value;
-  throw file.invalid('names an architecture (general.architecture) that cannot be the name of one');
+  throw file.invalid('has an invalid architecture name (general.architecture)');
 }
 
 /** libllama asserts the types of these numbers. */
@@ -62,13 +62,13 @@ function checkSplit(file: Contents): void {
   const count = numberAt(file, 'split.count', { least: 0, most: GGUF_LIMITS.parts }, VALUE_TYPE.uint16);
   numberAt(file, 'split.tensors.count', { least: 0, most: GGUF_LIMITS.tensors * GGUF_LIMITS.parts }, VALUE_TYPE.int32);
   const number = numberAt(file, 'split.no', { least: 0, most: GGUF_LIMITS.parts }, VALUE_TYPE.uint16);
-  // A model that was joined again says that it has 0 parts.
+  // A model that was merged from parts has a split.count of 0.
   if (number !== null && number >= Math.max(count ?? 1, 1)) {
-    throw file.invalid(`says that it is part ${number + 1} of ${Math.max(count ?? 1, 1)}`);
+    throw file.invalid(`claims to be part ${number + 1} of ${Math.max(count ?? 1, 1)}`);
   }
 }
 
-/** libllama reads some of these as the type that they should have, one for each token. */
+/** libllama reads some of these without checking their type, and one value per token without checking the count. */
 function checkVocabulary(file: Contents, architecture: string | null): void {
   const { metadata, tensors, invalid } = file;
   const tokens = arrayAt(metadata, TOKENS);
@@ -85,7 +85,7 @@ function checkVocabulary(file: Contents, architecture: string | null): void {
   if (tokens?.count === 0) throw invalid(`has no tokens in ${quoted(TOKENS)}`);
   checkMerges(file, tokens);
   const embedding = tensors.find(({ name }) => name === 'token_embd.weight');
-  // The drafts of eagle3 have the tokens of another model.
+  // An eagle3 draft model uses the vocabulary of its target model.
   if (embedding === undefined || tokens === null || architecture === 'eagle3') return;
   const rows = embedding.shape[1] ?? 1;
   if (rows !== tokens.count) throw invalid(`has ${rows} rows in tensor "token_embd.weight" for ${tokens.count} tokens`);
@@ -101,20 +101,20 @@ function checkMerges({ metadata, invalid }: Contents, tokens: GgufArray | null):
   }
 }
 
-/** Also those for a purpose, of which libllama reads some: tokenizer.chat_template.tool_use. */
+/** Checks all chat templates, also named ones such as tokenizer.chat_template.tool_use: libllama reads some. */
 function checkTemplates({ metadata, invalid }: Contents): void {
-  const hint = 'take the model from another source: no chat needs such a template';
+  const hint = 'get the model from another source: usual chat templates stay far below this limit';
   for (const [key, { type, value }] of metadata) {
     if (key !== TEMPLATE && !key.startsWith(`${TEMPLATE}.`)) continue;
-    if (type !== VALUE_TYPE.string) throw invalid(`has a chat template that is no text: ${quoted(key)}`);
+    if (type !== VALUE_TYPE.string) throw invalid(`has a chat template that is not a string: ${quoted(key)}`);
     const length = typeof value === 'string' ? Buffer.byteLength(value) : (value as GgufArray).count;
     if (typeof value !== 'string' || length > GGUF_LIMITS.templateBytes) {
-      throw invalid(`has a chat template of ${length} bytes; ${GGUF_LIMITS.templateBytes} are read`, hint);
+      throw invalid(`has a chat template of ${length} bytes; the limit is ${GGUF_LIMITS.templateBytes}`, hint);
     }
     const depth = templateDepth(value);
     if (depth > GGUF_LIMITS.templateDepth) {
       throw invalid(
-        `has a chat template that is nested ${depth} levels deep; ${GGUF_LIMITS.templateDepth} are read`,
+        `has a chat template that is nested ${depth} levels deep; the limit is ${GGUF_LIMITS.templateDepth}`,
         hint,
       );
     }
@@ -137,7 +137,7 @@ function checkModel(file: Contents, architecture: string): void {
   checkHasHeads(file, heads, /^blk\.\d+\.attn_(q|qkv)\.weight$/);
   checkHasHeads(file, shared, /^blk\.\d+\.attn_k\.weight$/);
   if (heads !== null && shared !== null && shared > 0 && heads % shared !== 0) {
-    throw invalid(`shares ${shared} heads of keys among ${heads} heads, which does not divide`);
+    throw invalid(`has ${heads} attention heads, which is not a multiple of its ${shared} KV heads`);
   }
   const width = numbers.embedding_length;
   const headLength =
@@ -145,19 +145,19 @@ function checkModel(file: Contents, architecture: string): void {
     (width !== null && heads !== null && heads > 0 ? Math.floor(width / heads) : null);
   const turned = numbers['rope.dimension_count'];
   if (headLength !== null && turned !== null && turned > headLength && heads !== 0) {
-    throw invalid(`turns ${turned} dimensions (rope.dimension_count) of heads that have ${headLength}`);
+    throw invalid(`has rope.dimension_count ${turned}, more than its head size ${headLength}`);
   }
   const scaling = metadata.get(`${architecture}.rope.scaling.type`)?.value;
   if (scaling !== undefined && !ROPE_SCALINGS.includes(scaling)) {
-    throw invalid(`scales positions in a way that is not known (${quoted(`${architecture}.rope.scaling.type`)})`);
+    throw invalid(`has an unknown RoPE scaling type (${quoted(`${architecture}.rope.scaling.type`)})`);
   }
-  // It says so of layers that have none.
+  // plamo2 has 0 for layers without SSM.
   if (numbers['ssm.group_count'] === 0 && architecture !== 'plamo2') {
     throw invalid(`gives ${quoted(`${architecture}.ssm.group_count`)} the value 0`);
   }
   const predicting = numbers.nextn_predict_layers ?? 0;
   if (predicting > (numbers.block_count ?? predicting)) {
-    throw invalid(`has ${numbers.block_count ?? 0} layers and ${predicting} of them to predict with`);
+    throw invalid(`has only ${numbers.block_count ?? 0} layers but ${predicting} next-token prediction layers`);
   }
   checkExperts(file, architecture, numbers);
 }
@@ -167,7 +167,7 @@ function checkHasHeads({ tensors, invalid }: Contents, heads: number | null, ofA
   if (found !== undefined) throw invalid(`has attention (${quoted(found.name)}) with 0 heads`);
 }
 
-/** As libllama asserts it. */
+/** The same conditions that libllama asserts. */
 function checkExperts(
   { metadata, invalid }: Contents,
   architecture: string,
@@ -191,7 +191,7 @@ function checkExperts(
   }
 }
 
-/** By key; null: it is absent, or differs from layer to layer. */
+/** Returns the values by key; null: absent, or a value per layer. */
 function numbersOf<Key extends string>(
   file: Contents,
   prefix: string,
@@ -219,7 +219,7 @@ function numberAt({ metadata, invalid }: Contents, key: string, range: Range, ty
   );
 }
 
-/** One number for each layer. */
+/** Checks a list with one number per layer. */
 function checkList(
   { metadata, bytes, invalid }: Contents,
   prefix: string,

@@ -1,8 +1,8 @@
-/** Reading numbers and text from bytes that nobody vouches for. */
+/** Reads numbers and text from untrusted bytes. */
 import { SvcError } from '../protocol/errors.ts';
 import { GGUF_LIMITS } from './gguf-limits.ts';
 
-/** Thrown when the bytes at hand end before what is read, and the file does not. */
+/** Thrown when a read goes past the bytes at hand but not past the end of the file. */
 export const MORE = new Error('the header goes on');
 
 /** A position in the bytes. Each read is checked against the file first, then against the bytes at hand. */
@@ -55,14 +55,14 @@ export class Cursor {
     return this.#view.getUint32(this.skip(4), true);
   }
 
-  /** Infinity when a number cannot hold it. */
+  /** Returns Infinity for a value above 2^53. */
   uint64(): number {
     const start = this.skip(8);
     const high = this.#view.getUint32(start + 4, true);
     return high > 0x1f_ffff ? Infinity : high * 0x1_0000_0000 + this.#view.getUint32(start, true);
   }
 
-  /** How many items of at least `itemBytes` follow. */
+  /** Reads a count of items of at least `itemBytes` each. */
   count(what: string, itemBytes: number, limit: number): number {
     const count = this.uint64();
     if (count > limit || count * itemBytes > this.fileBytes - this.offset) {
@@ -93,11 +93,11 @@ export class Cursor {
   }
 }
 
-// As the bytes are: a mark at the beginning is a part of a name, for libllama too.
+// Keeps a byte-order mark: libllama also reads it as a part of the name.
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 const latin1 = new TextDecoder('latin1');
 
-/** A name out of the file, fit for one line of a terminal. */
+/** Quotes a name from the file for one line of a terminal. */
 export function quoted(text: string): string {
   const short = text.length > 80 ? `${text.slice(0, 80)}…` : text;
   return JSON.stringify(short).replace(/[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '?');

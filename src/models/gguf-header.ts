@@ -1,16 +1,15 @@
 /**
- * The header of a GGUF file: metadata and tensor descriptions, from bytes that nobody vouches for.
+ * Parser of a GGUF header: metadata and tensor descriptions, from untrusted bytes.
  *
- * The parser is pure. It is given the first bytes of a file and the file's size, and answers with
- * the header, with `more` when the header goes on beyond these bytes, or with a SvcError that says
- * in a sentence what is wrong. It refuses what libllama's own loader would refuse, before libllama
- * sees the file: here what the bytes cannot be, in gguf-checks.ts what no model can be. Rules that keep
- * a hostile file harmless:
+ * The parser is pure. It takes the first bytes of a file and the file's size. It returns the header, or `more` when
+ * the header continues beyond these bytes, or throws a SvcError that describes the fault in one sentence. It rejects
+ * what libllama's loader would reject, before libllama sees the file: malformed bytes here, impossible models in
+ * gguf-checks.ts. Rules that keep a hostile file harmless:
  * - no number from the file is used before it was compared with what the file can hold: lengths are
- *   checked against the bytes that remain, counts against the smallest size an item can have;
- * - sizes are numbers only while they are exact (below 2^53), and whatever is larger is refused;
- * - nothing is allocated by a count: arrays and long texts stay where they are, as a span of the bytes;
- * - a name is the same to libllama as it is here: libllama's names end at a NUL, so there is none in one.
+ *   checked against the remaining bytes, counts against the smallest size of an item;
+ * - sizes are exact numbers (below 2^53); larger ones are rejected;
+ * - nothing is allocated by a count: arrays and long texts stay in the file, as a span of bytes;
+ * - libllama reads names as they are read here: libllama ends names at a NUL, so a name with a NUL is rejected.
  */
 import { TENSOR_TYPES, VALUE_BYTES, VALUE_TYPE, type TensorType } from './ggml-types.ts';
 import { checkContents } from './gguf-checks.ts';
@@ -18,8 +17,8 @@ import { Cursor, MORE, quoted } from './gguf-cursor.ts';
 import { GGUF_LIMITS } from './gguf-limits.ts';
 
 /**
- * An array value, left in place: `start` and `end` are the bytes of its elements in the file. Also what
- * is left in place of a text of more than GGUF_LIMITS.textBytes: the bytes of it.
+ * An array value that is not read: `start` and `end` bound its elements in the file. Also used for a text of more
+ * than GGUF_LIMITS.textBytes, as an array of its bytes.
  */
 export interface GgufArray {
   readonly elementType: number;
@@ -29,9 +28,9 @@ export interface GgufArray {
 }
 
 export interface GgufEntry {
-  /** VALUE_TYPE, as the file has it. */
+  /** VALUE_TYPE in the file. */
   readonly type: number;
-  /** 64-bit integers that a number cannot hold exactly are bigints. */
+  /** 64-bit integers that a number cannot represent exactly are bigints. */
   readonly value: string | number | bigint | boolean | GgufArray;
   /** The bytes of the entry in the file: key, type and value. */
   readonly start: number;
@@ -135,14 +134,14 @@ function checkMagic(cursor: Cursor): void {
     throw cursor.invalid('is a Git LFS pointer and not the model itself', 'fetch the file with `git lfs pull`');
   }
   if (/^\s*<(!doctype|html)/i.test(head)) {
-    throw cursor.invalid('is a web page and not a model', 'the download gave a page: look at the address');
+    throw cursor.invalid('is a web page and not a model', 'the download returned a web page: check the URL');
   }
   if (head.startsWith('FUGG')) throw cursor.invalid('was written for big-endian machines');
   if (MAGIC.startsWith(head)) throw cursor.invalid('is cut short in its first bytes');
   throw cursor.invalid('is not a GGUF file: it does not begin with the letters GGUF', hint);
 }
 
-/** What follows a NUL libllama would not see. */
+/** Rejects control characters: libllama would not see the text after a NUL. */
 function checkName(name: string, what: string, cursor: Cursor): void {
   for (let index = 0; index < name.length; index += 1) {
     const code = name.charCodeAt(index);
@@ -201,14 +200,14 @@ function readArray(cursor: Cursor, key: string): GgufArray {
   const start = cursor.offset;
   if (elementBytes !== undefined) cursor.skip(count * elementBytes);
   else {
-    // Once and not for each: there may be millions.
+    // Built once, not per element: there may be millions.
     const what = `a string in ${quoted(key)}`;
     for (let index = 0; index < count; index += 1) cursor.skip(cursor.length(what));
   }
   return { elementType, count, start, end: cursor.offset };
 }
 
-/** Its `offset` is still from the beginning of the data. */
+/** Returns a tensor whose `offset` is still relative to the start of the data. */
 function readTensor(cursor: Cursor): GgufTensor {
   const name = cursor.string('a tensor name', GGUF_LIMITS.tensorNameBytes);
   checkName(name, 'a tensor name', cursor);
@@ -219,7 +218,7 @@ function readTensor(cursor: Cursor): GgufTensor {
   let elements = 1;
   for (let index = 0; index < dimensions; index += 1) {
     const length = cursor.uint64();
-    // Who divides by it would not be asked.
+    // libllama may divide by it.
     if (length === 0) throw cursor.invalid(`gives tensor ${quoted(name)} an empty dimension`);
     shape.push(length);
     elements *= length;

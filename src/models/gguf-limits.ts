@@ -1,13 +1,13 @@
-/** What a model file may claim: far above any real model, or what libllama was built for. docs/models.md tells them. */
+/** Limits on values in a model file: far above any real model, or libllama's own limits. Listed in docs/models.md. */
 
-/** What exceeds one is damaged or hostile. */
+/** A file that exceeds one of these is damaged or hostile. */
 export const GGUF_LIMITS = {
   headerBytes: 128 * 1024 * 1024,
-  // libllama compares the name of each with all before.
+  // libllama compares the name of each entry with all entries before it.
   entries: 4096,
   tensors: 16_384,
   keyBytes: 1024,
-  /** A longer text is not refused; it stays where it lies. */
+  /** A longer text is accepted, but not read. */
   textBytes: 1024 * 1024,
   tensorNameBytes: 63,
   dimensions: 4,
@@ -16,9 +16,9 @@ export const GGUF_LIMITS = {
   /** Real vocabularies have up to three. */
   mergesPerToken: 16,
   parts: 1000,
-  /** libllama's lexer takes time by the square of some. */
+  /** libllama's lexer takes quadratic time for some templates. */
   templateBytes: 256 * 1024,
-  /** Of templateDepth(). Real templates stay below 40, and the smallest stack that is in use holds several hundred. */
+  /** Limit of templateDepth(). Real templates stay below 40; the smallest stack in use holds several hundred levels. */
   templateDepth: 150,
 } as const;
 
@@ -33,8 +33,8 @@ const HEADS = 65_536;
 const EXPERTS = 1024;
 
 /**
- * Of `ARCHITECTURE.KEY`. libllama ends the process at more layers or experts than it was built for,
- * divides by some of the others, and takes the rest as sizes.
+ * Ranges of `ARCHITECTURE.KEY`. libllama aborts the process above its built-in limits of layers and experts, divides
+ * by some of the other values, and uses the rest as sizes.
  */
 export const MODEL_RANGES = {
   block_count: { least: 1, most: LAYERS },
@@ -56,7 +56,7 @@ export const MODEL_RANGES = {
   'wkv.head_size': { least: 1, most: HEADS },
 } as const satisfies Record<string, Range>;
 
-/** Of `clip.vision.KEY` and `clip.audio.KEY` in a projector. */
+/** Ranges of `clip.vision.KEY` and `clip.audio.KEY` in a projector. */
 export const PROJECTOR_RANGES = {
   block_count: { least: 0, most: LAYERS },
   embedding_length: { least: 1, most: WIDTH },

@@ -1,4 +1,4 @@
-/** What a model file says about itself, read without its weights. */
+/** Reads the description of a model from its files, without the weights. */
 import { constants } from 'node:fs';
 import { open, stat, type FileHandle } from 'node:fs/promises';
 import { FILE_TYPES } from './ggml-types.ts';
@@ -13,10 +13,10 @@ import type { Capability } from '../protocol/records.ts';
 export interface GgufSummary {
   readonly architecture: string;
   readonly name: string | null;
-  /** Counted over the tensors. */
+  /** Sum over all tensors. */
   readonly parameters: number;
   readonly quantization: string | null;
-  /** What the model was trained for, in tokens. */
+  /** Context length that the model was trained for, in tokens. */
   readonly contextLength: number | null;
   readonly license: string | null;
   readonly hasChatTemplate: boolean;
@@ -24,15 +24,15 @@ export interface GgufSummary {
   readonly embeddingLength: number | null;
   readonly layers: number | null;
   readonly capabilities: readonly Capability[];
-  /** Files that the model is split into; 1 for nearly all. */
+  /** Number of files that the model is split into; 1 for nearly all. */
   readonly parts: number;
-  /** Of all of them. */
+  /** Sum over all files. */
   readonly sizeBytes: number;
-  /** Of the first. */
+  /** Modification time of the first file. */
   readonly modifiedAtMs: number;
 }
 
-/** A file of which the header was read. */
+/** A file whose header was read. */
 export interface ReadGguf {
   readonly path: string;
   readonly header: GgufHeader;
@@ -40,14 +40,14 @@ export interface ReadGguf {
   readonly modifiedAtMs: number;
 }
 
-/** Enough for a model without a vocabulary; one with a vocabulary takes a second and a third read. */
+/** Enough for a model without a vocabulary; a model with one takes a second and a third read. */
 const FIRST_READ_BYTES = 512 * 1024;
 const LABEL_CHARACTERS = 256;
 
 /**
- * Never waits: a pipe, a device or a directory is refused before it is opened. Of a model in parts `path` is
- * the first; the others are read too, for libllama opens them by their names.
- * @throws SvcError MODEL_NOT_FOUND when no such file is there, MODEL_INVALID for all else
+ * Reads and checks a model. Never blocks: a pipe, a device or a directory is rejected before it is opened. For a model
+ * in parts `path` is the first part; the others are read, too, since libllama opens them by their names.
+ * @throws SvcError MODEL_NOT_FOUND when the file does not exist, MODEL_INVALID for all else
  */
 export async function inspectGguf(path: string): Promise<GgufSummary> {
   const file = await readGguf(path);
@@ -55,7 +55,7 @@ export async function inspectGguf(path: string): Promise<GgufSummary> {
   return parts === 1 ? summarize([file]) : await inspectParts(partPaths(path, parts));
 }
 
-/** A model in these files, which are all of it, in their order. @throws as inspectGguf */
+/** Reads a model from all its files, in their order. @throws as inspectGguf */
 export async function inspectParts(paths: readonly string[]): Promise<GgufSummary> {
   const files: ReadGguf[] = [];
   for (const path of paths) files.push(await readGguf(path));
@@ -63,7 +63,7 @@ export async function inspectParts(paths: readonly string[]): Promise<GgufSummar
   return summarize(files);
 }
 
-/** What a model that sees needs besides itself. @throws as inspectGguf */
+/** Checks that the file is a projector, which a vision model needs. @throws as inspectGguf */
 export async function checkProjector(path: string): Promise<void> {
   const { metadata } = await readGgufHeader(path);
   if (text(metadata, 'general.architecture') !== PROJECTOR) throw invalid(path, 'is not a projector');
@@ -84,13 +84,13 @@ async function readGguf(path: string): Promise<ReadGguf> {
   }
 }
 
-/** An open regular file. @throws as inspectGguf */
+/** Opens a regular file. @throws as inspectGguf */
 export async function openModelFile(path: string): Promise<FileHandle> {
   try {
     const found = await stat(path);
     if (found.isDirectory()) throw invalid(path, 'is a directory; name the .gguf file in it');
     if (!found.isFile()) throw invalid(path, 'is not a regular file');
-    // Should it have become a pipe by now, opening it does not wait for a writer. (Windows has no such flag: 0.)
+    // If it has become a pipe meanwhile, `open` does not wait for a writer. (Windows has no such flag: 0.)
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     if ((await file.stat()).isFile()) return file;
     await file.close();
@@ -123,17 +123,17 @@ async function readPrefix(file: FileHandle, known: Buffer, length: number, path:
   return bytes;
 }
 
-/** How many files the model is in. One that was joined from parts says 0. */
+/** Number of files of the model. A model merged from parts has a split.count of 0. */
 export function partsOf({ metadata }: GgufHeader): number {
   return Math.max(integer(metadata, 'split.count') ?? 1, 1);
 }
 
-/** Where libllama looks for the parts. */
+/** The paths at which libllama looks for the parts. */
 function partPaths(first: string, parts: number): string[] {
   const paths = partsBeside(first, parts);
   if (paths[0] === first) return paths;
   throw new SvcError('MODEL_INVALID', `${first} is one of the ${parts} parts of a model`, {
-    hint: `name the first of them, as they came: ${partName('…', 0, parts)}`,
+    hint: `use the first part, under its original name: ${partName('…', 0, parts)}`,
   });
 }
 
@@ -145,7 +145,7 @@ function checkTogether(files: readonly ReadGguf[]): void {
     if (parts !== files.length || number !== index) {
       throw invalid(
         path,
-        `says that it is part ${number + 1} of ${parts}, and stands as ${index + 1} of ${files.length}`,
+        `claims to be part ${number + 1} of ${parts}, but is number ${index + 1} of ${files.length} files`,
       );
     }
     for (const { name } of header.tensors) {
@@ -156,11 +156,11 @@ function checkTogether(files: readonly ReadGguf[]): void {
   for (const { path, header } of files) {
     const tensors = integer(header.metadata, 'split.tensors.count');
     if (tensors === null || files.length === 1 || tensors === names.size) continue;
-    throw invalid(path, `is of a model of ${tensors} tensors, and its parts have ${names.size}`);
+    throw invalid(path, `belongs to a model of ${tensors} tensors, but all parts together have ${names.size}`);
   }
 }
 
-/** Pure. What the first file says is said of all. @throws SvcError MODEL_INVALID */
+/** Describes the model by the metadata of its first file. Pure. @throws SvcError MODEL_INVALID */
 export function summarize(files: readonly ReadGguf[]): GgufSummary {
   const [first] = files;
   if (first === undefined) throw new Error('a model without files');
@@ -168,13 +168,13 @@ export function summarize(files: readonly ReadGguf[]): GgufSummary {
   const { metadata } = first.header;
   const tensors = files.flatMap(({ header }) => header.tensors);
   const architecture = text(metadata, 'general.architecture');
-  if (architecture === null) throw invalid(path, 'does not say which architecture it is (general.architecture)');
+  if (architecture === null) throw invalid(path, 'has no architecture (general.architecture)');
   if (architecture === PROJECTOR) {
-    throw new SvcError('MODEL_INVALID', `${path} is a projector, and not the model that it is for`, {
-      hint: 'name the model: its file lies beside this one, without mmproj in its name',
+    throw new SvcError('MODEL_INVALID', `${path} is a projector, not a model`, {
+      hint: 'use the model file: usually beside this one, without mmproj in its name',
     });
   }
-  if (tensors.length === 0) throw invalid(path, 'holds a vocabulary and no weights');
+  if (tensors.length === 0) throw invalid(path, 'has a vocabulary but no weights');
   const template = text(metadata, 'tokenizer.chat_template');
   return {
     architecture,
@@ -194,7 +194,7 @@ export function summarize(files: readonly ReadGguf[]): GgufSummary {
   };
 }
 
-/** As the file says; for a file that does not, the type that most of its bytes are stored in. */
+/** Returns the type that the file states, else the type of most of its bytes. */
 function quantizationOf(metadata: ReadonlyMap<string, GgufEntry>, tensors: readonly GgufTensor[]): string | null {
   const stated = FILE_TYPES.get(integer(metadata, 'general.file_type') ?? -1);
   if (stated !== undefined) return stated;
@@ -204,8 +204,8 @@ function quantizationOf(metadata: ReadonlyMap<string, GgufEntry>, tensors: reado
 }
 
 /**
- * As the engine has it: a file that names how to pool makes embeddings, or scores where it pools by rank. An
- * encoder (it attends both ways) that names nothing has no use here; all else continues text.
+ * Same rules as the engine: a file with a pooling type makes embeddings, or scores if that type is rank. An
+ * encoder (bidirectional attention) without a pooling type has no capability; all other models complete text.
  */
 function capabilitiesOf(
   metadata: ReadonlyMap<string, GgufEntry>,
@@ -226,7 +226,7 @@ function text(metadata: ReadonlyMap<string, GgufEntry>, key: string): string | n
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** For a list or a line: models say much in these. */
+/** Returns a value shortened to one line: some models have long texts here. */
 function label(metadata: ReadonlyMap<string, GgufEntry>, key: string): string | null {
   return (
     text(metadata, key)
@@ -249,7 +249,7 @@ function invalid(path: string, what: string, cause?: unknown): SvcError {
   return new SvcError('MODEL_INVALID', `${path} ${what}`, { cause });
 }
 
-/** Whatever reading the file `path` threw, as one of ours. */
+/** Converts an error of reading the file `path` to a SvcError. */
 export function modelFileError(error: unknown, path: string): SvcError {
   if (error instanceof SvcError) return error;
   const code = (error as NodeJS.ErrnoException).code;

@@ -1,10 +1,10 @@
 /**
- * What lies in the store and belongs to no model: files that were being written when their writer was killed, and
- * content whose entry in the registry was never written, or is lost.
+ * Files in the store that belong to no model: unfinished files whose writer was killed, and content whose registry
+ * entry was never written, or is lost.
  *
- * Unfinished files go once nobody has written to them for a day. Content is kept for a week from the day it was first
- * seen to belong to nothing, however old it is: somebody may have moved the registry away, and add or pull the models
- * again, which finds it. What does not look like the store's own is left alone.
+ * An unfinished file is deleted once it was not written to for a day. Unreferenced content is deleted a week after it
+ * was first seen unreferenced, whatever its age: if the registry was moved away, adding or pulling the models again
+ * finds it. Files with names that the store does not use are left alone.
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -25,7 +25,7 @@ export const UNFINISHED_MS = 86_400_000;
 export const UNREFERENCED_MS = 7 * 86_400_000;
 
 const CONTENT = /^sha256-[0-9a-f]{64}$/;
-/** StorePaths.unfinished, `bring`, and the registry's own (write-file-atomic). */
+/** Temporary names of StorePaths.unfinished, of `bring`, and of the registry (write-file-atomic). */
 const UNFINISHED = /^\.unfinished-|\.unfinished-\d+$|^registry\.json\.\d+$/;
 
 /** Modifies `registry`. REQUIRES: its lock. */
@@ -69,7 +69,7 @@ async function pathsIn(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(() => [])).map((name) => join(folder, name));
 }
 
-/** Of a folder: of the files in it. */
+/** Size of a file, or of all files in a folder. */
 async function sizeOf(path: string): Promise<number> {
   const found = await stat(path).catch(() => null);
   if (found?.isDirectory() !== true) return found?.size ?? 0;

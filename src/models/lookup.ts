@@ -1,16 +1,16 @@
-/** What a typed name means among the models that were added. */
+/** Resolves a typed name to one of the added models. */
 import { SvcError } from '../protocol/errors.ts';
 import { suggest } from '../protocol/suggest.ts';
 import { BUILTIN_ID } from './builtin.ts';
 import { modelIdFor } from './model-id.ts';
 import type { Registry } from './registry.ts';
 
-/** The default model's id: the built-in one's where none was set, or the one that was is not there any more. */
+/** Id of the default model: the built-in one if none was set, or if the one that was set is gone. */
 export function defaultIdOf(registry: Registry): string {
   return registry.models.find(({ id }) => id === registry.default)?.id ?? BUILTIN_ID;
 }
 
-/** Every name that is taken, in lower case. */
+/** All names in use, in lower case. */
 export function namesIn(registry: Registry): Set<string> {
   return new Set(
     [BUILTIN_ID, ...registry.models.flatMap(({ id, aliases }) => [id, ...aliases])].map((name) => name.toLowerCase()),
@@ -18,8 +18,8 @@ export function namesIn(registry: Registry): Set<string> {
 }
 
 /**
- * The id that `name` means, whatever its case: an id, an alias, or the name that it was pulled by, of
- * which the part after the colon may be left out while there is one only, or one of tag `latest`.
+ * Returns the id for `name`, ignoring case. `name` is an id, an alias, or the name that the model was pulled by; the
+ * tag after its colon may be omitted if only one model matches, or one has the tag `latest`.
  * @throws SvcError MODEL_NOT_FOUND
  */
 export function idOf(name: string, registry: Registry): string {
@@ -40,7 +40,7 @@ export function idOf(name: string, registry: Registry): string {
   });
 }
 
-/** `name` where it is free, or an id made from the file's name. @throws SvcError INVALID_REQUEST */
+/** Returns `name` if it is free; without a name, an id made from the file name. @throws SvcError INVALID_REQUEST */
 export function newId(name: string | undefined, path: string, registry: Registry): string {
   if (name === undefined) return modelIdFor(path, namesIn(registry));
   checkFree(name, registry);
@@ -53,7 +53,7 @@ export function checkFree(name: string, registry: Registry): void {
     [id, ...aliases].some((each) => each.toLowerCase() === name.toLowerCase());
   const holder = registry.models.find(isHolder);
   if (holder === undefined) return;
-  throw new SvcError('INVALID_REQUEST', `there is a model ${holder.id} already`, {
+  throw new SvcError('INVALID_REQUEST', `a model with this name exists: ${holder.id}`, {
     hint: `choose another --name, or remove that one: svc model rm ${holder.id}`,
     param: 'name',
   });

@@ -1,6 +1,6 @@
 /**
- * Ids of models: what is typed, stands in requests and URLs, and is unique in a store whatever the
- * case. An id is never part of a path.
+ * Ids of models, as typed and as used in requests and URLs. An id is unique in a store, ignoring case, and never
+ * part of a path.
  */
 import { parse } from 'node:path';
 import { SvcError } from '../protocol/errors.ts';
@@ -22,7 +22,7 @@ export function checkModelId(id: string): void {
   }
 }
 
-/** The id for a file that nobody named: its own name, then `-2`, `-3` and so on while it is taken. */
+/** Returns an id made from the file name, with `-2`, `-3` and so on appended while it is taken. */
 export function modelIdFor(path: string, taken: ReadonlySet<string>): string {
   const spelled = parse(path)
     .name.normalize('NFKD')

@@ -1,4 +1,4 @@
-/** The names of a model's files, where it is in several: `NAME-00001-of-00003.gguf` and so on. */
+/** File names of a model in parts: `NAME-00001-of-00003.gguf` and so on. */
 import { basename, dirname, join } from 'node:path';
 
 export const PART = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;
@@ -9,13 +9,13 @@ export function partName(stem: string, index: number, count: number): string {
   return `${stem}-${five(index + 1)}-of-${five(count)}.gguf`;
 }
 
-/** The file as it would be called in one piece. */
+/** The name that the model would have as one file. */
 export function wholeName(path: string): string {
   const stem = PART.exec(basename(path))?.[1];
   return stem === undefined ? path : join(dirname(path), `${stem}.gguf`);
 }
 
-/** All the parts of the model of which `path`, named as such, is one. REQUIRES: `path` is named as one of `count`. */
+/** Paths of all parts of the model that `path` is a part of. REQUIRES: `path` is named as one of `count` parts. */
 export function partsBeside(path: string, count: number): string[] {
   const stem = PART.exec(basename(path))?.[1] ?? '';
   return Array.from({ length: count }, (_, index) => join(dirname(path), partName(stem, index, count)));

@@ -1,6 +1,6 @@
 /**
- * A model in several files, as llama-gguf-split writes them. The metadata is in the first; the others hold their
- * number and tensors, and mean nothing by themselves.
+ * A model in several files (parts), as llama-gguf-split writes them. The metadata is in the first part; the others
+ * have only their number and tensors, and are unusable alone.
  */
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -9,15 +9,15 @@ import { PART, partName, partsBeside } from './part-names.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 /**
- * The files of the model of which `path` is one, in their order; of most models that file alone.
+ * Returns all files of the model that `path` belongs to, in their order; for most models that file alone.
  * @throws SvcError MODEL_NOT_FOUND, also for a part that is missing; MODEL_INVALID
  */
 export async function filesOfModel(path: string): Promise<string[]> {
   const count = partsOf(await readGgufHeader(path));
   if (count === 1) return [path];
   if (Number(PART.exec(basename(path))?.[3]) !== count) {
-    throw new SvcError('MODEL_INVALID', `${path} is one of the ${count} parts of a model, and not named like one`, {
-      hint: `name them ${partName('NAME', 0, count)} and so on, as libllama looks for them`,
+    throw new SvcError('MODEL_INVALID', `${path} is one of the ${count} parts of a model, but is not named like one`, {
+      hint: `rename the parts to ${partName('NAME', 0, count)} and so on: libllama finds them by these names`,
     });
   }
   const files = partsBeside(path, count);
@@ -25,7 +25,7 @@ export async function filesOfModel(path: string): Promise<string[]> {
     const found = await stat(file).catch(() => null);
     if (found !== null) continue;
     throw new SvcError('MODEL_NOT_FOUND', `part ${index + 1} of ${count} is missing: there is no file ${file}`, {
-      hint: 'all parts must lie in one folder, under the names that they were made with',
+      hint: 'put all parts into one folder, under their original names',
     });
   }
   return files;

@@ -1,7 +1,7 @@
 /**
- * What engines have computed of prompts and keep on the disk, so that a conversation goes on quickly after its engine
- * has ended. An engine writes and bounds the files (native/engine/cache/prefix_store.h); here is where they lie, and how
- * those go that nobody will use. They hold prompts, in the form in which a model remembers them.
+ * Prefix files: the disk tier of the prefix cache, so that a conversation continues quickly after its engine has ended.
+ * The engine writes the files and limits their size (native/engine/cache/prefix_store.h); this file has their folder
+ * and deletes those that no engine will use. The files contain prompts, as KV-cache state of the model.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { lstatSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,14 +13,14 @@ export function prefixFolder(cacheDir: string): string {
   return join(cacheDir, 'prefixes');
 }
 
-/** What the names of a model's files begin with, before a hyphen. @param path of the model's file */
+/** Prefix of the names of a model's prefix files, before a hyphen. @param path of the model's file */
 export function prefixName(path: string): string {
   return createHash('sha256').update(path).digest('hex').slice(0, 32);
 }
 
 /**
- * The secret that authenticates the files: 32 hexadecimal digits, made when first asked for. A file that was made with
- * another secret is deleted by the engine that meets it. Where the secret cannot be kept, a new one serves this time.
+ * Returns the secret that authenticates the files: 32 hexadecimal digits, created by the first call. An engine deletes
+ * files made with another secret. If the secret cannot be stored, a new one is used for this run.
  */
 export function prefixKey(stateDir: string): string {
   const path = join(stateDir, 'prefix.key');
@@ -36,7 +36,7 @@ export function prefixKey(stateDir: string): string {
   return key;
 }
 
-/** null: there is none, or others may have read or written it. */
+/** Returns null if there is no key file, or other users may have read or written it. */
 function readKey(path: string): string | null {
   try {
     const found = lstatSync(path);
@@ -49,14 +49,14 @@ function readKey(path: string): string | null {
   }
 }
 
-/** Of the model of that file. */
+/** Deletes the prefix files of one model. @param path of the model's file */
 export async function removePrefixes(folder: string, path: string): Promise<void> {
   const names = await readdir(folder).catch(() => []);
   const own = names.filter((name) => name.startsWith(`${prefixName(path)}-`));
   await Promise.all(own.map((name) => rm(join(folder, name), { force: true })));
 }
 
-/** Of all models. What cannot be deleted stays. */
+/** Deletes the prefix files of all models; ignores errors. */
 export async function clearPrefixes(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true }).catch(() => undefined);
 }

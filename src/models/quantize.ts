@@ -1,10 +1,10 @@
 /**
- * A smaller copy of a model, beside it in the store.
+ * Makes a smaller (quantised) copy of a model in the store.
  *
- * Who quantises is handed in: libllama, in a process of its own. It is asked twice, the first time only for the size,
- * so that a disk that is too small is told in seconds and not after an hour. What it made is read by our own reader,
- * held against what was asked for, and gets its name only then; until then, and after whatever went wrong, there is
- * nothing of it but a file without a name, which goes.
+ * The caller passes the quantizer: libllama, in a process of its own. It runs twice, the first time only for the size,
+ * so that a full disk is reported within seconds and not after an hour. The new file is read by our own parser and
+ * compared with the request before it gets a name in the store. Until then it is an unfinished file, which is deleted
+ * after any error.
  */
 import { open, rm, stat } from 'node:fs/promises';
 import { SvcError } from '../protocol/errors.ts';
@@ -21,13 +21,13 @@ import { Rate } from './pull/rate.ts';
 import type { ModelStore } from './store.ts';
 
 export interface QuantizeRequest {
-  /** As ModelStore.find takes it. */
+  /** Name of the model, as for ModelStore.find. */
   readonly model: string;
-  /** In any case. */
+  /** Name of the type, in upper or lower case. */
   readonly type: string;
-  /** Of the new model. Absent: made from both. */
+  /** Id of the new model. Absent: made from the source's id and the type. */
   readonly name?: string;
-  /** Although the weights are quantised already. */
+  /** Allows a source whose weights are quantised already. */
   readonly allowRequantize: boolean;
 }
 
@@ -38,21 +38,21 @@ export type QuantizeEvent =
       readonly source: string;
       readonly quantization: string;
       readonly source_bytes: number;
-      /** Of the file that will be made. */
+      /** Size of the new file. */
       readonly expected_bytes: number;
     }
   | {
       readonly type: 'progress';
-      /** `checking`: the new file is read again, for its digest. */
+      /** `checking`: the digest of the new file is computed. */
       readonly stage: 'quantizing' | 'checking';
-      /** Of the source's weights; of the new file. */
+      /** Bytes of the source's weights; with stage `checking`, of the new file. */
       readonly done_bytes: number;
       readonly total_bytes: number;
       readonly bytes_per_second: number | null;
     }
   | { readonly type: 'quantized'; readonly model: ModelRecord };
 
-/** Bytes of the new weights. Rejects with `signal.reason` when that is aborted, once nothing writes any more. */
+/** Resolves with the bytes of the new weights. If aborted, rejects with `signal.reason` once writing has ended. */
 export type Quantizer = (options: {
   readonly input: string;
   readonly output: string;
@@ -65,12 +65,12 @@ export type Quantizer = (options: {
 
 const PROGRESS_MS = 250;
 
-/** Types that libllama makes only with statistics of what a model computes, which no model file has. */
+/** Types that libllama makes only with an importance matrix, which no model file has. */
 const NEED_STATISTICS = ['IQ1_S', 'IQ1_M', 'IQ2_XXS', 'IQ2_XS', 'IQ2_S', 'IQ2_M', 'Q2_K_S', 'IQ3_XXS', 'IQ3_XS'];
-/** Of mixtures of experts, of one vendor's hardware, or of models that were trained in them. */
+/** Types for mixtures of experts, for one vendor's hardware, or for models trained in them. */
 const SPECIAL = ['MXFP4', 'NVFP4', 'Q1_0', 'Q2_0'];
 
-/** `general.file_type` of what can be made, by name. */
+/** Types that can be made, by name, with their `general.file_type`. */
 export const QUANTIZE_TYPES: ReadonlyMap<string, number> = new Map(
   Array.from(FILE_TYPES, ([number, name]) => [name, number] as const).filter(
     ([name]) => !NEED_STATISTICS.includes(name) && !SPECIAL.includes(name),
@@ -78,8 +78,8 @@ export const QUANTIZE_TYPES: ReadonlyMap<string, number> = new Map(
 );
 
 /**
- * The new model's record. Aborting leaves nothing behind.
- * @throws SvcError INVALID_REQUEST, MODEL_NOT_FOUND, MODEL_INVALID, CANNOT_WRITE, what `quantizer` throws; `signal.reason`
+ * Quantises a model; returns the new model's record. Aborting leaves no file behind.
+ * @throws SvcError INVALID_REQUEST, MODEL_NOT_FOUND, MODEL_INVALID, CANNOT_WRITE, as `quantizer`; `signal.reason`
  */
 export async function quantizeModel(
   store: ModelStore,
@@ -106,7 +106,7 @@ export async function quantizeModel(
   const sourceBytes = sum(tensors);
   const header = source.size_bytes - sourceBytes;
   const expected = header + (await quantizer({ ...options, dryRun: true }));
-  await askForSpace(output, expected, 'make room, take a smaller type, or set models.dir to another disk');
+  await askForSpace(output, expected, 'free disk space, choose a smaller type, or set models.dir to another disk');
   emit({
     type: 'planned',
     model: id,
@@ -150,7 +150,7 @@ function typeNamed(typed: string): { readonly name: string; readonly number: num
   const known = [...QUANTIZE_TYPES.keys()];
   const likely = suggest(name, known);
   const why = NEED_STATISTICS.includes(name)
-    ? `${name} cannot be made from a model file alone: it needs statistics of what the model computes`
+    ? `${name} cannot be made from a model file alone: it needs an importance matrix`
     : `there is no type ${JSON.stringify(typed.slice(0, 40))}`;
   throw new SvcError('INVALID_REQUEST', why, {
     hint: `${likely === undefined || likely === name ? '' : `did you mean ${likely}? `}There are ${known.join(', ')}`,
@@ -158,7 +158,7 @@ function typeNamed(typed: string): { readonly name: string; readonly number: num
   });
 }
 
-/** Of the source's own name and the type: `owner/Tiny-GGUF:F16` and Q4_K_M make `Tiny-GGUF-F16-q4_k_m`. */
+/** Makes an id from the source's name and the type: `owner/Tiny-GGUF:F16` and Q4_K_M make `Tiny-GGUF-F16-q4_k_m`. */
 function nameFor({ id, path }: ModelRecord, type: string): string {
   const name = (id.startsWith('file:') ? path : id).split('/').at(-1) ?? id;
   return modelIdFor(`${name.replace(/\.gguf$/i, '')}-${type.toLowerCase()}.gguf`, new Set());
@@ -177,35 +177,38 @@ function checkSource(source: ModelRecord, tensors: readonly GgufTensor[], type: 
   if (isAllowed || !tensors.some((tensor) => tensor.type.blockLength > 1)) return;
   throw new SvcError(
     'INVALID_REQUEST',
-    `${source.id} is quantised already (${source.quantization ?? 'of several types'}): what that has cost comes on top of what ${type} costs`,
-    { hint: 'begin with the original, F16 or BF16; or say that you want it: --allow-requantize', param: 'model' },
+    `${source.id} is quantised already (${source.quantization ?? 'several types'}): ${type} would lose quality twice`,
+    { hint: 'use the original model in F16 or BF16, or allow it with --allow-requantize', param: 'model' },
   );
 }
 
-/** On disk for good, and what was asked for. @throws SvcError MODEL_INVALID */
+/** Syncs the new file to disk and compares it with the request. @throws SvcError MODEL_INVALID */
 async function check(output: string, source: ModelRecord, type: string): Promise<{ sizeBytes: number }> {
   const file = await open(output, 'r+');
   await file.sync().finally(() => file.close());
   const made = await inspectGguf(output);
   const [is, shouldBe] = [made, source].map(({ architecture, parameters }) => `${architecture} ${parameters}`);
   if (is === shouldBe && made.quantization === type) return made;
-  throw new SvcError('MODEL_INVALID', `what libllama made is not ${source.id} as ${type}: ${is} ${made.quantization}`);
+  throw new SvcError(
+    'MODEL_INVALID',
+    `the file that libllama wrote is not ${source.id} as ${type}: ${is} ${made.quantization}`,
+  );
 }
 
-/** libllama has one word for whatever goes wrong with a file. */
+/** Converts a write error to CANNOT_WRITE. libllama reports all file errors as a failed iostream. */
 async function ofDisk(error: unknown, output: string): Promise<unknown> {
   if (!(error instanceof SvcError) || !/iostream|basic_ios/.test(error.message)) return error;
   const size = await stat(output).then(
     (found) => found.size,
     () => 0,
   );
-  return new SvcError('CANNOT_WRITE', `the new file could not be written beyond ${size} bytes`, {
-    hint: 'look whether the disk is full',
+  return new SvcError('CANNOT_WRITE', `writing the new file failed after ${size} bytes`, {
+    hint: 'check whether the disk is full',
     cause: error,
   });
 }
 
-/** Throws `signal.reason` instead of telling. */
+/** Returns a function that emits progress, or throws `signal.reason` once aborted. */
 function progressOf(
   stage: 'quantizing' | 'checking',
   total: number,

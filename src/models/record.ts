@@ -1,4 +1,4 @@
-/** A model file as the registry keeps it and as the store tells of it. */
+/** Registry entries and records of models. */
 import type { ModelRecord } from '../protocol/records.ts';
 import { digestOfWeights } from './adopted.ts';
 import type { GgufSummary } from './gguf.ts';
@@ -32,7 +32,7 @@ export function entryOf(
   };
 }
 
-/** @param path where the file lies, in the store or out of it */
+/** @param path of the file, in or outside the store */
 export function recordOf(
   { modified_at_ms, parts: _parts, projector: _projector, ...entry }: RegistryEntry,
   path: string,
@@ -49,7 +49,7 @@ export function recordOf(
   };
 }
 
-/** The record of a file of which nothing is known but where it lies. */
+/** The record of a file of which only the path is known. */
 export function unknownFile(id: string, source: string, path: string): ModelRecord {
   return {
     id,
@@ -73,7 +73,7 @@ export function unknownFile(id: string, source: string, path: string): ModelReco
   };
 }
 
-/** What a record takes from the file itself. */
+/** The fields of a record that come from the file itself. */
 export function factsOf(summary: GgufSummary): Partial<ModelRecord> {
   return {
     size_bytes: summary.sizeBytes,

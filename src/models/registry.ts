@@ -1,9 +1,8 @@
 /**
  * The models that were added, in `<models dir>/registry.json`.
  *
- * Read without a lock: a write replaces the file whole. Changed under a lock that other processes
- * respect, for a change is read, modify, write. A registry that cannot be understood is an error
- * and is never written over.
+ * Reads need no lock: a write replaces the file atomically. A change (read, modify, write) holds a lock that other
+ * processes respect. A registry that cannot be parsed is an error and is never overwritten.
  */
 import { join } from 'node:path';
 import * as v from 'valibot';
@@ -22,16 +21,16 @@ const EntrySchema = v.object({
   aliases: v.optional(v.array(v.string()), []),
   /** See ModelRecord. */
   source: v.optional(v.string(), 'file'),
-  /** Where the file lies; null: in the store, under its digest. */
+  /** Path of the file; null: in the store, under its digest. */
   path: v.nullable(v.string()),
-  /** Of a model in parts: of the list of their digests. */
+  /** For a model in parts: digest of the list of the parts' digests. */
   digest: DigestSchema,
   size_bytes: v.number(),
-  /** In their order, in the store or beside `path`, the first of them; absent for a model in one file. */
+  /** All parts in order, in the store or beside `path`, which is the first; absent for a model in one file. */
   parts: v.optional(v.array(StoredFileSchema)),
   /** In the store. */
   projector: v.optional(StoredFileSchema),
-  /** The file's, when it was added: another one now, and the file is another. */
+  /** Modification time of the file when it was added; if it differs now, the file has changed. */
   modified_at_ms: v.number(),
   architecture: v.string(),
   parameters: v.number(),
@@ -44,12 +43,12 @@ export type RegistryEntry = v.InferOutput<typeof EntrySchema>;
 
 const RegistrySchema = v.object({
   version: v.literal(1),
-  /** The id of the default model that was set; null: none was. */
+  /** Id of the default model, if one was set. */
   default: v.nullable(v.string()),
   models: v.array(EntrySchema),
-  /** Digests of files in the store whose content was found to be another (verify.ts). */
+  /** Digests of files in the store whose content no longer matches (verify.ts). */
   damaged: v.optional(v.array(DigestSchema), []),
-  /** What lies in the store and in no model, and since when that is known, in milliseconds (leftovers.ts). */
+  /** Files in the store that belong to no model, and when that was first seen, in ms (leftovers.ts). */
   unreferenced: v.optional(v.record(v.string(), v.number()), {}),
 });
 export type Registry = v.InferOutput<typeof RegistrySchema>;
@@ -63,7 +62,7 @@ export class RegistryFile {
     this.#path = join(dir, 'registry.json');
   }
 
-  /** @throws SvcError CONFIG_INVALID when the file is there and cannot be understood */
+  /** @throws SvcError CONFIG_INVALID when the file exists and cannot be read or parsed */
   async read(): Promise<Registry> {
     let text: string;
     try {
@@ -81,8 +80,8 @@ export class RegistryFile {
   }
 
   /**
-   * `change` gets the newest state and modifies it; nothing is written when it throws.
-   * @throws SvcError as `read`; CANNOT_WRITE; BUSY when another process keeps the lock
+   * Calls `change` with the newest state, which it modifies; nothing is written when it throws.
+   * @throws SvcError as `read`; CANNOT_WRITE; BUSY when another process holds the lock
    */
   async update<Result>(change: (registry: Registry) => Result | Promise<Result>): Promise<Result> {
     try {
@@ -99,18 +98,18 @@ export class RegistryFile {
 
   #unreadable(what: string, cause: unknown): SvcError {
     return new SvcError('CONFIG_INVALID', `the list of models ${this.#path} ${what}`, {
-      hint: 'mend it, or move it away and add the models again with `svc model add`',
+      hint: 'repair it, or move it away and add the models again with `svc model add`',
       cause,
     });
   }
 }
 
-/** A failure of the file system in `dir`, as one of ours. */
+/** Converts a file-system error in `dir` to a SvcError. */
 export function cannotWrite(error: unknown, dir: string): unknown {
   const code = (error as NodeJS.ErrnoException).code;
   if (error instanceof SvcError || code === undefined) return error;
   return new SvcError('CANNOT_WRITE', `cannot write to ${dir}: ${whyOf(error)}`, {
-    hint: 'see that it is a directory that can be written and has room: svc doctor',
+    hint: 'check that it is a writable directory with free disk space: svc doctor',
     cause: error,
   });
 }

@@ -1,10 +1,10 @@
 /**
- * Where the store keeps what it holds. The one place where paths in it come from: made of checked
- * digests and of numbers, so that none can lead out of it, whatever a name, a manifest or the registry says.
+ * Paths in the store, made only here and only from checked digests and numbers. So no name, manifest or registry
+ * entry can make a path that leads out of the store.
  *
  *   <dir>/blobs/sha256-<digest>                                   a file, named after its content
- *   <dir>/parts/sha256-<digest>/model-00001-of-00003.gguf         a model in parts, which libllama finds by such
- *                                                                 names only; the digest is that of the list of theirs
+ *   <dir>/parts/sha256-<digest>/model-00001-of-00003.gguf         a model in parts, which libllama finds only by such
+ *                                                                 names; the digest of the list of parts' digests
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -25,12 +25,12 @@ export class StorePaths {
     return join(this.blobs, nameOf(digest));
   }
 
-  /** A new name for a file that is being written; leftovers.ts clears it where its writer did not. */
+  /** A new name for an unfinished file; leftovers.ts deletes it if its writer does not. */
   unfinished(): string {
     return join(this.blobs, `.unfinished-${process.pid}-${randomUUID()}`);
   }
 
-  /** The folder of the folders of models in parts. */
+  /** The folder with one folder per model in parts. */
   get allParts(): string {
     return join(this.dir, 'parts');
   }
@@ -46,7 +46,7 @@ export class StorePaths {
   }
 }
 
-/** Of a model in parts. */
+/** Digest of a model in parts. */
 export function digestOfParts(digests: readonly string[]): string {
   return `sha256:${createHash('sha256').update(digests.join('\n')).digest('hex')}`;
 }

@@ -1,15 +1,14 @@
 /**
- * The models on this machine: the built-in one, and those that were added. An added model stays
- * where it lies, or is copied into the store.
+ * The models on this machine: the built-in one, and added ones. The file of an added model stays in its place, or is
+ * copied into the store.
  *
- *   <dir>/registry.json           what was added (registry.ts)
- *   <dir>/blobs, <dir>/parts      copies and what was fetched, named after their content (store-paths.ts)
+ *   <dir>/registry.json           the added models (registry.ts)
+ *   <dir>/blobs, <dir>/parts      copied and pulled files, named after their content (store-paths.ts)
  *
- * No path in the store is made from a name, an id or anything else that was typed or read: only
- * from a checked digest, in one place.
+ * Paths in the store are made only from checked digests (store-paths.ts), never from a name or an id.
  *
- * A record tells of the file as it is now. The registry's facts hold while size and time of the file
- * are those of the day it was added; a file that changed since is read anew and has no digest.
+ * A record describes the file as it is now. The registry's facts are valid while the file has the size and the time
+ * that it had when it was added; a file that has changed since is read again and has no digest.
  */
 import { rm, stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
@@ -38,7 +37,7 @@ import { StorePaths } from './store-paths.ts';
 import { isDamaged, mendingOf, Verification, weightsOf, type VerifyEvent, type VerifyResult } from './verify.ts';
 
 export interface ModelStoreOptions {
-  /** Made when the first model is added. */
+  /** Created when the first model is added. */
   readonly dir: string;
   readonly builtinPath: string;
 }
@@ -46,12 +45,12 @@ export interface ModelStoreOptions {
 export interface AddOptions {
   /** The id. Absent: made from the file's name. */
   readonly name?: string;
-  /** Brings the file into the store. */
+  /** Copies the file into the store. */
   readonly copy?: boolean;
   readonly onProgress?: OnProgress;
 }
 
-/** A record; and why its file cannot be loaded, if it cannot. */
+/** A record, and the error if its file cannot be loaded. */
 interface Looked {
   readonly record: ModelRecord;
   readonly failure?: SvcError;
@@ -66,9 +65,9 @@ export class ModelStore {
   readonly #paths: StorePaths;
   readonly #builtinPath: string;
   readonly #registry: RegistryFile;
-  /** Of files that the registry does not describe; a request must not read a vocabulary each time. */
+  /** Summaries of files that the registry does not describe, so that not every request reads a vocabulary. */
   readonly #inspected = new Map<string, GgufSummary>();
-  /** The built-in file's digest, and of which version of the file. */
+  /** Digest of the built-in model's file, and the version of the file that it belongs to. */
   #builtinDigest: { readonly version: string; readonly digest: string } | undefined;
 
   constructor({ dir, builtinPath }: ModelStoreOptions) {
@@ -78,7 +77,7 @@ export class ModelStore {
     this.#registry = new RegistryFile(dir);
   }
 
-  /** The built-in model first. A model whose file is gone or broken is there, with state `failed`. */
+  /** Lists all models, the built-in one first. A model whose file is missing or broken has the state `failed`. */
   async list(): Promise<ModelRecord[]> {
     const registry = await this.#registry.read();
     const looked = await Promise.all([
@@ -100,7 +99,7 @@ export class ModelStore {
   }
 
   /**
-   * Checks the file and takes its digest; of a model in parts any of them stands for all. A file that was
+   * Adds a model: checks its file and computes its digest. For a model in parts `file` is any of them. A file that was
    * added before keeps its id, unless a new name is given: then it has both.
    * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST for a bad name or one that is taken
    */
@@ -116,7 +115,7 @@ export class ModelStore {
   }
 
   /**
-   * Forgets the model. Its file is deleted only where that is the store's own copy.
+   * Removes the model. Its file is deleted only if it is in the store.
    * @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST for the built-in model
    */
   async remove(name: string): Promise<void> {
@@ -128,12 +127,12 @@ export class ModelStore {
       }
       registry.models = registry.models.filter((entry) => entry !== removed);
       if (registry.default === id) registry.default = null;
-      // The file before the list: on a full disk that makes the room for it.
+      // Delete the files before writing the registry: on a full disk that makes room for it.
       await deleteFiles(this.#paths, removed, registry);
     });
   }
 
-  /** Which of the files of a model the store holds already. @throws SvcError CONFIG_INVALID */
+  /** Returns for each file of a model whether the store has it. @throws SvcError CONFIG_INVALID */
   async held(files: readonly Omit<FetchedFile, 'path'>[]): Promise<boolean[]> {
     const registry = await this.#registry.read();
     const places = placesOf(
@@ -146,14 +145,14 @@ export class ModelStore {
   }
 
   /**
-   * Takes what was fetched, under its id; a model that had the id before gives way, and so do its files.
-   * @throws SvcError MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST when the id is that of a file of a person
+   * Moves a pulled model into the store under its id; replaces the model that had the id, and its files.
+   * @throws SvcError MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST when the id belongs to a file outside the store
    */
   async adopt(model: FetchedModel): Promise<ModelRecord> {
     const { weights, projector, license } = model;
     const digests = weights.map(({ digest }) => digest);
     const places = placesOf(this.#paths, digests);
-    // Before they get their places: what is no model has none.
+    // Checked before the files are moved, so that an invalid model never gets into the store.
     const summary = await inspectParts(weights.map(({ path }, index) => path ?? places[index] ?? ''));
     if (projector !== null) await checkProjector(projector.path ?? this.#paths.blob(projector.digest));
     const entry = await this.#registry.update(async (registry) => {
@@ -188,8 +187,8 @@ export class ModelStore {
   }
 
   /**
-   * Reads the models whole (verify.ts).
-   * @param name absent: all, and what is left over in the store is cleared
+   * Verifies the digests of the models (verify.ts).
+   * @param name absent: all models; then leftovers in the store are deleted, too
    * @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST for a file that was not added
    */
   async verify(name: string | undefined, emit: (event: VerifyEvent) => void): Promise<VerifyResult> {
@@ -205,13 +204,13 @@ export class ModelStore {
     return await verification.end(id === undefined);
   }
 
-  /** That a new model may be called so. @throws SvcError INVALID_REQUEST */
+  /** Checks that a new model may have this name. @throws SvcError INVALID_REQUEST */
   async checkName(name: string): Promise<void> {
     checkModelId(name);
     checkFree(name, await this.#registry.read());
   }
 
-  /** A path in the store for a file that is being written; it has no name there before it is adopted. */
+  /** A path in the store for an unfinished file. */
   async unfinished(): Promise<string> {
     try {
       await makeDirectory(this.#paths.blobs);
@@ -271,7 +270,7 @@ export class ModelStore {
       const copied = await this.#readAll(files, onProgress, (file, tell, index) =>
         copyWithDigest(file, unfinished[index] ?? '', tell),
       );
-      // What counts is the copy: the file may have changed since it was looked at.
+      // Describe the copy: the original may have changed since it was read.
       const summary = await inspectParts(unfinished);
       const digests = copied.map(({ digest }) => digest);
       const places = placesOf(this.#paths, digests);
@@ -281,7 +280,7 @@ export class ModelStore {
         const entry = name === undefined ? known[0] : undefined;
         const added = entry ?? entryOf(newId(name, wholeName(files[0] ?? ''), registry), null, copied, summary);
         if (entry === undefined) registry.models.push(added);
-        // Also where there is one already: it may have been damaged.
+        // Also if the store has it already: that copy may be damaged.
         for (const [index, place] of places.entries()) await bring(unfinished[index] ?? '', place);
         registry.damaged = registry.damaged.filter((each) => !digests.includes(each));
         for (const each of known) each.modified_at_ms = summary.modifiedAtMs;
@@ -294,7 +293,7 @@ export class ModelStore {
     }
   }
 
-  /** What `read` tells of each file, one after the other; the progress is that of all. */
+  /** Returns the digests that `read` computes, one file after the other; reports the progress over all files. */
   async #readAll(
     files: readonly string[],
     onProgress: OnProgress | undefined,
@@ -317,7 +316,7 @@ export class ModelStore {
     const path = name.slice(FILE_PREFIX.length);
     const added = registry.models.find((entry) => entry.path === path);
     if (added !== undefined) return added.id;
-    throw new SvcError('INVALID_REQUEST', `${path} was not added: nothing tells what it should be`, {
+    throw new SvcError('INVALID_REQUEST', `${path} was not added, so there is no digest to verify it against`, {
       hint: `svc model add ${path}`,
       param: 'model',
     });
@@ -337,7 +336,7 @@ export class ModelStore {
     try {
       const found = await Promise.all(files.map((file) => stat(file)));
       const size = found.reduce((sum, each) => sum + each.size, 0);
-      if (isDamaged(entry, registry)) throw new SvcError('MODEL_INVALID', 'its content is not what it was');
+      if (isDamaged(entry, registry)) throw new SvcError('MODEL_INVALID', 'its content has changed (SHA-256 mismatch)');
       if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms) return { record };
       return { record: { ...record, ...factsOf(await this.#inspect(files)), digest: null } };
     } catch (error) {
@@ -407,7 +406,7 @@ export class ModelStore {
   }
 }
 
-/** Two states of a file with the same one are the same, as far as can be told without reading it. */
+/** Identifies a state of a file, as far as possible without reading it. */
 function versionOf({ sizeBytes, modifiedAtMs }: GgufSummary): string {
   return `${sizeBytes} ${modifiedAtMs}`;
 }

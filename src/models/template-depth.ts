@@ -1,12 +1,11 @@
 /**
- * How deep a chat template nests: an upper bound of how deep libllama goes into itself to read it, to
- * run it and to free it, for it does all three by recursion and a stack that overflows ends a process.
+ * Nesting depth of a chat template: an upper bound of libllama's recursion depth when it parses, runs and frees the
+ * template. A stack overflow would end the engine process.
  *
- * Counted are the open blocks (each `elif` is an `if` within the one before), the open brackets, and in
- * each bracket the operators since the last comma: `a + b + c` is a tree that leans to one side. The text
- * is cut into tokens as llama.cpp's lexer does it, down to how `}}` is read within a dictionary, so that
- * nothing is nesting to one and text to the other. What llama.cpp's parser would refuse need not be told
- * apart here: it goes no deeper after that.
+ * The depth is the number of open blocks (each `elif` is an `if` within the one before), plus open brackets, plus the
+ * operators since the last comma in each open bracket: `a + b + c` parses to a tree that leans to one side. The text
+ * is tokenized as by llama.cpp's lexer, including how `}}` is read within a dictionary, so that both agree on what is
+ * nesting and what is text. Templates that llama.cpp's parser rejects need no special case: its recursion ends there.
  */
 
 const OPERATOR_WORDS: ReadonlySet<string> = new Set(['and', 'or', 'not', 'in', 'is', 'if', 'else']);
@@ -16,7 +15,7 @@ const BLOCK_ENDS: ReadonlySet<string> = new Set(['endif', 'endfor', 'endmacro', 
 const TAG_START = /\{[%{#]/g;
 const WORD = /[A-Za-z0-9_]+/y;
 
-/** In one pass, whatever the text is. */
+/** Returns the nesting depth, in one pass over any text. */
 export function templateDepth(source: string): number {
   const scanner = new Scanner(source);
   while (scanner.findTag()) scanner.readTag();
@@ -28,21 +27,21 @@ class Scanner {
   readonly #source: string;
   #at = 0;
   #isStatement = false;
-  /** Of dictionaries: within one, `}}` are two ends. */
+  /** Open dictionaries: within one, `}}` are two closing braces. */
   #curlies = 0;
-  /** The levels of each open block. */
+  /** Levels of each open block. */
   readonly #blocks: number[] = [];
   #blockDepth = 0;
-  /** Of the tag, and of each open bracket in it, since its last comma. */
+  /** Operators since the last comma, of the tag and of each open bracket in it. */
   #operators: number[] = [0];
-  /** Brackets and operators. */
+  /** Open brackets and operators of the tag. */
   #tagDepth = 0;
 
   constructor(source: string) {
     this.#source = source;
   }
 
-  /** Goes past the beginning of the next `{{` or `{%`; false when there is none. */
+  /** Moves past the next `{{` or `{%`; false when there is none. */
   findTag(): boolean {
     for (;;) {
       TAG_START.lastIndex = this.#at;
@@ -76,7 +75,7 @@ class Scanner {
           this.#skipString(character);
           continue;
         case '{':
-          // Another tag in this one: what follows is refused, or read as that one.
+          // A tag within this tag: the parser rejects it, or the rest is read as a tag of its own.
           if ('%{#'.includes(this.#source[this.#at + 1] ?? ' ')) return;
           this.#curlies += 1;
           this.#open();
@@ -128,7 +127,7 @@ class Scanner {
     if (keyword !== null) this.#endStatement(keyword, assigns);
   }
 
-  /** Goes past the end of the tag, if it is here. */
+  /** Moves past the end of the tag and returns true, if it is here. */
   #isAtEnd(): boolean {
     const dash = this.#source[this.#at] === '-' ? 1 : 0;
     const first = this.#source[this.#at + dash];
@@ -161,7 +160,7 @@ class Scanner {
   #close(): void {
     if (this.#operators.length === 1) return;
     this.#tagDepth -= 1 + (this.#operators.pop() ?? 0);
-    // What was called or indexed stands below the call: f(1)(2)[3].
+    // A called or indexed expression is a child of the call: f(1)(2)[3].
     this.#operator();
   }
 

@@ -1,14 +1,14 @@
 /**
- * Whether the models are what they were when they came: every file is read whole and held against its digest, and
- * what the registry says of a model against what its files say.
+ * Verifies models: hashes every file and compares it with its digest, and compares the registry's facts of a model
+ * with its files.
  *
- * Hours may go by over it, so nothing is locked meanwhile. What was found is written down at the end, under the
- * registry's lock, of those models only whose files are still the ones that were read:
+ * This may take hours, so nothing is locked meanwhile. The results are written at the end, under the registry's lock,
+ * and only for models whose files are still the ones that were read:
  *
- * - The digests of damaged files in the store, so that such a model says so instead of answering with noise, and a
- *   pull of it fetches what it would otherwise believe to have. Damaged files stay: a model names them.
- * - Of a model whose content is right, what follows from that content: size and time of its files (a restored backup
- *   has others) and its facts, which a newer svc may read better.
+ * - Digests of damaged files in the store, so that loading such a model fails instead of producing noise, and a pull
+ *   of it downloads the file again. Damaged files stay: a model refers to them.
+ * - For a model whose content is right: size and time of its files (a restored backup has others) and its facts,
+ *   which a newer svc may read better.
  */
 import { stat } from 'node:fs/promises';
 import type { SvcError } from '../protocol/errors.ts';
@@ -26,7 +26,7 @@ import type { StorePaths } from './store-paths.ts';
 export interface Problem {
   readonly file: string;
   readonly kind: 'missing' | 'unreadable' | 'size' | 'digest' | 'invalid';
-  /** What is wrong, after the file's name. */
+  /** The fault, as a predicate after the file's name. */
   readonly message: string;
 }
 
@@ -44,16 +44,16 @@ export type VerifyEvent =
       readonly state: 'ok' | 'damaged';
       readonly size_bytes: number;
       readonly problems: readonly Problem[];
-      /** What to do about them; null: nothing. */
+      /** How to repair them; null: nothing to do. */
       readonly hint: string | null;
     };
 
 export interface VerifyResult {
   readonly type: 'finished';
   readonly verified: number;
-  /** Ids. */
+  /** Ids of damaged models. */
   readonly damaged: readonly string[];
-  /** null: not all were verified, or there is no store, so that nothing was cleared. */
+  /** null: not all models were verified, or there is no store, so nothing was deleted. */
   readonly leftovers: Leftovers | null;
 }
 
@@ -63,10 +63,10 @@ interface PlacedFile extends StoredFile {
   readonly path: string;
 }
 
-/** One file as it was read: what was wrong, and which file that was. */
+/** Result for one file, and the version of the file that was read. */
 interface Finding {
   readonly problem: Problem | null;
-  /** Inode, size and time; another one now, and it is another file. */
+  /** Inode, size and time; if they differ now, the file has changed. */
   readonly version: string;
 }
 
@@ -88,7 +88,7 @@ export class Verification {
     this.#options = options;
   }
 
-  /** Reads the files of the models, each once; progress is that of all together. */
+  /** Verifies the files of the models, each once; reports the progress over all files. */
   async verify(entries: readonly RegistryEntry[]): Promise<void> {
     const { paths } = this.#options;
     const files = new Map(entries.flatMap((entry) => filesOf(entry, paths)).map((file) => [file.path, file]));
@@ -103,18 +103,18 @@ export class Verification {
     }
   }
 
-  /** Of a model without a digest that it could be held against. */
+  /** Adds the result for a model that has no digest to compare with. */
   told({ id, path, size_bytes }: ModelRecord, failure: SvcError | undefined): void {
     const problems: Problem[] =
       failure === undefined ? [] : [{ file: path, kind: 'invalid', message: failure.message }];
     this.#say(id, size_bytes, problems, failure?.hint ?? null);
   }
 
-  /** Writes down what was found. @throws SvcError CANNOT_WRITE, BUSY */
+  /** Writes the results to the registry. @throws SvcError CANNOT_WRITE, BUSY */
   async end(isAll: boolean): Promise<VerifyResult> {
     const { registry: file, paths } = this.#options;
     const result = { type: 'finished', verified: this.#verified, damaged: this.#damaged } as const;
-    // Nothing was ever added: looking makes no store.
+    // Without a store nothing was ever added; do not create one.
     if ((await stat(paths.dir).catch(() => null)) === null) return { ...result, leftovers: null };
     const leftovers = await file.update(async (registry) => {
       for (const entry of this.#entries) await this.#note(entry, registry);
@@ -155,7 +155,7 @@ export class Verification {
     if (entry === undefined) return;
     for (const { path, digest } of filesOf(entry, paths)) {
       const finding = this.#findings.get(path);
-      // A file of a person is not ours to judge for good: it is told, and looked at anew the next time.
+      // A file outside the store is not marked as damaged: it is reported now and verified again the next time.
       if (entry.path === path || finding === undefined || finding.version !== (await versionOf(path))) continue;
       const others = registry.damaged.filter((each) => each !== digest);
       registry.damaged = finding.problem === null ? others : [...others, digest];
@@ -175,7 +175,7 @@ export class Verification {
   }
 }
 
-/** The files with a model's weights, where they lie. */
+/** The files with a model's weights, with their paths. */
 export function weightsOf({ path, digest, size_bytes, parts }: RegistryEntry, paths: StorePaths): PlacedFile[] {
   const files = parts ?? [{ digest, size_bytes }];
   const places =
@@ -196,16 +196,16 @@ function filesOf(entry: RegistryEntry, paths: StorePaths): PlacedFile[] {
   return [...weightsOf(entry, paths), ...besides];
 }
 
-/** Whether the store's copy was found to be another than its digest says. */
+/** True if a file in the store was found not to match its digest. */
 export function isDamaged({ path, digest, parts }: RegistryEntry, { damaged }: Registry): boolean {
   if (path !== null || damaged.length === 0) return false;
   return (parts?.map((part) => part.digest) ?? [digest]).some((each) => damaged.includes(each));
 }
 
-/** How a model whose files are gone or damaged comes back. */
+/** Returns a hint how to repair a model whose files are missing or damaged. */
 export function mendingOf({ id, source, path, digest, parts }: RegistryEntry): string {
   if (path !== null)
-    return `bring its file back and add it again: svc model add ${path}; or remove it: svc model rm ${id}`;
+    return `restore its file and add it again: svc model add ${path}; or remove it: svc model rm ${id}`;
   const made = /^quantized:(.*)$/.exec(source)?.[1];
   if (made !== undefined) return `remove it, and make it again from ${made}: svc model rm --yes ${id}`;
   if (source === 'file') return `remove it, and add it again with --copy: svc model rm --yes ${id}`;
@@ -223,10 +223,14 @@ async function lookAt({ path, digest, size_bytes }: PlacedFile, tell: (done: num
     const { size } = await stat(path);
     if (size !== size_bytes) return found('size', `has ${size} bytes where ${size_bytes} are expected`);
     const now = await digestOf(path, tell);
-    return now === digest ? { problem: null, version } : found('digest', `is not what it was: its digest is ${now}`);
+    return now === digest
+      ? { problem: null, version }
+      : found('digest', `has changed (SHA-256 mismatch): its digest is ${now}`);
   } catch (error) {
     const { code, message } = modelFileError(error, 'it');
-    return code === 'MODEL_NOT_FOUND' ? found('missing', 'is gone') : found('unreadable', message.replace(/^it /, ''));
+    return code === 'MODEL_NOT_FOUND'
+      ? found('missing', 'is missing')
+      : found('unreadable', message.replace(/^it /, ''));
   }
 }
 
@@ -248,7 +252,7 @@ class Progress {
     this.#rate.sample(0);
   }
 
-  /** @param done of the file that is being read */
+  /** @param done bytes of the file that is being read */
   tell(model: string, done: number): void {
     if (performance.now() - this.#toldAt < PROGRESS_MS) return;
     this.#toldAt = performance.now();

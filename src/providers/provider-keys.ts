@@ -1,10 +1,9 @@
 /**
- * Where the key of each provider comes from. In this order: the variable that the config names; the
- * credentials file; a variable that the catalogue knows; what somebody lent until the daemon ends. A
- * stored key goes before the catalogue's variables, because the environment of a daemon is as old as the
- * daemon, and a key that is given to svc has to count at once.
+ * Source of each provider's key, in this order: the variable that the config names; the credentials file; a variable
+ * from the catalogue; a key lent until the daemon ends. A stored key has priority over the catalogue's variables,
+ * because the daemon's environment is fixed at its start, and a newly stored key must take effect at once.
  *
- * There is no keyring: where nobody is logged in at a desktop it forgets with the session, or asks.
+ * No keyring is used: without a desktop session it loses its keys, or waits for a password.
  */
 import { Credentials } from '../config/credentials-file.ts';
 import { keyIn } from '../config/environment.ts';
@@ -16,7 +15,7 @@ export interface KeyPlaces {
   readonly variable: string | undefined;
   /** The catalogue's variables. */
   readonly usualVariables: readonly string[];
-  /** Whether the provider answers nobody without one. */
+  /** True if the provider needs a key. */
   readonly isNeeded: boolean;
 }
 
@@ -30,12 +29,12 @@ export class ProviderKeys {
     this.#file = new Credentials(credentialsFile);
   }
 
-  /** In memory only. */
+  /** Keeps a key in memory only. */
   lend(provider: string, key: string): void {
     this.#lent.set(provider, key);
   }
 
-  /** Where it would be read now, without it. Never throws: a file that cannot be used holds nothing. */
+  /** Returns the current source of the key, without the key. Never throws: an unusable file counts as empty. */
   credential(places: KeyPlaces): Credential {
     try {
       const found = this.#find(places);
@@ -49,7 +48,7 @@ export class ProviderKeys {
     return { source: 'none', name: null, present: false };
   }
 
-  /** null: there is none. Throws CONFIG_INVALID when the file cannot be used. */
+  /** Returns the key; null: there is none. Throws CONFIG_INVALID when the file cannot be used. */
   read(places: KeyPlaces): string | null {
     return this.#find(places)?.key ?? null;
   }

@@ -1,6 +1,6 @@
 /**
- * Whether a provider can be used, step by step, so that what is wrong has a name: its key, the name of its
- * host, the connection, and one short answer, which alone proves that the key is good and pays for something.
+ * Tests a provider step by step, so that the failing step is known: its key, the DNS name, the connection, and one
+ * short answer, which alone proves that the key is valid and has credit.
  */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
@@ -15,10 +15,10 @@ import { lacksKey } from './providers.ts';
 
 const CONNECT_MS = 10_000;
 const ANSWER_MS = 60_000;
-/** The least that every API takes. */
+/** Minimum that every API accepts. */
 const ANSWER_TOKENS = 16;
 
-/** Ends after the first step that fails; steps that it makes pointless are left out. */
+/** Yields the result of each step; ends after the first one that fails. */
 export async function* testProvider(
   provider: Provider,
   backend: Backend,
@@ -47,11 +47,11 @@ export async function* testProvider(
     if (!isReached) return;
   }
   const models = await timed('models', () => listModels(backend, signal));
-  // Some have no list.
+  // Some providers have no list of models.
   yield models.code === 'NOT_FOUND' ? { ...models, status: 'skip', code: null } : models;
   if (models.code !== null && models.code !== 'NOT_FOUND') return;
   if (provider.defaultModel === null) {
-    yield { ...ok('answer', null, 'not asked: it has no default model', null), status: 'skip' };
+    yield { ...ok('answer', null, 'skipped: the provider has no default model', null), status: 'skip' };
     return;
   }
   yield await timed('answer', () => answer(backend, provider.defaultModel, signal));
@@ -122,7 +122,7 @@ async function timed(
   }
 }
 
-/** What the network says is a code; its message may hold anything. */
+/** Converts an error to a SvcError. Of network errors only the code is used: the message may hold anything. */
 function asFailure(error: unknown): SvcError {
   if (error instanceof SvcError) return error;
   const { name, code } = error as NodeJS.ErrnoException;

@@ -1,4 +1,4 @@
-/** From the catalogue, the config and the keys to the providers that can be asked. */
+/** Combines the catalogue, the config and the keys to usable providers. */
 import type { Provider } from '../backends/cloud/provider.ts';
 import { catalogue, type CatalogueEntry } from '../config/catalogue.ts';
 import type { Config } from '../config/config.ts';
@@ -18,20 +18,20 @@ const API_OF_KIND = {
 
 const DEFAULTS = { enabled: true, idle_timeout_seconds: 300 } as const satisfies Settings;
 
-/** Those that somebody configured or has a key for, in the order of the config, then of the catalogue. */
+/** Providers that are configured or have a key, in the order of the config, then of the catalogue. */
 export function providersInUse(config: Config, keys: ProviderKeys): Provider[] {
   const names = new Set(Object.keys(config.providers));
   if (config.cloud.default_provider !== undefined) names.add(config.cloud.default_provider);
   for (const entry of catalogue().values()) {
     const provider = providerNamed(entry.name, config, keys);
     if (provider?.credential().present !== true) continue;
-    // A token for other things says nothing about prompts.
+    // A token with other uses does not show that the user wants this provider.
     if (!entry.general_key || provider.credential().source !== 'env') names.add(entry.name);
   }
   return [...names].flatMap((name) => providerNamed(name, config, keys) ?? []);
 }
 
-/** Configured or not. undefined: neither the config nor the catalogue knows it, or nobody has said where it is. */
+/** Returns a provider, configured or not. undefined: it is unknown, or has no base URL. */
 export function providerNamed(name: string, config: Config, keys: ProviderKeys): Provider | undefined {
   const entry = catalogue().get(name);
   const settings = Object.hasOwn(config.providers, name) ? config.providers[name] : undefined;
@@ -47,7 +47,7 @@ function resolve(
   keys: ProviderKeys,
 ): Provider | undefined {
   const kind = settings.kind ?? entry?.kind ?? 'openai_compatible';
-  // A further account with one of the three is like the first.
+  // Another account with a known kind has that provider's defaults.
   const like = entry ?? catalogue().get(kind);
   const own = settings.base_url === undefined ? undefined : [settings.base_url].flat();
   const endpoints = own ?? (typeof like?.base_url === 'string' ? [like.base_url] : undefined);
@@ -86,16 +86,16 @@ function resolve(
 function refusePlainHttp(name: string, endpoints: readonly string[]): void {
   if (endpoints.every((url) => url.startsWith('https:') || isLoopbackUrl(url))) return;
   throw new SvcError('CONFIG_INVALID', `the key of ${name} is not sent over plain http to another machine`, {
-    hint: `use https, or take the key away: svc provider unset ${name}`,
+    hint: `use https, or remove the key: svc provider unset ${name}`,
   });
 }
 
-/** What a provider answers nobody without is not there. */
+/** True if the provider needs a key and has none. */
 export function lacksKey({ credential }: Pick<ProviderRecord, 'credential'>): boolean {
   return credential.source !== 'none' && !credential.present;
 }
 
-/** Of one that nobody has asked yet. */
+/** The record of a provider before its first request. */
 export function recordOf(provider: Provider): ProviderRecord {
   const credential = provider.credential();
   return {

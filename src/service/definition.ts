@@ -1,4 +1,4 @@
-/** What a service manager is told about the daemon, whichever manager it is. */
+/** Definition of the daemon's service, independent of the service manager. */
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../config/config.ts';
@@ -8,22 +8,22 @@ import type { Paths } from '../config/paths.ts';
 export interface ServiceDefinition {
   /** Program and arguments. */
   readonly command: readonly string[];
-  /** Of the daemon, beyond what the manager gives to everything. */
+  /** Variables of the daemon, besides those that the manager sets. */
   readonly environment: Readonly<Record<string, string>>;
   /** Directories in which the daemon writes. */
   readonly writable: readonly string[];
-  /** The control socket of the daemon: what tells whose service it is. */
+  /** The control socket of the daemon, which identifies the service's home. */
   readonly socket: string;
-  /** Of HTTP, `host:port`; null: any free port, which no manager can bind beforehand. */
+  /** HTTP address, `host:port`; null: any free port, which no manager can bind in advance. */
   readonly address: string | null;
-  /** For what is written to standard error before the log is open, where the manager does not keep it. */
+  /** File for standard error before the log is open, if the manager does not keep it. */
   readonly errorLog: string;
 }
 
 /** `src/service` and `dist/service` are equally deep. */
 const ENTRY = fileURLToPath(new URL('../../bin/svc.js', import.meta.url));
 
-/** As the person's own environment says now: a manager's has none of their variables. */
+/** Returns the definition, with variables from the user's current environment: a manager does not have them. */
 export function defineService(paths: Paths, config: Config): ServiceDefinition {
   const { host, port } = config.http;
   const set = SERVICE_VARIABLES.flatMap((name): [string, string][] => {

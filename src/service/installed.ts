@@ -1,12 +1,12 @@
-/** Whether the daemon of a control socket is the business of a service manager. */
+/** Finds out if a service manager runs the daemon of a control socket. */
 import { readFileSync } from 'node:fs';
 import type { Paths } from '../config/paths.ts';
 import { SERVICE_UNIT, servesSocket, unitPath } from './systemd-unit.ts';
 
 /**
- * The command that starts the service of this home; undefined: there is none. With systemd its socket
- * holds the HTTP address even while the daemon is stopped, so that nobody else could start one. With
- * launchd anybody may.
+ * Returns the command that starts the service of this home; undefined: there is none. With systemd the socket unit
+ * holds the HTTP address even while the daemon is stopped, so a daemon started otherwise could not bind it. With
+ * launchd it could.
  */
 export function startOfService({ socketPath }: Pick<Paths, 'socketPath'>): readonly string[] | undefined {
   if (process.platform !== 'linux') return undefined;

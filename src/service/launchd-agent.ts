@@ -1,9 +1,9 @@
-/** The agent of launchd, on macOS. Pure. Starts at login; after a crash again, after a clean stop not. */
+/** The launchd agent on macOS. Pure. Starts at login; restarted after a crash, but not after a clean stop. */
 import type { ServiceDefinition } from './definition.ts';
 
 export const AGENT_LABEL = 'svc.daemon';
 
-/** Longer than the drain that a signal grants, and what follows it. */
+/** Longer than the drain after a signal and the shutdown after it. */
 const STOP_SECONDS = 45;
 
 export function launchAgent({ command, environment, errorLog }: ServiceDefinition): string {

@@ -1,4 +1,4 @@
-/** The service manager of this user: where its files lie, and the commands that make it read them. */
+/** The service manager of this user: the paths of its files, and its commands. */
 import { execFile } from 'node:child_process';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -12,34 +12,34 @@ import { SERVICE_UNIT, serviceUnit, SOCKET_UNIT, socketUnit, unitPath } from './
 /** One file of the definition. */
 export interface ServiceFile {
   readonly path: string;
-  /** null: it is not to be there. */
+  /** null: the file must not exist. */
   readonly text: string | null;
 }
 
 export interface Manager {
   readonly name: 'systemd' | 'launchd';
-  /** Of all files that an installation may have. */
+  /** Paths of all files that an installation may have. */
   readonly paths: readonly string[];
   files(definition: ServiceDefinition): readonly ServiceFile[];
-  /** Reads the files, and starts the service now and at every login. */
+  /** Loads the files, and starts the service now and at every login. */
   enable(): Promise<void>;
-  /** Stops it, and starts it no more. Not enabled is a success. REQUIRES: its files are still there. */
+  /** Stops and disables the service. Succeeds if it is not enabled. REQUIRES: its files still exist. */
   disable(): Promise<void>;
-  /** After its files are gone. */
+  /** Makes the manager forget the service, after its files were deleted. */
   forget(): Promise<void>;
-  /** null: the manager cannot be asked. */
+  /** null: the manager does not respond. */
   state(): Promise<{ readonly enabled: boolean; readonly active: boolean } | null>;
 }
 
-/** Stopping waits for the drain. */
+/** Timeout of a command; a stop waits for the drain. */
 const COMMAND_MS = 90_000;
 
-/** Throws INVALID_REQUEST where there is none that we know. */
+/** Throws INVALID_REQUEST on platforms without a supported service manager. */
 export function serviceManager(platform: NodeJS.Platform = process.platform): Manager {
   if (platform === 'linux') return systemd;
   if (platform === 'darwin') return launchd;
   throw new SvcError('INVALID_REQUEST', `svc cannot be installed as a service on ${platform}`, {
-    hint: 'let the service manager of this system run `svc serve --mode service`',
+    hint: "configure the system's service manager to run `svc serve --mode service`",
   });
 }
 
@@ -60,7 +60,7 @@ const systemd: Manager = {
     // With port 0 there is no socket unit.
     await systemctl('enable', SOCKET_UNIT).catch(() => undefined);
     await systemctl('enable', SERVICE_UNIT);
-    // Its address may be another one now. It takes the service with it, and comes back with it.
+    // The address may have changed. Stopping the socket stops the service; the restart starts both.
     await systemctl('stop', SOCKET_UNIT).catch(() => undefined);
     await systemctl('restart', SERVICE_UNIT);
   },

@@ -1,13 +1,12 @@
 /**
- * The user units of systemd: the daemon, and the socket of its HTTP address.
+ * The systemd user units: the daemon, and the socket of its HTTP address.
  *
- * The socket exists before the daemon does, so that a client that comes early waits instead of being
- * refused. The control socket is not among them: then `svc status` would start what it asks about.
+ * The socket exists before the daemon, so that early clients wait instead of being refused. The control socket has no
+ * socket unit: otherwise `svc status` would start the daemon.
  *
- * The sandbox takes away all that a daemon which computes, listens and calls out does not need. It
- * leaves on purpose: devices (a GPU), /tmp and the home to read (a model may lie anywhere), all of
- * /proc that tells how much memory is free, and memory that is written and then executed, which is
- * how V8 compiles.
+ * The sandbox removes all permissions that the daemon does not need. It deliberately leaves: devices (a GPU), read
+ * access to /tmp and the home (models may be anywhere), the parts of /proc that report free memory, and memory that is
+ * written and then executed, which V8's compiler needs.
  */
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -17,15 +16,15 @@ import type { ServiceDefinition } from './definition.ts';
 export const SERVICE_UNIT = 'svc.service';
 export const SOCKET_UNIT = 'svc.socket';
 
-/** Longer than the drain that a signal grants, and what follows it. */
+/** Longer than the drain after a signal and the shutdown after it. */
 const STOP_SECONDS = 45;
-/** A large model on a slow disk. */
+/** Enough to load a large model from a slow disk. */
 const START_SECONDS = 600;
-/** Of silence, after which the event loop is taken for stuck. */
+/** Time without a notification after which the event loop counts as stuck. */
 const WATCHDOG_SECONDS = 60;
-/** Starting again does not mend a configuration. */
+/** A restart does not correct an invalid configuration. */
 const CONFIG_INVALID_EXIT = 78;
-/** systemd leaves sections of this prefix to others. */
+/** systemd ignores sections with the prefix X-. */
 const OWN_SECTION = 'X-svc';
 
 export function serviceUnit({ command, environment, writable, socket, address }: ServiceDefinition): string {
@@ -47,11 +46,11 @@ export function serviceUnit({ command, environment, writable, socket, address }:
     `TimeoutStartSec=${String(START_SECONDS)}`,
     `TimeoutStopSec=${String(STOP_SECONDS)}`,
     `WatchdogSec=${String(WATCHDOG_SECONDS)}`,
-    // The daemon alone hears the signal: it drains, and then ends its engines.
+    // Only the daemon gets the signal: it drains, and then ends its engines.
     'KillMode=mixed',
     'OOMPolicy=continue',
     'UMask=0077',
-    // A core would hold prompts and keys.
+    // A core file would contain prompts and keys.
     'LimitCORE=0',
     '',
     '# What it may not do.',
@@ -77,9 +76,9 @@ export function serviceUnit({ command, environment, writable, socket, address }:
     'SystemCallArchitectures=native',
     'SystemCallFilter=@system-service',
     'SystemCallFilter=~@privileged @resources',
-    // By these an engine process gives up more; a group @sandbox is not known everywhere.
+    // Engine processes sandbox themselves with these; older systemd versions do not have the group @sandbox.
     'SystemCallFilter=seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self',
-    // A file that is replaced keeps its owner.
+    // Needed to keep the owner of a file that is replaced.
     'SystemCallFilter=@chown',
     'SystemCallErrorNumber=EPERM',
     '',
@@ -91,17 +90,17 @@ export function serviceUnit({ command, environment, writable, socket, address }:
   );
 }
 
-/** Whether the daemon of `unit`, the text of a file, is the one of this control socket. */
+/** True if `unit`, the text of a unit file, is for the daemon of this control socket. */
 export function servesSocket(unit: string, socketPath: string): boolean {
   return unit.endsWith(`\n[${OWN_SECTION}]\nSocket=${socketPath}\n`);
 }
 
-/** Where this user's units lie. */
+/** Path of a unit file of this user. */
 export function unitPath(unit: string): string {
   return join(variable('XDG_CONFIG_HOME') ?? join(homedir(), '.config'), 'systemd', 'user', unit);
 }
 
-/** REQUIRES: there is an address. */
+/** Text of the socket unit for the HTTP address. */
 export function socketUnit(address: string): string {
   return lines(
     '[Unit]',
@@ -121,7 +120,7 @@ function lines(...all: readonly string[]): string {
   return `${all.join('\n')}\n`;
 }
 
-/** As systemd reads it back: quotes, and neither its specifiers (%) nor variables ($). */
+/** Quotes a value for systemd; escapes its specifiers (%) and variables ($). */
 function quote(text: string): string {
   const escaped = text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%').replaceAll('$', '$$$$');
   return /^[\w./:=@+,-]+$/.test(escaped) ? escaped : `"${escaped}"`;

@@ -1,10 +1,9 @@
 /**
- * How much a provider may be asked in a day (UTC). Counted from the ledger, so that a restart forgets
- * nothing. Tokens are known when an answer ends: requests under way may exceed the day's tokens by what they take.
+ * Daily budgets (UTC) of providers: requests and tokens. Usage is counted from the ledger, so that it survives a
+ * restart. Tokens are known only when an answer ends, so requests in flight may exceed the token budget.
  *
- * A ledger that cannot be read or written, or does not answer, costs the providers that have a budget:
- * they are not asked. Every other answer is sent at once, and its line is written once the ledger can
- * be written again.
+ * If the ledger cannot be read or written, or its disk does not respond, requests to providers with a budget are
+ * refused. Requests to other providers go on; their lines are written once the ledger is writable again.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { whyOf } from '../files/why.ts';
@@ -12,31 +11,31 @@ import { SvcError } from '../protocol/errors.ts';
 import { LedgerFile, readUsage, type AnsweredLine } from './ledger.ts';
 
 export interface Budget {
-  /** null: no bound. */
+  /** null: unlimited. */
   readonly requestsPerDay: number | null;
-  /** Of prompts and answers together. null: no bound. */
+  /** Input and output tokens together. null: unlimited. */
   readonly tokensPerDay: number | null;
 }
 
 export interface BudgetsOptions {
-  /** Where the ledger lies. */
+  /** Folder of the ledger. */
   readonly dir: string;
-  /** Of a provider, as it is now. */
+  /** Returns the current budget of a provider. */
   budgetOf(provider: string): Budget;
-  /** The ledger could not be written. Told once, and once more after it could be. */
+  /** Called when the ledger cannot be written; not again until a write has succeeded. */
   onFailure(error: unknown): void;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
 
-/** The end of an answer waits no longer for its line. */
+/** Longest time that the end of an answer waits for its ledger line. */
 const ANSWER_WAITS_MS = 1000;
-/** A provider with a budget is not asked when the ledger takes longer: to be read, then to be written. */
+/** Timeout of reading the ledger, then of writing it, before a request to a provider with a budget. */
 const ADMISSION_WAITS_MS = 5000;
 const RETRY_MS = 2000;
-/** Lines that wait for a ledger that can be written again. Those beyond are dropped. */
+/** Lines that may wait until the ledger is writable again. Further lines are dropped. */
 const MAX_WAITING = 10_000;
-/** More than a clock steps over; an older day is read again from the ledger if it is asked for. */
+/** Days kept in memory, in case the clock is set back; older days are read from the ledger again. */
 const DAYS_KEPT = 4;
 
 interface Spent {
@@ -44,10 +43,10 @@ interface Spent {
   tokens: number;
 }
 
-/** What was spent in one day. */
+/** Usage of one day. */
 class Day {
   readonly spent = new Map<string, Spent>();
-  /** Resolves when what was spent before this process is counted. null: nothing has needed to know. */
+  /** Resolves when the usage before this process is counted. null: not read yet. */
   loaded: Promise<void> | null = null;
 
   of(provider: string): Spent {
@@ -61,10 +60,10 @@ export class Budgets {
   readonly #options: BudgetsOptions;
   readonly #ledger: LedgerFile;
   readonly #now: () => number;
-  /** By date, the one asked for last at the end. */
+  /** By date, the most recently used last. */
   readonly #days = new Map<string, Day>();
   #failure: string | null = null;
-  /** Not written, oldest first. */
+  /** Lines not written yet, oldest first. */
   #waiting: AnsweredLine[] = [];
   #underWay = 0;
   #retryTimer: NodeJS.Timeout | null = null;
@@ -75,13 +74,13 @@ export class Budgets {
     this.#now = options.now ?? Date.now;
   }
 
-  /** Why usage is not written down. null: it is. */
+  /** The error that keeps lines out of the ledger. null: none. */
   get trouble(): string | null {
     if (this.#failure !== null) return this.#failure;
     return this.#ledger.standsStill ? 'the usage ledger has not taken a line for a second or more' : null;
   }
 
-  /** Called before a provider is asked. Throws BUSY when its day is used up, CANNOT_WRITE when that cannot be held. */
+  /** Counts a request before it is sent. Throws BUSY if the budget is used up, CANNOT_WRITE if it cannot be counted. */
   async admit(provider: string): Promise<void> {
     const { requestsPerDay, tokensPerDay } = this.#options.budgetOf(provider);
     if (requestsPerDay === null && tokensPerDay === null) return;
@@ -101,8 +100,8 @@ export class Budgets {
   }
 
   /**
-   * Never rejects: an answer is not lost because it cannot be counted. Resolves at once for a provider
-   * without a budget, else when the line is written, a second later at the latest.
+   * Counts an answer. Never rejects: an answer that cannot be counted is still delivered. Resolves at once for a
+   * provider without a budget, else when the line is written, at most a second later.
    */
   async answered(answer: Omit<AnsweredLine, 'event' | 'at'>): Promise<void> {
     const counted = this.#count({ event: 'answered', at: this.#at(), ...answer });
@@ -111,7 +110,7 @@ export class Budgets {
     await within(ANSWER_WAITS_MS, counted);
   }
 
-  /** Resolves when every line is written, or was refused, a second later at the latest. */
+  /** Resolves when every line is written or has failed, at most a second later. */
   async close(): Promise<void> {
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
     const last = this.#waiting.splice(0).map((line) => this.#ledger.append(line));
@@ -121,7 +120,7 @@ export class Budgets {
   /** Never rejects. */
   async #count(line: AnsweredLine): Promise<void> {
     const day = this.#days.get(dateOf(line.at));
-    // Not loaded: the ledger will have the line by the time that it is read.
+    // If the day is not loaded yet, this line will be read from the ledger.
     if (day !== undefined && day.loaded !== null) {
       await day.loaded.then(
         () => (day.of(line.provider).tokens += tokensOf(line)),
@@ -151,10 +150,10 @@ export class Budgets {
 
   #failed(error: unknown): void {
     if (this.#failure === null) this.#options.onFailure(error);
-    this.#failure = `usage is not written down: ${whyOf(error)}`;
+    this.#failure = `cannot write the usage ledger: ${whyOf(error)}`;
   }
 
-  /** Until the ledger can be written. */
+  /** Keeps a line until the ledger is writable. */
   #keep(line: AnsweredLine): void {
     if (this.#waiting.length < MAX_WAITING) this.#waiting.push(line);
     this.#retryTimer ??= this.#retryLater();
@@ -183,7 +182,7 @@ export class Budgets {
     this.#retryTimer = null;
   }
 
-  /** A day that cannot be read is read again when it is asked for next. */
+  /** Reads the usage of a day once. After an error the next call reads it again. */
   async #load(day: Day, at: string): Promise<void> {
     day.loaded ??= this.#read(day, dateOf(at)).catch((error: unknown) => {
       day.loaded = null;
@@ -214,7 +213,7 @@ export class Budgets {
     return day;
   }
 
-  /** `work`, as long as it is done in time. Throws CANNOT_WRITE. */
+  /** Waits for `work`. Throws CANNOT_WRITE when it fails or takes too long. */
   async #inTime(provider: string, what: 'read' | 'written', work: Promise<void>): Promise<void> {
     let cause: unknown = null;
     const done = work.then(
@@ -225,9 +224,9 @@ export class Budgets {
       },
     );
     if ((await within(ADMISSION_WAITS_MS, done)) === true) return;
-    const why = cause === null ? 'the disk does not answer' : whyOf(cause);
-    throw new SvcError('CANNOT_WRITE', `the usage of ${provider} cannot be ${what}, and it has a budget: ${why}`, {
-      hint: 'see that the state directory can be read and written and has room: svc doctor',
+    const why = cause === null ? 'the disk does not respond' : whyOf(cause);
+    throw new SvcError('CANNOT_WRITE', `${provider} has a budget, but its usage cannot be ${what}: ${why}`, {
+      hint: 'check that the state directory is writable and has free disk space: svc doctor',
       cause,
     });
   }
@@ -238,8 +237,8 @@ export class Budgets {
 
   #usedUp(provider: string, what: 'requests' | 'tokens', bound: number): SvcError {
     const midnight = Date.parse(`${dateOf(this.#at())}T00:00:00Z`) + 86_400_000;
-    return new SvcError('BUSY', `${provider} has had its ${String(bound)} ${what} of today`, {
-      hint: `wait until midnight UTC, or raise it: svc config set providers.${provider}.${what}_per_day N`,
+    return new SvcError('BUSY', `${provider} has used up its budget of ${String(bound)} ${what} per day`, {
+      hint: `wait until midnight UTC, or raise the budget: svc config set providers.${provider}.${what}_per_day N`,
       retryAfterSeconds: Math.ceil((midnight - this.#now()) / 1000),
     });
   }
@@ -253,7 +252,7 @@ function tokensOf({ input_tokens, output_tokens }: Pick<AnsweredLine, 'input_tok
   return (input_tokens ?? 0) + (output_tokens ?? 0);
 }
 
-/** The result of `work`; undefined when it takes longer. REQUIRES: `work` never rejects. */
+/** Resolves with the result of `work`; undefined after the timeout. REQUIRES: `work` never rejects. */
 async function within<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result | undefined> {
   const given = new AbortController();
   try {

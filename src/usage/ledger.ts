@@ -1,11 +1,10 @@
 /**
- * What was asked and what it cost, for `svc usage` and for the budgets of the day.
+ * The usage ledger: requests and their tokens, for `svc usage` and for daily budgets.
  *
- * Lines of JSON, appended, one file for each month (UTC): `usage-2026-11.jsonl` in the state directory.
- * `asked` is written before a provider with a budget is asked, `answered` before the end of its answer
- * reaches the caller: whatever ends this process, a budget is never exceeded by what it forgot. The
- * kernel has each line when `append` resolves, so that only a crash of the machine may lose some. A
- * line that was torn is skipped.
+ * JSON lines, one file per month (UTC): `usage-2026-11.jsonl` in the state directory. `asked` is written before a
+ * request goes to a provider with a budget, `answered` before the end of the answer reaches the caller. So a crash of
+ * this process never makes a budget larger. The kernel has each line when `append` resolves; only a crash of the
+ * machine can lose lines. Incomplete lines are skipped.
  */
 import { readdir, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
@@ -25,10 +24,10 @@ export interface AnsweredLine {
   readonly provider: string;
   /** Name of the API key. null: none was sent. Absent: an older svc wrote the line. */
   readonly key?: string | null;
-  /** null: nobody has begun to answer. */
+  /** null: no backend has begun to answer. */
   readonly model: string | null;
   readonly outcome: 'ok' | ErrorCode;
-  /** null: not told. */
+  /** null: not reported. */
   readonly input_tokens: number | null;
   readonly cached_tokens: number | null;
   readonly output_tokens: number | null;
@@ -36,7 +35,7 @@ export interface AnsweredLine {
 export type UsageLine = AskedLine | AnsweredLine;
 
 const FILE = /^usage-(\d{4}-\d{2})\.jsonl$/;
-/** A write that takes longer stands still. */
+/** A write that takes longer counts as stalled. */
 const STANDSTILL_MS = 1000;
 
 export class LedgerFile {
@@ -44,26 +43,26 @@ export class LedgerFile {
   #month = '';
   #file: FileHandle | null = null;
   #writing: Promise<void> = Promise.resolve();
-  /** When the write that is under way began, by the monotonic clock; null: none is. */
+  /** Start time of the write in flight, by the monotonic clock; null: none. */
   #busySince: number | null = null;
 
   constructor(dir: string) {
     this.#dir = dir;
   }
 
-  /** True if the file system has not answered for a second or more. */
+  /** True if a write has not completed for a second or more. */
   get standsStill(): boolean {
     return this.#busySince !== null && performance.now() - this.#busySince >= STANDSTILL_MS;
   }
 
-  /** Resolves when the kernel has the line; rejects when it cannot be written. Lines stand in the order of the calls. */
+  /** Resolves when the kernel has the line; rejects when it cannot be written. Lines keep the order of the calls. */
   async append(line: UsageLine): Promise<void> {
     const written = this.#writing.then(() => this.#write(line));
     this.#writing = written.catch(() => undefined);
     await written;
   }
 
-  /** Resolves when what was appended is written, or was refused. */
+  /** Resolves when all appended lines are written or have failed. */
   async settled(): Promise<void> {
     await this.#writing;
   }
@@ -79,7 +78,7 @@ export class LedgerFile {
       await this.#openMonth(line.at.slice(0, 7));
       await this.#file?.appendFile(`${JSON.stringify(line)}\n`);
     } catch (error) {
-      // The next line opens it anew: what lies there may be another file by then.
+      // The next line opens the file again: the path may have another file by then.
       await this.#letGo();
       throw error;
     } finally {
@@ -92,7 +91,7 @@ export class LedgerFile {
     await this.#letGo();
     this.#file = await openToAppend(path.join(this.#dir, `usage-${month}.jsonl`));
     this.#month = month;
-    // Ends a line that was torn; an empty one says nothing.
+    // Ends an incomplete line; an empty line is ignored.
     await this.#file.appendFile('\n');
   }
 
@@ -104,7 +103,7 @@ export class LedgerFile {
 }
 
 /**
- * In the order of time; `from` is the first day, `2026-11-21`. No directory is the same as an empty one.
+ * Reads lines in the order of time; `from` is the first day, `2026-11-21`. A missing directory counts as empty.
  * Throws NotAFileError, or the error of the file system.
  */
 export async function* readUsage(dir: string, from: string): AsyncGenerator<UsageLine, void, undefined> {

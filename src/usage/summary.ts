@@ -1,4 +1,4 @@
-/** The ledger, added up by day, provider and model, and by API key where that is asked for. */
+/** Sums up the ledger by day, provider and model, and optionally by API key. */
 import type { UsageLine } from './ledger.ts';
 
 /** One row of `svc usage`. */
@@ -6,18 +6,18 @@ export interface UsageRecord {
   /** `2026-11-21`, UTC. */
   readonly day: string;
   readonly provider: string;
-  /** Name of the API key. null: none was sent. Absent: not added up by keys. */
+  /** Name of the API key. null: none was sent. Absent: not summed up by key. */
   readonly key?: string | null;
-  /** null: nobody had begun to answer. */
+  /** null: no backend had begun to answer. */
   readonly model: string | null;
   readonly requests: number;
-  /** Of them, those that ended with an error. */
+  /** Number of `requests` that ended with an error. */
   readonly failed: number;
   readonly input_tokens: number;
-  /** Of the input, what a cache held. */
+  /** Number of `input_tokens` that a prefix cache held. */
   readonly cached_tokens: number;
   readonly output_tokens: number;
-  /** Answers whose provider did not tell what they took: the figures hold nothing of them. */
+  /** Number of answers without reported usage: the token counts do not include them. */
   readonly untold: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What every call has in common: an id, a signal that is aborted when the client goes away, and one
- * way for an error to leave, as status and log line.
+ * Common parts of every gRPC call: an id, a signal that is aborted when the client goes away, and the conversion of
+ * errors to a status and a log line.
  */
 import {
   Metadata,
@@ -16,10 +16,10 @@ import { SvcError } from '../../protocol/errors.ts';
 import { keyField, logFailure } from '../request-log.ts';
 import type { Services } from '../services.ts';
 
-/** Carries the id from the guard to the handler, and in the answer to the client. */
+/** Metadata key of the id: from the guard to the handler, and in the answer to the client. */
 export const ID_KEY = 'x-request-id';
 
-/** Who each call is from; the guard puts it beside the metadata that the handler is given. */
+/** The caller of each call, by the metadata that the handler gets; set by the guard. */
 export const callers = new WeakMap<Metadata, Caller>();
 
 type Message = Readonly<Record<string, unknown>>;
@@ -30,7 +30,7 @@ export interface Call {
   /** `performance.now()` when the request was complete. */
   readonly arrivedAt: number;
   readonly request: Message;
-  /** Until the deadline that the client set. null: it set none. */
+  /** Time until the client's deadline. null: it set none. */
   readonly timeoutMs: number | null;
   /** Aborted with CANCELLED or TIMEOUT when the call is over. */
   readonly signal: AbortSignal;
@@ -45,7 +45,7 @@ export interface CallsOptions {
   readonly definitions: Definitions;
   readonly services: Services;
   readonly stallMs: number;
-  /** Aborted when the listener closes, with what its streams are to end with. */
+  /** Aborted when the listener closes, with the error that ends its streams. */
   readonly closing: AbortSignal;
 }
 
@@ -75,7 +75,7 @@ export class Calls {
     };
   }
 
-  /** The stream ends well when `answer` resolves. */
+  /** Makes a handler; the stream ends with OK when `answer` resolves. */
   stream(answer: (call: StreamCall) => Promise<void>): StreamHandler {
     return (call) => {
       const common = callOf(call);
@@ -93,7 +93,7 @@ export class Calls {
     };
   }
 
-  /** A stream that another package answers: it ends, too, when the listener closes. */
+  /** Wraps a stream handler of another package, so that its streams end when the listener closes. */
   adopt(handle: StreamHandler): StreamHandler {
     return (call) => {
       const { closing } = this.#options;
@@ -129,7 +129,7 @@ export function errorStatus(definitions: Definitions, error: SvcError, id: strin
   return { code: error.facts.grpc, details: wellFormed(error.told), metadata };
 }
 
-/** Half of a surrogate pair, which a client's own words may have, cannot be sent. */
+/** Replaces unpaired surrogates, which a quoted request may contain and gRPC cannot send. */
 function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }

@@ -1,6 +1,6 @@
 /**
- * svc.v1.EmbedResponse as bytes. protobufjs makes an object of every number, and two million of them
- * would keep everybody waiting for seconds; but on the wire packed floats are what lies in memory.
+ * Encodes svc.v1.EmbedResponse. protobufjs would handle each number separately, and two million numbers would block the
+ * event loop for seconds. Packed floats have the same bytes on the wire as in memory, so they are copied here.
  */
 import type { ServiceDefinition } from '@grpc/proto-loader';
 import type { Definitions } from '../../grpc/definitions.ts';
@@ -8,7 +8,7 @@ import type { Definitions } from '../../grpc/definitions.ts';
 const MESSAGE = 'svc.v1.EmbedResponse';
 const VECTOR_MESSAGE = 'svc.v1.Embedding';
 
-/** Of the answer, `embeddings` are Float32Arrays. */
+/** An answer whose `embeddings` are Float32Arrays. */
 export interface EmbedAnswer {
   readonly embeddings: readonly Float32Array[];
 }
@@ -36,14 +36,14 @@ function serializer(definitions: Definitions): (answer: object) => Buffer {
   };
 }
 
-/** The byte before a field whose length follows. REQUIRES: the field's number is below 16. */
+/** Tag byte of a length-delimited field. REQUIRES: the field's number is below 16. */
 function tagOf(definitions: Definitions, message: string, field: string): number {
   const LENGTH_DELIMITED = 2;
   const number = definitions.fields(message).find(({ name }) => name === field)?.number ?? 0;
   return (number << 3) | LENGTH_DELIMITED;
 }
 
-/** Seven bits a byte, the lowest first; the highest bit says that more follow. */
+/** Encodes a varint: seven bits per byte, the lowest first; the highest bit is set if more bytes follow. */
 function varint(value: number): number[] {
   const bytes: number[] = [];
   let rest = value;

@@ -1,7 +1,7 @@
 /**
- * What every call passes first: it gets an id, must name a host of ours, needs a key where HTTP needs
- * one, and its request must be complete in time. Only so many may be arriving at once, and what each
- * request makes the daemon hold is counted, from its arrival until the call is over.
+ * The interceptor of every call. A call gets an id, must name one of our hosts, and needs a key where HTTP needs one.
+ * Its request must be complete in time. The number of arriving requests is limited, and so is the memory of all
+ * requests, from their arrival until the call is over.
  */
 import { randomBytes } from 'node:crypto';
 import { ServerInterceptingCall, status, type Metadata, type ServerInterceptor } from '@grpc/grpc-js';
@@ -19,7 +19,7 @@ import type { GrpcLimits } from './listener.ts';
 import type { Requests } from './requests.ts';
 import type { Streams } from './streams.ts';
 
-/** A timer may be so much early by the clock. */
+/** A timer may fire this much too early by the clock. */
 const TIMER_MS = 5;
 
 export interface GuardOptions {
@@ -75,7 +75,7 @@ export function guard({ definitions, services, limits, requests, streams }: Guar
       count(requests.weigh(method.path, bytes));
       return requests.decode(method.path, bytes);
     };
-    /** What it throws refuses the call, if it is one of ours; else the connection ends. */
+    /** Runs `work`. A SvcError that it throws refuses the call; any other error ends the connection. */
     const run = (work: () => void): void => {
       streams.contain(stream, () => {
         try {
@@ -161,13 +161,13 @@ export function guard({ definitions, services, limits, requests, streams }: Guar
   };
 }
 
-/** As the routes of HTTP that answer the same. */
+/** Scope of a call, as of the HTTP route with the same answer. */
 function scopeOf(path: string): RouteScope {
   if (path.startsWith('/grpc.health.v1.Health/')) return 'probe';
   return path === '/svc.v1.Runtime/ListProviders' ? 'admin' : 'local';
 }
 
-/** Those that may carry a key. */
+/** The headers that may carry a key. */
 function headersOf(metadata: Metadata): Record<string, string> {
   return Object.fromEntries(
     ['authorization', 'x-api-key'].flatMap((name) => metadata.get(name).map((value) => [name, String(value)])),

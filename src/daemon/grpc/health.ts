@@ -1,6 +1,6 @@
 /**
- * grpc.health.v1.Health, of the package; this file says what the statuses are. The whole server and
- * Inference serve when the daemon is ready, Runtime for as long as the daemon is not stopping.
+ * grpc.health.v1.Health, implemented by grpc-health-check; this file sets the statuses. The whole server and Inference
+ * are SERVING while the daemon is ready, Runtime while the daemon is not stopping.
  */
 import type { Server } from '@grpc/grpc-js';
 import { HealthImplementation } from 'grpc-health-check';
@@ -45,7 +45,7 @@ export class HealthService {
     this.#set('svc.v1.Inference', ready);
   }
 
-  /** The package tells its watchers whatever it is told. */
+  /** Sets a status if it has changed: the package notifies its watchers of every call. */
   #set(service: string, status: Status): void {
     if (this.#known.get(service) === status) return;
     this.#known.set(service, status);
@@ -53,7 +53,7 @@ export class HealthService {
   }
 }
 
-/** The package writes whether or not somebody reads; of what waits for a slow reader only the newest matters. */
+/** Adds back-pressure, which the package lacks: only the newest status waits for a slow reader. */
 function newestOnly(handle: StreamHandler): StreamHandler {
   return (call) => {
     const write = call.write.bind(call) as (message: unknown) => boolean;

@@ -1,4 +1,4 @@
-/** svc.v1.Inference: from the messages to the requests of every hop, and their events back. */
+/** svc.v1.Inference: converts messages to requests, and events to messages. */
 import type { Definitions } from '../../grpc/definitions.ts';
 import { toRequest } from '../../grpc/records.ts';
 import { parseEmbedRequest, type EmbedRequest } from '../../protocol/embed.ts';
@@ -19,7 +19,7 @@ import type { Services } from '../services.ts';
 import type { EmbedAnswer } from './embed-response.ts';
 import type { Call, Calls, StreamHandler, UnaryHandler } from './calls.ts';
 
-/** The longest deadline that counts; a later one is none. */
+/** A longer deadline counts as none. */
 const MAX_TIMEOUT_MS = 86_400_000;
 
 export function inference(
@@ -141,7 +141,7 @@ function readTools(tools: readonly WireTool[], choice: string | undefined, gauge
   return { tools: read, tool_choice: ['auto', 'none', 'required'].includes(choice) ? choice : { name: choice } };
 }
 
-/** `gauge`: of all JSON in the request together. */
+/** Parses JSON in a string field. `gauge` counts all JSON of the request together. */
 function readJson(text: string, param: string, gauge: JsonGauge): unknown {
   gauge.check(Buffer.from(text), param);
   try {

@@ -1,10 +1,9 @@
 /**
- * The gRPC port. This file owns the sockets: it binds, counts and closes them, and hands those that
- * speak HTTP/2 to the gRPC server.
+ * The gRPC listener. It owns the sockets: it accepts, counts and closes them, and passes HTTP/2 connections to the gRPC
+ * server.
  *
- * That server, with its library, is loaded when the first of them comes: a daemon that nobody asks
- * over gRPC starts no slower and is no larger for it, and a connection that says nothing costs no
- * more than a socket.
+ * The gRPC server and its library are loaded at the first HTTP/2 connection. So without gRPC clients the daemon starts
+ * faster and is smaller, and a silent connection costs only a socket.
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,24 +13,24 @@ import type { GrpcServer } from './server.ts';
 
 export interface GrpcLimits {
   readonly connections: number;
-  /** From the connection until its first bytes. */
+  /** Time from the connection to its first bytes. */
   readonly prefaceMs: number;
-  /** A connection without a call is closed after so long; clients open another when they need one. */
+  /** Idle time after which a connection without a call is closed; clients reconnect when they need to. */
   readonly idleMs: number;
-  /** Calls that one connection may have at once. */
+  /** Concurrent calls per connection. */
   readonly streams: number;
-  /** Of one request. */
+  /** Bytes of one request. */
   readonly messageBytes: number;
-  /** Requests that may be arriving at once, on all connections. */
+  /** Requests that may be arriving at the same time, on all connections. */
   readonly arriving: number;
-  /** Until a request is complete. */
+  /** Time until a request must be complete. */
   readonly requestMs: number;
-  /** How long a call waits for a client that does not read. */
+  /** Longest wait of a call for a client that does not read. */
   readonly stallMs: number;
   readonly pingEveryMs: number;
-  /** Until a ping is answered. */
+  /** Time until a ping must be answered. */
   readonly pingMs: number;
-  /** Memory of all requests, from their arrival until they are answered. */
+  /** Limit of the memory of all requests, from their arrival until they are answered. */
   readonly requestsBytes: number;
 }
 
@@ -49,13 +48,13 @@ export const LIMITS: GrpcLimits = {
   requestsBytes: 256 * 1024 * 1024,
 };
 
-/** What every HTTP/2 client says first. */
+/** The first bytes from every HTTP/2 client. */
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-/** For the last status of each stream to be sent. */
+/** Time for the last status of each stream to be sent. */
 const LAST_WORDS_MS = 2000;
 
 export class GrpcListener {
-  /** The caller makes it listen. */
+  /** The caller starts listening on it. */
   readonly server: Server;
   readonly #services: Services;
   readonly #limits: GrpcLimits;
@@ -74,7 +73,7 @@ export class GrpcListener {
     });
   }
 
-  /** Ends every stream with NOT_READY, and what is left after that. Idempotent. */
+  /** Ends every stream with NOT_READY, then destroys the remaining connections. Idempotent. */
   async close(): Promise<void> {
     this.#closing = true;
     if (!this.server.listening) return;
@@ -93,7 +92,7 @@ export class GrpcListener {
   #accept(socket: Socket): void {
     this.#sockets.add(socket);
     socket.once('close', () => this.#sockets.delete(socket));
-    // A reset is an end like any other.
+    // A connection reset is not an error here.
     socket.on('error', () => undefined);
     socket.setTimeout(this.#limits.prefaceMs, () => socket.destroy());
     socket.once('readable', () => {
@@ -112,13 +111,13 @@ export class GrpcListener {
       if (this.#closing || socket.destroyed) socket.destroy();
       else grpc.inject(socket);
     } catch (err) {
-      this.#services.log.error({ err }, 'gRPC cannot be served');
+      this.#services.log.error({ err }, 'cannot load the gRPC server');
       socket.destroy();
     }
   }
 }
 
-/** Its beginning is enough: the rest is the HTTP/2 parser's to judge. */
+/** True if `head` is the beginning of the preface; the HTTP/2 parser checks the rest. */
 function isPreface(head: Buffer): boolean {
   const length = Math.min(head.length, PREFACE.length);
   return head.subarray(0, length).equals(PREFACE.subarray(0, length));

@@ -1,13 +1,13 @@
 /**
- * Server reflection (v1 and v1alpha), of the package. Two things are mended here: the descriptors that
- * it is given, and the pace at which it answers.
+ * Server reflection (v1 and v1alpha), implemented by @grpc/reflection. This file corrects the descriptors passed to the
+ * package, and adds back-pressure to its answers.
  */
 import type { Server, ServerDuplexStream, UntypedServiceImplementation } from '@grpc/grpc-js';
 import { loadSync, type MessageTypeDefinition } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import type { Definitions } from '../../grpc/definitions.ts';
 
-/** What clients call. The messages of errors are googleapis', which clients have. */
+/** The services that are listed. Messages of error details are from googleapis, which clients have. */
 const SERVICES = ['svc.v1.Runtime', 'svc.v1.Inference', 'grpc.health.v1.Health'];
 
 export function addReflection(server: Pick<Server, 'addService'>, definitions: Definitions): void {
@@ -45,8 +45,8 @@ interface FileDescriptor {
 }
 
 /**
- * protobufjs names the entries of a map unlike protoc and does not mark optional fields, for which C++,
- * Python and Go refuse the whole file, or show a oneof.
+ * Corrects descriptors from protobufjs: it names map entries unlike protoc and does not mark optional fields. Without
+ * this, clients in C++, Python and Go reject the whole file, or show a oneof.
  */
 function mend(files: readonly Buffer[]): Buffer[] {
   const { serialize, deserialize } = loadSync('google/protobuf/descriptor.proto')[
@@ -77,7 +77,7 @@ function mendMessage({ field = [], nestedType = [], oneofDecl = [] }: MessageDes
 
 type Bidi = (call: ServerDuplexStream<unknown, unknown>) => void;
 
-/** The package answers as fast as it is asked; who asks without reading is to be asked no more. */
+/** Adds back-pressure, which the package lacks: requests are not read while the client does not read answers. */
 function atReadersPace(handle: Bidi): Bidi {
   return (call) => {
     const write = call.write.bind(call) as (message: unknown) => boolean;

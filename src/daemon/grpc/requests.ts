@@ -1,7 +1,7 @@
 /**
- * Requests as they lie on the wire. The library would decode each message as soon as it has arrived and
- * keep the result for as long as the client leaves its side of the call open. Here it hands on the
- * bytes; the guard decodes them when the request is complete, after their cost was measured.
+ * Requests as bytes. The library would decode each message on arrival and hold the result for as long as the client
+ * leaves its side of the call open. Here the library passes on the bytes; the guard measures their cost and decodes
+ * them when the request is complete.
  */
 import type { ServiceDefinition } from '@grpc/proto-loader';
 import type { Definitions } from '../../grpc/definitions.ts';
@@ -10,7 +10,7 @@ import { LIMITS } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { MAX_VALUES } from '../http/json-gauge.ts';
 
-/** Memory of one value once decoded and made a request of: 257 bytes were measured for an empty message of `messages`. */
+/** Upper bound of the memory of one decoded value; 257 bytes were measured for an empty message in `messages`. */
 export const VALUE_BYTES = 320;
 
 interface Method {
@@ -26,7 +26,7 @@ export class Requests {
     this.#gauge = new WireGauge(definitions, { values: MAX_VALUES, messages: LIMITS.messages });
   }
 
-  /** `service`, whose requests stay bytes. */
+  /** Returns `service` with requests that stay bytes. */
   undecoded(service: ServiceDefinition): ServiceDefinition {
     return Object.fromEntries(
       Object.entries(service).map(([name, method]) => {
@@ -46,7 +46,7 @@ export class Requests {
     return bytes.length + VALUE_BYTES * this.#gauge.measure(this.#method(path).type, bytes);
   }
 
-  /** REQUIRES: it was weighed. Throws INVALID_REQUEST. */
+  /** Decodes a request. REQUIRES: `weigh` accepted it. Throws INVALID_REQUEST. */
   decode(path: string, bytes: Buffer): object {
     try {
       return this.#method(path).decode(bytes);

@@ -1,4 +1,4 @@
-/** svc.v1.Runtime: the records of the other listeners, as messages of the same names. */
+/** svc.v1.Runtime: the records of the other listeners, as messages with the same field names. */
 import { once } from 'node:events';
 import { SvcError } from '../../protocol/errors.ts';
 import { healthFor } from '../withhold.ts';
@@ -14,7 +14,7 @@ export function runtime(calls: Calls, services: Services): Record<string, UnaryH
   };
 }
 
-/** What happens while a reader is slow is told by the record after it: nothing is kept for them. */
+/** Sends the health record after each change. A slow reader gets only the newest record; changes are not queued. */
 async function watchHealth(
   { write, signal, caller }: StreamCall,
   services: Services,
@@ -35,7 +35,7 @@ async function watchHealth(
       }
     }
   } catch (error) {
-    // Leaving is how a watch ends.
+    // A watch ends when the client cancels it.
     if (signal.aborted) return;
     throw closing.aborted ? SvcError.from(closing.reason) : error;
   } finally {

@@ -1,4 +1,4 @@
-/** The gRPC services over connections that the listener hands in: svc.v1, health, reflection. */
+/** The gRPC services (svc.v1, health, reflection) on connections from the listener. */
 import { setMaxListeners } from 'node:events';
 import type { Http2Server } from 'node:http2';
 import type { Socket } from 'node:net';
@@ -20,7 +20,7 @@ import { Requests } from './requests.ts';
 import { runtime } from './runtime.ts';
 import { Streams } from './streams.ts';
 
-/** Bytes that HTTP/2 may hold for one connection, besides the messages: in MB, as Node counts. */
+/** Memory limit of one HTTP/2 connection, without messages, in Node's unit MB. */
 const SESSION_MB = 16;
 
 export class GrpcServer {
@@ -30,12 +30,12 @@ export class GrpcServer {
   readonly #closing = new AbortController();
 
   constructor(services: Services, limits: GrpcLimits) {
-    // Each watch listens, and there may be many.
+    // Each watch adds a listener, and there may be many.
     setMaxListeners(0, this.#closing.signal);
     const definitions = new Definitions([healthProtoPath]);
     const requests = new Requests(definitions);
     this.#streams = new Streams(new Containment(services.log), limits);
-    // It would write what clients have sent to standard error.
+    // The library would log data from clients to standard error.
     setLogVerbosity(logVerbosity.NONE);
     const server = new Server({
       'grpc.max_receive_message_length': limits.messageBytes,
@@ -66,7 +66,7 @@ export class GrpcServer {
     this.#injector.injectConnection(socket);
   }
 
-  /** No new calls; every stream ends with NOT_READY. The caller destroys what is left after `graceMs`. */
+  /** Refuses new calls and ends every stream with NOT_READY. The caller destroys the connections after `graceMs`. */
   close(graceMs: number): void {
     this.#closing.abort(
       new SvcError('NOT_READY', 'svc is stopping', { hint: 'start it again: svc start', retryAfterSeconds: 1 }),
@@ -77,7 +77,7 @@ export class GrpcServer {
   }
 }
 
-/** The library makes it and keeps it to itself; what its listeners throw can be caught only there. */
+/** Returns the library's private HTTP/2 server: errors thrown in its listeners can be caught only there. */
 function http2ServerOf(server: Server): Http2Server {
   const { http2Servers } = server as unknown as { http2Servers: Map<Http2Server, unknown> };
   const [http2Server] = http2Servers.keys();

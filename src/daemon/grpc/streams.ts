@@ -1,36 +1,35 @@
 /**
- * The HTTP/2 streams below the calls: the library sees only those that are still there, and none is
- * held for longer than its client reads.
+ * Protects the gRPC library from misbehaving HTTP/2 streams, and ends streams whose clients do not read.
  *
- * - A stream that the client has reset before its headers were looked at is not handed on: the library
- *   would answer it, and throw.
- * - Once the answer is sent the stream is closed, whether or not the client has ended its side.
- * - A connection is pinged, when it is new and while a request takes long to arrive. A client that breaks the protocol in some
- *   ways (another frame where a CONTINUATION is due) makes Node stop reading without a word: nothing tells of
- *   the end of that connection, and its requests would keep their places.
- * - A stream whose client does not read what is ready is reset. Node's timer of a stream knows of progress
- *   inside a large message, but a client can renew it with frames that are nothing; the second bound, by
- *   messages that were sent whole, it cannot.
+ * - A stream that the client has reset before its headers were processed is not passed to the library, which would
+ *   answer it and throw.
+ * - Once the answer is sent the stream is closed, even if the client has not ended its side.
+ * - A connection is pinged when it is new and while a request takes long to arrive. Some protocol violations (another
+ *   frame where a CONTINUATION is due) make Node stop reading silently: it never reports the end of such a connection,
+ *   whose requests would count as arriving forever.
+ * - A stream is reset if its client does not read. The first timeout is Node's stream timeout: it notices progress
+ *   within a large message, but a client can renew it with empty frames. The second timeout counts only messages that
+ *   were sent completely, which a client cannot fake.
  */
 import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from 'node:http2';
 import type { Containment } from '../contain.ts';
 
 const MIB = 1024 * 1024;
-/** How often the second bound is looked at, as a part of the first. */
+/** Number of checks of the second timeout per `stallMs`. */
 const CHECKS_PER_STALL = 4;
-/** Nearly all requests have arrived by then, and nearly all clients have spoken. */
+/** By then nearly all requests have arrived, and nearly all clients have sent something. */
 const ARRIVING_MS = 1000;
 
 export interface StreamLimits {
   readonly stallMs: number;
-  /** Until a ping is answered. */
+  /** Time until a ping must be answered. */
   readonly pingMs: number;
 }
 
 interface Held {
   /** Bytes that the library has written. */
   written: number;
-  /** Of them, those that had left when a whole message last did. */
+  /** Bytes that had been sent when the last whole message was. */
   sent: number;
   sentAt: number;
 }
@@ -51,7 +50,7 @@ export class Streams {
     this.#timer = setInterval(() => this.#check(), stallMs / CHECKS_PER_STALL).unref();
   }
 
-  /** Those that are open. */
+  /** Number of open streams. */
   get size(): number {
     return this.#held.size;
   }
@@ -69,7 +68,7 @@ export class Streams {
       if (event === 'session') this.#probeOnce(args[0] as Http2Session);
       if (event !== 'stream') return emit(event, ...args);
       const stream = args[0] as ServerHttp2Stream;
-      // What goes wrong with a stream is told by its end.
+      // Stream errors are reported by the end of the stream.
       stream.on('error', () => undefined);
       if (stream.destroyed || stream.closed) return true;
       this.#hold(stream);
@@ -83,7 +82,7 @@ export class Streams {
     this.#containment.serve(server);
   }
 
-  /** Runs `work` for the call on `stream`; what it throws ends the connection. */
+  /** Runs `work` for the call on `stream`; an error that it throws ends the connection. */
   contain(stream: ServerHttp2Stream, work: () => void): void {
     this.#containment.run(stream.session ?? stream, () => {
       work();
@@ -125,7 +124,7 @@ export class Streams {
     stream.once('close', () => clearTimeout(timer));
   }
 
-  /** The rest of its life the library pings it. */
+  /** Pings a new connection once; afterwards the library pings it. */
   #probeOnce(session: Http2Session): void {
     const timer = setTimeout(() => this.#ping(session), ARRIVING_MS).unref();
     session.once('close', () => clearTimeout(timer));
@@ -142,7 +141,7 @@ export class Streams {
     if (!isSent) session.destroy();
   }
 
-  /** The second bound: one stall for each MiB that waits, and one. */
+  /** The second timeout: two stall times, and one more for each MiB that waits. */
   #check(): void {
     const now = performance.now();
     for (const [stream, held] of this.#held) {
@@ -158,7 +157,7 @@ export class Streams {
   }
 }
 
-/** A client that has not ended its side by then has nothing more to say. */
+/** Closes a stream after its answer, even if the client has not ended its side. */
 function closeOnceAnswered(stream: ServerHttp2Stream): void {
   const close = (): void => {
     if (!stream.closed && stream.state.remoteClose === 0) stream.close(constants.NGHTTP2_NO_ERROR);

@@ -1,6 +1,6 @@
 /**
- * What a browser could be made to do to a service on its own machine, refused. TCP only: no browser
- * reaches the control socket, whose guard is its file mode.
+ * Refuses requests that a malicious web page could make a browser send to this machine. TCP only: browsers cannot
+ * reach the control socket, which its file mode protects.
  *
  * - DNS rebinding: a page's own host name resolves to this machine. The Host header still names the
  *   page's host, so it must be an address of ours or an allowed name, on every route.
@@ -16,7 +16,7 @@ const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1'];
 export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[]): void {
   const { host, origin } = req.headers;
   if (host === undefined) throw new SvcError('INVALID_REQUEST', 'the Host header is missing');
-  // Node keeps the first only; a proxy before us may have looked at another.
+  // Node keeps only the first one; a proxy may have checked another.
   if (req.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length > 1) {
     throw new SvcError('INVALID_REQUEST', 'there is more than one Host header');
   }
@@ -38,7 +38,7 @@ export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[
   }
 }
 
-/** `host` as a Host header or an authority has it; `localAddress`: where the connection arrived. */
+/** `host`: a Host header or an authority; `localAddress`: local address of the connection. */
 export function isOurHost(host: string, localAddress: string | undefined, allowedHosts: readonly string[]): boolean {
   const name = hostName(host);
   return name !== null && (allowedHosts.includes(name) || isAddress(localAddress, name));
@@ -47,30 +47,30 @@ export function isOurHost(host: string, localAddress: string | undefined, allowe
 /** Throws EXPECTATION_FAILED. */
 export function checkExpectation({ headers: { expect } }: IncomingMessage): void {
   if (expect === undefined || expect.toLowerCase() === '100-continue') return;
-  throw new SvcError('EXPECTATION_FAILED', 'the only expectation that svc meets is 100-continue', {
+  throw new SvcError('EXPECTATION_FAILED', 'the only supported expectation is 100-continue', {
     hint: 'send no Expect header',
   });
 }
 
-/** Throws INVALID_REQUEST. What a page may send without asking first is never declared as JSON. */
+/** Throws INVALID_REQUEST. A page cannot send JSON to another origin without a CORS preflight. */
 export function checkContentType(req: IncomingMessage): void {
   if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(req.headers['content-type'] ?? '')) {
     throw new SvcError('INVALID_REQUEST', 'the body must be JSON', { hint: 'send content-type: application/json' });
   }
 }
 
-/** `name`, `name:port`, `[v6]:port` → the name without brackets, in lower case; null when it is none of them. */
+/** `name`, `name:port`, `[v6]:port` → the name without brackets, in lower case; null for anything else. */
 function hostName(host: string): string | null {
   const match = /^(?:\[([0-9a-f:.]+)\]|([^\s:/?#@[\]\\]+))(?::\d{1,5})?$/i.exec(host);
   return (match?.[1] ?? match?.[2])?.toLowerCase() ?? null;
 }
 
-/** The port is left aside: it may be mapped, and a page that could choose it still cannot choose the name. */
+/** The port is not compared: it may be mapped, and a page that can choose the port still cannot choose the name. */
 function isAddress(localAddress: string | undefined, name: string): boolean {
   return LOOPBACK.includes(name) || name === localAddress?.replace(/^::ffff:/, '');
 }
 
-/** `null`, which sandboxed pages and files send, has no host. */
+/** The origin `null`, which sandboxed pages and files send, has no host. */
 function originHost(origin: string): string {
   return /^https?:\/\/(.*)$/i.exec(origin)?.[1] ?? '';
 }

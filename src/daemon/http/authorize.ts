@@ -1,4 +1,4 @@
-/** Whether a request over TCP may do what its route does, and who sent it. */
+/** Authorizes requests over TCP and identifies their callers. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -6,19 +6,18 @@ import { allows, type KeyScope } from '../../protocol/keys.ts';
 import type { Access } from '../services.ts';
 
 /**
- * What a route asks for. `none`: nothing, and nothing is looked at. `probe`: answered whoever asks,
- * but strangers see less.
- * `admin_key`: a key of scope admin, also where no key is needed for anything else.
+ * Scope that a route needs. `none`: no check at all. `probe`: every caller is answered, but without a key gets fewer
+ * details. `admin_key`: a key of scope admin, even where other routes need no key.
  */
 export type RouteScope = 'none' | 'probe' | KeyScope | 'admin_key';
 
-/** A request, as far as it matters here. */
+/** The parts of a request that are checked. */
 export interface Arrival {
   readonly headers: IncomingHttpHeaders;
   readonly socket: { readonly localAddress?: string | undefined; readonly remoteAddress?: string | undefined };
 }
 
-/** Returns who sent it; null: a stranger, on a route that answers strangers. Throws UNAUTHORIZED or FORBIDDEN. */
+/** Returns the caller; null: without a valid key, on a route that needs none. Throws UNAUTHORIZED or FORBIDDEN. */
 export async function authorize(req: Arrival, needed: RouteScope, access: Access): Promise<Caller | null> {
   if (needed === 'none') return null;
   const keys = keysOf(req);
@@ -31,13 +30,13 @@ export async function authorize(req: Arrival, needed: RouteScope, access: Access
   }
   const { scope, key: name } = admission;
   if (needed === 'admin_key' && name === null) {
-    throw new SvcError('UNAUTHORIZED', 'this route asks for an API key of scope admin, on this machine too', {
+    throw new SvcError('UNAUTHORIZED', 'this route needs an API key of scope admin, on this machine too', {
       hint: 'make one: svc key add NAME --scope admin; every program needs a key then. Or use the svc command itself',
     });
   }
   const least = needed === 'admin_key' ? 'admin' : needed;
   if (least !== 'probe' && !allows(scope, least)) {
-    throw new SvcError('FORBIDDEN', `this API key has the scope ${scope}, and the route asks for ${least}`, {
+    throw new SvcError('FORBIDDEN', `this API key has the scope ${scope}, but the route needs ${least}`, {
       hint: `use a key of that scope: svc key add NAME --scope ${least}`,
     });
   }
@@ -45,7 +44,7 @@ export async function authorize(req: Arrival, needed: RouteScope, access: Access
   return { kind: name === null ? 'address' : 'key', name, address, scope };
 }
 
-/** OpenAI's clients send the first, Anthropic's either. */
+/** OpenAI's clients send `authorization`, Anthropic's either header. */
 function keysOf({ headers }: Arrival): string[] {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
   const other = headers['x-api-key'];

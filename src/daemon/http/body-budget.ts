@@ -1,4 +1,4 @@
-/** Bytes of requests that may be held at once. */
+/** Budget of bytes for requests that are held at the same time. */
 export class BodyBudget {
   #left: number;
 
@@ -6,7 +6,7 @@ export class BodyBudget {
     this.#left = bytes;
   }
 
-  /** False: they are not there. */
+  /** Returns false if too few bytes are left. */
   take(bytes: number): boolean {
     if (bytes > this.#left) return false;
     this.#left -= bytes;
@@ -18,7 +18,7 @@ export class BodyBudget {
   }
 }
 
-/** What one request has taken of a budget. */
+/** The bytes that one request has taken from a budget. */
 export class BodyShare {
   readonly #budget: BodyBudget;
   #bytes = 0;
@@ -27,7 +27,7 @@ export class BodyShare {
     this.#budget = budget;
   }
 
-  /** Takes what `bytes` are more than was taken, or gives back what they are less. False: there is no room. */
+  /** Changes the bytes taken to `bytes`. Returns false if too few are left. */
   resize(bytes: number): boolean {
     const more = bytes - this.#bytes;
     if (more > 0 && !this.#budget.take(more)) return false;

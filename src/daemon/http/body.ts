@@ -1,6 +1,6 @@
 /**
- * A request's JSON body, read within bounds: bytes of one body, bytes of all bodies together, depth
- * of nesting, number of values. Each bound is checked as the bytes arrive, before anything is parsed.
+ * Reads a request's JSON body within limits: bytes of one body, bytes of all bodies together, nesting depth, number of
+ * values. Each limit is checked as the bytes arrive, before anything is parsed.
  */
 import { isUtf8 } from 'node:buffer';
 import { SvcError } from '../../protocol/errors.ts';
@@ -8,7 +8,7 @@ import { LIMITS } from '../../protocol/generate.ts';
 import type { Exchange } from './exchange.ts';
 import { JsonGauge } from './json-gauge.ts';
 
-/** A body of full size over a slow link has thirty thousand; each costs the daemon some microseconds. */
+/** Limit of chunks. A body of full size over a slow link has thirty thousand; each costs some microseconds. */
 export const MAX_PIECES = 65_536;
 const FIRST_BYTES = 4096;
 
@@ -24,7 +24,7 @@ export async function readJson(exchange: Exchange): Promise<unknown> {
   const body = await readBody(exchange, gauge);
   if (!isUtf8(body)) throw new SvcError('INVALID_REQUEST', 'the body is not valid UTF-8');
   const value = parse(body);
-  // The buffer is garbage from here on; what was between the values, and may be most of it, is gone.
+  // From here on only the parsed value is held: the buffer, with its white space, is garbage.
   exchange.body.resize(Math.min(body.length, gauge.textBytes));
   return value;
 }
@@ -38,10 +38,10 @@ function parse(body: Buffer): unknown {
   }
 }
 
-/** Not by `for await`, which would destroy the connection together with the loop and the answer with it. */
+/** Reads the body. Not by `for await`: leaving that loop would destroy the connection before the answer is sent. */
 function readBody({ req, body, signal }: Exchange, gauge: JsonGauge): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // One buffer that doubles, not a list: a body may come in pieces of one byte, and each would cost a hundred.
+    // One doubling buffer, not a list: a body may come in chunks of one byte, each of which would cost a hundred.
     let buffer = Buffer.alloc(0);
     let length = 0;
     let pieces = 0;
@@ -53,7 +53,7 @@ function readBody({ req, body, signal }: Exchange, gauge: JsonGauge): Promise<Bu
     const fail = (error: SvcError): void => {
       settle();
       body.resize(0);
-      // The rest is discarded, so that the client gets to read the answer.
+      // Discard the rest of the body, so that the client can read the answer.
       req.resume();
       reject(error);
     };
@@ -61,7 +61,7 @@ function readBody({ req, body, signal }: Exchange, gauge: JsonGauge): Promise<Bu
       pieces += 1;
       if (pieces > MAX_PIECES) {
         fail(new SvcError('INVALID_REQUEST', `the body comes in more than ${String(MAX_PIECES)} pieces`));
-        // Throwing them away would cost as much as taking them.
+        // Discarding them would cost as much as reading them.
         req.pause();
         return;
       }

@@ -1,4 +1,4 @@
-/** `POST /v1/chat/completions`, OpenAI's shape: whole, or as a stream that ends with `[DONE]` only when it is complete. */
+/** `POST /v1/chat/completions` in OpenAI's format: whole, or as a stream that ends with `[DONE]` only if complete. */
 import { Collector } from '../../protocol/collect.ts';
 import { refuseFile, type GenerateEvent, type RouteEvent, type TokenLogprobs } from '../../protocol/generate.ts';
 import { parseChatCompletion, type ChatCompletionCall } from '../../protocol/openai-request.ts';
@@ -35,7 +35,7 @@ export async function chatCompletions(exchange: Exchange): Promise<void> {
   else await answerWhole(exchange, events);
 }
 
-/** An error about the format names it as the caller did. */
+/** Renames the response format in errors to the caller's field names. */
 async function* inTheirWords(events: Events, { ours, theirs }: NonNullable<ChatCompletionCall['formatNames']>): Events {
   try {
     yield* events;
@@ -54,7 +54,7 @@ async function answerWhole({ id, reply }: Exchange, events: Events): Promise<voi
   }
 }
 
-/** Nothing is sent before the first text: until then an error is still a status that clients know how to retry. */
+/** Sends nothing before the first text: until then an error is an HTTP status, which clients can retry. */
 async function answerStream({ id, reply }: Exchange, events: Events, includeUsage: boolean): Promise<void> {
   reply.stream(FORMAT);
   const heads = new Heads(id);
@@ -89,7 +89,7 @@ async function answerStream({ id, reply }: Exchange, events: Events, includeUsag
   reply.end();
 }
 
-/** What an answer repeats in all its parts, and who gave it: known once its first two events have come. */
+/** The fields that all chunks of an answer repeat, and its provider; known after the first two events. */
 class Heads {
   answer: Answer;
   routed: Routed = { provider: '', route: { requested: '', chosen: '', attempts: [] } };

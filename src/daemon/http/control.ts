@@ -1,4 +1,4 @@
-/** What only the control socket serves: the daemon's own commands, for the CLI. */
+/** Routes of the control socket only: the daemon's own commands, for the CLI. */
 import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
 import { GenerateRequestSchema, LIMITS } from '../../protocol/generate.ts';
@@ -11,7 +11,7 @@ import type { StreamFormat } from './reply.ts';
 
 const FORMAT: StreamFormat = {
   contentType: NDJSON_CONTENT_TYPE,
-  // The other end is on this machine; the kernel tells when it goes.
+  // The client is on this machine; the kernel reports when it closes the connection.
   heartbeat: null,
   encodeError: (error, id) => ndjsonLine({ type: 'error', id, error: error.toRecord() } satisfies ControlEvent),
 };
@@ -26,7 +26,7 @@ const LoadSchema = v.object({
 const ProviderSchema = v.object({ provider: v.pipe(v.string(), v.minLength(1), v.maxLength(64)) });
 const LentKeySchema = v.object({
   ...ProviderSchema.entries,
-  // Its bounds alone may be told, and are.
+  // Validation errors mention only the limits, never the key.
   key: v.pipe(
     v.string(),
     v.minLength(1),

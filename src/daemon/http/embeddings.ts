@@ -1,4 +1,4 @@
-/** `POST /v1/embeddings`, OpenAI's shape. */
+/** `POST /v1/embeddings` in OpenAI's format. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { refuseFile } from '../../protocol/generate.ts';
 import { EMBEDDINGS_TAIL, embeddingsHead, embeddingsItem, parseEmbeddings } from '../../protocol/openai-embeddings.ts';
@@ -9,13 +9,13 @@ import type { StreamFormat } from './reply.ts';
 const FORMAT: StreamFormat = {
   contentType: 'application/json; charset=utf-8',
   heartbeat: null,
-  // JSON that breaks off is no answer to anybody.
+  // After an error the JSON ends early, which every client notices.
   encodeError: () => '',
 };
 
 /**
- * Sent when all of it is there, since the usage comes with the end; but vector by vector: two thousand
- * of them are fifty megabytes of digits, and nobody else would be served while they are written in one go.
+ * The answer is sent when it is complete, since the usage comes at its end. It is written vector by vector: two
+ * thousand vectors are fifty megabytes of digits, and writing them at once would block all other requests.
  */
 export async function embeddings(exchange: Exchange): Promise<void> {
   const { request, encodingFormat } = parseEmbeddings(await readJson(exchange));

@@ -1,6 +1,6 @@
 /**
- * Liveness, readiness and the health record. `?verbose` and `/readyz/NAME` follow the Kubernetes API
- * server, so that its tools read them. No body is read and nothing is waited for.
+ * Liveness, readiness and the health record. `?verbose` and `/readyz/NAME` have the format of the Kubernetes API
+ * server, so that its tools can read them. These handlers read no body and await nothing.
  */
 import { SvcError } from '../../protocol/errors.ts';
 import { CONDITION_NAMES, type Condition, type ConditionName } from '../../protocol/records.ts';
@@ -35,7 +35,7 @@ export function readyz(exchange: Exchange): void {
   reply.text(status, `${lines.join('\n')}\n`);
 }
 
-/** `/readyz/NAME`: one condition; a warning passes. */
+/** `/readyz/NAME`: readiness by one condition; `warn` passes. */
 export function readyzOne(exchange: Exchange): void {
   const { param, query, services, reply, caller } = exchange;
   const record = readyFor(services.ready(), caller);

@@ -1,16 +1,16 @@
 /**
- * What JSON will cost its parser, told while its bytes arrive: how deep it is nested, and how many
- * values it has. Only what is between strings is looked at byte by byte; a string is skipped from
- * quote to quote. What is not JSON gets some number: telling so is the parser's part.
+ * Measures the cost of parsing JSON while its bytes arrive: the nesting depth and the number of values. Only bytes
+ * between strings are examined one by one; a string is skipped from quote to quote. Invalid JSON gets some number: the
+ * parser rejects it.
  */
 
 import { SvcError } from '../../protocol/errors.ts';
 
-/** Brackets and braces inside each other. */
+/** Limit of nested brackets and braces. */
 export const MAX_DEPTH = 64;
 /**
- * Everything but text: ten thousand messages have sixty thousand. Millions of tiny values, which fit
- * into a body, would keep the parser, and with it the whole daemon, for many seconds.
+ * Limit of values. Ten thousand messages have sixty thousand values. Millions of tiny values, which fit into a body,
+ * would block the daemon's event loop for many seconds.
  */
 export const MAX_VALUES = 100_000;
 
@@ -30,12 +30,12 @@ export class JsonGauge {
   /** In a string: the next byte is escaped. */
   #escaped = false;
 
-  /** At least as many as there have been: an empty list counts as one with an element. */
+  /** Upper bound of the values so far: an empty list counts as a list with one element. */
   get values(): number {
     return this.#values;
   }
 
-  /** Bytes of strings, keys among them: most of what the parsed value will hold. */
+  /** Bytes of strings, including keys: most of the memory of the parsed value. */
   get textBytes(): number {
     return this.#textBytes;
   }
@@ -50,7 +50,7 @@ export class JsonGauge {
     }
   }
 
-  /** The greatest depth in `chunk`, the next bytes. */
+  /** Measures `chunk`, the next bytes; returns the greatest depth in it. */
   measure(chunk: Buffer): number {
     let deepest = this.#depth;
     for (let at = 0; at < chunk.length;) {
@@ -72,13 +72,13 @@ export class JsonGauge {
     return deepest;
   }
 
-  /** Where to go on: after the next quote, which ends the string unless it is escaped. */
+  /** Returns the offset after the next quote, which ends the string unless it is escaped. */
   #skipString(chunk: Buffer, from: number): number {
     const quote = chunk.indexOf(QUOTE, from);
     const end = quote === -1 ? chunk.length : quote;
     let start = end;
     while (start > from && chunk[start - 1] === BACKSLASH) start -= 1;
-    // A run of backslashes that reaches back to the last chunk goes on where that one left off.
+    // A run of backslashes at the start of the chunk continues that of the previous chunk.
     const carried = start === from && this.#escaped ? 1 : 0;
     const escaped = (end - start + carried) % 2 === 1;
     this.#escaped = quote === -1 && escaped;

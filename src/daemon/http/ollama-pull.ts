@@ -1,4 +1,4 @@
-/** `POST /api/pull`, as Ollama's clients ask it: lines of JSON with a status, the last one `success`. */
+/** `POST /api/pull` in Ollama's format: JSON lines with a status, the last one `success`. */
 import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/limits.ts';
@@ -16,7 +16,7 @@ const FORMAT: StreamFormat = {
 };
 
 const name = v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength));
-/** Older clients say `name`. */
+/** Older clients send `name`. */
 const PullSchema = v.object({
   model: v.optional(name),
   name: v.optional(name),

@@ -1,36 +1,35 @@
 /**
- * How an answer leaves, whatever it is: a record, a text, a stream of events, an error.
+ * Writes an answer: a record, a text, a stream of events or an error.
  *
- * A stream's headers wait for its first event, so that an error before it is a plain status; when
- * nothing comes for long, a heartbeat opens the stream. An error after that is a last event in the
- * stream's own encoding, and the connection is destroyed: a reader that checks nothing but the end
- * of the body still sees that the answer is not whole.
+ * A stream's headers wait for its first event, so that an earlier error is a plain HTTP status. If no event comes for
+ * long, a heartbeat opens the stream. A later error is sent as a last event in the stream's own encoding, and the
+ * connection is destroyed: so a client that checks only the end of the body notices that the answer is incomplete.
  */
 import type { ServerResponse } from 'node:http';
 import { SvcError } from '../../protocol/errors.ts';
 import { toOpenAiError } from '../../protocol/openai-response.ts';
 import { discardBody } from './discard-body.ts';
 
-/** Whose clients read the errors of a path. */
+/** API whose error format the clients of a path read. */
 export type ApiFamily = 'openai' | 'ollama' | 'native';
 
 export interface StreamFormat {
   readonly contentType: string;
-  /** Written when nothing else was for `heartbeatMs`; null: nothing is. */
+  /** Written after `heartbeatMs` without other data; null: no heartbeat. */
   readonly heartbeat: string | null;
   encodeError(error: SvcError, id: string): string;
 }
 
 export interface ReplyLimits {
   readonly heartbeatMs: number;
-  /** How long an answer, or the next piece of it, waits for a client that does not read. */
+  /** Longest wait of an answer, or of its next chunk, for a client that does not read. */
   readonly stallMs: number;
 }
 
-/** How long an error event may take to reach a client before the connection is destroyed. */
+/** Time for an error event to reach the client before the connection is destroyed. */
 const LAST_WORDS_MS = 2000;
 const RETRY_AFTER_SECONDS = 1;
-/** A whole answer is written in pieces of so many bytes: a client that reads each in time may take as long as it likes. */
+/** Chunk size of a whole answer: the timeout applies to each chunk, not to the answer. */
 const PIECE_BYTES = 64 * 1024;
 
 export class Reply {
@@ -55,12 +54,12 @@ export class Reply {
     this.#res.setHeader(name, value);
   }
 
-  /** Lets a client that asked first send its body. */
+  /** Answers `Expect: 100-continue`: the client may send its body. */
   continue(): void {
     this.#res.writeContinue();
   }
 
-  /** Once, when the answer is complete or the client gone. */
+  /** Calls `listener` once, when the answer is complete or the client has gone. */
   onClose(listener: () => void): void {
     this.#res.once('close', listener);
   }
@@ -80,7 +79,7 @@ export class Reply {
     if (heartbeat === null) return;
     const beat = (): void => {
       this.#open(format);
-      // What is still in the buffer keeps the connection alive as well.
+      // Data that is still in the buffer keeps the connection alive as well.
       if (!this.#res.writableNeedDrain) this.#res.write(heartbeat);
     };
     const timer = setInterval(beat, this.#limits.heartbeatMs).unref();
@@ -97,14 +96,14 @@ export class Reply {
     if (!this.#res.write(text)) await this.#drained();
   }
 
-  /** The clean end of a stream. */
+  /** Ends a stream cleanly. */
   end(): void {
     if (this.#heartbeat !== null) clearInterval(this.#heartbeat);
     this.#res.end();
     this.#cutUnlessRead();
   }
 
-  /** The answer is this error, or ends with it. */
+  /** Answers with an error, or ends a stream with it. */
   fail(error: SvcError): void {
     const res = this.#res;
     if (this.#heartbeat !== null) clearInterval(this.#heartbeat);
@@ -120,7 +119,7 @@ export class Reply {
       res.setHeader('retry-after', String(Math.ceil(error.retryAfterSeconds ?? RETRY_AFTER_SECONDS)));
     }
     if (error.code === 'UNAUTHORIZED') res.setHeader('www-authenticate', 'Bearer');
-    // OpenAI's clients try every 5xx again unless they are told not to.
+    // OpenAI's clients retry every 5xx unless this header forbids it.
     if (http >= 500 && !error.retryable) res.setHeader('x-should-retry', 'false');
     this.json(http, this.#encode(error));
   }
@@ -130,7 +129,7 @@ export class Reply {
       case 'openai':
         return toOpenAiError(error, this.#id);
       case 'ollama':
-        // Its clients show whatever stands here as a text, and nothing else.
+        // Ollama's clients show only this text.
         return { error: error.hint === undefined ? error.told : `${error.told}; ${error.hint}` };
       case 'native':
         return { id: this.#id, error: error.toRecord() };
@@ -144,11 +143,11 @@ export class Reply {
       'content-length': bytes.length,
       'x-content-type-options': 'nosniff',
     });
-    // The handler has nothing to wait for: it has given its answer away.
+    // Not awaited: the handler is done once it has passed its answer on.
     void this.#send(bytes);
   }
 
-  /** Never rejects: whoever does not read is cut off. */
+  /** Sends a whole answer. Never rejects: the connection of a client that does not read is destroyed. */
   async #send(bytes: Buffer): Promise<void> {
     const res = this.#res;
     try {
@@ -170,7 +169,7 @@ export class Reply {
     }
   }
 
-  /** REQUIRES: the answer has ended. Destroys the connection unless what is left of it leaves in time. */
+  /** Destroys the connection unless the rest of the answer is sent in time. REQUIRES: the answer has ended. */
   #cutUnlessRead(): void {
     const res = this.#res;
     if (res.writableFinished || res.destroyed) return;
@@ -214,7 +213,7 @@ export class Reply {
   }
 }
 
-/** False: the answers to requests that came before on its connection are still being written. */
+/** Returns false while earlier answers on the same connection are still being written. */
 function isItsTurn(res: ServerResponse): boolean {
   return res.socket !== null;
 }

@@ -1,4 +1,4 @@
-/** Every path, its method and its handler; the whole API can be read here. */
+/** All routes of the HTTP API: path, method, scope and handler. */
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../protocol/routes.ts';
 import { decodePercent } from '../../protocol/foreign-text.ts';
 import type { RouteScope } from './authorize.ts';
@@ -14,14 +14,14 @@ import type { ApiFamily } from './reply.ts';
 
 export interface Route {
   readonly method: 'GET' | 'POST';
-  /** Ends with `/*` where the rest of the path is a parameter. */
+  /** Ends with `/*` if the rest of the path is a parameter. */
   readonly path: string;
-  /** What a key must allow, over TCP. */
+  /** Scope that a caller over TCP needs. */
   readonly scope: RouteScope;
   readonly handler: Handler;
 }
 
-/** TCP and the control socket. A GET changes nothing and answers HEAD too. */
+/** Routes over TCP and the control socket. A GET changes nothing; its handler also answers HEAD. */
 export const PUBLIC: readonly Route[] = [
   { method: 'GET', path: HTTP_ROUTES.livez, scope: 'none', handler: livez },
   { method: 'GET', path: HTTP_ROUTES.readyz, scope: 'probe', handler: readyz },
@@ -35,7 +35,7 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.ollamaPull, scope: 'admin_key', handler: ollamaPull },
 ];
 
-/** The control socket only. */
+/** Routes of the control socket only. */
 export const CONTROL: readonly Route[] = [
   { method: 'GET', path: CONTROL_ROUTES.status, scope: 'admin', handler: control.status },
   { method: 'POST', path: CONTROL_ROUTES.stop, scope: 'admin', handler: control.stop },
@@ -54,11 +54,11 @@ export const CONTROL: readonly Route[] = [
 
 export interface RouteMatch {
   readonly route: Route;
-  /** What the `*` stands for, decoded. */
+  /** Decoded text for the `*`. */
   readonly param: string;
 }
 
-/** By path alone: whether the method fits is the next question. undefined: no such path. */
+/** Finds a route by its path; the caller checks the method. undefined: no such path. */
 export function findRoute(routes: readonly Route[], path: string): RouteMatch | undefined {
   for (const route of routes) {
     if (route.path === path) return { route, param: '' };
@@ -69,7 +69,7 @@ export function findRoute(routes: readonly Route[], path: string): RouteMatch | 
   return undefined;
 }
 
-/** Whose error shape the clients of a path read. */
+/** The API whose error format the clients of a path read. */
 export function familyOf(path: string): ApiFamily {
   if (path.startsWith('/api/')) return 'ollama';
   return /^\/v1(\/(?!runtime(\/|$))|$)/.test(path) ? 'openai' : 'native';

@@ -1,10 +1,10 @@
 /**
- * The HTTP listeners: TCP for everybody, and the control socket, which serves the same routes and
- * the daemon's own commands.
+ * The HTTP listeners: TCP for all clients, and the control socket, which serves the same routes and the daemon's own
+ * commands.
  *
- * A request gets an id, passes the access checks (TCP only), finds its route, and is handed to the
- * route's handler. Whatever a handler throws becomes the answer and one log line, both with the id.
- * A client that goes away aborts the exchange's signal, which ends the work behind it.
+ * A request gets an id, passes the access checks (TCP only), and goes to the handler of its route. An error that a
+ * handler throws becomes the answer and one log line, both with the id. When a client closes the connection, the
+ * exchange's signal is aborted, which ends the work for it.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -22,19 +22,19 @@ import { Reply, type ReplyLimits } from './reply.ts';
 import { CONTROL, familyOf, findRoute, PUBLIC, type Route } from './routes.ts';
 
 export interface ListenerLimits extends ReplyLimits {
-  /** From the connection, or the end of the request before it, until the headers are complete. */
+  /** Time from the connection, or the end of the previous request, until the headers are complete. */
   readonly headersMs: number;
-  /** As above, until the body is complete too. */
+  /** As `headersMs`, until the body is complete. */
   readonly requestMs: number;
-  /** An idle connection stays for so long: longer than the load balancers before us keep theirs. */
+  /** Time that an idle connection stays open: longer than in usual load balancers. */
   readonly keepAliveMs: number;
-  /** How often the three are looked at. */
+  /** Interval at which these three timeouts are checked. */
   readonly checkMs: number;
   readonly headerBytes: number;
   readonly connections: number;
-  /** Requests on one connection that wait for their answers: nearly every client sends one at a time. */
+  /** Pipelined requests on one connection: nearly every client sends one at a time. */
   readonly pipelined: number;
-  /** Of all request bodies that are held at once. */
+  /** Bytes of all request bodies held at the same time. */
   readonly bodiesBytes: number;
 }
 
@@ -51,17 +51,20 @@ export const LIMITS: ListenerLimits = {
   stallMs: 120_000,
 };
 
-/** On the control socket: a person who reads in a pager takes their time. */
+/** Stall timeout on the control socket: its client may be a pager that a person reads. */
 const CONTROL_STALL_MS = 86_400_000;
 
 export interface ListenerOptions {
   readonly services: Services;
-  /** The control socket: serves `/control/*` too, and trusts whoever may open it. */
+  /** True for the control socket: serves `/control/*` too, and trusts every client that can open it. */
   readonly control: boolean;
   readonly limits?: Partial<ListenerLimits>;
 }
 
-/** The caller listens and closes. While the router drains, and after `close`, connections end with their answers. */
+/**
+ * Creates a server; the caller listens and closes. While the router drains, and after `close`, connections end with
+ * their answers.
+ */
 export function createListener({ services, control, limits: changed = {} }: ListenerOptions): Server {
   const limits: ListenerLimits = { ...LIMITS, ...(control ? { stallMs: CONTROL_STALL_MS } : {}), ...changed };
   const routes = control ? [...PUBLIC, ...CONTROL] : PUBLIC;
@@ -74,20 +77,20 @@ export function createListener({ services, control, limits: changed = {} }: List
     connectionsCheckingInterval: limits.checkMs,
     maxHeaderSize: limits.headerBytes,
     noDelay: true,
-    // Our own check answers with an id and in the right shape.
+    // checkOrigin answers with an id and in the right error format.
     requireHostHeader: false,
   });
   server.maxConnections = limits.connections;
   const containment = new Containment(services.log);
   containment.serve(server);
 
-  /** The answers that each connection is still owed. */
+  /** Answers that are pending on each connection. */
   const answering = new WeakMap<Duplex, Set<ServerResponse>>();
 
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
     const { socket } = req;
     const owed = answering.get(socket) ?? new Set();
-    // Node would read on and on, and hold a request and its answer for every line of it.
+    // Without this limit Node would read on, and hold a request and an answer for each pipelined request.
     if (owed.size >= limits.pipelined) return void socket.destroy();
     if (!answering.has(socket)) {
       answering.set(socket, owed);
@@ -97,7 +100,7 @@ export function createListener({ services, control, limits: changed = {} }: List
     const arrivedAt = performance.now();
     const id = newId();
     const { path, query } = splitTarget(req.url ?? '');
-    // The route, not the path: what a client puts into a URL may be anybody's secret.
+    // Log the route, not the path: a URL may contain secrets.
     const route = findRoute(routes, path)?.route.path ?? null;
     let caller: Caller | null = null;
     const client = new AbortController();
@@ -142,13 +145,13 @@ export function createListener({ services, control, limits: changed = {} }: List
     server.on('error', (err) => services.log.error({ err }, 'a connection could not be accepted'));
   });
   server.on('request', onRequest);
-  // The body is asked for when a handler wants it, not before it is known that one does.
+  // 100-continue is sent only when a handler reads the body.
   server.on('checkContinue', onRequest);
-  // Refused with an id and in the right shape.
+  // Refused by checkExpectation, with an id and in the right error format.
   server.on('checkExpectation', onRequest);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const isAnswering = [...(answering.get(socket) ?? [])].some((res) => res.headersSent && !res.writableFinished);
-    // Into the middle of an answer nothing else can be written.
+    // In the middle of an answer no error can be written.
     if (isAnswering) socket.destroy();
     else refuseConnection(error, socket, services);
   });
@@ -191,7 +194,7 @@ function splitTarget(target: string): { path: string; query: URLSearchParams } {
   return { path: target.slice(0, mark), query: new URLSearchParams(target.slice(mark + 1)) };
 }
 
-/** The connection is gone. Node tells only the answer whose turn it was; the work behind the others has to end too. */
+/** The connection has closed. Node closes only the current answer; this ends the work for the pipelined ones. */
 function endAll(answers: ReadonlySet<ServerResponse>): void {
   for (const res of [...answers]) {
     res.destroy();
@@ -199,7 +202,7 @@ function endAll(answers: ReadonlySet<ServerResponse>): void {
   }
 }
 
-/** What came is not HTTP, is too large, or took too long; there is no request to answer. */
+/** Answers and closes a connection whose data is not HTTP, has too large headers, or arrived too slowly. */
 function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex, services: Services): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
   const id = newId();

@@ -1,11 +1,11 @@
-/** Pulling by name: what somebody typed, looked up in the catalogue where it is a short name. */
+/** Pulls a model by a typed name; short names are looked up in the catalogue. */
 import type { PullRequest } from '../../protocol/routes.ts';
 import { findInCatalogue, unknownShortName } from './catalogue.ts';
 import type { HubSettings } from './hub.ts';
 import type { Puller, Pulled } from './puller.ts';
 import { parseOllamaReference, parseReference, type Reference } from './reference.ts';
 
-/** A name of Ollama's means its registry where the catalogue does not know it. */
+/** `ollama`: a name that the catalogue does not have is looked up in Ollama's registry. */
 export type Dialect = 'svc' | 'ollama';
 
 /** As Puller.pull. @throws SvcError INVALID_REQUEST, MODEL_NOT_FOUND at once */

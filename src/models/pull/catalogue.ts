@@ -1,7 +1,7 @@
 /**
- * Models that are known to work well here, by short names: `models/catalogue.json`, a list that people
- * keep, with the day of its facts. Sizes are not in it: they follow from the parameters and the bits
- * that a quantisation takes for each, and the hub tells the real one before anything is fetched.
+ * The catalogue of models that work well with svc, by short name: `models/catalogue.json`, maintained by hand and
+ * dated. It has no sizes: they are estimated from the parameters and the bits per weight, and the hub reports the real
+ * size before the download.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
 import { suggest } from '../../protocol/suggest.ts';
 
-/** Of a weight, with the scales that come with it and the layers that stay finer. */
+/** Bits per weight, including scales and the layers that keep a higher precision. */
 const BITS = { MXFP4: 4.6, Q4_K_M: 4.9, Q5_K_M: 5.7, Q6_K: 6.6, Q8_0: 8.5, F16: 16 } as const;
 const QuantizationSchema = v.picklist(Object.keys(BITS) as (keyof typeof BITS)[]);
 
@@ -47,7 +47,7 @@ export function findInCatalogue(name: string): CatalogueEntry | null {
   return catalogue().models.find((each) => each.name === name.toLowerCase()) ?? null;
 }
 
-/** Every word in the name, the repository, the license or what it is good at. */
+/** Returns the entries that contain every word, in the name, the repository, the license or the purpose. */
 export function searchCatalogue(words: string): CatalogueEntry[] {
   const wanted = words.toLowerCase().split(/\s+/);
   return catalogue().models.filter(({ name, repo, license, good_at }) => {
@@ -56,7 +56,7 @@ export function searchCatalogue(words: string): CatalogueEntry[] {
   });
 }
 
-/** About so many bytes. */
+/** Estimated size of the model file in bytes. */
 export function estimatedBytes({ parameters_billions }: CatalogueEntry, quantization: keyof typeof BITS): number {
   return (parameters_billions * 1e9 * BITS[quantization]) / 8;
 }
@@ -69,7 +69,7 @@ export function unknownShortName(name: string): SvcError {
   return new SvcError('MODEL_NOT_FOUND', `the catalogue has no model ${JSON.stringify(name)}`, {
     hint:
       likely === undefined
-        ? `see svc model search; of a hub it is hf:owner/repo, of Ollama's registry ollama:${name}`
+        ? `see svc model search; or name its source: hf:owner/repo, or ollama:${name} for Ollama's registry`
         : `did you mean ${likely}?`,
     param: 'model',
   });

@@ -1,4 +1,4 @@
-/** Which files of a repository make up the model that is wanted. */
+/** Chooses the files of a repository that make up the requested model. */
 import { SvcError } from '../../protocol/errors.ts';
 import { suggest } from '../../protocol/suggest.ts';
 
@@ -6,16 +6,16 @@ import { suggest } from '../../protocol/suggest.ts';
 export interface ListedFile {
   readonly path: string;
   readonly sizeBytes: number;
-  /** `sha256:…`; null: the hub tells none. */
+  /** `sha256:…`; null: the hub reports none. */
   readonly digest: string | null;
 }
 
 export interface Choice {
-  /** More than one: a model in parts, in their order. */
+  /** The files in order; more than one for a model in parts. */
   readonly weights: readonly ListedFile[];
-  /** What a model that sees needs besides. */
+  /** The projector that a vision model needs. */
   readonly projector: ListedFile | null;
-  /** The quantisation as the files are named, in upper case; where they name none, the file's own name. */
+  /** The quantisation in the file names, in upper case; the file's name if it has none. */
   readonly label: string;
 }
 
@@ -26,12 +26,12 @@ export interface Wanted {
 
 interface Candidate {
   readonly files: readonly ListedFile[];
-  /** Without folder, part number and ending. */
+  /** The file name without folder, part number and extension. */
   readonly stem: string;
   readonly label: string | null;
 }
 
-/** What suits most machines comes first: what is lost below is heard, what is gained above is not. */
+/** Quantisations in order of preference. Below Q4_K_M the loss of quality is noticeable, above it the gain is not. */
 const PREFERRED = [
   'Q4_K_M',
   'Q4_K_XL',
@@ -50,13 +50,13 @@ const PREFERRED_PROJECTORS = ['F16', 'BF16', 'Q8_0', 'F32'];
 const LABEL = /(?:^|[-._])((?:UD-)?(?:I?Q\d(?:_[A-Z0-9]+)*|TQ\d_\d|MXFP4(?:_MOE)?|BF16|FP?16|FP?32))(?=$|[-._])/gi;
 const PART = /^(.*)-(\d{5})-of-(\d{5})$/;
 
-/** @throws SvcError MODEL_NOT_FOUND; INVALID_REQUEST when it could be several */
+/** @throws SvcError MODEL_NOT_FOUND; INVALID_REQUEST when several models match */
 export function chooseFiles(repo: string, files: readonly ListedFile[], wanted: Wanted): Choice {
   const models = files.filter(({ path }) => /\.gguf$/i.test(path) && !/imatrix/i.test(path));
   const candidates = candidatesOf(models.filter((file) => !isProjector(file)));
   if (candidates.length === 0) {
     throw new SvcError('MODEL_NOT_FOUND', `${repo} has no GGUF files`, {
-      hint: `look for a repository that has: svc model search ${repo.split('/')[1] ?? ''} gguf`,
+      hint: `search for a repository with GGUF files: svc model search ${repo.split('/')[1] ?? ''} gguf`,
       param: 'model',
     });
   }
@@ -86,7 +86,7 @@ function chosenOf(repo: string, candidates: readonly Candidate[], { file, quanti
   const labels = quantization === null ? PREFERRED : [quantization.toUpperCase()];
   for (const label of labels) {
     const found = candidates.filter((each) => [each.label, each.label?.replace(/^UD-/, '')].includes(label));
-    // The plain one, where there is one that is named in full besides.
+    // Prefer the plain label over one with the prefix UD-.
     const exact = found.filter((each) => each.label === label);
     const [only, ...others] = exact.length > 0 ? exact : found;
     if (only === undefined) continue;
@@ -123,7 +123,7 @@ function candidatesOf(files: readonly ListedFile[]): Candidate[] {
   });
 }
 
-/** The last one in a name: a model may be called after a type as well. */
+/** Returns the last label in the name: the model's own name may contain one, too. */
 function labelOf(name: string): string | null {
   const labels = Array.from(name.matchAll(LABEL), ([, label = '']) => label.toUpperCase());
   return labels.at(-1)?.replace(/^FP/, 'F') ?? null;
@@ -136,7 +136,7 @@ function isProjector({ path }: ListedFile): boolean {
 function projectorOf(models: readonly ListedFile[], weights: readonly ListedFile[]): ListedFile | null {
   const folder = (path: string): string => path.split('/').slice(0, -1).join('/');
   const home = folder(weights[0]?.path ?? '');
-  // Of the same folder, or of the whole repository.
+  // In the folder of the weights, or in the root of the repository.
   const found = models.filter((file) => isProjector(file) && ['', home].includes(folder(file.path)));
   const rank = (file: ListedFile): number => {
     const index = PREFERRED_PROJECTORS.indexOf(labelOf(file.path.replace(/\.gguf$/i, '')) ?? '');
@@ -152,7 +152,7 @@ function checkParts(repo: string, weights: readonly ListedFile[]): void {
     weights.length === count && parts.every((part, index) => part === null || Number(part[2]) === index + 1);
   if (isWhole) return;
   throw new SvcError('MODEL_NOT_FOUND', `${repo} has ${weights.length} of the ${count} parts of this model`, {
-    hint: 'who keeps the repository has to complete it; look for another: svc model search',
+    hint: 'the repository is incomplete; search for another: svc model search',
     param: 'model',
   });
 }
@@ -163,7 +163,7 @@ function namesOf(candidates: readonly Candidate[]): string[] {
 
 function ambiguous(repo: string, candidates: readonly Candidate[]): SvcError {
   const [first = ''] = candidates.map(({ files }) => files[0]?.path);
-  return new SvcError('INVALID_REQUEST', `${repo} has several models that could be meant`, {
+  return new SvcError('INVALID_REQUEST', `${repo} has several matching models`, {
     hint: `name the file: svc model pull hf:${repo}:${first} (there are ${listed(candidates.map(({ files }) => files[0]?.path ?? ''))})`,
     param: 'model',
   });

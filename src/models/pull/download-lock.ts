@@ -1,4 +1,4 @@
-/** One process at a time fetches a file; the others wait, and then find it. */
+/** Locks of downloads: one process at a time downloads a file; other processes wait, and then find it. */
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lock } from 'proper-lockfile';
@@ -6,17 +6,17 @@ import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { cannotWrite } from '../registry.ts';
 
-/** The holder says every few seconds that it lives; one that does not was killed. */
+/** The holder updates its lock every few seconds; a lock older than this belongs to a process that was killed. */
 const STALE_MS = 5000;
 const LOOK_AGAIN_MS = 250;
 
 export interface LockOptions {
   readonly signal: AbortSignal;
-  /** Another process has it; told again with each look. */
+  /** Called at each attempt while another process holds the lock. */
   onWait(): void | Promise<void>;
 }
 
-/** Runs `work` while this process holds all the locks, taken in their order. Its signal is aborted when one is lost, too. */
+/** Runs `work` while this process holds all locks, taken in order. Its signal is also aborted when a lock is lost. */
 export async function withDownloadLocks<Result>(
   paths: readonly string[],
   options: LockOptions,
@@ -43,7 +43,7 @@ async function withLock<Result>(
         lockfilePath: path,
         realpath: false,
         stale: STALE_MS,
-        // A process that stood still for long; somebody else may be writing by now.
+        // This process was suspended for long; another process may be writing by now.
         onCompromised: () => lost.abort(new SvcError('BUSY', 'another svc has taken over this download')),
       });
     } catch (error) {

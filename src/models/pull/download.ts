@@ -1,16 +1,17 @@
 /**
- * One file of known size and SHA-256, from a server that may do anything, into a partial file.
+ * Downloads one file of known size and SHA-256 from an untrusted server into a partial file.
  *
- * The first answer decides: 206, and several parts are fetched at a time; 200, and the server gives the
- * file whole or not at all. Parts are taken in order, so that the digest runs along (RunningDigest).
+ * The first response decides: with 206 several byte ranges (parts) are fetched concurrently; with 200 the server does
+ * not support ranges and sends the whole file. Parts are fetched in order, so that the digest is computed on the way
+ * (RunningDigest).
  *
- * A failed part is asked for again from where it stands, after a pause that grows, or that the server
- * asked for; what is counted is failures in a row without progress, over all parts. A link that was
- * refused (they expire) is made anew. Whatever stays wrong is an error, and what has come stays for
- * the next try, unless its digest is wrong: then nothing of it can be kept.
+ * A failed part is retried from where it stopped, after a growing pause, or after the pause that the server asked
+ * for. Failures in a row without progress are counted over all parts. A refused link (links expire) is requested
+ * again. When the retries are exhausted the download fails; the partial file stays for the next attempt, unless its
+ * digest is wrong: then it is discarded.
  *
- * The digest is the only thing that says what the file is. A server whose ETag has changed may have
- * moved the same bytes: they are taken, and judged like all others at the end.
+ * Only the digest decides if the file is right. If the server's ETag has changed, it may still serve the same bytes:
+ * they are accepted and verified at the end.
  */
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,7 +23,7 @@ import type { Range } from './ranges.ts';
 import { RunningDigest } from './running-digest.ts';
 import { connectionFailure, leadsTo, type Answer, type Credential, type Web } from './web.ts';
 
-/** Where bytes are to be had. */
+/** Where a file can be downloaded now. */
 export interface Located {
   readonly url: URL;
   /** See Web. */
@@ -31,27 +32,27 @@ export interface Located {
 }
 
 export interface RemoteFile {
-  /** For people; no path. */
+  /** Name for messages; not a path. */
   readonly name: string;
   readonly sizeBytes: number;
   readonly digest: string;
-  /** Asks where it lies now. @throws SvcError */
+  /** Asks the source for the file's current URL. @throws SvcError */
   locate(signal: AbortSignal): Promise<Located>;
 }
 
 export interface DownloadLimits {
-  /** Parts that are fetched at once. */
+  /** Ranges that are fetched concurrently. */
   readonly connections: number;
   readonly partBytes: number;
-  /** What a killed process loses of each part, at most. */
+  /** Bytes of each range between journal entries: the most that a killed process loses. */
   readonly noteBytes: number;
-  /** Failures in a row without progress. */
+  /** Failures in a row without progress after which the download fails. */
   readonly failures: number;
   readonly firstPauseMs: number;
   readonly mostPauseMs: number;
-  /** A server that asks for more is not waited for. */
+  /** Longest pause that a server may ask for; with a longer one the download fails. */
   readonly mostRetryAfterMs: number;
-  /** A part that gets less than this many bytes in `stallMs` is asked for anew. */
+  /** A range that receives fewer than this many bytes in `stallMs` is requested again. */
   readonly stallBytes: number;
   readonly stallMs: number;
 }
@@ -69,19 +70,19 @@ export const DOWNLOAD_LIMITS: DownloadLimits = {
 };
 
 export interface DownloadEvents {
-  /** So many bytes came, whether or not they can be kept. */
+  /** `count` bytes were received, whether or not they can be kept. */
   onFetched(count: number): void;
-  /** So many more bytes of the file are there. */
+  /** `count` more bytes of the file are present. */
   onBytes(count: number): void;
-  /** It goes on after a pause. */
+  /** The download continues after a pause. */
   onRetry(reason: string, pauseMs: number): void;
-  /** Bytes that were there are gone. */
+  /** `count` bytes that were present were discarded. */
   onLost(count: number): void;
 }
 
-/** Handed to the file at once: fewer, larger writes. */
+/** Bytes per write: fewer, larger writes. */
 const WRITE_BYTES = 512 * 1024;
-/** Progress that ends a row of failures. */
+/** Progress that resets the count of failures. */
 const PROGRESS_BYTES = 64 * 1024;
 
 export class Download {
@@ -95,7 +96,7 @@ export class Download {
   #locating: Promise<Located> | null = null;
   #failures = 0;
   #bytesSinceFailure = 0;
-  /** `performance.now()` before which nothing is asked for. */
+  /** `performance.now()` before which no request is sent. */
   #pausedUntil = 0;
 
   constructor(web: Web, remote: RemoteFile, file: PartialFile, limits: DownloadLimits, events: DownloadEvents) {
@@ -108,8 +109,8 @@ export class Download {
   }
 
   /**
-   * Resolves when the file is there, has its digest and is on disk.
-   * @throws SvcError DOWNLOAD_FAILED, CANNOT_WRITE, what `locate` throws; `signal.reason`
+   * Resolves when the file is complete, verified and synced to disk.
+   * @throws SvcError DOWNLOAD_FAILED, CANNOT_WRITE, as `locate`; `signal.reason`
    */
   async run(signal: AbortSignal): Promise<void> {
     const hadBytes = this.#file.written.bytes > 0;
@@ -117,14 +118,14 @@ export class Download {
     if (await this.#isRight()) return;
     await this.#startAnew();
     if (hadBytes) {
-      // What lay here from before may have been the damaged part.
-      this.#events.onRetry('what had come before was damaged: fetching it anew', 0);
+      // The bytes of an earlier attempt may be the damaged ones.
+      this.#events.onRetry('the partial download was damaged: downloading the file again', 0);
       await this.#fetchAll(signal);
       if (await this.#isRight()) return;
       await this.#startAnew();
     }
-    throw downloadFailed(`${this.#remote.name} is not what it should be: its SHA-256 is another`, {
-      hint: 'nothing of it was kept; whoever offers the file has damaged or replaced it',
+    throw downloadFailed(`SHA-256 mismatch: ${this.#remote.name} was damaged or replaced at its source`, {
+      hint: 'the download was discarded; try again later, or pull from another source',
       retryable: false,
     });
   }
@@ -132,7 +133,7 @@ export class Download {
   async #fetchAll(signal: AbortSignal): Promise<void> {
     const failed = new AbortController();
     const both = AbortSignal.any([signal, failed.signal]);
-    // What lay here from before is read while the rest comes.
+    // The bytes of an earlier attempt are hashed while the rest is downloaded.
     const before = this.#digest.catchUp(both).catch(() => undefined);
     try {
       const parts = this.#file.written.missing(this.#remote.sizeBytes, this.#limits.partBytes);
@@ -141,7 +142,7 @@ export class Download {
       let opened: (hasParts: boolean) => void = () => undefined;
       const hasParts = new Promise<boolean>((resolve) => (opened = resolve));
       const workers = Array.from({ length: this.#limits.connections }, async (_, index) => {
-        // The first answer tells whether there are parts at all.
+        // The first response shows whether the server supports ranges.
         if (index > 0 && !(await hasParts)) return;
         for (let part = parts.shift(); part !== undefined && !both.aborted; part = parts.shift()) {
           const isWhole = await this.#fetchPart(part, both, opened);
@@ -167,7 +168,7 @@ export class Download {
     }
   }
 
-  /** Whether the digest is the right one; then the file is on disk for good. */
+  /** Resolves with true if the digest is right; then the file is synced to disk. */
   async #isRight(): Promise<boolean> {
     await this.#digest.catchUp(new AbortController().signal);
     if (this.#digest.position !== this.#remote.sizeBytes || this.#digest.finish() !== this.#remote.digest) return false;
@@ -182,7 +183,7 @@ export class Download {
     this.#located = null;
   }
 
-  /** Resolves when the part is there; true when that is the whole file. */
+  /** Resolves when the range is present; with true when the server sent the whole file. */
   async #fetchPart(part: Range, signal: AbortSignal, opened: (hasParts: boolean) => void): Promise<boolean> {
     let position = part.from;
     for (;;) {
@@ -202,7 +203,7 @@ export class Download {
     }
   }
 
-  /** An answer that begins at `from`, or has the whole file. */
+  /** Requests a range. Resolves with a response that begins at `from`, or has the whole file. */
   async #ask(
     { url: first, named, credential }: Located,
     from: number,
@@ -216,7 +217,7 @@ export class Download {
     };
     let answer = await ask(etag);
     if (answer.status === 200 && etag !== null) {
-      // The file is another one now, or lies elsewhere.
+      // The ETag no longer matches: the file has changed or was moved.
       answer.body.destroy();
       await this.#file.setEtag(null);
       answer = await ask(null);
@@ -229,7 +230,7 @@ export class Download {
     }
   }
 
-  /** Whether it is the whole file. @throws SvcError when the answer is not what was asked for */
+  /** Returns true if the response has the whole file. @throws SvcError when it is not the requested range */
   async #judge(answer: Answer, from: number, to: number): Promise<boolean> {
     const { status, header, url } = answer;
     const { sizeBytes } = this.#remote;
@@ -239,7 +240,7 @@ export class Download {
       if (total !== undefined && total !== '*' && Number(total) !== sizeBytes)
         throw this.#otherSize(url, Number(total));
       if (Number(first) !== from || Number(last) >= to) {
-        throw downloadFailed(`${url.host} sent another part than it was asked for`);
+        throw downloadFailed(`${url.host} sent another byte range than requested`);
       }
       const etag = header('etag');
       if (etag?.startsWith('"') === true) await this.#file.setEtag(etag);
@@ -251,8 +252,8 @@ export class Download {
       return true;
     }
     if (status === 416) throw this.#otherSize(url, null);
-    if (leadsTo(answer) !== null) throw downloadFailed(`${url.host} redirects without an end`, { retryable: false });
-    // A link that has expired is refused; by a new one that is refused as well little is to be hoped for.
+    if (leadsTo(answer) !== null) throw downloadFailed(`${url.host} redirects too many times`, { retryable: false });
+    // An expired link is refused. If a new link is refused, too, more retries are pointless: count extra failures.
     const isRefused = [401, 403, 404, 410].includes(status);
     if (isRefused) this.#failures += 2;
     const pauseSeconds = retryAfterSeconds(header, Date.now());
@@ -262,7 +263,7 @@ export class Download {
     });
   }
 
-  /** Nothing that lay here is of use to a server that only sends all. */
+  /** Discards the partial file: the server sends the whole file from the start. */
   async #beginWhole(): Promise<void> {
     await this.#digest.catchUp(new AbortController().signal);
     const lost = this.#file.written.bytes;
@@ -303,31 +304,31 @@ export class Download {
         this.#events.onFetched(piece.length);
         watch.count(piece.length);
         const wanted = to - position - length;
-        if (piece.length > wanted) throw downloadFailed(`${url.host} sent more than it was asked for`);
+        if (piece.length > wanted) throw downloadFailed(`${url.host} sent more bytes than requested`);
         pieces.push(piece);
         length += piece.length;
         if (length >= WRITE_BYTES) await write();
       }
       await write();
-      if (position < to) throw downloadFailed(`${url.host} broke the connection off`);
+      if (position < to) throw downloadFailed(`${url.host} closed the connection early`);
     } catch (error) {
       throw connectionFailure(error, url);
     } finally {
       watch.end();
       body.destroy();
-      // Of a part that failed too: it goes on from there, in this process or another.
+      // Also after a failure: the range is resumed from there, by this process or another.
       await write().catch(() => undefined);
       await this.#file.note(noted, position);
       void this.#digest.catchUp(signal).catch(() => undefined);
     }
   }
 
-  /** undici sees a body that is silent, not one that drips. */
+  /** Ends a body that arrives too slowly. undici's timeout notices only a body that is silent. */
   #watchRate(body: Readable, url: URL): { count(bytes: number): void; end(): void } {
     const { stallMs, stallBytes } = this.#limits;
     let bytes = 0;
     const timer = setInterval(() => {
-      if (bytes < stallBytes) body.destroy(downloadFailed(`${url.host} sends next to nothing`));
+      if (bytes < stallBytes) body.destroy(downloadFailed(`${url.host} sends data too slowly`));
       bytes = 0;
     }, stallMs);
     return { count: (more) => (bytes += more), end: () => clearInterval(timer) };
@@ -339,36 +340,32 @@ export class Download {
     if (this.#bytesSinceFailure >= PROGRESS_BYTES) this.#failures = 0;
   }
 
-  /** Resolves when it is worth another try. @throws SvcError when it is not */
+  /** Resolves after the pause before a retry. @throws SvcError when a retry is pointless */
   async #failed(thrown: unknown, signal: AbortSignal): Promise<void> {
     const error = SvcError.from(thrown);
     if (error.code !== 'DOWNLOAD_FAILED' || !error.retryable) throw error;
-    // It may have been made for a time.
+    // The link may have expired.
     this.#located = null;
     this.#failures += 1;
     this.#bytesSinceFailure = 0;
     if (this.#failures >= this.#limits.failures) {
-      throw new SvcError(error.code, `${error.message}, again and again`, {
-        hint: 'what has come is kept; the same command goes on from there',
+      throw new SvcError(error.code, `${error.message}; gave up after repeated failures`, {
+        hint: 'the partial download is kept; run the same command to resume it',
         cause: error,
       });
     }
     const { firstPauseMs, mostPauseMs, mostRetryAfterMs } = this.#limits;
     const asked = (error.retryAfterSeconds ?? 0) * 1000;
     if (asked > mostRetryAfterMs) {
-      throw new SvcError(
-        error.code,
-        `${error.message} and asks to be left alone for ${Math.ceil(asked / 60_000)} minutes`,
-        {
-          hint: 'what has come is kept; the same command goes on from there',
-          retryAfterSeconds: asked / 1000,
-          cause: error,
-        },
-      );
+      throw new SvcError(error.code, `${error.message} and asks to wait ${Math.ceil(asked / 60_000)} minutes`, {
+        hint: 'the partial download is kept; run the same command later to resume it',
+        retryAfterSeconds: asked / 1000,
+        cause: error,
+      });
     }
     const grown = Math.min(mostPauseMs, firstPauseMs * 2 ** (this.#failures - 1)) * (0.5 + Math.random() / 2);
     const pauseMs = Math.max(grown, asked);
-    // A server that asks for peace gets it from all parts.
+    // A pause that the server asks for applies to all ranges.
     if (asked > 0) this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + pauseMs);
     this.#events.onRetry(error.message, pauseMs);
     await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
@@ -381,7 +378,7 @@ export class Download {
     signal.throwIfAborted();
   }
 
-  /** One question for all parts. */
+  /** Resolves with the file's URL; one request is shared by all ranges. */
   async #locate(signal: AbortSignal): Promise<Located> {
     if (this.#located !== null) return this.#located;
     this.#locating ??= this.#remote.locate(signal).finally(() => (this.#locating = null));
@@ -390,9 +387,9 @@ export class Download {
   }
 
   #otherSize(url: URL, size: number | null): SvcError {
-    const said = size === null ? 'has fewer bytes of it' : `says that it has ${size} bytes`;
-    return downloadFailed(`${this.#remote.name} should have ${this.#remote.sizeBytes} bytes, and ${url.host} ${said}`, {
-      hint: 'the file was replaced or damaged where it lies; try again later, or another source',
+    const said = size === null ? 'has fewer' : `has ${size}`;
+    return downloadFailed(`${this.#remote.name} should have ${this.#remote.sizeBytes} bytes, but ${url.host} ${said}`, {
+      hint: 'the file was replaced or damaged at its source; try again later, or pull from another source',
       retryable: false,
     });
   }

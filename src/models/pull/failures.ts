@@ -1,7 +1,7 @@
-/** How fetching a model fails. */
+/** The error of a failed download. */
 import { SvcError, type SvcErrorOptions } from '../../protocol/errors.ts';
 
-/** `retryable`: the same may succeed later; otherwise the server is at fault for good. */
+/** `retryable`: the same request may succeed later. */
 export function downloadFailed(message: string, options: SvcErrorOptions = {}): SvcError {
   return new SvcError('DOWNLOAD_FAILED', message, options);
 }

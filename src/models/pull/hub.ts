@@ -1,13 +1,13 @@
 /**
- * The Hugging Face hub, and mirrors that speak as it does: five questions.
+ * Client of the Hugging Face hub and its mirrors. It uses these requests:
  *
- *   GET  /api/models/REPO/revision/REV              which commit that is
+ *   GET  /api/models/REPO/revision/REV              the commit of a revision
  *   GET  /api/models/REPO/tree/COMMIT?recursive     its files, with sizes and SHA-256 (pages: Link rel="next")
- *   HEAD /REPO/resolve/COMMIT/FILE                  X-Linked-Etag and X-Linked-Size, and where the bytes are:
+ *   HEAD /REPO/resolve/COMMIT/FILE                  X-Linked-Etag and X-Linked-Size, and the location of the bytes:
  *                                                   a redirect to another origin, which gets no token
  *   GET  /api/models?search=…&filter=gguf           the search
  *
- * Everything is asked of one commit, so that a push in between changes nothing.
+ * All requests of a pull use one commit, so that a push meanwhile changes nothing.
  */
 import * as v from 'valibot';
 import { retryAfterSeconds } from '../../net/retry-after.ts';
@@ -21,10 +21,10 @@ import { MOST_FILE_BYTES, MOST_PARTS, type Source } from './source.ts';
 import { leadsTo, type Answer, type Credential, type Web } from './web.ts';
 
 export interface HubSettings {
-  /** https://huggingface.co unless a person has set another. */
+  /** https://huggingface.co unless configured otherwise. */
   readonly endpoint: string;
   readonly token: string | null;
-  /** Nothing is asked of any hub. */
+  /** True: no requests to a hub. */
   readonly isOffline: boolean;
 }
 
@@ -75,7 +75,7 @@ export class Hub {
     this.#settings = settings;
     const url = URL.canParse(endpoint) ? new URL(endpoint) : null;
     if (url === null || !/^https?:$/.test(url.protocol)) {
-      throw new SvcError('CONFIG_INVALID', 'HF_ENDPOINT is no http or https URL', {
+      throw new SvcError('CONFIG_INVALID', 'HF_ENDPOINT is not an http or https URL', {
         hint: 'for example HF_ENDPOINT=https://hf-mirror.example',
       });
     }
@@ -130,12 +130,11 @@ export class Hub {
     const files: ListedFile[] = [];
     let next: string | null = `/api/models/${repo}/tree/${commit}?recursive=true`;
     for (let page = 0; next !== null; page += 1) {
-      if (page === PAGES)
-        throw downloadFailed(`${repo} has more files than can be looked through`, { retryable: false });
+      if (page === PAGES) throw downloadFailed(`${repo} has too many files to list`, { retryable: false });
       const { answer, value } = await this.#ask(next, PAGE_BYTES, signal);
       if (answer.status !== 200) throw this.#refusal(answer, repo, commit);
       for (const { type, path, size, lfs } of this.#understood(TreeSchema, value)) {
-        // A name that could not be asked for is none of a model.
+        // A file with an unsafe name cannot be requested, so it is not a model file.
         if (type !== 'file' || !isFileName(path)) continue;
         const digest = lfs !== undefined && /^[0-9a-f]{64}$/.test(lfs.oid) ? `sha256:${lfs.oid}` : null;
         files.push({ path, sizeBytes: lfs?.size ?? size, digest });
@@ -147,8 +146,8 @@ export class Hub {
 
   #remote(repo: string, commit: string, { path, sizeBytes, digest }: ListedFile): RemoteFile {
     if (digest === null || !Number.isSafeInteger(sizeBytes) || sizeBytes <= 0 || sizeBytes > MOST_FILE_BYTES) {
-      throw downloadFailed(`${this.#endpoint.host} tells no usable size and SHA-256 of ${path}`, {
-        hint: 'a file that cannot be checked is not fetched',
+      throw downloadFailed(`${this.#endpoint.host} reports no valid size and SHA-256 for ${path}`, {
+        hint: 'svc does not download a file that it cannot verify; pull from another source',
         retryable: false,
       });
     }
@@ -165,7 +164,7 @@ export class Hub {
     signal: AbortSignal,
   ): Promise<Located> {
     const url = this.#url(`/${repo}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`);
-    // Within its origin a hub redirects to a repository's new name; beyond it lie the bytes.
+    // A redirect within the origin leads to a renamed repository, one to another origin to the bytes.
     const isElsewhere = (next: URL): boolean => next.origin !== this.#endpoint.origin;
     const asked = { url, method: 'HEAD', credential: this.#credential, signal } as const;
     const answer = await this.#web.follow(asked, this.#endpoint, isElsewhere);
@@ -188,7 +187,7 @@ export class Hub {
     return await this.#web.json(asked, this.#endpoint, mostBytes);
   }
 
-  /** An endpoint may have a path of its own. */
+  /** URL of a path at the endpoint, which may have a path of its own. */
   #url(path: string): URL {
     return new URL(this.#endpoint.pathname.replace(/\/$/, '') + path, this.#endpoint.origin);
   }
@@ -198,7 +197,7 @@ export class Hub {
     if (next === undefined) return null;
     const url = URL.canParse(next, answer.url.href) ? new URL(next, answer.url.href) : null;
     if (url?.origin !== this.#endpoint.origin) {
-      throw downloadFailed(`${this.#endpoint.host} continues its list of files elsewhere`, { retryable: false });
+      throw downloadFailed(`${this.#endpoint.host} continues its file list at another origin`, { retryable: false });
     }
     return url.pathname.slice(this.#endpoint.pathname.replace(/\/$/, '').length) + url.search;
   }
@@ -206,23 +205,23 @@ export class Hub {
   #understood<Schema extends v.GenericSchema>(schema: Schema, value: unknown): v.InferOutput<Schema> {
     const result = v.safeParse(schema, value);
     if (result.success) return result.output;
-    throw downloadFailed(`${this.#endpoint.host} does not answer as a hub does`, {
-      hint: 'is HF_ENDPOINT the address of a hub?',
+    throw downloadFailed(`${this.#endpoint.host} does not answer like a Hugging Face hub`, {
+      hint: 'check that HF_ENDPOINT is the address of a hub',
       retryable: false,
     });
   }
 
   #contradiction(path: string, what: string): SvcError {
-    return downloadFailed(`${this.#endpoint.host} tells two different things about the ${what} of ${path}`, {
-      hint: 'try again later; it may be in the middle of an update',
+    return downloadFailed(`${this.#endpoint.host} reports two different values for the ${what} of ${path}`, {
+      hint: 'the hub may be updating the file: try again later',
       retryable: false,
     });
   }
 
   #checkOnline(): void {
     if (!this.#settings.isOffline) return;
-    throw downloadFailed('HF_HUB_OFFLINE is set: nothing is asked of a hub', {
-      hint: 'unset it, or add a file that is here: svc model add FILE',
+    throw downloadFailed('HF_HUB_OFFLINE is set: svc sends no request to a hub', {
+      hint: 'unset it, or add a local file: svc model add FILE',
       retryable: false,
     });
   }
@@ -234,8 +233,8 @@ export class Hub {
       const hint =
         this.#settings.token === null
           ? `accept its terms at ${page}, make a token at ${this.#endpoint.origin}/settings/tokens, and pull again with HF_TOKEN set to it`
-          : `accept its terms at ${page} with the account that HF_TOKEN belongs to; some owners have to agree first`;
-      return new SvcError('PROVIDER_AUTH', `${repo} is only for those who have accepted its terms`, { hint });
+          : `accept its terms at ${page} with the account of HF_TOKEN; some owners approve each request by hand`;
+      return new SvcError('PROVIDER_AUTH', `${repo} is gated: its terms must be accepted first`, { hint });
     }
     if (code === 'RevisionNotFound') {
       return new SvcError('MODEL_NOT_FOUND', `${repo} has no revision ${revision ?? 'main'}`, { param: 'model' });
@@ -245,16 +244,17 @@ export class Hub {
         hint: `make another at ${this.#endpoint.origin}/settings/tokens, or unset HF_TOKEN`,
       });
     }
-    // To those who may not see it, a private repository is not there.
+    // The hub reports a private repository as missing to callers without access.
     if ([401, 404].includes(status)) {
-      return new SvcError('MODEL_NOT_FOUND', `there is no ${repo} at ${url.host}, or it is private`, {
-        hint: 'look for it: svc model search; a private one needs HF_TOKEN',
+      return new SvcError('MODEL_NOT_FOUND', `there is no repository ${repo} at ${url.host}, or it is private`, {
+        hint: 'search for it: svc model search; a private repository needs HF_TOKEN',
         param: 'model',
       });
     }
     const seconds = retryAfterSeconds(header, Date.now());
     return downloadFailed(`${url.host} answered with status ${status} when asked for ${repo}`, {
-      hint: status === 429 ? 'try again in a few minutes; with HF_TOKEN set a hub allows more' : 'try again later',
+      hint:
+        status === 429 ? 'try again in a few minutes; with HF_TOKEN set a hub allows more requests' : 'try again later',
       retryable: status >= 500 || status === 429,
       ...(seconds === null ? {} : { retryAfterSeconds: seconds }),
     });

@@ -1,9 +1,9 @@
 /**
- * Work that several may wait for: it begins with the first and is given up when the last has left.
- * Who comes later hears what went before.
+ * Work with several listeners: it starts with the first and is aborted when the last one has left. A later listener
+ * first gets the events so far.
  */
 
-/** Whether of two events in a row only the newer one matters. */
+/** True if `now` replaces `before` in the history. */
 export type IsReplaced<Event> = (before: Event, now: Event) => boolean;
 
 interface Listener<Event> {
@@ -30,17 +30,17 @@ export class Job<Event> {
     );
   }
 
-  /** Resolves when the work has ended, however it did. */
+  /** Resolves when the work has ended, with or without an error. */
   get settled(): Promise<void> {
     return this.#settled;
   }
 
-  /** It is being given up: too late to join. */
+  /** True while the work is being aborted: too late to join. */
   get isLeft(): boolean {
     return this.#controller.signal.aborted;
   }
 
-  /** Ends with the work, and throws what it threw. Leaving early, or aborting, leaves the job; the last waits for its end. */
+  /** Ends with the work, and rethrows its error. Returning early or aborting leaves the job; the last waits for its end. */
   async *listen(signal: AbortSignal): AsyncGenerator<Event, void, undefined> {
     let wake: () => void = () => undefined;
     const listener: Listener<Event> = { unread: [...this.#history], wake: () => wake() };

@@ -1,12 +1,12 @@
 /**
- * Ollama's registry, and others of its kind: a manifest that names layers by digest.
+ * Client of Ollama's registry and compatible ones: a manifest lists layers by digest.
  *
  *   GET /v2/NAMESPACE/NAME/manifests/TAG      the layers: model, projector, template, params, license, …
- *   GET /v2/NAMESPACE/NAME/blobs/sha256:…     a layer; a redirect to where the bytes are
+ *   GET /v2/NAMESPACE/NAME/blobs/sha256:…     a layer; redirects to its bytes
  *
- * Of the layers the model and the projector are fetched, and the license is read. A template of Ollama's
- * own language and its parameters are not used: a GGUF carries the template that it was trained with.
- * A manifest is a stranger's text: every digest is checked before anything is asked or named by it.
+ * The model and projector layers are downloaded, and the license is read. Layers with Ollama's own template and
+ * parameters are not used: a GGUF contains the template that the model was trained with. Manifests are untrusted:
+ * every digest is checked before it is used in a request or a file name.
  */
 import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
@@ -47,8 +47,8 @@ export async function findInRegistry(web: Web, reference: OllamaReference, signa
   if (answer.status !== 200) throw refusal(answer, shown);
   const manifest = v.safeParse(ManifestSchema, value);
   if (!manifest.success) {
-    throw downloadFailed(`the manifest of ${shown} is not one that can be used`, {
-      hint: 'it may be damaged; nothing was fetched',
+    throw downloadFailed(`the manifest of ${shown} is not valid`, {
+      hint: 'it may be damaged at the registry; nothing was downloaded',
       retryable: false,
     });
   }
@@ -56,8 +56,8 @@ export async function findInRegistry(web: Web, reference: OllamaReference, signa
   const ofType = (type: string): Layer[] => layers.filter(({ mediaType }) => mediaType === LAYER + type);
   const [model, ...others] = ofType('model');
   if (model === undefined || others.length > 0 || model.size === 0) {
-    throw new SvcError('MODEL_NOT_FOUND', `${shown} holds no model that can be run here`, {
-      hint: 'one that Ollama runs in its cloud, or keeps in another form than GGUF, cannot be pulled',
+    throw new SvcError('MODEL_NOT_FOUND', `${shown} has no model that svc can run`, {
+      hint: "only GGUF models can be pulled, not Ollama's cloud models",
       param: 'model',
     });
   }
@@ -80,7 +80,7 @@ export async function findInRegistry(web: Web, reference: OllamaReference, signa
   };
 }
 
-/** The first line that says anything. null: it could not be read, which stops nobody. */
+/** Returns the first line with text. null: it could not be read; the pull continues without it. */
 async function readLicense(web: Web, url: URL, registry: URL, signal: AbortSignal): Promise<string | null> {
   try {
     const text = await readText(await web.follow({ url, signal }, registry), LICENSE_BYTES);
@@ -97,7 +97,7 @@ async function readLicense(web: Web, url: URL, registry: URL, signal: AbortSigna
   }
 }
 
-/** A registry on this machine may speak plainly. */
+/** URL of the registry: https, but http for a registry on this machine. */
 function addressOf(host: string | null): URL {
   if (host === null) return new URL(REGISTRY);
   const isHere = kindOfHost(new URL(`http://${host}`).hostname) === 'loopback';
@@ -107,12 +107,12 @@ function addressOf(host: string | null): URL {
 function refusal({ status, url }: Answer, shown: string): SvcError {
   if (status === 404) {
     return new SvcError('MODEL_NOT_FOUND', `there is no ${shown} at ${url.host}`, {
-      hint: 'its names and tags stand at https://ollama.com/library',
+      hint: 'see https://ollama.com/library for names and tags',
       param: 'model',
     });
   }
   if (status === 401 || status === 403) {
-    return new SvcError('PROVIDER_AUTH', `${url.host} does not give ${shown} to everybody`, {
+    return new SvcError('PROVIDER_AUTH', `${url.host} refuses access to ${shown}`, {
       hint: 'pull it with Ollama, and add the file: svc model add FILE',
     });
   }

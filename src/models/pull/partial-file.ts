@@ -1,13 +1,13 @@
 /**
- * A file that is being fetched, and the journal of what of it has come:
+ * A partial download and the journal of the byte ranges that are present:
  *
- *   <cache>/downloads/sha256-<digest>.part      the bytes, each where it belongs
+ *   <cache>/downloads/sha256-<digest>.part      the bytes, at their offsets
  *   <cache>/downloads/sha256-<digest>.journal   {"version":1,…} and then `from to` and `etag "…"` lines
  *
- * Named after the content that it is to have: whoever wants the same content goes on with it, whatever
- * it was called and wherever it lay. A stretch is written down after its bytes were handed to the
- * system, so a process may be killed at any time; what it loses was never written down. A power cut
- * may take bytes that were: the digest finds that out, and they are fetched anew.
+ * Both are named after the expected content, so that any pull of the same content resumes them, whatever its name or
+ * source. A range is journaled after its bytes were written to the kernel, so a process may be killed at any time: it
+ * loses only ranges that are not in the journal. A power failure may lose journaled bytes: then the digest is wrong,
+ * and the file is downloaded again.
  */
 import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ import { Ranges } from './ranges.ts';
 export interface PartialFacts {
   readonly digest: string;
   readonly sizeBytes: number;
-  /** What it was fetched for, in the words of its ids: for those who look at the journal. */
+  /** Id of the model that the file is for; shown to users. */
   readonly model: string;
 }
 
@@ -31,7 +31,7 @@ const HeaderSchema = v.object({
   model: v.string(),
 });
 
-/** The one place where paths of downloads come from; made of a checked digest alone. */
+/** Returns the paths of a download. They are made only here, and only from a checked digest. */
 export function downloadPaths(dir: string, digest: string): { part: string; journal: string; lock: string } {
   const hexadecimal = /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1];
   if (hexadecimal === undefined) throw new Error('not a digest');
@@ -45,11 +45,11 @@ export interface Journal {
   readonly etag: string | null;
 }
 
-/** null: there is none, or none that can be used. A line that was cut off by a crash ends it. */
+/** Reads a journal. null: it is missing or unusable. A line cut off by a crash ends the journal. */
 export async function readJournal(path: string): Promise<Journal | null> {
   const text = await readText(path).catch(() => '');
   const lines = text.split('\n');
-  // Without its line break a line is not whole.
+  // A line without its line break is incomplete.
   lines.pop();
   const header = v.safeParse(HeaderSchema, parseLine(lines.shift() ?? ''));
   if (!header.success) return null;
@@ -76,7 +76,7 @@ export class PartialFile {
   #etag: string | null = null;
   #unsynced = 0;
   #syncing = false;
-  /** Written, whether or not it stands in the journal yet. */
+  /** Ranges that were written, whether or not they are in the journal yet. */
   readonly written: Ranges = new Ranges();
 
   private constructor(dir: string, facts: PartialFacts) {
@@ -85,14 +85,14 @@ export class PartialFile {
     this.#paths = downloadPaths(dir, facts.digest);
   }
 
-  /** Goes on with what is there. REQUIRES: the caller holds the lock of the digest. @throws SvcError CANNOT_WRITE */
+  /** Opens or resumes the download. REQUIRES: the caller holds the lock of the digest. @throws SvcError CANNOT_WRITE */
   static async open(dir: string, facts: PartialFacts): Promise<PartialFile> {
     const partial = new PartialFile(dir, facts);
     await partial.#guard(() => partial.#open());
     return partial;
   }
 
-  /** Of the server's file, as it was when the first bytes came. */
+  /** ETag of the server's file when the first bytes were received. */
   get etag(): string | null {
     return this.#etag;
   }
@@ -107,12 +107,12 @@ export class PartialFile {
     await this.#guard(() => this.#journal.appendFile(`etag ${etag ?? ''}\n`));
   }
 
-  /** Returns how many bytes of the file are there that were not. */
+  /** Writes bytes at `position`. Returns the number of bytes that were not present before. */
   async write(pieces: Buffer[], position: number): Promise<number> {
     const added = await this.#guard(async () => {
       const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
       const { bytesWritten } = await this.#file.writev(pieces, position);
-      // A disk that is nearly full takes a part.
+      // A short write, as on a nearly full disk.
       if (bytesWritten < length) {
         const rest = Buffer.concat(pieces).subarray(bytesWritten);
         await this.#file.write(rest, 0, rest.length, position + bytesWritten);
@@ -122,7 +122,7 @@ export class PartialFile {
       this.written.add(position, position + length);
       return this.written.bytes - before;
     });
-    // So that little is left to do at the end. Nobody waits for it, and the last one tells what went wrong.
+    // Sync early, so that little is left at the end. Not awaited; the final `sync` reports an error.
     if (this.#unsynced >= SYNC_BYTES && !this.#syncing) {
       this.#unsynced = 0;
       this.#syncing = true;
@@ -134,7 +134,7 @@ export class PartialFile {
     return added;
   }
 
-  /** From now on this stretch outlives the process. */
+  /** Writes the range to the journal, so that it survives the process. */
   async note(from: number, to: number): Promise<void> {
     if (from < to) await this.#guard(() => this.#journal.appendFile(`${from} ${to}\n`));
   }
@@ -143,7 +143,7 @@ export class PartialFile {
     return (await this.#file.read(buffer, 0, length, position)).bytesRead;
   }
 
-  /** Begins anew. */
+  /** Discards all bytes. */
   async reset(): Promise<void> {
     await this.#guard(async () => {
       this.written.clear();
@@ -158,7 +158,7 @@ export class PartialFile {
     await this.#guard(() => this.#file.datasync());
   }
 
-  /** Idempotent. What has come stays. */
+  /** Closes the files; the download can be resumed. Idempotent. */
   async close(): Promise<void> {
     await Promise.all([this.#file, this.#journal].map((handle) => handle.close().catch(() => undefined)));
   }
@@ -166,7 +166,7 @@ export class PartialFile {
   async #open(): Promise<void> {
     await makeDirectory(this.#dir);
     const known = await readJournal(this.#paths.journal);
-    // Made when it is not there, and never cut.
+    // Created if missing, never truncated.
     this.#file = await open(this.#paths.part, 'a+', 0o600).then(async (made) => {
       await made.close();
       return await open(this.#paths.part, 'r+');
@@ -184,7 +184,7 @@ export class PartialFile {
     }
   }
 
-  /** Joined stretches, in place of thousands of small ones and of a line that was cut off. */
+  /** Writes a compact journal: merges adjacent ranges and drops an incomplete line. */
   async #rewrite(): Promise<void> {
     await this.#journal.truncate(0);
     await this.#writeHeader();

@@ -1,10 +1,10 @@
 /**
- * A model from its name to its place in the store: what it is called elsewhere (reference.ts), which
- * files that is (hub.ts, ollama-registry.ts, url-source.ts), the files (download.ts), the store.
+ * Pulls a model into the store: parses its reference (reference.ts), resolves it to files (hub.ts,
+ * ollama-registry.ts, url-source.ts), downloads them (download.ts) and moves them into the store.
  *
- * The same code runs in the daemon and, where there is none, in the command. Whoever wants content
- * that is being fetched joins: within a process by sharing the job, among processes by the lock of the
- * content's digest. Nothing comes into the store before its digest was checked and it was read as a GGUF.
+ * The same code runs in the daemon and, without a daemon, in the command. A pull of content that is being downloaded
+ * joins that download: within a process by sharing the job, between processes by the lock of the digest. A file gets
+ * into the store only after its digest was verified and it was parsed as GGUF.
  */
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,7 +28,7 @@ import { Web } from './web.ts';
 
 export type Pulled = Exclude<PullEvent, ErrorEvent>;
 
-/** The store, as far as it matters here. */
+/** The part of ModelStore that a pull uses. */
 export interface Adopting {
   held(files: readonly Omit<FetchedFile, 'path'>[]): Promise<boolean[]>;
   adopt(model: FetchedModel): Promise<ModelRecord>;
@@ -36,15 +36,15 @@ export interface Adopting {
 
 export interface PullerOptions {
   readonly store: Adopting;
-  /** On whose disk the store will need its room. */
+  /** Folder of the store, to check the free space of its disk. */
   readonly storeDir: string;
-  /** Of partial downloads. */
+  /** Folder of partial downloads. */
   readonly dir: string;
   readonly limits?: Partial<DownloadLimits>;
 }
 
 const PROGRESS_MS = 250;
-/** Of a question to a hub or a registry. */
+/** Attempts of a request to a hub or a registry. */
 const TRIES = 4;
 
 export class Puller {
@@ -60,8 +60,8 @@ export class Puller {
   }
 
   /**
-   * Ends after `pulled`. Leaving early, or aborting, pauses it: what has come is kept.
-   * @param reference not a short name: the catalogue has told what that means
+   * Pulls a model; ends after `pulled`. Returning early or aborting pauses it: partial downloads are kept.
+   * @param reference any but a short name, which the caller resolves by the catalogue
    * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID, PROVIDER_AUTH, DOWNLOAD_FAILED, CANNOT_WRITE, INVALID_REQUEST
    */
   async *pull(
@@ -94,7 +94,7 @@ export class Puller {
     yield* job.listen(signal);
   }
 
-  /** REQUIRES: nothing is being pulled any more. */
+  /** REQUIRES: no pull is running. */
   async close(): Promise<void> {
     await this.#web.close();
   }
@@ -138,7 +138,8 @@ export class Puller {
         bytes_per_second: null,
       });
     };
-    // In one order for everybody, and all until the store has them: nobody sees a file go that they have begun with.
+    // Sorted, so that processes cannot deadlock. All are held until the store has the files, so that no process
+    // loses a partial file that it is using.
     const digests = [...new Set(files.map(({ digest }) => digest))].sort();
     const locks = digests.map((digest) => downloadPaths(this.#options.dir, digest).lock);
     await withDownloadLocks(locks, { signal, onWait }, async (locked) => {
@@ -186,7 +187,7 @@ export class Puller {
     });
   }
 
-  /** Its path, once it is there and right. */
+  /** Resolves with the path of the downloaded and verified file. */
   async #fetchFile(
     file: RemoteFile,
     model: string,
@@ -222,21 +223,21 @@ export class Puller {
       return record;
     } catch (error) {
       if (!(error instanceof SvcError) || error.code !== 'MODEL_INVALID') throw error;
-      // Its bytes are those that were meant, and no model: there is nothing to go on with.
+      // The digests are right but the content is not a model: discard the downloads.
       await clear();
       const why = files.reduce((text, { path }) => (path === null ? text : text.replaceAll(path, 'it')), error.message);
-      throw new SvcError('MODEL_INVALID', `what ${model.source} holds cannot be used: ${why}`, { cause: error });
+      throw new SvcError('MODEL_INVALID', `${model.source} cannot be used: ${why}`, { cause: error });
     }
   }
 
-  /** The files that the store does not hold. */
+  /** The files that are not in the store. */
   async #missing({ weights, projector }: Source): Promise<RemoteFile[]> {
     const { store } = this.#options;
     const held = [...(await store.held(weights)), ...(projector === null ? [] : await store.held([projector]))];
     return [...weights, ...(projector === null ? [] : [projector])].filter((_, index) => held[index] !== true);
   }
 
-  /** In the store, and in partial files. */
+  /** Bytes that are present in the store and in partial files. */
   async #presentBytes(source: Source): Promise<number> {
     const { weights, projector } = source;
     const total = sum([...weights, ...(projector === null ? [] : [projector])].map(({ sizeBytes }) => sizeBytes));
@@ -250,7 +251,7 @@ export class Puller {
     return journal?.facts.sizeBytes === sizeBytes ? journal.ranges.bytes : 0;
   }
 
-  /** For the partial files what is still to come, and for the store, where that is another disk, all of them. */
+  /** Checks free space: the missing bytes for the partial files; all files for a store on another disk. */
   async #askForSpace(missing: readonly RemoteFile[]): Promise<void> {
     const { dir, storeDir } = this.#options;
     const home = await nearest(storeDir);
@@ -258,11 +259,15 @@ export class Puller {
     const toFetch = whole - sum(await Promise.all(missing.map((file) => this.#begunBytes(file))));
     const isSameDisk = (await stat(dir)).dev === (await stat(home)).dev;
     for (const [path, bytes] of [[dir, toFetch] as const, [home, isSameDisk ? 0 : whole] as const]) {
-      await askForSpace(path, bytes, 'make room, take a smaller quantisation, or set models.dir to another disk');
+      await askForSpace(
+        path,
+        bytes,
+        'free disk space, choose a smaller quantisation, or set models.dir to another disk',
+      );
     }
   }
 
-  /** A question that may be asked again, as often as it makes sense. */
+  /** Calls `ask` and retries it after retryable download errors. */
   async #patiently<Result>(signal: AbortSignal, ask: () => Promise<Result>): Promise<Result> {
     const { firstPauseMs, mostPauseMs } = this.#limits;
     for (let tries = 1; ; tries += 1) {
@@ -281,7 +286,7 @@ export class Puller {
   }
 }
 
-/** How far all files together are. */
+/** Progress of all files together. */
 class Progress {
   readonly #total: number;
   readonly #emit: (event: Pulled) => void;
@@ -289,10 +294,10 @@ class Progress {
   readonly #timer: NodeJS.Timeout;
   #done: number;
   #told = '';
-  /** Over the network, in all. */
+  /** Total bytes received over the network. */
   fetchedBytes = 0;
 
-  /** @param present bytes that were here before it began */
+  /** @param present bytes that were present at the start */
   constructor(total: number, present: number, emit: (event: Pulled) => void) {
     this.#total = total;
     this.#emit = emit;

@@ -1,4 +1,4 @@
-/** Stretches of a file that are there: sorted, apart from each other, `[from, to)`. */
+/** Byte ranges `[from, to)` of a file that are present: sorted and disjoint. */
 export interface Range {
   readonly from: number;
   readonly to: number;
@@ -18,12 +18,12 @@ export class Ranges {
     this.#ranges = [...apart, joined].sort((a, b) => a.from - b.from);
   }
 
-  /** How far the file is there without a gap, from `position` on. */
+  /** Returns the end of the gapless stretch that begins at `position`. */
   reaches(position: number): number {
     return this.#ranges.find(({ from, to }) => from <= position && position < to)?.to ?? position;
   }
 
-  /** What of `[0, size)` is not there, in pieces of at most `mostBytes`. */
+  /** Returns the missing ranges of `[0, size)`, in pieces of at most `mostBytes`. */
   missing(size: number, mostBytes: number): Range[] {
     const gaps: Range[] = [];
     let position = 0;

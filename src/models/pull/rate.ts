@@ -1,17 +1,17 @@
-/** Bytes a second, over the last seconds. */
+/** Transfer rate over a sliding window. */
 const WINDOW_MS = 5000;
 
 export class Rate {
   readonly #samples: { readonly at: number; readonly bytes: number }[] = [];
 
-  /** @param bytes all that have come so far */
+  /** @param bytes total so far */
   sample(bytes: number): void {
     const at = performance.now();
     this.#samples.push({ at, bytes });
     while ((this.#samples[1]?.at ?? Infinity) < at - WINDOW_MS) this.#samples.shift();
   }
 
-  /** null: there is nothing to tell it from. */
+  /** Bytes per second; null: too few samples. */
   get bytesPerSecond(): number | null {
     const [first] = this.#samples;
     const last = this.#samples.at(-1);

@@ -1,6 +1,6 @@
 /**
- * What a person may call a model that is not here yet. Everything in a Reference has been checked: it
- * may stand in a URL. None of it ever stands in a path on this machine.
+ * Parses the name of a model to pull. All fields of a Reference are validated and safe in a URL. None is ever used in
+ * a path on this machine.
  *
  *   hf:owner/repo[:QUANTISATION or FILE.gguf][@revision]      also hf.co/… and huggingface.co/…
  *   ollama:[host/][namespace/]name[:tag]
@@ -15,9 +15,9 @@ export interface HubReference {
   readonly repo: string;
   /** null: `main`. */
   readonly revision: string | null;
-  /** Of the repository; null: told by `quantization`. */
+  /** A file of the repository; null: `quantization` chooses it. */
   readonly file: string | null;
-  /** null: the one that suits most. */
+  /** null: the preferred one (choose.ts). */
   readonly quantization: string | null;
 }
 
@@ -38,7 +38,7 @@ export interface UrlReference {
   readonly digest: string;
 }
 
-/** Perhaps of the catalogue. */
+/** A short name, to be looked up in the catalogue. */
 export interface ShortReference {
   readonly kind: 'short';
   readonly name: string;
@@ -48,10 +48,10 @@ export interface ShortReference {
 export type Reference = HubReference | OllamaReference | UrlReference | ShortReference;
 
 const LONGEST = 512;
-/** One name in a repository's, registry's or revision's path: no dots alone, nothing that a path or a URL reads. */
+/** One segment of a repository, registry or revision: not only dots, no characters special in a path or a URL. */
 const NAME = /^[a-z0-9_](?:[a-z0-9._-]{0,94}[a-z0-9_-])?$/i;
 const HOST = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*(?::\d{1,5})?$/i;
-/** In a file's name, whatever the system: separators, streams and drives, wildcards, control characters. */
+/** Unsafe in a file name on any system: separators, streams and drives, wildcards, control characters. */
 // eslint-disable-next-line no-control-regex
 const UNSAFE = /[\\:*?"<>|\u0000-\u001f\u007f]/;
 
@@ -61,27 +61,31 @@ export function parseReference(text: string, sha256?: string): Reference {
   const url = /^https?:\/\//i.test(text) ? text : undefined;
   if (url !== undefined) return urlReference(url, sha256);
   if (sha256 !== undefined) {
-    throw new SvcError('INVALID_REQUEST', 'a SHA-256 is for a URL; hubs and registries tell their own', {
-      param: 'sha256',
-    });
+    throw new SvcError(
+      'INVALID_REQUEST',
+      'a SHA-256 can be given only with a URL; hubs and registries provide their own',
+      {
+        param: 'sha256',
+      },
+    );
   }
   const [, scheme = '', rest = ''] = /^(?:(hf|ollama):|(?:hf\.co|huggingface\.co)\/)?(.*)$/is.exec(text) ?? [];
   if (scheme.toLowerCase() === 'ollama') return ollamaReference(rest);
   if (scheme !== '' || rest !== text || rest.includes('/')) return hubReference(rest);
   const [name = '', quantization, ...more] = text.split(':');
   if (!NAME.test(name) || more.length > 0 || (quantization !== undefined && !NAME.test(quantization))) {
-    throw unusable(text, 'is no name of a model');
+    throw unusable(text, 'is not a model name');
   }
   return { kind: 'short', name, quantization: quantization ?? null };
 }
 
-/** Ollama's clients name models as its own command does. @throws SvcError INVALID_REQUEST */
+/** Parses a name as Ollama's own command does. @throws SvcError INVALID_REQUEST */
 export function parseOllamaReference(text: string): OllamaReference {
   if (text.length > LONGEST) throw unusable(`${text.slice(0, 60)}…`, 'is too long');
   return ollamaReference(text);
 }
 
-/** A file's name in a repository: `folder/file.gguf`. It stands in URLs and messages only. */
+/** True for the name of a file in a repository: `folder/file.gguf`. Used in URLs and messages only. */
 export function isFileName(path: string): boolean {
   const segments = path.split('/');
   return (
@@ -93,10 +97,10 @@ function hubReference(text: string): HubReference {
   const [, repo = '', what, revision] = /^([^:@]+)(?::([^@]*))?(?:@(.+))?$/s.exec(text) ?? [];
   const names = repo.split('/');
   if (names.length !== 2 || !names.every((name) => NAME.test(name))) {
-    throw unusable(text, 'is no repository: owner/repo is meant');
+    throw unusable(text, 'is not a repository: expected owner/repo');
   }
   if (revision !== undefined && !revision.split('/').every((part) => NAME.test(part))) {
-    throw unusable(revision, 'is no revision: a branch, a tag or a commit is meant');
+    throw unusable(revision, 'is not a revision: expected a branch, a tag or a commit');
   }
   const isFile = what?.toLowerCase().endsWith('.gguf') ?? false;
   if (what !== undefined && (isFile ? !isFileName(what) : !NAME.test(what))) {
@@ -116,11 +120,11 @@ function ollamaReference(text: string): OllamaReference {
   const parts = path.split('/');
   const [name = '', namespace = 'library', host = null] = [...parts].reverse();
   const isRight = NAME.test(name) && NAME.test(namespace) && NAME.test(tag) && (host === null || isHost(host));
-  if (parts.length > 3 || !isRight) throw unusable(text, 'is no name of a registry: name[:tag] is meant');
+  if (parts.length > 3 || !isRight) throw unusable(text, 'is not a name in a registry: expected name[:tag]');
   return { kind: 'ollama', host, namespace, name, tag };
 }
 
-/** A number that is no address, or no port, passes the expression. */
+/** The expression alone accepts invalid addresses and ports, so the URL parser checks, too. */
 function isHost(host: string): boolean {
   return HOST.test(host) && URL.canParse(`http://${host}`);
 }
@@ -130,8 +134,8 @@ function urlReference(text: string, sha256: string | undefined): UrlReference {
   if (url === undefined || url.username !== '' || url.password !== '') throw unusable('the URL', 'cannot be used');
   const hexadecimal = /^(?:sha256:)?([0-9a-f]{64})$/i.exec(sha256 ?? '')?.[1];
   if (hexadecimal === undefined) {
-    throw new SvcError('INVALID_REQUEST', 'a URL is fetched only with the SHA-256 that its file must have', {
-      hint: 'svc model pull URL --sha256 HEXADECIMAL; who offers the file tells it',
+    throw new SvcError('INVALID_REQUEST', 'pulling from a URL needs the SHA-256 of the file', {
+      hint: 'svc model pull URL --sha256 HEXADECIMAL; look for it on the page that offers the file',
       param: 'sha256',
     });
   }

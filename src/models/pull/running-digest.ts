@@ -1,7 +1,7 @@
 /**
- * The SHA-256 of a file whose bytes come in several streams at once: of those that come in order as
- * they pass, of the others read back when their turn has come, while the page cache still has them.
- * With the last byte there it takes no more than a few parts to be done.
+ * SHA-256 of a file that is downloaded in several concurrent ranges. Bytes that arrive in order are hashed as they
+ * pass; others are read back from the file when their turn comes, usually from the page cache. After the last byte
+ * only a few ranges remain to be hashed.
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { PartialFile } from './partial-file.ts';
@@ -23,7 +23,7 @@ export class RunningDigest {
     return this.#position;
   }
 
-  /** Bytes that are about to be written at `position`. They are taken only if it is their turn. */
+  /** Hashes bytes that are about to be written at `position`, if `position` is next. */
   pass(pieces: readonly Buffer[], position: number): void {
     if (this.#catchingUp !== null || position !== this.#position) return;
     for (const piece of pieces) {
@@ -32,19 +32,19 @@ export class RunningDigest {
     }
   }
 
-  /** Reads what is there by now, one caller after the other. Resolves when it has met a gap, or `signal` is aborted. */
+  /** Hashes the bytes present so far, one caller at a time. Resolves at the first gap, or when `signal` is aborted. */
   async catchUp(signal: AbortSignal): Promise<void> {
     while (this.#catchingUp !== null) await this.#catchingUp.catch(() => undefined);
     this.#catchingUp = this.#readBack(signal).finally(() => (this.#catchingUp = null));
     await this.#catchingUp;
   }
 
-  /** `sha256:…` of what was read; nothing more can be added. */
+  /** Returns `sha256:…` of the hashed bytes; no more can be added. */
   finish(): string {
     return `sha256:${this.#hash.digest('hex')}`;
   }
 
-  /** REQUIRES: no `catchUp` is under way. */
+  /** REQUIRES: no `catchUp` is running. */
   reset(): void {
     this.#hash = createHash('sha256');
     this.#position = 0;
@@ -55,7 +55,7 @@ export class RunningDigest {
       const available = this.#file.written.reaches(this.#position) - this.#position;
       if (available === 0 || signal.aborted) return;
       const read = await this.#file.read(this.#buffer, this.#position, Math.min(available, READ_BYTES));
-      // Shorter than its journal: the digest will not be the right one.
+      // The file is shorter than its journal says: the digest will not match.
       if (read === 0) return;
       this.#hash.update(this.#buffer.subarray(0, read));
       this.#position += read;

@@ -1,20 +1,20 @@
-/** What a reference turned out to be: files of known size and digest, and what the model is called. */
+/** A resolved reference: files of known size and digest, and the model's names. */
 import type { RemoteFile } from './download.ts';
 
 export interface Source {
-  /** As users of Ollama and llama-server would call it: `owner/repo:Q4_K_M`, `name:tag`. */
+  /** Id of the model, as in Ollama and llama-server: `owner/repo:Q4_K_M`, `name:tag`. */
   readonly id: string;
-  /** Further names, of which those that are free become aliases. */
+  /** Further names; those that are free become aliases. */
   readonly aliases: readonly string[];
-  /** For the record; to pull it again. */
+  /** Reference for the model record, with which the model can be pulled again. */
   readonly origin: string;
-  /** In their order. */
+  /** In the order of the parts. */
   readonly weights: readonly RemoteFile[];
   readonly projector: RemoteFile | null;
-  /** As the source tells it; null: the file may. */
+  /** License reported by the source; null: the file may have it. */
   readonly license: string | null;
 }
 
-/** Of the whole fetch; a model of more files or bytes is somebody's joke. */
+/** Limits of a pull, far above any real model. */
 export const MOST_PARTS = 256;
 export const MOST_FILE_BYTES = 4 * 1024 ** 4;

@@ -1,4 +1,4 @@
-/** Partial downloads: which there are, and those that nobody will go on with. */
+/** Lists and deletes partial downloads. */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { check } from 'proper-lockfile';
 import { SvcError } from '../../protocol/errors.ts';
@@ -20,7 +20,7 @@ export async function listUnfinished(dir: string): Promise<Unfinished[]> {
   return found;
 }
 
-/** Deletes what nobody has gone on with for long, but for `kept`. */
+/** Deletes downloads that were not resumed for long, except `kept`. */
 export async function clearForgotten(dir: string, kept: readonly string[]): Promise<void> {
   for (const digest of await digestsIn(dir)) {
     const found = await stat(downloadPaths(dir, digest).journal).catch(() => null);
@@ -29,8 +29,9 @@ export async function clearForgotten(dir: string, kept: readonly string[]): Prom
 }
 
 /**
- * Gives up the download that `typed` means; what is in the store is not looked at. null: there is none.
- * @throws SvcError BUSY when somebody is at it
+ * Deletes the partial download of the model named `typed`; the store is not touched. Returns the model's id; null:
+ * there is none.
+ * @throws SvcError BUSY when it is being downloaded
  */
 export async function dropUnfinished(dir: string, typed: string): Promise<string | null> {
   const name = typed.toLowerCase().replace(/^(hf:|ollama:|hf\.co\/|huggingface\.co\/)/, '');
@@ -44,13 +45,13 @@ export async function dropUnfinished(dir: string, typed: string): Promise<string
   for (const { digest } of meant) {
     if (await discard(dir, digest)) continue;
     throw new SvcError('BUSY', `${first.journal.facts.model} is being pulled`, {
-      hint: 'end that first: Ctrl-C where it runs',
+      hint: 'stop that pull first: Ctrl-C where it runs',
     });
   }
   return first.journal.facts.model;
 }
 
-/** Deletes a download that nobody is at. False: somebody is. */
+/** Deletes a download unless a process is downloading it; then returns false. */
 export async function discard(dir: string, digest: string): Promise<boolean> {
   const { lock } = downloadPaths(dir, digest);
   if (await check(lock, { lockfilePath: lock, realpath: false })) return false;

@@ -1,4 +1,4 @@
-/** A file at an https address, of which a person has told the SHA-256. */
+/** A file at a URL, with a SHA-256 given by the user. */
 import { SvcError } from '../../protocol/errors.ts';
 import { decodePercent } from '../../protocol/foreign-text.ts';
 import { modelIdFor } from '../model-id.ts';
@@ -12,7 +12,7 @@ export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal:
   const name = decodePercent(url.pathname.split('/').at(-1) ?? '');
   if (name === undefined) {
     throw new SvcError('INVALID_REQUEST', `the path of ${shownUrl(url)} is not valid percent-encoding`, {
-      hint: 'copy the address again from where the file is offered',
+      hint: 'copy the address again from the page that offers the file',
       param: 'model',
     });
   }
@@ -25,7 +25,7 @@ export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal:
   if (answer.status !== 200 || !Number.isSafeInteger(size) || size <= 0 || size > MOST_FILE_BYTES) {
     throw downloadFailed(
       answer.status === 200
-        ? `${url.host} does not tell how large the file is`
+        ? `${url.host} does not report the size of the file`
         : `${url.host} answered with status ${answer.status}`,
       { retryable: answer.status >= 500 || answer.status === 429 },
     );
@@ -40,7 +40,7 @@ export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal:
   };
 }
 
-/** Without what follows the path: it may be a key. */
+/** The URL without its query, which may contain a key. */
 function shownUrl(url: URL): string {
   return `${url.origin}${url.pathname}`;
 }

@@ -1,12 +1,12 @@
 /**
- * HTTP to hubs, registries and the stores behind them, none of which is trusted.
+ * HTTP client for hubs, registries and their storage servers, none of which is trusted.
  *
- * - A credential goes to the origin that it is for and to no other, whatever a server redirects to.
- * - https only. Plain http goes to an address that a person has named, if that is in this machine or a
- *   private network; a server on the internet leads nobody into either (net/reach.ts).
- * - Every answer that is read whole has a bound, and a time. Compressed bodies are refused: nothing here
- *   needs them, and they are how few bytes become many.
- * - `HTTPS_PROXY` and `NO_PROXY` count, for https.
+ * - A credential is sent only to its own origin, wherever a server redirects to.
+ * - https only. Plain http is allowed to an address that the user named, on this machine or in a private network. A
+ *   server on the internet cannot redirect into either (net/reach.ts).
+ * - Responses that are read whole have a size limit and a timeout. Compressed bodies are refused: they are not needed,
+ *   and could expand without limit.
+ * - `HTTPS_PROXY` and `NO_PROXY` are respected for https.
  */
 import type { Readable } from 'node:stream';
 import { Dispatchers } from '../../net/dispatchers.ts';
@@ -16,7 +16,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import { downloadFailed } from './failures.ts';
 
 export interface Credential {
-  /** As URL.origin tells it. */
+  /** In the format of URL.origin. */
   readonly origin: string;
   readonly token: string;
 }
@@ -32,7 +32,7 @@ export interface Asked {
 export interface Answer {
   readonly url: URL;
   readonly status: number;
-  /** Of a response header, in lower case. */
+  /** Returns the value of a response header. `name` is in lower case. */
   header(name: string): string | undefined;
   /** To be read to its end, or destroyed. */
   readonly body: Readable;
@@ -51,14 +51,14 @@ export class Web {
     lookup: (reach) => guardedLookup(reach, refuse),
   });
 
-  /** @param stallMs a server that says nothing for so long is given up */
+  /** @param stallMs timeout without any bytes from the server */
   constructor({ stallMs }: { readonly stallMs: number }) {
     this.#stallMs = stallMs;
   }
 
   /**
-   * One request, and no redirect followed.
-   * @param named the origin that a person has named, from which all else follows
+   * Sends one request; follows no redirect.
+   * @param named the origin that the user named; decides which addresses are allowed
    * @throws SvcError DOWNLOAD_FAILED; `signal.reason`
    */
   async ask({ url, method = 'GET', headers = {}, credential, signal }: Asked, named: URL): Promise<Answer> {
@@ -81,11 +81,11 @@ export class Web {
         const value = answer.headers[name];
         return typeof value === 'object' ? value[0] : value;
       };
-      // An abort between here and its reader must not go unheard.
+      // Without a listener, an abort before the body is read would be an uncaught error.
       answer.body.on('error', () => undefined);
       if ((header('content-encoding') ?? 'identity') !== 'identity') {
         answer.body.destroy();
-        throw downloadFailed(`${url.host} sent a compressed answer that nobody asked for`, { retryable: false });
+        throw downloadFailed(`${url.host} sent a compressed answer, which was not requested`, { retryable: false });
       }
       return { url, status: answer.statusCode, header, body: answer.body };
     } catch (error) {
@@ -94,7 +94,7 @@ export class Web {
     }
   }
 
-  /** As `ask`, through redirects; those that `stopAt` says true of are answers too. */
+  /** As `ask`, but follows redirects; returns a redirect for which `stopAt` is true. */
   async follow(asked: Asked, named: URL, stopAt: (next: URL) => boolean = () => false): Promise<Answer> {
     let url = asked.url;
     for (let redirects = 0; ; redirects += 1) {
@@ -102,12 +102,12 @@ export class Web {
       const next = leadsTo(answer);
       if (next === null || stopAt(next)) return answer;
       answer.body.destroy();
-      if (redirects === REDIRECTS) throw downloadFailed(`${url.host} redirects without an end`, { retryable: false });
+      if (redirects === REDIRECTS) throw downloadFailed(`${url.host} redirects too many times`, { retryable: false });
       url = next;
     }
   }
 
-  /** The JSON of an answer of status 200, of at most `mostBytes`; null for any other status. */
+  /** Resolves with the JSON of a 200 response of at most `mostBytes`; null for any other status. */
   async json(
     asked: Asked,
     named: URL,
@@ -120,7 +120,7 @@ export class Web {
       return { answer, value: answer.status === 200 ? parseJson(text, answer.url) : null };
     } catch (error) {
       asked.signal.throwIfAborted();
-      if (signal.aborted) throw downloadFailed(`${asked.url.host} took too long for its answer`);
+      if (signal.aborted) throw downloadFailed(`${asked.url.host} took too long to answer`);
       throw error;
     }
   }
@@ -130,13 +130,13 @@ export class Web {
   }
 }
 
-/** Where a redirect leads; null: the answer is none. @throws SvcError DOWNLOAD_FAILED */
+/** Returns the target of a redirect; null: the response is not one. @throws SvcError DOWNLOAD_FAILED */
 export function leadsTo(answer: Answer): URL | null {
   const { url } = answer;
-  return redirectOf(answer, url, () => downloadFailed(`${url.host} redirects to what is no URL`, { retryable: false }));
+  return redirectOf(answer, url, () => downloadFailed(`${url.host} redirects to an invalid URL`, { retryable: false }));
 }
 
-/** At most `mostBytes` of a body, which is destroyed when it has more. @throws SvcError DOWNLOAD_FAILED */
+/** Reads a body of at most `mostBytes`. @throws SvcError DOWNLOAD_FAILED, also for a larger body */
 export async function readText({ body, url }: Answer, mostBytes: number): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -156,7 +156,7 @@ export async function readText({ body, url }: Answer, mostBytes: number): Promis
   return Buffer.concat(pieces).toString('utf8');
 }
 
-/** What broke a connection, as one of ours. */
+/** Converts a connection error to a SvcError. */
 export function connectionFailure(error: unknown, url: URL): SvcError {
   if (error instanceof SvcError) return error;
   const inner = (error as { cause?: unknown }).cause;
@@ -166,11 +166,11 @@ export function connectionFailure(error: unknown, url: URL): SvcError {
     UND_ERR_CONNECT_TIMEOUT: 'does not answer',
     UND_ERR_HEADERS_TIMEOUT: 'does not answer',
     UND_ERR_BODY_TIMEOUT: 'stopped sending',
-    UND_ERR_SOCKET: 'broke the connection off',
-    ECONNRESET: 'broke the connection off',
+    UND_ERR_SOCKET: 'closed the connection early',
+    ECONNRESET: 'closed the connection early',
     ECONNREFUSED: 'refuses connections',
-    ENOTFOUND: 'is not known here: is there a network?',
-    EAI_AGAIN: 'is not known here: is there a network?',
+    ENOTFOUND: 'cannot be resolved: check the network connection',
+    EAI_AGAIN: 'cannot be resolved: check the network connection',
   };
   return downloadFailed(`${url.host} ${words[code] ?? `cannot be reached (${code})`}`, { cause: error });
 }
@@ -183,28 +183,30 @@ function parseJson(text: string, url: URL): unknown {
   }
 }
 
-/** From an address in this machine or a private network one may be led anywhere, from the internet not into those. */
+/** Addresses that may be reached. A private or local server may redirect anywhere, one on the internet only to it. */
 function reachOf(url: URL, named: URL): Reach {
   const home = kindOfHost(named.hostname);
   const isNear = home === 'loopback' || home === 'private';
   if (url.protocol === 'https:') return isNear || url.origin === named.origin ? ANYWHERE : INTERNET;
   if (named.protocol === 'http:') return NEIGHBOURS;
-  throw downloadFailed(`${named.host} leads to plain http at ${url.host}`, { retryable: false });
+  throw downloadFailed(`${named.host} redirects to plain http at ${url.host}, which is not allowed`, {
+    retryable: false,
+  });
 }
 
 const NEIGHBOURS: Reach = new Set(['private', 'loopback']);
 
-/** Nobody else reads what goes there. */
+/** True if a credential sent there cannot be read on the way. */
 function isPrivateChannel(url: URL): boolean {
   return url.protocol === 'https:' || kindOfHost(url.hostname) === 'loopback';
 }
 
 function refuse(hostname: string, kind: AddressKind): SvcError {
   const where = {
-    public: 'the internet, where nothing goes over plain http',
-    private: 'a private network',
+    public: 'on the internet, where plain http is not allowed',
+    private: 'in a private network',
     loopback: 'this machine',
-    forbidden: 'an address that no server of models has',
+    forbidden: 'a reserved address',
   }[kind];
-  return downloadFailed(`${hostname} leads to ${where}`, { retryable: false });
+  return downloadFailed(`refused to connect to ${hostname}: it is ${where}`, { retryable: false });
 }
