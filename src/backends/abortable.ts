@@ -1,4 +1,4 @@
-/** `promise`, unless `signal` is aborted first: then rejects with `signal.reason`. Leaves no listener behind. */
+/** Resolves like `promise`, or rejects with `signal.reason` if `signal` aborts first. Leaves no listener behind. */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   let onAbort: () => void = () => undefined;

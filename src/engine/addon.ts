@@ -1,4 +1,4 @@
-/** The native addon as JavaScript sees it. Built from native/binding; loaded only in an engine process. */
+/** JavaScript interface of the native addon (native/binding). Loaded only in engine processes. */
 import type { FinishReason } from '../protocol/generate.ts';
 
 export interface NativeDevice {
@@ -6,9 +6,9 @@ export interface NativeDevice {
   readonly description: string;
   readonly backend: string;
   readonly type: 'cpu' | 'gpu' | 'igpu' | 'accel';
-  /** null: the backend does not know. */
+  /** null: unknown to the backend. */
   readonly memoryTotalBytes: number | null;
-  /** As it was at the call; null: the backend does not measure it. */
+  /** At the time of the call; null: not measured by the backend. */
   readonly memoryFreeBytes: number | null;
 }
 
@@ -19,17 +19,17 @@ export interface NativeModelInfo {
   readonly parameters: number;
   readonly sizeBytes: number;
   readonly trainedContextLength: number;
-  /** KV cells of this engine, or tokens of the longest input that it embeds. */
+  /** KV-cache cells of this engine; for embedding models the longest input, in tokens. */
   readonly contextLength: number;
   readonly vocabulary: number;
-  /** Numbers of a hidden state, or of an embedding. */
+  /** Dimension of a hidden state or embedding. */
   readonly embeddingLength: number;
   readonly layers: number;
   readonly threads: number;
   readonly hasChatTemplate: boolean;
-  /** And no text. */
+  /** True for an embedding model, which generates no text. */
   readonly makesEmbeddings: boolean;
-  /** Why the draft model drafts nothing, in words that go on after "the draft model". null: it does, or there is none. */
+  /** Why the draft model is not used; continues "the draft model …". null: it is used, or there is none. */
   readonly draftRefusal: string | null;
   readonly device: string;
   readonly metadata: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ export interface NativeRequest {
   readonly messages?: readonly { readonly role: string; readonly content: string }[];
   readonly prompt?: string;
   readonly maxTokens?: number;
-  /** Default false. What does not fit in the context is left out and not refused. */
+  /** Default false: a prompt that does not fit in the context is refused. true: its oldest turns are dropped. */
   readonly truncate?: boolean;
   readonly temperature?: number;
   readonly topK?: number;
@@ -52,55 +52,55 @@ export interface NativeRequest {
   readonly seed?: number;
   readonly logitBias?: readonly (readonly [number, number])[];
   readonly stop?: readonly string[];
-  /** Default `interactive`. Batch work makes way for it, but does not wait for ever. */
+  /** Default `interactive`. `batch` yields to it, but is not starved. */
   readonly priority?: 'interactive' | 'batch';
-  /** Default true: what is cached of the prompt is not computed again. Without effect where there is a seed. */
+  /** Default true: reuses cached prefixes of the prompt. Ignored if `seed` is set. */
   readonly cachePrompt?: boolean;
-  /** Name of the client. `cachedTokens` counts only what clients of that name sent before. */
+  /** The client's share. `cachedTokens` counts only tokens that the same share sent before. */
   readonly share?: string;
-  /** Default false. true: prefixes are reused only between requests of that share. */
+  /** Default false. true: prefixes are reused only between requests of the same share. */
   readonly ownPrefixes?: boolean;
-  /** Default true. false: the prompt and the answer are not written to the disk. */
+  /** Default true. false: prompt and answer are not written to disk. */
   readonly store?: boolean;
-  /** GBNF that the text has to follow. Text that leaves no choice is not computed, unless `logprobs` asks for it. */
+  /** GBNF grammar of the text. Forced tokens are not computed, unless `logprobs` is set. */
   readonly grammar?: string;
-  /** How many alternatives to tell for each token, 0 to 20. Absent: nothing of probabilities. */
+  /** Number of alternatives to return per token, 0 to 20. Absent: no log probabilities. */
   readonly logprobs?: number;
 }
 
-/** Of the model's own distribution, before sampling makes anything of it. */
+/** From the model's own distribution, before samplers change it. */
 export interface NativeLogprob {
-  /** One character for each byte. */
+  /** Latin-1: one character per byte. */
   readonly bytes: string;
   readonly logprob: number;
 }
 
 export interface NativeEmbedRequest {
-  /** As a generation's, and of the same kind. */
+  /** Shares the id space of generations. */
   readonly id: number;
-  /** Token ids are taken as they are. */
+  /** Texts, or token ids, which are used unchanged. */
   readonly inputs: readonly (string | Int32Array)[];
-  /** Default false. An input that is too long loses its end and is not refused. */
+  /** Default false: an input that is too long is refused. true: its end is cut off. */
   readonly truncate?: boolean;
 }
 
-/** What one generation, or one request for embeddings, produced in one step. */
+/** Output of one generation or embedding request in one step. */
 export interface NativeOutput {
   readonly id: number;
-  /** Empty when the step only finished it. */
+  /** Empty if the step only finished the generation. */
   readonly text: string;
-  /** The vectors of the inputs after those that came before, one behind the other. */
+  /** Vectors of the next inputs, concatenated. */
   readonly embeddings?: Float32Array;
-  /** Of the tokens that begin in `text`. */
+  /** For the tokens that begin in `text`. */
   readonly logprobs?: readonly (NativeLogprob & { readonly top: readonly NativeLogprob[] })[];
   readonly finish?: {
     readonly reason: FinishReason;
     readonly inputTokens: number;
     readonly outputTokens: number;
     readonly cachedTokens: number;
-    /** Not counted as input. Absent: the request did not allow it. */
+    /** Not counted in inputTokens. Absent: the request did not allow truncation. */
     readonly truncatedTokens?: number;
-    /** Milliseconds since submit; null: did not happen. */
+    /** Milliseconds since submit; null: it did not happen. */
     readonly startedMs: number | null;
     readonly firstTokenMs: number | null;
     readonly finishedMs: number;
@@ -108,30 +108,30 @@ export interface NativeOutput {
   readonly error?: { readonly code: string; readonly message: string; readonly param?: string };
 }
 
-/** Counters run since the model was loaded. */
+/** Counters start when the model is loaded. */
 export interface NativeStats {
   readonly active: number;
   readonly waiting: number;
-  /** By generations that are alive. */
+  /** KV-cache cells of running generations. */
   readonly cellsUsed: number;
-  /** By prefixes that are kept until their cells are wanted. */
+  /** KV-cache cells of cached prefixes; evicted when needed. */
   readonly cellsCached: number;
   readonly cellsTotal: number;
-  /** Of prefixes that are kept outside the cells, in ordinary memory. */
+  /** Tokens of prefixes swapped out of the cells to host memory. */
   readonly swappedTokens: number;
   readonly steps: number;
-  /** Of all steps, with those that only pad them. */
+  /** Batch rows of all steps, including padding. */
   readonly rows: number;
-  /** Of prompts: computed, and taken from the cache instead. */
+  /** Prompt tokens computed. `cachedTokens`: prompt tokens taken from the prefix cache. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly generatedTokens: number;
-  /** Computed before it was known that they would be said; and those of them that were. */
+  /** Draft tokens verified in a batch (speculative decoding). `acceptedTokens`: those accepted. */
   readonly draftedTokens: number;
   readonly acceptedTokens: number;
   readonly preemptions: number;
   readonly evictedCells: number;
-  /** By the cost model, for all steps; and what they took. */
+  /** Time of all steps: predicted by the cost model, and measured (`spentMs`). */
   readonly predictedMs: number;
   readonly spentMs: number;
   readonly lastStep: {
@@ -140,7 +140,7 @@ export interface NativeStats {
     readonly predictedMs: number;
     readonly spentMs: number;
   };
-  /** That compute; fewer while other programs keep the processors busy. */
+  /** Compute threads in use; fewer while other programs keep the CPU busy. */
   readonly threads: number;
   readonly tokensPerSecond: number;
   readonly stepAgeMs: number;
@@ -151,50 +151,50 @@ export interface NativeLoadOptions {
   readonly contextLength?: number;
   /** At most 512. */
   readonly threads?: number;
-  /** For long prompts, and for embeddings. Default `threads`. */
+  /** Threads for long prompts and embeddings. Default `threads`. */
   readonly promptThreads?: number;
   readonly gpuLayers?: number;
   readonly maxSequences?: number;
-  /** Where prefixes are kept on the disk, of all models together. Absent: nowhere. */
+  /** Directory of the prefix cache's disk tier, shared by all models. Absent: no disk tier. */
   readonly prefixFolder?: string;
-  /** This model's name there: letters and digits. */
+  /** This model's file-name prefix there: letters and digits. */
   readonly prefixModel?: string;
-  /** That all files there may take. */
+  /** Size limit of all files there. */
   readonly prefixBytes?: number;
-  /** 32 hexadecimal digits, secret: authenticates the files there. Absent: a random one. */
+  /** Secret that authenticates the files there: 32 hexadecimal digits. Absent: a random one. */
   readonly prefixKey?: string;
   /** Default `f16`. */
   readonly cacheType?: CacheType;
-  /** Of a small model that drafts what this one says next. One that cannot is no error; the info tells. */
+  /** Path of a draft model. If it cannot be used, the load succeeds and `draftRefusal` says why. */
   readonly draftPath?: string;
 }
 
 export interface NativeQuantizeOptions {
-  /** Of a model in parts, the first. */
+  /** For a model in parts, the first part. */
   readonly input: string;
-  /** One file; what is there is written over. */
+  /** A single file, overwritten if it exists. */
   readonly output: string;
-  /** As `general.file_type` has it. */
+  /** Value of `general.file_type`. */
   readonly fileType: number;
   /** Default false. */
   readonly allowRequantize?: boolean;
-  /** Writes nothing; the log tells the size that it would have. Default false. */
+  /** Writes nothing; the log reports the resulting size. Default false. */
   readonly dryRun?: boolean;
 }
 
-/** Of keys and values; `q8_0` takes about half of what `f16` takes. Not every model's shape allows it. */
+/** Type of the cached keys and values; `q8_0` needs about half the memory of `f16`. Not every model supports it. */
 export type CacheType = 'f16' | 'q8_0';
 
 export interface NativeDeviceMemory {
-  /** As NativeDevice's. */
+  /** Same as NativeDevice.name. */
   readonly name: string;
   readonly isHost: boolean;
   readonly weightsBytes: number;
-  /** Of the weights: in pages of the file, which the system may drop and read again. */
+  /** Part of the weights in mapped pages of the file, which the system may drop and reread. */
   readonly mappedBytes: number;
   readonly cacheBytes: number;
   readonly computeBytes: number;
-  /** As they were at the call. null: the backend does not measure it; of the host always. */
+  /** At the time of the call. null: not measured by the backend; always null for the host. */
   readonly freeBytes: number | null;
   readonly totalBytes: number | null;
 }
@@ -209,23 +209,22 @@ export interface NativeMemoryEstimates {
   readonly trainedContextLength: number;
   readonly layers: number;
   readonly makesEmbeddings: boolean;
-  /** Of the engine process, beside all that; null: not measured on this system. */
+  /** The rest of the engine process; null: not measured on this system. */
   readonly processBytes: number | null;
-  /** One for each context length, in their order. */
+  /** One per context length, in the same order. */
   readonly estimates: readonly NativeMemoryEstimate[];
 }
 
-/** A load under way, on a thread of its own. The process waits for it. */
+/** A load in progress on its own thread. It keeps the process alive. */
 export interface NativeLoad {
   readonly done: Promise<NativeEngine>;
-  /** `done` then rejects with CANCELLED. */
+  /** Makes `done` reject with CANCELLED. */
   cancel(): void;
 }
 
 /**
- * A loaded model. The process waits for the generations in it, not for an engine that is idle. One
- * that is forgotten without close() is closed when it is collected; all are closed when the process
- * or the Worker ends.
+ * A loaded model. Running generations keep the process alive, an idle engine does not. An engine without close() is
+ * closed when it is garbage-collected; all are closed when the process or Worker ends.
  */
 export interface NativeEngine {
   readonly info: NativeModelInfo;
@@ -234,23 +233,23 @@ export interface NativeEngine {
   detokenize(tokens: Int32Array, options?: { special?: boolean }): string;
   renderChat(messages: readonly { role: string; content: string }[]): string;
   /**
-   * Templates and tokenises on a worker thread. Resolves with the number of input tokens, before
-   * onStep hears of the generation. The id is free again when onStep has been handed its end.
+   * Applies the chat template and tokenizes on a worker thread. Resolves with the number of input tokens, before onStep
+   * gets the first output. The id may be reused once onStep has got the finish.
    */
   submit(request: NativeRequest): Promise<number>;
-  /** The same for embeddings. INVALID_REQUEST when the model makes none. */
+  /** Like `submit`, for embeddings. INVALID_REQUEST if the model is not an embedding model. */
   embed(request: NativeEmbedRequest): Promise<number>;
-  /** Of a generation that is still being submitted too, as pause and resume. Other ids are ignored. */
+  /** Like pause and resume, also works on a generation that is still being submitted. Unknown ids are ignored. */
   cancel(id: number): void;
   pause(id: number): void;
   resume(id: number): void;
   hold(on: boolean): void;
-  /** Bounds the prefix files anew. 0: no more are written. */
+  /** Changes the size limit of the prefix files. 0: writes no more. */
   setPrefixBytes(bytes: number): void;
   stats(): NativeStats;
   /**
-   * Joins the runner thread off the JavaScript thread. Resolves once onStep has heard how the
-   * generations ended. Idempotent; afterwards the methods throw ENGINE_UNAVAILABLE.
+   * Joins the runner thread, off the JavaScript thread. Resolves once onStep has got the end of every generation.
+   * Idempotent; afterwards all methods throw ENGINE_UNAVAILABLE.
    */
   close(): Promise<void>;
 }
@@ -264,36 +263,36 @@ export interface Addon {
     readonly llamaCpp: string;
     readonly llama: 'prebuilt' | 'source';
   };
-  /** The class that every error of the addon is thrown as: `new ErrorClass(code, message, { param })`. */
+  /** Sets the class of all errors that the addon throws: `new ErrorClass(code, message, { param })`. */
   setErrorClass(errorClass: new (code: never, message: string, options: { param?: string }) => Error): void;
   /**
-   * libllama's own log lines, batched to the JavaScript thread; they go to the last logger set in the
-   * process. Before the first, nothing is written anywhere.
+   * Receives libllama's log lines, batched on the JavaScript thread. The last logger set in the process gets them;
+   * until one is set they are dropped.
    */
   setLogger(logger: (level: 'debug' | 'info' | 'warn' | 'error', text: string) => void): void;
   loadBackends(directory: string): void;
-  /** Asks the drivers, which may take long, on a worker thread. */
+  /** Queries the drivers on a worker thread; may take long. */
   devices(): Promise<NativeDevice[]>;
   cpuFeatures(): string;
-  /** A real matrix product on the device, checked; resolves with GFLOP/s. */
+  /** Runs a matrix product on the device and checks it; resolves with GFLOP/s. */
   measureDevice(index: number): Promise<number>;
-  /** Linux: the kernel kills this process when `parentPid` dies. Elsewhere: does nothing. On the main thread only. */
+  /** Linux: the kernel kills this process when `parentPid` dies. Elsewhere: does nothing. Main thread only. */
   dieWithParent(parentPid: number): void;
   /**
-   * Seconds to hours, on a worker thread. Cannot be stopped but with the process, which a damaged file may end. Its
-   * progress comes as lines of the logger.
+   * Runs for seconds to hours on a worker thread. Only killing the process stops it; a damaged file may crash it.
+   * Progress is reported as log lines.
    */
   quantize(options: NativeQuantizeOptions): Promise<void>;
   /**
-   * What a load would take, from a dry run that reads the file's metadata only, on a worker thread. The
-   * context length of the options is not looked at; 0 in the list is the default.
+   * Estimates the memory of a load in a dry run on a worker thread, which reads only the file's metadata. Ignores
+   * `options.contextLength`; 0 in the list is the default.
    */
   estimateMemory(
     path: string,
     options: NativeLoadOptions,
     contextLengths: readonly number[],
   ): Promise<NativeMemoryEstimates>;
-  /** Memory of this process that no file backs. null: not measured on this system. */
+  /** Memory of this process not backed by files. null: not measured on this system. */
   privateBytes(): number | null;
   load(
     path: string,

@@ -1,30 +1,30 @@
-/** One question to an engine process that lives for its answer. It may crash, hang or write nonsense: each is an outcome. */
+/** Starts an engine process for a single question. A crash, hang or invalid output is a result, not an exception. */
 import { encodeFrame, FrameDecoder, FROM_ENGINE, type FromEngine, type ToEngine } from './frames.ts';
 import { describeExit, spawnEngine, type SpawnOptions } from './spawn.ts';
 
 export interface Question<Answer> extends SpawnOptions {
   readonly ask: ToEngine;
-  /** Absent: it may take as long as it likes. */
+  /** Absent: no timeout. */
   readonly timeoutMs?: number;
-  /** Aborting it ends the child; there is no answer then. */
+  /** Aborting kills the child; there is no answer then. */
   readonly signal?: AbortSignal;
-  /** Called with each message; the first answer ends the child. */
+  /** Called with each message; the first answer returned ends the child. */
   read(message: FromEngine): Answer | undefined;
 }
 
 export interface Outcome<Answer> {
-  /** undefined: it ended without one. */
+  /** undefined: the child ended without an answer. */
   readonly answer: Answer | undefined;
-  /** How it ended, after "the engine process"; meaningless beside an answer. */
+  /** How the child ended; continues "the engine process …". Meaningless if there is an answer. */
   readonly end: string;
   readonly isLate: boolean;
-  /** The last that it wrote to standard error, where drivers tell what ails them. */
+  /** End of the child's stderr, where drivers report errors. */
   readonly stderr: string;
 }
 
 const STDERR_CHARACTERS = 4096;
 
-/** Resolves when the child is gone. Throws ENGINE_CRASHED when it cannot be started. */
+/** Resolves when the child is gone. Throws ENGINE_CRASHED if it cannot be started. */
 export async function askChild<Answer>({
   ask,
   timeoutMs,
@@ -52,9 +52,9 @@ export async function askChild<Answer>({
     try {
       for (const message of frames.decode(chunk)) answer ??= read(message);
     } catch {
-      stop('wrote garbage');
+      stop('sent invalid data');
     }
-    // All is said; a driver's exit handlers may hang.
+    // Killed, because a driver's exit handlers may hang.
     if (answer !== undefined) child.kill();
   });
   child.pipe.write(encodeFrame(ask));

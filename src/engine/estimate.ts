@@ -1,4 +1,4 @@
-/** What a model would take of memory, found out in a short-lived child: a file may crash libllama's reader. */
+/** Estimates a model's memory in a short-lived child process, because a bad file may crash libllama. */
 import { SvcError } from '../protocol/errors.ts';
 import type { NativeLoadOptions, NativeMemoryEstimates } from './addon.ts';
 import { askChild } from './ask-child.ts';
@@ -6,7 +6,7 @@ import { usableGpu } from './gpu.ts';
 
 const TIMEOUT_MS = 120_000;
 
-/** `contextLengths`: 0 is the default. Throws what the engine says of the model, ENGINE_CRASHED, or TIMEOUT. */
+/** `contextLengths`: 0 is the default. Throws the engine's error about the model, ENGINE_CRASHED, or TIMEOUT. */
 export async function estimateModel(
   model: { readonly id: string; readonly path: string },
   options: NativeLoadOptions,
@@ -25,6 +25,6 @@ export async function estimateModel(
   if (answer instanceof SvcError) throw answer;
   if (answer !== undefined) return answer;
   throw isLate
-    ? new SvcError('TIMEOUT', `no estimate within ${String(TIMEOUT_MS / 1000)} s`)
+    ? new SvcError('TIMEOUT', `timeout: no memory estimate of ${model.id} within ${String(TIMEOUT_MS / 1000)} s`)
     : new SvcError('ENGINE_CRASHED', `the engine process ${end}`);
 }

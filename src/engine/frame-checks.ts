@@ -1,7 +1,7 @@
 /**
- * What an engine process may send. It has read a file that a stranger made, and is treated as one: every frame is
- * checked before the daemon uses anything of it. The table is typed by the frames themselves: a field without a check
- * does not compile. The checks are plain functions, since one runs for each token.
+ * Validates what an engine process sends. The engine has read an untrusted file and is itself untrusted: every frame is
+ * checked before the daemon uses any of it. The table is typed by the frames: a field without a check does not
+ * compile. The checks are plain functions because one runs per token.
  */
 import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord } from '../protocol/errors.ts';
@@ -27,7 +27,7 @@ type Check = (value: unknown) => boolean;
 type Fields<Type> = { readonly [Name in keyof Required<Type>]: Check };
 type Frame<Type extends FromEngine['type']> = Omit<Extract<FromEngine, { type: Type }>, 'type'>;
 
-/** No machine has more bytes, and no count gets there. */
+/** Upper bound of sizes in bytes and of counts. */
 const MOST = 2 ** 50;
 const NAME_LENGTH = 1024;
 const TEXT_LENGTH = 64 * 1024;
@@ -121,7 +121,7 @@ const info = object<EngineInfo>({
   device: name,
 });
 
-/** JSON has no infinity: the logarithm of a probability of 0 comes as null. */
+/** JSON has no infinity: the logarithm of probability 0 is sent as null. */
 const logprobFields: Fields<NativeLogprob> = { bytes: name, logprob: nullable(finite) };
 
 const output = object<StepOutput>({
@@ -208,7 +208,7 @@ const FRAMES: { readonly [Type in FromEngine['type']]: Check } = {
   loaded: object<Frame<'loaded'>>({ info }),
   failed: object<Frame<'failed'>>({ error }),
   accepted: object<Frame<'accepted'>>({ id: figure, inputTokens: figure }),
-  // The numbers were read by the decoder.
+  // The decoder has already parsed the numbers.
   vectors: object<Frame<'vectors'>>({ id: figure, vectors: (value) => value instanceof Float32Array }),
   step: object<Frame<'step'>>({ outputs: listOf(output) }),
   stats: object<Frame<'stats'>>({
@@ -235,7 +235,7 @@ const FRAMES: { readonly [Type in FromEngine['type']]: Check } = {
   probed: object<Frame<'probed'>>({ facts, next: nullable(name) }),
 };
 
-/** True if `message` is all that its type says; what it holds beyond that nobody reads. */
+/** True if `message` has all fields of its type, valid. Extra fields are never read. */
 export function isFromEngine(message: { readonly type: string }): boolean {
   return FRAMES[message.type as FromEngine['type']](message);
 }

@@ -1,25 +1,22 @@
 /**
- * What the daemon and an engine process say to each other: the one definition, used by both.
+ * The protocol between the daemon and an engine process; both sides use this file.
  *
  *   daemon  ── estimate · load · generate · embed · cancel · pause · resume · prefix_bytes · close ──►  engine process
  *           ◄── estimated · progress · loaded · failed · accepted · vectors · step · stats · devices · log ──
  *
- * The pipe is file descriptor 3 of the child, one duplex stream for both directions. A frame is a
- * length (unsigned 32 bits, little-endian, the bytes that follow) and that many bytes of JSON, an
- * object with a `type`. In a `vectors` frame a zero byte, which JSON never holds, ends the JSON, and
- * the numbers follow as they lie in memory. The first message to a child is `load`, `estimate`,
- * `probe`, `quantize` or `try_sandbox` and says what it is for; after any number of estimates a `load` may follow. It lives until
- * `close`, or until the pipe ends: whoever loses the other side ends.
+ * The pipe is file descriptor 3 of the child, a duplex stream. A frame is a length (unsigned 32 bits, little-endian)
+ * and that many bytes of JSON, an object with a `type`. In a `vectors` frame a zero byte, which JSON never contains,
+ * ends the JSON, and the numbers follow in native byte order. The first message to a child is `load`, `estimate`,
+ * `probe`, `quantize` or `try_sandbox`; after any number of estimates a `load` may follow. The child lives until
+ * `close` or until the pipe ends.
  *
- * A pipe between two processes of one program does not lose or garble bytes by itself. A frame that
- * is too long, is not JSON, has no known type or a field of another shape (frame-checks.ts) therefore means that the memory of one side is no
- * longer to be trusted, and there is no way to find the next boundary: the decoder throws, and the
- * daemon ends that engine as it would after a crash. Nothing of the frame goes into the error,
- * because a frame may hold what a person wrote.
+ * A local pipe does not lose or corrupt bytes. A frame that is too long, is not JSON, or has an unknown type or an
+ * invalid field (frame-checks.ts) therefore means that one side's memory is corrupt, and the next frame boundary is
+ * lost. The decoder throws, and the daemon handles the engine as crashed. The error contains nothing of the frame,
+ * because a frame may contain user text.
  *
- * Both directions are bounded. The engine is held (no step is computed) while the daemon does not
- * read; a generation is paused while its own consumer does not; the daemon refuses requests with
- * BUSY while an engine does not read.
+ * Back-pressure in both directions: the engine is held (computes no step) while the daemon does not read; a generation
+ * is paused while its consumer does not read; the daemon refuses requests with BUSY while the engine does not read.
  */
 import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord } from '../protocol/errors.ts';
@@ -36,31 +33,31 @@ import type {
   NativeStats,
 } from './addon.ts';
 
-/** A request is at most LIMITS.bodyBytes of JSON when it arrives, and hardly longer here. */
+/** A request body is at most LIMITS.bodyBytes of JSON, and a frame with it is hardly longer. */
 export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 
 const HEADER_BYTES = 4;
 
-/** The engine's own figures of the model. The GGUF's keys stay behind: a chat template alone may be 100 kB. */
+/** The engine's description of the model, without the GGUF metadata: a chat template alone may be 100 kB. */
 export type EngineInfo = Omit<NativeModelInfo, 'metadata'>;
 
-/** Token ids are an Int32Array on the other side only. */
+/** Token ids become an Int32Array only on the engine's side. */
 export interface EmbedFrameRequest extends Omit<NativeEmbedRequest, 'inputs'> {
   readonly inputs: readonly (string | readonly number[])[];
 }
 
-/** The preparation of requests, which worker threads do: templating, tokenising, compiling grammars. */
+/** Progress of request preparation on worker threads: chat template, tokens, grammar. */
 export interface SubmitProgress {
-  /** Requests prepared, or refused, since the start. */
+  /** Requests prepared or refused since the start. */
   readonly done: number;
-  /** Id of the request that has been in preparation longest; null: none is. */
+  /** Id of the request in preparation the longest; null: none. */
   readonly oldest: number | null;
 }
 
 export type StepOutput = Omit<NativeOutput, 'embeddings'>;
 
 export type ToEngine =
-  /** `model` is for the process title and the log. `parentPid`: die with it. */
+  /** `model` is for the process title and the log. `parentPid`: the child dies with this process. */
   | {
       readonly type: 'load';
       readonly model: string;
@@ -68,7 +65,7 @@ export type ToEngine =
       readonly options: NativeLoadOptions;
       readonly parentPid: number;
     }
-  /** What a load with these options would take at each context length; 0: the default one. */
+  /** Asks for the memory of a load with these options at each context length; 0: the default. */
   | {
       readonly type: 'estimate';
       readonly model: string;
@@ -79,59 +76,62 @@ export type ToEngine =
     }
   | { readonly type: 'probe'; readonly measure: boolean; readonly parentPid: number }
   | { readonly type: 'quantize'; readonly options: NativeQuantizeOptions; readonly parentPid: number }
-  /** Enters the sandbox and tries what it forbids. */
+  /** Enters the sandbox and attempts what it forbids. */
   | { readonly type: 'try_sandbox'; readonly parentPid: number }
   | { readonly type: 'generate'; readonly request: NativeRequest }
   | { readonly type: 'embed'; readonly request: EmbedFrameRequest }
   | { readonly type: 'cancel'; readonly id: number }
   | { readonly type: 'pause'; readonly id: number }
   | { readonly type: 'resume'; readonly id: number }
-  /** A new bound of the prefix files; 0: no more are written. */
+  /** New size limit of the prefix files; 0: writes no more. */
   | { readonly type: 'prefix_bytes'; readonly bytes: number }
-  /** Ends whatever runs, frees the model and exits with 0. */
+  /** Ends all generations, frees the model and exits with 0. */
   | { readonly type: 'close' };
 
 export type FromEngine =
-  /** The answer to `estimate`: the figures, or why there are none. */
+  /** Answer to `estimate`: the figures, or the error. */
   | { readonly type: 'estimated'; readonly estimates: NativeMemoryEstimates }
   | { readonly type: 'not_estimated'; readonly error: ErrorRecord }
   | { readonly type: 'progress'; readonly fraction: number }
-  /** The model is in memory and has produced one token, or one vector, here. */
+  /** The model is in memory and has produced one token or vector. */
   | { readonly type: 'loaded'; readonly info: EngineInfo }
-  /** It could not be loaded, or quantised; the process exits. */
+  /** The model could not be loaded or quantized; the process exits. */
   | { readonly type: 'failed'; readonly error: ErrorRecord }
-  /** The engine took a generation up; its outputs follow. A refused one gets an output with an error instead. */
+  /** The engine accepted a generation; its outputs follow. A refused one gets an output with an error instead. */
   | { readonly type: 'accepted'; readonly id: number; readonly inputTokens: number }
-  /** Of the inputs of one request after those that came before, one vector behind the other. */
+  /** Vectors of a request's next inputs, concatenated. */
   | { readonly type: 'vectors'; readonly id: number; readonly vectors: Float32Array }
-  /** Everything that one step produced, of all generations. */
+  /** Outputs of all generations in one step. */
   | { readonly type: 'step'; readonly outputs: readonly StepOutput[] }
-  /** The heartbeat; sent beside it before each end of a generation. `stats` is null until the model is loaded; `privateBytes` (no file backs them) where they are not measured. */
+  /**
+   * Heartbeat; also sent before the end of a generation. `stats`: null until the model is loaded. `privateBytes`:
+   * memory not backed by files; null if not measured.
+   */
   | {
       readonly type: 'stats';
       readonly stats: NativeStats | null;
       readonly submits: SubmitProgress;
       readonly rssBytes: number;
       readonly privateBytes: number | null;
-      /** Processor time of all its threads. */
+      /** CPU time of all threads. */
       readonly cpuMs: number;
     }
-  /** As the drivers tell it now; again and again while the model is loaded. */
+  /** Current device state from the drivers; sent repeatedly while the model is loaded. */
   | { readonly type: 'devices'; readonly devices: readonly NativeDevice[] }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly text: string }
-  /** The answer to `try_sandbox`. */
+  /** Answer to `try_sandbox`. */
   | { readonly type: 'sandbox_tried'; readonly report: SandboxReport; readonly attempts: readonly SandboxAttempt[] }
-  /** This tensor is done. */
+  /** A tensor was quantized. */
   | { readonly type: 'tensor'; readonly name: string }
-  /** All are. `bytes`: of the new weights, as libllama tells it, to a hundredth of a mebibyte. */
+  /** All tensors were quantized. `bytes`: size of the new weights, as logged by libllama (to 0.01 MiB). */
   | { readonly type: 'quantized'; readonly bytes: number }
-  /** What is known so far, and what is done next; null: that was all. */
+  /** Facts found so far, and the next action; null: finished. */
   | { readonly type: 'probed'; readonly facts: ProbeFacts; readonly next: string | null };
 
 export interface SandboxAttempt {
   /** `to read a file of others`. */
   readonly what: string;
-  /** The errno that it failed with. null: it succeeded. */
+  /** Name of the errno. null: the attempt succeeded. */
   readonly error: string | null;
 }
 
@@ -145,13 +145,13 @@ export interface ProbeFacts {
   } | null;
   readonly devices: readonly ProbedDevice[];
   readonly cpuFeatures: string | null;
-  /** What ggml said as it loaded its backends. */
+  /** Log lines of ggml while it loaded its backends. */
   readonly log: readonly string[];
   readonly error: ErrorRecord | null;
 }
 
 export interface ProbedDevice extends NativeDevice {
-  /** Of a real kernel, its result checked. null: not measured. */
+  /** Measured with a real kernel, whose result is checked. null: not measured. */
   readonly gflops: number | null;
   /** Why the measurement failed. */
   readonly error: string | null;
@@ -195,7 +195,7 @@ type VectorsFrame = Extract<FromEngine, { type: 'vectors' }>;
 
 export class FrameError extends Error {}
 
-/** Throws FrameError when the message is longer than a frame may be; nothing has been written then. */
+/** Throws FrameError if the message exceeds MAX_FRAME_BYTES. */
 export function encodeFrame(message: ToEngine | FromEngine): Buffer {
   if (message.type === 'vectors') return encodeVectors(message);
   const json = JSON.stringify(message);
@@ -216,25 +216,25 @@ function encodeVectors({ vectors, ...head }: VectorsFrame): Buffer {
   return Buffer.concat([header, json, new Uint8Array(vectors.buffer, vectors.byteOffset, vectors.byteLength)]);
 }
 
-/** Turns the bytes of one direction back into messages. Useless after it has thrown. */
+/** Decodes the bytes of one direction into messages. Must not be used after it has thrown. */
 export class FrameDecoder<Message extends ToEngine | FromEngine> {
   readonly #types: ReadonlySet<string>;
   #chunks: Buffer[] = [];
   #held = 0;
-  /** Bytes that must be held before the next step: a header, or a header and its body. */
+  /** Bytes needed before decoding can continue: a header, or a header and its body. */
   #wanted = HEADER_BYTES;
 
-  /** `types`: TO_ENGINE or FROM_ENGINE, whichever this side reads. */
+  /** `types`: TO_ENGINE or FROM_ENGINE, the one that this side reads. */
   constructor(types: ReadonlySet<string>) {
     this.#types = types;
   }
 
-  /** The messages that `chunk` completes, decoded one by one as they are asked for. Throws FrameError. */
+  /** Yields the messages that `chunk` completes, decoded lazily. Throws FrameError. */
   *decode(chunk: Buffer): Generator<Message, void, undefined> {
     this.#chunks.push(chunk);
     this.#held += chunk.length;
     while (this.#held >= this.#wanted) {
-      // Joined only when something is complete: a long frame is not copied again with every chunk.
+      // Joined only when a frame is complete, so that a long frame is not copied with every chunk.
       const bytes = this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks);
       this.#chunks = [bytes];
       const length = bytes.readUInt32LE(0);
@@ -270,7 +270,7 @@ export class FrameDecoder<Message extends ToEngine | FromEngine> {
   }
 }
 
-/** A copy: numbers must lie at a multiple of their size, and the chunk need not be kept for them. */
+/** Copies the numbers: they must be aligned, and the chunk need not be kept. */
 function floats(bytes: Buffer): Float32Array {
   const size = Float32Array.BYTES_PER_ELEMENT;
   if (bytes.length === 0 || bytes.length % size !== 0) throw new FrameError('a vectors frame holds no whole numbers');

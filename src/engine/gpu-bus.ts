@@ -1,15 +1,15 @@
-/** The GPUs that are plugged in, by what the kernel says of the PCI bus: seen without any driver. Linux only. */
+/** Lists the GPUs on the PCI bus, found through sysfs, without a driver. Linux only. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 export interface Gpu {
   /** `NVIDIA 10de:2335 at 0000:01:00.0`. */
   readonly name: string;
-  /** The kernel's; null: none is bound. */
+  /** Kernel driver; null: none is bound. */
   readonly driver: string | null;
 }
 
-/** Others make consoles of servers and virtual machines, which compute nothing. */
+/** Display devices of other vendors are server and VM consoles, which cannot compute. */
 const VENDORS: Readonly<Record<string, string>> = { '0x10de': 'NVIDIA', '0x1002': 'AMD', '0x8086': 'Intel' };
 const DISPLAY_CONTROLLER = '0x03';
 

@@ -1,8 +1,7 @@
 /**
- * GPUs. What ships computes on the processor; a GPU needs ggml's Vulkan backend, 43 MB, which is an
- * npm package of its own: whoever has a GPU installs it beside svc. It brings a driver into the process, and
- * drivers crash and hang. So it is tried in a child first, once, and engines get it only when that
- * child found a device with it.
+ * GPU support. The svc package computes on the CPU. A GPU needs ggml's Vulkan backend (43 MB), a separate npm package
+ * that users install beside svc. It loads a driver into the process, and drivers crash and hang. So it is tried once in
+ * a child process, and engines load it only if the child found a device with it.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -11,26 +10,26 @@ import { variable } from '../config/environment.ts';
 import { gpusOnBus, type Gpu } from './gpu-bus.ts';
 import { probeEngine, type EngineProbe } from './probe.ts';
 
-/** Why a GPU is not used, and how that is mended. */
+/** Why a GPU is not used, and how to fix it. */
 export interface GpuTrouble {
   readonly reason: string;
   readonly hint: string;
 }
 
 export interface ExamineOptions {
-  /** As of probeEngine. */
+  /** See ProbeOptions.measure. */
   readonly measure: boolean;
-  /** Where GPUs are looked for; another place in tests. */
+  /** sysfs directory of the bus; tests replace it. */
   readonly bus?: string;
 }
 
 export interface GpuExamination {
   readonly gpus: readonly Gpu[];
-  /** The backend that engines load; undefined: they do without. */
+  /** The backend that engines load; undefined: none. */
   readonly module: string | undefined;
-  /** null: all is well, or there is no GPU. */
+  /** null: no problem, or no GPU. */
   readonly trouble: GpuTrouble | null;
-  /** With the backend in it; null where there was nothing to try. */
+  /** Probe with the backend; null: there was no backend to try. */
   readonly probe: EngineProbe | null;
 }
 
@@ -40,12 +39,12 @@ const DRIVER_HINT =
 
 let examined: Promise<GpuExamination> | undefined;
 
-/** The backend for engines, looked for and tried once in the life of this process. Never rejects. */
+/** Finds and tries the backend for engines, once per process. Never rejects. */
 export async function usableGpu(): Promise<GpuExamination> {
   return await (examined ??= examineGpu({ measure: false }));
 }
 
-/** Looks and tries. A backend named by GGML_BACKEND_PATH is tried even where no GPU is seen. Never rejects. */
+/** Finds and tries the backend. One named by GGML_BACKEND_PATH is tried even if no GPU is found. Never rejects. */
 export async function examineGpu({ measure, bus }: ExamineOptions): Promise<GpuExamination> {
   const gpus = gpusOnBus(bus);
   const nothing = { gpus, module: undefined, trouble: null, probe: null };
@@ -58,14 +57,14 @@ export async function examineGpu({ measure, bus }: ExamineOptions): Promise<GpuE
   return { gpus, module: trouble === null ? found : undefined, trouble: withDriver(gpus, trouble), probe };
 }
 
-/** Of the version that our libllama was built with: the modules of another one do not fit. */
+/** Finds the backend of the version that our libllama was built with: other versions are incompatible. */
 function findBackend(): string | GpuTrouble {
   const platform = `${process.platform}-${process.arch}`;
   const name = PACKAGES[platform];
   if (name === undefined) {
     return {
-      reason: `there is no GPU backend for ${platform}`,
-      hint: 'svc works on the processor; a backend of your own can be named by GGML_BACKEND_PATH',
+      reason: `no GPU backend is available for ${platform}`,
+      hint: 'svc runs on the CPU; to use your own ggml backend, set GGML_BACKEND_PATH',
     };
   }
   const version = backendVersion();
@@ -73,10 +72,10 @@ function findBackend(): string | GpuTrouble {
   const installed = installedPackage(`@node-llama-cpp/${name}`);
   if (installed === null) return { reason: 'the Vulkan backend is not installed', hint };
   if (installed.version !== version) {
-    return { reason: `the Vulkan backend is of version ${installed.version}, svc needs ${version}`, hint };
+    return { reason: `the Vulkan backend has version ${installed.version}, but svc needs ${version}`, hint };
   }
   const path = join(installed.directory, 'bins', name, 'libggml-vulkan.so');
-  return existsSync(path) ? path : { reason: `the Vulkan backend lacks its module ${path}`, hint };
+  return existsSync(path) ? path : { reason: `the Vulkan backend package lacks ${path}`, hint };
 }
 
 function installedPackage(name: string): { readonly directory: string; readonly version: string } | null {
@@ -97,11 +96,11 @@ function backendVersion(): string {
   return manifest.devDependencies['node-llama-cpp'] as string;
 }
 
-/** What a probe with a GPU backend says of it; null: a device came of it. */
+/** Problem that a probe with a GPU backend found; null: the backend has a device. */
 export function troubleOf({ error, devices, log, stderr }: EngineProbe): GpuTrouble | null {
   if (error !== null) {
-    const hint = 'update the driver of the GPU; svc goes on without it';
-    return { reason: `the backend was tried in a process of its own: ${error.message}`, hint };
+    const hint = 'update the GPU driver; svc runs on the CPU meanwhile';
+    return { reason: `the backend failed when tried in a child process: ${error.message}`, hint };
   }
   if (devices.some((device) => device.type !== 'cpu')) return null;
   const said = [...log, ...stderr.split('\n')];
@@ -109,7 +108,7 @@ export function troubleOf({ error, devices, log, stderr }: EngineProbe): GpuTrou
 
   const old = line(/Vulkan 1\.2 required|driver version is insufficient/i);
   if (old !== undefined) {
-    return { reason: `its driver is too old for the backend (${old})`, hint: 'update the driver of the GPU' };
+    return { reason: `the GPU driver is too old for the Vulkan backend (${old})`, hint: 'update the GPU driver' };
   }
   if (line(/libvulkan[^\s:]{0,99}: cannot open/) !== undefined) {
     return {
@@ -119,13 +118,13 @@ export function troubleOf({ error, devices, log, stderr }: EngineProbe): GpuTrou
   }
   const foreign = line(/failed to load|failed to find ggml_backend_init|incompatible API version/);
   if (foreign !== undefined) {
-    const hint = 'install the one that belongs to this svc; see docs/doctor.md';
-    return { reason: `the backend does not fit (${foreign})`, hint };
+    const hint = 'install the backend version that this svc needs; see docs/doctor.md';
+    return { reason: `the backend is incompatible with this svc (${foreign})`, hint };
   }
-  return { reason: 'the backend found no device: no driver offers one', hint: DRIVER_HINT };
+  return { reason: 'the Vulkan backend found no device: no installed driver provides one', hint: DRIVER_HINT };
 }
 
-/** A GPU that the kernel drives with nothing is not to be had by anything above it. */
+/** Adds that a GPU has no kernel driver, without which nothing above can use it. */
 function withDriver(gpus: readonly Gpu[], trouble: GpuTrouble | null): GpuTrouble | null {
   const bare = gpus.find(({ driver }) => driver === null);
   if (trouble === null || bare === undefined) return trouble;

@@ -1,10 +1,9 @@
 /**
- * What this machine, or the control group that svc runs in, has left of its memory. A limit of a
- * container is no less a wall than the end of the memory: the kernel ends what goes through it.
+ * Free memory of this machine, or of the control group that svc runs in: the kernel enforces a container's limit as
+ * strictly as the end of physical memory, by killing processes.
  *
- * Pages of files count as free, as in Linux' own MemAvailable: the system drops them when somebody
- * asks. Those of the weights of a loaded model are wanted back at once, so whoever adds models up
- * takes them off (backends/local/residency.ts).
+ * File pages count as free, as in Linux' MemAvailable, because the system can drop them. But the mapped weights of a
+ * loaded model would be read again at once, so backends/local/residency.ts subtracts them.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { freemem, totalmem } from 'node:os';
@@ -12,15 +11,15 @@ import { dirname, join } from 'node:path';
 
 export interface HostMemory {
   readonly totalBytes: number;
-  /** null: this system does not tell. */
+  /** null: unknown on this system. */
   readonly availableBytes: number | null;
 }
 
 const CGROUPS = '/sys/fs/cgroup';
 
-/** `root`: where the control groups are; another one in tests. */
+/** `root`: mount point of the control groups; tests replace it. */
 export function hostMemory(root = CGROUPS, membership = '/proc/self/cgroup'): HostMemory {
-  // macOS keeps no such figure: its free pages say little.
+  // macOS has no such figure: its count of free pages means little.
   const machine = { totalBytes: totalmem(), availableBytes: process.platform === 'darwin' ? null : freemem() };
   if (process.platform !== 'linux') return machine;
   let { totalBytes, availableBytes } = machine;
@@ -33,11 +32,11 @@ export function hostMemory(root = CGROUPS, membership = '/proc/self/cgroup'): Ho
 
 interface Bound {
   readonly limit: number;
-  /** Without what the kernel drops when it must. */
+  /** Without file pages, which the kernel can drop. */
   readonly used: number;
 }
 
-/** Of the group that this process is in, and those around it, that have a limit. */
+/** Memory limits of this process's control group and its ancestors. */
 function controlGroups(root: string, membership: string): Bound[] {
   const lines = text(membership).split('\n');
   const bounds: Bound[] = [];
@@ -47,7 +46,7 @@ function controlGroups(root: string, membership: string): Bound[] {
     if (path === '' || (!isV2 && !controllers.split(',').includes('memory'))) continue;
     const base = isV2 ? root : join(root, 'memory');
     const files = isV2 ? V2 : V1;
-    // In a container the path may be of the machine outside: what is mounted is then the group itself.
+    // In a container the path may be the host's; the mounted directory is then the group itself.
     for (let at = existsSync(join(base, path)) ? path : '/'; ; at = dirname(at)) {
       const bound = boundOf(join(base, at), files);
       if (bound !== null) bounds.push(bound);
@@ -73,7 +72,7 @@ const V1: Files = {
 function boundOf(group: string, { limit: limitFile, usage, pages }: Files): Bound | null {
   const limit = number(text(join(group, limitFile)));
   const used = number(text(join(group, usage)));
-  // No limit is "max", or more than any machine has.
+  // No limit is written as "max", or as a number above any machine's memory.
   if (limit === null || used === null || limit > totalmem()) return null;
   const droppable = [...text(join(group, 'memory.stat')).matchAll(pages)].reduce(
     (sum, [, bytes]) => sum + Number(bytes),

@@ -1,10 +1,10 @@
-/** The child's side of a probe. Says what it is about to do before each thing that might crash it. */
+/** The child's side of a probe. Reports each action before starting it, because it might crash. */
 import { SvcError } from '../protocol/errors.ts';
 import type { FromEngine, ProbedDevice, ProbeFacts, ToEngine } from './frames.ts';
 import { loadAddon } from './loader.ts';
 import { enterSandbox } from './sandbox.ts';
 
-/** Loading backends says a line or two for each. */
+/** ggml logs a line or two per backend. */
 const LOG_LINES = 100;
 const LOG_LINE_CHARACTERS = 500;
 
@@ -16,7 +16,7 @@ export async function inspectMachine(
 ): Promise<void> {
   const log: string[] = [];
   let facts: ProbeFacts = { addon: null, devices: [], cpuFeatures: null, log, error: null };
-  /** Reaches the pipe before what comes next can block this thread. */
+  /** Resolves when the report is written to the pipe, before the next action can block this thread. */
   const report = async (found: Partial<ProbeFacts>, next: string | null): Promise<void> => {
     facts = { ...facts, ...found };
     send({ type: 'probed', facts, next });
@@ -32,7 +32,7 @@ export async function inspectMachine(
     });
     await report({ addon: { path, ...addon.info } }, 'looking for compute devices');
     addon.loadBackends(directory);
-    // What works here has to work in an engine. Kernels are measured with the driver's shader cache at hand.
+    // A probe must work under an engine's restrictions. Measuring needs the driver's shader cache, outside the sandbox.
     if (!measure) enterSandbox({ addonFolder: directory });
     const devices: ProbedDevice[] = (await addon.devices()).map((device) => ({ ...device, gflops: null, error: null }));
     await report({ devices, cpuFeatures: addon.cpuFeatures() }, 'finishing');

@@ -1,4 +1,4 @@
-/** Finds and loads svc.node. Called in engine processes only: libllama never enters the daemon. */
+/** Finds and loads svc.node. Called only in engine processes: libllama is never loaded into the daemon. */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -10,17 +10,17 @@ import type { Addon } from './addon.ts';
 export interface LoadedAddon {
   readonly addon: Addon;
   readonly path: string;
-  /** Where the shared libraries and ggml's backend modules lie. */
+  /** Directory of the shared libraries and ggml's backend modules. */
   readonly directory: string;
 }
 
-/** Where svc.node may be, the likeliest first. */
+/** Possible paths of svc.node, the likeliest first. */
 export function addonCandidates(override: string | undefined = variable('SVC_ADDON')): string[] {
   if (override !== undefined) return [override];
   return nativeFolders().map((folder) => join(folder, 'svc.node'));
 }
 
-/** Throws ENGINE_UNAVAILABLE with everything that was tried. The addon then throws SvcError only. */
+/** Throws ENGINE_UNAVAILABLE that lists all paths tried. The loaded addon throws only SvcError. */
 export function loadAddon(candidates: readonly string[] = addonCandidates()): LoadedAddon {
   const require = createRequire(import.meta.url);
   const tried: string[] = [];

@@ -1,16 +1,16 @@
 /**
- * The entry of an engine process: one model, one probe of the machine, or one file that is quantised, at the
- * far end of the pipe on fd 3. It neither outlives the daemon nor leaves before it:
+ * Entry point of an engine process: serves one model, probes the machine or quantizes one file, over the pipe on fd 3.
+ * Its lifetime is tied to the daemon's:
  *
- * - The pipe ends when the daemon does, however that happened, and this process with it; on Linux
- *   the kernel sees to it even while JavaScript is stopped (dieWithParent).
- * - It ends by SIGKILL to itself: an orderly exit would wait for the runner thread inside a step, or
- *   free the model under it. What has to be orderly comes as `close`.
- * - Signals to the whole terminal or service (Ctrl-C, systemd) are the daemon's, which drains first.
+ * - The pipe ends when the daemon does, for whatever reason, and then this process ends. On Linux the kernel also
+ *   kills it, even while JavaScript is blocked (dieWithParent).
+ * - It ends itself with SIGKILL: a normal exit would wait for the runner thread inside a step, or free the model under
+ *   it. For a graceful end the daemon sends `close`.
+ * - It ignores signals sent to the whole terminal or service (Ctrl-C, systemd): the daemon handles them and drains.
  *
- * Before it reads anything foreign it gives up what it does not need (sandbox.ts).
+ * Before it reads untrusted data it enters the sandbox (sandbox.ts).
  *
- * Prompts come over the pipe only: they stand in no argument, no variable and no log line.
+ * Prompts come only over the pipe, never in arguments, environment variables or log lines.
  */
 import { Socket } from 'node:net';
 import { SvcError } from '../protocol/errors.ts';
@@ -48,7 +48,7 @@ function receive(message: ToEngine): void {
       break;
     case 'estimate':
       process.title = `svc: engine ${message.model}`;
-      // In the sandbox it may not any more.
+      // Not possible any more in the sandbox.
       goFirst();
       host ??= new ModelHost(pipe);
       void host.estimate(message);
@@ -78,7 +78,7 @@ function receive(message: ToEngine): void {
 try {
   keepToOwnProcess();
 } catch {
-  // Without process.node there is no sandbox: the first message is answered with that.
+  // Without process.node there is no sandbox: the first message will fail with that error.
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 pipe.on('data', (chunk: Buffer) => {

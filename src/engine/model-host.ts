@@ -1,11 +1,10 @@
 /**
- * One model in an engine process: tells what it would take, loads it, proves it with a token or a vector, and carries messages between
- * the pipe and the native engine, whose runner thread does the work. JavaScript here wakes once for
- * a message and at most once for a step.
+ * One model in an engine process: estimates its memory, loads it, verifies it with one token or vector, and passes
+ * messages between the pipe and the native engine, whose runner thread does the work. JavaScript wakes once per
+ * message and at most once per step.
  *
- * Backpressure: what the daemon has not read yet waits in this process's memory. Above HOLD_BYTES
- * the runner is held between steps until all of it has been read, so a daemon that is stopped or
- * busy costs a bounded buffer and no computing.
+ * Back-pressure: output that the daemon has not read waits in this process's memory. Above HOLD_BYTES the runner is
+ * held between steps until the buffer is drained, so a stopped or busy daemon costs a bounded buffer and no compute.
  */
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,11 +22,11 @@ import { loadAddon, type LoadedAddon } from './loader.ts';
 import { enterSandbox, keepShaders, leaveLastCapability, missingParts } from './sandbox.ts';
 
 const HEARTBEAT_MS = 500;
-/** Between two looks at the devices' memory. */
+/** Interval between measurements of the devices' memory. */
 const DEVICES_MS = 2_000;
 const HOLD_BYTES = 256 * 1024;
 const LOG_LINE_CHARACTERS = 4096;
-/** The daemon's ids begin at 1. */
+/** The daemon's ids start at 1. */
 const WARM_UP_ID = 0;
 
 type Load = Extract<ToEngine, { type: 'load' }>;
@@ -36,7 +35,7 @@ type Ask = Extract<ToEngine, { type: 'generate' | 'embed' | 'cancel' | 'pause' |
 
 export class ModelHost {
   readonly #pipe: Duplex;
-  /** As of the last heartbeat: it is measured less often than counted. */
+  /** Measured only at heartbeats. */
   #memory: Pick<Extract<FromEngine, { type: 'stats' }>, 'rssBytes' | 'privateBytes'> = {
     rssBytes: 0,
     privateBytes: null,
@@ -45,7 +44,7 @@ export class ModelHost {
   #engine: NativeEngine | undefined;
   #held = false;
   #isClosing = false;
-  /** On a worker thread, being templated and tokenised: the engine does not know them yet. true: cancelled meanwhile. */
+  /** Requests being prepared on a worker thread, unknown to the engine until then. true: cancelled meanwhile. */
   readonly #submitting = new Map<number, boolean>();
   #submitted = 0;
   #onWarmUp: (output: NativeOutput) => void = () => undefined;
@@ -58,7 +57,7 @@ export class ModelHost {
     }, HEARTBEAT_MS);
   }
 
-  /** Reports `estimated`, or `not_estimated`. */
+  /** Sends `estimated` or `not_estimated`. */
   async estimate(message: Estimate): Promise<void> {
     const { path, options, contextLengths } = message;
     try {
@@ -69,7 +68,7 @@ export class ModelHost {
     }
   }
 
-  /** Reports `loaded`, or throws why not. */
+  /** Sends `loaded`, or throws the reason for the failure. */
   async load(message: Load): Promise<void> {
     const { path, options } = message;
     const addon = this.#open(message);
@@ -122,7 +121,7 @@ export class ModelHost {
     await this.#engine?.close();
   }
 
-  /** The sandbox leaves what this message names: a `load` after an `estimate` names the same files. */
+  /** The sandbox allows only the files of this message: a `load` after an `estimate` names the same files. */
   #open({ path, options, parentPid }: Load | Estimate): Addon {
     if (this.#opened !== undefined) return this.#opened.addon;
     const opened = loadAddon();
@@ -141,7 +140,11 @@ export class ModelHost {
       }),
     );
     if (missing.length > 0 && process.platform === 'linux')
-      this.#send({ type: 'log', level: 'warn', text: `the sandbox of this engine lacks: ${missing.join('; ')}` });
+      this.#send({
+        type: 'log',
+        level: 'warn',
+        text: `the sandbox of this engine is incomplete: ${missing.join('; ')}`,
+      });
     this.#opened = opened;
     return opened.addon;
   }
@@ -162,7 +165,7 @@ export class ModelHost {
     }
   }
 
-  /** The first token, or vector, pays for what is set up lazily, and shows that this model answers on this machine. */
+  /** The first token or vector triggers all lazy initialization and shows that the model works on this machine. */
   async #warmUp(engine: NativeEngine): Promise<void> {
     const finished = new Promise<void>((resolve, reject) => {
       this.#onWarmUp = ({ finish, error }) => {
@@ -182,7 +185,7 @@ export class ModelHost {
       this.#onWarmUp(first);
       return;
     }
-    // Whoever has the answer finds it counted.
+    // Stats are sent before the end of an answer, so that they include it.
     if (outputs.some(({ finish, error }) => finish !== undefined || error !== undefined)) this.#tellStats();
     for (const { id, embeddings } of outputs) {
       if (embeddings !== undefined) this.#send({ type: 'vectors', id, vectors: embeddings });
@@ -190,10 +193,10 @@ export class ModelHost {
     this.#send({ type: 'step', outputs: outputs.map(withoutVectors) });
   }
 
-  /** Beside the heartbeat, which comes whatever a driver does. */
+  /** Separate from the heartbeat, which must not wait for a driver. */
   async #tellDevices(addon: Addon): Promise<void> {
     for (;;) {
-      // A driver that fails tells nothing: the daemon forgets the figures after a while.
+      // If a driver fails, nothing is sent: the daemon discards old figures.
       const devices = await addon.devices().catch(() => null);
       if (devices !== null && !this.#held) this.#send({ type: 'devices', devices });
       await sleep(DEVICES_MS);
@@ -209,7 +212,7 @@ export class ModelHost {
   }
 
   #tellStats(): void {
-    // A closed engine has no figures.
+    // A closed engine has no stats.
     if (this.#held || this.#isClosing) return;
     this.#send({
       type: 'stats',
@@ -232,7 +235,7 @@ export class ModelHost {
   }
 }
 
-/** Of all threads since the process started. */
+/** CPU time of all threads since the process started. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return Math.round((user + system) / 1000);
@@ -248,7 +251,7 @@ function toNative({ inputs, ...request }: EmbedFrameRequest): NativeEmbedRequest
   return { ...request, inputs: inputs.map((input) => (typeof input === 'string' ? input : Int32Array.from(input))) };
 }
 
-/** Where an error came from, without its message, which may hold what a person wrote. */
+/** Stack trace of an error without its message, which may contain user text. */
 function trace(error: unknown): string {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   return stack.slice(Math.max(0, stack.indexOf('\n    at ')));

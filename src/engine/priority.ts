@@ -1,21 +1,21 @@
-/** An engine's place among the programs of its machine. */
+/** Scheduling priority of an engine process. */
 import { getPriority, setPriority } from 'node:os';
 
-/** For the scheduler of a Unix: about three times the share of a program of ordinary priority. */
+/** On Unix schedulers: about three times the CPU share of a process with default priority. */
 const NICE = -5;
 
 /**
- * Somebody waits for what an engine computes. Threads of a step that wait for one another lose far more to a busy
- * machine than their share: beside two busy programs on two cores, decoding was three times as fast like this. A
- * priority that somebody else has chosen stays. On Windows everybody may do so, and a desktop would stutter.
+ * Raises the priority. The threads of a step wait for each other, so on a busy machine decoding slows down far more
+ * than its CPU share: with two busy programs on two cores, decoding is three times as fast with this priority. A
+ * priority set from outside is kept. Not on Windows, where no privilege is needed and the desktop would stutter.
  *
- * Call it before there are other threads: they have the priority of the one that makes them.
+ * Call it before other threads exist: threads inherit the priority of their creator.
  */
 export function goFirst(): void {
   if (process.platform === 'win32' || getPriority() !== 0) return;
   try {
     setPriority(NICE);
   } catch {
-    // Only root may, and whom a limit lets.
+    // Needs root, or a sufficient RLIMIT_NICE.
   }
 }

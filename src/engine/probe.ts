@@ -1,6 +1,6 @@
 /**
- * What the addon and this machine can do, found out in a short-lived child: loading a broken addon
- * or a GPU driver may crash a process, and that is an answer here, not an accident.
+ * Probes the addon and this machine in a short-lived child process: loading a broken addon or GPU driver may crash it,
+ * which is a valid result here.
  */
 import { SvcError } from '../protocol/errors.ts';
 import { askChild } from './ask-child.ts';
@@ -8,15 +8,15 @@ import type { ProbeFacts } from './frames.ts';
 import type { SpawnOptions } from './spawn.ts';
 
 export interface ProbeOptions extends SpawnOptions {
-  /** Run a kernel on each device and report its GFLOP/s (up to a second a device). */
+  /** Runs a kernel on each device and reports GFLOP/s (up to a second per device). */
   readonly measure: boolean;
   /** Default 60,000. */
   readonly timeoutMs?: number;
 }
 
-/** `error` is set when anything failed; the rest is what was found out before that. */
+/** `error`: set if anything failed; the rest was found before. */
 export interface EngineProbe extends ProbeFacts {
-  /** The last that the child wrote to standard error. */
+  /** End of the child's stderr. */
   readonly stderr: string;
 }
 
@@ -40,7 +40,7 @@ export async function probeEngine({ measure, timeoutMs = 60_000, ...child }: Pro
     });
     if (answer !== undefined) return { ...answer, stderr };
     const error = new SvcError('ENGINE_CRASHED', `the engine process ${end} while ${doing}`, {
-      hint: 'reinstall svc-runtime; if it happens at a GPU, update its driver',
+      hint: 'reinstall svc-runtime; if it happens on a GPU, update the GPU driver',
     });
     return { ...facts, error: error.toRecord(), stderr };
   } catch (error) {

@@ -1,18 +1,18 @@
-/** One model file quantised in a child: a crash costs nothing, and whoever loses patience ends it. */
+/** Quantizes one model file in a child process, which may crash or be aborted without harm. */
 import { SvcError } from '../protocol/errors.ts';
 import type { NativeQuantizeOptions } from './addon.ts';
 import { askChild } from './ask-child.ts';
 import type { SpawnOptions } from './spawn.ts';
 
 export interface QuantizeFileOptions extends NativeQuantizeOptions, SpawnOptions {
-  /** Aborting it ends the child. */
+  /** Aborting kills the child. */
   readonly signal: AbortSignal;
-  /** Of each tensor, when it is done. */
+  /** Called for each tensor when it is done. */
   onTensor?(name: string): void;
 }
 
 /**
- * The bytes of the new weights. What lies at `output` after an error is the caller's to remove.
+ * Returns the size of the new weights in bytes. After an error the caller must remove `output`.
  * @throws SvcError MODEL_INVALID, OUT_OF_MEMORY, ENGINE_CRASHED, ENGINE_UNAVAILABLE; `signal.reason`
  */
 export async function quantizeFile({
@@ -36,7 +36,7 @@ export async function quantizeFile({
   signal.throwIfAborted();
   if (answer instanceof SvcError) throw answer;
   if (answer !== undefined) return answer;
-  throw new SvcError('ENGINE_CRASHED', `the process that quantised ${end}`, {
-    hint: 'look whether the file is whole: svc model verify; and whether there was enough memory',
+  throw new SvcError('ENGINE_CRASHED', `the quantize process ${end}`, {
+    hint: 'check the file with `svc model verify`, and that enough memory is free',
   });
 }

@@ -1,4 +1,4 @@
-/** The child's side of quantising a model. libllama tells how far it is in its log, and nowhere else. */
+/** The child's side of quantizing a model. libllama reports progress only in its log. */
 import { closeSync } from 'node:fs';
 import { openToAppendSync } from '../files/open-file.ts';
 import { SvcError } from '../protocol/errors.ts';
@@ -31,13 +31,13 @@ export async function quantizeHere(
     });
     addon.loadBackends(directory);
     const output = options.dryRun === true ? undefined : options.output;
-    // The sandbox lets it write a file that is there, and make none.
+    // Created now: in the sandbox it can write existing files but create none.
     if (output !== undefined) closeSync(openToAppendSync(output));
     enterSandbox({ models: [options.input], output, addonFolder: directory });
     await addon.quantize(options);
-    // The log's lines come in batches, on turns of their own.
+    // Log lines arrive in batches, on later turns of the event loop.
     for (let turns = 0; told.mebibytes === null && turns < MOST_TURNS; turns += 1) await new Promise(setImmediate);
-    if (told.mebibytes === null) throw new SvcError('INTERNAL', 'libllama did not tell the size of what it made');
+    if (told.mebibytes === null) throw new SvcError('INTERNAL', 'libllama did not log the size of the quantized model');
     send({ type: 'quantized', bytes: Math.ceil(told.mebibytes * MIB) });
   } catch (error) {
     send({ type: 'failed', error: SvcError.from(error).toRecord() });

@@ -1,4 +1,4 @@
-/** The child's side of doctor's check of the sandbox: enters it, and tries what it forbids by Node's own means. */
+/** The child's side of doctor's sandbox check: enters the sandbox and attempts what it forbids, with Node's own API. */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,11 +14,11 @@ type TrySandbox = Extract<ToEngine, { type: 'try_sandbox' }>;
 
 interface Attempt {
   readonly what: string;
-  /** Throws, or rejects, when it is refused. */
+  /** Throws or rejects if the attempt is refused. */
   make(parentPid: number): unknown;
 }
 
-/** Each works outside the sandbox, for every user. */
+/** Each attempt succeeds outside the sandbox, for every user. */
 const ATTEMPTS: readonly Attempt[] = [
   { what: 'to read a file of the system', make: () => readFileSync('/etc/passwd') },
   { what: 'to list the home directory', make: () => readdirSync(homedir()) },

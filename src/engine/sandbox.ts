@@ -1,9 +1,9 @@
 /**
- * The sandbox of an engine process: what it may still do once it meets a model's file, its template and requests, all
- * of which are foreign. The kernel's part is native/process/sandbox.h; which files are left is decided here.
+ * The sandbox of an engine process, entered before it reads untrusted data: a model file, its chat template, requests.
+ * native/process/sandbox.h implements it; the files that stay accessible are chosen here.
  *
- * It is entered after the addon and its backends are loaded, because drivers of GPUs start programs and open sockets
- * while they look for devices, and before the first byte of a model is read.
+ * It is entered after the addon and its backends are loaded, because GPU drivers start programs and open sockets while
+ * they search for devices.
  */
 import { constants } from 'node:os';
 import { basename, delimiter, dirname, join } from 'node:path';
@@ -14,27 +14,27 @@ import { PART, partsBeside } from '../models/part-names.ts';
 import { loadProcessAddon, type SandboxReport } from '../process/addon.ts';
 import { SvcError } from '../protocol/errors.ts';
 
-/** What an engine process is for decides which files it may open. Absent: none of that kind. */
+/** Files that an engine process may open, by its task. Absent: none of that kind. */
 export interface EngineFiles {
-  /** Models, each with all its parts. */
+  /** Model files, each with all its parts. */
   readonly models?: readonly (string | undefined)[];
-  /** The only folder that it may write to; made when it is missing. */
+  /** Writable directory; created if missing. */
   readonly prefixFolder?: string | undefined;
-  /** A file that it may write; made when it is missing. */
+  /** Writable file; must exist. */
   readonly output?: string | undefined;
-  /** Where svc.node and its libraries lie. */
+  /** Directory of svc.node and its libraries. */
   readonly addonFolder: string;
 }
 
 /** Standard streams, and the pipe to the daemon. */
 const LAST_OWN_DESCRIPTOR = 3;
 
-/** Shared libraries, which drivers open as late as they need them, and what tells where those are. */
+/** Shared libraries, which drivers may open late, and the linker's configuration. */
 const LIBRARIES = [
   '/usr /lib /lib32 /lib64 /opt/rocm /opt/amdgpu /opt/intel /opt/cuda /nix/store /gnu/store /run/opengl-driver',
   '/etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/alternatives /etc/localtime',
 ].flatMap((line) => line.split(' '));
-/** What Node, ggml and the C library look at of the machine; of processes only its own. */
+/** Files that Node, ggml and the C library read; in /proc only the process's own. */
 const SYSTEM = [
   '/sys /proc/self /proc/meminfo /proc/cpuinfo /proc/stat /proc/version /proc/sys/vm /proc/sys/kernel',
   '/dev/zero /dev/random /dev/urandom',
@@ -46,7 +46,7 @@ const GPU_DEVICES = [
 ].flatMap((line) => line.split(' '));
 const MOST_NVIDIA_DEVICES = 32;
 
-/** First of all: no memory of this process goes to a core file, and of descriptors it keeps those it was meant to get. */
+/** Called first: forbids core dumps and closes inherited file descriptors. */
 export function keepToOwnProcess(): void {
   const addon = loadProcessAddon();
   addon.forbidCoreDumps();
@@ -54,23 +54,23 @@ export function keepToOwnProcess(): void {
 }
 
 /**
- * Has the drivers of GPUs keep their compiled shaders in a folder of svc's own, which the sandbox leaves to engines that
- * have one: without it each start compiles them anew. The user's other programs must not run what an engine has written.
- * REQUIRES: no backend is loaded yet.
+ * Makes GPU drivers cache compiled shaders in svc's own directory, which stays writable in the sandbox: otherwise every
+ * start would recompile them. Not in the user's shader cache, because other programs must not run what an engine has
+ * written. REQUIRES: no backend is loaded yet.
  */
 export function keepShaders(prefixFolder: string | undefined): void {
   if (prefixFolder === undefined || variable('GGML_BACKEND_PATH') === undefined) return;
   for (const name of SHADER_VARIABLES) setForDrivers(name, shaderFolder(prefixFolder));
 }
 
-/** Of Mesa and of NVIDIA. */
+/** For Mesa and NVIDIA. */
 const SHADER_VARIABLES = ['MESA_SHADER_CACHE_DIR', '__GL_SHADER_DISK_CACHE_PATH'];
 
 function shaderFolder(prefixFolder: string): string {
   return join(dirname(prefixFolder), 'shaders');
 }
 
-/** Throws ENGINE_UNAVAILABLE when process.node does not load. Parts that the kernel lacks are in the report. */
+/** Throws ENGINE_UNAVAILABLE if process.node cannot be loaded. The report lists what the kernel does not support. */
 export function enterSandbox(files: EngineFiles): SandboxReport {
   const { prefixFolder, output } = files;
   const hasGpu = variable('GGML_BACKEND_PATH') !== undefined;
@@ -90,19 +90,19 @@ export function enterSandbox(files: EngineFiles): SandboxReport {
   }
 }
 
-/** When all files of the engine are open. */
+/** Call when all files of the engine are open. */
 export function leaveLastCapability(): void {
   loadProcessAddon().leaveLastCapability();
 }
 
-/** What is not in force, with the reason; empty where all is. On systems that have none of it, all of it. */
+/** Parts of the sandbox that are not active, with the reason. Empty: all are active. */
 export function missingParts(report: SandboxReport): string[] {
   const { landlockVersion } = report;
   const parts: readonly (readonly [string, number])[] = [
     ['no new privileges', report.noNewPrivileges],
     ['no capabilities', report.capabilities],
-    ['Landlock, which keeps it from files', report.landlock],
-    ['seccomp, which keeps it from sockets, programs and processes', report.seccomp],
+    ['Landlock, which restricts file access', report.landlock],
+    ['seccomp, which blocks sockets, programs and other processes', report.seccomp],
   ];
   return [
     ...parts.filter(([, error]) => error !== 0).map(([name, error]) => `${name} (${reasonOf(error)})`),
@@ -112,15 +112,15 @@ export function missingParts(report: SandboxReport): string[] {
   ];
 }
 
-/** What seccomp does not take away as well. */
+/** Restrictions that need a later Landlock version and that seccomp does not cover. */
 const LANDLOCK_LATER: readonly (readonly [number, string])[] = [
-  [3, 'truncating of files'],
-  [5, 'control of devices'],
+  [3, 'blocking truncation of files'],
+  [5, 'blocking ioctl on devices'],
 ];
 
 function reasonOf(error: number): string {
   const { EOPNOTSUPP, ENOTSUP } = constants.errno;
-  if (error === EOPNOTSUPP || error === ENOTSUP) return 'this kernel has none';
+  if (error === EOPNOTSUPP || error === ENOTSUP) return 'not supported by this kernel';
   return getSystemErrorName(-error);
 }
 
@@ -128,7 +128,7 @@ function makeFolder(folder: string): void {
   try {
     makeDirectorySync(folder);
   } catch {
-    // Nothing is then kept in it.
+    // Then nothing is cached there.
   }
 }
 
@@ -138,14 +138,14 @@ function partsOf(path: string | undefined): string[] {
   return count === undefined ? [path] : partsBeside(path, Number(count));
 }
 
-/** Beside svc.node, beside the backend of a GPU, and where the environment leads the dynamic linker. */
+/** Directories of svc.node, of the GPU backend and of LD_LIBRARY_PATH. */
 function ownLibraries(addonFolder: string): string[] {
   const gpuModule = variable('GGML_BACKEND_PATH');
   const linked = (variable('LD_LIBRARY_PATH') ?? '').split(delimiter).filter((folder) => folder !== '');
   return [addonFolder, ...(gpuModule === undefined ? [] : [dirname(gpuModule), ...GPU_SETTINGS]), ...linked];
 }
 
-/** Only for an engine that has a backend of a GPU. */
+/** Empty without a GPU backend. */
 function gpuDevices(): string[] {
   if (variable('GGML_BACKEND_PATH') === undefined) return [];
   const cards = Array.from({ length: MOST_NVIDIA_DEVICES }, (_, card) => `/dev/nvidia${String(card)}`);

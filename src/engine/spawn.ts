@@ -1,4 +1,4 @@
-/** How an engine process is started: the same Node, no arguments that tell anything, the pipe on fd 3. */
+/** Starts an engine process: the same Node, no data in arguments, the pipe on fd 3. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { engineEnvironment } from '../config/environment.ts';
 import { SvcError } from '../protocol/errors.ts';
 
-/** The entry, as source or compiled, whichever we are ourselves. */
+/** Entry file: TypeScript source or compiled, like this file. */
 export const ENGINE_ENTRY = fileURLToPath(new URL(`./main${extname(import.meta.url)}`, import.meta.url));
 
 export interface SpawnedEngine {
@@ -17,9 +17,9 @@ export interface SpawnedEngine {
   readonly pipe: Duplex;
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Resolves when the process is gone and all that it wrote has been read: read the three streams. */
+  /** Resolves when the process is gone and its output is read. The caller must read all three streams. */
   readonly ended: Promise<EngineExit>;
-  /** SIGKILL: an engine has nothing to save, and one that hangs would not hear less. */
+  /** Sends SIGKILL: an engine has nothing to save, and one that hangs ignores milder signals. */
   kill(): void;
 }
 
@@ -29,16 +29,16 @@ export interface EngineExit {
 }
 
 export interface SpawnOptions {
-  /** The child's entry file; another one in tests. */
+  /** The child's entry file; tests replace it. */
   readonly entry?: string | undefined;
-  /** A backend of ggml that it loads besides those that lie with the addon (gpu.ts). */
+  /** ggml backend to load in addition to those beside the addon (gpu.ts). */
   readonly gpuModule?: string | undefined;
 }
 
-/** Added to the kernel's badness score, in thousandths of all memory: the engine goes before anything else of the user's. */
+/** Added to the kernel's OOM score, in thousandths of memory: engines are killed before the user's other processes. */
 const OOM_SCORE_ADJ = '500';
 
-/** Throws ENGINE_CRASHED when the system has no process, file or memory to give. */
+/** Throws ENGINE_CRASHED if the system has no process, file descriptor or memory left. */
 export async function spawnEngine({ entry = ENGINE_ENTRY, gpuModule }: SpawnOptions = {}): Promise<SpawnedEngine> {
   const child = await start(entry, gpuModule);
   const ended = new Promise<EngineExit>((resolve) => {
@@ -59,11 +59,10 @@ export async function spawnEngine({ entry = ENGINE_ENTRY, gpuModule }: SpawnOpti
 async function start(entry: string, gpuModule: string | undefined): Promise<ChildProcess> {
   try {
     const child = spawn(process.execPath, [...loaderArguments(entry), entry], {
-      // `--import tsx` is looked up from the working directory; and the directory in which somebody
-      // happened to start the daemon must not be held.
+      // `--import tsx` is resolved from the working directory; and the daemon's start directory must not be kept busy.
       cwd: dirname(entry),
-      // After a failed assertion ggml would attach a debugger to itself, which can hang and prints strings.
-      // libuv's io_uring would be cut off by the sandbox in its midst.
+      // After a failed assertion ggml would attach a debugger to itself, which can hang and prints strings. The sandbox
+      // would break libuv's io_uring while in use.
       env: engineEnvironment({ GGML_NO_BACKTRACE: '1', UV_USE_IO_URING: '0', GGML_BACKEND_PATH: gpuModule }),
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       windowsHide: true,
@@ -81,13 +80,13 @@ async function start(entry: string, gpuModule: string | undefined): Promise<Chil
   }
 }
 
-/** Not left to the child: Node alone takes tens of megabytes before it runs a line of ours, and until then the daemon is larger. */
+/** Set by the daemon: while the child starts, the OOM killer would otherwise choose the larger daemon. */
 function sacrifice(pid: number | undefined): void {
   if (process.platform !== 'linux' || pid === undefined) return;
   try {
     writeFileSync(`/proc/${String(pid)}/oom_score_adj`, OOM_SCORE_ADJ);
   } catch {
-    // It has ended already, or a sandbox forbids it; the kernel then chooses by size alone.
+    // The child has already ended, or a sandbox forbids it: the kernel then chooses by size alone.
   }
 }
 
@@ -96,7 +95,7 @@ export function describeExit({ code, signal }: EngineExit): string {
   return signal === null ? `exited with code ${String(code)}` : `was ended by ${signal}`;
 }
 
-/** From source the child needs the TypeScript loader that we were started with, and nothing else of our arguments. */
+/** From source, the child needs only the TypeScript loader among our own Node arguments. */
 function loaderArguments(entry: string): string[] {
   if (extname(entry) !== '.ts') return [];
   const found: string[] = [];

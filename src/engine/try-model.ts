@@ -1,11 +1,11 @@
-/** Whether one model works here, found out in a short-lived child: it loads, and produces one token. */
+/** Tests in a short-lived child process that a model loads and produces one token. */
 import { SvcError } from '../protocol/errors.ts';
 import { askChild } from './ask-child.ts';
 
-/** Enough for one token; a context as long as the model's own could ask for all memory. */
+/** Enough for one token; the model's own context length could need all memory. */
 const CONTEXT_LENGTH = 512;
 
-/** Throws what the engine says of the model, or ENGINE_CRASHED, or TIMEOUT. */
+/** Throws the engine's error about the model, ENGINE_CRASHED, or TIMEOUT. */
 export async function tryModel(model: string, path: string, timeoutMs: number): Promise<void> {
   const options = { contextLength: CONTEXT_LENGTH, maxSequences: 1 };
   const { answer, end, isLate } = await askChild<'loaded' | SvcError>({
@@ -19,6 +19,6 @@ export async function tryModel(model: string, path: string, timeoutMs: number): 
   if (answer === 'loaded') return;
   if (answer !== undefined) throw answer;
   throw isLate
-    ? new SvcError('TIMEOUT', `no token within ${String(timeoutMs / 1000)} s`)
+    ? new SvcError('TIMEOUT', `timeout: ${model} produced no token within ${String(timeoutMs / 1000)} s`)
     : new SvcError('ENGINE_CRASHED', `the engine process ${end}`);
 }

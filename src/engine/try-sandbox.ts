@@ -1,4 +1,4 @@
-/** What the sandbox of engines is worth on this machine, found out in a short-lived child that tries what it forbids. */
+/** Tests the engine sandbox on this machine: a short-lived child process attempts what it forbids. */
 import type { SandboxReport } from '../process/addon.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { askChild } from './ask-child.ts';

@@ -1,15 +1,15 @@
 /**
- * Directories, made with their parents. Used instead of `mkdir` with `recursive`, which never ends on a
- * file system where a directory can be looked up in but not made in, such as /proc.
+ * Creates directories with their parents. Replaces `mkdir` with `recursive`, which loops forever on file systems that
+ * allow lookup but not creation, such as /proc.
  */
 import { mkdirSync, statSync } from 'node:fs';
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** For the user alone. */
+/** Access for the owner only. */
 const MODE = 0o700;
 
-/** Resolves when `directory` is one. Rejects with the error of the file system. */
+/** Resolves when the directory exists. Rejects with the file system's error. */
 export async function makeDirectory(directory: string): Promise<void> {
   try {
     await mkdir(directory, MODE);
@@ -21,12 +21,12 @@ export async function makeDirectory(directory: string): Promise<void> {
     const parent = dirname(directory);
     if (parent === directory) throw error;
     await makeDirectory(parent);
-    // Another process may have made it meanwhile.
+    // Another process may have created it meanwhile.
     await mkdir(directory, MODE).catch((again: unknown) => requireDirectory(directory, again));
   }
 }
 
-/** As `makeDirectory`, at once. */
+/** Synchronous `makeDirectory`. */
 export function makeDirectorySync(directory: string): void {
   try {
     mkdirSync(directory, MODE);
@@ -46,7 +46,7 @@ export function makeDirectorySync(directory: string): void {
   }
 }
 
-/** A link to a directory is one. Rejects with `refusal` otherwise. */
+/** Resolves if `path` is a directory or a link to one, otherwise rejects with `refusal`. */
 async function requireDirectory(path: string, refusal: unknown): Promise<void> {
   const found = await stat(path).catch(() => null);
   if (found?.isDirectory() !== true) throw refusal;
@@ -57,7 +57,7 @@ function requireDirectorySync(path: string, refusal: unknown): void {
   try {
     isDirectory = statSync(path).isDirectory();
   } catch {
-    // The first error says more.
+    // `refusal` is the more useful error.
   }
   if (!isDirectory) throw refusal;
 }

@@ -1,18 +1,17 @@
 /**
- * Files, opened by path, whatever lies there. Opening a FIFO waits until another process opens its other
- * end, which may never come; here it is refused, as a directory and a device are. On a regular file
- * O_NONBLOCK changes nothing.
+ * Opens regular files only. Opening a FIFO would wait until another process opens its other end, perhaps forever; here
+ * FIFOs, directories and devices are refused. O_NONBLOCK has no effect on regular files.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 
 const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_TRUNC } = constants;
-/** Missing on Windows, which has no FIFOs among its files. */
+/** Undefined on Windows, which has no FIFOs in its file system. */
 const NO_WAIT = (constants as { O_NONBLOCK?: number }).O_NONBLOCK ?? 0;
-/** For the user alone. */
+/** Access for the owner only. */
 const MODE = 0o600;
 
-/** A path that is there and is not a regular file. */
+/** The path exists but is not a regular file. */
 export class NotAFileError extends Error {
   readonly code = 'ENOTAFILE';
 
@@ -22,18 +21,18 @@ export class NotAFileError extends Error {
   }
 }
 
-/** Rejects with NotAFileError, or the error of the file system. */
+/** Rejects with NotAFileError or the file system's error. */
 export async function openToRead(path: string): Promise<FileHandle> {
   return await regular(path, await open(path, O_RDONLY | NO_WAIT).catch((error: unknown) => refuse(path, error)));
 }
 
-/** Makes the file if need be. Rejects as `openToRead`. */
+/** Creates the file if needed. Rejects like `openToRead`. */
 export async function openToAppend(path: string): Promise<FileHandle> {
   const flags = O_WRONLY | O_APPEND | O_CREAT | NO_WAIT;
   return await regular(path, await open(path, flags, MODE).catch((error: unknown) => refuse(path, error)));
 }
 
-/** Rejects as `openToRead`. */
+/** Rejects like `openToRead`. */
 export async function readText(path: string): Promise<string> {
   const file = await openToRead(path);
   try {
@@ -43,17 +42,17 @@ export async function readText(path: string): Promise<string> {
   }
 }
 
-/** The descriptor. Throws NotAFileError, or the error of the file system. */
+/** Returns the descriptor. Throws NotAFileError or the file system's error. */
 export function openToReadSync(path: string): number {
   return openSyncAs(path, O_RDONLY);
 }
 
-/** Makes the file if need be; `empty` drops what is in it. Throws as `openToReadSync`. */
+/** Creates the file if needed; `empty` truncates it. Throws like `openToReadSync`. */
 export function openToAppendSync(path: string, { empty = false } = {}): number {
   return openSyncAs(path, O_WRONLY | O_CREAT | (empty ? O_TRUNC : O_APPEND));
 }
 
-/** Throws as `openToReadSync`. */
+/** Throws like `openToReadSync`. */
 export function readTextSync(path: string): string {
   const descriptor = openToReadSync(path);
   try {
@@ -85,7 +84,7 @@ function openSyncAs(path: string, flags: number): number {
   throw new NotAFileError(path);
 }
 
-/** ENXIO: a FIFO that nothing reads, or a socket. EISDIR: a directory that was to be written. */
+/** ENXIO: a FIFO without a reader, or a socket. EISDIR: a directory opened for writing. */
 function refuse(path: string, error: unknown): never {
   const { code } = error as NodeJS.ErrnoException;
   throw code === 'ENXIO' || code === 'EISDIR' ? new NotAFileError(path) : error;

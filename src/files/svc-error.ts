@@ -1,8 +1,8 @@
-/** What the file system has refused, as an error of ours: a person can mend it, and it is no bug. */
+/** Converts file system errors to SvcError: the user can fix them, they are no bugs. */
 import { SvcError } from '../protocol/errors.ts';
 import { isFileError, whyOf } from './why.ts';
 
-/** Codes that say something of the file and its disk; any other may come from a bug. */
+/** Error codes caused by the file or its disk; any other code may be a bug. */
 const OF_THE_DISK: readonly string[] = [
   'EACCES',
   'EPERM',
@@ -19,12 +19,12 @@ const OF_THE_DISK: readonly string[] = [
   'ENAMETOOLONG',
 ];
 
-/** Whatever was thrown, as one of ours; what is neither that nor of the disk is INTERNAL. */
+/** Converts anything thrown. INTERNAL unless it is a SvcError or an error of the file or its disk. */
 export function errorOfFiles(thrown: unknown): SvcError {
   if (!isFileError(thrown) || !OF_THE_DISK.includes(thrown.code ?? '')) return SvcError.from(thrown);
   const what = thrown.path ?? thrown.message;
   return new SvcError('CANNOT_WRITE', `cannot use ${what}: ${whyOf(thrown)}`, {
-    hint: 'check its owner, its permissions and the space on its disk: svc doctor',
+    hint: 'check its owner, permissions and free disk space; `svc doctor` checks them too',
     cause: thrown,
   });
 }

@@ -1,4 +1,4 @@
-/** What the file system has said, in words. */
+/** Descriptions of file system errors. */
 
 const WORDS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
@@ -9,22 +9,22 @@ const WORDS: Readonly<Record<string, string>> = {
   EIO: 'the disk reports an error (EIO)',
   ENOENT: 'no such file or directory',
   ENOTDIR: 'a part of its path is not a directory',
-  EISDIR: 'it is a directory',
+  EISDIR: 'it is a directory, not a file',
   ELOOP: 'its path is a loop of links',
-  EEXIST: 'another file has its name',
+  EEXIST: 'a file with this name already exists',
   ENAMETOOLONG: 'its name is too long',
   EMFILE: 'too many open files',
   ENFILE: 'too many open files on this machine',
   ENOTAFILE: 'it is not a regular file',
 };
 
-/** Completes "cannot write PATH: ". */
+/** Reason for messages such as "cannot write PATH: …". */
 export function whyOf(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   return code === undefined ? 'no reason given' : (WORDS[code] ?? code);
 }
 
-/** True if the file system has refused something: an error of Node's `fs`, or of ours over it. */
+/** True for errors of Node's `fs` and for NotAFileError. */
 export function isFileError(error: unknown): error is NodeJS.ErrnoException {
   if (!(error instanceof Error)) return false;
   const { code, syscall, path } = error as NodeJS.ErrnoException;

@@ -1,20 +1,19 @@
-/** Connections over HTTP that are kept, and what they lead through: straight, or `HTTPS_PROXY` and `NO_PROXY`. */
+/** HTTP connection pools, direct or through `HTTPS_PROXY` and `NO_PROXY`. */
 import type { LookupFunction } from 'node:net';
 import type * as Undici from 'undici';
 import { kindOfHost, type Reach } from './reach.ts';
 
 export interface DispatchersOptions {
   readonly connectTimeoutMs: number;
-  /** Looks names up for a connection that may lead there (guardedLookup). */
+  /** Returns the name lookup for connections within this reach (guardedLookup). */
   readonly lookup: (reach: Reach) => LookupFunction;
-  /** How many connections to an origin there may be, and how long one that rests is kept. */
+  /** Maximum connections per origin, and how long idle ones are kept. */
   readonly pool?: Pick<Undici.Agent.Options, 'connections' | 'keepAliveTimeout'>;
 }
 
 /**
- * One undici dispatcher for each reach: a connection is only ever used by requests that may go where it
- * leads. Plain http, and what leads to this machine, takes no proxy. Certificates are always checked,
- * whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+ * One undici dispatcher per reach: a connection is reused only by requests that may reach its address. Plain http and
+ * loopback bypass the proxy. Certificates are always verified, whatever NODE_TLS_REJECT_UNAUTHORIZED says.
  */
 export class Dispatchers {
   readonly #options: DispatchersOptions;
@@ -25,9 +24,9 @@ export class Dispatchers {
   }
 
   /**
-   * The one for a request to `url`; stays ours. After `close` or `destroy` a new one may be made: who has
-   * ended must not ask.
-   * @param undici is imported by whoever makes the first request: a daemon that makes none does without it
+   * Returns the dispatcher for `url`, which this object owns. Must not be called after `close` or `destroy`, because it
+   * may create a new one.
+   * @param undici passed in, so that a daemon that makes no requests never imports it
    */
   for(undici: typeof Undici, url: URL, reach: Reach): Undici.Dispatcher {
     const isDirect = url.protocol === 'http:' || kindOfHost(url.hostname) === 'loopback';
@@ -42,12 +41,12 @@ export class Dispatchers {
     return dispatcher;
   }
 
-  /** Lets answers come to their ends. Resolves when every connection is closed. */
+  /** Lets running requests finish. Resolves when every connection is closed. */
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#dispatchers.values(), (dispatcher) => dispatcher.close()));
   }
 
-  /** Requests under way fail with `error`, if one is given. Resolves when every connection is closed. */
+  /** Fails running requests with `error`, if given. Resolves when every connection is closed. */
   async destroy(error: Error | null = null): Promise<void> {
     await Promise.all(Array.from(this.#dispatchers.values(), (dispatcher) => dispatcher.destroy(error)));
   }

@@ -1,17 +1,17 @@
 /**
- * Which machines a request may reach: the guard against endpoints and redirects that lead into this
- * machine or the networks around it (SSRF).
+ * Restricts which machines a request may reach: protects against server-side request forgery (SSRF), where endpoints
+ * or redirects lead to this machine or its networks.
  *
- * An address is of one kind. Where an IPv6 address carries an IPv4 address (mapped, NAT64, 6to4), the
- * one inside decides, because that is where packets end. Names are resolved here, every address that
- * a name has is judged, and the connection is made to exactly those: a second answer of DNS is never asked for.
+ * Every address has one kind. For an IPv6 address that contains an IPv4 address (mapped, NAT64, 6to4) the IPv4 address
+ * decides, because packets end there. Names are resolved here, all their addresses are checked, and the connection
+ * uses exactly those: there is no second DNS lookup (DNS rebinding).
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, SocketAddress, type LookupFunction } from 'node:net';
 
 export type AddressKind = 'public' | 'loopback' | 'private' | 'forbidden';
 
-/** The kinds of addresses that may be connected to. */
+/** Kinds of addresses to which connections are allowed. */
 export type Reach = ReadonlySet<AddressKind>;
 
 const listOf = (subnets: readonly string[]): BlockList => {
@@ -24,8 +24,8 @@ const listOf = (subnets: readonly string[]): BlockList => {
 };
 
 /**
- * Nobody's provider is there, whatever the config says: the metadata services of clouds, which hand out
- * credentials (AWS, Azure, Alibaba, Oracle), link-local, unspecified, multicast, reserved.
+ * Never allowed, whatever the config says: cloud metadata services, which hand out credentials (AWS, Azure, Alibaba,
+ * Oracle), link-local, unspecified, multicast and reserved addresses.
  */
 const FORBIDDEN = listOf([
   '169.254.0.0/16',
@@ -42,7 +42,7 @@ const FORBIDDEN = listOf([
   '::/96',
 ]);
 const LOOPBACK = listOf(['127.0.0.0/8', '::1/128']);
-/** RFC 1918, CGNAT, unique local, and what is set apart for documents, benchmarks and old tunnels. */
+/** RFC 1918, CGNAT, unique local, and ranges reserved for documentation, benchmarks and old tunnels. */
 const PRIVATE = listOf([
   '10.0.0.0/8',
   '172.16.0.0/12',
@@ -71,13 +71,13 @@ const METADATA_NAMES = new Set([
   'instance-data.ec2.internal',
 ]);
 
-/** IPv4 inside of IPv6: the prefix, and the 16-bit group at which the address begins. */
+/** IPv4 inside IPv6: the prefix, and the 16-bit group at which the IPv4 address begins. */
 const CARRIERS = [
   { prefix: listOf(['::ffff:0:0/96', '64:ff9b::/96']), group: 6 },
   { prefix: listOf(['2002::/16']), group: 1 },
 ] as const;
 
-/** `address`: of IPv4 in dotted decimals, or of IPv6. One with a zone is link-local. */
+/** `address`: IPv4 in dotted decimals, or IPv6. An address with a zone is link-local. */
 export function kindOf(address: string): AddressKind {
   if (isIP(address) === 0 || address.includes('%')) return 'forbidden';
   const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
@@ -91,8 +91,8 @@ export function kindOf(address: string): AddressKind {
 }
 
 /**
- * The kind of the host of a URL as far as it can be told without DNS; null: it is a name that has to be
- * looked up. URL has brought every notation of an address (decimal, octal, hex, short) into one.
+ * Kind of a URL's host, if known without DNS; null: a name that must be resolved. The URL class has normalized all
+ * address notations (decimal, octal, hex, short).
  */
 export function kindOfHost(hostname: string): AddressKind | null {
   const host = hostname.replace(/^\[|\]$/g, '');
@@ -102,16 +102,16 @@ export function kindOfHost(hostname: string): AddressKind | null {
   return name === 'localhost' || name.endsWith('.localhost') ? 'loopback' : null;
 }
 
-/** Says in words why a host is refused. */
+/** Creates the error for a refused host. */
 export type Refuse = (hostname: string, kind: AddressKind) => Error;
 
-/** Throws what `refuse` makes of a host outside of `reach`. */
+/** Throws `refuse()` if the host is outside `reach`. */
 export function checkHost(hostname: string, reach: Reach, refuse: Refuse): void {
   const kind = kindOfHost(hostname);
   if (kind !== null && !reach.has(kind)) throw refuse(hostname, kind);
 }
 
-/** Looks names up for a connection, and fails for those of which any address is out of reach. */
+/** A lookup function that fails for names with any address outside `reach`. */
 export function guardedLookup(reach: Reach, refuse: Refuse, lookup: typeof dnsLookup = dnsLookup): LookupFunction {
   return (hostname, options, done) => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {
@@ -130,7 +130,7 @@ export function guardedLookup(reach: Reach, refuse: Refuse, lookup: typeof dnsLo
   };
 }
 
-/** The eight groups are spelled out by SocketAddress as inet_ntop does, which may end in dotted decimals. */
+/** The IPv4 address that begins at `group`. SocketAddress formats like inet_ntop, possibly with dotted decimals. */
 function ipv4At(address: string, group: number): string {
   const groups = groupsOf(address);
   return [groups[group] ?? 0, groups[group + 1] ?? 0].flatMap((value) => [value >> 8, value & 255]).join('.');

@@ -1,17 +1,16 @@
-/** Where an answer over HTTP leads. */
+/** HTTP redirects. */
 
 interface Answered {
   readonly status: number;
-  /** Of a response header, in lower case. */
+  /** `name`: a response header in lower case. */
   header(name: string): string | undefined;
 }
 
 const REDIRECTS = [301, 302, 303, 307, 308];
 
 /**
- * null: it is no redirect. Throws what `refuse` makes of one to what is no URL of http or https, or one
- * with a name and a password, which nobody here has asked for.
- * @param from the URL that was asked
+ * Target of a redirect; null: no redirect. Throws `refuse()` if the target is not http(s) or carries credentials.
+ * @param from the requested URL
  */
 export function redirectOf({ status, header }: Answered, from: URL, refuse: () => Error): URL | null {
   const location = header('location');

@@ -1,18 +1,18 @@
-/** How long a server asks to be left alone. */
+/** Parses the headers with which servers ask for a delay before a retry. */
 
-/** What asks for more is not meant: nobody waits for days. */
+/** Upper bound: longer delays are clamped. */
 const LONGEST_SECONDS = 24 * 60 * 60;
 const NUMBER = /^\d+(\.\d+)?$/;
-/** Any date of HTTP has a time of day. Without that Date.parse would take words with a number in them for one. */
+/** Every HTTP date has a time of day. Date.parse alone would accept words with a number in them. */
 const DATE = /\d:\d\d:\d\d/;
-/** The one notation that does not name its zone, which is Greenwich. */
+/** The only HTTP date format without a time zone; it is GMT. */
 const ASCTIME = /^\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}$/;
 
 /**
- * Seconds, from `retry-after-ms` (OpenAI and those who follow it) or `retry-after` in seconds or as a date;
- * 0 for a date that is past. null: there is none that can be understood.
- * @param header a response header by its name in lower case
- * @param now as Date.now() tells it
+ * Seconds from `retry-after-ms` (OpenAI and compatible servers), or from `retry-after` as a number or date; 0 for a
+ * date in the past. null: no valid header.
+ * @param header returns a response header by its lower-case name
+ * @param now Date.now()
  */
 export function retryAfterSeconds(header: (name: string) => string | undefined, now: number): number | null {
   const milliseconds = header('retry-after-ms') ?? '';

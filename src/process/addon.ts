@@ -1,6 +1,6 @@
 /**
- * What a process asks of its kernel and Node does not offer: process.node, built from native/process. Loaded by the
- * daemon and by engine processes; libllama is not in it.
+ * JavaScript interface of process.node (native/process): kernel features that Node does not offer. Loaded by the daemon
+ * and by engine processes; does not contain libllama.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,45 +8,45 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { variable } from '../config/environment.ts';
 
-/** Files and folders; a folder stands for all in it. Paths that do not exist are skipped. */
+/** Files and directories; a directory includes everything below it. Missing paths are skipped. */
 export interface SandboxPaths {
   readonly read: readonly string[];
-  /** Read, written, created, removed. Links are not followed. */
+  /** May be read, written, created and removed. Links are not followed. */
   readonly write: readonly string[];
-  /** Read, written, controlled by ioctl. */
+  /** May be read, written and controlled by ioctl. */
   readonly devices: readonly string[];
 }
 
-/** The parts of the sandbox: 0 is in force, anything else an errno that says why it is not. */
+/** Status of each part of the sandbox: 0 is active, otherwise the errno of the failure. */
 export interface SandboxReport {
   readonly noNewPrivileges: number;
   readonly capabilities: number;
   readonly landlock: number;
-  /** ABI version of the kernel's Landlock; 0: it has none. */
+  /** ABI version of the kernel's Landlock; 0: no Landlock. */
   readonly landlockVersion: number;
   readonly seccomp: number;
 }
 
 export interface ProcessAddon {
-  /** For this process, until exec: neither core files nor crash handlers, and no tracing by processes of the same user. */
+  /** Forbids core files, crash handlers and tracing by processes of the same user; lasts until exec. */
   forbidCoreDumps(): void;
-  /** Linux: closes descriptors above `last` that were inherited. Those that Node opened stay. */
+  /** Linux: closes inherited descriptors above `last`. Descriptors opened by Node stay open. */
   closeInheritedFiles(last: number): void;
-  /** Sends a message of sd_notify to the socket at `path`. Returns 0 or an errno. */
+  /** Sends an sd_notify message to the socket at `path`. Returns 0 or an errno. */
   notify(path: string, message: string): number;
-  /** Linux: gives up what an engine does not need, on every thread, for good. Once in the life of a process. */
+  /** Linux: restricts every thread permanently to what an engine needs. Call once per process. */
   enterSandbox(paths: SandboxPaths): SandboxReport;
   /** A root process keeps CAP_DAC_READ_SEARCH in the sandbox until this is called. Returns 0 or an errno. */
   leaveLastCapability(): number;
 }
 
-/** Where svc.node and process.node lie: in a checkout, in the package. `src/process` and `dist/process` are equally deep. */
+/** Directories of svc.node and process.node: of a checkout, of the package (same depth from `src` and `dist`). */
 export function nativeFolders(): string[] {
   const root = fileURLToPath(new URL('../..', import.meta.url));
   return [join(root, 'build', 'addon', 'bin'), join(root, 'prebuilds', `${process.platform}-${process.arch}`)];
 }
 
-/** Throws what Node says of a module that is missing or does not load. */
+/** Throws Node's error if the module is missing or cannot be loaded. */
 export function loadProcessAddon(): ProcessAddon {
   const named = variable('SVC_ADDON');
   const folders = named === undefined ? nativeFolders() : [dirname(named), ...nativeFolders()];

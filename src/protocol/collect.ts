@@ -1,4 +1,4 @@
-/** The events of an answer, added up: for whoever wants it whole. */
+/** Joins the events of an answer, for callers that do not stream. */
 import type { GenerateEvent, RouteEvent, TokenLogprobs, ToolCall } from './generate.ts';
 
 export class Collector {

@@ -1,7 +1,7 @@
-/** `svc doctor --json`: what it prints, and the names that its checks have. docs/doctor.md tells of each. */
+/** The output of `svc doctor --json` and the names of its checks, which docs/doctor.md describes. */
 import * as v from 'valibot';
 
-/** In the order of the answer. Beside them stands one `device NAME` for each compute device that was found. */
+/** In output order. Each compute device found adds one `device NAME` check. */
 export const CHECK_NAMES = [
   'node',
   'user',
@@ -30,16 +30,16 @@ const nullableText = v.nullable(v.pipe(v.string(), v.minLength(1)));
 
 export const DoctorCheckSchema = v.strictObject({
   name: v.union([v.picklist(CHECK_NAMES), v.custom<`device ${string}`>((name) => /^device \S/.test(String(name)))]),
-  /** `warn`: works, but worth a look. `skip`: there was nothing to look at, or what it needs is broken itself. */
+  /** `warn`: works, but deserves attention. `skip`: nothing to check, or a check that it depends on failed. */
   status: v.picklist(['ok', 'warn', 'fail', 'skip']),
   value: nullableText,
   detail: nullableText,
-  /** What to do; always there with `warn` and `fail`. */
+  /** What to do; always present with `warn` and `fail`. */
   hint: nullableText,
 });
 
 export const DoctorRecordSchema = v.strictObject({
-  /** No check has failed. */
+  /** True if no check failed. */
   ok: v.boolean(),
   checks: v.array(DoctorCheckSchema),
 });

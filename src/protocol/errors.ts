@@ -1,19 +1,19 @@
 /**
- * The one table of errors. HTTP status, gRPC status, exit code, the error types of the API families
- * and "may be retried" all follow from the code; nothing anywhere matches on a message.
+ * The only table of errors. HTTP status, gRPC status, exit code, the API families' error types and whether to
+ * retry all follow from the code; no code compares messages.
  */
 
-/** What follows from an error code. */
+/** Properties of an error code. */
 export interface ErrorFacts {
-  /** HTTP status of a response that has not begun. */
+  /** HTTP status, if the response has not begun. */
   readonly http: number;
   /** gRPC status code (google.rpc.Code). */
   readonly grpc: number;
-  /** Exit code of a command that ends with this error. */
+  /** Exit code of a command that fails with this error. */
   readonly exit: number;
   /** OpenAI's `error.type`. */
   readonly openai: string;
-  /** Whether the same request may succeed later without a change. */
+  /** True if the same request may succeed later, unchanged. */
   readonly retryable: boolean;
 }
 
@@ -48,29 +48,29 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** An error as it travels: over a pipe, in a response body, in `--json` on stderr. */
+/** The serialized form of an error: over a pipe, in a response body, in `--json` on stderr. */
 export interface ErrorRecord {
   readonly code: ErrorCode;
   readonly message: string;
   readonly hint?: string;
-  /** The request field at fault, in the caller's own naming. */
+  /** The request field at fault, by the caller's name for it. */
   readonly param?: string;
   readonly retry_after_seconds?: number;
 }
 
 export interface SvcErrorOptions {
-  /** What somebody else said, in their own words, which may repeat a prompt: shown to the caller, never logged. */
+  /** Message of a provider or library, verbatim. May repeat a prompt: shown to the caller, never logged. */
   readonly quote?: string;
-  /** What the person can do about it. */
+  /** What the user can do about it. */
   readonly hint?: string;
   readonly param?: string;
   readonly retryAfterSeconds?: number;
-  /** Where whoever failed has said so; otherwise it follows from the code. */
+  /** Overrides the code's default, for instance if a provider says whether a retry makes sense. */
   readonly retryable?: boolean;
   readonly cause?: unknown;
 }
 
-/** Characters of an error's message, quote and hint; and of the name of a field. Beyond that they are cut. */
+/** Maximum characters of a message, quote or hint, and of a field name. Longer ones are cut. */
 const TEXT_LENGTH = 1024;
 const PARAM_LENGTH = 256;
 
@@ -78,14 +78,14 @@ function bounded(text: string, length = TEXT_LENGTH): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
-/** The only error class of ours. Anything else that is thrown is a bug and is reported as INTERNAL. */
+/** Our only error class. Anything else thrown is a bug and is reported as INTERNAL. */
 export class SvcError extends Error {
   readonly code: ErrorCode;
   readonly quote: string | undefined;
   readonly hint: string | undefined;
   readonly param: string | undefined;
   readonly retryAfterSeconds: number | undefined;
-  /** Whether the same request may succeed later without a change. */
+  /** True if the same request may succeed later, unchanged. */
   readonly retryable: boolean;
 
   constructor(code: ErrorCode, message: string, options: SvcErrorOptions = {}) {
@@ -103,7 +103,7 @@ export class SvcError extends Error {
     return ERRORS[this.code];
   }
 
-  /** All of it, for the caller; `message` alone is for logs. */
+  /** Message and quote, for the caller; logs get `message` alone. */
   get told(): string {
     return this.quote === undefined ? this.message : `${this.message}: ${this.quote}`;
   }
@@ -126,11 +126,11 @@ export class SvcError extends Error {
     });
   }
 
-  /** Whatever was thrown, as one of ours. The message of a foreign error may hold anything and is not shown. */
+  /** Converts anything thrown. The message of a foreign error may contain anything and is not shown. */
   static from(thrown: unknown): SvcError {
     if (thrown instanceof SvcError) return thrown;
-    return new SvcError('INTERNAL', 'something in svc broke', {
-      hint: 'see `svc logs` for the details; please report it',
+    return new SvcError('INTERNAL', 'internal error in svc: this is a bug', {
+      hint: 'run `svc logs` for the details, and please report it',
       cause: thrown,
     });
   }

@@ -1,6 +1,6 @@
-/** Text from elsewhere, in forms at which Node's own functions throw. */
+/** Decoding of untrusted text, without the exceptions that Node's functions throw. */
 
-/** Without percent-encoding. undefined: it is not valid, such as `%ff`. */
+/** Decodes percent-encoding. undefined: invalid, such as `%ff`. */
 export function decodePercent(text: string): string | undefined {
   try {
     return decodeURIComponent(text);

@@ -1,6 +1,6 @@
 /**
- * One request goes in, one stream of events comes out: the same two types at every hop between a
- * prompt and the engine that answers it (control socket, routing, backend, engine process).
+ * Generation requests and their events: one request in, one stream of events out. Every hop between a prompt and
+ * its engine uses these types (control socket, routing, backend, engine process).
  */
 import * as v from 'valibot';
 import { SvcError } from './errors.ts';
@@ -10,7 +10,7 @@ export { LIMITS };
 
 const finite = v.pipe(v.number(), v.finite());
 
-/** JSON of any kind, of which only the size is bounded here: whoever enforces it checks the rest. */
+/** Any JSON object. Its size is bounded by the body limit; the backend that enforces it validates it. */
 const jsonObject = v.record(v.string(), v.unknown());
 
 export const ContentPartSchema = v.variant('type', [
@@ -25,7 +25,7 @@ export const ContentPartSchema = v.variant('type', [
       v.check((data) => !/[^A-Za-z0-9+/=]/.test(data)),
     ),
   }),
-  /** Fetched by the provider; svc itself fetches nothing that a prompt names. */
+  /** Fetched by the provider: svc never fetches a URL from a prompt. */
   v.object({ type: v.literal('image_url'), url: v.pipe(v.string(), v.regex(/^https:\/\//), v.maxLength(8192)) }),
 ]);
 export type ContentPart = v.InferOutput<typeof ContentPartSchema>;
@@ -33,7 +33,7 @@ export type ContentPart = v.InferOutput<typeof ContentPartSchema>;
 export const ToolCallSchema = v.object({
   id: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.toolCallIdLength)),
   name: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.toolNameLength)),
-  /** JSON as the model wrote it, which may be wrong. */
+  /** JSON as the model wrote it; may be invalid. */
   arguments: v.string(),
 });
 export type ToolCall = v.InferOutput<typeof ToolCallSchema>;
@@ -41,11 +41,11 @@ export type ToolCall = v.InferOutput<typeof ToolCallSchema>;
 export const MessageSchema = v.object({
   role: v.picklist(['system', 'user', 'assistant', 'tool']),
   content: v.union([v.string(), v.pipe(v.array(ContentPartSchema), v.maxLength(LIMITS.contentParts))]),
-  /** Of an assistant that thought aloud: some providers want it back beside its tool calls. */
+  /** The assistant's reasoning: some providers require it back together with its tool calls. */
   reasoning: v.exactOptional(v.string()),
-  /** What the assistant asked for. */
+  /** Tool calls that the assistant made. */
   tool_calls: v.exactOptional(v.pipe(v.array(ToolCallSchema), v.maxLength(LIMITS.tools))),
-  /** Of a `tool` message: the call that it answers. */
+  /** `tool` messages only: id of the call that this message answers. */
   tool_call_id: v.exactOptional(v.pipe(v.string(), v.maxLength(LIMITS.toolCallIdLength))),
 });
 export type Message = v.InferOutput<typeof MessageSchema>;
@@ -58,7 +58,7 @@ export const ToolSchema = v.object({
 });
 export type Tool = v.InferOutput<typeof ToolSchema>;
 
-/** What the text has to be. Where it cannot be enforced the request is refused. */
+/** Required output format. A backend that cannot enforce it refuses the request. */
 export const FormatSchema = v.variant('type', [
   v.object({ type: v.literal('json_object') }),
   v.object({
@@ -77,20 +77,20 @@ export type Format = v.InferOutput<typeof FormatSchema>;
 
 export const REASONING_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const;
 
-/** Listeners that others reach name models, never files. Throws MODEL_NOT_FOUND. */
+/** Throws MODEL_NOT_FOUND if `model` is a file: network clients may name only registered models. */
 export function refuseFile({ model }: { readonly model?: string }): void {
   if (model?.startsWith('file:') !== true) return;
-  throw new SvcError('MODEL_NOT_FOUND', 'a model is named by its id here, not by a file', {
-    hint: 'register the file with `svc model add FILE`',
+  throw new SvcError('MODEL_NOT_FOUND', '`file:` models are accepted only on the control socket', {
+    hint: 'register the file with `svc model add FILE`, then request it by its id',
     param: 'model',
   });
 }
 
-/** Sampler settings. What is absent keeps llama.cpp's default, so that a seed gives llama-server's text. */
+/** Sampler settings. Absent ones keep llama.cpp's defaults, so that a seed gives the same text as llama-server. */
 export const SamplingSchema = v.object({
   /** 0 is greedy. Default 0.8. */
   temperature: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(100))),
-  /** 0 keeps all. Default 40. */
+  /** 0 is off. Default 40. */
   top_k: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(1_000_000))),
   /** 1 is off. Default 0.95. */
   top_p: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(1))),
@@ -100,9 +100,9 @@ export const SamplingSchema = v.object({
   repeat_penalty: v.exactOptional(v.pipe(finite, v.minValue(0.01), v.maxValue(100))),
   frequency_penalty: v.exactOptional(v.pipe(finite, v.minValue(-2), v.maxValue(2))),
   presence_penalty: v.exactOptional(v.pipe(finite, v.minValue(-2), v.maxValue(2))),
-  /** Absent: drawn anew for each request. */
+  /** Absent: random for each request. */
   seed: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(0xffff_ffff))),
-  /** Token id and bias; a bias is added to the token's logit before sampling. */
+  /** Pairs of token id and bias. The bias is added to the token's logit before sampling. */
   logit_bias: v.exactOptional(
     v.pipe(
       v.array(
@@ -115,19 +115,19 @@ export const SamplingSchema = v.object({
 export type Sampling = v.InferOutput<typeof SamplingSchema>;
 
 export const GenerateRequestSchema = v.object({
-  /** Id or alias of an installed model, or `provider/model`. Absent: the default of the route. */
+  /** Id or alias of an installed model, or `provider/model`. Absent: the route's default. */
   model: v.exactOptional(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength))),
   /** A chat; rendered with the model's own template. */
   messages: v.pipe(v.array(MessageSchema), v.minLength(1), v.maxLength(LIMITS.messages)),
   /** Absent: until the model ends its turn or the context is full. */
   max_tokens: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.maxTokens))),
   /**
-   * true: what does not fit in the context is left out, the oldest turns first, and the usage tells how much.
+   * true: drops the oldest turns of a prompt that does not fit in the context; the usage counts the dropped tokens.
    * Otherwise such a prompt is refused.
    */
   truncate: v.exactOptional(v.boolean()),
   sampling: v.exactOptional(SamplingSchema, {}),
-  /** The text ends before the first of these; none of it is ever sent. */
+  /** The text ends before the first stop string, no part of which is sent. */
   stop: v.exactOptional(
     v.pipe(
       v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.stopStringBytes))),
@@ -136,30 +136,30 @@ export const GenerateRequestSchema = v.object({
     [],
   ),
   tools: v.exactOptional(v.pipe(v.array(ToolSchema), v.maxLength(LIMITS.tools))),
-  /** `auto`, `none`, `required`, or the one tool that has to be called. Absent: `auto`. */
+  /** `auto`, `none`, `required`, or the one tool to call. Absent: `auto`. */
   tool_choice: v.exactOptional(
     v.union([v.picklist(['auto', 'none', 'required']), v.object({ name: ToolSchema.entries.name })]),
   ),
-  /** false: at most one call an answer. */
+  /** false: at most one call per answer. */
   parallel_tool_calls: v.exactOptional(v.boolean()),
   format: v.exactOptional(FormatSchema),
-  /** How long a model that thinks may think. Absent: as it likes. */
+  /** How much a reasoning model may think. Absent: the model's default. */
   reasoning_effort: v.exactOptional(v.picklist(REASONING_EFFORTS)),
-  /** How many alternatives to tell for each token; 0 tells its own probability only. Absent: none of it. */
+  /** Number of alternatives to return per token; 0: only the chosen token. Absent: no log probabilities. */
   logprobs: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(LIMITS.topLogprobs))),
   /** `local`, `cloud`, or `provider:NAME`. Absent: the configured order. */
   route: v.exactOptional(v.pipe(v.string(), v.maxLength(LIMITS.routeLength))),
-  /** false: the first candidate of the policy answers or nobody does. */
+  /** false: only the policy's first candidate is tried. */
   fallback: v.exactOptional(v.boolean()),
-  /** `batch` makes way for `interactive`, the default, in a local engine, but does not wait for ever. */
+  /** In a local engine, `batch` yields to `interactive` (the default), but is not starved. */
   priority: v.exactOptional(v.picklist(['interactive', 'batch'])),
-  /** Tokens that a local engine's context has at least; one that is shorter is made anew, one that is longer stays. */
+  /** Minimum context length of a local engine, in tokens. A shorter context is recreated, a longer one is kept. */
   context_length: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.contextLength))),
-  /** false: a local engine writes neither the prompt nor the answer to the disk. Default true. */
+  /** false: a local engine writes neither prompt nor answer to disk. Default true. */
   store: v.exactOptional(v.boolean()),
-  /** How long a local model stays loaded after this answer; -1: for ever. Absent: as was said of the model. */
+  /** How long a local model stays loaded after this answer; -1: forever. Absent: the model's setting. */
   keep_alive_seconds: v.exactOptional(v.pipe(finite, v.minValue(-1), v.maxValue(LIMITS.keepAliveSeconds))),
-  /** Milliseconds from arrival until TIMEOUT. Absent: no deadline. */
+  /** From arrival until TIMEOUT. Absent: no deadline. */
   timeout_ms: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(86_400_000))),
 });
 export type GenerateRequest = v.InferOutput<typeof GenerateRequestSchema>;
@@ -170,16 +170,16 @@ export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' |
 export interface Usage {
   readonly input_tokens: number;
   readonly output_tokens: number;
-  /** Input tokens that were not computed because a cache held them. */
+  /** Input tokens taken from a cache. */
   readonly cached_tokens: number;
-  /** Of the prompt, left out because they did not fit; not among the input tokens. Where `truncate` was asked for. */
+  /** Prompt tokens dropped because they did not fit; not counted in input_tokens. Only with `truncate`. */
   readonly truncated_tokens?: number;
 }
 
 export interface Timings {
-  /** From arrival until the engine took the request up. */
+  /** From arrival until the engine admitted the request. */
   readonly queue_ms: number;
-  /** From arrival until the first token. null: there was none. */
+  /** From arrival until the first token. null: no token. */
   readonly ttft_ms: number | null;
   readonly total_ms: number;
   /** Output tokens after the first, per second. null: fewer than two tokens. */
@@ -199,7 +199,7 @@ export interface Route {
   readonly attempts: readonly RouteAttempt[];
 }
 
-/** First event: who answers. Comes once a backend has taken the request, before any text. */
+/** First event: the model and provider. Sent when a backend has accepted the request, before any text. */
 export interface StartEvent {
   readonly type: 'start';
   readonly model: string;
@@ -209,7 +209,7 @@ export interface StartEvent {
 export interface TextEvent {
   readonly type: 'text';
   readonly text: string;
-  /** Of the tokens of this text, where they were asked for. */
+  /** Log probabilities of this text's tokens, if requested. */
   readonly logprobs?: readonly TokenLogprobs[];
 }
 export interface TokenLogprob {
@@ -221,12 +221,12 @@ export interface TokenLogprob {
 export interface TokenLogprobs extends TokenLogprob {
   readonly top: readonly TokenLogprob[];
 }
-/** What the model thinks before it answers; no part of the answer. */
+/** The model's reasoning before its answer; not part of the answer. */
 export interface ReasoningEvent {
   readonly type: 'reasoning';
   readonly text: string;
 }
-/** A piece of a tool call. The first of an `index` has `id` and `name`; the `arguments` of all, joined, are the call's. */
+/** Part of a tool call. The first part of an `index` has `id` and `name`; the `arguments` of all parts are joined. */
 export interface ToolCallEvent {
   readonly type: 'tool_call';
   readonly index: number;
@@ -238,13 +238,13 @@ export interface ToolCallEvent {
 export interface FinishEvent {
   readonly type: 'finish';
   readonly reason: FinishReason;
-  /** null: the provider did not tell. */
+  /** null: the provider reported none. */
   readonly usage: Usage | null;
   readonly timings: Timings;
 }
 export type GenerateEvent = StartEvent | TextEvent | ReasoningEvent | ToolCallEvent | FinishEvent;
 
-/** What routing adds once it knows. */
+/** The routing decision; added by the router. */
 export interface RouteEvent {
   readonly type: 'route';
   readonly trace_id: string;
@@ -258,7 +258,7 @@ export interface GenerateResult {
   readonly provider: string;
   readonly route: Route;
   readonly finish_reason: FinishReason;
-  /** null: the provider did not tell. */
+  /** null: the provider reported none. */
   readonly usage: Usage | null;
   readonly timings: Timings;
   readonly trace_id: string;

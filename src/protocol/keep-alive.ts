@@ -1,11 +1,11 @@
-/** How long a model stays loaded, as Ollama's clients say it: seconds, or `5m`, `1h30m`, `300ms`; below 0 for ever. */
+/** `keep_alive` as Ollama's clients send it: seconds, or `5m`, `1h30m`, `300ms`; negative: forever. */
 import * as v from 'valibot';
 import { LIMITS } from './limits.ts';
 
 const SECONDS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600 };
 const DURATION = /^-?(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/;
 
-/** Gives seconds; -1 is for ever, which is also what is longer than the bound. */
+/** Returns seconds; -1: forever. Values above the limit count as forever. */
 export const KeepAliveSchema = v.exactOptional(
   v.pipe(
     v.union([v.pipe(v.number(), v.finite()), v.pipe(v.string(), v.maxLength(64), v.check(isDuration))]),
@@ -16,7 +16,7 @@ export const KeepAliveSchema = v.exactOptional(
   ),
 );
 
-/** A string may hold a plain number too: variables and flags come as strings. */
+/** Accepts plain numbers too: environment variables and flags are strings. */
 function isDuration(text: string): boolean {
   return DURATION.test(text) || /^-?\d+$/.test(text);
 }

@@ -1,4 +1,4 @@
-/** Upper bounds of a request. Whatever exceeds one is refused with its name and the bound. */
+/** Upper bounds of a request. A field above its bound is refused; the error names the field and the bound. */
 export const LIMITS = {
   /** Bytes of an HTTP or control request body. */
   bodyBytes: 32 * 1024 * 1024,
@@ -10,7 +10,7 @@ export const LIMITS = {
   contextLength: 16_777_216,
   keepAliveSeconds: 31_536_000,
   modelNameLength: 512,
-  /** `provider:` and the name of one. */
+  /** `provider:NAME`. */
   routeLength: 128,
   contentParts: 1024,
   tools: 512,
@@ -18,21 +18,21 @@ export const LIMITS = {
   toolCallIdLength: 256,
   topLogprobs: 20,
   providerKeyLength: 8192,
-  /** Of all images of a prompt from the command line; as base64 they fit into a body. */
+  /** All images of a prompt on the command line; base64-encoded they fit in a body. */
   imageBytes: 20 * 1024 * 1024,
   embedInputs: 2048,
-  /** Ids of all inputs together; texts are bounded by the body. */
+  /** Token ids of all inputs together; texts are bounded by the body. */
   embedTokens: 100_000,
   embedDimensions: 65_536,
-  /** Of a grammar, also of the one that a schema is made into. */
+  /** Size of a grammar, given or compiled from a schema. */
   grammarBytes: 256 * 1024,
   schemaBytes: 64 * 1024,
-  /** Schemas in schemas. */
+  /** Nesting depth of schemas. */
   schemaDepth: 48,
   schemaEnumValues: 4096,
-  /** Schemas and values looked at, those that are looked at again counted again. */
+  /** Schemas and values visited while compiling, counting repeated visits. */
   schemaWork: 50_000,
   schemaPatternLength: 1024,
-  /** What `maxLength`, `maxItems` and their like may ask for. */
+  /** Maximum of `maxLength`, `maxItems` and similar keywords. */
   schemaRepetitions: 50_000,
 } as const;

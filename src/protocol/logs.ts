@@ -1,6 +1,6 @@
-/** A line of the log: one JSON object an event. Written by the daemon, read by `svc logs`. */
+/** Log records: one JSON object per line. Written by the daemon, read by `svc logs`. */
 
-/** From the least to the most severe. */
+/** From least to most severe. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 

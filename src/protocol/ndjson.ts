@@ -1,8 +1,8 @@
-/** One JSON value a line. */
+/** Newline-delimited JSON. */
 
 export const NDJSON_CONTENT_TYPE = 'application/x-ndjson; charset=utf-8';
 
-/** JSON escapes every line break inside strings, so the one at the end is the only one. */
+/** JSON escapes line breaks in strings, so the line break at the end is the only one. */
 export function ndjsonLine(value: unknown): string {
   return `${JSON.stringify(value)}\n`;
 }

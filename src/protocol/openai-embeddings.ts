@@ -1,4 +1,4 @@
-/** `POST /v1/embeddings`, OpenAI's shape, made into our request; and its answer, piece by piece. */
+/** `POST /v1/embeddings`: converts OpenAI's format to our request, and our vectors to its response, one at a time. */
 import * as v from 'valibot';
 import { parseEmbedRequest, type EmbedRequest } from './embed.ts';
 import type { FinishEvent } from './generate.ts';
@@ -19,12 +19,12 @@ export const EmbeddingsFieldsSchema = v.object({
   keep_alive: KeepAliveSchema,
 });
 
-/** Unknown fields are ignored, null is the same as absent. Throws INVALID_REQUEST with `param`. */
+/** Ignores unknown fields; null means absent. Throws INVALID_REQUEST with `param`. */
 export function parseEmbeddings(body: unknown): EmbeddingsCall {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw invalid(undefined, 'must be a JSON object');
   const { model, input, ...rest } = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
-  // One input may stand without its list.
+  // A single input need not be in a list.
   const isOne = typeof input === 'string' || (Array.isArray(input) && typeof input[0] === 'number');
   if (input !== undefined && !isOne && !Array.isArray(input)) throw invalid('input', 'must be a string or a list');
   const { encoding_format, keep_alive } = parse(EmbeddingsFieldsSchema, rest);
@@ -39,7 +39,7 @@ export function parseEmbeddings(body: unknown): EmbeddingsCall {
   };
 }
 
-/** What the list of embeddings is opened with. */
+/** Opening of the response, up to the list of embeddings. */
 export function embeddingsHead(model: string, finish: FinishEvent): string {
   const tokens = finish.usage?.input_tokens ?? 0;
   const usage = { prompt_tokens: tokens, total_tokens: tokens };
@@ -47,7 +47,7 @@ export function embeddingsHead(model: string, finish: FinishEvent): string {
   return `${JSON.stringify(head).slice(0, -1)},"data":[`;
 }
 
-/** base64 is of the numbers' 32 bits, little-endian. */
+/** base64 encodes 32-bit floats, little-endian. */
 export function embeddingsItem(vector: Float32Array, index: number, format: EncodingFormat): string {
   const embedding =
     format === 'float'

@@ -1,11 +1,11 @@
-/** `response_format`, and llama-server's `json_schema` and `grammar`, made into our `format`. */
+/** Converts `response_format`, and llama-server's `json_schema` and `grammar`, to our `format`. */
 import * as v from 'valibot';
 import { FormatSchema, LIMITS, type Format } from './generate.ts';
 import { invalid, parse } from './validate.ts';
 
 export interface OpenAiFormat {
   readonly format: Format;
-  /** What the caller calls the field of `format` that may be at fault, and what we call it. */
+  /** Our name and the caller's name of the field that errors about the format refer to. */
   readonly names: { readonly ours: string; readonly theirs: string };
 }
 
@@ -25,7 +25,7 @@ export const ResponseFormatSchema = v.variant('type', [
   }),
 ]);
 
-/** null: text as it comes. Throws INVALID_REQUEST; what is null in `fields` has been left out. */
+/** null: unconstrained text. Expects `fields` without nulls. Throws INVALID_REQUEST. */
 export function formatOf(fields: Readonly<Record<string, unknown>>): OpenAiFormat | null {
   const { response_format: response, json_schema: schema, grammar } = fields;
   const formats = [
@@ -34,7 +34,7 @@ export function formatOf(fields: Readonly<Record<string, unknown>>): OpenAiForma
     grammar === undefined || grammar === '' ? null : ofGrammar(grammar),
   ].filter((format) => format !== null);
   const [format = null, other] = formats;
-  if (other !== undefined) throw invalid(other.names.theirs, `cannot stand beside ${format?.names.theirs ?? ''}`);
+  if (other !== undefined) throw invalid(other.names.theirs, `cannot be combined with ${format?.names.theirs ?? ''}`);
   return format;
 }
 
@@ -48,7 +48,7 @@ function ofResponse(response: v.InferOutput<typeof ResponseFormatSchema>): OpenA
     case 'json_schema': {
       const { schema, name, strict } = response.json_schema;
       const { format, names } = ofSchema(schema, 'response_format.json_schema.schema');
-      // null is absent here too.
+      // null means absent here too.
       const more = {
         ...(typeof name === 'string' ? { name } : {}),
         ...(typeof strict === 'boolean' ? { strict } : {}),

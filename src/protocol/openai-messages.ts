@@ -1,4 +1,4 @@
-/** The messages of OpenAI's chat completions, made into ours. */
+/** Converts the messages of OpenAI's chat completions to ours. */
 import * as v from 'valibot';
 import { ContentPartSchema, ToolCallSchema, type ContentPart, type Message, type ToolCall } from './generate.ts';
 import { LIMITS } from './limits.ts';
@@ -42,7 +42,7 @@ function toToolCalls(calls: unknown, param: string): ToolCall[] {
   return tool_calls.map((call) => ({ id: call.id, ...call.function }));
 }
 
-/** Parts that are all text are joined as llama.cpp joins them: by a line break, none before the first that is not empty. */
+/** Joins text-only parts with line breaks, like llama.cpp: no line break before the first part that is not empty. */
 function toContent(content: unknown, param: string): Message['content'] {
   if (typeof content === 'string') return content;
   if (content === undefined) throw invalid(param, 'is required');
@@ -66,7 +66,7 @@ function toPart(part: unknown, param: string): ContentPart {
       return toImage(url, `${param}.image_url.url`);
     }
     default:
-      throw invalid(`${param}.type`, 'must be "text" or "image_url": audio and files are not supported');
+      throw invalid(`${param}.type`, 'must be "text" or "image_url"; audio and files are not supported');
   }
 }
 

@@ -1,10 +1,10 @@
 /**
- * `POST /v1/chat/completions`, OpenAI's shape, made into our request.
+ * `POST /v1/chat/completions`: converts OpenAI's format to our request.
  *
- * Fields that we do not know are ignored, as servers of this API do. Fields that would change the
- * answer and that we cannot honour are refused by name: an answer never silently ignores a wish.
- * `route`, `fallback` (docs/routing.md), `priority`, `truncate`, `context_length` and `keep_alive` (as Ollama has it) are ours. null is the same as absent everywhere; -1 means "no bound" for the token limits and "random" for
- * the seed, as llama-server and LM Studio have it.
+ * Unknown fields are ignored, as other servers of this API do. Fields that would change the answer but are not
+ * supported are refused by name, never silently ignored. Our extensions: `route` and `fallback` (docs/routing.md),
+ * `priority`, `truncate`, `context_length`, and `keep_alive` as in Ollama. null means absent. As in llama-server
+ * and LM Studio, -1 means "no limit" for the token limits and "random" for the seed.
  */
 import * as v from 'valibot';
 import { GenerateRequestSchema, LIMITS, SamplingSchema, ToolSchema, type GenerateRequest } from './generate.ts';
@@ -18,7 +18,7 @@ export interface ChatCompletionCall {
   readonly stream: boolean;
   /** `stream_options.include_usage`. */
   readonly includeUsage: boolean;
-  /** What the caller calls a field of `format`; null: there is none. */
+  /** Caller's name of the `format` field, for errors; null: no format. */
   readonly formatNames: OpenAiFormat['names'] | null;
 }
 
@@ -40,7 +40,7 @@ const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
 const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
 
-/** What of it is read elsewhere (openai-messages.ts, openai-format.ts) is not in here. */
+/** Without the fields that openai-messages.ts and openai-format.ts read. */
 export const ChatCompletionSchema = v.object({
   model,
   messages: v.pipe(
@@ -56,7 +56,7 @@ export const ChatCompletionSchema = v.object({
   max_tokens,
   max_completion_tokens: max_tokens,
   truncate,
-  /** Token ids as strings, since JSON has no other keys. */
+  /** Keys are token ids as strings, since JSON keys are strings. */
   logit_bias: v.exactOptional(
     v.pipe(v.record(v.pipe(v.string(), v.regex(/^\d{1,10}$/)), bias), v.maxEntries(LIMITS.logitBias)),
   ),
@@ -73,7 +73,7 @@ export const ChatCompletionSchema = v.object({
   fallback,
   priority,
   context_length,
-  /** OpenAI keeps an answer where this is true. Here it is the prefix on the disk that false forbids. */
+  /** OpenAI stores the answer if true. Here false keeps the prompt out of the prefix cache's disk tier. */
   store,
   keep_alive: KeepAliveSchema,
   stream: v.exactOptional(v.boolean(), false),
@@ -89,14 +89,15 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
     if (fields[name] !== undefined && !asksNothing(fields[name])) throw invalid(name, what);
   }
   if (typeof fields['stop'] === 'string') fields['stop'] = [fields['stop']];
-  if (Array.isArray(fields['logit_bias'])) throw invalid('logit_bias', 'must be an object from token id to bias');
+  if (Array.isArray(fields['logit_bias']))
+    throw invalid('logit_bias', 'must be an object that maps token ids to biases');
 
   const call = parse(ChatCompletionSchema, fields);
   const { logit_bias: _, ...plain } = fields;
   const biases = call.logit_bias === undefined ? undefined : Object.entries(call.logit_bias);
   const maxTokens = call.max_completion_tokens ?? call.max_tokens;
   const format = formatOf(fields);
-  if ((call.top_logprobs ?? 0) > 0 && !call.logprobs) throw invalid('top_logprobs', 'needs logprobs to be true');
+  if ((call.top_logprobs ?? 0) > 0 && !call.logprobs) throw invalid('top_logprobs', 'requires logprobs: true');
   return {
     request: {
       ...(call.model === undefined || call.model === 'default' ? {} : { model: call.model }),
@@ -134,7 +135,7 @@ function toolsOf({ tools = [], tool_choice: choice, parallel_tool_calls }: Call)
   };
 }
 
-/** A copy without the fields that say nothing. */
+/** Copy of the body without the fields whose value means "absent". */
 function withoutAbsent(body: unknown): Record<string, unknown> {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw invalid(undefined, 'must be a JSON object');
@@ -151,10 +152,10 @@ const isNoChoice = (value: unknown): boolean => value === 'none' || value === 'a
 const isTextOnly = (value: unknown): boolean => Array.isArray(value) && value.every((item) => item === 'text');
 
 const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupported>([
-  ['n', [(value) => value === 1, 'must be 1: svc makes one choice for each request']],
+  ['n', [(value) => value === 1, 'must be 1: svc returns one choice per request']],
   ['functions', [isEmptyList, 'are not supported: use tools']],
   ['function_call', [isNoChoice, 'is not supported: use tool_choice']],
-  ['modalities', [isTextOnly, 'are not supported but for text']],
+  ['modalities', [isTextOnly, 'must be ["text"]: no other modality is supported']],
   ['audio', [never, 'is not supported']],
   ['web_search_options', [never, 'are not supported']],
 ]);

@@ -1,4 +1,4 @@
-/** Answers, models and errors in OpenAI's shape. What goes beyond it (`timings`, `hint`, `id`) its clients skip. */
+/** Converts answers, models and errors to OpenAI's format. Its clients ignore our `timings`, `hint` and `id`. */
 import { SvcError, type ErrorCode } from './errors.ts';
 import type {
   FinishEvent,
@@ -13,7 +13,7 @@ import type {
 } from './generate.ts';
 import type { ModelRecord } from './records.ts';
 
-/** What every part of one answer repeats. */
+/** Fields that every chunk of an answer repeats. */
 export interface Answer {
   readonly id: string;
   /** Seconds since 1970. */
@@ -21,7 +21,7 @@ export interface Answer {
   readonly model: string;
 }
 
-/** Who answered, and who else was asked: ours, beyond OpenAI's shape. */
+/** The provider that answered and the route that led to it: our extension. */
 export type Routed = Pick<StartEvent, 'provider'> & { readonly route: Route };
 
 export interface OpenAiUsage {
@@ -41,7 +41,7 @@ export interface OpenAiToolCall {
 
 export interface OpenAiMessage {
   readonly role: 'assistant';
-  /** null: tool calls are all there is. */
+  /** null: only tool calls. */
   readonly content: string | null;
   readonly refusal: null;
   readonly reasoning_content?: string;
@@ -54,12 +54,12 @@ export interface OpenAiLogprobs {
 }
 type OpenAiLogprob = TokenLogprob;
 
-/** What the events of an answer add up to. */
+/** The events of an answer, joined (see Collector). */
 export interface Collected {
   readonly text: string;
   readonly reasoning: string;
   readonly toolCalls: readonly ToolCall[];
-  /** Empty: nobody asked, or nobody told. */
+  /** Empty: not requested, or the provider sent none. */
   readonly logprobs: readonly TokenLogprobs[];
 }
 
@@ -101,9 +101,9 @@ export interface ChatCompletionChunk extends Answer, Partial<Routed> {
     readonly logprobs: OpenAiLogprobs | null;
     readonly finish_reason: OpenAiFinishReason | null;
   }[];
-  /** Only where the caller asked for it: null in all but the last chunk. */
+  /** Only with `include_usage`: null in all but the last chunk. */
   readonly usage?: OpenAiUsage | null;
-  /** In the chunk with the finish reason, as `provider` and `route`. */
+  /** In the chunk with the finish reason, like `provider` and `route`. */
   readonly truncated_tokens?: number;
   readonly timings?: Timings;
 }
@@ -132,7 +132,7 @@ export function toCompletion(
   };
 }
 
-/** Beside the usage and not in it, which a stream need not have: what was left out is told whatever was asked for. */
+/** Beside `usage`, not in it: a stream has `usage` only on request, but truncation must always be reported. */
 export function truncatedOf({ usage }: FinishEvent): { readonly truncated_tokens?: number } {
   return usage?.truncated_tokens === undefined ? {} : { truncated_tokens: usage.truncated_tokens };
 }
@@ -180,7 +180,7 @@ export function toChunk(
   };
 }
 
-/** The end of a stream: the chunk with the finish reason, and the one with the usage where it was asked for. */
+/** Last chunks of a stream: the one with the finish reason, then the one with the usage if requested. */
 export function toLastChunks(
   answer: Answer,
   routed: Routed,
@@ -200,7 +200,7 @@ export function toLastChunks(
   return [last, { ...answer, object: 'chat.completion.chunk', choices: [], usage: toUsage(finish.usage) }];
 }
 
-/** Throws CANCELLED: what was cut off is no answer, and this API has no word for it. */
+/** Throws CANCELLED for a cancelled answer: this API has no finish reason for it. */
 function toFinishReason(finish: FinishEvent): OpenAiFinishReason {
   if (finish.reason === 'cancelled') throw new SvcError('CANCELLED', 'the generation was cancelled');
   return finish.reason;
@@ -220,7 +220,7 @@ export interface OpenAiModel {
   readonly object: 'model';
   readonly created: number;
   readonly owned_by: 'svc';
-  /** Tokens; vLLM's name for it. */
+  /** In tokens; vLLM's name for the field. */
   readonly max_model_len: number | null;
 }
 
@@ -241,12 +241,12 @@ export interface OpenAiError {
     readonly param: string | null;
     readonly code: string;
     readonly hint?: string;
-    /** Of the request; stands in the log line too. */
+    /** Id of the request, also in its log line. */
     readonly id: string;
   };
 }
 
-/** Where OpenAI has a name of its own that clients act on. */
+/** Codes for which OpenAI has its own name, on which clients act. */
 const CODES: Partial<Record<ErrorCode, string>> = {
   CONTEXT_OVERFLOW: 'context_length_exceeded',
   UNAUTHORIZED: 'invalid_api_key',

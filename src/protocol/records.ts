@@ -1,4 +1,4 @@
-/** The records that commands print and endpoints answer: one type each, snake_case as on the wire. */
+/** The records that commands print and endpoints return: one type each, snake_case as on the wire. */
 
 export type CheckStatus = 'ok' | 'warn' | 'fail';
 export type State = 'STOPPED' | 'STARTING' | 'READY' | 'DEGRADED' | 'STOPPING';
@@ -20,7 +20,7 @@ export interface Condition {
   readonly name: ConditionName;
   readonly status: CheckStatus;
   readonly reason: string;
-  /** RFC 3339, when the status last changed. */
+  /** RFC 3339: when the status last changed. */
   readonly since: string;
 }
 
@@ -32,25 +32,25 @@ export interface DeviceRecord {
   readonly memory_free_bytes: number | null;
 }
 
-/** What an engine has done since its model was loaded. */
+/** Counters of an engine since its model was loaded. */
 export interface StepsHealth {
-  /** Calls of the model, each over the rows of all sequences. */
+  /** Forward passes, each over a batch with rows of all sequences. */
   readonly count: number;
   readonly rows: number;
-  /** Of prompts: computed, and taken from the cache instead. */
+  /** Prompt tokens computed. `cached_tokens`: prompt tokens taken from the prefix cache. */
   readonly prompt_tokens: number;
   readonly cached_tokens: number;
   readonly generated_tokens: number;
-  /** Computed before it was known that they would be said; and those of them that were. */
+  /** Draft tokens verified in a batch (speculative decoding). `accepted_tokens`: those accepted. */
   readonly drafted_tokens: number;
   readonly accepted_tokens: number;
-  /** Generations that made way for others and went on later; cells of prefixes that were given up. */
+  /** Generations preempted and resumed later. `evicted_cells`: KV-cache cells of cached prefixes evicted. */
   readonly preemptions: number;
   readonly evicted_cells: number;
-  /** What the steps should have taken by the engine's own model of their cost, and what they took; to a tenth. */
+  /** Time of the steps: predicted by the engine's cost model, and measured (`spent_ms`). One decimal. */
   readonly predicted_ms: number;
   readonly spent_ms: number;
-  /** That compute now. */
+  /** Compute threads in use now. */
   readonly threads: number;
 }
 
@@ -80,7 +80,7 @@ export interface ProviderHealth {
   readonly last_changed_at: string | null;
 }
 
-/** `GET /v1/runtime/health`; `svc health`. What cannot be measured is null, never 0. */
+/** `GET /v1/runtime/health`; `svc health`. A value that cannot be measured is null, never 0. */
 export interface HealthRecord {
   readonly status: 'ready' | 'not_ready';
   readonly state: State;
@@ -93,9 +93,9 @@ export interface HealthRecord {
   readonly conditions: readonly Condition[];
   readonly queue: { readonly waiting: number; readonly active: number; readonly limit: number };
   readonly resources: {
-    /** Of one core, of the daemon and its engines together, since the last sample. */
+    /** Daemon and engines together, since the last sample; 100 is one core. */
     readonly cpu_percent: number | null;
-    /** Of the daemon and its engines together. */
+    /** Daemon and engines together. */
     readonly rss_bytes: number | null;
     readonly system_memory_available_bytes: number | null;
     readonly devices: readonly Pick<DeviceRecord, 'name' | 'backend' | 'memory_total_bytes' | 'memory_free_bytes'>[];
@@ -104,7 +104,7 @@ export interface HealthRecord {
   readonly providers: readonly ProviderHealth[];
 }
 
-/** Who watches the health record is told of a change at once, and of figures, which change all the time, this often. */
+/** Watchers of the health record get state changes at once, and fresh figures at this interval. */
 export const FIGURES_MS = 10_000;
 
 export interface ReadyRecord {
@@ -144,20 +144,20 @@ export type Capability = 'chat' | 'completion' | 'embedding' | 'rerank' | 'tools
 export interface ModelRecord {
   readonly id: string;
   readonly aliases: readonly string[];
-  /** Where it came from: `builtin`, `file`, `hf:…`, `ollama:…`, an https URL, `quantized:ID`. */
+  /** Origin: `builtin`, `file`, `hf:…`, `ollama:…`, an https URL, `quantized:ID`. */
   readonly source: string;
-  /** Of a model in parts: of the first. */
+  /** Model in parts: path of the first part. */
   readonly path: string;
-  /** `sha256:…`; null until it has been computed. Of a model in parts: of the list of their digests. */
+  /** `sha256:…`; null until computed. Model in parts: digest of the list of the parts' digests. */
   readonly digest: string | null;
   readonly size_bytes: number;
-  /** What a model that sees needs besides, where one came with it. */
+  /** Multimodal projector of a vision model, if one was installed with it. */
   readonly projector?: { readonly path: string; readonly digest: string; readonly size_bytes: number };
   readonly format: 'gguf';
   readonly architecture: string | null;
   readonly parameters: number | null;
   readonly quantization: string | null;
-  /** What the model was trained for, in tokens. */
+  /** Training context length, in tokens. */
   readonly context_length: number | null;
   readonly capabilities: readonly Capability[];
   readonly license: string | null;
@@ -177,10 +177,10 @@ export interface LoadedModel {
   readonly expires_at: string | null;
 }
 
-/** What a model would take of memory with a context of this length; `svc model show --json` has some. */
+/** Estimated memory of a model at one context length; `svc model show --json` lists several. */
 export interface ModelMemory {
   readonly context_length: number;
-  /** The daemon loads it with this one, as long as it fits. */
+  /** True for the length that the daemon loads the model with, if it fits. */
   readonly default: boolean;
   /** The host first. */
   readonly devices: readonly {
@@ -188,17 +188,17 @@ export interface ModelMemory {
     readonly weights_bytes: number;
     readonly cache_bytes: number;
     readonly compute_bytes: number;
-    /** Of the engine process, beside all that. */
+    /** The rest of the engine process. */
     readonly process_bytes: number;
     readonly total_bytes: number;
-    /** null: not known. */
+    /** null: unknown. */
     readonly free_bytes: number | null;
   }[];
 }
 
 export type ProviderState = 'unknown' | 'healthy' | 'unhealthy' | 'unconfigured';
 
-/** `svc provider list --json`. A key never stands in it. */
+/** `svc provider list --json`. Never contains a key. */
 export interface ProviderRecord {
   readonly name: string;
   readonly kind: 'local' | 'openai' | 'anthropic' | 'gemini' | 'openai_compatible';
@@ -206,7 +206,7 @@ export interface ProviderRecord {
   readonly endpoints: readonly string[];
   readonly default_model: string | null;
   readonly credential: {
-    /** `memory`: lent to the running daemon, until it ends. `none`: it needs no key. */
+    /** `memory`: given to the running daemon, lost when it exits. `none`: the provider needs no key. */
     readonly source: 'env' | 'file' | 'keyring' | 'memory' | 'none';
     readonly name: string | null;
     readonly present: boolean;

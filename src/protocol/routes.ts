@@ -1,4 +1,4 @@
-/** Every path the daemon answers, and what travels on the control socket. */
+/** All HTTP paths of the daemon, and the messages of the control socket. */
 import type { ErrorCode, ErrorRecord } from './errors.ts';
 import type { GenerateEvent, RouteEvent } from './generate.ts';
 import type { ModelRecord } from './records.ts';
@@ -16,21 +16,21 @@ export const HTTP_ROUTES = {
 } as const;
 
 /**
- * The control socket only; TCP answers 404. All are POST with a JSON body but the GETs named so.
- * Answers are JSON records; `generate` and `load` stream one JSON value a line (NDJSON).
+ * Control socket only; TCP answers 404. All are POST with a JSON body, except those marked GET.
+ * Responses are JSON records; those that list "lines" stream NDJSON.
  */
 export const CONTROL_ROUTES = {
   /** GET → StatusRecord. */
   status: '/control/status',
   /** StopRequest → 202 `{}`; the daemon drains and exits. */
   stop: '/control/stop',
-  /** `{"drain": boolean}` → DrainRecord: nothing new is taken, or is again; the daemon stays. */
+  /** `{"drain": boolean}` → DrainRecord: stops (or resumes) accepting requests; the daemon stays up. */
   drain: '/control/drain',
   /** `{}` → ReloadRecord: the config is read again. */
   reload: '/control/reload',
   /** GenerateRequest → ControlEvent lines. `model` may be `file:/absolute/path.gguf` here only. */
   generate: '/control/generate',
-  /** GET → `{"models": ModelRecord[]}`, with what is loaded. */
+  /** GET → `{"models": ModelRecord[]}`, with their `loaded` state. */
   models: '/control/models',
   /** `{"model"}` with LoadWishes → LoadEvent lines. */
   load: '/control/models/load',
@@ -40,70 +40,70 @@ export const CONTROL_ROUTES = {
   pull: '/control/models/pull',
   /** GET → `{"providers": ProviderRecord[]}`. */
   providers: '/control/providers',
-  /** `{"provider"}` → `{"models": string[]}`: the provider is asked. */
+  /** `{"provider"}` → `{"models": string[]}`: asks the provider. */
   providerModels: '/control/providers/models',
   /** `{"provider"}` → ProviderTestEvent lines. */
   providerTest: '/control/providers/test',
-  /** `{"provider", "key"}` → `{}`: a key in memory, until the daemon ends. */
+  /** `{"provider", "key"}` → `{}`: keeps a key in memory until the daemon exits. */
   providerKey: '/control/providers/key',
 } as const;
 
 export interface StopRequest {
-  /** Milliseconds that running generations may still take. */
+  /** Time that running generations have to finish. */
   readonly drain_timeout_ms: number;
 }
 
 export interface LoadWishes {
-  /** Tokens that its context has at least. Absent: the default. */
+  /** Minimum context length, in tokens. Absent: the default. */
   readonly context_length?: number;
-  /** How long it stays after its last use; -1, the default: until it is unloaded, or its memory is needed. */
+  /** How long the model stays loaded after its last use; -1 (default): until unloaded or evicted for memory. */
   readonly keep_alive_seconds?: number;
-  /** It stays, whoever needs its memory. */
+  /** true: never evicted for memory. */
   readonly pin?: boolean;
 }
 
 export interface DrainRecord {
   readonly draining: boolean;
-  /** Generations that are being answered. */
+  /** Generations running. */
   readonly active: number;
-  /** Generations that nobody has begun to answer; they were taken before. */
+  /** Generations accepted before the drain and not started yet. */
   readonly waiting: number;
 }
 
 /** Names of settings, `section.key`. */
 export interface ReloadRecord {
-  /** Changed, and in force from now on. */
+  /** Changed and now in effect. */
   readonly applied: readonly string[];
-  /** Other than what the daemon was started with; in force after its next start. */
+  /** Changed since the daemon's start; takes effect at its next start. */
   readonly restart_needed: readonly string[];
 }
 
-/** One thing that `svc provider test` looked at. */
+/** One check of `svc provider test`. */
 export interface ProviderTestStep {
   readonly step: 'key' | 'dns' | 'connect' | 'models' | 'answer';
   readonly status: 'ok' | 'fail' | 'skip';
-  /** `host:port`, where it is about one. */
+  /** `host:port`, if the check concerns one endpoint. */
   readonly endpoint: string | null;
   readonly detail: string;
   readonly latency_ms: number | null;
-  /** Of the error that it failed with. */
+  /** Code of the error that the check failed with. */
   readonly code: ErrorCode | null;
 }
 
 export type ProviderTestEvent =
   ({ readonly type: 'step' } & ProviderTestStep) | { readonly type: 'tested' } | ErrorEvent;
 
-/** What a pull needs to know beyond the name; the daemon's own environment tells what is absent. */
+/** A pull and its settings; absent ones come from the daemon's own environment. */
 export interface PullRequest {
-  /** As a person types it. */
+  /** Model name as the user typed it. */
   readonly model: string;
-  /** For a URL: 64 hexadecimal digits. */
+  /** Only for URLs: 64 hexadecimal digits. */
   readonly sha256?: string;
   readonly hub?: { readonly endpoint: string; readonly token: string | null; readonly is_offline: boolean };
 }
 
 export type PullEvent =
-  /** What it turned out to be; `present_bytes` are here already. */
+  /** The model's files. `present_bytes`: downloaded before. */
   | {
       readonly type: 'resolved';
       readonly model: string;
@@ -116,19 +116,19 @@ export type PullEvent =
       readonly type: 'progress';
       readonly done_bytes: number;
       readonly total_bytes: number;
-      /** What came over the network by now, that which could not be kept too. */
+      /** Bytes received so far, including those discarded. */
       readonly fetched_bytes: number;
-      /** Of the last seconds; null: nothing came yet. */
+      /** Average over the last seconds; null: nothing received yet. */
       readonly bytes_per_second: number | null;
     }
-  /** It goes on by itself. */
+  /** The pull retries by itself. */
   | { readonly type: 'waiting'; readonly reason: string; readonly pause_ms: number | null }
   | { readonly type: 'pulled'; readonly model: ModelRecord; readonly fetched_bytes: number }
   | ErrorEvent;
 
 export interface ErrorEvent {
   readonly type: 'error';
-  /** Stands in the log line too. */
+  /** Id of the request, also in its log line. */
   readonly id: string;
   readonly error: ErrorRecord;
 }

@@ -1,5 +1,5 @@
-/** What the config and routing both say of policies. */
+/** Policy terms shared by config and routing. */
 
-/** Why a request may go on to the next candidate of a policy. */
+/** Conditions under which a request falls back to the policy's next candidate. */
 export const FALLBACK_CONDITIONS = ['unavailable', 'overloaded', 'context_too_long', 'model_missing'] as const;
 export type FallbackCondition = (typeof FALLBACK_CONDITIONS)[number];

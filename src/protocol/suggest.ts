@@ -1,4 +1,4 @@
-/** What a person who typed `given` may have meant; undefined when nothing is near. */
+/** Returns the known name closest to `given`, which may be mistyped; undefined: none is close. */
 export function suggest(given: string, known: readonly string[]): string | undefined {
   const limit = Math.max(1, Math.floor(given.length / 3));
   let best: string | undefined;
@@ -10,7 +10,7 @@ export function suggest(given: string, known: readonly string[]): string | undef
   return best ?? known.find((candidate) => given.length >= 2 && candidate.startsWith(given));
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that lead from one to the other. */
+/** Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours. */
 function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, j) => j);

@@ -1,10 +1,10 @@
-/** Values from outside, checked. What the value was never stands in the error: it may be a prompt. */
+/** Validation of untrusted values. Errors never contain the value: it may be a prompt. */
 import * as v from 'valibot';
 import { SvcError } from './errors.ts';
 
 /**
- * Throws INVALID_REQUEST that names the first field at fault, in the caller's own naming. `outer`: where
- * the value stands in what the caller sent.
+ * Throws INVALID_REQUEST for the first invalid field, by the caller's name for it. `outer`: path of `value` in
+ * the caller's request.
  */
 export function parse<Schema extends v.GenericSchema>(
   schema: Schema,
@@ -17,12 +17,12 @@ export function parse<Schema extends v.GenericSchema>(
   throw invalid(fieldName(issue, outer), complaint(issue));
 }
 
-/** `param` is undefined when the value as a whole is at fault. */
+/** `param`: undefined if the value as a whole is at fault. */
 export function invalid(param: string | undefined, what: string): SvcError {
   return new SvcError('INVALID_REQUEST', `${param ?? 'the request'} ${what}`, param === undefined ? {} : { param });
 }
 
-/** An error about the field `ours`, or a field in it, as one about `theirs`: what whoever asked has called it. */
+/** Renames the field `ours`, or a field in it, to the caller's name `theirs` in an error. */
 export function renamed(error: unknown, ours: string, theirs: string): unknown {
   if (!(error instanceof SvcError) || error.param === undefined) return error;
   const { code, message, param, hint } = error;
@@ -62,7 +62,7 @@ function complaint(issue: v.BaseIssue<unknown>): string {
     case 'regex':
       return `must match ${bound}`;
     default:
-      // Made from the schema alone: a type, or the values to choose from.
+      // From the schema alone: the expected type, or the allowed values.
       return `must be ${(issue.expected ?? 'valid').toLowerCase()}`;
   }
 }

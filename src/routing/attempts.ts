@@ -1,7 +1,7 @@
 /**
- * From a plan to an answer that has begun: the candidates in turn, each as often as makes sense, until
- * one has said its first word. Up to there nothing has reached the caller, so that another may still
- * answer; from there on the answer is that candidate's, and breaks off if it does.
+ * Turns a plan into an answer that has begun: tries the candidates in order, with retries, until one sends its first
+ * content. Until then nothing has reached the caller, so another candidate may still answer. Afterwards there is no
+ * fallback: if the candidate fails, the answer fails.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
@@ -13,14 +13,14 @@ import { Circuit, isLeftAlone, PATIENCE_MS } from './circuit.ts';
 import { LOCAL, mayFallBack, type Candidate, type Plan } from './policy.ts';
 import { retryDelay, RetryBudget } from './retry.ts';
 
-/** What answers consist of: texts, and vectors. */
+/** Events of answers: text or vectors. */
 export type AnswerEvent = GenerateEvent | EmbedEvent;
 
 /** An answer that has begun. */
 export interface Begun<Event extends AnswerEvent> {
   readonly backend: Backend;
   readonly start: StartEvent;
-  /** What has come after `start` already. */
+  /** The event after `start`, already received. */
   readonly first: Event | null;
   readonly rest: AsyncIterator<Event>;
 }
@@ -31,16 +31,16 @@ export interface Attempt extends RouteAttempt {
 
 export interface Trial<Event extends AnswerEvent> {
   readonly plan: Plan;
-  /** `model`: the name of the model for that backend. Absent: its default. */
+  /** `model`: the model's name at that backend. Absent: its default. */
   ask(backend: Backend, model: string | undefined, context: GenerateContext): AsyncIterable<Event>;
   readonly context: GenerateContext;
-  /** `performance.now()` at which the caller gives up. null: never. */
+  /** `performance.now()` of the request's deadline. null: none. */
   readonly deadline: number | null;
-  /** Filled as they are made. */
+  /** Attempts are appended as they are made. */
   readonly attempts: Attempt[];
-  /** Called before a provider is asked; throws what forbids it. */
+  /** Called before a request to a provider; throws if it is not allowed. */
   admit(provider: string): Promise<void>;
-  /** A backend has begun to work on it, or, with false, failed to answer. */
+  /** true: a backend has started on the request. false: it failed to answer. */
   onTaken(taken: boolean): void;
 }
 
@@ -53,7 +53,7 @@ export class Attempts {
     this.#backends = backends;
   }
 
-  /** null: a backend on this machine, which looks after itself. A backend that was replaced begins anew. */
+  /** null: the local backend, which restarts engines itself. A replaced backend gets a new circuit. */
   circuit(backend: Backend): Circuit | null {
     if (backend.name === LOCAL) return null;
     const known = this.#circuits.get(backend) ?? new Circuit(backend.name);
@@ -61,7 +61,7 @@ export class Attempts {
     return known;
   }
 
-  /** Throws what the last candidate failed with; the context's reason once that is aborted. */
+  /** Throws the last candidate's error, or the context's reason once that is aborted. */
   async begin<Event extends AnswerEvent>(trial: Trial<Event>): Promise<Begun<Event>> {
     const { plan, attempts } = trial;
     let last = new SvcError('INTERNAL', 'the plan has no candidates');
@@ -77,7 +77,7 @@ export class Attempts {
       : last;
   }
 
-  /** One candidate, as often as makes sense; the error with which it failed in the end. */
+  /** Tries one candidate, with retries. Returns its last error if all attempts fail. */
   async #insist<Event extends AnswerEvent>(
     trial: Trial<Event>,
     candidate: Candidate,
@@ -114,7 +114,7 @@ export class Attempts {
     }
   }
 
-  /** A backend of this machine tries again by itself. */
+  /** The local backend retries by itself. */
   #mayInsist({ provider }: Candidate, error: SvcError): boolean {
     return provider !== LOCAL && !isLeftAlone(error);
   }
@@ -160,14 +160,14 @@ async function firstWord<Event extends AnswerEvent>(
   const start: AnswerEvent | undefined = opening.done === true ? undefined : opening.value;
   if (start?.type !== 'start') {
     signal.throwIfAborted();
-    throw new SvcError('PROVIDER_FAILED', `${backend.name} did not begin to answer`);
+    throw new SvcError('PROVIDER_FAILED', `${backend.name} ended without an answer`);
   }
   onTaken();
   const first = await rest.next();
   return { backend, start, first: first.done === true ? null : first.value, rest };
 }
 
-/** Of the time that is left, as much as each of the candidates may take to say its first word. null: all of it. */
+/** Time limit for this candidate's first content: an equal share of the time left. null: all of it. */
 function shareOfDeadline(
   deadline: number | null,
   alternatives: number,
@@ -177,20 +177,20 @@ function shareOfDeadline(
   const controller = new AbortController();
   const ms = Math.max(0, (deadline - performance.now()) / (alternatives + 1));
   const timer = setTimeout(() => {
-    // Another is to have the time that is left.
+    // Not retryable: the remaining time is for the next candidate.
     controller.abort(
-      new SvcError('TIMEOUT', `${provider} said nothing within ${ms.toFixed(0)} ms`, { retryable: false }),
+      new SvcError('TIMEOUT', `timeout: no answer from ${provider} within ${ms.toFixed(0)} ms`, { retryable: false }),
     );
   }, ms);
   return { signal: controller.signal, stop: () => clearTimeout(timer) };
 }
 
-/** Reasons name the hosts of providers: below the scope admin the codes have to do. */
+/** Reasons contain provider host names, so callers below scope admin see only codes. */
 function summary(last: SvcError, attempts: readonly Attempt[], scope: KeyScope): SvcError {
   const each = attempts
     .map(({ provider, reason, code }) => (scope === 'admin' ? `${provider}: ${reason ?? ''}` : code))
     .join('; ');
-  return new SvcError(last.code, `no route could answer (${each})`, {
+  return new SvcError(last.code, `all routes failed (${each})`, {
     ...(last.hint === undefined ? {} : { hint: last.hint }),
     ...(last.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: last.retryAfterSeconds }),
     retryable: last.retryable,

@@ -1,10 +1,9 @@
 /**
- * Whether a provider is worth asking. After FAILURES in a row it is left alone, each time for longer;
- * then one request tries it, and the others wait for its first word. A failure is forgotten when an
- * answer has come to its end: one that breaks off in the middle each time is no good either. What the caller did wrong,
- * and what says that the provider is alive (it is busy, it wants another key), is no failure. Nor is a deadline that the
- * caller set: with deadlines of a few milliseconds any client could close a provider to all others. It counts only
- * where the provider had sent nothing for PATIENCE_MS.
+ * Circuit breaker of a provider. After FAILURES consecutive failures the circuit opens, each time for longer; then it
+ * is half-open: one request tries the provider and the others wait for its first content. Only a complete answer
+ * resets the count, so answers that always break off midway open the circuit too. Caller errors are no failures, nor
+ * are errors that show that the provider is alive (busy, key refused). A caller's own deadline counts only if the
+ * provider had been silent for PATIENCE_MS: otherwise any client could open the circuit for all with tiny deadlines.
  */
 import {
   BrokenCircuitError,
@@ -17,7 +16,7 @@ import {
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { ProviderHealth } from '../protocol/records.ts';
 
-/** A caller's deadline that passes after so much silence says something of the provider. */
+/** A caller's deadline counts as a provider failure after this much silence. */
 export const PATIENCE_MS = 30_000;
 
 const FAILURES = 5;
@@ -26,14 +25,14 @@ const LONGEST_PAUSE_MS = 60_000;
 
 const IS_FAILURE: ReadonlySet<ErrorCode> = new Set(['PROVIDER_FAILED', 'ENGINE_CRASHED', 'NOT_READY', 'TIMEOUT']);
 
-/** A failure that is the caller's doing: it leaves the circuit as it is. */
+/** Wraps a failure caused by the caller, which does not count. */
 class Excused extends Error {
   constructor(failure: unknown) {
     super('excused', { cause: failure });
   }
 }
 
-/** Whether `error` is a circuit's, which did not let a request through. */
+/** True if an open circuit refused the request. */
 export function isLeftAlone(error: SvcError): boolean {
   return error.cause instanceof BrokenCircuitError;
 }
@@ -59,8 +58,8 @@ export class Circuit {
   }
 
   /**
-   * Rejects with NOT_READY, without having called `act`, while the provider is left alone. `isExcused` is called when
-   * `act` has failed: true if that was the caller's doing.
+   * Rejects with NOT_READY, without calling `act`, while the circuit is open. `isExcused` is called when `act` has
+   * failed: true if the caller caused it.
    */
   async run<Result>(act: () => Promise<Result>, isExcused: () => boolean): Promise<Result> {
     try {
@@ -74,9 +73,9 @@ export class Circuit {
       if (error instanceof BrokenCircuitError) {
         throw new SvcError(
           'NOT_READY',
-          `${this.#name} failed ${String(this.#failures)} times in a row and is left alone for now`,
+          `${this.#name} failed ${String(this.#failures)} times in a row; requests to it are paused (circuit open)`,
           {
-            hint: `try it: svc provider test ${this.#name}`,
+            hint: `find the cause: svc provider test ${this.#name}`,
             retryAfterSeconds: 1,
             cause: error,
           },
@@ -87,12 +86,12 @@ export class Circuit {
     }
   }
 
-  /** An answer has come to its end. */
+  /** Records a complete answer. */
   finished(): void {
     this.#note(null);
   }
 
-  /** An answer that had begun broke off. */
+  /** Records an answer that broke off after it had begun. */
   broke(error: SvcError): void {
     this.run(
       () => Promise.reject(error),
@@ -111,7 +110,7 @@ export class Circuit {
     };
   }
 
-  /** Somebody who leaves while the one request tries the provider has found out nothing. */
+  /** In half-open state a cancelled trial counts as a failure too, because it proves nothing. */
   #counts(thrown: unknown): boolean {
     const isTrial = this.#breaker.state === CircuitState.HalfOpen;
     if (thrown instanceof Excused) return isTrial;

@@ -1,14 +1,13 @@
 /**
- * Who may answer a request. Pure: the request, the providers' records and the policies in, a plan out.
+ * Decides which backends may answer a request. Pure: maps request, provider records and policies to a plan.
  *
- * `route` is what the caller asked for: `local`, `cloud`, `provider:NAME`, or nothing. A model name
- * may carry the provider in front, `provider/model`; since installed models may have slashes in
- * their ids too, the part before the first slash counts only when a provider has that name. A
- * `route` outweighs a name, and what was asked for explicitly is never replaced by something else.
+ * `route` is the caller's choice: `local`, `cloud`, `provider:NAME`, or absent. A model name may have a provider
+ * prefix, `provider/model`; because ids of installed models may contain slashes too, the prefix counts only if a
+ * provider has that name. `route` takes precedence over the prefix, and an explicit choice never falls back.
  *
- * A policy is a name that stands for several candidates, in order: a request that has it as its model,
- * or for `default` one that says nothing, may fall from a candidate to the next, on the conditions
- * that the policy names and before anything of the answer was sent.
+ * A policy is a named, ordered list of candidates. A request uses it by naming it as the model; a request without
+ * model and route uses the policy `default`. It falls back to the next candidate on the policy's conditions, as long
+ * as nothing of the answer was sent.
  */
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { GenerateRequest } from '../protocol/generate.ts';
@@ -17,7 +16,7 @@ import type { ProviderRecord } from '../protocol/records.ts';
 import type { FallbackCondition } from '../protocol/routing.ts';
 
 export interface Policy {
-  /** `provider` or `provider/model`, in the order in which they are tried. */
+  /** `provider` or `provider/model`, in the order of trial. */
   readonly candidates: readonly string[];
   readonly fallback_on: readonly FallbackCondition[];
 }
@@ -25,25 +24,27 @@ export type Policies = Readonly<Record<string, Policy>>;
 
 export interface Candidate {
   readonly provider: string;
-  /** The model's name for that provider. Absent: its default. */
+  /** The model's name at that provider. Absent: its default. */
   readonly model: string | undefined;
 }
 
 export interface Plan {
-  /** The route as it was asked for: `local`, `cloud`, `provider:NAME`, `policy:NAME`, or `default`. */
+  /** The requested route: `local`, `cloud`, `provider:NAME`, `policy:NAME`, or `default`. */
   readonly requested: string;
   /** Never empty. */
   readonly candidates: readonly Candidate[];
   readonly fallbackOn: readonly FallbackCondition[];
 }
 
-/** The name of this machine's backend, which no provider can have. */
+/** Name of the local backend; providers cannot have it. */
 export const LOCAL = 'local';
 const DEFAULT_POLICY = 'default';
 const EXPLICIT = 'provider:';
 
-/** Throws INVALID_REQUEST for a route that is none, NOT_FOUND for a provider that is not there, CONFIG_INVALID when
- * nobody is configured to take the request. */
+/**
+ * Throws INVALID_REQUEST for an invalid route, NOT_FOUND for an unknown provider, CONFIG_INVALID if no provider is
+ * configured for the request.
+ */
 export function decide(
   request: Pick<GenerateRequest, 'model' | 'route' | 'fallback'>,
   providers: readonly ProviderRecord[],
@@ -76,20 +77,20 @@ export function decide(
   return to(route, name, model);
 }
 
-/** What of `plan` a caller of this scope may use. Throws FORBIDDEN when that is nothing. */
+/** Restricts `plan` to the candidates that this scope may use. Throws FORBIDDEN if none is left. */
 export function within(plan: Plan, scope: KeyScope): Plan {
   if (allows(scope, 'inference')) return plan;
   const candidates = plan.candidates.filter(({ provider }) => provider === LOCAL);
   if (candidates.length > 0) return { ...plan, candidates };
-  throw new SvcError('FORBIDDEN', `this API key has the scope ${scope} and may ask no provider`, {
-    hint: 'name a model of this machine, or use a key of scope inference: svc key add NAME --scope inference',
+  throw new SvcError('FORBIDDEN', `this API key has scope ${scope}, which does not allow providers`, {
+    hint: 'use a local model, or a key with scope inference: svc key add NAME --scope inference',
   });
 }
 
 function checkEnabled({ name, enabled }: ProviderRecord): void {
   if (enabled) return;
-  throw new SvcError('CONFIG_INVALID', `${name} is disabled in the config`, {
-    hint: `svc config set providers.${name}.enabled true`,
+  throw new SvcError('CONFIG_INVALID', `provider ${name} is disabled in the config`, {
+    hint: `enable it: svc config set providers.${name}.enabled true`,
     param: 'route',
   });
 }
@@ -126,13 +127,13 @@ const CONDITION_OF: Partial<Record<ErrorCode, FallbackCondition>> = {
   MODEL_NOT_FOUND: 'model_missing',
 };
 
-/** Whether `plan` lets a request that met `error` go on to the next candidate. */
+/** True if `plan` allows a fallback to the next candidate after `error`. */
 export function mayFallBack(plan: Plan, error: SvcError): boolean {
   const condition = CONDITION_OF[error.code];
   return condition !== undefined && plan.fallbackOn.includes(condition);
 }
 
-/** A `file:` path never hides behind a provider's name: listeners look for it at the start only. */
+/** True for `provider/…`, except `provider/file:…`: listeners look for `file:` only at the start of the name. */
 function isNamedBy(provider: string, model: string | undefined): boolean {
   const prefix = `${provider}/`;
   return (
@@ -140,7 +141,7 @@ function isNamedBy(provider: string, model: string | undefined): boolean {
   );
 }
 
-/** The configured default; without one, the only provider that has a credential. */
+/** The default cloud provider; if none is configured, the only provider with a credential. */
 function cloudProvider(providers: readonly ProviderRecord[]): ProviderRecord {
   const cloud = providers.filter((provider) => provider.kind !== 'local' && provider.enabled);
   const usable = cloud.filter((provider) => provider.credential.present);
@@ -148,7 +149,7 @@ function cloudProvider(providers: readonly ProviderRecord[]): ProviderRecord {
   if (chosen !== undefined) return chosen;
   if (usable.length > 1) {
     const names = usable.map((provider) => provider.name).join(', ');
-    throw new SvcError('CONFIG_INVALID', `several cloud providers could answer (${names}) and none is the default`, {
+    throw new SvcError('CONFIG_INVALID', `several cloud providers are configured (${names}), and none is the default`, {
       hint: 'choose one: svc provider set NAME --default, or run with --provider NAME',
       param: 'route',
     });

@@ -1,10 +1,10 @@
 /**
- * From a request to the backend that answers it: decides who may, has them tried in turn, forwards the
- * events of the one that answers, and says which route was asked for and which was taken.
+ * Routes a request to the backend that answers it: makes the plan, has its candidates tried in order, forwards the
+ * events of the one that answers, and reports the requested and the chosen route.
  *
- * What a consumer may rely on, whatever the backend does: `route`, `start`, any number of `text`,
- * `reasoning` and `tool_call` (of embeddings: `vectors`), one `finish`; or a SvcError is thrown. `route` comes with the first word. A deadline or an abort ends the work behind the iterator,
- * and so does returning from it early.
+ * Guarantee to consumers, for any backend: `route`, `start`, any number of `text`, `reasoning` and `tool_call` (for
+ * embeddings: `vectors`), one `finish`; or a SvcError is thrown. `route` comes with the first content. A deadline, an
+ * abort or an early return stops the work behind the iterator.
  */
 import type { Caller } from '../protocol/caller.ts';
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
@@ -23,25 +23,25 @@ import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from
 import { PATIENCE_MS } from './circuit.ts';
 import { decide, within, type Policies } from './policy.ts';
 
-/** What became of a generation, or of a request for embeddings. */
+/** Result of a generation or embedding request, for metrics and logs. */
 export interface Outcome {
   readonly kind: 'generation' | 'embedding';
   readonly caller: Caller;
   readonly provider: string;
-  /** null: nobody has begun to answer. */
+  /** null: no backend began to answer. */
   readonly model: string | null;
   readonly outcome: 'ok' | ErrorCode;
-  /** Since the request arrived. null: there was no text. */
+  /** Time from arrival to the first content. null: no content. */
   readonly firstTextMs: number | null;
-  /** null: it did not come to its end. */
+  /** null: the answer was not completed. */
   readonly finish: FinishEvent | null;
   readonly attempts: readonly { readonly provider: string; readonly code: 'ok' | ErrorCode }[];
 }
 
 export interface RouterOptions {
-  /** As they are now. Absent: none. */
+  /** Returns the current policies. Absent: none. */
   policies?(): Policies;
-  /** Called before a provider is asked; throws what forbids it. */
+  /** Called before a request to a provider; throws if it is not allowed. */
   admit?(provider: string): Promise<void>;
 }
 
@@ -58,19 +58,19 @@ export class Router {
   #waiting = 0;
   #draining = false;
 
-  /** The map stays the composition root's: a provider added to it later is found. */
+  /** `backends` is live: providers that the composition root adds later are found. */
   constructor(backends: ReadonlyMap<string, Backend>, options: RouterOptions = {}) {
     this.#backends = backends;
     this.#options = options;
     this.#attempts = new Attempts(backends);
   }
 
-  /** Requests that a backend has begun to answer. */
+  /** Number of requests that a backend has started on. */
   get active(): number {
     return this.#active;
   }
 
-  /** Requests that no backend has begun to answer. */
+  /** Number of requests that no backend has started on. */
   get waiting(): number {
     return this.#waiting;
   }
@@ -79,22 +79,22 @@ export class Router {
     return this.#draining;
   }
 
-  /** `observer` is told of each request when it is over, however it ended, and before its end reaches the caller. */
+  /** Sets the observer, called once per request when it ends, for any reason, before the caller sees the end. */
   observe(observer: Observer): void {
     this.#observer = observer;
   }
 
-  /** From now on every new request is refused; those under way go on. Idempotent. */
+  /** Refuses new requests from now on; running ones continue. Idempotent. */
   drain(): void {
     this.#draining = true;
   }
 
-  /** Takes the drain back. */
+  /** Ends the drain: accepts new requests again. */
   resume(): void {
     this.#draining = false;
   }
 
-  /** Resolves once nothing is under way. */
+  /** Resolves once no request is in flight. */
   async idle(): Promise<void> {
     if (this.#active + this.#waiting === 0) return;
     await new Promise<void>((resolve) => this.#idleListeners.push(resolve));
@@ -109,7 +109,7 @@ export class Router {
 
   embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<RouteEvent | EmbedEvent, void> {
     const { model: _model, route: _route, timeout_ms: _timeout, ...asked } = request;
-    // The vectors of another model cannot be compared with those that the caller has: nobody else may answer.
+    // No fallback: vectors of different models are not comparable.
     return this.#answer('embedding', { ...request, fallback: false }, context, (backend, model, inner) =>
       backend.embed(model === undefined ? asked : { ...asked, model }, inner),
     );
@@ -122,7 +122,7 @@ export class Router {
     ask: Trial<Event>['ask'],
   ): AsyncGenerator<RouteEvent | StartEvent | Event, void> {
     if (this.#draining) {
-      throw new SvcError('NOT_READY', 'svc drains and takes no new requests', { retryAfterSeconds: 1 });
+      throw new SvcError('NOT_READY', 'svc is draining and accepts no new requests', { retryAfterSeconds: 1 });
     }
     const plan = within(decide(request, this.#records(), this.#options.policies?.()), context.caller.scope);
     const deadline = startDeadline(request.timeout_ms, context);
@@ -177,13 +177,13 @@ export class Router {
       throw error;
     } finally {
       deadline.stop();
-      // A consumer that leaves early throws nothing.
+      // Reached without an exception if the consumer returns early.
       await over('CANCELLED', null);
       stage.leave();
     }
   }
 
-  /** Of every provider, as its answers have shown it. */
+  /** Health of every provider, derived from its answers. */
   providerHealth(): ProviderHealth[] {
     return Array.from(this.#backends.values()).flatMap((backend) => this.#attempts.circuit(backend)?.health() ?? []);
   }
@@ -192,7 +192,7 @@ export class Router {
     return Array.from(this.#backends.values(), (backend) => backend.record());
   }
 
-  /** Counts a request: first among those that wait, once a backend has taken it among the active. */
+  /** Counts a request: as waiting first, as active once a backend has started on it. */
   #enter(): { taken(taken: boolean): void; leave(): void } {
     let isTaken = false;
     this.#waiting += 1;
@@ -213,12 +213,12 @@ export class Router {
   }
 }
 
-/** Reasons name the hosts of providers: below the scope admin the code has to do. */
+/** Reasons contain provider host names, so callers below scope admin see only the code. */
 function shown({ code, ...attempt }: Attempt, { scope }: Caller): RouteAttempt {
   return scope === 'admin' || attempt.reason === null ? attempt : { ...attempt, reason: code };
 }
 
-/** Leaving early leaves the backend's iterator too. */
+/** Returning early returns from the backend's iterator too. */
 async function* eventsOf<Event extends AnswerEvent>({
   start,
   first,
@@ -240,12 +240,12 @@ async function* eventsOf<Event extends AnswerEvent>({
 
 interface Deadline {
   readonly signal: AbortSignal;
-  /** `performance.now()`; null: there is none. */
+  /** `performance.now()`; null: no deadline. */
   readonly at: number | null;
   stop(): void;
 }
 
-/** The caller's signal, and TIMEOUT once `timeoutMs` have passed since the request arrived. */
+/** The caller's signal combined with a TIMEOUT `timeoutMs` after the request arrived. */
 function startDeadline(timeoutMs: number | undefined, context: GenerateContext): Deadline {
   if (timeoutMs === undefined) return { signal: context.signal, at: null, stop: () => undefined };
   const at = context.arrivedAt + timeoutMs;

@@ -1,31 +1,31 @@
-/** What the readers of all APIs share: JSON that has to be the API's, and the errors where it is not. */
+/** Shared by all API readers: validates the API's JSON and creates the errors for invalid answers. */
 import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
 
-/** Throws PROVIDER_FAILED for what is no JSON, or JSON of another shape. None of it stands in the error. */
+/** Throws PROVIDER_FAILED for invalid JSON or fields of another type. The error contains none of the data. */
 export function readEvent<Schema extends v.GenericSchema>(schema: Schema, data: string): v.InferOutput<Schema> {
   let value: unknown;
   try {
     value = JSON.parse(data);
   } catch {
-    throw notTheApi('something that is no JSON');
+    throw notTheApi('invalid JSON');
   }
   return readBody(schema, value);
 }
 
-/** Throws PROVIDER_FAILED for another shape. */
+/** Throws PROVIDER_FAILED if the body does not match the schema. */
 export function readBody<Schema extends v.GenericSchema>(schema: Schema, body: unknown): v.InferOutput<Schema> {
   const result = v.safeParse(schema, body, { abortEarly: true, abortPipeEarly: true });
   if (result.success) return result.output;
-  throw notTheApi('JSON of another shape');
+  throw notTheApi('JSON with missing or invalid fields');
 }
 
-/** `what`: never words that the model wrote. */
+/** `what`: must not contain the model's text. */
 export function notTheApi(what: string): SvcError {
-  return new SvcError('PROVIDER_FAILED', `the provider does not keep to its API: it sent ${what}`);
+  return new SvcError('PROVIDER_FAILED', `invalid response from the provider: it sent ${what}`);
 }
 
-/** A stream that ended without a finish: never an answer. */
+/** For a stream that ended without a finish: it is not a valid answer. */
 export function brokenOff(): SvcError {
   return new SvcError('PROVIDER_FAILED', 'the provider ended its answer before it was complete');
 }

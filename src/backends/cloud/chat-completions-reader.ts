@@ -1,7 +1,7 @@
 /**
- * The stream of Chat Completions as its many speakers send it: usage at the top, in the choice or in `x_groq`;
- * choices that are empty; thoughts in `reasoning_content`, in `reasoning` or in tags; tool calls without an
- * index, without an id, or with one index for all; a whole message instead of pieces; errors in any shape.
+ * Reads Chat Completions streams in the variants of many servers: usage at the top, in the choice or in `x_groq`; empty
+ * choices; reasoning in `reasoning_content`, in `reasoning` or in tags; tool calls without index, without id, or all
+ * with the same index; a whole message instead of deltas; errors in many formats.
  */
 import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
@@ -20,7 +20,7 @@ const UsageSchema = v.object({
   prompt_tokens: v.number(),
   completion_tokens: v.nullish(v.number(), 0),
   prompt_tokens_details: v.nullish(v.object({ cached_tokens: figure })),
-  /** DeepSeek's and Moonshot's names for it. */
+  /** DeepSeek's and Moonshot's names for cached prompt tokens. */
   prompt_cache_hit_tokens: figure,
   cached_tokens: figure,
 });
@@ -40,7 +40,7 @@ const ToolCallSchema = v.object({
   ),
 });
 
-/** Magistral writes content in parts, of which some are thoughts. */
+/** Magistral sends content in parts, some of which are reasoning. */
 const PartSchema = v.object({ type: v.string(), text, thinking: v.nullish(v.array(v.object({ text })), []) });
 
 const DeltaSchema = v.object({
@@ -74,7 +74,7 @@ type Chunk = v.InferOutput<typeof ChunkSchema>;
 type Choice = Chunk['choices'][number];
 type Delta = v.InferOutput<typeof DeltaSchema>;
 
-/** Other names than these mean that the model ended its turn. */
+/** Any other value means that the model ended its turn. */
 const FINISH: ReadonlyMap<string, FinishReason> = new Map([
   ['length', 'length'],
   ['max_tokens', 'length'],
@@ -85,7 +85,7 @@ const FINISH: ReadonlyMap<string, FinishReason> = new Map([
   ['content_filter', 'content_filter'],
   ['sensitive', 'content_filter'],
 ]);
-/** The server's trouble, not the model's end. */
+/** Finish reasons that report a server failure. */
 const GAVE_UP = new Set(['error', 'abort', 'network_error', 'insufficient_system_resource']);
 
 export class ChatCompletionsReader implements WireReader {
@@ -95,7 +95,7 @@ export class ChatCompletionsReader implements WireReader {
   #answerId = '';
   #reason: FinishReason | null = null;
   #refused = false;
-  /** Of text that the tags hold back. */
+  /** Log probabilities of text that ThinkTags holds back. */
   #logprobs: TokenLogprobs[] = [];
 
   read({ data }: ServerEvent): readonly WireEvent[] {
@@ -128,7 +128,7 @@ export class ChatCompletionsReader implements WireReader {
     if (delta !== null) this.#delta(delta, events);
     const reason = choice.finish_reason;
     if (reason === '' || this.#reason !== null) return;
-    if (GAVE_UP.has(reason)) throw new SvcError('PROVIDER_FAILED', `the provider gave up its answer: ${reason}`);
+    if (GAVE_UP.has(reason)) throw new SvcError('PROVIDER_FAILED', `the provider aborted its answer: ${reason}`);
     this.#calls.end();
     this.#reason = this.#finish(FINISH.get(reason) ?? 'stop');
     events.push({ type: 'finish', reason: this.#reason });
@@ -141,7 +141,7 @@ export class ChatCompletionsReader implements WireReader {
   }
 
   #delta(delta: Delta, events: WireEvent[]): void {
-    // vLLM sends the same in both fields.
+    // vLLM sends the same text in both fields.
     this.#reasoning(delta.reasoning_content || delta.reasoning, events);
     if (typeof delta.content === 'string') this.#text(delta.content, events);
     else {
@@ -193,7 +193,7 @@ export class ChatCompletionsReader implements WireReader {
   }
 }
 
-/** Throws the error that stands where a part of the answer was due. */
+/** Throws if the event contains an error instead of a part of the answer. */
 function refuseErrors(data: string, { x_groq: groq }: Chunk): void {
   const error = openAiError(JSON.parse(data));
   if (error !== null) throw toSvcError(error, null);

@@ -1,6 +1,6 @@
 /**
- * Our request in the words of Chat Completions. Beyond OpenAI's own fields it speaks those that local
- * servers have added (top_k, min_p, repeat_penalty, grammar); whoever does not know one says so in `quirks`.
+ * Converts our request to Chat Completions. Besides OpenAI's fields it uses those that local servers have added (top_k,
+ * min_p, repeat_penalty, grammar); `quirks` lists the fields that a server does not support.
  */
 import {
   SamplingSchema,
@@ -49,7 +49,7 @@ function samplingFields(sampling: Sampling, { unsupported = [], repeat_penalty_f
 
 function toolFields({ tools = [], tool_choice: choice, parallel_tool_calls }: GenerateRequest): object {
   if (tools.length === 0) {
-    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'needs tools to choose from');
+    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'requires tools');
     return {};
   }
   return {
@@ -68,12 +68,13 @@ function formatFields(format: Format, { grammar }: Quirks): object {
     case 'json_schema':
       return { response_format: { type: 'json_schema', json_schema: schemaOf(format) } };
     case 'grammar':
-      if (grammar !== true) throw invalid('format', 'must be a json_schema or a json_object for this provider');
+      if (grammar !== true)
+        throw invalid('format', 'must be json_schema or json_object: this provider does not support grammars');
       return { grammar: format.grammar };
   }
 }
 
-/** Strict unless the caller says otherwise: without it the schema would be advice. */
+/** Strict unless the caller sets it: otherwise the schema would not be enforced. */
 export function schemaOf({ schema, name = 'answer', strict = true }: Extract<Format, { type: 'json_schema' }>): object {
   return { name, schema, strict };
 }
@@ -106,11 +107,11 @@ function toMessage(message: Message, index: number, quirks: Quirks): object {
   }
 }
 
-/** Text alone goes as text, which every server takes. */
+/** Text-only content is sent as a string, which every server accepts. */
 function userContent(content: Message['content'], param: string, { unsupported = [] }: Quirks): unknown {
   if (typeof content === 'string' || content.every((part) => part.type === 'text')) return plainText(content, param);
   if (unsupported.some((name) => name === 'image' || name === 'image_url' || name === 'images')) {
-    throw invalid(`${param}.content`, 'must be text: this provider sees no images');
+    throw invalid(`${param}.content`, 'must be text: this provider does not support images');
   }
   return content.map(toPart);
 }
@@ -120,7 +121,7 @@ function toPart(part: ContentPart): object {
   return { type: 'image_url', image_url: { url: imageUrl(part) } };
 }
 
-/** The image itself goes inside the URL. */
+/** URL of an image; inline images become data URLs. */
 export function imageUrl(part: Exclude<ContentPart, { type: 'text' }>): string {
   return part.type === 'image_url' ? part.url : `data:${part.media_type};base64,${part.data}`;
 }

@@ -1,4 +1,4 @@
-/** OpenAI's Chat Completions, and its many speakers. */
+/** OpenAI's Chat Completions API, also of compatible servers. */
 import * as v from 'valibot';
 import { readBody } from './answer.ts';
 import { ChatCompletionsReader } from './chat-completions-reader.ts';
@@ -7,7 +7,7 @@ import { keyHeader } from './key-header.ts';
 import { openAiError } from './openai-error.ts';
 import type { Wire, WireTarget } from './wire.ts';
 
-/** OpenAI's list is in `data`, Together's is the list itself. */
+/** OpenAI's list is in `data`; Together sends a bare list. */
 const ModelsSchema = v.union([
   v.object({
     data: v.array(v.object({ id: v.string() })),

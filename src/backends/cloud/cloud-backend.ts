@@ -1,12 +1,12 @@
 /**
- * Answers from a provider.
+ * Backend for one endpoint of a provider.
  *
  *   generate ──► wire.request ──► slots ──► transport ──► provider
  *            ◄── answer ◄── wire.reader ◄── event-stream ◄┘
  *
- * The body is read only as fast as the caller pulls, so a slow caller slows the provider down, by way of
- * the socket. A request is sent once: whether a failed one is tried again, here or elsewhere, is routing's
- * to decide. The provider's own words are quoted in errors, without the key, and never logged.
+ * Back-pressure: the body is read only as fast as the caller pulls, so a slow caller slows the provider through the
+ * socket. A request is sent once; routing decides on retries and fallback. Errors quote the provider's message, with
+ * the key removed; it is never logged.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../log/log.ts';
@@ -33,10 +33,10 @@ export interface CloudBackendOptions {
 }
 
 const ERROR_BODY_BYTES = 1024 * 1024;
-/** Some providers list a thousand models with a page of text for each. */
+/** Some providers list a thousand models with a page of text each. */
 const JSON_BODY_BYTES = 16 * 1024 * 1024;
 const MODEL_PAGES = 100;
-/** How long usage may keep an answer waiting that is complete but for it, and the end of a stream one that has all. */
+/** Wait for usage after the finish reason, and for the end of the stream after `[DONE]`. */
 const FINISH_GRACE_MS = 2000;
 const DONE_GRACE_MS = 500;
 
@@ -70,14 +70,14 @@ export class CloudBackend implements Backend {
     if (model === null) {
       throw new SvcError('INVALID_REQUEST', `${this.name} has no default model`, {
         param: 'model',
-        hint: `name one of \`svc provider models ${this.name}\`, or set one: svc provider set ${this.name} --default-model M`,
+        hint: `choose one of \`svc provider models ${this.name}\`, or set a default: svc provider set ${this.name} --default-model M`,
       });
     }
-    // No provider tells how much it left out, and whoever asks is to know.
+    // Providers do not report how much they truncated, and our usage must.
     if (request.truncate === true) {
-      throw new SvcError('INVALID_REQUEST', `${this.name}: only local models leave out what does not fit`, {
+      throw new SvcError('INVALID_REQUEST', `${this.name}: truncate is supported only for local models`, {
         param: 'truncate',
-        hint: 'ask without truncate, or a local model: --local, "route": "local"',
+        hint: 'omit truncate, or use a local model: --local, "route": "local"',
       });
     }
     const run = this.#begin(context.signal);
@@ -173,7 +173,7 @@ export class CloudBackend implements Backend {
     }
   }
 
-  /** An answer that is no stream: an error, or all of it at once from a server that knows no streams. */
+  /** A response that is not a stream: an error, or a whole answer from a server without streaming. */
   async *#whole(reply: Reply, reader: WireReader, progress: Progress): AsyncGenerator<GenerateEvent, void, undefined> {
     const text = await readText(reply, JSON_BODY_BYTES);
     const error = this.#wire.error(parse(text));
@@ -189,8 +189,8 @@ export class CloudBackend implements Backend {
     const key = await this.#key(signal);
     const asked = this.#wire.listModels({ key, quirks: this.#provider.quirks }, after);
     if (asked === null) {
-      throw new SvcError('NOT_FOUND', `${this.name} has no list of its models`, {
-        hint: 'see its documentation, and name one with -m',
+      throw new SvcError('NOT_FOUND', `${this.name} offers no list of models`, {
+        hint: "find a model name in the provider's documentation and pass it with -m",
       });
     }
     let reply: Reply | undefined;
@@ -215,12 +215,12 @@ export class CloudBackend implements Backend {
     signal.throwIfAborted();
     const key = await abortable(this.#provider.readKey(), signal);
     if (key === null && this.#provider.credential().source !== 'none') {
-      throw new SvcError('PROVIDER_AUTH', `there is no key for ${this.name}`, { hint: this.#keyHint() });
+      throw new SvcError('PROVIDER_AUTH', `no API key for ${this.name}`, { hint: this.#keyHint() });
     }
     return key;
   }
 
-  /** Throws what a status other than 2xx means. */
+  /** Throws the error for a status other than 2xx. */
   async #refuse(reply: Reply, traceId: string | null): Promise<void> {
     const { status } = reply;
     if (status >= 200 && status < 300) return;
@@ -232,7 +232,7 @@ export class CloudBackend implements Backend {
     throw toSvcError(error, status, retryAdvice(reply.header, Date.now()));
   }
 
-  /** The same error in full: who failed, what to do, and not the key. */
+  /** Adds the provider's name and a hint to the error, and removes the key from the quote. */
   #explain(thrown: unknown, key: string | null): SvcError {
     const error = SvcError.from(thrown);
     if (error.code === 'INTERNAL') return error;
@@ -255,7 +255,7 @@ export class CloudBackend implements Backend {
       case 'PROVIDER_AUTH':
         return this.#keyHint();
       case 'MODEL_NOT_FOUND':
-        return `see what it has: svc provider models ${this.name}`;
+        return `list its models: svc provider models ${this.name}`;
       case 'CONTEXT_OVERFLOW':
         return 'shorten the prompt, or choose a model with a longer context';
       default:
@@ -269,7 +269,7 @@ export class CloudBackend implements Backend {
     return source === 'env' && name !== null ? `set ${name}, or save a key: ${save}` : `save a key: ${save}`;
   }
 
-  /** What the last answer says of the provider's health. A refusal comes from a server that is well. */
+  /** Updates the provider's health from an answer. A refused request counts as healthy. */
   #note(error: SvcError | null): void {
     if (error !== null && ['CANCELLED', 'NOT_READY', 'TIMEOUT', 'BUSY'].includes(error.code)) return;
     const isIll = error?.code === 'PROVIDER_FAILED' || error?.code === 'PROVIDER_AUTH';
@@ -279,7 +279,7 @@ export class CloudBackend implements Backend {
   }
 }
 
-/** The events of a stream, those of each piece together. It is read to its end, so that the connection can be kept. */
+/** Yields the events of each server-sent event. Reads to the end, so that the connection can be reused. */
 async function* read(
   reply: Reply,
   reader: WireReader,
@@ -300,7 +300,7 @@ async function* read(
   yield reader.end();
 }
 
-/** null: nothing more comes. With a grace nothing is missed if it does not, nor if the connection breaks. */
+/** null: the end. With a grace period, a timeout or a broken connection counts as the end too. */
 async function nextPiece(
   pieces: AsyncIterator<Buffer, undefined>,
   reply: Reply,
@@ -317,7 +317,7 @@ function isJson(reply: Reply): boolean {
   return /^application\/(?:[\w.-]+\+)?json\b/i.test(reply.header('content-type') ?? '');
 }
 
-/** undefined: it is no JSON. */
+/** undefined: invalid JSON. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,10 +1,10 @@
-/** What went wrong below HTTP, in words. Codes decide; the messages of foreign errors are not shown. */
+/** Describes errors below HTTP by their codes; the messages of foreign errors are not shown. */
 import { SvcError } from '../../protocol/errors.ts';
 
 interface Cause {
   readonly what: string;
   readonly hint?: string;
-  /** false: the same will happen the next time. */
+  /** false: a retry would fail the same way. */
   readonly mayPass: boolean;
 }
 
@@ -22,43 +22,51 @@ export function connectionError(error: unknown, url: URL, { idleTimeoutMs }: { i
 function causeOf(code: string, { origin, hostname }: URL, idleTimeoutMs: number): Cause {
   switch (code) {
     case 'ECONNREFUSED':
-      return { what: `nothing listens at ${origin}`, hint: 'is the server running?', mayPass: true };
+      return {
+        what: `connection refused by ${origin}`,
+        hint: 'check that the server runs and that the base URL has the right port',
+        mayPass: true,
+      };
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return { what: `the name ${hostname} cannot be resolved`, hint: 'check the network', mayPass: true };
+      return { what: `cannot resolve the host name ${hostname}`, hint: 'check the network', mayPass: true };
     case 'UND_ERR_CONNECT_TIMEOUT':
     case 'ETIMEDOUT':
-      return { what: `${origin} cannot be reached: no connection in time`, hint: 'check the network', mayPass: true };
+      return { what: `timeout while connecting to ${origin}`, hint: 'check the network', mayPass: true };
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
-      return { what: `${origin} cannot be reached from here`, hint: 'check the network', mayPass: true };
+      return { what: `no route to ${origin}`, hint: 'check the network', mayPass: true };
     case 'UND_ERR_HEADERS_TIMEOUT':
-      return { what: `${origin} took the request and never answered`, mayPass: true };
+      return { what: `timeout: ${origin} accepted the request but did not answer`, mayPass: true };
     case 'UND_ERR_BODY_TIMEOUT':
-      return { what: `${origin} said nothing more for ${String(idleTimeoutMs)} ms`, mayPass: true };
+      return { what: `timeout: ${origin} sent nothing for ${String(idleTimeoutMs)} ms`, mayPass: true };
     case 'EPROTO':
     case 'ERR_SSL_WRONG_VERSION_NUMBER':
     case 'ERR_SSL_PACKET_LENGTH_TOO_LONG':
-      return { what: `${origin} does not speak TLS`, hint: 'is the base URL one of http://?', mayPass: false };
+      return {
+        what: `${origin} does not speak TLS`,
+        hint: 'use a base URL with http:// if the server has no TLS',
+        mayPass: false,
+      };
     case 'UND_ERR_INVALID_ARG':
-      return { what: 'the key, or another header, holds what HTTP cannot carry', mayPass: false };
+      return { what: 'the API key or another header contains characters that HTTP does not allow', mayPass: false };
   }
   if (code.startsWith('CERT_') || code.startsWith('ERR_TLS_') || /_CERT|_SIGNATURE$/.test(code)) {
     return {
       what: `the certificate of ${hostname} is not trusted (${code})`,
-      hint: "name the authority's file in NODE_EXTRA_CA_CERTS, and start svc anew",
+      hint: 'set NODE_EXTRA_CA_CERTS to the CA certificate file and restart svc',
       mayPass: false,
     };
   }
   if (code === 'HTTPParserError' || code === 'UND_ERR_HEADERS_OVERFLOW') {
     return { what: `${origin} does not speak HTTP`, mayPass: false };
   }
-  return { what: `the connection to ${origin} broke${code === '' ? '' : ` (${code})`}`, mayPass: true };
+  return { what: `connection to ${origin} lost${code === '' ? '' : ` (${code})`}`, mayPass: true };
 }
 
 function codeOf(error: unknown): string {
   const { name, code, cause } = (error ?? {}) as { name?: unknown; code?: unknown; cause?: unknown };
-  // The only one that may have no code.
+  // The only error that may have no code.
   if (name === 'HTTPParserError') return name;
   if (typeof code === 'string') return code;
   return cause === undefined ? '' : codeOf(cause);

@@ -1,13 +1,13 @@
-/** Bytes of an answer in, server-sent events out, however the bytes were cut. */
+/** Parses server-sent events from the bytes of a response, however they are chunked. */
 import { createParser } from 'eventsource-parser';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ServerEvent } from './wire.ts';
 
-/** Characters of one event; images and long tool arguments fit. */
+/** Maximum characters of one event; images and long tool arguments fit. */
 const EVENT_LIMIT = 8 * 1024 * 1024;
 
 export class EventStream {
-  // Leaves out a byte order mark.
+  // Removes a byte order mark.
   readonly #decoder = new TextDecoder();
   #events: ServerEvent[] = [];
   #isTooLong = false;
@@ -15,17 +15,17 @@ export class EventStream {
     maxBufferSize: EVENT_LIMIT,
     onEvent: ({ event = '', data }) => void this.#events.push({ name: event, data }),
     onError: ({ type }) => {
-      // Lines that are no field of an event are skipped, as everybody does.
+      // Lines that are not event fields are skipped, as the standard requires.
       if (type === 'max-buffer-size-exceeded') this.#isTooLong = true;
     },
   });
 
-  /** The events that end in `bytes`. Throws PROVIDER_FAILED for one without an end. */
+  /** Events completed by `bytes`. Throws PROVIDER_FAILED if an event exceeds EVENT_LIMIT. */
   push(bytes: Uint8Array): readonly ServerEvent[] {
     return this.#feed(this.#decoder.decode(bytes, { stream: true }));
   }
 
-  /** What the last empty line is missing from. */
+  /** A last event without its closing empty line. */
   end(): readonly ServerEvent[] {
     return this.#feed(`${this.#decoder.decode()}\n\n`);
   }
@@ -33,7 +33,7 @@ export class EventStream {
   #feed(text: string): readonly ServerEvent[] {
     this.#parser.feed(text);
     if (this.#isTooLong) {
-      throw new SvcError('PROVIDER_FAILED', `one event is longer than ${String(EVENT_LIMIT)} characters`);
+      throw new SvcError('PROVIDER_FAILED', `the provider sent an event longer than ${String(EVENT_LIMIT)} characters`);
     }
     const events = this.#events;
     if (events.length > 0) this.#events = [];

@@ -1,4 +1,4 @@
-/** An answer of Gemini's streamGenerateContent: every event is a whole response that holds what has come since the last. */
+/** Reads Gemini's streamGenerateContent: every event is a whole response with the content since the last one. */
 import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
 import type { FinishReason, Usage } from '../../protocol/generate.ts';
@@ -50,17 +50,17 @@ const ErrorSchema = v.object({
   }),
 });
 
-/** Of the body of an answer, which may be a list of one, or of an event inside one. */
+/** Error in a response body, which may be a list of one, or in an event. */
 export function geminiError(body: unknown): WireError | null {
   const result = v.safeParse(ErrorSchema, Array.isArray(body) ? body[0] : body);
   if (!result.success) return null;
   const { message, status, details } = result.output.error;
-  // A key that is none is an INVALID_ARGUMENT like any other: only the details tell.
+  // An invalid key has the status INVALID_ARGUMENT; only the details identify it.
   const reason = details.find((detail) => detail.reason !== undefined)?.reason;
   return { message, code: reason ?? status ?? null };
 }
 
-/** What is missing here is a failure: a call that the model got wrong, for example, and reasons without a name. */
+/** Any other reason is a failure, for example a malformed tool call. */
 const FINISH: ReadonlyMap<string, FinishReason> = new Map([
   ['STOP', 'stop'],
   ['MAX_TOKENS', 'length'],
@@ -90,11 +90,11 @@ export class GeminiReader implements WireReader {
       this.#isAnnounced = true;
       events.push({ type: 'started', model: response.modelVersion });
     }
-    // Others are alternatives, which nobody asked for.
+    // Other candidates are alternatives, which we do not request.
     const candidate = response.candidates.find(({ index }) => index === 0);
     for (const part of candidate?.content?.parts ?? []) events.push(...this.#part(part, response.responseId));
     if (response.usageMetadata !== undefined) events.push({ type: 'usage', usage: toUsage(response.usageMetadata) });
-    // The prompt itself was refused: there are no candidates.
+    // The prompt was blocked: there are no candidates.
     if (response.promptFeedback?.blockReason !== undefined) events.push(this.#finish('content_filter'));
     if (candidate?.finishReason !== undefined) events.push(this.#finish(finishOf(candidate.finishReason)));
     return events;
@@ -108,7 +108,7 @@ export class GeminiReader implements WireReader {
   #part({ text, thought, functionCall: call }: Part, responseId: string | undefined): WireEvent[] {
     if (call !== undefined) {
       const index = this.#calls++;
-      // Older models give none. Ours is the same whenever the answer is read, and no other answer has it.
+      // Older models send no id. Ours is deterministic and unique to the answer.
       const id = call.id ?? `call_${responseId ?? call.name}_${String(index)}`;
       return [{ type: 'tool_call', index, id, name: call.name, arguments: JSON.stringify(call.args) }];
     }
@@ -124,10 +124,10 @@ export class GeminiReader implements WireReader {
 function finishOf(reason: string): FinishReason {
   const known = FINISH.get(reason);
   if (known !== undefined) return known;
-  throw new SvcError('PROVIDER_FAILED', 'the provider gave up its answer', { quote: reason });
+  throw new SvcError('PROVIDER_FAILED', 'the provider aborted its answer', { quote: reason });
 }
 
-/** Thoughts are output, and told beside it; a cache's part of the prompt is told again. */
+/** Output includes thoughts, which Gemini counts separately. Cached tokens are part of the prompt tokens. */
 function toUsage(counts: v.InferOutput<typeof UsageSchema>): Usage {
   return {
     input_tokens: counts.promptTokenCount + counts.toolUsePromptTokenCount,

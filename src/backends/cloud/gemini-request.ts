@@ -1,9 +1,9 @@
 /**
- * Our request in the words of Gemini's generateContent. What this API has no words for is refused, with its
- * name; a value at which a setting does nothing is left out instead.
+ * Converts our request to Gemini's generateContent. Fields that the API does not support are refused by name; settings
+ * at a value without effect are omitted.
  *
- * System messages are joined in front of the conversation, wherever they stood. Results of tools go by the
- * name of the function, which is found by the id of the call.
+ * All system messages are joined before the conversation. Tool results refer to the function's name, which is looked
+ * up by the call's id.
  */
 import type { ContentPart, GenerateRequest, Message, Tool, ToolCall } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
@@ -11,19 +11,19 @@ import { argumentsOf, joinedSystem, plainText } from './message-parts.ts';
 import type { Quirks } from './provider.ts';
 import { knownSampling, refuse } from './wishes.ts';
 
-/** Models before Gemini 3 think by the token. These are the figures that Google itself has for efforts. */
+/** Models before Gemini 3 have a token budget for thinking. These are Google's own values for efforts. */
 const BUDGETS = { none: 0, minimal: 1024, low: 1024, medium: 8192, high: 24_576, xhigh: 24_576 } as const;
-/** From Gemini 3 on; there is no level above `high`. */
+/** Since Gemini 3; there is no level above `high`. */
 const LEVELS = { minimal: 'MINIMAL', low: 'LOW', medium: 'MEDIUM', high: 'HIGH', xhigh: 'HIGH' } as const;
 const FIRST_WITH_LEVELS = 3;
 
 /**
- * From Gemini 3 on, the first call of a turn needs the signature of the thought behind it, for which our
- * messages have no place. This is Google's own word for "there is none".
+ * Since Gemini 3 the first call of a turn needs the signature of its thought, which our messages cannot hold. This is
+ * Google's documented value for a missing signature.
  */
 const NO_SIGNATURE = 'skip_thought_signature_validator';
 
-/** The API wants to know what a URL leads to before it has been there. */
+/** The API requires the media type of a URL. */
 const IMAGE_TYPES: ReadonlyMap<string, string> = new Map([
   ['png', 'image/png'],
   ['jpg', 'image/jpeg'],
@@ -54,19 +54,19 @@ export function geminiBody(request: GenerateRequest, model: string, quirks: Quir
   return body;
 }
 
-/** Of `gemini-2.5-flash`: 2. A name without a number, `gemini-flash-latest` for example, is of the newest. */
+/** `gemini-2.5-flash`: 2. A name without a number, for example `gemini-flash-latest`, counts as the newest. */
 function generationOf(model: string): number {
   return Number(/gemini-(\d+)/.exec(model)?.[1] ?? Infinity);
 }
 
-/** Roles alternate: what follows in the same role joins the turn. Results of tools are the user's. */
+/** Roles must alternate: consecutive messages of a role are merged. Tool results have the user's role. */
 function contents(messages: readonly Message[], wantsSignatures: boolean): Content[] {
   const all: Content[] = [];
   const names = new Map<string, string>();
   for (const [index, message] of messages.entries()) {
     if (message.role === 'system') continue;
     const param = `messages[${String(index)}]`;
-    // An id may come again in a later turn: the last call that had it is meant.
+    // An id may be reused in a later turn: the last call with it counts.
     for (const call of message.tool_calls ?? []) names.set(call.id, call.name);
     const role = message.role === 'assistant' ? 'model' : 'user';
     const parts =
@@ -75,7 +75,7 @@ function contents(messages: readonly Message[], wantsSignatures: boolean): Conte
     if (last?.role === role) last.parts.push(...parts);
     else if (parts.length > 0) all.push({ role, parts });
   }
-  if (all.length === 0) throw invalid('messages', 'must hold more than system messages and empty ones');
+  if (all.length === 0) throw invalid('messages', 'must contain a message that is neither empty nor a system message');
   return all;
 }
 
@@ -111,7 +111,7 @@ function typeOf(url: string, param: string): string {
   const path = URL.canParse(url) ? new URL(url).pathname : '';
   const type = IMAGE_TYPES.get((/\.([a-z]+)$/i.exec(path)?.[1] ?? '').toLowerCase());
   if (type !== undefined) return type;
-  throw invalid(param, 'must end in .png, .jpg, .webp or .gif for this provider; send the image itself instead');
+  throw invalid(param, 'must end in .png, .jpg, .webp or .gif for this provider; or send the image as a data URL');
 }
 
 function toCall(call: ToolCall, param: string): Part {
@@ -121,7 +121,7 @@ function toCall(call: ToolCall, param: string): Part {
 function toResult({ content, tool_call_id: id }: Message, names: ReadonlyMap<string, string>, param: string): Part {
   if (id === undefined) throw invalid(`${param}.tool_call_id`, 'is required');
   const name = names.get(id);
-  if (name === undefined) throw invalid(`${param}.tool_call_id`, 'names no call of an earlier message');
+  if (name === undefined) throw invalid(`${param}.tool_call_id`, 'does not match any tool call of an earlier message');
   const at = `${param}.content`;
   const parts: readonly ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
   const images = parts.flatMap((part, index) =>
@@ -152,11 +152,11 @@ function toDeclaration({ name, description, parameters }: Tool): object {
 
 function toolConfig({ tools = [], tool_choice: choice, parallel_tool_calls: parallel }: GenerateRequest): object {
   if (tools.length === 0) {
-    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'needs tools to choose from');
+    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'requires tools');
     return {};
   }
   if (parallel === false && choice !== 'none')
-    throw invalid('parallel_tool_calls', 'cannot be false for this provider');
+    throw invalid('parallel_tool_calls', 'must be true or absent for this provider');
   if (choice === undefined || choice === 'auto') return {};
   return { toolConfig: { functionCallingConfig: callingConfig(choice) } };
 }
@@ -169,7 +169,7 @@ function callingConfig(choice: 'none' | 'required' | { name: string }): object {
 function configOf(request: GenerateRequest, generation: number): object {
   const { max_tokens: maxTokens, sampling, stop } = request;
   const known = knownSampling(sampling, KNOWN_SAMPLING);
-  // The models have a top_k of their own where none is told; the API has no word for "all".
+  // Without top_k a model uses its own default; the API has no value for "off".
   if (known.top_k === 0) throw invalid('top_k', 'must be at least 1 for this provider');
   return {
     ...(maxTokens === undefined ? {} : { maxOutputTokens: maxTokens }),
@@ -195,11 +195,11 @@ function outputFormat({ format }: GenerateRequest): object {
     case 'json_schema':
       return { responseMimeType: 'application/json', responseJsonSchema: format.schema };
     case 'grammar':
-      throw invalid('format', 'must be a json_schema or a json_object for this provider');
+      throw invalid('format', 'must be json_schema or json_object: this provider does not support grammars');
   }
 }
 
-/** Thoughts are told only where somebody asked for thinking: models that do none refuse the whole setting. */
+/** Set only on request: models without thinking refuse the whole setting. */
 function thinkingConfig({ reasoning_effort: effort }: GenerateRequest, generation: number): object {
   if (effort === undefined) return {};
   if (generation < FIRST_WITH_LEVELS) {

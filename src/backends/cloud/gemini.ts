@@ -1,4 +1,4 @@
-/** Gemini's own API (`streamGenerateContent`), which names models `models/x`: here they are `x`. */
+/** Gemini's native API (`streamGenerateContent`). It names models `models/x`; here they are `x`. */
 import * as v from 'valibot';
 import { readBody } from './answer.ts';
 import { geminiError, GeminiReader } from './gemini-reader.ts';
@@ -10,7 +10,7 @@ const PREFIX = 'models/';
 const MODELS_A_PAGE = '1000';
 
 const ModelsSchema = v.object({
-  // The last page of a list that divides evenly has none.
+  // Absent on an empty last page.
   models: v.optional(v.array(v.object({ name: v.string() })), []),
   nextPageToken: v.optional(v.string()),
 });
@@ -42,7 +42,7 @@ export const gemini: Wire = {
   },
 };
 
-/** A tuned model (`tunedModels/x`) stands beside the others; no other name leads anywhere else. */
+/** Only `models/` and `tunedModels/` are valid folders, so that no name can reach another path. */
 function resource(model: string): string {
   const [, folder = 'models', name = model] = /^(models|tunedModels)\/(.+)$/.exec(model) ?? [];
   return `${folder}/${encodeURIComponent(name)}`;

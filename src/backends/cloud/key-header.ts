@@ -1,6 +1,6 @@
 import type { Quirks } from './provider.ts';
 
-/** The header that carries the key; none where there is no key. */
+/** The header with the key; empty without a key. */
 export function keyHeader(key: string | null, header: NonNullable<Quirks['key_header']>): Record<string, string> {
   if (key === null) return {};
   return { [header]: header === 'authorization' ? `Bearer ${key}` : key };

@@ -1,8 +1,8 @@
-/** What every API makes of our messages in the same way. */
+/** Message conversions shared by all APIs. */
 import type { Message, ToolCall } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
 
-/** Text parts are joined by a line break, as everywhere in svc. Throws INVALID_REQUEST for an image. */
+/** Joins text parts with line breaks. Throws INVALID_REQUEST for an image. */
 export function plainText(content: Message['content'], param: string): string {
   if (typeof content === 'string') return content;
   return content
@@ -13,7 +13,7 @@ export function plainText(content: Message['content'], param: string): string {
     .join('\n');
 }
 
-/** Of all system messages, wherever they stand, for APIs that know them only in front. Empty: there are none. */
+/** Joins all system messages, for APIs that allow only one, at the start. Empty: none. */
 export function joinedSystem(messages: readonly Message[]): string {
   const prompts = messages.map((message, index) =>
     message.role === 'system' ? plainText(message.content, `messages[${String(index)}].content`) : '',
@@ -21,7 +21,7 @@ export function joinedSystem(messages: readonly Message[]): string {
   return prompts.filter((prompt) => prompt !== '').join('\n\n');
 }
 
-/** The arguments as an object, for APIs that take no text there. Throws INVALID_REQUEST for anything else. */
+/** Parses a call's arguments, for APIs that need an object. Throws INVALID_REQUEST for anything else. */
 export function argumentsOf(call: ToolCall, param: string): object {
   if (call.arguments.trim() === '') return {};
   let value: unknown;
@@ -31,5 +31,5 @@ export function argumentsOf(call: ToolCall, param: string): object {
     value = undefined;
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
-  throw invalid(`${param}.arguments`, 'must be a JSON object: this provider takes nothing else');
+  throw invalid(`${param}.arguments`, 'must be a JSON object: this provider requires one');
 }

@@ -1,4 +1,4 @@
-/** An answer of the Messages API: blocks that are opened, filled and closed one after another. */
+/** Reads the Messages API: content blocks are opened, filled and closed one after another. */
 import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
 import type { FinishReason, Usage } from '../../protocol/generate.ts';
@@ -17,7 +17,7 @@ const UsageSchema = v.object({
 type Counts = v.InferOutput<typeof UsageSchema>;
 
 const text = v.nullish(v.string(), '');
-/** All kinds of events in one: a kind, or a part of one, that is not known here is left out, as the API asks for. */
+/** One schema for all events: unknown events and fields are ignored, as the API requires. */
 const EventSchema = v.object({
   type: v.string(),
   index: v.optional(v.number(), 0),
@@ -35,7 +35,7 @@ const FINISH: ReadonlyMap<string, FinishReason> = new Map([
   ['stop_sequence', 'stop'],
   ['max_tokens', 'length'],
   ['model_context_window_exceeded', 'length'],
-  // The server would go on if it were asked again, which nothing here asks it to: so the answer was cut.
+  // The server would continue if asked again, which svc does not do: so the answer was cut off.
   ['pause_turn', 'length'],
   ['tool_use', 'tool_calls'],
   ['refusal', 'content_filter'],
@@ -43,13 +43,13 @@ const FINISH: ReadonlyMap<string, FinishReason> = new Map([
 
 interface OpenCall {
   readonly index: number;
-  /** As it stood when the block was opened: whole, where a server streams none of it. */
+  /** From the opening of the block; complete if the server does not stream the input. */
   readonly input: unknown;
   hasArguments: boolean;
 }
 
 export class MessagesReader implements WireReader {
-  /** Those whose block is open, by its index. */
+  /** Calls with an open block, by block index. */
   readonly #calls = new Map<number, OpenCall>();
   #callCount = 0;
   #counts: Partial<Counts> = {};
@@ -98,7 +98,7 @@ export class MessagesReader implements WireReader {
 
   #fill(index: number, delta: NonNullable<v.InferOutput<typeof EventSchema>['delta']>): WireEvent[] {
     const call = this.#calls.get(index);
-    // Without a call it is the input of a tool of the server's own.
+    // Without a call it is the input of a server-side tool.
     if (delta.partial_json === '' || call === undefined) return words(delta);
     call.hasArguments = true;
     return [{ type: 'tool_call', index: call.index, arguments: delta.partial_json }];
@@ -111,7 +111,7 @@ export class MessagesReader implements WireReader {
     return [{ type: 'tool_call', index: call.index, arguments: JSON.stringify(call.input ?? {}) }];
   }
 
-  /** Every figure is told as the total so far; those that are left out still hold. */
+  /** Counts are totals so far; absent counts are unchanged. */
   #count(counts: Counts | null | undefined): void {
     for (const [name, figure] of Object.entries(counts ?? {})) {
       if (typeof figure === 'number') this.#counts[name as keyof Counts] = figure;
@@ -121,13 +121,13 @@ export class MessagesReader implements WireReader {
   #finish(): WireEvent[] {
     const reason = FINISH.get(this.#reason);
     if (reason === undefined) {
-      throw new SvcError('PROVIDER_FAILED', 'the provider gave up its answer', { quote: this.#reason });
+      throw new SvcError('PROVIDER_FAILED', 'the provider aborted its answer', { quote: this.#reason });
     }
     const usage = this.#usage();
     return [...(usage === null ? [] : [{ type: 'usage' as const, usage }]), { type: 'finish', reason }];
   }
 
-  /** What a cache was read from or written to does not count as `input_tokens` there. */
+  /** Their `input_tokens` excludes tokens read from or written to a cache; ours includes them. */
   #usage(): Usage | null {
     const { input_tokens: input, output_tokens: output } = this.#counts;
     if (typeof input !== 'number' || typeof output !== 'number') return null;

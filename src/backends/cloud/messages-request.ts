@@ -1,10 +1,10 @@
 /**
- * Our request in the words of Anthropic's Messages API. What this API has no words for is refused, with its
- * name; a value at which a setting does nothing is left out instead.
+ * Converts our request to Anthropic's Messages API. Fields that the API does not support are refused by name; settings
+ * at a value without effect are omitted.
  *
- * The API knows system prompts only in front of the conversation: system messages are joined there, wherever
- * they stood. Thinking goes back only where a server wants it unsigned (`replay_reasoning`), because our
- * messages have no place for Anthropic's signatures, without which it refuses what it thought itself.
+ * The API allows a system prompt only at the start: all system messages are joined there. Thinking is sent back only to
+ * servers that accept it unsigned (`replay_reasoning`): Anthropic requires its signatures, which our messages cannot
+ * hold.
  */
 import type { ContentPart, GenerateRequest, Message, Sampling, ToolCall } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
@@ -14,19 +14,19 @@ import type { Quirks } from './provider.ts';
 import { knownSampling, refuse } from './wishes.ts';
 
 /**
- * `max_tokens` is required, and a model refuses more than it can write. This is what every model on sale can;
- * an answer that needs more finishes as `length`.
+ * `max_tokens` is required, and a model refuses a value above its maximum. Every current model allows this value; a
+ * longer answer ends with `length`.
  */
 const DEFAULT_MAX_TOKENS = 32_000;
 
-/** Of the models that take no other. */
+/** The only values that models without sampling settings accept. */
 const DEFAULTS: Readonly<Record<string, number>> = { temperature: 1, top_p: 1, top_k: 0 };
 
-/** For models that think by the token. The API's least is 1024, and at least half of the tokens stay for the answer. */
+/** Thinking budgets in tokens. The API's minimum is 1024; at least half of max_tokens is left for the answer. */
 const BUDGETS = { minimal: 1024, low: 4096, medium: 8192, high: 16_384, xhigh: 32_768 } as const;
 const LEAST_BUDGET = 1024;
 
-/** The efforts of models that decide by themselves how long to think; there is none below `low`. */
+/** Efforts of models with adaptive thinking; there is none below `low`. */
 const EFFORTS = { minimal: 'low', low: 'low', medium: 'medium', high: 'high', xhigh: 'xhigh' } as const;
 
 type Block = Readonly<Record<string, unknown>> & { readonly type: string };
@@ -58,7 +58,7 @@ export function messagesBody(request: GenerateRequest, model: string, quirks: Qu
   return body;
 }
 
-/** Roles alternate: what follows in the same role joins the turn. Tool results are the user's. */
+/** Roles must alternate: consecutive messages of a role are merged. Tool results have the user's role. */
 function turns(messages: readonly Message[], quirks: Quirks): Turn[] {
   const all: Turn[] = [];
   for (const [index, message] of messages.entries()) {
@@ -69,7 +69,7 @@ function turns(messages: readonly Message[], quirks: Quirks): Turn[] {
     if (last?.role === role) last.content.push(...content);
     else if (content.length > 0) all.push({ role, content });
   }
-  if (all.length === 0) throw invalid('messages', 'must hold more than system messages and empty ones');
+  if (all.length === 0) throw invalid('messages', 'must contain a message that is neither empty nor a system message');
   return all;
 }
 
@@ -77,7 +77,7 @@ function blocks(message: Message, param: string, quirks: Quirks): Block[] {
   if (message.role === 'tool') return [toToolResult(message, param)];
   const { content, reasoning = '', tool_calls: calls = [] } = message;
   return [
-    // Servers of others check no signature, but some want the field.
+    // Other servers do not check the signature, but some require the field.
     ...(quirks.replay_reasoning === true && reasoning !== ''
       ? [{ type: 'thinking', thinking: reasoning, signature: '' }]
       : []),
@@ -113,7 +113,7 @@ function toToolResult({ content, tool_call_id: id }: Message, param: string): Bl
   return { type: 'tool_result', tool_use_id: toId(id), ...(result.length === 0 ? {} : { content: result }) };
 }
 
-/** Other providers, from whom a conversation may come, make ids of more characters than this API takes. */
+/** Replaces characters that this API refuses; ids in the conversation may come from other providers. */
 function toId(id: string): string {
   return id.replace(/[^A-Za-z0-9_-]/g, '_');
 }
@@ -128,7 +128,7 @@ function toTool({ name, description, parameters }: NonNullable<GenerateRequest['
 
 function toolChoice({ tools = [], tool_choice: choice, parallel_tool_calls: parallel }: GenerateRequest): object {
   if (tools.length === 0) {
-    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'needs tools to choose from');
+    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'requires tools');
     return {};
   }
   const single = parallel === false ? { disable_parallel_tool_use: true } : {};
@@ -145,7 +145,7 @@ function toolChoice({ tools = [], tool_choice: choice, parallel_tool_calls: para
   }
 }
 
-/** Models that take no settings hear not even of those that are their own. */
+/** For models without sampling settings even default values are omitted. */
 function samplingOf(sampling: Sampling, isSettable: boolean): object {
   const known = knownSampling(sampling, ['temperature', 'top_p', 'top_k']);
   if (isSettable) return known;
@@ -155,10 +155,10 @@ function samplingOf(sampling: Sampling, isSettable: boolean): object {
   return {};
 }
 
-/** A schema is enforced while the text is written; there is no such thing for JSON of any shape, nor for grammars. */
+/** The API enforces schemas, but has no equivalent for json_object or grammars. */
 function outputFormat({ format }: GenerateRequest): object | undefined {
   if (format === undefined) return undefined;
-  if (format.type !== 'json_schema') throw invalid('format', 'must be a json_schema for this provider');
+  if (format.type !== 'json_schema') throw invalid('format', 'must be json_schema for this provider');
   return { type: 'json_schema', schema: format.schema };
 }
 
@@ -170,13 +170,13 @@ function thinkingOf(
 ): { thinking?: object; effort?: string } {
   if (wished === undefined) return {};
   if (wished === 'none') return { thinking: { type: 'disabled' } };
-  // Without `display` the newer models keep to themselves what they think.
+  // Without `display` newer models do not return their thinking.
   if (thinksByItself) return { thinking: { type: 'adaptive', display: 'summarized' }, effort: EFFORTS[wished] };
-  // Thinking by the token starts with a turn: in the middle of one, the API wants back what was thought at its start.
+  // Budgeted thinking starts with a turn: in the middle of a turn the API requires the thinking from its start.
   if (messages.at(-1)?.role === 'tool' && quirks.replay_reasoning !== true) return {};
   const budget = Math.min(BUDGETS[wished], Math.max(LEAST_BUDGET, Math.floor(maxTokens / 2)));
   if (budget >= maxTokens) {
-    throw invalid('max_tokens', `must be above ${String(LEAST_BUDGET)} where the model has to think`);
+    throw invalid('max_tokens', `must be greater than ${String(LEAST_BUDGET)} with reasoning_effort`);
   }
   return { thinking: { type: 'enabled', budget_tokens: budget } };
 }

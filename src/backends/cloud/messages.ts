@@ -1,4 +1,4 @@
-/** Anthropic's Messages API, and whoever else speaks it. */
+/** Anthropic's Messages API, also of compatible servers. */
 import * as v from 'valibot';
 import { readBody } from './answer.ts';
 import { MessagesReader } from './messages-reader.ts';
@@ -8,8 +8,8 @@ import { openAiError } from './openai-error.ts';
 import type { Wire, WireTarget } from './wire.ts';
 
 /**
- * The version that takes sampling settings, that every model still answers to, and that others speak.
- * (2026-10-21 refuses them, even at their defaults.)
+ * The version that accepts sampling settings and that all models and compatible servers support. (2026-10-21 refuses
+ * sampling settings, even default values.)
  */
 const VERSION = '2023-06-01';
 const MODELS_A_PAGE = '1000';
@@ -29,7 +29,7 @@ export const messages: Wire = {
 
   reader: () => new MessagesReader(),
 
-  // Anthropic's shape is one of those.
+  // Covers Anthropic's format too.
   error: openAiError,
 
   listModels(target, after) {

@@ -1,9 +1,9 @@
-/** Vectors are made on this machine only. */
+/** Embeddings are supported only with local models. */
 import { SvcError } from '../../protocol/errors.ts';
 
 export function refuseEmbeddings(provider: string): never {
-  throw new SvcError('INVALID_REQUEST', `${provider}: svc asks no provider for vectors yet`, {
-    hint: 'use a local model that is made for it: svc model list',
+  throw new SvcError('INVALID_REQUEST', `${provider}: embeddings are not supported with providers yet`, {
+    hint: 'use a local embedding model: svc model list',
     param: 'model',
   });
 }

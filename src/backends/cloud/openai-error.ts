@@ -1,11 +1,11 @@
-/** An error in the body of an OpenAI-like server, in all the shapes that are met. */
+/** Parses errors in responses of OpenAI-compatible servers, in all known formats. */
 import * as v from 'valibot';
 import { isKnownCode } from './provider-error.ts';
 import type { WireError } from './wire.ts';
 
 const text = v.fallback(v.nullish(v.string(), ''), '');
 const code = v.fallback(v.nullish(v.union([v.string(), v.number()]), ''), '');
-/** null: not there, or something else. */
+/** null: absent, or of another type. */
 const maybe = <Schema extends v.GenericSchema>(schema: Schema) => v.fallback(v.nullish(schema, null), null);
 
 const ErrorSchema = v.object({
@@ -15,13 +15,13 @@ const ErrorSchema = v.object({
   message: text,
   code,
   type: text,
-  /** FastAPI's: a text, or a list of what is wrong where. */
+  /** FastAPI's: a text, or a list of validation errors. */
   detail: maybe(v.union([v.string(), v.array(v.object({ msg: text }))])),
-  /** MiniMax's, on every answer; 0 is none. */
+  /** MiniMax's, in every response; 0 means no error. */
   base_resp: maybe(v.object({ status_code: v.number(), status_msg: text })),
 });
 
-/** MiniMax's numbers, in the names that others use. */
+/** MiniMax's numeric codes and their common names. */
 const BASE_RESP: Readonly<Record<number, string>> = {
   1002: 'rate_limit_exceeded',
   1004: 'invalid_api_key',
@@ -31,9 +31,9 @@ const BASE_RESP: Readonly<Record<number, string>> = {
   2049: 'invalid_api_key',
 };
 
-/** null: it holds no error. */
+/** null: no error in the body. */
 export function openAiError(body: unknown): WireError | null {
-  // Gemini's endpoint for OpenAI's clients wraps it in a list.
+  // Gemini's OpenAI-compatible endpoint wraps the error in a list.
   const parsed = v.safeParse(ErrorSchema, Array.isArray(body) ? (body as unknown[])[0] : body);
   if (!parsed.success) return null;
   const { error, object, message, code: flatCode, type, detail, base_resp: base } = parsed.output;
@@ -49,7 +49,7 @@ export function openAiError(body: unknown): WireError | null {
   return { message: typeof detail === 'string' ? detail : detail.map(({ msg }) => msg).join('; '), code: null };
 }
 
-/** The code says more than the type, unless it is the number of a status. null: neither is told. */
+/** The code is more specific than the type, unless it is an HTTP status. null: neither is present. */
 function nameOf(code: string | number, type: string): string | null {
   if (typeof code === 'number' && isKnownCode(type)) return type;
   return String(code) || type || null;

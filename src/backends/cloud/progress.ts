@@ -1,4 +1,4 @@
-/** One answer on its way from a provider's wire to ours: who answers, what comes, and how long it took. */
+/** State of one answer from a provider: converts its events to ours and measures its timings. */
 import type { FinishEvent, FinishReason, GenerateEvent, Usage } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import type { WireEvent } from './wire.ts';
@@ -14,7 +14,7 @@ export class Progress {
   #usage: Usage | null = null;
   #reason: FinishReason | null = null;
 
-  /** `arrivedAt`, `startedAt`: performance.now() when the request came, and when its turn came. */
+  /** `arrivedAt`, `startedAt`: performance.now() when the request arrived and when it got its slot. */
   constructor(provider: string, model: string, { arrivedAt, startedAt }: { arrivedAt: number; startedAt: number }) {
     this.#provider = provider;
     this.#model = model;
@@ -22,14 +22,14 @@ export class Progress {
     this.#startedAt = startedAt;
   }
 
-  /** The provider has said why it ended; what may follow is usage. */
+  /** True once the provider has sent its finish reason; only usage may follow. */
   get isFinished(): boolean {
     return this.#reason !== null;
   }
 
   /**
-   * What the caller gets of it. `start` waits for the first content: a provider that begins its answer
-   * with an error has not answered, and somebody else still may.
+   * Events for the caller. `start` is delayed until the first content: if a provider begins with an error, a fallback
+   * is still possible.
    */
   *take(events: readonly WireEvent[]): Generator<GenerateEvent, void, undefined> {
     for (const event of events) {
@@ -53,7 +53,7 @@ export class Progress {
     }
   }
 
-  /** After the last `take`. */
+  /** Call after the last `take`. */
   *end(): Generator<GenerateEvent, void, undefined> {
     yield* this.#announce();
     yield this.#finish(this.#reason ?? 'stop');

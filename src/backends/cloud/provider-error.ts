@@ -1,12 +1,12 @@
 /**
- * What a provider says is wrong, as one of our errors. Codes decide; where an API has none for a prompt
- * that is too long, its words do, because routing acts on it. The words themselves are only quoted.
+ * Converts provider errors to ours. Codes decide, except for a prompt that is too long: some APIs have no code for it,
+ * so the message decides, because routing acts on it. Messages are otherwise only quoted.
  */
 import { retryAfterSeconds } from '../../net/retry-after.ts';
 import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
 import type { WireError } from './wire.ts';
 
-/** What the answer's headers say about another try. */
+/** Retry advice in the response headers. */
 export interface RetryAdvice {
   readonly retryAfterSeconds?: number;
   readonly retryable?: boolean;
@@ -20,20 +20,20 @@ interface Meaning {
   readonly retryable?: boolean;
 }
 
-const TOO_LONG: Meaning = { code: 'CONTEXT_OVERFLOW', what: 'the prompt does not fit into the context of the model' };
+const TOO_LONG: Meaning = { code: 'CONTEXT_OVERFLOW', what: "the prompt does not fit in the model's context" };
 const NO_MONEY: Meaning = {
   code: 'PROVIDER_FAILED',
-  what: 'the quota or the credit of the account is used up',
+  what: 'the quota or credit of the provider account is used up',
   retryable: false,
 };
-const NOT_ALLOWED: Meaning = { code: 'PROVIDER_AUTH', what: 'the provider does not accept the key' };
-const TOO_MUCH: Meaning = { code: 'BUSY', what: 'the provider takes no more requests now' };
+const NOT_ALLOWED: Meaning = { code: 'PROVIDER_AUTH', what: 'the provider rejected the API key' };
+const TOO_MUCH: Meaning = { code: 'BUSY', what: 'rate limit: the provider accepts no more requests now' };
 const NO_MODEL: Meaning = { code: 'MODEL_NOT_FOUND', what: 'the provider has no such model' };
 const REFUSED: Meaning = { code: 'INVALID_REQUEST', what: 'the provider refuses the request' };
 const TOO_LARGE: Meaning = { code: 'REQUEST_TOO_LARGE', what: 'the request is too large for the provider' };
 const BROKEN: Meaning = { code: 'PROVIDER_FAILED', what: 'the provider has failed' };
 
-/** Codes and types of errors; those of one meaning are called differently by different providers. */
+/** Meanings of the providers' error codes and types. */
 const CODES: Readonly<Record<string, Meaning>> = {
   context_length_exceeded: TOO_LONG,
   exceed_context_size_error: TOO_LONG,
@@ -73,11 +73,11 @@ const STATUSES: Readonly<Record<number, Meaning>> = {
   429: TOO_MUCH,
 };
 
-/** In the words of Anthropic, vLLM and SGLang, which say it with the code of any bad request. */
+/** Messages of Anthropic, vLLM and SGLang, which use the code of any bad request for it. */
 const SAYS_TOO_LONG =
   /prompt is too long|maximum context length|context length exceeded|exceeds the (?:context|maximum number of tokens)|longer than the model's context/i;
 
-/** `status`: of the answer; null: the error came inside one that had begun well. */
+/** `status`: HTTP status of the response; null: the error came inside a stream. */
 export function toSvcError(error: WireError | null, status: number | null, advice: RetryAdvice = {}): SvcError {
   const said = meaningOf(error, status ?? statusInside(error));
   const retryable = advice.retryable ?? said.retryable;
@@ -88,7 +88,7 @@ export function toSvcError(error: WireError | null, status: number | null, advic
   });
 }
 
-/** Whether a name is one of those that decide. */
+/** True if CODES contains `name`. */
 export function isKnownCode(name: string): boolean {
   return Object.hasOwn(CODES, name);
 }
@@ -97,7 +97,7 @@ function meaningOf(error: WireError | null, status: number | null): Meaning {
   const code = error?.code ?? '';
   const byCode = isKnownCode(code) ? CODES[code] : undefined;
   const byStatus = status === null ? undefined : STATUSES[status];
-  // The name of an API's own error says more than the status, except that "refused" says nothing.
+  // The API's own code is more specific than the status, except for REFUSED.
   const known = byCode === undefined || byCode === REFUSED ? (byStatus ?? byCode) : byCode;
   if ((known === REFUSED || known === TOO_LARGE) && saysTooLong(error?.message ?? '')) return TOO_LONG;
   if (known !== undefined) return known;
@@ -113,13 +113,13 @@ function saysTooLong(message: string): boolean {
   return at !== -1 && lower.includes(' exceeds', at);
 }
 
-/** OpenRouter and vLLM have an HTTP status for a code. */
+/** OpenRouter and vLLM use an HTTP status as the code. */
 function statusInside(error: WireError | null): number | null {
   const code = error?.code ?? '';
   return /^[45]\d\d$/.test(code) ? Number(code) : null;
 }
 
-/** `retry-after` in all its forms, and `x-should-retry`. */
+/** Reads `retry-after` in all its forms, and `x-should-retry`. */
 export function retryAdvice(header: (name: string) => string | undefined, now: number): RetryAdvice {
   const should = header('x-should-retry');
   const seconds = retryAfterSeconds(header, now);
@@ -129,7 +129,7 @@ export function retryAdvice(header: (name: string) => string | undefined, now: n
   };
 }
 
-/** On one line, since it is shown on terminals. */
+/** Makes a message safe for terminals: one line, no control characters, bounded length. */
 function tidy(text: string): string {
   const line = text.replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim();
   return line.length <= QUOTE_LENGTH ? line : `${line.slice(0, QUOTE_LENGTH)}…`;

@@ -1,31 +1,31 @@
-/** A provider as its backend needs it: the catalogue's entry, what the config says over it, and where its key is. */
+/** A provider as its backend needs it: the catalogue entry, overridden by the config, and access to its key. */
 import type { ProviderRecord } from '../../protocol/records.ts';
 
-/** The API that is spoken; each has a file of its own here. */
+/** The provider's API; each is implemented in its own file here. */
 export type Api = 'chat_completions' | 'responses' | 'messages' | 'gemini';
 
-/** In what a server differs from the API that it speaks. What is absent is as the API's own documents have it. */
+/** Differences between a server and the documented API. Absent: as documented. */
 export interface Quirks {
-  /** The header that carries the key. Absent: as the API has it. */
+  /** Header of the key. Absent: the API's default. */
   readonly key_header?: 'authorization' | 'x-api-key' | 'api-key' | 'x-goog-api-key';
-  /** The field of the token limit, where `max_tokens` is refused. */
+  /** Field of the token limit, if the server refuses `max_tokens`. */
   readonly max_tokens_field?: 'max_completion_tokens';
-  /** The field of `repeat_penalty`, where it is not called that. */
+  /** Field of the repeat penalty, if not `repeat_penalty`. */
   readonly repeat_penalty_field?: 'repetition_penalty';
-  /** Takes GBNF in `grammar`, as llama-server does. */
+  /** Accepts GBNF in `grammar`, like llama-server. */
   readonly grammar?: true;
   /**
-   * Fields that are refused, or ignored without a word; in our names or in the API's (`response_format`),
-   * or `images`. A request that needs one is refused by us.
+   * Fields that the server refuses or silently ignores, by our names or the API's (`response_format`), or `images`. svc
+   * refuses requests that need one.
    */
   readonly unsupported?: readonly string[];
-  /** Asks for usage at the end of a stream; false: the server refuses `stream_options`. Default true. */
+  /** Request usage at the end of a stream. false: the server refuses `stream_options`. Default true. */
   readonly stream_usage?: boolean;
-  /** Thinking has to be sent back beside the tool calls that followed it. */
+  /** Reasoning must be sent back with the tool calls that followed it. */
   readonly replay_reasoning?: boolean;
-  /** Path below the base URL that lists the models; null: there is none. Absent: as the API has it. */
+  /** Path of the model list below the base URL; null: no list. Absent: the API's default. */
   readonly models_path?: string | null;
-  /** Sent with every request, `anthropic-version` for example. Never a key. */
+  /** Headers of every request, for example `anthropic-version`. Never a key. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -33,20 +33,20 @@ export interface Provider {
   readonly name: string;
   readonly kind: Exclude<ProviderRecord['kind'], 'local'>;
   readonly api: Api;
-  /** Base URLs without a slash at the end; more than one make a cluster. */
+  /** Base URLs without trailing slash; more than one make a cluster. */
   readonly endpoints: readonly string[];
   readonly defaultModel: string | null;
   readonly quirks: Quirks;
-  /** Somebody put the endpoints into the config: only then may they lie on this machine or in a private network. */
+  /** True if the endpoints come from the config: only then may they be on this machine or in a private network. */
   readonly isDeclared: boolean;
-  /** Requests under way at once; others wait. null: no bound. */
+  /** Maximum concurrent requests; others wait. null: no limit. */
   readonly concurrency: number | null;
-  /** Silence of the answer, in milliseconds, after which it is given up. */
+  /** Time without data after which an answer is aborted. */
   readonly idleTimeoutMs: number;
   readonly enabled: boolean;
   readonly isDefaultCloud: boolean;
-  /** Where the key comes from, without the key. */
+  /** Source of the key, without the key itself. */
   readonly credential: () => ProviderRecord['credential'];
-  /** The key, read anew for each request. null: there is none. Throws CONFIG_INVALID when it cannot be read. */
+  /** Reads the key, for each request. null: no key. Throws CONFIG_INVALID if it cannot be read. */
   readonly readKey: () => Promise<string | null>;
 }

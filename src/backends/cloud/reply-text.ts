@@ -1,7 +1,7 @@
-/** The body of a reply as text. */
+/** Reads the body of a reply as text. */
 import type { Reply } from './transport.ts';
 
-/** At most `limit` bytes of it; what is beyond stays unread. Throws what the reply makes of a failure. */
+/** Reads at most `limit` bytes; the rest stays unread. Throws `reply.failure()` if reading fails. */
 export async function readText(reply: Reply, limit: number): Promise<string> {
   const pieces: Buffer[] = [];
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** The stream of OpenAI's Responses: events with a type in their data, of which we need a few. */
+/** Reads streams of OpenAI's Responses API: events with a type in their data, of which we need a few. */
 import * as v from 'valibot';
 import type { FinishReason, TokenLogprobs, Usage } from '../../protocol/generate.ts';
 import { brokenOff, notTheApi, readEvent } from './answer.ts';
@@ -9,7 +9,7 @@ import type { ServerEvent, WireError, WireEvent, WireReader } from './wire.ts';
 
 const text = v.nullish(v.string(), '');
 const index = v.nullish(v.number(), 0);
-/** null: not there, or something else. */
+/** null: absent, or of another type. */
 const maybe = <Schema extends v.GenericSchema>(schema: Schema) => v.fallback(v.nullish(schema, null), null);
 
 const UsageSchema = v.object({
@@ -41,10 +41,10 @@ type Event = v.InferOutput<typeof EventSchema>;
 
 export class ResponsesReader implements WireReader {
   readonly #calls = new ToolCalls();
-  /** Of the call at an output index: whether any of its arguments have come. */
+  /** Calls by output index; true once any of their arguments have come. */
   readonly #begun = new Map<number, boolean>();
   #answerId = '';
-  /** The part of a summary that was told last: where its thought stands, and its own index. */
+  /** Last summary part sent, as `output_index/summary_index`. */
   #part: string | null = null;
   #refused = false;
   #reason: FinishReason | null = null;
@@ -95,7 +95,7 @@ export class ResponsesReader implements WireReader {
   }
 
   #text({ delta, logprobs }: Event): WireEvent[] {
-    if (delta === null) throw notTheApi('a piece of text without text');
+    if (delta === null) throw notTheApi('a text delta without text');
     if (logprobs === null || logprobs.length === 0) return [{ type: 'text', text: delta }];
     return [{ type: 'text', text: delta, logprobs: logprobs.map(toTokenLogprobs) }];
   }
@@ -109,7 +109,7 @@ export class ResponsesReader implements WireReader {
     return [{ type: 'reasoning', text: isNew ? `\n\n${delta}` : delta }];
   }
 
-  /** The name comes when a call begins; its arguments come in pieces, or all of them when it is done. */
+  /** The name comes when a call begins; the arguments come in deltas, or whole when the call is done. */
   #item({ item, output_index: position }: Event, isDone: boolean): WireEvent[] {
     if (item?.type !== 'function_call') return [];
     const events: WireEvent[] = [];
@@ -138,7 +138,7 @@ export class ResponsesReader implements WireReader {
   }
 }
 
-/** OpenAI's own is flat: `{"type": "error", "code", "message"}`. */
+/** OpenAI's own error is flat: `{"type": "error", "code", "message"}`. */
 function errorOf(body: unknown): WireError | null {
   return openAiError(body) ?? openAiError({ error: body });
 }
@@ -151,7 +151,7 @@ function toUsage(counted: v.InferOutput<typeof UsageSchema>): Usage {
   };
 }
 
-/** The stream has no bytes; a token that is a part of a character cannot be told apart. */
+/** The stream has no bytes, so tokens that are partial characters cannot be represented exactly. */
 function toTokenLogprobs({ token, logprob, top_logprobs: top }: NonNullable<Event['logprobs']>[number]): TokenLogprobs {
   return {
     ...toToken(token, logprob),

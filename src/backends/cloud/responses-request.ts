@@ -1,6 +1,6 @@
 /**
- * Our request in the words of OpenAI's Responses. The whole conversation is sent each time, and nothing of it is
- * kept there (`store`). The API has no stop strings, no seed and no penalties: a request with one is refused.
+ * Converts our request to OpenAI's Responses API. The whole conversation is sent each time and not stored there
+ * (`store`). The API has no stop strings, seed or penalties: a request with one is refused.
  */
 import type { ContentPart, Format, GenerateRequest, Message } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
@@ -36,11 +36,11 @@ export function responsesBody(request: GenerateRequest, model: string, quirks: Q
 
 function toolFields({ tools = [], tool_choice: choice, parallel_tool_calls }: GenerateRequest): object {
   if (tools.length === 0) {
-    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'needs tools to choose from');
+    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'requires tools');
     return {};
   }
   return {
-    // Strict, the default here, takes a part of JSON Schema only.
+    // `strict`, the default here, accepts only a subset of JSON Schema.
     tools: tools.map((tool) => ({ type: 'function', ...tool, strict: false })),
     ...(choice === undefined
       ? {}
@@ -56,7 +56,7 @@ function formatOf(format: Format): object {
     case 'json_schema':
       return { type: 'json_schema', ...schemaOf(format) };
     case 'grammar':
-      throw invalid('format', 'must be a json_schema or a json_object for this provider');
+      throw invalid('format', 'must be json_schema or json_object: this provider does not support grammars');
   }
 }
 

@@ -1,4 +1,4 @@
-/** OpenAI's Responses. */
+/** OpenAI's Responses API. */
 import { listOpenAiModels, openAiHeaders, readOpenAiModels } from './chat-completions.ts';
 import { openAiError } from './openai-error.ts';
 import { responsesBody } from './responses-request.ts';

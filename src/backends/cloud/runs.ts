@@ -1,9 +1,9 @@
-/** The requests under way, each with a signal of its own that follows the caller's and can be aborted from here. */
+/** Requests in flight, each with its own signal, which follows the caller's and can be aborted from here. */
 import type { SvcError } from '../../protocol/errors.ts';
 
 export interface Run {
   readonly signal: AbortSignal;
-  /** Once. */
+  /** Call once. */
   end(): void;
 }
 
@@ -15,7 +15,7 @@ export class Runs {
     const controller = new AbortController();
     const follow = (): void => controller.abort(caller.reason);
     if (caller.aborted) follow();
-    // Not AbortSignal.any: it would keep something of every request for as long as a caller's signal lives.
+    // Not AbortSignal.any: it would leak memory per request as long as the caller's signal lives.
     caller.addEventListener('abort', follow, { once: true });
     this.#controllers.add(controller);
     return {
@@ -28,7 +28,7 @@ export class Runs {
     };
   }
 
-  /** Resolves once nothing is under way. */
+  /** Resolves once no request is in flight. */
   async idle(): Promise<void> {
     if (this.#controllers.size > 0) await new Promise<void>((resolve) => this.#idleListeners.push(resolve));
   }

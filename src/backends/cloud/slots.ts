@@ -1,7 +1,7 @@
-/** How many may do something at once; the others wait, first come, first served. */
+/** A semaphore with a bounded FIFO queue. */
 import { SvcError } from '../../protocol/errors.ts';
 
-/** Beyond that nobody's patience lasts, and memory should not either. */
+/** Maximum queue length; bounds waiting time and memory. */
 const WAITING_LIMIT = 1024;
 
 export class Slots {
@@ -9,7 +9,7 @@ export class Slots {
   readonly #waiting = new Set<() => void>();
   #taken = 0;
 
-  /** null: no bound. */
+  /** null: no limit. */
   constructor(limit: number | null) {
     this.#limit = limit ?? Infinity;
   }
@@ -18,12 +18,15 @@ export class Slots {
     return this.#waiting.size;
   }
 
-  /** Resolves with what gives the slot back, to be called once. Throws `signal.reason`, or BUSY when too many wait. */
+  /** Resolves with a function that releases the slot. Throws `signal.reason`, or BUSY if the queue is full. */
   async acquire(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#taken < this.#limit) this.#taken += 1;
     else if (this.#waiting.size < WAITING_LIMIT) await this.#turn(signal);
-    else throw new SvcError('BUSY', `${String(WAITING_LIMIT)} requests wait already`, { retryAfterSeconds: 1 });
+    else
+      throw new SvcError('BUSY', `the queue is full: ${String(WAITING_LIMIT)} requests wait for a slot`, {
+        retryAfterSeconds: 1,
+      });
     return () => this.#release();
   }
 
@@ -42,7 +45,7 @@ export class Slots {
     });
   }
 
-  /** The slot goes to the next in line and never becomes free in between. */
+  /** Passes the slot directly to the next in the queue, if any. */
   #release(): void {
     const [next] = this.#waiting;
     if (next === undefined) this.#taken -= 1;

@@ -1,6 +1,6 @@
 /**
- * Some servers pass on what a model thinks as part of its text: `<think>…</think>` before the answer.
- * Text in, text and thoughts out; what may be the beginning of a tag waits for the next piece.
+ * Splits text into reasoning and answer, for servers that send reasoning as `<think>…</think>` before the answer. A
+ * possible beginning of a tag is held back until the next piece.
  */
 export interface Split {
   readonly reasoning: string;
@@ -11,13 +11,13 @@ const OPEN = '<think>';
 const CLOSE = '</think>';
 
 export class ThinkTags {
-  /** `maybe`: nothing but white space, or a part of the tag, has come. */
+  /** `maybe`: only white space or part of the opening tag so far. */
   #state: 'maybe' | 'thinking' | 'answering' = 'maybe';
   #held = '';
-  /** The line breaks between the thoughts and the answer belong to neither. */
+  /** True while white space between reasoning and answer is being dropped. */
   #trims = false;
 
-  /** No tag is looked for any more: the server tells thoughts apart itself. */
+  /** Stops looking for tags: the server sends reasoning separately. */
   off(): void {
     if (this.#state === 'maybe') this.#state = 'answering';
   }
@@ -48,7 +48,7 @@ export class ThinkTags {
     return { reasoning: text.slice(0, close), text: this.#trimmed(text.slice(close + CLOSE.length)) };
   }
 
-  /** What waited for a next piece, at the end. */
+  /** Returns the text held back at the end. */
   end(): Split {
     const held = this.#held;
     this.#held = '';
@@ -63,7 +63,7 @@ export class ThinkTags {
   }
 }
 
-/** How many characters at the end of `text` begin the closing tag. */
+/** Number of characters at the end of `text` that may begin the closing tag. */
 function overlap(text: string): number {
   for (let length = Math.min(text.length, CLOSE.length - 1); length > 0; length--) {
     if (text.endsWith(CLOSE.slice(0, length))) return length;

@@ -1,38 +1,38 @@
-/** Pieces of tool calls, sorted by call: whose piece one is differs from server to server. */
+/** Assigns pieces of tool calls to their calls, which servers identify in different ways. */
 import { SvcError } from '../../protocol/errors.ts';
 import type { ToolCallEvent } from '../../protocol/generate.ts';
 
 export interface Piece {
-  /** null: the server numbers no calls. */
+  /** null: the server sends no index. */
   readonly index: number | null;
-  /** Among the pieces that came together. */
+  /** Position among the pieces of one event. */
   readonly position: number;
-  /** Empty: not told, or not again. */
+  /** Empty: not sent, or not repeated. */
   readonly id: string;
   readonly name: string;
   readonly arguments: string;
-  /** Of the answer; makes an id for a call that has none. */
+  /** The answer's id, from which the id of a call without one is made. */
   readonly answerId: string;
 }
 
 interface Call {
   readonly index: number;
   id: string;
-  /** Before the name is known. */
+  /** Arguments received before the name. */
   held: string;
   isNamed: boolean;
 }
 
 export class ToolCalls {
   readonly #calls: Call[] = [];
-  /** The call that the server's own index stands for, now. */
+  /** Current call of each server index. */
   readonly #byIndex = new Map<number, Call>();
 
   get isEmpty(): boolean {
     return this.#calls.length === 0;
   }
 
-  /** null: nothing can be told before the name is known. */
+  /** null: no event, because the name is unknown so far or there is nothing new. */
   add(piece: Piece): ToolCallEvent | null {
     const call = this.#callOf(piece);
     call.id ||= piece.id;
@@ -49,12 +49,12 @@ export class ToolCalls {
   /** Throws PROVIDER_FAILED for a call that was never named. */
   end(): void {
     if (this.#calls.every(({ isNamed }) => isNamed)) return;
-    throw new SvcError('PROVIDER_FAILED', 'the provider called a tool without saying which');
+    throw new SvcError('PROVIDER_FAILED', 'the provider sent a tool call without a tool name');
   }
 
   #callOf({ index, position, id, name }: Piece): Call {
     const known = index === null ? this.#unnumbered(position, id, name) : this.#byIndex.get(index);
-    // Gemini's endpoint for OpenAI's clients gives every call the index 0, and an id of its own.
+    // Gemini's OpenAI-compatible endpoint gives every call the index 0 and its own id.
     const isAnother = known !== undefined && id !== '' && name !== '' && known.id !== '' && known.id !== id;
     if (known !== undefined && !isAnother) return known;
     const call: Call = { index: this.#calls.length, id, held: '', isNamed: false };
@@ -63,7 +63,7 @@ export class ToolCalls {
     return call;
   }
 
-  /** Without an index: a piece with a name begins a call, one without goes on with the last. */
+  /** Without an index: a piece with a name begins a call, a piece without one continues the last. */
   #unnumbered(position: number, id: string, name: string): Call | undefined {
     if (id !== '') return this.#calls.find((call) => call.id === id);
     return name !== '' ? undefined : (this.#byIndex.get(position) ?? this.#calls.at(-1));

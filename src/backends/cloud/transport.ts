@@ -1,13 +1,12 @@
 /**
- * HTTP to one endpoint of a provider: connections that are kept, bounds, redirects, proxies, and what
- * may be reached at all (reach.ts).
+ * HTTP to one endpoint of a provider: connection pool, limits, redirects, proxies, and the SSRF guard (reach.ts).
  *
- * - Certificates are always checked, whatever NODE_TLS_REJECT_UNAUTHORIZED says.
- * - A key never leaves the origin it is for: a redirect elsewhere is followed without it, and a POST not at all.
- * - `HTTPS_PROXY` and `NO_PROXY` count for https, never for this machine. Plain http goes to this machine and to
- *   private networks only, straight: behind a proxy nobody could tell where it ends. Names are looked up by
- *   the proxy then; addresses and the names of metadata services are refused before it is asked.
- * - undici is imported by the first request: a daemon without providers does without it.
+ * - Certificates are always verified, whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+ * - A key is sent only to its own origin: a redirect elsewhere is followed without it, and for a POST not at all.
+ * - `HTTPS_PROXY` and `NO_PROXY` apply to https, never to this machine. Plain http goes only to this machine and
+ *   private networks, without a proxy, because the proxy's target cannot be checked. With a proxy, the proxy resolves
+ *   names; addresses and names of metadata services are refused before.
+ * - The first request imports undici, so a daemon without providers never loads it.
  */
 import type { Readable } from 'node:stream';
 import { Dispatchers } from '../../net/dispatchers.ts';
@@ -19,14 +18,14 @@ import { checkHost, guardedLookup } from './reach.ts';
 import type { WireRequest } from './wire.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** A long prompt on a slow machine may be read for minutes before the first byte of the answer. */
+/** Prefill of a long prompt on a slow machine may take minutes before the first byte of the answer. */
 const HEADERS_TIMEOUT_MS = 30 * 60_000;
 const KEEP_ALIVE_MS = 30_000;
 const CONNECTIONS = 256;
 const REDIRECTS = 3;
 
 export interface TransportOptions {
-  /** Without a slash at the end. */
+  /** Without trailing slash. */
   readonly baseUrl: string;
   /** See Provider. */
   readonly isDeclared: boolean;
@@ -37,17 +36,17 @@ export interface SendOptions {
   readonly signal: AbortSignal;
   /** The request's headers carry a key. */
   readonly hasKey: boolean;
-  /** Told to the provider as `x-request-id`. null: nobody would ask for it. */
+  /** Sent to the provider as `x-request-id`. null: not sent. */
   readonly traceId: string | null;
 }
 
 export interface Reply {
   readonly status: number;
-  /** Of a response header, in lower case. */
+  /** `name`: a response header in lower case. */
   header(name: string): string | undefined;
-  /** To be read to its end or destroyed. Errors of it are for `failure`. */
+  /** The caller must read it to its end or destroy it, and pass its errors to `failure`. */
   readonly body: Readable;
-  /** What an error of the body means. */
+  /** Converts an error of the body. */
   failure(error: unknown): SvcError;
 }
 
@@ -64,7 +63,7 @@ export class Transport {
     lookup: guardedLookup,
     pool: { connections: CONNECTIONS, keepAliveTimeout: KEEP_ALIVE_MS },
   });
-  /** Why nothing more is sent. */
+  /** Error of further requests, after `close` or `destroy`. */
   #ended: SvcError | null = null;
   #closed: Promise<unknown> | null = null;
 
@@ -72,7 +71,7 @@ export class Transport {
     this.#options = options;
   }
 
-  /** Resolves with the headers of the answer, whatever its status. Throws `signal.reason`, or PROVIDER_FAILED. */
+  /** Resolves with the response headers, whatever the status. Throws `signal.reason`, or PROVIDER_FAILED. */
   async send(request: WireRequest, options: SendOptions): Promise<Reply> {
     const { baseUrl, isDeclared } = this.#options;
     const method = request.body === null ? 'GET' : 'POST';
@@ -92,18 +91,18 @@ export class Transport {
         body: request.body,
         signal: options.signal,
       });
-      const next = redirectOf(reply, url, () => notFollowed(url, 'redirects to what is no URL'));
+      const next = redirectOf(reply, url, () => notFollowed(url, 'redirects to an invalid URL'));
       if (next === null) return reply;
       reply.body.destroy();
-      if (redirects === REDIRECTS) throw notFollowed(url, 'redirects too often');
+      if (redirects === REDIRECTS) throw notFollowed(url, 'redirects too many times');
       if (method === 'POST' && (next.origin !== origin || reply.status === 303)) {
-        throw notFollowed(url, `redirects to ${next.origin}, where no prompt is sent`);
+        throw notFollowed(url, `redirects to ${next.origin}, and svc sends prompts only to the configured origin`);
       }
       url = next;
     }
   }
 
-  /** Lets answers come to their ends. Resolves when every connection is closed. */
+  /** Lets running requests finish. Resolves when every connection is closed. */
   async close(): Promise<void> {
     this.#ended ??= new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
     this.#closed ??= this.#dispatchers.close();
@@ -134,7 +133,7 @@ export class Transport {
     const undici = await import('undici');
     signal.throwIfAborted();
     try {
-      // Asked now, a dispatcher would be made that nobody closes.
+      // `dispatchers.for` would create a dispatcher that is never closed.
       if (this.#ended !== null) throw this.#ended;
       const {
         statusCode,
@@ -149,7 +148,7 @@ export class Transport {
         headersTimeout: HEADERS_TIMEOUT_MS,
         bodyTimeout: idleTimeoutMs,
       });
-      // Whoever reads is told too; whoever has gone away needs no telling.
+      // Avoids an uncaught exception; a reader gets the error itself.
       readable.on('error', () => undefined);
       return {
         status: statusCode,
@@ -179,7 +178,7 @@ function reachOf(url: URL, isDeclared: boolean, hasKey: boolean): Reach {
 
 function notFollowed(from: URL, what: string): SvcError {
   return new SvcError('PROVIDER_FAILED', `${from.origin} ${what}`, {
-    hint: 'set the address that it means: svc provider set NAME --base-url URL',
+    hint: 'set the target as the base URL: svc provider set NAME --base-url URL',
     retryable: false,
   });
 }
@@ -189,7 +188,7 @@ function parseUrl(text: string): URL {
     const url = new URL(text);
     if (/^https?:$/.test(url.protocol)) return url;
   }
-  throw new SvcError('CONFIG_INVALID', 'the base URL of the provider is no http or https URL', {
-    hint: 'set another: svc provider set NAME --base-url URL',
+  throw new SvcError('CONFIG_INVALID', 'the base URL of the provider is not an http or https URL', {
+    hint: 'set a valid one: svc provider set NAME --base-url URL',
   });
 }

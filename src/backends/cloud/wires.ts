@@ -1,4 +1,4 @@
-/** The APIs that can be spoken. */
+/** The supported APIs. */
 import { chatCompletions } from './chat-completions.ts';
 import { gemini } from './gemini.ts';
 import { messages } from './messages.ts';

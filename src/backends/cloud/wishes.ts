@@ -1,10 +1,10 @@
-/** An answer never silently ignores a wish: what an API or a server has no words for is refused, by name. */
+/** Refuses request parameters that an API or server does not support, by name, instead of ignoring them silently. */
 import type { GenerateRequest, Sampling } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
 
 const NOT_HERE = 'is not supported by this provider';
 
-/** At these values a setting does nothing, so that a server without it answers the same. */
+/** Values without effect: a server that does not support the setting answers the same. */
 const IDLE: Readonly<Partial<Record<keyof Sampling, number>>> = {
   top_k: 0,
   top_p: 1,
@@ -15,8 +15,8 @@ const IDLE: Readonly<Partial<Record<keyof Sampling, number>>> = {
 };
 
 /**
- * Throws INVALID_REQUEST for a wish that stands in `unsupported` (see Quirks): by its name in the request, by
- * the name of a field that it became in the body, or as `images`.
+ * Throws INVALID_REQUEST if the request uses a parameter in `unsupported` (see Quirks): by its name in the request, by
+ * its field name in the body, or as `images`.
  */
 export function refuse(request: GenerateRequest, body: object, unsupported: readonly string[]): void {
   const images = request.messages.flatMap(({ content }) =>
@@ -30,7 +30,7 @@ export function refuse(request: GenerateRequest, body: object, unsupported: read
   }
 }
 
-/** The settings of those that the API knows. Throws INVALID_REQUEST for another one that would do something. */
+/** The settings that the API supports. Throws INVALID_REQUEST for any other setting that would have an effect. */
 export function knownSampling<Name extends keyof Sampling>(
   sampling: Sampling,
   known: readonly Name[],

@@ -1,5 +1,5 @@
-/** How long a model's engine rests after it has failed `failures` times in a row (from 1), in milliseconds. */
+/** Restart delay in ms after `failures` (from 1) consecutive failures of a model's engine. */
 export function restartDelayMs(failures: number): number {
-  // The first failure may be an accident: at once. Then 0.5 s, 1 s, 2 s ... one minute.
+  // No delay after the first failure; then 0.5 s, 1 s, 2 s, ... up to one minute.
   return failures <= 1 ? 0 : Math.min(60_000, 250 * 2 ** (failures - 1));
 }

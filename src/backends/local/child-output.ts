@@ -1,12 +1,12 @@
-/** What an engine process writes to stdout and stderr, as log lines: bounded in length and in rate. */
+/** Turns stdout and stderr of an engine process into log lines, bounded in length and rate. */
 import type { Readable } from 'node:stream';
 
 const LINE_CHARACTERS = 2048;
 const LINES_PER_SECOND = 50;
 
 /**
- * Lets so many calls a second through to `act`; `onDropped` is told of the others, before the next that comes through
- * or by `flush`.
+ * Passes at most `perSecond` calls per second to `act`. The number of dropped calls goes to `onDropped`, before the
+ * next call that passes or on `flush`.
  */
 export function rateLimit<Args extends readonly unknown[]>(
   perSecond: number,
@@ -34,11 +34,11 @@ export function rateLimit<Args extends readonly unknown[]>(
   };
 }
 
-/** Reads `stream` to its end. Whatever is longer or faster than the bounds is dropped, and its amount said. */
+/** Reads `stream` to its end. Cuts long lines; drops lines above the rate limit and reports how many. */
 export function readLines(stream: Readable, onLine: (line: string) => void): void {
   let line = '';
   const { call: emit, flush } = rateLimit(LINES_PER_SECOND, onLine, (count) => {
-    onLine(`(${String(count)} lines dropped)`);
+    onLine(`(rate limit: ${String(count)} lines dropped)`);
   });
 
   stream.setEncoding('utf8');

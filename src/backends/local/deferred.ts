@@ -1,4 +1,4 @@
-/** A promise that somebody else settles. Its rejection may go unheard. */
+/** A promise settled from outside. A rejection that is not handled raises no warning. */
 export interface Deferred<Value = void> {
   readonly promise: Promise<Value>;
   resolve(value: Value): void;

@@ -1,4 +1,4 @@
-/** The model that drafts for others in their engines (native/engine/draft/drafter.h), as the config names it. */
+/** Resolves `engine.draft_model`, the model for speculative decoding (native/engine/draft/drafter.h). */
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { Store } from './local-backend.ts';
@@ -12,18 +12,18 @@ export interface DraftModelOptions {
 }
 
 /**
- * The path of its file, which the store has looked at as at any model's. undefined: `model` goes without, and the log
- * says why. Whether their vocabularies are the same, the engine finds out.
+ * Returns the path of the draft model's file, which the store has validated. undefined: `model` is loaded without
+ * one; the log says why. The engine checks that their vocabularies match.
  */
 export async function draftPathFor(model: Model, { name, store, log }: DraftModelOptions): Promise<string | undefined> {
   if (name === null) return undefined;
   try {
     const { path } = await store.find(name);
     if (path !== model.path) return path;
-    log.info({ model: model.id }, 'this is engine.draft_model itself: nothing drafts for it');
+    log.info({ model: model.id }, 'the model is engine.draft_model itself: loaded without a draft model');
   } catch (error) {
     const reason = SvcError.from(error).message;
-    log.warn({ model: model.id, reason }, 'engine.draft_model cannot be used: the model is loaded without it');
+    log.warn({ model: model.id, reason }, 'engine.draft_model cannot be used: loaded without a draft model');
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * One engine process from its start to its end. It ends once, for one reason, and `onEnd` hears it
- * when the process is gone and everything that it wrote has been delivered.
+ * One engine process from start to end. It ends once, for one reason. `onEnd` is called with the reason when the
+ * process is gone and everything that it wrote has been delivered.
  */
 import type {
   NativeDevice,
@@ -29,10 +29,10 @@ import { deferred, type Deferred } from './deferred.ts';
 import type { Estimate } from './fit.ts';
 import { StallWatch } from './stall-watch.ts';
 
-/** What may wait before the pipe, unread, until a further request is refused. */
+/** Bytes queued for the pipe above which requests are refused. */
 const PIPE_BYTES = 64 * 1024 * 1024;
 const CLOSE_TIMEOUT_MS = 5_000;
-/** A load of libllama writes some hundreds. */
+/** libllama logs some hundred lines per load. */
 const LOG_FRAMES_PER_SECOND = 500;
 
 export interface EngineChildOptions {
@@ -40,26 +40,26 @@ export interface EngineChildOptions {
   readonly model: string;
   readonly path: string;
   /**
-   * With what it is loaded, once there is room for it; `estimate` is a dry run in the process itself. Throws why it is
-   * not loaded. `signal` aborts when the process ends, or is to.
+   * Waits for memory and returns the load options. `estimate` does a dry run in the process itself. Throws the reason
+   * if the model cannot be loaded. `signal` aborts when the process ends or is about to be ended.
    */
   plan(estimate: Estimate, signal: AbortSignal): Promise<NativeLoadOptions>;
   readonly stallTimeoutMs: number;
   readonly log: Logger;
-  /** The child's entry file; another one in tests. */
+  /** The child's entry file; tests replace it. */
   readonly entry?: string | undefined;
   onProgress(fraction: number): void;
   onLoaded(info: EngineInfo): void;
-  /** What the devices of this machine have free, as just measured. */
+  /** A fresh measurement of the devices' memory. */
   onDevices(devices: readonly NativeDevice[]): void;
   onAccepted(id: number): void;
   onVectors(id: number, vectors: Float32Array): void;
   onOutputs(outputs: readonly StepOutput[]): void;
-  /** `isSilent` has changed. */
+  /** `isSilent` changed. */
   onSilence(): void;
-  /** The preparation of this request does not end; the engine is ended for it. */
+  /** Preparing this request takes longer than the stall timeout; the engine is killed. */
   onEndless(id: number): void;
-  /** Called once; nothing else is called after it. CANCELLED: we ended it ourselves. */
+  /** The last callback, called once. CANCELLED: the daemon ended the process. */
   onEnd(error: SvcError): void;
 }
 
@@ -73,23 +73,26 @@ export class EngineChild {
   #spawned: SpawnedEngine | undefined;
   #watch: StallWatch | undefined;
   #loaded = false;
-  /** Why it ends, once that is decided; otherwise its exit will say. */
+  /** The reason for ending the process; undefined: not ended by us, so the exit status is the reason. */
   #verdict: SvcError | undefined;
   #stats: NativeStats | null = null;
   #rssBytes: number | null = null;
   #privateBytes: number | null = null;
   #cpuMs: number | null = null;
-  /** Over with the load, or with the process. */
+  /** Aborted when the process ends or is to end. */
   readonly #planning = new AbortController();
   readonly #logLine = rateLimit(
     LOG_FRAMES_PER_SECOND,
     (level: LogFrame['level'], text: string) => {
-      // libllama tells its whole life at `info`.
+      // libllama logs far too much at `info`.
       const line = text.trimEnd().slice(0, LOG_LINE_CHARACTERS);
       this.#options.log[level === 'info' ? 'debug' : level]({ model: this.#options.model, line }, 'engine log');
     },
     (dropped) => {
-      this.#options.log.warn({ model: this.#options.model, dropped }, 'lines of the engine log were dropped');
+      this.#options.log.warn(
+        { model: this.#options.model, dropped },
+        'rate limit: lines of the engine log were dropped',
+      );
     },
   );
   #isPlanned = false;
@@ -103,66 +106,66 @@ export class EngineChild {
   get pid(): number | null {
     return this.#spawned?.pid ?? null;
   }
-  /** As of the last heartbeat; null before the model is loaded. */
+  /** From the last heartbeat; null before the model is loaded. */
   get stats(): NativeStats | null {
     return this.#stats;
   }
   get rssBytes(): number | null {
     return this.#rssBytes;
   }
-  /** Of that, what no file backs; null where it is not measured. */
+  /** Resident memory not backed by a file; null where it is not measured. */
   get privateBytes(): number | null {
     return this.#privateBytes;
   }
 
-  /** True if it has sent no heartbeat for a while: it is stopped, or hangs. */
+  /** True if the engine has sent nothing for a while: the process is stopped or hangs. */
   get isSilent(): boolean {
     return this.#watch?.isSilent ?? false;
   }
 
-  /** Processor time of the process, as of the last heartbeat. */
+  /** CPU time of the process, from the last heartbeat. */
   get cpuMs(): number | null {
     return this.#cpuMs;
   }
 
-  /** Throws BUSY while the engine does not read what was sent before. */
+  /** Throws BUSY while too many bytes wait for the engine to read them. */
   generate(request: NativeRequest): void {
     this.#ask({ type: 'generate', request });
   }
 
-  /** Throws as generate. */
+  /** Throws like `generate`. */
   embed(request: EmbedFrameRequest): void {
     this.#ask({ type: 'embed', request });
   }
 
   #ask(message: ToEngine): void {
     if ((this.#spawned?.pipe.writableLength ?? 0) > PIPE_BYTES) {
-      throw new SvcError('BUSY', `the engine of ${this.#options.model} is behind with its requests`, {
+      throw new SvcError('BUSY', `the engine of ${this.#options.model} does not keep up with its requests`, {
         retryAfterSeconds: 1,
       });
     }
     this.send(message);
   }
 
-  /** Lost, like everything else, if the process is ending. */
+  /** Does nothing if the process is ending. */
   send(message: ToEngine): void {
     const pipe = this.#spawned?.pipe;
     if (pipe?.writable === true) pipe.write(encodeFrame(message));
   }
 
-  /** It sends what it must not; `what` ends a sentence about it. */
+  /** Kills the engine for a protocol violation; `what` continues "the engine of X …". */
   offend(what: string): void {
     this.kill(this.#crash(what, LOG_HINT));
   }
 
-  /** Now. */
+  /** Kills the process at once. */
   kill(reason: SvcError): void {
     this.#verdict ??= reason;
     this.#planning.abort(reason);
     this.#spawned?.kill();
   }
 
-  /** Gives the engine a while to end what runs and to free what it holds. Resolves when the process is gone. */
+  /** Lets the engine finish and free its memory, up to CLOSE_TIMEOUT_MS. Resolves when the process is gone. */
   async close(reason: SvcError): Promise<void> {
     this.#verdict ??= reason;
     this.#planning.abort(reason);
@@ -179,12 +182,12 @@ export class EngineChild {
       const spawned = await spawnEngine({ entry, gpuModule: gpu.module });
       this.#spawned = spawned;
       log.info({ model, pid: spawned.pid }, 'engine started');
-      if (gpu.trouble !== null) log.info({ model, reason: gpu.trouble.reason }, 'there is a GPU that is not used');
+      if (gpu.trouble !== null) log.info({ model, reason: gpu.trouble.reason }, 'GPU not used');
       this.#watch = new StallWatch({
         timeoutMs: this.#options.stallTimeoutMs,
         onStall: (what, request) => {
           if (request !== null) this.#options.onEndless(request);
-          this.kill(this.#crash(what, 'if this machine is that slow, raise engine.stall_timeout_seconds'));
+          this.kill(this.#crash(what, 'if this machine is just slow, raise engine.stall_timeout_seconds'));
         },
         onSilence: this.#options.onSilence,
       });
@@ -214,12 +217,12 @@ export class EngineChild {
       this.#isPlanned = true;
       this.send({ type: 'load', model, path, options, parentPid: process.pid });
     } catch (error) {
-      // If the process has ended by itself, that is the reason.
+      // If the process exited by itself, its exit is the reason.
       if (!signal.aborted) this.kill(SvcError.from(error));
     }
   }
 
-  /** One at a time. */
+  /** REQUIRES: no other estimate is running. */
   async #estimate(options: NativeLoadOptions, contextLengths: readonly number[]): Promise<NativeMemoryEstimates> {
     const { model, path } = this.#options;
     const estimating = deferred<NativeMemoryEstimates>();
@@ -273,7 +276,10 @@ export class EngineChild {
         this.#watch?.loaded();
         if (message.info.draftRefusal !== null) {
           const reason = `the draft model ${message.info.draftRefusal}`;
-          this.#options.log.info({ model: this.#options.model, reason }, 'engine.draft_model drafts nothing for it');
+          this.#options.log.info(
+            { model: this.#options.model, reason },
+            'engine.draft_model is not used for this model',
+          );
         }
         this.#options.onLoaded(message.info);
         break;
@@ -293,7 +299,7 @@ export class EngineChild {
         this.#rssBytes = message.rssBytes;
         this.#privateBytes = message.privateBytes;
         this.#cpuMs = message.cpuMs;
-        // It waits for room, for as long as it takes.
+        // Waiting for memory is no stall.
         if (!this.#isPlanned && this.#estimating === undefined) this.#watch?.progressed();
         this.#stats = message.stats;
         if (message.stats !== null) this.#watch?.beat(message.stats, message.submits);
@@ -318,6 +324,5 @@ export class EngineChild {
   }
 }
 
-const LOG_HINT = 'see `svc logs`; please report it if it happens again';
-const MEMORY_HINT =
-  'if nobody killed it, the system ran out of memory: use a smaller model or a smaller engine.context_length';
+const LOG_HINT = 'run `svc logs` for the details; please report it if it happens again';
+const MEMORY_HINT = 'the system probably ran out of memory: use a smaller model or a smaller engine.context_length';

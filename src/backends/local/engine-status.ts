@@ -1,18 +1,18 @@
-/** What the engines together mean for the condition `engine`. */
+/** Derives the condition `engine` from all engines. */
 import type { CheckStatus } from '../../protocol/records.ts';
 import type { Supervisor } from './supervisor.ts';
 
 export interface EngineStatus {
   readonly status: CheckStatus;
   readonly reason: string;
-  /** RFC 3339, when an engine here produced a token for the first time. null: none has. */
+  /** RFC 3339: when an engine was first loaded, which includes generating a token. null: never. */
   readonly sinceToken: string | null;
 }
 
 /**
- * `fail`: no engine has shown that it works, or the one that matters does not and no other does.
- * `warn`: one that matters is down or on its way back, and another is loaded; or any of them is silent. An engine matters when
- * it is kept (the default model, or one loaded by name); the others are started when somebody asks.
+ * `fail`: no engine has worked yet, or a kept engine is down and no other is loaded.
+ * `warn`: a kept engine is down or restarting while another is loaded, or any engine is silent.
+ * Kept engines are those of the default model and of models loaded by name; the others start on request.
  */
 export function engineStatus(engines: readonly Supervisor[], sinceToken: string | null): EngineStatus {
   const failed = engines.find(
@@ -24,7 +24,7 @@ export function engineStatus(engines: readonly Supervisor[], sinceToken: string 
   }
   const loading = engines.find(({ state }) => state === 'loading');
   if (sinceToken === null) {
-    const reason = loading === undefined ? 'no engine has been started' : `${loading.model.id} is being loaded`;
+    const reason = loading === undefined ? 'no engine has been started' : `${loading.model.id} is loading`;
     return { status: 'fail', reason, sinceToken };
   }
   const silent = engines.find(({ child }) => child?.isSilent === true);
@@ -38,7 +38,7 @@ export function engineStatus(engines: readonly Supervisor[], sinceToken: string 
   const returning = engines.find(({ kept, state, failures }) => kept && state === 'loading' && failures > 0);
   if (returning !== undefined) {
     const status = engines.some(({ state }) => state === 'loaded') ? 'warn' : 'fail';
-    return { status, reason: `the engine of ${returning.model.id} is being started again`, sinceToken };
+    return { status, reason: `the engine of ${returning.model.id} is restarting`, sinceToken };
   }
   return { status: 'ok', reason: `tokens since ${sinceToken}`, sinceToken };
 }

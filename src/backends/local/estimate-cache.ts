@@ -1,7 +1,6 @@
 /**
- * The dry runs of the models' files, so that a model that comes back needs none. A figure holds for as long as
- * the file, and that of the model which drafts for it, are the same and the settings are; what a device has free it does not hold, so where there are
- * devices each load asks anew.
+ * Cache of memory estimates, so that reloading a model needs no dry run. An entry is valid for the same model file,
+ * draft-model file and settings. Estimates that involve devices contain their free memory and are not cached.
  */
 import { statSync } from 'node:fs';
 import type { NativeMemoryEstimates } from '../../engine/addon.ts';
@@ -12,7 +11,7 @@ const MOST = 1000;
 export class EstimateCache {
   readonly #kept = new Map<string, NativeMemoryEstimates>();
 
-  /** `estimate`, asked only for what is not known. */
+  /** Wraps `estimate` with the cache. */
   of({ path }: { readonly path: string }, estimate: Estimate): Estimate {
     return async (options, contextLengths) => {
       const { draftPath } = options;
@@ -34,7 +33,7 @@ export class EstimateCache {
   }
 }
 
-/** A file that was written to is another one; a digest would take minutes. */
+/** Identifies a file's content by inode, size and mtime; a digest would take minutes. */
 function versionOf(path: string): unknown {
   const { ino, size, mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { ino: 0, size: 0, mtimeMs: 0 };
   return [path, ino, size, mtimeMs];

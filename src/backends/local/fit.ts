@@ -1,66 +1,66 @@
 /**
- * Which of a model's settings fit into the memory that there is. Nothing is loaded for it: the figures
- * come from dry runs of the engine (native/engine/llama/memory_estimate.h).
+ * Chooses load settings that fit in memory. Loads nothing: the figures come from dry runs of the engine
+ * (native/engine/llama/memory_estimate.h).
  *
- * What a person has set is never changed: it fits, or the load is refused with both numbers and the
- * context that would fit. What nobody has set is tried in this order, and the first that fits is taken:
+ * Configured settings are never changed: if they do not fit, the load is refused with the memory needed, the memory
+ * free and the context length that would fit. Settings left open are tried in this order; the first that fit are used:
  *
  *   1. the default context, all layers on the GPU, keys and values as F16
- *   2. the same with keys and values as Q8_0: half the cache, hardly another text
- *   3. where there is a GPU, as many layers on it as fit, the others on the processor
+ *   2. the same with keys and values as Q8_0: half the cache size, almost the same text
+ *   3. with a GPU: as many layers on it as fit, the others on the CPU
  *   4. the largest context that fits, down to MIN_CONTEXT_LENGTH
  *
- * Memory grows with the context in a straight line (cells, and the mask over them), but for the steps
- * in which buffers are rounded: two dry runs tell the line, and a third confirms what it says.
+ * Memory is linear in the context length (cells and their mask), except that buffer sizes are rounded. So two dry
+ * runs give the line, and a third confirms the interpolated length.
  */
 import type { CacheType, NativeLoadOptions, NativeMemoryEstimate, NativeMemoryEstimates } from '../../engine/addon.ts';
 import { SvcError } from '../../protocol/errors.ts';
 
-/** With less, a chat does not get far. */
+/** Minimum context length, in tokens, that is useful for a chat. */
 export const MIN_CONTEXT_LENGTH = 2048;
-/** The engine rounds up to this many cells. */
+/** The engine rounds the context up to a multiple of this many cells. */
 const CONTEXT_STEP = 256;
 
-/** Left to the system and to other programs, on the host and on each device: this part of it, and no more than so much. */
+/** Memory left to the system and other programs, on the host and each device: this fraction, at most MARGIN_BYTES. */
 const MARGIN_PART = 1 / 20;
 const MARGIN_BYTES = 512 * 1024 * 1024;
 
 export const marginOf = (totalBytes: number): number => Math.min(MARGIN_BYTES, totalBytes * MARGIN_PART);
 
-/** On the host, and on each device by name. */
+/** Memory on the host, and on each device by name. */
 export interface Bytes {
   readonly host: number;
   readonly devices: ReadonlyMap<string, number>;
 }
 
-/** What may be taken. null: not known, and then no bound. */
+/** Memory that a load may take. null: unknown, so unbounded. */
 export interface Room {
   readonly host: number | null;
-  /** More (or less) than the devices had free in the dry run. */
+  /** Difference to what the devices had free in the dry run. */
   readonly devices: ReadonlyMap<string, number>;
-  /** Of host and devices together: the part of `models.memory_budget_bytes` that is left. */
+  /** What is left of `models.memory_budget_bytes`, for host and devices together. */
   readonly budget: number | null;
 }
 
 export interface Wish {
-  /** For the error. */
+  /** Model id, for errors. */
   readonly model: string;
-  /** The settings that a person made; the others are to be chosen. */
+  /** Configured settings; absent ones are chosen here. */
   readonly options: NativeLoadOptions;
-  /** Tokens that somebody asks for; 0: nobody does. */
+  /** Context length requested by a client, in tokens; 0: none. */
   readonly atLeast: number;
 }
 
 export interface Plan {
   readonly options: NativeLoadOptions;
   readonly bytes: Bytes;
-  /** Of those on the host: weights that are used as they lie in the file. */
+  /** Part of the host bytes: weights used directly in the mapped file. */
   readonly mappedBytes: number;
-  /** What the devices had free, but for the margin. null: not known. */
+  /** Free bytes of each device minus the margin. null: unknown. */
   readonly free: ReadonlyMap<string, number | null>;
 }
 
-/** The dry run. Throws what the engine says of the model or of the settings. */
+/** Does a dry run. Throws the engine's error about the model or the settings. */
 export type Estimate = (
   options: NativeLoadOptions,
   contextLengths: readonly number[],
@@ -79,10 +79,10 @@ interface Place {
   readonly free: number;
 }
 
-/** All that has a bound. */
+/** Every bounded memory, with what is needed and free there. */
 function places({ bytes, free }: Plan, room: Room): Place[] {
   const all: Place[] = [];
-  if (room.host !== null) all.push({ where: 'of memory', needed: bytes.host, free: room.host });
+  if (room.host !== null) all.push({ where: 'of RAM', needed: bytes.host, free: room.host });
   if (room.budget !== null) {
     all.push({ where: 'of models.memory_budget_bytes', needed: totalOf(bytes), free: room.budget });
   }
@@ -93,7 +93,7 @@ function places({ bytes, free }: Plan, room: Room): Place[] {
   return all;
 }
 
-/** Throws OUT_OF_MEMORY, and what the dry run throws. */
+/** Throws OUT_OF_MEMORY, or the dry run's error. */
 export async function chooseFit({ model, options, atLeast }: Wish, room: Room, estimate: Estimate): Promise<Plan> {
   let first = await planOf(options, options.contextLength ?? 0, estimate);
   if (first.contextLength < atLeast && !first.makesEmbeddings) first = await planOf(options, atLeast, estimate);
@@ -150,7 +150,7 @@ function bytesOf({ processBytes }: NativeMemoryEstimates, { devices }: NativeMem
   return { host, devices: others };
 }
 
-/** null: a person has chosen the type, or the model's shape does not allow another. */
+/** null: the cache type is configured, or the model does not support Q8_0. */
 async function withSmallerCache(
   options: NativeLoadOptions,
   contextLength: number,
@@ -167,7 +167,7 @@ async function withSmallerCache(
   }
 }
 
-/** The most layers on the GPU that fit, none being tried first. null: not even so, or a person has chosen. */
+/** Binary search for the most GPU layers that fit. null: not even zero layers fit, or the number is configured. */
 async function withFewerLayers(
   plan: LengthPlan,
   { gpuLayers: chosen }: NativeLoadOptions,
@@ -189,9 +189,9 @@ async function withFewerLayers(
   return best;
 }
 
-/** The largest context below that of `most` that fits; null: not even the smallest does. */
+/** The largest context shorter than `most` that fits; null: not even the smallest fits. */
 async function withShorterContext(most: LengthPlan, room: Room, estimate: Estimate): Promise<LengthPlan | null> {
-  // Those that embed compute one input at a time, in buffers made for it.
+  // Embedding models compute one input at a time, in buffers allocated for it.
   if (most.contextLength <= MIN_CONTEXT_LENGTH || most.makesEmbeddings) return null;
   const { options } = most;
   const least = await planOf(options, MIN_CONTEXT_LENGTH, estimate);
@@ -206,7 +206,7 @@ async function withShorterContext(most: LengthPlan, room: Room, estimate: Estima
   }
 }
 
-/** How much of the way from `least`, which fits, to `most`, which does not, there is room for: 0 to 1. */
+/** Interpolates between `least`, which fits, and `most`, which does not: the fraction, 0 to 1, that fits. */
 function sharedBy(least: Plan, most: Plan, room: Room): number {
   const ends = new Map(places(most, room).map(({ where, needed }) => [where, needed]));
   const parts = places(least, room).map(({ where, needed, free }) => {
@@ -217,16 +217,16 @@ function sharedBy(least: Plan, most: Plan, room: Room): number {
 }
 
 function refusal(model: string, plan: LengthPlan, room: Room, fitting: number | null): SvcError {
-  // Where the most is lacking.
+  // The memory with the largest shortage.
   const [tightest] = places(plan, room).sort((a, b) => b.needed - b.free - (a.needed - a.free));
   const { needed, free, where } = tightest as Place;
   const hint =
     fitting === null
-      ? `not even a context of ${String(MIN_CONTEXT_LENGTH)} tokens fits: free some memory, or take a smaller model`
+      ? `not even a context of ${String(MIN_CONTEXT_LENGTH)} tokens fits: free some memory, or use a smaller model`
       : `a context of ${String(fitting)} tokens fits: svc config set engine.context_length ${String(fitting)}`;
   return new SvcError(
     'OUT_OF_MEMORY',
-    `${model} needs ${megabytes(needed)} ${where} at a context of ${String(plan.contextLength)} tokens, and ${megabytes(free)} are free`,
+    `not enough memory for ${model}: a context of ${String(plan.contextLength)} tokens needs ${megabytes(needed)} ${where}, and ${megabytes(free)} are free`,
     { hint },
   );
 }

@@ -1,14 +1,13 @@
 /**
- * One generation, or one request for embeddings, on the daemon's side: what the engine pushes waits here until the consumer pulls.
+ * One generation or embedding request on the daemon's side. Buffers what the engine pushes until the consumer pulls.
  *
- * The buffer is one string, so that a consumer that lags gets longer pieces, not a longer queue.
- * Above PAUSE_CHARACTERS the engine is told to leave this generation out of its steps; the next pull
- * takes everything and resumes it. A failure overtakes the text that nobody has seen yet: text that
- * has not been passed on must not prevent the request from being tried again. Vectors are never more
- * than their request bounds, and pause nothing.
+ * The buffer is one string, so a slow consumer gets longer pieces, not a longer queue. Back-pressure: above
+ * PAUSE_CHARACTERS the engine pauses this generation; the next pull takes everything and resumes it. A failure
+ * discards buffered text, because text that was not sent must not prevent a retry. Vectors are bounded by their
+ * request and pause nothing.
  *
- * An engine that goes on all the same, or sends vectors that nobody asked for, is ended: it does not do what the
- * code that was loaded into it does.
+ * An engine that ignores a pause or sends more vectors than requested is killed: it no longer runs the code that we
+ * loaded into it.
  */
 import type { NativeOutput } from '../../engine/addon.ts';
 import type { StepOutput, ToEngine } from '../../engine/frames.ts';
@@ -16,30 +15,30 @@ import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
 import type { TextEvent, TokenLogprobs } from '../../protocol/generate.ts';
 import { toLogprobs } from './request.ts';
 
-/** About a thousand tokens: ahead enough of any consumer that keeps up. */
+/** About a thousand tokens: enough for any consumer that keeps up. */
 const PAUSE_CHARACTERS = 4 * 1024;
-/** Each may bring twenty alternatives. */
+/** Each may have twenty alternatives. */
 const PAUSE_LOGPROBS = 256;
-/** What was on its way when the engine was paused is far less. */
+/** Far more than an engine can have in flight when it is paused. */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
 const MOST_LOGPROBS = 64 * 1024;
 
 export type NativeFinish = NonNullable<NativeOutput['finish']>;
 
 export type GenerationEvent =
-  /** The engine has taken it up. First, and once. */
+  /** The engine has admitted the request. First, and once. */
   | { readonly type: 'accepted' }
   | TextEvent
-  /** One behind the other. */
+  /** Vectors, concatenated. */
   | { readonly type: 'vectors'; readonly vectors: Float32Array }
   /** `at`: performance.now() when it arrived. */
   | { readonly type: 'finish'; readonly finish: NativeFinish; readonly at: number };
 
 export interface GenerationOwner {
   send(message: ToEngine): void;
-  /** The engine's outputs for this id are nobody's any more. */
+  /** From now on the engine's outputs for this id are ignored. */
   release(id: number): void;
-  /** The engine sends what it must not; `what` ends a sentence about it. */
+  /** Reports a protocol violation of the engine; `what` continues "the engine of X …". */
   offend(what: string): void;
 }
 
@@ -49,14 +48,14 @@ export class Generation {
   #accepted = false;
   #text = '';
   #vectors: Float32Array[] = [];
-  /** Numbers that may still come. */
+  /** Numbers still to be received. */
   #numbersLeft: number;
   #logprobs: TokenLogprobs[] = [];
   #paused = false;
   #end: { readonly finish: NativeFinish; readonly at: number } | { readonly error: SvcError } | undefined;
   #wake: () => void = () => undefined;
 
-  /** `numbers`: of all vectors that were asked for. */
+  /** `numbers`: total length of all vectors requested. */
   constructor(id: number, owner: GenerationOwner, numbers = 0) {
     this.id = id;
     this.#numbersLeft = numbers;
@@ -106,7 +105,7 @@ export class Generation {
     this.#wake();
   }
 
-  /** Once only. Ends after `finish`, or throws. Leaving it early, or aborting, cancels it in the engine. */
+  /** Call once. Ends after `finish`, or throws. Returning early or aborting cancels the request in the engine. */
   async *events(signal: AbortSignal): AsyncGenerator<GenerationEvent, void, undefined> {
     let announced = false;
     const onAbort = (): void => this.#wake();

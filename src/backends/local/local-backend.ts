@@ -1,11 +1,11 @@
 /**
- * Answers from models on this machine, each in an engine process of its own.
+ * Runs models on this machine, each in its own engine process.
  *
- *   generate, embed ──► store.find ──► pool (one engine a model file) ──► supervisor ──► engine process
+ *   generate, embed ──► store.find ──► pool (one engine per model file) ──► supervisor ──► engine process
  *
- * A request whose engine dies before any text has been passed on is tried once more, on the engine
- * that is started in its place; nobody notices but for the time. After the first text the caller
- * gets ENGINE_CRASHED: a second answer would not continue the first.
+ * If an engine dies before any text of a request has been sent, the request is retried once on the restarted engine;
+ * the client notices only a delay. After the first text the client gets ENGINE_CRASHED: a second answer would not
+ * continue the first.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CacheType, NativeDevice, NativeLoadOptions, NativeStats } from '../../engine/addon.ts';
@@ -43,13 +43,13 @@ import {
 import { Residency } from './residency.ts';
 import { Supervisor } from './supervisor.ts';
 
-/** The engine's own default; told to it, so that both mean the same. */
+/** The engine's own default, passed explicitly so that both agree. */
 const DEFAULT_MAX_SEQUENCES = 64;
 const LOAD_PROGRESS_MS = 100;
-/** Engines look at the devices every two seconds; what is older than this is no measurement any more. */
+/** Engines report device memory every two seconds; older values are discarded. */
 const DEVICES_FRESH_MS = 5_000;
 
-/** The part of the model store that is needed here. */
+/** The part of the model store used here. */
 export interface Store {
   list(): Promise<readonly ModelRecord[]>;
   /** An id, an alias or a path; absent: the default. Throws MODEL_NOT_FOUND. */
@@ -71,34 +71,34 @@ export interface EngineSettings {
   readonly prefix_sharing?: 'all' | 'key';
 }
 
-/** Where engines keep prefixes on the disk. */
+/** Disk tier of the prefix cache. */
 export interface PrefixPlace {
   readonly folder: string;
-  /** What a model's files there begin with; letters and digits. */
+  /** File-name prefix for a model's entries; letters and digits. */
   nameOf(modelPath: string): string;
   /** The secret that authenticates the files: 32 hexadecimal digits. */
   key(): string;
 }
 
-/** Of the config's `models` section, what concerns memory. */
+/** The memory settings of the config's `models` section. */
 export interface ResidencySettings {
   readonly memory_budget_bytes?: number;
-  /** -1: for ever. */
+  /** -1: forever. */
   readonly keep_alive_seconds: number;
 }
 
 export interface LocalBackendOptions {
   readonly store: Store;
   readonly engine: EngineSettings;
-  /** Absent: they keep none there. */
+  /** Absent: no disk tier. */
   readonly prefixes?: PrefixPlace;
   readonly models: ResidencySettings;
   readonly log: Logger;
-  /** An engine was started, loaded or lost: health has changed. */
+  /** An engine was started, loaded or lost; the health record changed. */
   readonly onChange: () => void;
-  /** The engine process's entry file; another one in tests. */
+  /** The engine process's entry file; tests replace it. */
   readonly entry?: string;
-  /** Another machine's in tests. */
+  /** Tests replace it. */
   readonly hostMemory?: () => HostMemory;
 }
 
@@ -116,7 +116,7 @@ export class LocalBackend implements Backend {
   #defaultModel: string | null = null;
   #crashes = 0;
   #restarts = 0;
-  /** As an engine has seen them last. */
+  /** Devices as last reported by an engine. */
   #devices: { readonly seen: readonly NativeDevice[]; readonly at: number } = { seen: [], at: 0 };
 
   constructor(options: LocalBackendOptions) {
@@ -194,9 +194,8 @@ export class LocalBackend implements Backend {
   }
 
   /**
-   * Loads a model and keeps it: after a crash it comes back by itself, and it stays until it is unloaded or, unless it
-   * is pinned, its memory is needed. Ends after `loaded`, or throws. Leaving it early gives the load up, unless
-   * somebody else waits for it.
+   * Loads a model and keeps it: it is restarted after a crash and stays until unloaded or, unless pinned, evicted for
+   * memory. Ends after `loaded`, or throws. Returning early cancels the load, unless another request waits for it.
    */
   async *load(
     name: string,
@@ -225,12 +224,12 @@ export class LocalBackend implements Backend {
       if (pid === null || info === null) throw engine.gone();
       yield { type: 'loaded', model: model.id, pid, context_length: info.contextLength };
     } finally {
-      left.abort(new SvcError('CANCELLED', 'the load was given up'));
+      left.abort(new SvcError('CANCELLED', 'the load was cancelled'));
       lease.release();
     }
   }
 
-  /** Throws BUSY while the model is used. Resolves when its process is gone; not loaded is a success. */
+  /** Throws BUSY while the model is in use. Resolves when its process is gone, or at once if it is not loaded. */
   async unload(name: string): Promise<void> {
     const loaded = this.#pool.engines.find(({ model }) => model.id === name);
     await this.#pool.unload((loaded?.model ?? (await this.#find(name))).path);
@@ -241,7 +240,7 @@ export class LocalBackend implements Backend {
       const { state, pid, child, info } = engine;
       if (state === 'idle' || state === 'closed') return [];
       const stats = child?.stats ?? null;
-      // An engine that makes embeddings keeps nothing from one batch to the next.
+      // An embedding engine keeps no KV cache between batches.
       const cached = info?.makesEmbeddings === true ? null : stats;
       const { waiting, active } = this.#queueOf(engine);
       return {
@@ -256,21 +255,21 @@ export class LocalBackend implements Backend {
         kv_cells_cached: cached?.cellsCached ?? null,
         kv_cells_total: cached?.cellsTotal ?? null,
         kv_tokens_swapped: cached?.swappedTokens ?? null,
-        // An engine that does nothing has no speed that could be measured: its 0 is none.
+        // 0 means that the engine is idle: there is no speed to report.
         tokens_per_second: stats === null || stats.tokensPerSecond === 0 ? null : stats.tokensPerSecond,
         steps: cached === null ? null : toStepsHealth(cached),
       };
     });
   }
 
-  /** The processes of all engines, with the figures of their last heartbeats. */
+  /** All engine processes, with figures from their last heartbeats. */
   engineProcesses(): { readonly pid: number; readonly rssBytes: number | null; readonly cpuMs: number | null }[] {
     return this.#pool.engines.flatMap(({ pid, child }) =>
       pid === null ? [] : [{ pid, rssBytes: child?.rssBytes ?? null, cpuMs: child?.cpuMs ?? null }],
     );
   }
 
-  /** None before the first engine is loaded. What is free is known only while one is. */
+  /** Empty before the first engine is loaded. Free memory is null while no engine runs. */
   devices(): DeviceRecord[] {
     const { seen, at } = this.#devices;
     const isFresh = performance.now() - at < DEVICES_FRESH_MS;
@@ -291,12 +290,12 @@ export class LocalBackend implements Backend {
     return engineStatus(this.#pool.engines, this.#sinceToken);
   }
 
-  /** Since the start, of all engines. */
+  /** Totals of all engines since the daemon's start. */
   engineCounts(): { readonly crashes: number; readonly restarts: number } {
     return { crashes: this.#crashes, restarts: this.#restarts };
   }
 
-  /** Takes no new work, lets what runs end, and ends the engines. */
+  /** Refuses new requests, waits for the running ones, then ends the engines. */
   async close(): Promise<void> {
     this.#closing = true;
     await this.#pool.idle();
@@ -318,7 +317,7 @@ export class LocalBackend implements Backend {
     const model = await abortable(this.#find(name), context.signal);
     this.#refuseWhenClosing();
     checkKind(model, wanted);
-    // What a model takes of the machine, and for how long, concerns everybody.
+    // These affect all clients: only an admin may reload a model with a longer context or shorten its keep-alive.
     const mayChange = context.caller.scope === 'admin';
     const lease = this.#pool.acquire(model, shareOf(context.caller));
     try {
@@ -339,8 +338,8 @@ export class LocalBackend implements Backend {
   }
 
   /**
-   * `model`: as it was asked for; the engine may have been started for the same file under another name. `ask` is
-   * called again when the engine dies before anything has been passed on.
+   * `model`: id in the request; the engine may have been started for the same file under another name. `ask` is called
+   * again if the engine dies before anything has been sent.
    */
   async *#answer(
     engine: Supervisor,
@@ -382,14 +381,17 @@ export class LocalBackend implements Backend {
         }
       } catch (error) {
         if (attempt > 1 || spoke || !(error instanceof SvcError) || error.code !== 'ENGINE_CRASHED') throw error;
-        this.#options.log.warn({ id: traceId, model, reason: error.message }, 'nothing was sent yet: trying once more');
+        this.#options.log.warn(
+          { id: traceId, model, reason: error.message },
+          'engine crashed before the first token: retrying once',
+        );
       } finally {
         begun();
       }
     }
   }
 
-  /** What all engines together may keep of prompts on the disk from now on. 0: nothing; who asks for it deletes the rest. */
+  /** Sets the size limit of the prefix cache's disk tier, for all engines together. 0: off; the caller deletes it. */
   setPrefixBytes(bytes: number): void {
     this.#prefixBytes = bytes;
     for (const engine of this.#pool.engines) engine.send({ type: 'prefix_bytes', bytes });
@@ -473,7 +475,7 @@ export class LocalBackend implements Backend {
     };
   }
 
-  /** Of the users, those whose sequences are in the cache, as of the last heartbeat; the others wait. */
+  /** Splits an engine's uses into active (admitted, by the last heartbeat) and waiting. */
   #queueOf(engine: Supervisor): { waiting: number; active: number } {
     const uses = this.#pool.uses(engine);
     const active = Math.min(uses, engine.child?.stats?.active ?? 0);
@@ -488,9 +490,9 @@ export class LocalBackend implements Backend {
 function mayNotReload(model: string, contextLength: number): SvcError {
   return new SvcError(
     'FORBIDDEN',
-    `${model} has a context of ${String(contextLength)} tokens, and this API key may not change it`,
+    `context_length is larger than the ${String(contextLength)} tokens that ${model} is loaded with, and this API key may not reload it`,
     {
-      hint: 'leave context_length out; set engine.context_length in the config; or use a key of scope admin',
+      hint: 'omit context_length, set engine.context_length in the config, or use a key with scope admin',
       param: 'context_length',
     },
   );
@@ -500,12 +502,12 @@ function toMilliseconds(seconds: number): number {
   return seconds < 0 ? Infinity : seconds * 1000;
 }
 
-/** A model has no use for more than it was trained for. */
+/** Clamps to the training context length: a longer context is of no use. */
 function atMost(contextLength: number | undefined, { context_length: trained }: ModelRecord): number {
   return Math.min(contextLength ?? 0, trained ?? Infinity);
 }
 
-/** Whether `promise` is settled after so long at most. */
+/** Resolves with true as soon as `promise` settles, or false after `milliseconds`. */
 async function settlesWithin(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
   const settled = promise.then(
     () => true,

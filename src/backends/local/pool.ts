@@ -1,51 +1,51 @@
 /**
- * The engines of this daemon: one for each model file, whatever names lead to it, with the number of
- * its users, and how long it stays when it has none. Nothing is unloaded under a user.
+ * The engines of this daemon: one per model file, however many names it has. Counts each engine's leases and unloads
+ * it after its keep-alive. An engine with leases is never unloaded here.
  */
 import { SvcError } from '../../protocol/errors.ts';
 import type { Supervisor } from './supervisor.ts';
 
-/** What an engine is made from. */
+/** The model of an engine. */
 export type Model = Supervisor['model'];
 
 interface Entry {
   readonly engine: Supervisor;
   uses: number;
-  /** Of these, by share (protocol/caller.ts). */
+  /** Uses by share (protocol/caller.ts). */
   readonly shares: Map<string, number>;
   keepAliveMs: number;
   pinned: boolean;
-  /** performance.now() of its last use's end. */
+  /** performance.now() when the last use ended. */
   idleSince: number;
   expiry: NodeJS.Timeout | undefined;
-  /** Date.now() when it is to go; null: it is in use, or stays. */
+  /** Date.now() when it will be unloaded; null: it is in use, or stays. */
   expiresAt: number | null;
 }
 
 export interface Lease {
   readonly engine: Supervisor;
-  /** From now on the model stays so long after a use. Infinity: until somebody unloads it, or its memory is needed. */
+  /** Sets how long the model stays after a use. Infinity: until unloaded or evicted for memory. */
   keepAlive(milliseconds: number): void;
-  /** From now on it stays, whoever needs its memory; until it is unloaded. */
+  /** Protects the model from eviction until it is unloaded. */
   pin(): void;
   /**
-   * Call it once. `keepAliveMs`: how long it stays after this use, if it was the last. Unless the user `mayShorten` what
-   * was said of the model, it stays no shorter than that.
+   * Call once. `keepAliveMs`: how long the model stays if this use was the last. Unless `mayShorten`, at least the
+   * model's own keep-alive applies.
    */
   release(keepAliveMs?: number, mayShorten?: boolean): void;
 }
 
 export interface PoolOptions {
-  /** Users that one engine may have; one more is refused, unless its share has less than its part of these. */
+  /** Maximum leases per engine. Beyond it, a lease is granted only to a share below its fair part. */
   readonly usesLimit: number;
-  /** Until somebody says otherwise of a model. */
+  /** Default keep-alive of a model. */
   readonly keepAliveMs: number;
   create(model: Model): Supervisor;
-  /** Users came, went or were told how long theirs stays: what was busy may be idle. */
+  /** A lease ended or a model was unloaded: an engine may have become idle. */
   onChange(): void;
 }
 
-/** Timers take no more: 24 days. What stays longer, stays. */
+/** Maximum delay of a Node timer: 24 days. A longer keep-alive means forever. */
 const LONGEST_TIMER_MS = 0x7fff_ffff;
 
 export class Pool {
@@ -62,7 +62,7 @@ export class Pool {
     return Array.from(this.#entries.values(), ({ engine }) => engine);
   }
 
-  /** Leases of `engine` that are out. */
+  /** Number of leases of `engine`. */
   uses(engine: Supervisor): number {
     return this.#entryOf(engine)?.uses ?? 0;
   }
@@ -71,19 +71,19 @@ export class Pool {
     return this.#entryOf(engine)?.pinned ?? false;
   }
 
-  /** For how long nobody has used it; 0: somebody does. */
+  /** Time since the last use; 0 while in use. */
   idleMs(engine: Supervisor): number {
     const entry = this.#entryOf(engine);
     return entry === undefined || entry.uses > 0 ? 0 : performance.now() - entry.idleSince;
   }
 
-  /** RFC 3339; null: it stays. */
+  /** RFC 3339; null: no expiry. */
   expiresAt(engine: Supervisor): string | null {
     const at = this.#entryOf(engine)?.expiresAt ?? null;
     return at === null ? null : new Date(at).toISOString();
   }
 
-  /** Throws BUSY when the engine has all the users it may have. `share`: who asks (protocol/caller.ts). */
+  /** Throws BUSY if the engine has its maximum of leases. `share`: see protocol/caller.ts. */
   acquire(model: Model, share: string): Lease {
     const entry = this.#entries.get(model.path) ?? this.#newEntry(model);
     if (this.#isFull(entry, share)) {
@@ -119,13 +119,13 @@ export class Pool {
     };
   }
 
-  /** Throws BUSY while the model is used. Not loaded is a success. */
+  /** Throws BUSY while the model is in use. Does nothing if it is not loaded. */
   async unload(path: string): Promise<void> {
     const entry = this.#entries.get(path);
     if (entry === undefined) return;
     if (entry.uses > 0) {
       throw new SvcError('BUSY', `${entry.engine.model.id} is used by ${String(entry.uses)} requests`, {
-        hint: 'try again when they have ended',
+        hint: 'try again when they have finished',
         retryAfterSeconds: 1,
       });
     }
@@ -137,7 +137,7 @@ export class Pool {
     this.#options.onChange();
   }
 
-  /** Resolves once nobody uses any engine. */
+  /** Resolves once no engine has a lease. */
   async idle(): Promise<void> {
     if (this.#isIdle()) return;
     await new Promise<void>((resolve) => this.#idleListeners.push(resolve));
@@ -149,7 +149,7 @@ export class Pool {
     await Promise.all(this.engines.map((engine) => engine.close()));
   }
 
-  /** Now. Resolves when every process is gone. */
+  /** Kills all engines at once. Resolves when every process is gone. */
   async destroy(error: SvcError): Promise<void> {
     for (const entry of this.#entries.values()) this.#disarm(entry);
     await Promise.all(this.engines.map((engine) => engine.destroy(error)));
@@ -168,7 +168,7 @@ export class Pool {
     };
   }
 
-  /** One share may take every place, yet another one then still finds its part, up to twice the limit for all. */
+  /** One share may use the whole limit; other shares still get their fair part, up to twice the limit in total. */
   #isFull({ uses, shares }: Entry, share: string): boolean {
     const { usesLimit } = this.#options;
     if (uses < usesLimit) return false;
@@ -187,7 +187,7 @@ export class Pool {
     entry.expiresAt = Date.now() + keepAliveMs;
     entry.expiry = setTimeout(() => {
       entry.expiresAt = null;
-      // Nobody came: whoever does disarms it.
+      // Still unused: `acquire` clears this timer.
       void engine.unload().then(() => {
         this.#forget(entry);
         this.#options.onChange();
@@ -200,7 +200,7 @@ export class Pool {
     entry.expiresAt = null;
   }
 
-  /** Unless there is something to remember: a use, a process that is not gone yet, a failure. */
+  /** Removes the entry, unless it has a lease, a process that is not gone yet, or a failure to remember. */
   #forget({ engine, uses }: Entry): void {
     if (uses === 0 && engine.state === 'idle' && engine.pids.length === 0) this.#entries.delete(engine.model.path);
   }

@@ -1,4 +1,4 @@
-/** Between the protocol's words and the native engine's. */
+/** Converts between protocol types and the native engine's. */
 import type { NativeLogprob, NativeOutput, NativeRequest } from '../../engine/addon.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type {
@@ -15,7 +15,7 @@ import type { NativeFinish } from './generation.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
 import type { Supervisor } from './supervisor.ts';
 
-/** Throws INVALID_REQUEST for what the engine cannot do: an answer never silently ignores a wish. */
+/** Throws INVALID_REQUEST for tools, images and schemas that it cannot enforce. Ignores `reasoning_effort`. */
 export function toNativeRequest(
   request: GenerateRequest,
   { share, ownPrefixes }: Pick<NativeRequest, 'share' | 'ownPrefixes'> = {},
@@ -68,22 +68,22 @@ function toGrammar(format: Format): string {
   }
 }
 
-/** The engine speaks of the grammar that it was given; whoever asked may have written a schema. */
+/** Renames the engine's `grammar` error to the field that the request used, which may be a schema. */
 export function ofRequest(error: SvcError, { format }: GenerateRequest): SvcError {
   if (error.code !== 'INVALID_REQUEST' || error.param !== 'grammar') return error;
   const param = format?.type === 'grammar' ? 'format.grammar' : 'format.schema';
   return invalid(param, `cannot be enforced: ${error.message}`);
 }
 
-/** The engine has said how long the prompt is; this is what can be done about it. */
+/** Adds a hint to CONTEXT_OVERFLOW. */
 export function withWayOut(error: SvcError, { truncate }: Pick<GenerateRequest, 'truncate'>): SvcError {
   if (error.code !== 'CONTEXT_OVERFLOW' || error.hint !== undefined) return error;
   const longer = 'or a longer context: svc config set engine.context_length N';
   return new SvcError(error.code, error.message, {
     hint:
       truncate === true
-        ? `shorten what must stay, ${longer}`
-        : `shorten it, ${longer}; or let go what does not fit: "truncate": true, svc run --truncate`,
+        ? `shorten the messages that must be kept, ${longer}`
+        : `shorten it, ${longer}; or drop the oldest turns: "truncate": true, svc run --truncate`,
     cause: error,
   });
 }
@@ -99,7 +99,7 @@ function toLogprob({ bytes: latin1, logprob }: NativeLogprob): TokenLogprob {
 
 const NOT_HERE = 'are not supported by local models yet';
 
-/** Text parts are joined as llama.cpp joins them: by a line break, none before the first that is not empty. */
+/** Joins text parts with line breaks, like llama.cpp: no line break before the first part that is not empty. */
 function toNativeMessage(
   { role, content, tool_calls = [] }: Message,
   index: number,
@@ -109,31 +109,31 @@ function toNativeMessage(
   if (typeof content === 'string') return { role, content };
   let text = '';
   for (const part of content) {
-    if (part.type !== 'text') throw invalid(`${param}.content`, 'must be text: local models see no images yet');
+    if (part.type !== 'text') throw invalid(`${param}.content`, 'must be text: local models do not support images yet');
     text += text === '' ? part.text : `\n${part.text}`;
   }
   return { role, content: text };
 }
 
-/** A model makes embeddings or text, never both. Throws INVALID_REQUEST, before an engine is started for nothing. */
+/** A model makes embeddings or text, never both. Throws INVALID_REQUEST, before an engine is started in vain. */
 export function checkKind({ id, capabilities }: ModelRecord, wanted: 'text' | 'embeddings'): void {
   const makesEmbeddings = capabilities.includes('embedding');
   if (makesEmbeddings === (wanted === 'embeddings')) return;
-  const what = makesEmbeddings ? 'makes embeddings and writes no text' : 'makes no embeddings';
+  const what = makesEmbeddings ? 'is an embedding model and cannot generate text' : 'is not an embedding model';
   throw new SvcError('INVALID_REQUEST', `${id} ${what}`, {
-    hint: 'name another model; what each can do: svc model show NAME',
+    hint: 'use another model; `svc model show NAME` lists the capabilities of each',
     param: 'model',
   });
 }
 
-/** Vectors are not cut: whether the rest would still mean something no model file tells. REQUIRES: loaded. */
+/** Vectors are never cut: model files do not say whether a shorter vector is still meaningful. REQUIRES: loaded. */
 export function checkDimensions(dimensions: number | undefined, { model, info }: Supervisor): void {
   if (dimensions === undefined || info === null || dimensions === info.embeddingLength) return;
   const length = String(info.embeddingLength);
   throw invalid('dimensions', `must be ${length} or absent: the vectors of ${model.id} have ${length} numbers`);
 }
 
-/** One for each input. REQUIRES: loaded. */
+/** Splits the numbers into one vector per input. REQUIRES: loaded. */
 export function toVectors(flat: Float32Array, { info }: Supervisor): Float32Array[] {
   const length = info?.embeddingLength ?? flat.length;
   return Array.from({ length: flat.length / length }, (_, index) =>
@@ -142,9 +142,8 @@ export function toVectors(flat: Float32Array, { info }: Supervisor): Float32Arra
 }
 
 /**
- * Timings are told by one clock, the daemon's: the engine's figures are counted back from the moment
- * at which its last output arrived. So they hold the pipe and the templating, and never contradict
- * each other. `arrivedAt` and `finishedAt` are performance.now().
+ * All timings use the daemon's clock: the engine's figures are counted back from the arrival of its last output. So
+ * they include pipe and chat template, and are consistent. `arrivedAt` and `finishedAt` are performance.now().
  */
 export function toFinishEvent(finish: NativeFinish, arrivedAt: number, finishedAt: number): FinishEvent {
   const { startedMs, firstTokenMs, finishedMs, outputTokens } = finish;

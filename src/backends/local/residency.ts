@@ -1,19 +1,18 @@
 /**
- * Which models are in memory. Before a model is loaded it is known what it will take (fit.ts); if there
- * is too little room, others make way:
+ * Decides which models are in memory. The memory that a load needs is known beforehand (fit.ts); if too little is
+ * free, other models are evicted:
  *
- *   plan ──► the settings that fit, if all others went ──► none: OUT_OF_MEMORY, and nobody was disturbed
- *        └─► while there is no room for them: the one of least worth retires ──► load
+ *   plan ──► settings that would fit if all others were evicted ──► none: OUT_OF_MEMORY, nothing was evicted
+ *        └─► while they do not fit: evict the model of least worth ──► load
  *
- * Worth is what it would cost to have a model back, for the time that it has been idle: a large one that was
- * used a moment ago stays, a small one that nobody has asked for in an hour goes. A model that computes goes
- * only when none is idle, and never during a generation: it takes no new ones, ends those that run, and
- * who asks for it meanwhile has it loaded again in turn. So each gets its turn, and no request is lost. Pinned
- * models never go.
+ * Worth is load time divided by idle time: a large model used a moment ago stays, a small one idle for an hour is
+ * evicted. A busy model is evicted only if none is idle, and never during a generation: it finishes its running
+ * requests; new ones wait until it is loaded again. So every model gets a turn and no request is lost. Pinned models
+ * are never evicted.
  *
- * Of an engine counts what it was measured to hold (what no file backs, the weights in use, and what lies on
- * devices), or what was planned as long as that is more: a system gives out pages as they are first used. One plan
- * is made at a time: two would count the same room.
+ * An engine counts with max(planned, measured) bytes, because the system allocates pages on first use. Measured is
+ * memory not backed by a file, plus mapped weights, plus device memory. Plans are made one at a time: two at once
+ * would count the same free memory.
  */
 import type { NativeLoadOptions } from '../../engine/addon.ts';
 import type { HostMemory } from '../../engine/host-memory.ts';
@@ -26,7 +25,7 @@ import type { Supervisor } from './supervisor.ts';
 
 export interface ResidencyOptions {
   readonly pool: Pool;
-  /** Bytes that all engines together may hold, on the host and on devices. */
+  /** Memory limit of all engines together, on host and devices. */
   readonly budget: number | undefined;
   readonly log: Logger;
   hostMemory(): HostMemory;
@@ -34,7 +33,7 @@ export interface ResidencyOptions {
 
 export class Residency {
   readonly #options: ResidencyOptions;
-  /** The end of the plan that is being made. */
+  /** Resolves when the last queued plan is done. */
   #turn: Promise<unknown> = Promise.resolve();
   #changed: Deferred = deferred();
 
@@ -42,13 +41,13 @@ export class Residency {
     this.#options = options;
   }
 
-  /** An engine was loaded, ended, or is used by fewer. */
+  /** An engine was loaded, ended, or lost a lease. */
   changed(): void {
     this.#changed.resolve();
     this.#changed = deferred();
   }
 
-  /** Throws OUT_OF_MEMORY, what the dry run throws, or `signal.reason`. */
+  /** Throws OUT_OF_MEMORY, the dry run's error, or `signal.reason`. */
   async plan(
     engine: Supervisor,
     options: NativeLoadOptions,
@@ -63,7 +62,7 @@ export class Residency {
       await abortable(before, signal);
       onPlan(await this.#plan(engine, options, estimate, signal));
     } finally {
-      // Whoever comes next waits for those before, also when this one has given up.
+      // Even if this plan was aborted, the next one still waits for those before it.
       void before.finally(done.resolve);
     }
   }
@@ -88,7 +87,7 @@ export class Residency {
         return plan;
       const victim = this.#leastWorth(engine);
       if (victim === undefined) {
-        // Others are being loaded, or end.
+        // Other engines are loading or ending: wait for them.
         await abortable(changed, signal);
         continue;
       }
@@ -99,13 +98,13 @@ export class Residency {
           bytes: totalOf(victim.held ?? victim.claimed ?? NOTHING),
           idle: victim.isIdle,
         },
-        'a model makes way for another',
+        'model evicted to make room for another',
       );
       await victim.retire(signal);
     }
   }
 
-  /** What `engine` may take if those went for whom `goes` holds. */
+  /** Memory that `engine` may take if the engines for which `goes` is true were evicted. */
   #room(engine: Supervisor, goes: (other: Supervisor) => boolean): Room {
     const { pool, budget, hostMemory } = this.#options;
     const { totalBytes, availableBytes } = hostMemory();
@@ -116,7 +115,7 @@ export class Residency {
       const { claimed, held } = other;
       if (other === engine || claimed === null) continue;
       const isLoaded = other.state === 'loaded';
-      // Gone from what is available; pages of files are not.
+      // Already missing from the available memory; mapped file pages still count as available.
       const gone = isLoaded ? (held?.host ?? claimed.host) - other.mappedBytes : 0;
       const add = (sign: number): void => {
         for (const [name, bytes] of claimed.devices) devices.set(name, (devices.get(name) ?? 0) + sign * bytes);
@@ -133,7 +132,7 @@ export class Residency {
     return { host, budget: left, devices };
   }
 
-  /** Of those that may go, an idle one before any that computes. undefined: there is none now. */
+  /** The best candidate for eviction; idle ones first. undefined: none now. */
   #leastWorth(engine: Supervisor): Supervisor | undefined {
     const { pool } = this.#options;
     const candidates = pool.engines.filter(

@@ -1,24 +1,22 @@
 /**
- * Tells a stuck engine from a patient one.
+ * Detects engines that hang.
  *
- * The JavaScript thread of an engine does nothing long, so its heartbeat comes twice a second
- * whatever the runner computes: silence means that the process is stopped or stuck. A step that
- * never ends means that its runner is, and a request whose preparation never ends (its template, its
- * tokens, its grammar) that a worker thread is. A load must be heard too, but may rest longer on one
- * fraction: a slow disk, a GPU that compiles its kernels, the first token.
+ * The JavaScript thread of an engine does no long work, so its heartbeat comes twice a second whatever the runner
+ * computes. Silence means that the process is stopped or stuck. A step that never ends means that the runner is
+ * stuck; a request whose preparation (template, tokens, grammar) never ends, that a worker thread is. A load needs
+ * heartbeats too, but may stay longer at one fraction: a slow disk, a GPU compiling kernels, the first token.
  *
- * An engine is silent after SILENCE_MS without a heartbeat, whatever its timeout: that is reported,
- * and harms nothing.
+ * After SILENCE_MS without a heartbeat an engine counts as silent, whatever its timeout. That is only reported.
  *
- * Time is counted in the daemon's own turns, not by the clock: after the daemon has been stopped,
- * suspended or blocked, the heartbeats wait in the pipe and nobody is to blame.
+ * Time is counted in turns of the daemon's own timer, not by the clock: while the daemon was stopped, suspended or
+ * blocked, heartbeats waited in the pipe, which is not the engine's fault.
  */
 import type { NativeStats } from '../../engine/addon.ts';
 import type { SubmitProgress } from '../../engine/frames.ts';
 
-/** A load may rest on one fraction for so many stall timeouts. */
+/** Stall timeouts that a load may stay at one fraction. */
 const LOAD_PATIENCE = 10;
-/** From the spawn to the first heartbeat a busy machine may need this long, whatever the timeout. */
+/** Minimum time allowed from the spawn to the first heartbeat, since the machine may be busy. */
 const START_MS = 10_000;
 const LONGEST_TURN_MS = 1_000;
 const SILENCE_MS = 10_000;
@@ -26,11 +24,11 @@ const SILENCE_MS = 10_000;
 export interface StallWatchOptions {
   readonly timeoutMs: number;
   /**
-   * Called at most once. `what` ends a sentence about the engine; `request` is the id of the request whose preparation
-   * does not end, null if something else stalls.
+   * Called at most once. `what` continues "the engine of X …". `request`: id of the request whose preparation does
+   * not end; null if something else stalls.
    */
   onStall(what: string, request: number | null): void;
-  /** `isSilent` has changed. */
+  /** `isSilent` changed. */
   onSilence(): void;
 }
 
@@ -41,11 +39,11 @@ export class StallWatch {
   #started = false;
   #loading = true;
   #restingMs = 0;
-  /** Which step runs, as of the last heartbeat; null: none. */
+  /** Number of the running step, from the last heartbeat; null: none. */
   #step: number | null = null;
   #stepMs = 0;
   #isSilent = false;
-  /** Progress of the preparation of requests, as of the last heartbeat. */
+  /** Progress of request preparation, from the last heartbeat. */
   #submits: SubmitProgress = { done: 0, oldest: null };
   #submitMs = 0;
 
@@ -66,14 +64,14 @@ export class StallWatch {
     return this.#isSilent;
   }
 
-  /** Anything came from the engine. */
+  /** Something was received from the engine. */
   heard(): void {
     this.#started = true;
     this.#silentMs = 0;
     this.#setSilent(false);
   }
 
-  /** The load got on. */
+  /** The load made progress. */
   progressed(): void {
     this.#restingMs = 0;
   }

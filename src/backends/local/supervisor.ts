@@ -1,20 +1,18 @@
 /**
- * Keeps one model's engine: starts its process when somebody asks, gives the generations of a dead
- * one their error, and starts it anew.
+ * Supervises one model's engine: starts its process on the first request, fails the generations of a dead process,
+ * and restarts it.
  *
  *   idle ──ready()──► loading ──► loaded ──crash──► failed ──(delay)──► loading …
  *
- * Restarting. The first failure may be an accident and costs no delay; each further one doubles it,
- * up to a minute (backoff.ts), and a minute of good work forgets them. A request that comes during a
- * short delay waits for it; during a long one it is refused at once, with NOT_READY and the time
- * that is left after crashes, with the load's own error after a load that failed by itself. An
- * engine that is `kept` (the default model, or one loaded by name) is restarted without being asked,
- * unless what failed would fail again.
+ * Restarts. There is no delay after the first failure; each further one doubles it, up to a minute (backoff.ts). A
+ * minute without failure resets the count. During a short delay requests wait; during a long one they are refused at
+ * once: after crashes with NOT_READY and the time left, after a failed load with the load's own error. An engine that
+ * is `kept` (the default model, or one loaded by name) is restarted without a request, unless the error would recur.
  *
- * A load that nobody waits for any more is given up, unless the engine is kept.
+ * A load is cancelled when no request waits for it any more, unless the engine is kept.
  *
- * A process that was told to end is no longer "the" engine from that moment on, so that nobody joins
- * it; but it is remembered until it is gone, because close and destroy resolve only then.
+ * A process that is being ended is no longer the current engine, so requests do not join it. It is tracked until it is
+ * gone, because close and destroy resolve only then.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { NativeDevice, NativeLoadOptions, NativeRequest } from '../../engine/addon.ts';
@@ -30,26 +28,26 @@ import { Generation, type GenerationOwner } from './generation.ts';
 import { Suspects } from './suspects.ts';
 
 const STOPPING = new SvcError('NOT_READY', 'svc is stopping');
-/** Good work for so long forgets earlier failures. */
+/** Time without failure that resets the failure count. */
 const STABLE_MS = 60_000;
-/** A request waits for a restart that is so near. */
+/** Longest restart delay for which requests wait. */
 const PATIENCE_MS = 2_000;
 
 export interface SupervisorOptions {
   readonly model: { readonly id: string; readonly path: string };
   /**
-   * Calls `onPlan` with what its process loads the model with, once there is room, and in the turn in which that was
-   * found. Throws OUT_OF_MEMORY.
+   * Waits for memory, then calls `onPlan` with the load options, synchronously with the check that found the room.
+   * Throws OUT_OF_MEMORY.
    */
   plan(engine: Supervisor, estimate: Estimate, signal: AbortSignal, onPlan: (plan: Plan) => void): Promise<void>;
   readonly stallTimeoutMs: number;
   readonly log: Logger;
   readonly entry?: string | undefined;
-  /** The state has changed. */
+  /** The state changed. */
   onChange(): void;
-  /** Its engine has looked at the devices. */
+  /** The engine reported the devices. */
   onDevices?(devices: readonly NativeDevice[]): void;
-  /** For the counts of both. */
+  /** For metrics. */
   onCrash?(): void;
   onRestart?(): void;
 }
@@ -63,7 +61,7 @@ type State =
 
 export class Supervisor implements GenerationOwner {
   readonly model: SupervisorOptions['model'];
-  /** Requests that a process of this engine has died with. */
+  /** Requests that were in an engine process when it died. */
   readonly suspects = new Suspects();
   readonly #options: SupervisorOptions;
   #state: State = { name: 'idle' };
@@ -71,18 +69,18 @@ export class Supervisor implements GenerationOwner {
   #failures = 0;
   #kept = false;
   #waiting = 0;
-  /** What the newest process was loaded with, or is; null: none is there, or it is not decided. */
+  /** Plan of the newest process; null: no process, or not planned yet. */
   #plan: Plan | null = null;
   #wantedContext = 0;
   #startedAt = 0;
   #loadMs = 0;
-  /** Set while the process is to end as soon as nothing runs in it. */
+  /** Set while `retire` waits for the process to become idle and end. */
   #retiring: Deferred | null = null;
   #onIdle: () => void = () => undefined;
   #restart: NodeJS.Timeout | undefined;
   #lastId = 0;
   readonly #generations = new Map<number, Generation>();
-  /** Every process that is not gone yet. */
+  /** Processes that are not gone yet. */
   readonly #children = new Set<EngineChild>();
 
   constructor(options: SupervisorOptions) {
@@ -96,84 +94,84 @@ export class Supervisor implements GenerationOwner {
   get kept(): boolean {
     return this.#kept;
   }
-  /** In a row. */
+  /** Consecutive failures. */
   get failures(): number {
     return this.#failures;
   }
-  /** Of the load that runs, 0 to 1. */
+  /** Progress of the current load, 0 to 1. */
   get fraction(): number {
     return this.#fraction;
   }
   get info(): EngineInfo | null {
     return this.#state.name === 'loaded' ? this.#state.info : null;
   }
-  /** Why the state is `failed`. */
+  /** The error if the state is `failed`. */
   get failure(): SvcError | null {
     return this.#state.name === 'failed' ? this.#state.error : null;
   }
-  /** The process of the state; null where it has none. */
+  /** The current process; null: none. */
   get child(): EngineChild | null {
     return 'child' in this.#state ? this.#state.child : null;
   }
   get pid(): number | null {
     return this.child?.pid ?? null;
   }
-  /** Of every process that is not gone yet. */
+  /** Pids of all processes that are not gone yet. */
   get pids(): number[] {
     return [...this.#children].flatMap(({ pid }) => pid ?? []);
   }
 
-  /** What it holds, as measured. null: it is not loaded, or it isn't measured on this system. */
+  /** Measured memory. null: not loaded, or not measurable on this system. */
   get held(): Bytes | null {
     const measured = this.#state.name === 'loaded' ? this.#state.child.privateBytes : null;
     if (this.#plan === null || measured === null) return null;
     return { host: measured + this.#plan.mappedBytes, devices: this.#plan.bytes.devices };
   }
   /**
-   * What has to be left to it: what was planned, which it takes as it is used, and what it was measured to hold where
-   * that is more. null: nothing yet.
+   * Memory to reserve for this engine: max(planned, measured). Planned memory is taken gradually. null: not planned
+   * yet.
    */
   get claimed(): Bytes | null {
     if (this.#plan === null) return null;
     const { host, devices } = this.#plan.bytes;
     return { host: Math.max(host, this.held?.host ?? 0), devices };
   }
-  /** Of that, on the host, pages of the model's file. */
+  /** Part of the host memory that is mapped pages of the model file. */
   get mappedBytes(): number {
     return this.#plan?.mappedBytes ?? 0;
   }
-  /** How long the last load took. */
+  /** Duration of the last load. */
   get loadMs(): number {
     return this.#loadMs;
   }
-  /** The longest context that was asked for; 0: none was. */
+  /** Longest context requested, in tokens; 0: none. */
   get wantedContext(): number {
     return this.#wantedContext;
   }
-  /** Nothing is computed in it, and nothing is about to end it. */
+  /** True if the engine is loaded, runs no generation and is not retiring. */
   get isIdle(): boolean {
     return this.#state.name === 'loaded' && this.#generations.size === 0 && this.#retiring === null;
   }
 
-  /** Why it is not loaded (any more). */
+  /** The reason why the engine is not loaded (any more). */
   gone(): SvcError {
-    return this.failure ?? new SvcError('ENGINE_CRASHED', `the engine of ${this.model.id} has just ended`);
+    return this.failure ?? new SvcError('ENGINE_CRASHED', `the engine of ${this.model.id} has just exited`);
   }
 
-  /** From now on the engine is restarted without being asked. */
+  /** From now on the engine is restarted without a request. */
   keep(): void {
     this.#kept = true;
   }
 
-  /** The next `ready` tries at once, whatever happened before. */
+  /** Resets the failures, so that the next `ready` tries at once. */
   forgive(): void {
     this.#failures = 0;
     if (this.#state.name === 'failed') this.#become({ name: 'idle' });
   }
 
   /**
-   * Resolves when the model is loaded, loading it if need be. Throws why it is not, or `signal.reason`. A context that
-   * is too short is made anew, once for all who ask for more meanwhile; one that is longer than asked for stays.
+   * Resolves when the model is loaded, loading it if needed. Throws the reason why it is not, or `signal.reason`. If
+   * the context is too short the engine is reloaded, once for all concurrent requests; a longer one is kept.
    */
   async ready(signal: AbortSignal, contextLength = 0): Promise<void> {
     this.#wantedContext = Math.max(this.#wantedContext, contextLength);
@@ -187,19 +185,22 @@ export class Supervisor implements GenerationOwner {
     } finally {
       this.#waiting--;
       if (this.#waiting === 0 && !this.#kept && this.#state.name === 'loading') {
-        void this.#dismiss({ name: 'idle' }, new SvcError('CANCELLED', `nobody waits for ${this.model.id} any more`));
+        void this.#dismiss(
+          { name: 'idle' },
+          new SvcError('CANCELLED', `no request waits for ${this.model.id} any more`),
+        );
       }
     }
   }
 
-  /** REQUIRES: `ready` has resolved. Throws ENGINE_CRASHED if the engine is gone again, or BUSY. */
+  /** REQUIRES: `ready` has resolved. Throws ENGINE_CRASHED if the engine is already gone, or BUSY. */
   generate(request: Omit<NativeRequest, 'id'>): Generation {
     return this.#begin((child, id) => {
       child.generate({ id, ...request });
     });
   }
 
-  /** As generate. */
+  /** Throws like `generate`. */
   embed(request: Omit<EmbedFrameRequest, 'id'>): Generation {
     const numbers = request.inputs.length * (this.info?.embeddingLength ?? 0);
     return this.#begin((child, id) => {
@@ -230,8 +231,9 @@ export class Supervisor implements GenerationOwner {
   }
 
   /**
-   * Ends the process as soon as nothing runs in it; whoever comes meanwhile waits, and then loads it anew. Resolves
-   * when it is gone. If `signal` is aborted before that has begun, it stays, and this throws `signal.reason`.
+   * Ends the process as soon as it runs nothing; resolves when it is gone. Requests that arrive meanwhile wait and then
+   * reload the model. If `signal` aborts while the process still runs generations, it stays, and `signal.reason` is
+   * thrown.
    */
   async retire(signal: AbortSignal): Promise<void> {
     if (this.#retiring !== null) {
@@ -241,7 +243,7 @@ export class Supervisor implements GenerationOwner {
     const retiring = deferred();
     this.#retiring = retiring;
     try {
-      // Who was told a moment ago that it is loaded begins before the next turn.
+      // Requests whose `ready` has just resolved begin before the next turn.
       await nextTurn();
       while (this.#state.name === 'loaded' && this.#generations.size > 0) {
         const idle = deferred();
@@ -250,7 +252,7 @@ export class Supervisor implements GenerationOwner {
         await nextTurn();
       }
       if (this.#state.name !== 'loaded') return;
-      await this.#dismiss({ name: 'idle' }, new SvcError('CANCELLED', `${this.model.id} makes way`));
+      await this.#dismiss({ name: 'idle' }, new SvcError('CANCELLED', `${this.model.id} was evicted from memory`));
     } finally {
       this.#onIdle = () => undefined;
       this.#retiring = null;
@@ -258,7 +260,7 @@ export class Supervisor implements GenerationOwner {
     }
   }
 
-  /** Ends the process in good order. Resolves when it is gone. REQUIRES: no generation runs. */
+  /** Ends the process gracefully. Resolves when it is gone. REQUIRES: no generation runs. */
   async unload(): Promise<void> {
     this.#kept = false;
     this.#failures = 0;
@@ -266,12 +268,12 @@ export class Supervisor implements GenerationOwner {
     await this.#dismiss({ name: 'idle' }, new SvcError('CANCELLED', `${this.model.id} was unloaded`));
   }
 
-  /** Like `unload`, for good. */
+  /** Like `unload`, permanently. */
   async close(): Promise<void> {
     await this.#dismiss({ name: 'closed', error: STOPPING }, new SvcError('CANCELLED', 'svc is stopping'));
   }
 
-  /** Ends everything with `error`, for good and now. Resolves when every process is gone. */
+  /** Kills everything at once, permanently, with `error`. Resolves when every process is gone. */
   async destroy(error: SvcError): Promise<void> {
     for (const child of this.#children) child.kill(error);
     await this.#dismiss({ name: 'closed', error }, error);
@@ -312,7 +314,7 @@ export class Supervisor implements GenerationOwner {
       const seconds = Math.ceil(leftMs / 1000);
       throw new SvcError(
         'NOT_READY',
-        `the engine of ${this.model.id} has failed ${String(this.#failures)} times and rests for ${String(seconds)} s; the last time: ${error.message}`,
+        `the engine of ${this.model.id} failed ${String(this.#failures)} times and restarts in ${String(seconds)} s; last error: ${error.message}`,
         { retryAfterSeconds: seconds, ...(error.hint === undefined ? {} : { hint: error.hint }) },
       );
     }
@@ -334,7 +336,7 @@ export class Supervisor implements GenerationOwner {
           this.#plan = chosen;
           ({ options } = chosen);
         });
-        // Waiting for room is no part of what it costs to load it.
+        // The load time does not include waiting for memory.
         this.#startedAt = performance.now();
         return options;
       },
@@ -377,7 +379,7 @@ export class Supervisor implements GenerationOwner {
     const state = this.#state;
     const now = performance.now();
     if (state.name === 'loaded' && now - state.since > STABLE_MS) this.#failures = 0;
-    // A model that finds no room has not failed: there may be room for the next who asks, or for less context.
+    // OUT_OF_MEMORY is no failure of the model: the next request, or a shorter context, may find room.
     if (error.code === 'OUT_OF_MEMORY' && state.name === 'loading') this.#wantedContext = 0;
     else this.#failures++;
     const delayMs = restartDelayMs(this.#failures);
@@ -389,7 +391,7 @@ export class Supervisor implements GenerationOwner {
     }, delayMs).unref();
   }
 
-  /** Parts with the process, if there is one. Resolves when every process is gone. */
+  /** Ends the current process, if any. Resolves when every process is gone. */
   async #dismiss(next: State, reason: SvcError): Promise<void> {
     clearTimeout(this.#restart);
     const state = this.#state;
@@ -399,7 +401,7 @@ export class Supervisor implements GenerationOwner {
     await Promise.all([...this.#children].map(({ ended }) => ended));
   }
 
-  /** Tells everyone who relied on the process of `state`. */
+  /** Fails everything that relied on the process of `state`. */
   #failAll(state: State, error: SvcError): void {
     if (state.name === 'loading') state.done.reject(error);
     const generations = [...this.#generations.values()];
@@ -414,9 +416,13 @@ export class Supervisor implements GenerationOwner {
   }
 }
 
-/** Not to be tried again: it would take the next engine with it. */
+/** Not ENGINE_CRASHED, because a retry would kill the next engine too. */
 function endless(): SvcError {
-  return new SvcError('INVALID_REQUEST', 'the engine could not finish preparing this request: it was ended', {
-    hint: "the model's chat template may not end; another model, or shorter messages, may do",
-  });
+  return new SvcError(
+    'INVALID_REQUEST',
+    'the engine could not finish preparing this request within engine.stall_timeout_seconds and was killed',
+    {
+      hint: "the model's chat template may loop forever: try shorter messages or another model",
+    },
+  );
 }

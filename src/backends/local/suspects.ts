@@ -1,20 +1,19 @@
 /**
- * The requests of a dead engine that are tried again, one after the other.
+ * Retries the requests of a dead engine one after the other.
  *
- * When an engine dies, nobody knows which of the requests in it was the reason. Those whose answers had not
- * begun are tried once more: each alone, until its answer begins, while whoever comes meanwhile waits. So a prompt
- * that ends its engine ends other answers once, and not twice. A request that takes long to begin its
- * answer is cleared after a time, so that others need not wait for all of a long prompt.
+ * When an engine dies, any of its requests may be the cause. Those whose answers had not begun are retried once, each
+ * alone until its answer begins; new requests wait meanwhile. So a prompt that crashes the engine hurts other
+ * answers once, not twice. A request is cleared after a time limit, so that others need not wait for a long prompt.
  */
 import { abortable } from '../abortable.ts';
 import { deferred, type Deferred } from './deferred.ts';
 
-/** What ends an engine does so while the prompt is prepared, or in the first steps. */
+/** A prompt that crashes an engine does so while it is prepared or in the first steps. */
 const CLEARED_AFTER_MS = 10_000;
 
 export class Suspects {
   readonly #clearedAfterMs: number;
-  /** The first is the one that is being tried. */
+  /** The first is the one being retried. */
   readonly #queue: Deferred[] = [];
 
   constructor(clearedAfterMs = CLEARED_AFTER_MS) {
@@ -22,8 +21,8 @@ export class Suspects {
   }
 
   /**
-   * Resolves when it is this request's turn. It must call the result when its answer begins or it ends; a second call
-   * does nothing. Throws `signal.reason`.
+   * Resolves when it is this request's turn, with a function to call when its answer begins or it ends; calling it
+   * again does nothing. Throws `signal.reason`.
    */
   async turn(signal: AbortSignal): Promise<() => void> {
     const cleared = deferred();
@@ -39,7 +38,7 @@ export class Suspects {
     try {
       if (before !== undefined) await abortable(before.promise, signal);
     } catch (error) {
-      // Whoever comes after this one waits for the one before it.
+      // The next request now waits for the one before this.
       void before?.promise.then(clear);
       throw error;
     }
@@ -47,7 +46,7 @@ export class Suspects {
     return clear;
   }
 
-  /** Resolves when none is left; with `false` if there was none. Throws `signal.reason`. */
+  /** Resolves when no suspect is left; with false if there was none. Throws `signal.reason`. */
   async none(signal: AbortSignal): Promise<boolean> {
     const waited = this.#queue.length > 0;
     for (let last = this.#queue.at(-1); last !== undefined; last = this.#queue.at(-1)) {

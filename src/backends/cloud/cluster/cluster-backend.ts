@@ -1,13 +1,13 @@
 /**
- * A provider with several endpoints: servers of one's own (vLLM, SGLang, llama-server, other svc daemons)
- * that have the same models.
+ * A provider with several endpoints: the user's own servers (vLLM, SGLang, llama-server, other svc daemons) with the
+ * same models.
  *
  *   generate ──► slots ──► balance ──► member ──► CloudBackend of that endpoint
- *                             ▲           │ fails before its first word: the next one, at once
+ *                             ▲           │ fails before its first content: next endpoint, at once
  *                             └───────────┘
  *
- * Each endpoint is asked at most once for a request, and none that is known to be no good while another
- * is left. After the first word there is no way back: the answer breaks off if its endpoint does.
+ * Each endpoint is tried at most once per request, and those known to be down only when no other is left. After the
+ * first content there is no fallback: if the endpoint fails, the answer fails.
  */
 import type { Logger } from '../../../log/log.ts';
 import { SvcError, type ErrorCode } from '../../../protocol/errors.ts';
@@ -30,9 +30,9 @@ export interface ClusterBackendOptions {
   readonly log: Logger;
 }
 
-/** What another endpoint may not answer with. */
+/** Errors after which another endpoint is tried. */
 const MOVES_ON: ReadonlySet<ErrorCode> = new Set(['PROVIDER_FAILED', 'BUSY', 'NOT_READY', 'MODEL_NOT_FOUND']);
-/** Which to try first; those that are no good only when nothing else is left. */
+/** Order of trial by state. */
 const RANK: Readonly<Record<MemberState, number>> = { up: 0, full: 1, draining: 2, down: 3 };
 
 export class ClusterBackend implements Backend {
@@ -147,7 +147,7 @@ export class ClusterBackend implements Backend {
         const { url: endpoint, state } = member;
         this.#log.info(
           { id: context.traceId, provider: this.name, endpoint, state, code: error.code },
-          'asking another endpoint',
+          'endpoint failed: trying the next one',
         );
       }
     }
@@ -163,7 +163,7 @@ export class ClusterBackend implements Backend {
   }
 }
 
-/** Where a server has its health: above the version of its API. */
+/** Base URL without the API version: where a server has its health path. */
 function rootOf(url: string): string {
   return url.replace(/(?:\/openai)?\/v\d\w*$/, '');
 }

@@ -1,14 +1,14 @@
 /**
- * One endpoint of a cluster: what is under way there, and whether it is to get more.
+ * One endpoint of a cluster: its requests in flight and its state.
  *
- *   up        answers, or has not been asked yet
- *   draining  said that it takes nothing new (503, and when to come back): left alone until a probe finds it ready
- *   full      said that it has too much (429): left alone for as long as it said
- *   down      cannot be reached, broke off, or is silent: left alone until a probe finds it well
+ *   up        answers, or was not tried yet
+ *   draining  accepts no new requests (503 with Retry-After): avoided until a probe finds it ready
+ *   full      overloaded (429): avoided for the time that it asked for
+ *   down      unreachable, broke off, or silent: avoided until a probe finds it healthy
  *
- * Found out from the answers themselves, and from probes. A probe that fails counts only when nothing
- * else came from there meanwhile: a server that is busy streaming has no need to hurry for a probe.
- * What waits for its first word at an endpoint that goes down is given up there, and may go elsewhere.
+ * The state follows from answers and probes. A failed probe counts only if nothing else was received from the endpoint
+ * meanwhile: a server that is busy streaming may answer a probe late. When an endpoint goes down, requests still
+ * waiting for their first content are aborted there and may go to another.
  */
 import type { GenerateContext } from '../../backend.ts';
 import type { GenerateEvent, GenerateRequest } from '../../../protocol/generate.ts';
@@ -27,10 +27,10 @@ export class Member implements Choice {
   readonly url: string;
   readonly backend: CloudBackend;
   readonly #probe: Probe;
-  /** Of requests that wait for their first word. */
+  /** Aborts requests that wait for their first content. */
   readonly #waiting = new Set<AbortController>();
   #underWay = 0;
-  /** Requests of others, as of the last report. */
+  /** Requests of other clients, from the last report. */
   #others = 0;
   #state: MemberState = 'up';
   #fullUntil = 0;
@@ -51,7 +51,7 @@ export class Member implements Choice {
     return this.#state;
   }
 
-  /** Resolves, once the first word has come, with the whole answer, which has to be read or returned from. Throws what kept it from coming. */
+  /** Resolves with the whole answer once its first content has come; the caller must read it or return from it. */
   async begin(request: GenerateRequest, context: GenerateContext): Promise<Answer> {
     const silence = new AbortController();
     this.#waiting.add(silence);
@@ -60,7 +60,7 @@ export class Member implements Choice {
     const events = this.backend.generate(request, { ...context, signal });
     try {
       const first = await events.next();
-      if (first.done === true) throw new SvcError('PROVIDER_FAILED', `${this.url} did not begin to answer`);
+      if (first.done === true) throw new SvcError('PROVIDER_FAILED', `${this.url} ended without an answer`);
       this.#heard();
       return this.#answer(first.value, events, context);
     } catch (error) {
@@ -72,7 +72,7 @@ export class Member implements Choice {
     }
   }
 
-  /** Looks after it, once. Never rejects. */
+  /** Probes the endpoint once. Never rejects. */
   async look(signal: AbortSignal): Promise<void> {
     const asked = performance.now();
     const vital = await this.#probe.vital(signal);
@@ -116,7 +116,7 @@ export class Member implements Choice {
     else if (vital === 'not_ready') this.#state = 'draining';
     else if (vital === 'silent') {
       this.#state = 'down';
-      const silent = new SvcError('PROVIDER_FAILED', `${this.url} says nothing`);
+      const silent = new SvcError('PROVIDER_FAILED', `${this.url} does not respond`);
       for (const waiting of this.#waiting) waiting.abort(silent);
     }
   }

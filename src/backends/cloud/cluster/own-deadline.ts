@@ -1,13 +1,13 @@
 /**
- * A deadline in this process's own time. After the process has been stopped, suspended or kept from a processor, what
- * came meanwhile waits in its sockets: a deadline by the clock would pass before any of it is read, and blame others.
+ * A deadline in this process's own running time. After the process was stopped, suspended or not scheduled, received
+ * data waits in its sockets: a wall-clock deadline would expire before that is read, and blame the server.
  */
 
-/** A turn counts as one part of the time, however long the process was away in it. */
+/** Each timer turn counts as one part of the time, however long the process was stopped in it. */
 const PARTS = 10;
 
 export interface OwnDeadline {
-  /** Aborted when the time is over. */
+  /** Aborts when the deadline expires. */
   readonly signal: AbortSignal;
   clear(): void;
 }
@@ -19,7 +19,7 @@ export function startOwnDeadline(milliseconds: number): OwnDeadline {
     parts += 1;
     if (parts < PARTS) return;
     clearInterval(timer);
-    controller.abort(new Error(`nothing came within ${String(milliseconds)} ms`));
+    controller.abort(new Error(`nothing received within ${String(milliseconds)} ms`));
   }, milliseconds / PARTS).unref();
   return {
     signal: controller.signal,

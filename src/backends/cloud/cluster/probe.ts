@@ -1,18 +1,18 @@
-/** Asks a server of a cluster how it is, on the paths that such servers have, with a deadline and without a key. */
+/** Probes the health of a cluster's server on the usual paths, with a deadline and without a key. */
 import { requestsOn } from './load-report.ts';
 import { startOwnDeadline } from './own-deadline.ts';
 import { readText } from '../reply-text.ts';
 import type { Reply, Transport } from '../transport.ts';
 
-/** `not_ready`: it answers, and takes nothing new. */
+/** `not_ready`: answers, but accepts no new requests. */
 export type Vital = 'well' | 'not_ready' | 'silent';
 
 const DEADLINE_MS = 500;
 const PAGE_BYTES = 1024 * 1024;
-/** svc; vLLM, SGLang and llama-server; whatever speaks OpenAI's API. */
+/** Paths of svc; of vLLM, SGLang and llama-server; of any OpenAI-compatible server. */
 const PATHS = ['/readyz', '/health', '/v1/models'];
 const METRICS_PATH = '/metrics';
-/** A server that does not tell its load is asked again after so many times. */
+/** Number of probes to skip if a server does not report its load. */
 const NOT_TOLD_PROBES = 120;
 
 export class Probe {
@@ -20,12 +20,12 @@ export class Probe {
   #paths: readonly string[] = PATHS;
   #skip = 0;
 
-  /** `transport`: to the server's root. Stays the caller's. */
+  /** `transport`: to the server's root; owned by the caller. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
-  /** Never rejects. A server that knows none of the paths, but says so, is well. */
+  /** Never rejects. A server that answers 404 or 405 on every path counts as healthy (`well`). */
   async vital(signal: AbortSignal): Promise<Vital> {
     for (const path of this.#paths) {
       const status = await this.#get(path, signal, (reply) => Promise.resolve(reply.status));
@@ -37,7 +37,7 @@ export class Probe {
     return 'well';
   }
 
-  /** Requests that wait or run there. null: it does not tell. Never rejects. */
+  /** Waiting and running requests there. null: not reported. Never rejects. */
   async requests(signal: AbortSignal): Promise<number | null> {
     if (this.#skip > 0) {
       this.#skip -= 1;

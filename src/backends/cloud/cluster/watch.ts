@@ -1,8 +1,8 @@
-/** Looks after the members of a cluster, again and again while it is in use; a cluster that nobody uses is left in peace. */
+/** Probes the members of a cluster periodically while the cluster is in use. */
 import type { Member } from './member.ts';
 
 const INTERVAL_MS = 400;
-/** Less or more, so that several daemons do not ask at once. */
+/** Jitter in both directions, so that several daemons do not probe at the same time. */
 const JITTER_MS = 100;
 const IN_USE_MS = 30_000;
 
@@ -16,7 +16,7 @@ export class Watch {
     this.#members = members;
   }
 
-  /** It is in use: from now on, for a while, it is looked after. */
+  /** Call on use: members are probed for the next IN_USE_MS. */
   wake(): void {
     this.#usedAt = performance.now();
     if (this.#timer === null && !this.#ending.signal.aborted) this.#next();

@@ -1,10 +1,10 @@
-/** Sets of characters, as a JSON string writes them, in GBNF. */
+/** Compiles sets of characters to GBNF, encoded as in a JSON string. */
 
 /** Code points, both ends included. */
 export type Range = readonly [first: number, last: number];
 
 const LAST = 0x10ffff;
-/** What follows the backslash where a character cannot stand for itself. */
+/** Characters that JSON writes with a backslash, and the character after it. */
 const ESCAPES: readonly (readonly [codePoint: number, escape: string])[] = [
   [0x22, '"'],
   [0x5c, '\\'],
@@ -14,7 +14,7 @@ const ESCAPES: readonly (readonly [codePoint: number, escape: string])[] = [
   [0x0d, 'r'],
   [0x09, 't'],
 ];
-/** What stands for itself in a JSON string: no control characters, no quote, no backslash. */
+/** Characters not escaped in a JSON string: no control characters, quote or backslash. */
 export const PLAIN: readonly Range[] = [
   [0x20, 0x21],
   [0x23, 0x5b],
@@ -37,7 +37,7 @@ export function complement(ranges: readonly Range[]): Range[] {
   return others;
 }
 
-/** One character of the set. null: a JSON string can hold none of them without a \u escape. */
+/** Matches one character of the set. null: all of them would need a \u escape. */
 export function characterOf(ranges: readonly Range[]): string | null {
   const plain = intersect(ranges, PLAIN);
   const escapes = ESCAPES.filter(([codePoint]) =>
@@ -53,7 +53,7 @@ export function characterOf(ranges: readonly Range[]): string | null {
   return parts.length === 1 && escapes.length === 0 ? (parts[0] as string) : `(${parts.join(' | ')})`;
 }
 
-/** Text as it stands, in GBNF. */
+/** Quotes text as a GBNF literal. */
 export function literal(text: string): string {
   let escaped = '';
   for (const character of text) {

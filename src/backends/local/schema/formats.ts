@@ -1,4 +1,4 @@
-/** `format`: what may stand between the quotes. Narrower than the standards, so that every text is right. */
+/** `format`: GBNF for the text between the quotes. Narrower than the standards, so that every text is valid. */
 const MONTHS = '("0" [13578] | "1" [02])';
 const DATE =
   `[0-9]{4} "-" (${MONTHS} "-" ("0" [1-9] | [12] [0-9] | "3" [01]) | ` +

@@ -1,4 +1,4 @@
-/** Which words of JSON Schema there are for a grammar: those that say something of one type, of any, or of none. */
+/** The JSON Schema keywords that grammars support: those for one type, for any type, and annotations. */
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 export type JsonObject = Readonly<Record<string, Json>>;
@@ -6,7 +6,7 @@ export type JsonObject = Readonly<Record<string, Json>>;
 export const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'] as const;
 export type TypeName = (typeof TYPES)[number];
 
-/** They describe, and forbid nothing. */
+/** Keywords that only describe and constrain nothing. */
 const ANNOTATIONS = new Set([
   '$schema',
   '$id',
@@ -61,13 +61,13 @@ export function isKnown(keyword: string): boolean {
   return isAnnotation(keyword) || OF_ANY.has(keyword) || Object.hasOwn(OF_TYPE, keyword);
 }
 
-/** The types that a schema allows; without `type`, those that its other words are about, or all. */
+/** Types that a schema allows; without `type`, those that its other keywords apply to, or all. null: invalid `type`. */
 export function typesOf(schema: JsonObject): readonly TypeName[] | null {
   const { type } = schema;
   if (type !== undefined) {
     const names = Array.isArray(type) ? (type as readonly Json[]) : [type];
     if (names.length === 0 || !names.every(isTypeName)) return null;
-    // `number` holds the integers already.
+    // `number` includes the integers.
     return names.filter((name) => name !== 'integer' || !names.includes('number'));
   }
   const named = Object.keys(schema).flatMap((keyword) => OF_TYPE[keyword] ?? []);

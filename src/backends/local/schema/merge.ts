@@ -1,7 +1,7 @@
-/** Two schemas as one that allows what both allow, and whether two can both allow the same. */
+/** Merges two schemas into their intersection, and tests whether two schemas are disjoint. */
 import { isAnnotation, isObject, typeOf, typesOf, type Json, type JsonObject } from './keywords.ts';
 
-/** null: it cannot be said in one schema, as far as this looks. `refs` have been followed. */
+/** The intersection of both. null: not expressible as one schema by these rules. REQUIRES: `$ref`s are resolved. */
 export function merge(a: JsonObject, b: JsonObject): JsonObject | null {
   if (!hasPropertiesOf(a, b) || !hasPropertiesOf(b, a)) return null;
   const merged: Record<string, Json> = { ...a };
@@ -17,7 +17,7 @@ export function merge(a: JsonObject, b: JsonObject): JsonObject | null {
   return merged;
 }
 
-/** What a schema says of additional properties is meant of its own: the other may name no more. */
+/** A schema's `additionalProperties` is relative to its own `properties`, so `other` may name no further ones. */
 function hasPropertiesOf(schema: JsonObject, other: JsonObject): boolean {
   if (schema['additionalProperties'] === undefined) return true;
   const own = (schema['properties'] ?? {}) as JsonObject;
@@ -57,7 +57,7 @@ function mergeKeyword(keyword: string, a: Json, b: Json): Json | null {
   }
 }
 
-/** No value is of both: other types, other constants, or such in a property that both require. */
+/** True if no value matches both: different types or constants, also in a property that both require. */
 export function areDisjoint(a: JsonObject, b: JsonObject, resolve: (schema: Json) => JsonObject | null): boolean {
   const [some, others] = [valuesOf(a), valuesOf(b)];
   if (some !== null && others !== null) {

@@ -1,6 +1,6 @@
-/** Numbers between bounds, as digits, in GBNF. */
+/** Compiles number ranges to GBNF. */
 
-/** Digits of a whole number; all of them are exact in a double. */
+/** Maximum digits of an integer; all such integers are exact in a double. */
 const DIGITS = 15;
 export const LARGEST = 10 ** DIGITS - 1;
 const FRACTION = `"." [0-9]{1,${String(DIGITS)}}`;
@@ -15,7 +15,7 @@ export interface Bounds {
   readonly excludesMax: boolean;
 }
 
-/** null: there is no such number, or none that is written so. */
+/** null: the range contains no integer of at most DIGITS digits. */
 export function integerBetween(bounds: Bounds): string | null {
   const min = Math.max(-LARGEST, first(bounds.min, bounds.excludesMin));
   const max = Math.min(LARGEST, -first(-bounds.max, bounds.excludesMax));
@@ -23,9 +23,8 @@ export function integerBetween(bounds: Bounds): string | null {
 }
 
 /**
- * Of all numbers between the bounds those that need no comparison digit by digit: whole ones, whole
- * ones with a fraction where the next one is still between them, and, where that would leave few,
- * those with as many decimals as the bounds have, two at least.
+ * Not all numbers in the range, only those that are simple to express: integers; integers with any fraction, if the
+ * next integer is also in the range; and in small ranges numbers with as many decimals as the bounds, at least two.
  */
 export function numberBetween(bounds: Bounds): string | null {
   const { min, max, excludesMin, excludesMax } = bounds;
@@ -43,7 +42,7 @@ export function numberBetween(bounds: Bounds): string | null {
   return found.length === 0 ? null : found.join(' | ');
 }
 
-/** The first whole number from here on. */
+/** Smallest integer >= `bound`, or > `bound` if `excluded`. */
 function first(bound: number, excluded: boolean): number {
   const next = Math.ceil(bound);
   return excluded && next === bound ? next + 1 : next;
@@ -54,7 +53,7 @@ function decimalsOf(bound: number): number {
   return 7;
 }
 
-/** n / 10^decimals for whole n, written with all decimals. */
+/** n / 10^decimals for integer n, written with all decimals. */
 function withDecimals({ min, max, excludesMin, excludesMax }: Bounds, decimals: number): string[] {
   const scale = 10 ** decimals;
   const from = Math.round(min * scale) + (excludesMin ? 1 : 0);
@@ -68,7 +67,7 @@ function withDecimals({ min, max, excludesMin, excludesMax }: Bounds, decimals: 
   return parts;
 }
 
-/** min..max, not negative, with a point before the last `decimals` digits. */
+/** min..max, not negative, with a decimal point before the last `decimals` digits. */
 function fixed(min: number, max: number, decimals: number): string {
   const scale = 10 ** decimals;
   const [low, high] = [Math.floor(min / scale), Math.floor(max / scale)];
@@ -86,7 +85,7 @@ function whole(min: number, max: number): string {
   return parts.join(' | ');
 }
 
-/** Whole numbers, 0 <= min <= max, without zeros in front. */
+/** Integers, 0 <= min <= max, without leading zeros. */
 function digits(min: number, max: number): string {
   if (min === 0 && max === LARGEST) return upTo(DIGITS);
   const parts: string[] = [];
@@ -98,7 +97,7 @@ function digits(min: number, max: number): string {
   return parts.join(' | ');
 }
 
-/** Digit strings of one length, from <= to. */
+/** Digit strings of equal length, from <= to. */
 function sameLength(from: string, to: string): string {
   if (from === '') return '""';
   if (/^0*$/.test(from) && /^9*$/.test(to)) return `[0-9]{${String(from.length)}}`;

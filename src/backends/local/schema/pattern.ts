@@ -1,13 +1,12 @@
 /**
- * `pattern`: a regular expression made into GBNF, for the inside of a JSON string. The language of
- * the two is the same but for what a context-free rule cannot say: looking around, references back,
- * word boundaries, anchors in the middle.
+ * `pattern`: compiles a regular expression to GBNF for the inside of a JSON string. Not supported, because a
+ * context-free grammar cannot express them: lookaround, backreferences, word boundaries, anchors in the middle.
  */
 import { ANY, characterOf, complement, intersect, literal, type Range } from './characters.ts';
 
 const MAX_DEPTH = 24;
 
-/** All but these. Beyond U+FFFF, engines without the `u` flag see two characters in one. */
+/** All other characters up to U+FFFF: beyond, regular expressions without the `u` flag see two characters. */
 const others = (ranges: readonly Range[]): Range[] => intersect(complement(ranges), [[0, 0xffff]]);
 
 const DIGIT: readonly Range[] = [[0x30, 0x39]];
@@ -44,10 +43,10 @@ const CLASSES: Readonly<Record<string, readonly Range[]>> = {
 };
 const CONTROLS: Readonly<Record<string, number>> = { t: 0x09, n: 0x0a, v: 0x0b, f: 0x0c, r: 0x0d, '0': 0x00 };
 
-/** Why it cannot be enforced; for the person who wrote it. */
+/** Why a pattern cannot be enforced; the message continues "it …" for the user. */
 export class PatternError extends Error {}
 
-/** What may stand between the quotes. Throws PatternError. */
+/** GBNF for the text between the quotes. Throws PatternError. */
 export function patternToGbnf(pattern: string): string {
   return new PatternParser(pattern).parse();
 }
@@ -64,11 +63,11 @@ class PatternParser {
     const alternatives: string[] = [];
     do alternatives.push(this.#anchored());
     while (this.#take('|'));
-    if (this.#at < this.#characters.length) throw new PatternError('has a ) too many');
+    if (this.#at < this.#characters.length) throw new PatternError('has an unmatched )');
     return alternatives.join(' | ');
   }
 
-  /** An alternative of the whole: where it is not anchored, anything may stand around it. */
+  /** A top-level alternative; where it is not anchored, any text may precede or follow. */
   #anchored(): string {
     const starts = this.#take('^');
     const parts = this.#sequence(0);
@@ -80,14 +79,15 @@ class PatternParser {
   #group(depth: number): string {
     if (depth > MAX_DEPTH) throw new PatternError(`nests groups deeper than ${String(MAX_DEPTH)}`);
     if (this.#take('?') && !this.#take(':')) {
-      // A name changes nothing; all else looks around or sets flags.
-      if (!(this.#take('<') && /^[A-Za-z_$]$/.test(this.#peek()))) throw new PatternError('looks around or sets flags');
+      // A group name changes nothing; all other (?…) are lookaround or flags.
+      if (!(this.#take('<') && /^[A-Za-z_$]$/.test(this.#peek())))
+        throw new PatternError('uses lookaround or inline flags');
       while (this.#next() !== '>');
     }
     const alternatives: string[] = [];
     do alternatives.push(this.#sequence(depth).join(' ') || '""');
     while (this.#take('|'));
-    if (!this.#take(')')) throw new PatternError('has a group that does not end');
+    if (!this.#take(')')) throw new PatternError('has an unclosed group');
     return `(${alternatives.join(' | ')})`;
   }
 
@@ -96,7 +96,7 @@ class PatternParser {
     for (;;) {
       const character = this.#peek();
       if (character === '' || character === '|' || character === ')') return parts;
-      // At the very end it is the anchor of the whole.
+      // A $ at the end is the anchor of the alternative.
       if (character === '$' && depth === 0 && /^\|?$/.test(this.#peek(1))) return parts;
       if (character === '^' || character === '$') throw new PatternError('has an anchor in the middle');
       parts.push(this.#atom(depth) + this.#quantifier());
@@ -127,7 +127,7 @@ class PatternParser {
   #oneOf(ranges: readonly Range[]): string {
     const [range] = ranges;
     const character = characterOf(ranges);
-    if (character === null) throw new PatternError('asks for a character that JSON writes as \\u');
+    if (character === null) throw new PatternError('requires a character that JSON can only write as \\u');
     const isOne = ranges.length === 1 && range !== undefined && range[0] === range[1];
     return isOne ? literal(JSON.stringify(String.fromCodePoint(range[0])).slice(1, -1)) : character;
   }
@@ -139,11 +139,11 @@ class PatternParser {
     else if (character === '{') {
       const bounds = /^\{(\d{1,6})(,?)(\d{0,6})\}/.exec(this.#characters.slice(this.#at, this.#at + 20).join(''));
       if (bounds === null || (bounds[2] === '' && bounds[3] !== ''))
-        throw new PatternError('has a { that is no quantifier');
+        throw new PatternError('has an invalid { quantifier');
       quantifier = bounds[0];
       this.#at += quantifier.length;
     }
-    // How eager it is makes no difference to what matches.
+    // Lazy or greedy: the matched language is the same.
     if (quantifier !== '') this.#take('?');
     return quantifier;
   }
@@ -162,7 +162,7 @@ class PatternParser {
       this.#next();
       const [to] = this.#member();
       if (first === undefined || to === undefined || first[0] !== first[1] || to[0] !== to[1] || first[0] > to[0])
-        throw new PatternError('has a range of characters that is none');
+        throw new PatternError('has an invalid character range');
       ranges.push([first[0], to[0]]);
     }
     return isInverse ? others(ranges) : ranges;
@@ -173,7 +173,7 @@ class PatternParser {
     return character === '\\' ? this.#escape(true) : single(character.codePointAt(0) ?? 0);
   }
 
-  /** Behind the backslash. */
+  /** The rest of an escape, after the backslash. */
   #escape(inClass: boolean): readonly Range[] {
     const character = this.#next();
     const named = CLASSES[character];
@@ -183,7 +183,7 @@ class PatternParser {
     if (character === 'b' && inClass) return single(0x08);
     if (character === 'x') return single(this.#hex(2));
     if (character === 'u') return single(this.#take('{') ? this.#hexUntilBrace() : this.#hex(4));
-    if (/[A-Za-z0-9]/.test(character)) throw new PatternError(`has \\${character}, which no grammar can follow`);
+    if (/[A-Za-z0-9]/.test(character)) throw new PatternError(`has \\${character}, which a grammar cannot express`);
     return single(character.codePointAt(0) ?? 0);
   }
 
@@ -225,6 +225,6 @@ function single(codePoint: number): readonly Range[] {
 function codePointOf(hex: string): number {
   const codePoint = /^[0-9a-fA-F]{1,8}$/.test(hex) ? Number.parseInt(hex, 16) : Infinity;
   if (codePoint > 0x10ffff || (codePoint >= 0xd800 && codePoint <= 0xdfff))
-    throw new PatternError('has a \\x or \\u that is no character');
+    throw new PatternError('has a \\x or \\u that is no valid character');
   return codePoint;
 }

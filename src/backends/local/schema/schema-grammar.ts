@@ -1,15 +1,14 @@
 /**
- * JSON Schema made into a grammar whose every text is valid against it.
+ * Compiles a JSON Schema to a grammar whose every text is valid against the schema.
  *
- * The grammar may be narrower than the schema, never wider: what it cannot enforce is an error that
- * names the place, not a word that is passed over. Narrower it is in these things: one way to write
- * JSON (`{"a": 1, "b": [true]}`, properties in the order of the schema), no \u escapes, whole numbers
- * of at most 15 digits, and no properties beside those named unless `additionalProperties` is a
- * schema. Because the way of writing is fixed, most of an answer leaves the model no choice, and what
- * leaves no choice need not be computed.
+ * The grammar may be narrower than the schema, never wider: a keyword that cannot be enforced is an error that names
+ * its place. The grammar is narrower in these points: fixed formatting (`{"a": 1, "b": [true]}`, properties in
+ * schema order), no \u escapes, integers of at most 15 digits, and no additional properties unless
+ * `additionalProperties` is a schema. With fixed formatting most tokens are forced, and forced tokens need not be
+ * computed.
  *
- * Everything that may repeat is a rule of its own, and equal rules are one: the same place in the
- * grammar is the same state for whoever follows it.
+ * Everything that may repeat is its own rule, and equal rules are shared, so that equal positions in the grammar are
+ * equal states of the automaton that follows it.
  */
 import { invalid } from '../../../protocol/validate.ts';
 import { decodePercent } from '../../../protocol/foreign-text.ts';
@@ -31,7 +30,7 @@ import { INTEGER, integerBetween, LARGEST, NUMBER, numberBetween, type Bounds } 
 import { PatternError, patternToGbnf } from './pattern.ts';
 
 const CHARACTER = characterOf(ANY) ?? '';
-/** Keys are written without escapes, so that each can be written in one way only. */
+/** Keys are written without escapes, so that each has only one spelling. */
 const KEY_CHARACTER = characterOf(PLAIN) ?? '';
 
 /** Any JSON object. */
@@ -40,7 +39,7 @@ export function jsonGrammar(): string {
   return compiler.finish(compiler.object({}, ''));
 }
 
-/** `param`: what the schema is called in errors. Throws INVALID_REQUEST with the place in it. */
+/** `param`: name of the schema in errors. Throws INVALID_REQUEST with the place in the schema. */
 export function schemaGrammar(schema: unknown, param: string): string {
   if (JSON.stringify(schema).length > LIMITS.schemaBytes)
     throw invalid(param, `must be at most ${String(LIMITS.schemaBytes)} bytes of JSON`);
@@ -53,7 +52,7 @@ class SchemaCompiler {
   readonly #param: string;
   readonly #names = new Map<string, string>();
   readonly #rules: string[] = [];
-  /** Of each `$ref`: a name before there is a rule, because it may be inside itself. */
+  /** Rule name of each `$ref`, reserved before the rule is written, because it may be recursive. */
   readonly #references = new Map<string, string>();
   #length = 0;
   #depth = 0;
@@ -68,10 +67,10 @@ class SchemaCompiler {
     return [`root ::= ${root}`, ...this.#rules, ''].join('\n');
   }
 
-  /** An expression for the values of the schema at `path`. */
+  /** GBNF expression for the values that `schema` allows; `path` names it in errors. */
   value(schema: Json, path: string): string {
     if (schema === true) return this.#any();
-    if (schema === false) throw invalid(path, 'allows nothing');
+    if (schema === false) throw invalid(path, 'allows no value');
     if (!isObject(schema)) throw invalid(path, 'must be a schema: an object, true or false');
     if (++this.#depth > LIMITS.schemaDepth)
       throw invalid(path, `nests deeper than ${String(LIMITS.schemaDepth)} schemas`);
@@ -91,7 +90,7 @@ class SchemaCompiler {
     if (schema['const'] !== undefined || schema['enum'] !== undefined) return this.#constants(schema, path);
 
     const types = typesOf(schema);
-    if (types === null) throw invalid(`${path}.type`, 'must name types of JSON');
+    if (types === null) throw invalid(`${path}.type`, 'must name JSON types');
     const isFree = Object.keys(schema).every((keyword) => isAnnotation(keyword));
     return isFree ? this.#any() : this.#choice(types.map((type) => this.#typed(type, schema, path)));
   }
@@ -114,7 +113,7 @@ class SchemaCompiler {
     }
   }
 
-  // ---- what may be several things ---------------------------------------------------------------
+  // ---- alternatives, references and combinations ------------------------------------------------
 
   #any(): string {
     const known = this.#references.get('any');
@@ -127,7 +126,7 @@ class SchemaCompiler {
 
   #reference(schema: JsonObject, path: string): string {
     const other = Object.keys(schema).find((keyword) => keyword !== '$ref' && !isAnnotation(keyword));
-    if (other !== undefined) throw invalid(`${path}.${other}`, 'cannot stand beside $ref');
+    if (other !== undefined) throw invalid(`${path}.${other}`, 'cannot be combined with $ref');
     const reference = schema['$ref'] as string;
     const known = this.#references.get(reference);
     if (known !== undefined) return known;
@@ -137,20 +136,20 @@ class SchemaCompiler {
     return name;
   }
 
-  /** A small schema can ask for much by pointing to the same places again and again. */
+  /** Bounds the total work: a small schema can become huge through repeated references. */
   #spend(work: number): void {
     this.#work += work;
-    if (this.#work > LIMITS.schemaWork) throw invalid(this.#param, 'asks for too much once its parts are put together');
+    if (this.#work > LIMITS.schemaWork) throw invalid(this.#param, 'is too complex once its references are resolved');
   }
 
-  /** Follows a `$ref`, and those behind it. */
+  /** Follows a chain of `$ref`s. */
   #resolve(schema: Json, path: string): Json {
     this.#spend(1);
     let found = schema;
     for (let steps = 0; isObject(found) && found['$ref'] !== undefined; steps++) {
       const reference = found['$ref'];
       if (typeof reference !== 'string' || !/^#(\/|$)/.test(reference) || steps > LIMITS.schemaDepth)
-        throw invalid(`${path}.$ref`, 'must point into this schema: "#/$defs/NAME"');
+        throw invalid(`${path}.$ref`, 'must point into this schema, for instance "#/$defs/NAME", without a cycle');
       let target: Json | undefined = this.#root;
       for (const part of reference.split('/').slice(1)) {
         const name = decodePercent(part)?.replaceAll('~1', '/').replaceAll('~0', '~');
@@ -165,7 +164,7 @@ class SchemaCompiler {
     return found;
   }
 
-  /** `allOf`, `anyOf` and `oneOf`, each merged with what stands beside it. */
+  /** `allOf`, `anyOf` and `oneOf`, merged with the keywords beside them. */
   #combination(keyword: 'allOf' | 'anyOf' | 'oneOf', schema: JsonObject, path: string): string {
     const { [keyword]: parts, ...beside } = schema;
     const place = `${path}.${keyword}`;
@@ -175,7 +174,7 @@ class SchemaCompiler {
       const [one, other] = [this.#resolve(a, place), this.#resolve(b, place)];
       const both = isObject(one) && isObject(other) ? merge(one, other) : null;
       this.#spend(Object.keys(both?.['properties'] ?? {}).length);
-      if (both === null) throw invalid(place, 'cannot be enforced: the schemas do not make one together');
+      if (both === null) throw invalid(place, 'cannot be enforced: the schemas cannot be merged into one');
       return both;
     };
     const alternatives = parts as readonly Json[];
@@ -194,7 +193,7 @@ class SchemaCompiler {
     );
   }
 
-  /** A value that is of two of them is of neither. */
+  /** Throws unless the schemas of a `oneOf` are pairwise disjoint: a value that matches two is invalid. */
   #checkDisjoint(parts: readonly Json[], place: string): void {
     const resolve = (schema: Json): JsonObject | null => {
       const found = this.#resolve(schema, place);
@@ -206,7 +205,7 @@ class SchemaCompiler {
         if (a === null || b === null || !areDisjoint(a, b, resolve))
           throw invalid(
             place,
-            'cannot be enforced: a value may be of two of them (use anyOf, or tell them apart by a const)',
+            'cannot be enforced: a value may match two of the schemas (use anyOf, or distinguish them by a const)',
           );
       }
     });
@@ -216,7 +215,7 @@ class SchemaCompiler {
     const values = schema['enum'] ?? [schema['const'] as Json];
     if (!Array.isArray(values)) throw invalid(`${path}.enum`, 'must be a list of values');
     const other = Object.keys(schema).find((name) => !isAnnotation(name) && !['enum', 'const', 'type'].includes(name));
-    if (other !== undefined) throw invalid(`${path}.${other}`, 'cannot stand beside enum or const');
+    if (other !== undefined) throw invalid(`${path}.${other}`, 'cannot be combined with enum or const');
     const types = schema['type'] === undefined ? null : (typesOf(schema) ?? []);
     const fits = (value: Json): boolean => {
       const type = typeOf(value);
@@ -225,7 +224,7 @@ class SchemaCompiler {
     };
     this.#spend(values.length);
     const allowed = (values as readonly Json[]).filter(fits);
-    if (allowed.length === 0) throw invalid(path, 'allows nothing');
+    if (allowed.length === 0) throw invalid(path, 'allows no value');
     if (allowed.length > LIMITS.schemaEnumValues)
       throw invalid(`${path}.enum`, `must have at most ${String(LIMITS.schemaEnumValues)} values`);
     return this.#choice(allowed.map((value) => literal(JSON.stringify(value))));
@@ -243,7 +242,7 @@ class SchemaCompiler {
     const members = new Map<string, { readonly expression: string; readonly isRequired: boolean }>();
     const add = (name: string, property: Json, place: string): void => {
       const isRequired = required.includes(name);
-      // An optional property that can have no value is left out.
+      // An optional property that allows no value is omitted.
       if (property === false && !isRequired) return;
       members.set(name, {
         expression: `${literal(`${JSON.stringify(name)}: `)} ${this.value(property, place)}`,
@@ -266,7 +265,7 @@ class SchemaCompiler {
     return this.#rule(`"{" ${this.#members([...members.values()], others === null ? null : this.#rule(others))} "}"`);
   }
 
-  /** How many there are is known only of the named ones. */
+  /** The number of properties can only be enforced for named ones. */
   #checkCounts(
     schema: JsonObject,
     path: string,
@@ -281,7 +280,7 @@ class SchemaCompiler {
       throw invalid(`${path}.maxProperties`, 'cannot be enforced: name fewer properties');
   }
 
-  /** Those that are left, from the last to the first: once nothing is written yet, once behind a comma. */
+  /** Built from the last member to the first, in two variants: `fresh` if it is the first written, else `following`. */
   #members(members: readonly { expression: string; isRequired: boolean }[], others: string | null): string {
     let fresh = others === null ? '""' : `(${others} (", " ${others})*)?`;
     let following = others === null ? '""' : `(", " ${others})*`;
@@ -296,13 +295,13 @@ class SchemaCompiler {
     return fresh.includes('|') ? `(${fresh})` : fresh;
   }
 
-  /** A key that is none of these. */
+  /** Matches any key except `names`. */
   #key(names: readonly string[]): string {
     const taken = [...new Set(names)].map((name) => [...name]);
     return this.#rule(`"\\"" ${this.#otherThan(taken)} "\\""`);
   }
 
-  /** Character by character: one that leads on to a name goes on so, every other one may be followed by anything. */
+  /** A trie: a character on the path of a name continues in the trie; after any other character anything may follow. */
   #otherThan(names: readonly (readonly string[])[]): string {
     const rest = this.#rule(`${KEY_CHARACTER}*`);
     if (names.length === 0) return rest;
@@ -330,15 +329,14 @@ class SchemaCompiler {
     if (!Array.isArray(prefix)) throw invalid(`${path}.${prefixWord}`, 'must be a list of schemas');
     const min = this.#count(schema, 'minItems', path) ?? 0;
     const max = this.#count(schema, 'maxItems', path) ?? Infinity;
-    if (min > max) throw invalid(`${path}.minItems`, 'is above maxItems');
+    if (min > max) throw invalid(`${path}.minItems`, 'is greater than maxItems');
     if (schema['uniqueItems'] === true && max > 1) throw invalid(`${path}.uniqueItems`, 'cannot be enforced');
 
     const items = (prefix as readonly Json[])
       .slice(0, max === Infinity ? undefined : max)
       .map((item, index) => this.value(item, `${path}.${prefixWord}[${String(index)}]`));
-    if (rest === false && min > items.length)
-      throw invalid(`${path}.minItems`, 'asks for more items than there may be');
-    // Behind a prefix nothing more is written than has to be, unless a schema says what.
+    if (rest === false && min > items.length) throw invalid(`${path}.minItems`, 'requires more items than are allowed');
+    // After a prefix only the required number of items is written, unless a schema describes more.
     const isOpen = rest !== false && (items.length === 0 || isObject(rest) || min > items.length);
     const more = isOpen ? this.value(rest ?? true, `${path}.${restWord}`) : '';
     const least = Math.max(0, min - items.length);
@@ -356,13 +354,13 @@ class SchemaCompiler {
     const { pattern, format } = schema;
     const min = this.#count(schema, 'minLength', path) ?? 0;
     const max = this.#count(schema, 'maxLength', path) ?? Infinity;
-    if (min > max) throw invalid(`${path}.minLength`, 'is above maxLength');
+    if (min > max) throw invalid(`${path}.minLength`, 'is greater than maxLength');
     if (pattern === undefined && format === undefined) {
       return this.#rule(`"\\"" ${repeated(this.#rule(CHARACTER), min, max)} "\\""`);
     }
     const word = pattern === undefined ? 'format' : 'pattern';
     if (min > 0 || max < Infinity || (pattern !== undefined && format !== undefined))
-      throw invalid(`${path}.${word}`, 'cannot be enforced beside another word about the string');
+      throw invalid(`${path}.${word}`, 'cannot be enforced together with other string keywords');
     return this.#rule(
       `"\\"" (${pattern === undefined ? this.#format(format, path) : this.#pattern(pattern, path)}) "\\""`,
     );
@@ -418,7 +416,7 @@ class SchemaCompiler {
     const value = schema[keyword];
     if (value === undefined) return undefined;
     if (typeof value !== 'number' || !Number.isInteger(value) || value < 0)
-      throw invalid(`${path}.${keyword}`, 'must be a whole number that is not negative');
+      throw invalid(`${path}.${keyword}`, 'must be a non-negative integer');
     if (value > LIMITS.schemaRepetitions)
       throw invalid(`${path}.${keyword}`, `must be at most ${String(LIMITS.schemaRepetitions)}`);
     return value;
