@@ -1,4 +1,4 @@
-/** What `run`, `chat` and `bench` share: a request made from flags, and its answer as it comes. */
+/** Shared by `run`, `chat` and `bench`: building a request from flags, and receiving its streamed answer. */
 import type { Client } from '../client/client.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type {
@@ -15,7 +15,7 @@ import { count } from './format.ts';
 import { modelName } from './model-name.ts';
 import { say, sayProgress } from './output.ts';
 
-/** Silence for so long is explained, on a terminal. */
+/** After this long without an event, a terminal shows "waiting for the model". */
 const QUIET_MS = 1000;
 
 export interface AnswerOptions {
@@ -24,7 +24,7 @@ export interface AnswerOptions {
   readonly onText?: (text: string) => void;
 }
 
-/** Rejects with the SvcError that ended it; what came before has gone to `onText`. */
+/** Rejects with the SvcError that ended the answer; text received before has been passed to `onText`. */
 export async function receive(
   client: Client,
   request: GenerateRequest,
@@ -57,7 +57,7 @@ export async function receive(
           break;
         case 'reasoning':
         case 'tool_call':
-          // No part of the answer; nothing of ours asks for tools.
+          // Not part of the answer; these commands never request tools.
           break;
       }
     }
@@ -66,7 +66,7 @@ export async function receive(
     if (text === '') sayProgress('');
   }
   if (route === undefined || start === undefined || finish === undefined) {
-    throw new SvcError('INTERNAL', 'the daemon cannot be understood: parts of its answer are missing');
+    throw new SvcError('INTERNAL', 'unexpected answer from the daemon: events are missing');
   }
   return {
     text,
@@ -80,13 +80,13 @@ export async function receive(
   };
 }
 
-/** What the model has not seen is told, whatever else is. */
+/** Reports on standard error how many prompt tokens were dropped by truncation. */
 export function sayTruncated({ usage }: GenerateResult): void {
   const went = usage?.truncated_tokens ?? 0;
-  if (went > 0) say(`${count(went)} tokens were left out: they did not fit in the context of the model`);
+  if (went > 0) say(`the prompt did not fit in the model's context: ${count(went)} tokens were dropped`);
 }
 
-/** `local`, `cloud` or `provider:NAME`; undefined leaves it to the configured order. */
+/** Returns `local`, `cloud` or `provider:NAME`; undefined means the configured order. */
 export function routeOf({
   local,
   cloud,
@@ -117,7 +117,7 @@ type SamplingFlags = Pick<
   | 'provider'
 >;
 
-/** `model` as it was typed. */
+/** Builds a request. `model`: as typed. */
 export function requestOf(
   flags: SamplingFlags,
   model: string | undefined,
@@ -143,7 +143,7 @@ export function requestOf(
   };
 }
 
-/** What is undefined is left out. */
+/** Returns `values` without the undefined ones. */
 export function given<Values extends object>(
   values: Values,
 ): {

@@ -1,12 +1,11 @@
 /**
- * How fast a model answers, as whoever asks the daemon meets it: through the control socket, routing
- * and the queue, one request at a time. The figures are those that every answer carries.
+ * Measures how fast a model answers a client: through the control socket, routing and the queue, one request at a
+ * time. The figures are the timings that every answer carries.
  *
- * What the engine did for it is told beside them: its counters run since the model was loaded, so it is what they have
- * grown by, warm-up included.
+ * The record also has the engine's work: the growth of its counters during the benchmark, warm-up included.
  *
- * Prompts are made of random words, another one for each run, so that no cache has seen more of
- * them than the model's own template; what a cache held all the same is not counted as computed.
+ * Each run has its own prompt of random words, so that the prefix cache holds only the model's template. Tokens that
+ * came from a cache are not counted as computed.
  */
 import { Client } from '../client/client.ts';
 import { resolvePaths } from '../config/paths.ts';
@@ -22,7 +21,7 @@ import { print, printJson, say, sayProgress } from './output.ts';
 const MOST_RUNS = 1000;
 const WORDS = 'time year people way day man thing woman life child world school state family student group'.split(' ');
 
-/** null: none of the runs could tell. */
+/** null: no run could measure it. */
 type Figure = { readonly median: number; readonly min: number; readonly max: number } | null;
 
 export const run: Run<'bench'> = async (flags) => {
@@ -30,7 +29,7 @@ export const run: Run<'bench'> = async (flags) => {
     throw new SvcError('INVALID_REQUEST', `--runs must be from 1 to ${MOST_RUNS}`);
   const client = new Client(resolvePaths().socketPath);
   const { queue, models } = await client.health();
-  if (queue.active > 0) say('the daemon works for others, too: the figures will be theirs as much as ours');
+  if (queue.active > 0) say('other requests are running in the daemon: the figures will include their load');
   try {
     const record = await measure(client, flags, models);
     sayProgress('');
@@ -51,15 +50,15 @@ interface BenchRecord {
   readonly ttft_ms: Figure;
   readonly prefill_tokens_per_second: Figure;
   readonly decode_tokens_per_second: Figure;
-  /** null: no engine of this machine answered. */
+  /** null: a provider answered, not an engine on this machine. */
   readonly steps: Steps | null;
 }
 
 type Cells = Pick<LoadedModelHealth, 'kv_cells_used' | 'kv_cells_cached' | 'kv_cells_total' | 'kv_tokens_swapped'>;
-/** Since the first run, but for the threads and the cells, which are as they are at the end. */
+/** Counters since the first run; threads and cells as at the end. */
 type Steps = StepsHealth & Cells & { readonly rows_per_step: number };
 
-/** `before`: what was loaded. */
+/** `before`: the models that were loaded before the benchmark. */
 async function measure(
   client: Client,
   flags: Flags<'bench'>,
@@ -69,7 +68,7 @@ async function measure(
   const ask = async (words: number): Promise<GenerateResult> =>
     await receive(client, requestOf(flags, words), { signal: new AbortController().signal });
   sayProgress('warming up');
-  // Two lengths tell how many tokens a word has in the model's vocabulary, and its template around them.
+  // Two prompt lengths give the tokens per word and the tokens of the template.
   const [fewer, more] = [Math.ceil(wanted / 8) + 1, Math.ceil(wanted / 2) + 2];
   const few = await ask(fewer);
   const many = await ask(more);
@@ -95,12 +94,12 @@ async function measure(
   };
 }
 
-/** Counters since `before`; an engine reports them before it reports the end of an answer. */
+/** Returns the counters' growth since `before`. An engine reports its counters before the end of an answer. */
 async function stepsOf(client: Client, model: string, before: readonly LoadedModelHealth[]): Promise<Steps | null> {
   const now = (await client.health()).models.find(({ id }) => id === model);
   const sinceLoad = now?.steps ?? null;
   if (now === undefined || sinceLoad === null) return null;
-  // Another process has counted from nothing.
+  // A new engine process counts from 0.
   const old = before.find(({ id, pid }) => id === now.id && pid === now.pid)?.steps ?? null;
   const steps = grown(sinceLoad, old);
   const { kv_cells_used, kv_cells_cached, kv_cells_total, kv_tokens_swapped } = now;
@@ -108,7 +107,7 @@ async function stepsOf(client: Client, model: string, before: readonly LoadedMod
   return { ...steps, rows_per_step, kv_cells_used, kv_cells_cached, kv_cells_total, kv_tokens_swapped };
 }
 
-/** All but the threads are counters. */
+/** Returns the growth of all counters; `threads` is not a counter. */
 function grown({ threads, ...counters }: StepsHealth, before: StepsHealth | null): StepsHealth {
   const names = Object.keys(counters) as (keyof typeof counters)[];
   const growth = names.map((name) => [name, toTenths(counters[name] - (before?.[name] ?? 0))]);
@@ -126,13 +125,13 @@ function requestOf({ model, 'max-tokens': maxTokens }: Flags<'bench'>, words: nu
   };
 }
 
-/** Throws PROVIDER_FAILED: without it no prompt can be made as long as was asked. */
+/** Throws PROVIDER_FAILED if there is no token count: without it the prompt length cannot be adjusted. */
 function inputTokens({ usage, provider }: GenerateResult): number {
-  if (usage === null) throw new SvcError('PROVIDER_FAILED', `${provider} does not tell how many tokens a prompt has`);
+  if (usage === null) throw new SvcError('PROVIDER_FAILED', `${provider} does not report how many tokens a prompt has`);
   return usage.input_tokens;
 }
 
-/** Tokens that were computed, by the time from leaving the queue to the first word. */
+/** Computed prompt tokens per second, from leaving the queue to the first token. */
 function prefillSpeed({ usage, timings }: GenerateResult): number | null {
   if (usage === null || timings.ttft_ms === null || timings.ttft_ms <= timings.queue_ms) return null;
   return ((usage.input_tokens - usage.cached_tokens) * 1000) / (timings.ttft_ms - timings.queue_ms);
@@ -170,7 +169,7 @@ function describeSteps(steps: Steps): [string, string][] {
   const cells = `${count(steps.kv_cells_used)} used, ${count(steps.kv_cells_cached)} cached of ${count(steps.kv_cells_total)}`;
   return [
     ['steps', `${steps.count} of ${steps.rows_per_step} rows, on ${threads} thread${threads === 1 ? '' : 's'}`],
-    ['tokens', `${computed} of prompts computed, ${cached} from the cache, ${steps.generated_tokens} generated`],
+    ['tokens', `${computed} prompt tokens computed, ${cached} from the cache, ${steps.generated_tokens} generated`],
     ['step time', `${steps.predicted_ms} ms predicted, ${steps.spent_ms} ms spent`],
     ['cells', `${cells}; ${steps.evicted_cells} evicted, ${count(steps.kv_tokens_swapped)} tokens swapped out`],
     ['preemptions', String(steps.preemptions)],

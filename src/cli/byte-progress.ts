@@ -1,4 +1,4 @@
-/** How far long work on bytes is: a bar on a terminal, a line for each tenth or ten seconds elsewhere. */
+/** Progress of long work on bytes: a bar on a terminal, otherwise a line per tenth or per ten seconds. */
 import { bytes, duration } from './format.ts';
 import { err, say, sayProgress } from './output.ts';
 
@@ -8,7 +8,7 @@ const LINE_SHARE = 0.1;
 export interface BytesDone {
   readonly done_bytes: number;
   readonly total_bytes: number;
-  /** null: it cannot be told yet. */
+  /** null: not known yet. */
   readonly bytes_per_second: number | null;
 }
 
@@ -17,7 +17,7 @@ export class ByteProgress {
   #saidAt = performance.now();
   #saidShare: number;
 
-  /** @param what stands before each line. @param share done before it began */
+  /** @param what prefix of each line. @param share part that was done before, 0 to 1 */
   constructor(what: string, share = 0) {
     this.#what = what;
     this.#saidShare = share;
@@ -38,7 +38,7 @@ export class ByteProgress {
 
 function bar(done: BytesDone, share: number): string {
   const text = figures(done, share);
-  // A terminal may not tell its width.
+  // The width of a terminal may be unknown.
   const width = Math.min(40, (err.columns || 80) - text.length - 12);
   if (width < 5) return text;
   const filled = Math.round(share * width);

@@ -1,9 +1,9 @@
 /**
- * A conversation: every turn carries all that was said before. It is kept in memory and nowhere else;
- * a history on disk would hold people's prompts for whoever reads the disk.
+ * `svc chat`: every turn sends the whole conversation. It is kept only in memory; a history file would expose prompts
+ * to anyone who can read the disk.
  *
- * Ctrl-C stops the answer in the engine and keeps the chat; what had come of the answer stays part of
- * the conversation, since the person has read it. A turn that failed does not.
+ * Ctrl-C stops the answer in the engine and keeps the chat. The text received so far stays in the conversation,
+ * because the user has read it; a failed turn does not.
  */
 import { Client } from '../client/client.ts';
 import { resolvePaths, type Paths } from '../config/paths.ts';
@@ -20,11 +20,11 @@ import { report, say, sayMore, write } from './output.ts';
 import { openTurns, type Turns } from './turns.ts';
 
 const SLASH_COMMANDS = {
-  '/help': 'show this',
-  '/model NAME': 'go on with another model; without a name, tell which one answers',
-  '/clear': 'forget the conversation',
-  '/exit': 'leave; so does Ctrl-D',
-  '"""': 'begins and ends a turn of several lines',
+  '/help': 'show this help',
+  '/model NAME': 'switch to another model; without a name, show the current one',
+  '/clear': 'clear the conversation',
+  '/exit': 'leave, as Ctrl-D does',
+  '"""': 'begin and end a turn of several lines',
 } as const;
 
 export const run: Run<'chat'> = async (flags) => {
@@ -40,7 +40,7 @@ export const run: Run<'chat'> = async (flags) => {
     chat.interrupt();
   });
   try {
-    if (turns.isTerminal) say(`talking with ${await chat.modelInUse()}; /help tells more, Ctrl-D leaves`);
+    if (turns.isTerminal) say(`talking with ${await chat.modelInUse()}; /help lists the commands, Ctrl-D leaves`);
     await converse(chat, turns, turns.isTerminal);
   } finally {
     turns.close();
@@ -48,7 +48,7 @@ export const run: Run<'chat'> = async (flags) => {
   return 0;
 };
 
-/** On a terminal what goes wrong is said, and the chat goes on; in a pipe it is the end. */
+/** On a terminal an error is shown and the chat goes on; from a pipe it ends the chat. */
 async function converse(chat: Chat, turns: Turns, isTerminal: boolean): Promise<void> {
   for (let turn = await turns.next(); turn !== undefined; turn = await turns.next()) {
     if (turn.trim() === '') continue;
@@ -79,7 +79,7 @@ class Chat {
     this.#client = new Client(paths.socketPath);
   }
 
-  /** Before every turn: a daemon that ended meanwhile takes nothing of the conversation with it. */
+  /** Called before every turn, so that the chat survives a daemon that has ended meanwhile. */
   async connect(): Promise<void> {
     if (this.#flags['no-start']) await this.#client.ready();
     else await ensureServing(this.#paths, false);
@@ -95,7 +95,10 @@ class Chat {
     return (await this.#client.models()).find((model) => model.default)?.id ?? 'the default model';
   }
 
-  /** Throws what the answer ended with; the turn is then not part of the conversation, unless words came of it. */
+  /**
+   * Sends a turn and writes its answer. Throws the error that ended the answer; the turn is then dropped from the
+   * conversation, unless the user interrupted an answer that had text.
+   */
   async say(turn: string): Promise<void> {
     const controller = new AbortController();
     this.#answering = controller;
@@ -120,12 +123,12 @@ class Chat {
       keep();
       sayTruncated(result);
       if (result.finish_reason === 'length' && this.#flags['max-tokens'] === undefined) {
-        say('the answer is cut off: the context of the model is full; /clear begins anew');
+        say("the answer is cut off: the model's context is full; /clear starts over");
       }
     } catch (error) {
       if (controller.signal.aborted && text !== '') keep();
       if (SvcError.from(error).code === 'CONTEXT_OVERFLOW')
-        say('the conversation is too long: /clear begins anew, and `svc chat --truncate` lets go of its oldest turns');
+        say('the conversation is too long: /clear starts over, `svc chat --truncate` drops its oldest turns');
       throw error;
     } finally {
       this.#answering = undefined;
@@ -141,7 +144,7 @@ class Chat {
         return;
       case '/clear':
         this.#messages = [];
-        say('the conversation is forgotten');
+        say('the conversation was cleared');
         return;
       case '/model':
         if (argument !== '') await this.#useModel(argument);
@@ -149,14 +152,14 @@ class Chat {
         return;
       default: {
         const likely = suggest(command, ['/help', '/model', '/clear', '/exit']);
-        throw new SvcError('INVALID_REQUEST', `there is no ${command}`, {
-          hint: `${likely === undefined ? 'see /help' : `did you mean ${likely}?`} A turn may begin with a slash after a blank.`,
+        throw new SvcError('INVALID_REQUEST', `unknown command ${command}`, {
+          hint: `${likely === undefined ? 'see /help.' : `did you mean ${likely}?`} To send a turn that begins with a slash, put a space before it.`,
         });
       }
     }
   }
 
-  /** A local model is looked for now; what a provider has, it tells itself when it is asked. */
+  /** Checks the name of a local model now; a provider checks its own names when it is asked. */
   async #useModel(typed: string): Promise<void> {
     const name = modelName(typed);
     const route = routeOf(this.#flags);

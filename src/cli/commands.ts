@@ -1,9 +1,9 @@
 /**
- * Every command of svc: its name, arguments, flags and examples. The parser, the help, the "did you
- * mean" and the test of docs/cli.md read this table; a command's own file reads its types from it.
+ * The table of commands: names, arguments, flags and examples. The parser, the help, the "did you mean" hints and
+ * the test of docs/cli.md read it; each command's file derives its types from it.
  */
 
-/** What the shell offers in a place, beyond the values to choose from. */
+/** Kind of names that shell completion offers, where there are no fixed choices. */
 export type Completes = 'model' | 'provider' | 'setting' | 'file';
 
 interface FlagFacts {
@@ -13,7 +13,7 @@ interface FlagFacts {
   readonly completes?: Completes;
 }
 
-/** A flag without a value. Off unless given. */
+/** Flag without a value, off by default. */
 interface Switch extends FlagFacts {
   readonly kind: 'switch';
 }
@@ -23,11 +23,11 @@ interface Choice extends FlagFacts {
   readonly default?: string;
 }
 interface Valued extends FlagFacts {
-  /** `count` is a whole number from 0; `duration` reads `500ms`, `15s`, `2m`, `1h` and plain seconds, and gives milliseconds. */
+  /** `count`: whole number from 0. `duration`: `500ms`, `15s`, `2m`, `1h` or plain seconds, parsed to milliseconds. */
   readonly kind: 'string' | 'count' | 'number' | 'duration';
-  /** What stands for the value in the help. */
+  /** Placeholder of the value in the help. */
   readonly value: string;
-  /** As a person would write it. */
+  /** As typed on the command line. */
   readonly default?: string;
 }
 interface Repeatable extends FlagFacts {
@@ -61,65 +61,74 @@ const chosenModel = {
   kind: 'string',
   short: 'm',
   value: 'MODEL',
-  summary: 'a model by id or alias, or a path to a .gguf file',
+  summary: 'model id or alias, or path to a .gguf file',
   completes: 'model',
 } as const;
 const system = { kind: 'string', short: 's', value: 'TEXT', summary: 'the system message' } as const;
 const sampling = {
-  'max-tokens': { kind: 'count', value: 'N', summary: 'stop after so many tokens' },
-  temperature: { kind: 'number', value: 'X', summary: 'randomness; 0 always takes the likeliest token' },
-  'top-p': { kind: 'number', value: 'X', summary: 'keep the likeliest tokens that make up this probability' },
-  'top-k': { kind: 'count', value: 'N', summary: 'keep the N likeliest tokens; 0 keeps all' },
-  'min-p': { kind: 'number', value: 'X', summary: 'drop tokens below this share of the likeliest one' },
-  seed: { kind: 'count', value: 'N', summary: 'the same seed gives the same answer' },
-  stop: { kind: 'strings', value: 'TEXT', summary: 'end before this text; may be given more than once' },
+  'max-tokens': { kind: 'count', value: 'N', summary: 'stop after N tokens' },
+  temperature: { kind: 'number', value: 'X', summary: 'randomness; 0 always picks the most likely token' },
+  'top-p': { kind: 'number', value: 'X', summary: 'keep the most likely tokens, up to this total probability' },
+  'top-k': { kind: 'count', value: 'N', summary: 'keep the N most likely tokens; 0 keeps all' },
+  'min-p': { kind: 'number', value: 'X', summary: 'drop tokens less likely than X times the most likely one' },
+  seed: { kind: 'count', value: 'N', summary: 'random seed; the same seed gives the same answer' },
+  stop: { kind: 'strings', value: 'TEXT', summary: 'stop before this text; may be given more than once' },
 } as const;
 const truncate = {
   kind: 'switch',
-  summary: 'leave out what does not fit in the context, the oldest turns first, and tell how much',
+  summary: 'if the prompt does not fit in the context, drop its oldest turns and report how much',
 } as const;
 const routing = {
-  'no-start': { kind: 'switch', summary: 'fail when there is no daemon instead of starting one' },
-  local: { kind: 'switch', summary: 'use a model on this machine and nothing else' },
+  'no-start': { kind: 'switch', summary: 'fail if no daemon is running, instead of starting one' },
+  local: { kind: 'switch', summary: 'use only models on this machine' },
   cloud: { kind: 'switch', summary: 'use the default cloud provider' },
-  provider: { kind: 'string', value: 'NAME', summary: 'use this provider and no other', completes: 'provider' },
+  provider: { kind: 'string', value: 'NAME', summary: 'use only this provider', completes: 'provider' },
 } as const;
 
 export const COMMANDS = {
   start: {
     summary: 'Start the daemon in the background',
-    detail: ['Returns when the daemon is ready, or says why it is not. A daemon that runs already is a success.'],
+    detail: ['Returns when the daemon is ready, or reports why it is not. Succeeds if the daemon is already running.'],
     arguments: [],
     flags: {
-      timeout: { kind: 'duration', value: 'TIME', default: '15s', summary: 'how long to wait until it is ready' },
+      timeout: {
+        kind: 'duration',
+        value: 'TIME',
+        default: '15s',
+        summary: 'how long to wait for the daemon to become ready',
+      },
       json,
     },
     examples: ['svc start', 'svc start --timeout 1m', 'svc start --json'],
   },
   serve: {
     summary: 'Run the daemon in the foreground',
-    detail: ['Logs to standard error: readable on a terminal, JSON lines otherwise. Ctrl-C drains and stops it.'],
+    detail: [
+      'Logs to standard error: readable on a terminal, JSON lines otherwise. Ctrl-C drains and stops the daemon.',
+    ],
     arguments: [],
     flags: {
       mode: {
         kind: 'choice',
         choices: ['foreground', 'background', 'service'],
         default: 'foreground',
-        summary: 'who watches over it; `svc start` uses background, which logs to the log file',
+        summary: 'how the daemon is supervised; `svc start` uses background, which logs to the log file',
       },
     },
     examples: ['svc serve', 'SVC_HTTP_ADDR=127.0.0.1:0 svc serve'],
   },
   stop: {
     summary: 'Stop the daemon',
-    detail: ['Running generations may end first; after the timeout the daemon is killed. No daemon is a success.'],
+    detail: [
+      'Running generations may finish until the timeout; then they are cancelled. Succeeds if no daemon is running.',
+    ],
     arguments: [],
     flags: {
       timeout: {
         kind: 'duration',
         value: 'TIME',
         default: '30s',
-        summary: 'how long running generations may still take',
+        summary: 'how long running generations may take to finish',
       },
       force: { kind: 'switch', summary: 'do not wait for running generations' },
       json,
@@ -127,7 +136,7 @@ export const COMMANDS = {
     examples: ['svc stop', 'svc stop --timeout 5s', 'svc stop --force'],
   },
   status: {
-    summary: 'Show whether the daemon runs, where, and what it has loaded',
+    summary: 'Show whether the daemon is running, its addresses and its loaded models',
     arguments: [],
     flags: { json },
     examples: ['svc status', 'svc status --json'],
@@ -142,7 +151,7 @@ export const COMMANDS = {
         default: 'http',
         summary: 'which listener to ask; the record is the same',
       },
-      watch: { kind: 'switch', short: 'w', summary: 'go on and print what changes' },
+      watch: { kind: 'switch', short: 'w', summary: 'keep running and print each change' },
       json,
     },
     examples: ['svc health', 'svc health --source grpc --json', 'svc health --watch'],
@@ -151,20 +160,20 @@ export const COMMANDS = {
     summary: 'Check everything svc needs, and run a real kernel on every device',
     detail: ['Works with and without a daemon.'],
     arguments: [],
-    flags: { offline: { kind: 'switch', summary: 'do not ask whether the providers answer' }, json },
+    flags: { offline: { kind: 'switch', summary: 'do not contact the providers' }, json },
     examples: ['svc doctor', 'svc doctor --offline --json'],
   },
   logs: {
     summary: "Print the daemon's log",
-    detail: ['Reads the file, so that it works after a crash too. JSON lines, readable on a terminal.'],
+    detail: ['Reads the log file, so it also works after a crash. Prints JSON lines, or readable text on a terminal.'],
     arguments: [],
     flags: {
-      tail: { kind: 'count', value: 'N', default: '200', summary: 'how many of the last lines' },
-      follow: { kind: 'switch', short: 'f', summary: 'keep printing what is written' },
+      tail: { kind: 'count', value: 'N', default: '200', summary: 'print the last N lines' },
+      follow: { kind: 'switch', short: 'f', summary: 'keep printing new lines' },
       level: {
         kind: 'choice',
         choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'],
-        summary: 'only lines of this level and above',
+        summary: 'only lines at this level and above',
       },
     },
     examples: ['svc logs', 'svc logs --tail 50 --level warn', 'svc logs -f'],
@@ -178,8 +187,8 @@ export const COMMANDS = {
   run: {
     summary: 'Answer one prompt',
     detail: [
-      'A pipe, or `-` as the prompt, reads standard input; with a prompt as well, the input follows it after a blank line. With a prompt, a pipe that stays silent is not waited for, unless `-` follows the prompt.',
-      'Starts the daemon when there is none. Ctrl-C stops the generation in the engine.',
+      'Reads standard input if it is a pipe or a file, or if the prompt is `-`. With a prompt, the input is appended to it after a blank line; a pipe that stays silent is then ignored, unless `-` follows the prompt.',
+      'Starts the daemon if none is running. Ctrl-C stops the generation in the engine.',
     ],
     arguments: [
       { name: 'prompt', required: false },
@@ -189,22 +198,27 @@ export const COMMANDS = {
       model: chosenModel,
       system,
       json: { kind: 'switch', summary: 'print the whole answer as JSON, with route, usage and timings' },
-      'no-stream': { kind: 'switch', summary: 'print the answer when it is complete' },
+      'no-stream': { kind: 'switch', summary: 'print the answer only when it is complete' },
       ...sampling,
       truncate,
       schema: {
         kind: 'string',
         value: 'FILE',
-        summary: 'the answer is JSON that is valid against this JSON Schema',
+        summary: 'constrain the answer to JSON that is valid against this JSON Schema',
         completes: 'file',
       },
-      grammar: { kind: 'string', value: 'FILE', summary: 'the answer follows this grammar (GBNF)', completes: 'file' },
+      grammar: {
+        kind: 'string',
+        value: 'FILE',
+        summary: 'constrain the answer to this grammar (GBNF)',
+        completes: 'file',
+      },
       timeout: { kind: 'duration', value: 'TIME', summary: 'give up after this time' },
       stats: { kind: 'switch', summary: 'print token counts and speed on standard error' },
       image: {
         kind: 'strings',
         value: 'FILE',
-        summary: 'show the model a PNG, JPEG, GIF or WebP file; may be given more than once',
+        summary: 'send a PNG, JPEG, GIF or WebP file to the model; may be given more than once',
         completes: 'file',
       },
       ...routing,
@@ -220,9 +234,9 @@ export const COMMANDS = {
     ],
   },
   chat: {
-    summary: 'Talk with a model, turn by turn',
+    summary: 'Chat with a model, turn by turn',
     detail: [
-      'On a terminal: Ctrl-C stops the answer, Ctrl-D or /exit leaves, /help shows the rest. From a pipe every line is a turn.',
+      'On a terminal: Ctrl-C stops the answer, Ctrl-D or /exit leaves, /help lists the commands. From a pipe, every line is a turn.',
       'The conversation is kept in memory only.',
     ],
     arguments: [],
@@ -230,17 +244,17 @@ export const COMMANDS = {
     examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
   },
   ps: {
-    summary: 'Show the models in memory and what they do',
+    summary: 'Show the models in memory and what they are doing',
     arguments: [],
     flags: { json },
     examples: ['svc ps', 'svc ps --json'],
   },
   usage: {
-    summary: 'Show what was asked, by day, provider and model',
+    summary: 'Show requests and tokens by day, provider and model',
     arguments: [],
     flags: {
       days: { kind: 'count', value: 'N', default: '30', summary: 'the last N days, in UTC' },
-      'by-key': { kind: 'switch', summary: 'also by API key' },
+      'by-key': { kind: 'switch', summary: 'group by API key, too' },
       json,
     },
     examples: ['svc usage', 'svc usage --days 1', 'svc usage --by-key', 'svc usage --json'],
@@ -248,14 +262,14 @@ export const COMMANDS = {
   bench: {
     summary: 'Measure how fast a model answers',
     detail: [
-      'One prompt at a time through the running daemon: a warm-up, then the median, least and most of some runs.',
+      'Sends one prompt at a time through the running daemon: a warm-up, then several runs. Prints their median, minimum and maximum.',
     ],
     arguments: [],
     flags: {
       model: chosenModel,
-      runs: { kind: 'count', value: 'N', default: '5', summary: 'how many runs are measured' },
-      'prompt-tokens': { kind: 'count', value: 'N', default: '512', summary: 'about how long the prompts are' },
-      'max-tokens': { kind: 'count', value: 'N', default: '128', summary: 'how long the answers may be' },
+      runs: { kind: 'count', value: 'N', default: '5', summary: 'number of measured runs' },
+      'prompt-tokens': { kind: 'count', value: 'N', default: '512', summary: 'approximate prompt length in tokens' },
+      'max-tokens': { kind: 'count', value: 'N', default: '128', summary: 'maximum answer length in tokens' },
       json,
     },
     examples: ['svc bench', 'svc bench -m qwen --prompt-tokens 4000 --runs 3', 'svc bench --json'],
@@ -267,31 +281,33 @@ export const COMMANDS = {
     examples: ['svc model list', 'svc model list --json'],
   },
   'model show': {
-    summary: 'Show one model, and the memory that it takes',
-    detail: ['The memory is found out without loading the model, at the context of the daemon and at others.'],
+    summary: 'Show one model and the memory that it needs',
+    detail: [
+      "The memory is estimated without loading the model, at the daemon's context length and at several others.",
+    ],
     arguments: model,
     flags: { json },
     examples: ['svc model show builtin', 'svc model show builtin --json'],
   },
   'model add': {
-    summary: 'Register a GGUF file, after checking it',
-    detail: ['The file stays where it lies unless --copy brings it into the store.'],
+    summary: 'Check a GGUF file and register it as a model',
+    detail: ['The file stays in its place unless --copy copies it into the store.'],
     arguments: [{ name: 'file', required: true, completes: 'file' }],
     flags: {
-      name: { kind: 'string', value: 'ID', summary: 'its id; otherwise made from the file name' },
+      name: { kind: 'string', value: 'ID', summary: 'model id; otherwise made from the file name' },
       copy: { kind: 'switch', summary: 'copy the file into the store' },
       json,
     },
     examples: ['svc model add ./qwen3-4b-q4_k_m.gguf', 'svc model add --copy --name qwen ./qwen3-4b-q4_k_m.gguf'],
   },
   'model pull': {
-    summary: 'Fetch a model, check it and add it',
+    summary: 'Download a model, verify it and add it',
     detail: [
-      'By a short name of `svc model search`, hf:owner/repo[:QUANTIZATION][@revision], ollama:name[:tag], or an https URL with --sha256. Ctrl-C pauses; the same command goes on from there, whatever ended it.',
+      'MODEL is a short name from `svc model search`, hf:owner/repo[:QUANTIZATION][@revision], ollama:name[:tag], or an https URL with --sha256. Ctrl-C pauses the download; the same command resumes it, also after a crash.',
     ],
     arguments: [{ name: 'model', required: true }],
     flags: {
-      sha256: { kind: 'string', value: 'HEXADECIMAL', summary: 'what the file at a URL must be' },
+      sha256: { kind: 'string', value: 'HEXADECIMAL', summary: 'expected SHA-256 digest of the file at a URL' },
       json: { kind: 'switch', summary: 'print progress and the result as JSON lines' },
     },
     examples: [
@@ -301,27 +317,27 @@ export const COMMANDS = {
     ],
   },
   'model search': {
-    summary: 'Look for models that can be pulled',
-    detail: ['In the catalogue that comes with svc, and with words also on the hub.'],
+    summary: 'Search for models to pull',
+    detail: ['Searches the catalogue that comes with svc and, if words are given, the Hugging Face hub.'],
     arguments: [{ name: 'words', required: false }],
-    flags: { local: { kind: 'switch', summary: 'do not ask the hub' }, json },
+    flags: { local: { kind: 'switch', summary: 'do not search the hub' }, json },
     examples: ['svc model search', 'svc model search code', 'svc model search "mistral instruct" --json'],
   },
   'model rm': {
     summary: 'Remove a model',
-    detail: ['A file that was registered where it lies stays there; a copy in the store is deleted.'],
+    detail: ['A file in the store is deleted. A file that was registered in its own place stays there.'],
     arguments: model,
-    flags: { yes: { kind: 'switch', short: 'y', summary: 'delete a copy without asking' }, json },
+    flags: { yes: { kind: 'switch', short: 'y', summary: 'do not ask before deleting a file' }, json },
     examples: ['svc model rm qwen', 'svc model rm --yes qwen'],
   },
   'model verify': {
-    summary: 'Read models whole and hold them against their digests',
+    summary: 'Check model files against their SHA-256 digests',
     detail: [
-      'Without a model: all of them, and what killed commands have left in the store is cleared away. Nothing that a model stands on is ever deleted.',
+      'Without a model, checks all models and removes what killed commands left in the store. Files that belong to a model are never deleted.',
     ],
     arguments: [{ name: 'model', required: false, completes: 'model' }],
     flags: {
-      all: { kind: 'switch', summary: 'all models, as without a name' },
+      all: { kind: 'switch', summary: 'check all models, the same as without a model' },
       json: { kind: 'switch', summary: 'print progress and the result as JSON lines' },
     },
     examples: ['svc model verify', 'svc model verify qwen', 'svc model verify --all --json'],
@@ -329,45 +345,48 @@ export const COMMANDS = {
   'model quantize': {
     summary: 'Make a smaller, faster copy of a model',
     detail: [
-      'TYPE is a quantisation such as Q8_0, Q6_K or Q4_K_M, and the best source for it is F16 or BF16. The copy comes into the store under a name of its own; the model stays as it is. Ctrl-C leaves nothing behind.',
+      'TYPE is a quantisation such as Q8_0, Q6_K or Q4_K_M; the best source is a model in F16 or BF16. The copy is added to the store under its own id; the source model is not changed. Ctrl-C leaves nothing behind.',
     ],
     arguments: [...model, { name: 'type', required: true }],
     flags: {
-      name: { kind: 'string', value: 'ID', summary: "the copy's id; otherwise made from the model's and the type" },
-      'allow-requantize': { kind: 'switch', summary: 'although the model is quantised already, which costs quality' },
+      name: { kind: 'string', value: 'ID', summary: "id of the copy; otherwise made from the model's id and the type" },
+      'allow-requantize': {
+        kind: 'switch',
+        summary: 'accept a source that is already quantised, at a loss of quality',
+      },
       json: { kind: 'switch', summary: 'print progress and the result as JSON lines' },
     },
     examples: ['svc model quantize qwen-f16 Q4_K_M', 'svc model quantize qwen-f16 q8_0 --name qwen-q8 --json'],
   },
   'model default': {
-    summary: 'Make a model the one that is used when none is named',
+    summary: 'Set the default model, used when none is named',
     arguments: model,
     flags: { json },
     examples: ['svc model default qwen'],
   },
   'model load': {
     summary: 'Load a model into memory now',
-    detail: ['It stays until it is unloaded, or its memory is needed for another.'],
+    detail: ['It stays loaded until it is unloaded or its memory is needed for another model.'],
     arguments: model,
     flags: {
-      context: { kind: 'count', value: 'N', summary: 'tokens that its context has at least' },
-      'keep-alive': { kind: 'duration', value: 'TIME', summary: 'unload it so long after its last use' },
-      pin: { kind: 'switch', summary: 'keep it, whoever needs its memory' },
+      context: { kind: 'count', value: 'N', summary: 'minimum context length in tokens' },
+      'keep-alive': { kind: 'duration', value: 'TIME', summary: 'unload it when it was not used for this long' },
+      pin: { kind: 'switch', summary: 'never unload it to make room for other models' },
       json: { kind: 'switch', summary: 'print progress and the result as JSON lines' },
     },
     examples: ['svc model load qwen', 'svc model load qwen --pin', 'svc model load qwen --context 32768 --json'],
   },
   'model unload': {
-    summary: 'Unload a model; every byte it held is free again',
+    summary: 'Unload a model and free all its memory',
     arguments: model,
     flags: { json },
     examples: ['svc model unload qwen'],
   },
   'key add': {
-    summary: 'Make an API key',
+    summary: 'Create an API key',
     detail: [
-      'It is shown this once; only its digest is kept. It counts at once, also for a daemon that runs.',
-      'Once there is a key, every program that comes over TCP needs one. The commands of svc itself do not.',
+      'The key is printed only once; svc keeps only its digest. A running daemon accepts it at once.',
+      'As soon as one key exists, every client that connects over TCP needs one. Commands that use the control socket do not.',
     ],
     arguments: [{ name: 'name', required: true }],
     flags: {
@@ -375,7 +394,7 @@ export const COMMANDS = {
         kind: 'choice',
         choices: ['local', 'inference', 'admin'],
         default: 'inference',
-        summary: 'local: models of this machine only; inference: providers too; admin: everything',
+        summary: 'local: models on this machine only; inference: also providers; admin: everything',
       },
       json,
     },
@@ -389,17 +408,17 @@ export const COMMANDS = {
   },
   'key rm': {
     summary: 'Remove an API key',
-    detail: ['Whoever holds it is refused from then on, also by a daemon that runs.'],
+    detail: ['Requests with this key are refused from then on, also by a running daemon.'],
     arguments: [{ name: 'name', required: true }],
     flags: { json },
     examples: ['svc key rm laptop'],
   },
   'provider list': {
-    summary: 'List what can answer a prompt',
-    detail: ['This machine first, then the providers that are configured, and those whose key is in the environment.'],
+    summary: 'List what can answer a prompt: this machine and the providers',
+    detail: ['This machine comes first, then configured providers and those whose key is in the environment.'],
     arguments: [],
     flags: {
-      all: { kind: 'switch', summary: 'also those that svc knows and nobody has configured' },
+      all: { kind: 'switch', summary: 'also list known providers that are not configured' },
       probe: {
         kind: 'switch',
         summary: 'look for servers on this machine, at the usual addresses of Ollama and others',
@@ -411,21 +430,21 @@ export const COMMANDS = {
   'provider set': {
     summary: 'Configure a provider',
     detail: [
-      'One that svc knows (`svc provider list --all`) needs nothing but its key, which is asked for on a terminal. What is set before stays unless it is given anew. A running daemon takes it up at once.',
-      'A key is never an argument: it is typed, comes on standard input, or stays in an environment variable of the daemon.',
+      'A provider that svc knows (`svc provider list --all`) needs only its key; on a terminal, svc asks for it. Settings that are not given again keep their values. A running daemon applies the change at once.',
+      'A key is never an argument: type it, pipe it to standard input, or keep it in an environment variable of the daemon.',
     ],
     arguments: provider,
     flags: {
       kind: {
         kind: 'choice',
         choices: ['openai', 'anthropic', 'gemini', 'openai_compatible'],
-        summary: 'what it speaks, where svc does not know it',
+        summary: 'API of a provider that svc does not know',
       },
-      'base-url': { kind: 'strings', value: 'URL', summary: 'where it is; more than once makes a cluster' },
-      'api-key-env': { kind: 'string', value: 'VAR', summary: 'the environment variable that holds the key' },
-      'api-key-stdin': { kind: 'switch', summary: 'read the key from standard input and keep it' },
-      'default-model': { kind: 'string', value: 'MODEL', summary: 'the model that is used when none is named' },
-      default: { kind: 'switch', summary: 'make it the one that --cloud means' },
+      'base-url': { kind: 'strings', value: 'URL', summary: 'base URL; several make a cluster' },
+      'api-key-env': { kind: 'string', value: 'VAR', summary: 'environment variable that holds the key' },
+      'api-key-stdin': { kind: 'switch', summary: 'read the key from standard input and store it' },
+      'default-model': { kind: 'string', value: 'MODEL', summary: 'model to use when none is named' },
+      default: { kind: 'switch', summary: 'make it the default provider for --cloud' },
       json,
     },
     examples: [
@@ -436,22 +455,20 @@ export const COMMANDS = {
     ],
   },
   'provider unset': {
-    summary: 'Take a provider out of the config, and forget its key',
+    summary: 'Remove a provider from the config and delete its stored key',
     arguments: provider,
     flags: { json },
     examples: ['svc provider unset openai'],
   },
   'provider test': {
-    summary: 'Try a provider: its key, its address, the connection, and a short answer',
-    detail: [
-      'Asked through the daemon when one runs, for its environment is what counts then. The answer costs some tokens.',
-    ],
+    summary: 'Test a provider: its key, its address, the connection and a short answer',
+    detail: ["Runs in the daemon if one is running, with the daemon's environment. The answer costs some tokens."],
     arguments: provider,
     flags: { json },
     examples: ['svc provider test openai', 'svc provider test openai --json'],
   },
   'provider models': {
-    summary: 'List the models of a provider, as it tells them now',
+    summary: 'List the models that a provider offers now',
     arguments: provider,
     flags: { json },
     examples: ['svc provider models openai', 'svc provider models ollama --json'],
@@ -459,7 +476,7 @@ export const COMMANDS = {
   'config show': {
     summary: 'Show every setting',
     arguments: [],
-    flags: { origin: { kind: 'switch', summary: 'also where each value comes from' }, json },
+    flags: { origin: { kind: 'switch', summary: 'also show where each value comes from' }, json },
     examples: ['svc config show', 'svc config show --origin', 'svc config show --json'],
   },
   'config get': {
@@ -470,7 +487,7 @@ export const COMMANDS = {
   },
   'config set': {
     summary: 'Write a setting to the config file',
-    detail: ['The value is checked before anything is written; comments stay where they are.'],
+    detail: ['The value is checked before anything is written; comments in the file are kept.'],
     arguments: [setting, { name: 'value', required: true }],
     flags: { json },
     examples: [
@@ -480,7 +497,7 @@ export const COMMANDS = {
     ],
   },
   'config unset': {
-    summary: 'Take a setting out of the config file, so that its default holds',
+    summary: 'Remove a setting from the config file, so that its default applies',
     arguments: [setting],
     flags: { json },
     examples: ['svc config unset http.port'],
@@ -498,30 +515,32 @@ export const COMMANDS = {
     examples: ['svc config path', 'svc config path --json'],
   },
   completion: {
-    summary: 'Print the completion script of a shell',
+    summary: 'Print the completion script for a shell',
     detail: [
-      'bash: `svc completion bash > ~/.local/share/bash-completion/completions/svc`. zsh: into a file `_svc` in a directory of $fpath. fish: `svc completion fish > ~/.config/fish/completions/svc.fish`.',
+      'bash: `svc completion bash > ~/.local/share/bash-completion/completions/svc`. zsh: save it as `_svc` in a directory of $fpath. fish: `svc completion fish > ~/.config/fish/completions/svc.fish`.',
     ],
     arguments: [{ name: 'shell', required: true, choices: ['bash', 'zsh', 'fish'] }],
     flags: {},
     examples: ['svc completion bash', 'svc completion zsh', 'svc completion fish'],
   },
   'service install': {
-    summary: 'Let the service manager of this user run the daemon, now and at every login',
-    detail: ['systemd (user units) on Linux, launchd on macOS. Again after an update or a change of address.'],
+    summary: 'Run the daemon as a service of this user, now and at every login',
+    detail: [
+      'Uses systemd (user units) on Linux and launchd on macOS. Run it again after an update or a change of address.',
+    ],
     arguments: [],
     flags: { json },
     examples: ['svc service install'],
   },
   'service uninstall': {
     summary: 'Stop the service and remove it',
-    detail: ['Models, configuration and log stay. Not installed is a success.'],
+    detail: ['Models, configuration and log are kept. Succeeds if no service is installed.'],
     arguments: [],
     flags: { json },
     examples: ['svc service uninstall'],
   },
   'service status': {
-    summary: 'Show whether svc is installed as a service, and runs as one',
+    summary: 'Show whether the service is installed and running',
     arguments: [],
     flags: { json },
     examples: ['svc service status', 'svc service status --json'],
@@ -530,13 +549,13 @@ export const COMMANDS = {
 
 export type CommandName = keyof typeof COMMANDS;
 
-/** Groups of commands, for the help of `svc model`. */
+/** Titles of the command groups, for example for `svc model --help`. */
 export const GROUPS = {
-  model: 'The models on this machine',
-  key: 'Who gets in over TCP',
-  provider: 'What can answer a prompt',
-  config: 'The settings of the daemon',
-  service: 'svc as a service of this user',
+  model: 'Manage the models on this machine',
+  key: 'Manage API keys for clients that connect over TCP',
+  provider: 'Manage cloud providers and your own servers',
+  config: 'Read and change settings',
+  service: 'Run the daemon as a service of this user',
 } as const satisfies Record<string, string>;
 
 type Given<F, T> = F extends { readonly default: string } ? T : T | undefined;
@@ -560,5 +579,5 @@ export type Arguments<Name extends CommandName> = {
     : ArgumentValue<A> | undefined;
 };
 
-/** A command as its file exports it, under the name `run`. Resolves with the exit code. */
+/** Type of the `run` that each command's file exports. Resolves with the exit code. */
 export type Run<Name extends CommandName> = (flags: Flags<Name>, args: Arguments<Name>) => Promise<number>;

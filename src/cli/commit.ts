@@ -5,7 +5,7 @@ import { join } from 'node:path';
 /** `src/cli` and `dist/cli` are equally deep. */
 const GIT = fileURLToPath(new URL('../../.git', import.meta.url));
 
-/** The commit of the checkout that this runs from; null when it is an installed package. */
+/** Returns the commit of the checkout that svc runs from; null in an installed package. */
 export function commit(): string | null {
   try {
     const head = readGit('HEAD').trim();

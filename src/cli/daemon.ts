@@ -1,4 +1,4 @@
-/** What commands need of the daemon before they can do their own part. */
+/** Starting the daemon for commands that need one. */
 import { startDaemon, type StartOutcome } from '../client/start-daemon.ts';
 import type { Paths } from '../config/paths.ts';
 import { formatLogLine } from '../log/format.ts';
@@ -8,20 +8,20 @@ import { err, say, sayMore } from './output.ts';
 
 export interface EnsuredDaemon {
   readonly wasRunning: boolean;
-  /** A daemon that runs but does not serve. null: it is ready. */
+  /** Why the running daemon cannot serve; null if it is ready. */
   readonly trouble: SvcError | null;
-  /** Whether waiting longer may still help. */
+  /** True if the daemon may still become ready. */
   readonly isStarting: boolean;
 }
 
 export interface EnsureOptions {
   readonly timeoutMs: number;
-  /** Whether an error is to be one line of JSON, and nothing beside it. */
+  /** True if an error must be one line of JSON and nothing else. */
   readonly json: boolean;
   readonly onSpawn?: () => void;
 }
 
-/** There is a daemon afterwards, started if need be. One that dies as it starts is thrown, after its last lines. */
+/** Starts the daemon if none is running. If it dies while starting, prints its last output lines and throws. */
 export async function ensureDaemon(paths: Paths, { timeoutMs, json, onSpawn }: EnsureOptions): Promise<EnsuredDaemon> {
   const outcome = await startDaemon(paths, timeoutMs, onSpawn);
   switch (outcome.kind) {
@@ -38,12 +38,12 @@ export async function ensureDaemon(paths: Paths, { timeoutMs, json, onSpawn }: E
   }
 }
 
-/** For a daemon that has to be started first. */
+/** Timeout of a start for `run` and `chat`. */
 const START_MS = 60_000;
 
 /**
- * As `ensureDaemon`, for those who then ask for an answer: a daemon that has settled without being
- * ready may still have one for this model, or the reason why not. Only one that still starts is thrown.
+ * Like `ensureDaemon`, for commands that then send a prompt. A daemon that has started but is not ready may still
+ * serve this model, or return a better error. Throws only if it is still starting.
  */
 export async function ensureServing(paths: Paths, json: boolean): Promise<void> {
   const onSpawn = (): void => {
@@ -55,7 +55,7 @@ export async function ensureServing(paths: Paths, json: boolean): Promise<void> 
 
 type Died = Extract<StartOutcome, { kind: 'died' }>;
 
-/** The daemon's own error, when it had one, is the error; whatever else it wrote last is shown before. */
+/** Returns the daemon's own error if it wrote one; prints its other last lines first. */
 function died({ end, code, lines }: Died, json: boolean): SvcError {
   const after = (prefix: string): string | undefined =>
     lines.findLast((line) => line.startsWith(prefix))?.slice(prefix.length);
@@ -66,11 +66,12 @@ function died({ end, code, lines }: Died, json: boolean): SvcError {
     for (const line of others) sayMore(formatLogLine(line, { colour: err.hasColour, date: false }));
   }
   return new SvcError(
-    // Whoever starts a daemon asks whether that has worked; only what the home lacks has a code of its own.
+    // A failed start is exit 1, except for files that cannot be written.
     code === ERRORS.CANNOT_WRITE.exit ? 'CANNOT_WRITE' : 'INTERNAL',
     `the daemon ended as it started (${end})${reason === undefined ? '' : `: ${reason}`}`,
     {
-      hint: after('hint: ') ?? '`svc doctor` checks everything; `svc serve` starts it here',
+      hint:
+        after('hint: ') ?? 'run `svc doctor` to check everything, or `svc serve` to start the daemon in the foreground',
     },
   );
 }
@@ -78,11 +79,11 @@ function died({ end, code, lines }: Died, json: boolean): SvcError {
 function notReady(ready: ReadyRecord | null, timeoutMs: number): SvcError {
   const after = `after ${String(timeoutMs / 1000)} s`;
   if (ready === null)
-    return new SvcError('NOT_READY', `the daemon does not listen ${after}`, { hint: 'see `svc logs`' });
+    return new SvcError('NOT_READY', `the daemon is not listening ${after}`, { hint: 'see `svc logs`' });
   const troubles = ready.conditions.filter((condition) => condition.status !== 'ok');
   const reasons = troubles.map((condition) => `${condition.name}: ${condition.reason}`).join('; ');
   const when = ready.state === 'STARTING' ? `is still starting ${after}` : `is ${ready.state} and cannot serve`;
   return new SvcError('NOT_READY', `the daemon ${when}${reasons === '' ? '' : ` (${reasons})`}`, {
-    hint: ready.state === 'STARTING' ? 'wait for it with a longer --timeout, or see `svc logs`' : 'see `svc doctor`',
+    hint: ready.state === 'STARTING' ? 'give it more time with --timeout, or see `svc logs`' : 'see `svc doctor`',
   });
 }

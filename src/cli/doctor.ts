@@ -1,4 +1,4 @@
-/** Every part is looked at, whatever the others say; what depends on a broken one is skipped. */
+/** `svc doctor`: every check runs whatever the results of the others; one that depends on a broken part is skipped. */
 import type { Config } from '../config/config.ts';
 import { readKeyFile } from '../config/key-file.ts';
 import { resolvePaths, type Paths } from '../config/paths.ts';
@@ -36,7 +36,7 @@ export const run: Run<'doctor'> = async ({ json, offline }) => {
 
 async function examine(offline: boolean): Promise<DoctorCheck[]> {
   sayProgress('running a kernel on each device');
-  // First and alone: what else runs would slow the kernels down.
+  // First and alone: other work would slow the measured kernels down.
   const engine = await checkEngine();
   const sandbox = await checkSandbox({ engineWorks: engine.works });
   const machine = [checkNode(), checkUser(), ...engine.checks, sandbox, checkMemory()];
@@ -74,7 +74,7 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
   return [...machine, ...files, ...models, providers, apiKeys];
 }
 
-/** As a daemon that is started from here would have them. */
+/** Returns the providers that a daemon started from here would have. */
 function providersWithoutDaemon(config: Config, { credentialsFile }: Paths): ProviderRecord[] {
   return providersInUse(config, new ProviderKeys(credentialsFile)).map(recordOf);
 }

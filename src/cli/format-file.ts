@@ -1,6 +1,6 @@
 /**
- * `--schema FILE` and `--grammar FILE`: what the answer has to be. Whatever is wrong with the file, be
- * it found here or by the engine, is told with its line and column.
+ * `--schema FILE` and `--grammar FILE`. Errors in the file, found here or by the engine, are reported with line and
+ * column.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { getNodeValue, parseTree, printParseErrorCode, type Node, type ParseError } from 'jsonc-parser';
@@ -11,11 +11,11 @@ import { LIMITS } from '../protocol/limits.ts';
 
 export interface FormatFile {
   readonly format: Format;
-  /** What the daemon refuses about the format, as an error in the file; any other error as it is. */
+  /** Turns the daemon's refusal of the format into an error with its place in the file; returns others unchanged. */
   blame(error: unknown): unknown;
 }
 
-/** null: neither is given. Throws INPUT_INVALID. */
+/** Returns null if neither is given. Throws INPUT_INVALID. */
 export function readFormat(schema: string | undefined, grammar: string | undefined): FormatFile | null {
   if (schema !== undefined && grammar !== undefined)
     throw new SvcError('INVALID_REQUEST', '--schema and --grammar exclude each other', { hint: 'give one of them' });
@@ -33,7 +33,7 @@ function readSchema(file: string): FormatFile {
       error === undefined ? 'is empty' : printParseErrorCode(error.error).replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
     throw wrong(file, source, error?.offset ?? 0, `not valid JSON: ${words.toLowerCase()}`);
   }
-  if (root.type !== 'object') throw wrong(file, source, root.offset, 'a schema is a JSON object');
+  if (root.type !== 'object') throw wrong(file, source, root.offset, 'the schema must be a JSON object');
   return {
     format: { type: 'json_schema', schema: getNodeValue(root) as Record<string, unknown> },
     blame: (thrown) => {
@@ -48,7 +48,7 @@ function readSchema(file: string): FormatFile {
 
 function readGrammar(file: string): FormatFile {
   const source = readText(file, LIMITS.grammarBytes);
-  if (source === '') throw new SvcError('INPUT_INVALID', `${file} is empty: a grammar has a rule named root`);
+  if (source === '') throw new SvcError('INPUT_INVALID', `${file} is empty: a grammar needs a rule named root`);
   return {
     format: { type: 'grammar', grammar: source },
     blame: (thrown) => {
@@ -69,7 +69,7 @@ function refusal(thrown: unknown, param: string): SvcError | null {
   return isIt ? thrown : null;
 }
 
-/** The innermost node on the way to `.properties.a.items[1]`; names may hold dots themselves. */
+/** Returns the innermost existing node on the path `.properties.a.items[1]`; names may contain dots. */
 function locate(node: Node, place: string): Node {
   for (const [index, child] of (node.children ?? []).entries()) {
     const [key, value = child] = node.type === 'object' ? (child.children ?? []) : [];
@@ -89,12 +89,8 @@ function readText(file: string, limit: number): string {
     if (error instanceof SvcError) throw error;
     const { code, message } = error as NodeJS.ErrnoException;
     const why =
-      code === 'ENOENT'
-        ? 'there is no such file'
-        : code === 'ERR_ENCODING_INVALID_ENCODED_DATA'
-          ? 'it is not UTF-8'
-          : message;
-    throw new SvcError('INPUT_INVALID', `${file} cannot be read: ${why}`, { cause: error });
+      code === 'ENOENT' ? 'no such file' : code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'not valid UTF-8' : message;
+    throw new SvcError('INPUT_INVALID', `cannot read ${file}: ${why}`, { cause: error });
   }
 }
 

@@ -1,8 +1,8 @@
-/** Values as people read them. */
+/** Formats values for people to read. */
 
 const UNKNOWN = '-';
 
-/** Decimal units, as disks and model hubs count. */
+/** Formats a size in decimal units, as disks and model hubs do. */
 export function bytes(count: number | null): string {
   if (count === null) return UNKNOWN;
   const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
@@ -17,7 +17,7 @@ export function short(count: number | null): string {
 function scaled(count: number, units: readonly string[], space: string): string {
   let value = count;
   let unit = 0;
-  // 999.5 would be shown as 1000.
+  // 999.5 would be rounded to 1000.
   while (unit < units.length - 1 && value >= (unit === 0 ? 1000 : 999.5)) {
     value /= 1000;
     unit += 1;
@@ -57,7 +57,7 @@ export function percent(value: number | null): string {
   return value === null ? UNKNOWN : `${value.toFixed(0)} %`;
 }
 
-/** Columns two spaces apart, the last one ragged. */
+/** Aligns columns two spaces apart. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows) {
@@ -75,18 +75,18 @@ export function table(rows: readonly (readonly string[])[]): string {
     .join('\n');
 }
 
-/** Names and values, one pair a line; without a name the value stands below the one before. */
+/** Formats name and value pairs, one per line; a value without a name continues the one above. */
 export function facts(pairs: readonly (readonly [string, string])[]): string {
   return table(pairs.map(([name, value]) => [name === '' ? '' : `${name}:`, value]));
 }
 
-/** Characters on the screen; colours take none. */
+/** Number of characters on the screen, without colour codes. */
 function width(cell: string): number {
   // eslint-disable-next-line no-control-regex
   return [...cell.replace(/\u001b\[\d+m/g, '')].length;
 }
 
-/** At most `columns` wide; every line begins with `indent`. */
+/** Wraps at `columns`; every line begins with `indent`. */
 export function wrap(paragraph: string, columns: number, indent: string): string {
   const lines: string[] = [];
   let line = '';

@@ -11,7 +11,7 @@ import { bytes, duration, facts, percent, table, text } from './format.ts';
 import { out, print, printJson, printJsonLine, report } from './output.ts';
 import { modelTable } from './status.ts';
 
-/** Whatever keeps the record from us: nobody there, no answer, somebody else. */
+/** Exit code if no record arrives: no daemon, no answer, or another program at the address. */
 const UNREACHABLE = 69;
 
 export const run: Run<'health'> = async ({ source, watch, json }) => {
@@ -31,7 +31,7 @@ export const run: Run<'health'> = async ({ source, watch, json }) => {
 
 interface Source {
   once(): Promise<HealthRecord>;
-  /** Ends only by throwing. */
+  /** Never returns; ends by throwing. */
   watch(): AsyncIterable<HealthRecord>;
 }
 
@@ -46,7 +46,7 @@ async function open(source: 'http' | 'grpc' | 'socket', paths: Paths): Promise<S
     throw notRunning();
   }
   if (source === 'http') return asked(() => probeHttpHealth(address));
-  // Only here: the library takes longer to load than all the rest.
+  // Imported only here: loading the gRPC library takes longer than everything else.
   const { probeGrpcHealth, watchGrpcHealth } = await import('../client/grpc-health.ts');
   return { once: () => probeGrpcHealth(address), watch: () => watchGrpcHealth(address) };
 }
@@ -60,10 +60,10 @@ async function show(records: AsyncIterable<HealthRecord>, json: boolean): Promis
     if (json) printJsonLine(record);
     else print(line(record));
   }
-  throw new Error('the watch ended without a reason');
+  throw new Error('the watch ended without an error');
 }
 
-/** A record as one line of a watch. */
+/** Formats a record as one line of `--watch`. */
 function line({ sampled_at, status, state, reason, queue, resources }: HealthRecord): string {
   const paint = status === 'ready' ? (state === 'READY' ? out.green : out.yellow) : out.red;
   return [
@@ -87,7 +87,7 @@ function describe(record: HealthRecord): string {
     ['cpu', percent(resources.cpu_percent)],
     [
       'memory',
-      `${bytes(resources.rss_bytes)} used, ${bytes(resources.system_memory_available_bytes)} free on this machine`,
+      `${bytes(resources.rss_bytes)} used, ${bytes(resources.system_memory_available_bytes)} available on this machine`,
     ],
   ]);
   const conditions = record.conditions.map((each) => [paint(each.status), each.name, each.reason]);

@@ -1,10 +1,10 @@
-/** The help, made from the table of commands. */
+/** Generates the help from the table of commands. */
 import { COMMANDS, GROUPS, type Command, type Flag } from './commands.ts';
 import { table, wrap } from './format.ts';
 
 const INDENT = '  ';
 
-/** `topic` is a command, a group of commands, or undefined for all. */
+/** Returns the help for `topic`: a command, a group of commands, or undefined for the overview. */
 export function help(topic: string | undefined, columns: number): string {
   if (topic === undefined) return overview();
   const command: Command | undefined = (COMMANDS as Readonly<Record<string, Command>>)[topic];
@@ -16,7 +16,7 @@ export function usageOf(name: string, command: Command): string {
   return ['svc', name, ...args, ...(Object.keys(command.flags).length > 0 ? ['[flags]'] : [])].join(' ');
 }
 
-/** `-m, --model MODEL`. */
+/** Returns for example `-m, --model MODEL`. */
 export function flagUsage(name: string, flag: Flag): string {
   const short = flag.short === undefined ? '' : `-${flag.short}, `;
   return `${short}--${name}${flag.kind === 'switch' ? '' : ` ${flag.kind === 'choice' ? flag.choices.join('|') : flag.value}`}`;
@@ -28,7 +28,7 @@ function overview(): string {
     ['Usage', indent('svc <command> [arguments] [flags]')],
     ['Commands', commandTable(Object.entries(COMMANDS))],
     ['Examples', indent(['svc run "Why is the sky blue?"', 'svc model add ./model.gguf', 'svc doctor'].join('\n'))],
-    ['', 'See `svc <command> --help` for flags and examples, and `svc --version` for the version.'],
+    ['', 'Run `svc <command> --help` for flags and examples, `svc --version` for the version.'],
   ]);
 }
 
@@ -53,7 +53,7 @@ function commandHelp(name: string, command: Command, columns: number): string {
   ]);
 }
 
-/** What it is for, and its default. */
+/** Returns the summary with the default. */
 export function describeFlag(flag: Flag): string {
   const standard = 'default' in flag ? ` (default ${flag.default})` : '';
   return flag.summary + standard;

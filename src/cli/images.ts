@@ -1,4 +1,4 @@
-/** Images for a prompt, from files. What a file is, its first bytes say; its name may say anything. */
+/** Reads images for a prompt. The type of a file is detected from its first bytes, not from its name. */
 import { open } from 'node:fs/promises';
 import { SvcError } from '../protocol/errors.ts';
 import type { ContentPart } from '../protocol/generate.ts';
@@ -6,7 +6,7 @@ import { LIMITS } from '../protocol/limits.ts';
 
 type Image = Extract<ContentPart, { type: 'image' }>;
 
-/** Throws INPUT_INVALID for what is no image, and REQUEST_TOO_LARGE when they are too many bytes together. */
+/** Throws INPUT_INVALID for a file that is not an image, REQUEST_TOO_LARGE if they are too large together. */
 export async function readImages(paths: readonly string[]): Promise<Image[]> {
   const images: Image[] = [];
   let left = LIMITS.imageBytes;
@@ -15,7 +15,9 @@ export async function readImages(paths: readonly string[]): Promise<Image[]> {
     left -= bytes.length;
     const media_type = typeOf(bytes);
     if (media_type === undefined) {
-      throw new SvcError('INPUT_INVALID', `${path} is no PNG, JPEG, GIF or WebP`, { hint: 'convert it first' });
+      throw new SvcError('INPUT_INVALID', `${path} is not a PNG, JPEG, GIF or WebP image`, {
+        hint: 'convert it first',
+      });
     }
     images.push({ type: 'image', media_type, data: bytes.toString('base64') });
   }
@@ -33,7 +35,7 @@ async function readAtMost(path: string, limit: number): Promise<Buffer> {
           'REQUEST_TOO_LARGE',
           `the images have more than ${String(LIMITS.imageBytes)} bytes together`,
           {
-            hint: 'make them smaller: models look at a reduced picture anyway',
+            hint: 'make them smaller: models scale images down anyway',
           },
         );
       }

@@ -1,4 +1,4 @@
-/** The built-in model is small. Whoever gets its first answer is told so once, on standard error. */
+/** Introduces the built-in model once, on standard error, after its first answer. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Paths } from '../config/paths.ts';
@@ -7,7 +7,7 @@ import { BUILTIN_ID } from '../models/builtin.ts';
 import type { GenerateResult } from '../protocol/generate.ts';
 import { say } from './output.ts';
 
-/** A file in the state directory remembers it; where none can be written, it is said again. */
+/** A file in the state directory records it; if the file cannot be written, the message appears again. */
 export function introduceBuiltin({ provider, model }: GenerateResult, { stateDir }: Paths): void {
   if (provider !== 'local' || model !== BUILTIN_ID) return;
   try {
@@ -17,6 +17,6 @@ export function introduceBuiltin({ provider, model }: GenerateResult, { stateDir
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return;
   }
   say(
-    "that was svc's built-in model: small, it knows svc and little else; a larger one: svc model add FILE.gguf, then svc model default ID",
+    "this was svc's built-in model: it is small and knows little but svc; for a larger one: svc model pull NAME, then svc model default NAME",
   );
 }

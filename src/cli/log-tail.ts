@@ -1,4 +1,4 @@
-/** Reading a log file from its end, and on from there. */
+/** Reads a log file from its end, and follows it. */
 import { closeSync, fstatSync, readSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openToReadSync } from '../files/open-file.ts';
@@ -8,17 +8,17 @@ import { SvcError } from '../protocol/errors.ts';
 const BLOCK_BYTES = 64 * 1024;
 const POLL_MS = 200;
 const NEWLINE = 0x0a;
-/** Files that rotation has put aside, `.1` the newest: more than the daemon keeps. */
+/** Number of rotated files to look for, `.1` the newest; more than the daemon keeps. */
 export const OLDER_FILES = 9;
 
-/** A log file, by its descriptor: rotation renames it, which a descriptor does not notice. */
+/** An open log file, held by its descriptor because rotation renames the file. */
 export interface OpenLog {
   readonly file: number;
-  /** As far as it has been read; always the begin of a line. */
+  /** Offset up to which the file has been read; always the start of a line. */
   readonly position: number;
 }
 
-/** undefined: there is none. */
+/** Returns the descriptor; undefined if there is no file. */
 export function openLog(path: string): number | undefined {
   try {
     return openToReadSync(path);
@@ -29,13 +29,13 @@ export function openLog(path: string): number | undefined {
       code === 'EACCES' ? 'FORBIDDEN' : 'CANNOT_WRITE',
       `cannot read the log ${path}: ${whyOf(error)}`,
       {
-        hint: 'make it a file of yours, or remove it: svc doctor',
+        hint: 'make it a readable file that you own, or remove it; `svc doctor` checks it',
       },
     );
   }
 }
 
-/** The end of the last whole line. */
+/** Returns the offset of the end of the last complete line. */
 export function endOfLines(file: number): number {
   let position = fstatSync(file).size;
   while (position > 0) {
@@ -48,8 +48,8 @@ export function endOfLines(file: number): number {
 }
 
 /**
- * At most `count` of the last lines before `end` that are wanted, oldest first. Read block by block
- * from behind, so that a large file costs no more than what is asked for.
+ * Returns the last `count` wanted lines before `end`, oldest first. Reads blocks backwards, so that the cost does not
+ * depend on the size of the file.
  */
 export function lastLines(file: number, end: number, count: number, wanted: (line: string) => boolean): string[] {
   const lines: string[] = [];
@@ -57,7 +57,7 @@ export function lastLines(file: number, end: number, count: number, wanted: (lin
     const line = bytes.toString('utf8');
     if (line !== '' && wanted(line)) lines.push(line);
   };
-  /** The end of a line that begins in an earlier block. */
+  /** The rest of a line that begins in an earlier block. */
   let rest: Buffer = Buffer.alloc(0);
   let position = end;
   while (position > 0 && lines.length < count) {
@@ -77,7 +77,7 @@ export function lastLines(file: number, end: number, count: number, wanted: (lin
   return lines.reverse();
 }
 
-/** Each line that is written to `path` from now on, through rotations; `start` is where to go on. Never returns. */
+/** Passes each new line of `path` to `onLine`, across rotations, continuing at `start`. Never returns. */
 export async function follow(path: string, start: OpenLog | undefined, onLine: (line: string) => void): Promise<never> {
   let current = start;
   for (;;) {
@@ -92,7 +92,7 @@ export async function follow(path: string, start: OpenLog | undefined, onLine: (
   }
 }
 
-/** The file that came after `file`: not always the newest, for the log may have been rotated more than once since. */
+/** Opens the file that succeeds `file`; not always the newest, because the log may have rotated more than once. */
 function successor(path: string, file: number | undefined): number | undefined {
   const ino = file === undefined ? undefined : fstatSync(file).ino;
   for (let n = 1; ino !== undefined && n <= OLDER_FILES; n++) {
@@ -103,7 +103,7 @@ function successor(path: string, file: number | undefined): number | undefined {
   return openLog(path);
 }
 
-/** Returns how far it has come: the end of the last whole line. */
+/** Passes new lines to `onLine`. Returns the new offset: the end of the last complete line. */
 function readOn({ file, position }: OpenLog, onLine: (line: string) => void): number {
   const { size } = fstatSync(file);
   let at = size < position ? 0 : position;
@@ -116,7 +116,7 @@ function readOn({ file, position }: OpenLog, onLine: (line: string) => void): nu
   return at;
 }
 
-/** Whether another file has taken the place of the open one. */
+/** True if another file has replaced the open one, which has been read completely. */
 function isReplaced(path: string, { file, position }: OpenLog): boolean {
   const there = statSync(path, { throwIfNoEntry: false });
   if (there === undefined) return false;

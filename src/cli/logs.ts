@@ -17,7 +17,7 @@ export const run: Run<'logs'> = async ({ tail, follow: follows, level }) => {
   for (const line of [...older, ...lines]) show(line);
 
   if (file === undefined) say(`there is no log yet at ${paths.logFile}`);
-  if (hasCrashed(paths)) say(`the daemon wrote to standard error, too: ${crashFile(paths)}`);
+  if (hasCrashed(paths)) say(`the daemon also wrote to standard error: ${crashFile(paths)}`);
   if (follows) {
     return await follow(paths.logFile, file === undefined ? undefined : { file, position }, (line) => {
       if (wanted(line)) show(line);
@@ -27,14 +27,14 @@ export const run: Run<'logs'> = async ({ tail, follow: follows, level }) => {
   return 0;
 };
 
-/** Whether something was written there since the last daemon started: by it, or by one that could not start. */
+/** True if the last daemon, or one that failed to start after it, wrote to its standard error. */
 function hasCrashed(paths: Paths): boolean {
   const file = statSync(crashFile(paths), { throwIfNoEntry: false });
   if (file === undefined || file.size === 0) return false;
   return file.mtimeMs > Date.parse(readDaemonFile(paths.daemonFile)?.started_at ?? '1970-01-01');
 }
 
-/** The last lines of the files that rotation has put aside. */
+/** Returns the last `count` wanted lines of the rotated files. */
 function olderLines(logFile: string, count: number, wanted: (line: string) => boolean): string[] {
   let lines: string[] = [];
   for (let n = 1; n <= OLDER_FILES && lines.length < count; n += 1) {

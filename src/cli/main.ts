@@ -1,9 +1,9 @@
-/** The entry: parses, loads the one command that was asked for, and ends with its exit code. */
+/** Entry point: parses the arguments, loads the one command, and exits with its code. */
 import type { CommandName, Run } from './commands.ts';
 import { guardOutput, out, print, report, setExitCode } from './output.ts';
 import { parse, wantsJson } from './parse.ts';
 
-/** By import, so that a command costs its own modules and no other's. */
+/** Dynamic imports, so that each command loads only its own modules. */
 const LOADERS: { readonly [Name in CommandName]: () => Promise<{ readonly run: Run<Name> }> } = {
   start: () => import('./start.ts'),
   serve: () => import('./serve.ts'),
@@ -62,10 +62,10 @@ async function main(argv: readonly string[]): Promise<number> {
       print(help(parsed.topic, out.columns));
       return 0;
     }
-    // In place of the arguments, which the process list would show: a prompt is nobody else's business.
+    // Replaces the arguments in the process list, which would show the prompt to other users.
     process.title = `svc ${parsed.name}`;
     const { run } = await LOADERS[parsed.name]();
-    // The parser read both by the command's own row of the table.
+    // The parser has checked both against the command's entry in the table.
     return await run(parsed.flags as never, parsed.args as never);
   } catch (error) {
     return report(error, wantsJson(argv));

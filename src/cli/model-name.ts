@@ -2,8 +2,8 @@ import { resolve } from 'node:path';
 import { existsSync } from 'node:fs';
 
 /**
- * A model as it was typed, as the daemon and the store take it: a path to a file becomes `file:` and
- * an absolute path. `vendor/name` is a name unless a file lies there.
+ * Turns a typed model into the form that the daemon and the store take: a path becomes `file:` and the absolute path.
+ * `vendor/name` is a name unless that file exists.
  */
 export function modelName(typed: string): string {
   const isPath =

@@ -1,6 +1,6 @@
 /**
- * The models as the daemon sees them, or as the store tells when there is no daemon. The store is
- * files: what a command changes there is what the daemon finds at its next look.
+ * Models, from the daemon or, without one, from the store. The store is a directory of files; a daemon sees the
+ * changes of a command when it next reads them.
  */
 import { Client } from '../client/client.ts';
 import { loadConfig } from '../config/config.ts';
@@ -24,14 +24,14 @@ export async function listModels(): Promise<readonly ModelRecord[]> {
   return (await fromDaemon((client) => client.models())) ?? (await openStore().list());
 }
 
-/** `typed` is an id, an alias or a path. A model that was added is found even when its file is broken. */
+/** Finds a model by id, alias or path. A registered model is found even if its file is broken. */
 export async function findModel(typed: string): Promise<ModelRecord> {
   const name = modelName(typed);
   const known = (await listModels()).find((model) => model.id === name || model.aliases.includes(name));
   return known ?? (await openStore().find(name));
 }
 
-/** undefined: there is no daemon. */
+/** Returns undefined if no daemon is running. */
 export async function fromDaemon<Answer>(ask: (client: Client) => Promise<Answer>): Promise<Answer | undefined> {
   try {
     return await ask(new Client(resolvePaths().socketPath));

@@ -1,13 +1,13 @@
-/** For a model that is not here and whose name says where it could come from: on a terminal, the offer to fetch it. */
+/** If a model is not installed and its name says where to download it, offers to pull it (on a terminal). */
 import { SvcError } from '../protocol/errors.ts';
 import { askYesNo } from './output.ts';
 
-/** What only a model elsewhere is called. */
+/** Names that only a model on a hub or in a registry has. */
 const ELSEWHERE = /^(hf:|hf\.co\/|huggingface\.co\/|ollama:)/i;
 
 /**
- * Runs `act`, and once more when it failed for want of `model` and the person had it fetched.
- * @throws SvcError what `act` threw; with the command that fetches the model where nobody said yes
+ * Runs `act`. If it fails because `model` is missing and the user agrees to pull it, pulls it and runs `act` again.
+ * @throws SvcError what `act` threw; with the pull command as its hint if the model was not pulled
  */
 export async function offeringPull<Result>(
   model: string | undefined,
@@ -19,9 +19,9 @@ export async function offeringPull<Result>(
   } catch (error) {
     if (model === undefined || !(error instanceof SvcError) || error.code !== 'MODEL_NOT_FOUND') throw error;
     if (!ELSEWHERE.test(model)) throw error;
-    const agreed = json ? undefined : await askYesNo(`${model} is not here. Pull it?`);
+    const agreed = json ? undefined : await askYesNo(`${model} is not installed. Pull it?`);
     if (agreed !== true) {
-      throw new SvcError(error.code, error.message, { hint: `fetch it: svc model pull ${model}`, cause: error });
+      throw new SvcError(error.code, error.message, { hint: `pull it: svc model pull ${model}`, cause: error });
     }
   }
   const { pullModel } = await import('./pull.ts');

@@ -1,6 +1,6 @@
 /**
- * The only file of the CLI that writes to the terminal. Standard output carries data, standard error
- * carries messages; whether one is a terminal says nothing about the other.
+ * The only file of the CLI that writes to the terminal. Standard output has data, standard error has messages. Each
+ * may be a terminal independently of the other.
  */
 import { Writable } from 'node:stream';
 import { variable } from '../config/environment.ts';
@@ -20,17 +20,17 @@ export interface Terminal {
   yellow(text: string): string;
 }
 
-/** How standard output may be decorated. */
+/** Terminal properties of standard output. */
 export const out: Terminal = terminal(process.stdout);
-/** How standard error may be decorated. */
+/** Terminal properties of standard error. */
 export const err: Terminal = terminal(process.stderr);
 
-/** Data, one line. */
+/** Prints one line of data. */
 export function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Text of a model or a log, as it comes. On a terminal without the characters that would command it. */
+/** Writes text of a model or a log. On a terminal, control characters are removed. */
 export function write(text: string): void {
   process.stdout.write(out.isTerminal ? harmless(text) : text);
 }
@@ -39,31 +39,31 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }
 
-/** One value of a stream of JSON. */
+/** Prints one value of a JSON stream. */
 export function printJsonLine(value: unknown): void {
   print(JSON.stringify(value));
 }
 
-/** A message to the person. */
+/** Prints a message for the user. */
 export function say(message: string): void {
   process.stderr.write(`svc: ${message}\n`);
 }
 
-/** Lines that belong to a message, such as the end of a log. */
+/** Prints lines that belong to a message, such as the end of a log. */
 export function sayMore(text: string): void {
   process.stderr.write(`${err.isTerminal ? harmless(text) : text}\n`);
 }
 
 let progress = '';
 
-/** Progress in place; only on a terminal. An empty text clears it. */
+/** Shows progress in place, only on a terminal. An empty text clears it. */
 export function sayProgress(text: string): void {
   if (!err.isTerminal || variable('TERM') === 'dumb' || text === progress) return;
   progress = text;
   process.stderr.write(`\r\u001b[K${text === '' ? '' : `svc: ${text}`}`);
 }
 
-/** Whether the person says yes; undefined when there is nobody to ask. */
+/** Asks a yes/no question; undefined without a terminal. */
 export async function askYesNo(question: string): Promise<boolean | undefined> {
   if (!err.isTerminal || !(process.stdin as { isTTY?: boolean }).isTTY) return undefined;
   const { createInterface } = await import('node:readline/promises');
@@ -75,13 +75,13 @@ export async function askYesNo(question: string): Promise<boolean | undefined> {
   }
 }
 
-/** What the person types, unseen; empty when they type nothing. undefined: there is nobody to ask. */
+/** Reads a line without echoing it, empty if nothing is typed; undefined without a terminal. */
 export async function askSecret(question: string): Promise<string | undefined> {
   if (!err.isTerminal || !(process.stdin as { isTTY?: boolean }).isTTY) return undefined;
   const { createInterface } = await import('node:readline');
   const output = new PromptOutput();
   output.isMuted = true;
-  // It turns the terminal's echo off: whoever sees the question may begin to type.
+  // Turns the terminal's echo off before the question is printed.
   const editor = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 });
   process.stderr.write(`svc: ${question}: `);
   try {
@@ -102,7 +102,7 @@ export async function askSecret(question: string): Promise<string | undefined> {
   }
 }
 
-/** Standard error for a line editor, which must not write while an answer does. */
+/** Standard error for a line editor; can be muted while an answer is printed. */
 export class PromptOutput extends Writable {
   isMuted = false;
 
@@ -121,7 +121,7 @@ export class PromptOutput extends Writable {
   }
 }
 
-/** What ended the command. Returns its exit code. */
+/** Prints the error that ended the command. Returns its exit code. */
 export function report(thrown: unknown, json: boolean): number {
   const error = errorOfFiles(thrown);
   sayProgress('');
@@ -137,7 +137,7 @@ export function report(thrown: unknown, json: boolean): number {
   return error.facts.exit;
 }
 
-/** Ends the process when nobody reads on (quietly), or when the data cannot be written. */
+/** Ends the process if standard output fails: quietly if its reader is gone, otherwise with an error. */
 export function guardOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0);
@@ -147,18 +147,18 @@ export function guardOutput(): void {
   process.stderr.on('error', () => undefined);
 }
 
-/** Ends the process now, with everything that is under way. */
+/** Ends the process now, without waiting for work in flight. */
 export function exit(code: number): never {
   process.exit(code);
 }
 
-/** The exit code once nothing is under way any more. */
+/** Sets the code with which the process exits once all work is done. */
 export function setExitCode(code: number): void {
   process.exitCode = code;
 }
 
 function terminal(stream: Stream): Terminal {
-  // Missing at run time when the stream is no terminal.
+  // Missing at run time if the stream is not a terminal.
   const { isTTY = false, columns } = stream as { isTTY?: boolean; columns?: number };
   const colour = wantsColour(isTTY);
   const paint = (open: number, close: number) => (text: string) =>
@@ -182,7 +182,7 @@ function wantsColour(isTerminal: boolean): boolean {
   return isTerminal && variable('TERM') !== 'dumb';
 }
 
-/** Without control characters other than tab and newline: a model must not command the terminal. */
+/** Removes control characters except tab and newline: a model must not control the terminal. */
 function harmless(text: string): string {
   // eslint-disable-next-line no-control-regex
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '');

@@ -1,12 +1,10 @@
 /**
- * From argv to one command with its flags and arguments.
+ * Parses argv into one command with its flags and arguments.
  *
- * sade finds the command and collects the values. Left alone it would drop a bare `-`, take the word
- * after a switch away and turn it into a number (`run --json 007`), accept flags that nobody knows,
- * read `-v` as `--version` anywhere, and end the process on a mistake. So argv is first rewritten
- * into the one spelling that it reads in a single way: the command, each flag as `--name` or
- * `--name=value`, `--`, the arguments. What is wrong is found on the way and thrown as
- * INVALID_REQUEST, which exits 2.
+ * sade finds the command and collects the values. By itself it would drop a bare `-`, consume the word after a switch
+ * and turn it into a number (`run --json 007`), accept unknown flags, read `-v` as `--version` anywhere, and end the
+ * process on an error. Therefore argv is first rewritten into an unambiguous form: the command, each flag as `--name`
+ * or `--name=value`, `--`, the arguments. Errors found on the way are thrown as INVALID_REQUEST (exit 2).
  */
 import sade from 'sade';
 import { SvcError } from '../protocol/errors.ts';
@@ -15,7 +13,7 @@ import { suggest } from '../protocol/suggest.ts';
 
 export type Parsed =
   | { readonly kind: 'version' }
-  /** Of a command, a group of commands, or all. */
+  /** Help for a command, a group of commands, or (undefined) all. */
   | { readonly kind: 'help'; readonly topic: string | undefined }
   | {
       readonly kind: 'command';
@@ -40,21 +38,21 @@ export function parse(argv: readonly string[]): Parsed {
   return { kind: 'command', name: topic, ...read(topic, withoutWords(argv, topic)) };
 }
 
-/** Whether errors of this call are wanted as JSON, though it may not even parse. */
+/** True if errors of this call must be JSON; works even if argv does not parse. */
 export function wantsJson(argv: readonly string[]): boolean {
   const json = argv.indexOf('--json');
   const end = argv.indexOf('--');
   return json !== -1 && (end === -1 || json < end);
 }
 
-/** The command or group that the first words name; undefined for none at all. */
+/** Returns the command or group that the first words name; undefined without words. */
 function topicOf(words: readonly string[]): CommandName | keyof typeof GROUPS | undefined {
   const [first, second] = words;
   if (first === undefined) return undefined;
   if (isCommand(first)) return first;
   const names = Object.keys(COMMANDS);
   if (!isGroup(first)) {
-    // The second word of a group's command, alone: `svc load`.
+    // The group's name may be missing: `svc load`.
     const likely =
       suggest(first, [...names, ...Object.keys(GROUPS), 'help']) ?? names.find((name) => name.endsWith(` ${first}`));
     throw usage(`unknown command ${quote(first)}`, didYouMean(likely));
@@ -90,7 +88,7 @@ function read(
     readonly _: readonly string[];
     readonly [flag: string]: unknown;
   };
-  // An argument that is named `-` stands for itself.
+  // An argument named `-` accepts only `-`.
   const strays = command.arguments.map(({ name: word }, index) => (word === '-' ? parsed.args[index] : undefined));
   const unexpected = collected._[0] ?? strays.find((stray) => stray !== undefined && stray !== '-');
   if (unexpected !== undefined) {
@@ -118,7 +116,7 @@ function read(
   };
 }
 
-/** Flags by their long names, with their values; the rest as it was. */
+/** Splits the words into flags, by their long names with values, and positionals. */
 function spell(name: CommandName, rest: readonly string[]): { flags: string[]; positionals: string[] } {
   const flags: string[] = [];
   const positionals: string[] = [];
@@ -145,13 +143,13 @@ function spell(name: CommandName, rest: readonly string[]): { flags: string[]; p
 }
 
 interface SpelledFlag {
-  /** Its long name. */
+  /** Long name. */
   readonly flag: string;
   readonly spelled: string;
   readonly value: string | undefined;
 }
 
-/** `--name`, `--name=value`, `-x`, `-xvalue`, `-x=value`; `-xy` is `-x -y`. */
+/** Parses `--name`, `--name=value`, `-x`, `-xvalue`, `-x=value`; `-xy` is `-x -y`. */
 function flagsIn(name: CommandName, token: string): SpelledFlag[] {
   const flags = flagsOf(name);
   if (token.startsWith('--')) {
@@ -177,7 +175,7 @@ function flagsIn(name: CommandName, token: string): SpelledFlag[] {
   return found;
 }
 
-/** The token after a flag, unless it is a flag itself: a value may well begin with a dash. */
+/** Returns the token after a flag, unless it is a flag of this command; a value may begin with a dash. */
 function nextValue(name: CommandName, tokens: Iterator<string>): string | undefined {
   const next = tokens.next();
   if (next.done === true || next.value === '--') return undefined;
@@ -231,11 +229,11 @@ function readDuration(value: string): number | undefined {
 function expected(facts: Exclude<Flag, { kind: 'switch' | 'strings' }>): string {
   switch (facts.kind) {
     case 'string':
-      return 'a text';
+      return 'a non-empty text';
     case 'choice':
       return `one of ${facts.choices.join(', ')}`;
     case 'count':
-      return 'a whole number from 0';
+      return 'a whole number, 0 or more';
     case 'number':
       return 'a number';
     case 'duration':
@@ -260,7 +258,7 @@ function unknownFlag(name: CommandName, spelled: string): SvcError {
     spelled,
     [...Object.keys(flagsOf(name)), 'help'].map((flag) => `--${flag}`),
   );
-  const hint = likely === undefined && name === 'run' ? 'a prompt that begins with a dash goes after `--`' : undefined;
+  const hint = likely === undefined && name === 'run' ? 'put a prompt that begins with a dash after `--`' : undefined;
   return usage(`unknown flag ${spelled} for svc ${name}`, hint ?? didYouMean(likely, name));
 }
 
@@ -272,7 +270,7 @@ function seeHelp(topic?: string): string {
   return topic === undefined ? 'see `svc --help`' : `see \`svc ${topic} --help\``;
 }
 
-/** Typed text may be long, or command the terminal. */
+/** Quotes and shortens typed text, which may be long or contain control characters. */
 function quote(typed: string): string {
   return JSON.stringify(typed.length > 60 ? `${typed.slice(0, 60)}…` : typed);
 }

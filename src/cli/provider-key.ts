@@ -1,6 +1,6 @@
 /**
- * Before a prompt goes to a provider that a person has chosen: whether its key is there. A key that is
- * missing is asked for on a terminal; nobody else is kept waiting.
+ * Checks, before a prompt goes to a chosen provider, that its key exists. On a terminal a missing key is asked for;
+ * otherwise the command fails at once.
  */
 import type { Client } from '../client/client.ts';
 import { checkedKey, saveCredential } from '../config/credentials-file.ts';
@@ -13,8 +13,8 @@ import { askSecret, askYesNo, say } from './output.ts';
 import { keyHint, providersHere, titleOf } from './providers.ts';
 
 /**
- * Throws PROVIDER_AUTH where a key is missing and there is nobody to ask, and CONFIG_INVALID for a provider
- * that svc knows and nobody has configured. What else may be wrong is the daemon's to say.
+ * Throws PROVIDER_AUTH if the key is missing and cannot be asked for, CONFIG_INVALID for a known provider that is not
+ * configured. The daemon reports everything else.
  */
 export async function ensureKey(
   client: Client,
@@ -32,7 +32,7 @@ export async function ensureKey(
   }
   if (here.credential.present) {
     throw new SvcError('PROVIDER_AUTH', `the running daemon has no key for ${here.name}`, {
-      hint: `it was started without ${here.credential.name ?? 'it'}: svc stop && svc start; or let svc keep the key: svc provider set ${here.name} --api-key-stdin`,
+      hint: `it was started without ${here.credential.name ?? 'it'}: svc stop && svc start; or store the key: svc provider set ${here.name} --api-key-stdin`,
     });
   }
   await askForKey(here, client, paths);
@@ -47,16 +47,16 @@ function recordHere(name: string | undefined): ProviderRecord | undefined {
 
 async function askForKey(record: ProviderRecord, client: Client, paths: Paths): Promise<void> {
   const { name } = record;
-  const typed = await askSecret(`key of ${titleOf(name)} (it is not shown)`);
+  const typed = await askSecret(`API key of ${titleOf(name)} (input is hidden)`);
   if (typed === undefined || typed.trim() === '') {
     throw new SvcError('PROVIDER_AUTH', `there is no key for ${name}`, { hint: keyHint(record) });
   }
   const key = checkedKey(typed);
-  if (await askYesNo(`keep it in ${paths.credentialsFile} for the next time?`)) {
+  if (await askYesNo(`store it in ${paths.credentialsFile}?`)) {
     await saveCredential(paths.credentialsFile, name, key);
     await client.reload();
   } else {
     await client.lendKey(name, key);
-    say('not kept: the daemon knows it until it ends');
+    say('not stored: the daemon keeps the key in memory until it ends');
   }
 }

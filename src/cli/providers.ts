@@ -1,7 +1,4 @@
-/**
- * The providers as this command sees them: through the daemon when there is one, for its environment and
- * its connections are what counts, and otherwise by itself.
- */
+/** Providers as seen from this process: its config, its environment and the stored keys. */
 import type { Backend } from '../backends/backend.ts';
 import type { Provider } from '../backends/cloud/provider.ts';
 import { catalogue } from '../config/catalogue.ts';
@@ -18,19 +15,19 @@ export interface ProvidersHere {
   readonly keys: ProviderKeys;
 }
 
-/** Read anew at each call. Throws CONFIG_INVALID. */
+/** Reads the config and the keys at each call. Throws CONFIG_INVALID. */
 export function providersHere(): ProvidersHere {
   const paths = resolvePaths();
   return { config: loadConfig(paths), keys: new ProviderKeys(paths.credentialsFile) };
 }
 
-/** Configured or of the catalogue. Throws NOT_FOUND, with the name that may have been meant. */
+/** Finds a configured provider or one of the catalogue. Throws NOT_FOUND, with a suggestion. */
 export function findProvider(name: string, { config, keys }: ProvidersHere): Provider {
   const provider = providerNamed(name, config, keys);
   if (provider !== undefined) return provider;
   const form = catalogue().get(name)?.base_url_form;
   if (form !== undefined) {
-    throw new SvcError('CONFIG_INVALID', `${name} has an address of its own for each account, and none is configured`, {
+    throw new SvcError('CONFIG_INVALID', `${name} has a different address for each account, and none is configured`, {
       hint: `svc provider set ${name} --base-url ${form}`,
     });
   }
@@ -40,7 +37,7 @@ export function findProvider(name: string, { config, keys }: ProvidersHere): Pro
   });
 }
 
-/** A connection from this process. The caller closes it. */
+/** Opens a backend in this process. The caller closes it. */
 export async function connectHere(provider: Provider): Promise<Backend> {
   const [{ CloudBackend }, { createLogger }] = await Promise.all([
     import('../backends/cloud/cloud-backend.ts'),
@@ -49,14 +46,14 @@ export async function connectHere(provider: Provider): Promise<Backend> {
   return new CloudBackend({ provider, log: createLogger({ level: 'silent' }) });
 }
 
-/** What people call it. */
+/** Returns the display name. */
 export function titleOf(name: string): string {
   return catalogue().get(name)?.title ?? name;
 }
 
-/** What is left to do where a key is missing. */
+/** Returns the hint for a missing key. */
 export function keyHint({ name, credential }: Pick<ProviderRecord, 'name' | 'credential'>): string {
   const keep = `svc provider set ${name} --api-key-stdin`;
-  if (credential.source !== 'env' || credential.name === null) return `give svc the key: ${keep}`;
-  return `give svc the key: ${keep}; or start the daemon with ${credential.name} in its environment`;
+  if (credential.source !== 'env' || credential.name === null) return `store the key: ${keep}`;
+  return `store the key: ${keep}; or start the daemon with ${credential.name} in its environment`;
 }

@@ -1,4 +1,4 @@
-/** The models in memory: what the health record measures of each, with what the model record adds. */
+/** The models in memory: their health records, with device and expiry from their model records. */
 import { Client } from '../client/client.ts';
 import { resolvePaths } from '../config/paths.ts';
 import type { LoadedModel, LoadedModelHealth } from '../protocol/records.ts';

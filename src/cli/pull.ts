@@ -1,7 +1,6 @@
 /**
- * Fetching a model, by the daemon where one runs and by this process otherwise, and what is shown of it:
- * a bar on a terminal, a line for each tenth or ten seconds elsewhere, the events themselves as JSON lines.
- * Ctrl-C pauses: what has come stays, and the same command goes on from there.
+ * Downloads a model, in the daemon if one is running, otherwise in this process. Shows a bar on a terminal, otherwise a
+ * line per tenth or per ten seconds, or the events as JSON lines. Ctrl-C pauses: the same command resumes the download.
  */
 import { join } from 'node:path';
 import { Client } from '../client/client.ts';
@@ -24,12 +23,14 @@ export interface PullOptions {
   readonly json: boolean;
 }
 
-/** The record of what is there then. @throws SvcError; CANCELLED after Ctrl-C, with the way to go on */
+/** Returns the record of the model. @throws SvcError; CANCELLED after Ctrl-C, with the command that resumes */
 export async function pullModel({ model, sha256, json }: PullOptions): Promise<ModelRecord> {
   const paused = new AbortController();
   const onInterrupt = (): void => {
     if (paused.signal.aborted) exit(INTERRUPTED);
-    paused.abort(new SvcError('CANCELLED', `paused; what has come of ${model} is kept`, { hint: goOn(model, sha256) }));
+    paused.abort(
+      new SvcError('CANCELLED', `paused; the partial download of ${model} is kept`, { hint: goOn(model, sha256) }),
+    );
   };
   process.on('SIGINT', onInterrupt);
   process.on('SIGTERM', onInterrupt);
@@ -78,7 +79,7 @@ async function* events(request: PullRequest, signal: AbortSignal): AsyncGenerato
 }
 
 function goOn(model: string, sha256: string | undefined): string {
-  return `go on: svc model pull ${model}${sha256 === undefined ? '' : ` --sha256 ${sha256}`}; or drop it: svc model rm ${model}`;
+  return `resume: svc model pull ${model}${sha256 === undefined ? '' : ` --sha256 ${sha256}`}; or delete it: svc model rm ${model}`;
 }
 
 function shower(): (event: Pulled) => void {
@@ -86,7 +87,7 @@ function shower(): (event: Pulled) => void {
   return (event) => {
     switch (event.type) {
       case 'resolved': {
-        const here = event.present_bytes === 0 ? '' : `, ${bytes(event.present_bytes)} of it are here`;
+        const here = event.present_bytes === 0 ? '' : `, ${bytes(event.present_bytes)} already downloaded`;
         const files = event.files.length === 1 ? '' : ` in ${String(event.files.length)} files`;
         say(`pulling ${event.model} (${bytes(event.total_bytes)}${files}${here})`);
         progress = new ByteProgress(event.model, event.present_bytes / event.total_bytes);
@@ -97,7 +98,7 @@ function shower(): (event: Pulled) => void {
         say(
           event.pause_ms === null
             ? event.reason
-            : `${event.reason}; trying again in ${(event.pause_ms / 1000).toFixed(1)} s`,
+            : `${event.reason}; retrying in ${(event.pause_ms / 1000).toFixed(1)} s`,
         );
         break;
       case 'progress':

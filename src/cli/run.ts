@@ -1,6 +1,6 @@
 /**
- * One prompt, one answer. The words go to standard output as they come; whatever is about the answer
- * goes to standard error. Ctrl-C closes the connection, which ends the generation in the engine.
+ * `svc run`: one prompt, one answer. The text is streamed to standard output; messages about it go to standard error.
+ * Ctrl-C closes the connection, which stops the generation in the engine.
  */
 import { Client } from '../client/client.ts';
 import { resolvePaths } from '../config/paths.ts';
@@ -20,7 +20,7 @@ import { hasInput, readInput, readPromptInput, type PromptInput } from './stdin.
 const INTERRUPTED = 130;
 
 export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) => {
-  // Before standard input, which may take long.
+  // Before reading standard input, which may take long.
   routeOf(flags);
   const images = await readImages(flags.image);
   const { text: prompt, late } = await readPrompt(argument, dash === '-');
@@ -30,7 +30,7 @@ export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) =>
   if (!flags['no-start']) await ensureServing(paths, flags.json);
   const client = new Client(paths.socketPath);
   if (flags.provider !== undefined || flags.cloud) {
-    // Loaded for those alone: it knows the config and the catalogue.
+    // Imported only here: it loads the config and the catalogue.
     const { ensureKey } = await import('./provider-key.ts');
     await ensureKey(client, paths, flags);
   }
@@ -42,7 +42,7 @@ export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) =>
   if (flags.json) printJson(result);
   else if (flags['no-stream']) write(asLine(result.text));
   if (result.finish_reason === 'length' && flags['max-tokens'] === undefined) {
-    say('the answer is cut off: the context of the model is full');
+    say("the answer is cut off: the model's context is full");
   }
   sayTruncated(result);
   if (flags.stats) say(statsOf(result));
@@ -50,7 +50,7 @@ export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) =>
   return 0;
 };
 
-/** The argument, standard input, or both. Only an argument alone lets a silent pipe go unread. */
+/** Returns the argument, standard input, or both. A silent pipe is ignored only beside an argument without `-`. */
 async function readPrompt(argument: string | undefined, isAwaited: boolean): Promise<PromptInput> {
   const typed = argument === '-' ? '' : (argument ?? '');
   const isNeeded = argument === '-' || isAwaited;
@@ -60,12 +60,12 @@ async function readPrompt(argument: string | undefined, isAwaited: boolean): Pro
       : await readPromptInput(LIMITS.bodyBytes);
   const parts = [typed, input].filter((part) => part.trim() !== '');
   if (parts.length > 0) return { text: parts.join('\n\n'), late };
-  throw new SvcError('INVALID_REQUEST', 'there is no prompt', {
+  throw new SvcError('INVALID_REQUEST', 'no prompt was given', {
     hint: 'give one: svc run "Why is the sky blue?", or pipe it in: svc run - < question.txt',
   });
 }
 
-/** Loaded only where a file is given. */
+/** Reads `--schema` or `--grammar`; its module is imported only if one is given. */
 async function formatFile({ schema, grammar }: Flags<'run'>): Promise<FormatFile | null> {
   if (schema === undefined && grammar === undefined) return null;
   const { readFormat } = await import('./format-file.ts');
@@ -81,7 +81,7 @@ function withPrompt(flags: Flags<'run'>, prompt: string, images: readonly Conten
   return { ...requestOf(flags, model, messages), ...given({ timeout_ms: timeout }) };
 }
 
-/** `late` tells that a part of the prompt came when the answer had begun: it would be the wrong answer. */
+/** `late` aborts if data arrives on standard input after the answer was requested: the prompt was incomplete. */
 async function answer(
   client: Client,
   request: GenerateRequest,
@@ -121,6 +121,6 @@ function statsOf({ model, provider, usage, timings }: GenerateResult): string {
   const speed = timings.tokens_per_second === null ? '' : `, ${timings.tokens_per_second.toFixed(1)} tokens/s`;
   return (
     `${model} (${provider}): ${String(usage?.input_tokens ?? '?')} tokens in${cached}, ${String(usage?.output_tokens ?? '?')} out` +
-    `${first}${speed}, ${(timings.total_ms / 1000).toFixed(2)} s in all`
+    `${first}${speed}, ${(timings.total_ms / 1000).toFixed(2)} s in total`
   );
 }

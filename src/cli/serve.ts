@@ -1,4 +1,4 @@
-/** The one door from the CLI into the daemon. */
+/** The only import of the daemon from the CLI. */
 import type { Run } from './commands.ts';
 
 export const run: Run<'serve'> = async ({ mode }) => {

@@ -8,7 +8,7 @@ import { print, printJson, say } from './output.ts';
 export const run: Run<'start'> = async ({ timeout, json }) => {
   const paths = resolvePaths();
   const { wasRunning, trouble } = await ensureDaemon(paths, { timeoutMs: timeout, json });
-  // Whoever starts a daemon asks whether that has worked; 4 is the answer of `status` and `health`.
+  // A failed start exits with 1; exit code 4 is for `status` and `health`.
   if (trouble !== null)
     throw new SvcError('INTERNAL', trouble.message, { ...(trouble.hint && { hint: trouble.hint }) });
   const status = await new Client(paths.socketPath).status();
@@ -17,6 +17,6 @@ export const run: Run<'start'> = async ({ timeout, json }) => {
     print(
       `svc ${wasRunning ? 'is already running' : 'is ready'} (pid ${String(status.pid)})${status.http === null ? '' : ` at http://${status.http}`}`,
     );
-  if (status.state === 'DEGRADED') say('it is DEGRADED: `svc status` tells why');
+  if (status.state === 'DEGRADED') say('the state is DEGRADED: `svc status` shows why');
   return 0;
 };

@@ -14,12 +14,14 @@ export const run: Run<'status'> = async ({ json }) => {
   if (json) printJson(status);
   else print(describe(status, ready));
   if (status.version !== null && status.version !== VERSION)
-    say(`the daemon is of version ${status.version}, this command of ${VERSION}: restart it (svc stop && svc start)`);
+    say(
+      `the daemon has version ${status.version}, this command ${VERSION}: restart the daemon (svc stop && svc start)`,
+    );
   if (ready === null) return ERRORS.DAEMON_NOT_RUNNING.exit;
   return ready.status === 'ready' ? 0 : ERRORS.NOT_READY.exit;
 };
 
-/** `ready` is null when there is no daemon. */
+/** `ready` is null if no daemon is running. */
 async function ask(paths: Paths): Promise<{ status: StatusRecord; ready: ReadyRecord | null }> {
   const client = new Client(paths.socketPath);
   try {

@@ -1,15 +1,15 @@
-/** Standard input as text. */
+/** Reads standard input as text. */
 import { fstatSync } from 'node:fs';
 import { SvcError } from '../protocol/errors.ts';
 import { say } from './output.ts';
 
-/** A pipe that stays open may be one that somebody forgot to close. */
+/** After this long, a message says that standard input is still open. */
 const PATIENCE_MS = 5000;
 
-/** A pipe beside a prompt is asked for so long whether it has anything to say. */
+/** How long a pipe beside a prompt may stay silent before it is ignored. */
 const SILENCE_MS = 2000;
 
-/** Whether something was piped or redirected in. A terminal and /dev/null are not read unasked. */
+/** True if standard input is a pipe, socket or file. A terminal and /dev/null are read only on request. */
 export function hasInput(): boolean {
   try {
     const { isFIFO, isFile, isSocket } = statsOfStdin();
@@ -21,36 +21,35 @@ export function hasInput(): boolean {
 
 export interface PromptInput {
   readonly text: string;
-  /** Aborted, with INPUT_INVALID, when a pipe that was left unread speaks after all. undefined: nothing was left. */
+  /** Aborted with INPUT_INVALID if an ignored pipe sends data after all. undefined: no pipe was ignored. */
   readonly late: AbortSignal | undefined;
 }
 
 /**
- * What stands on standard input beside a prompt that is already there. A file is read. So is a pipe
- * that speaks or ends soon; but whoever started us may hold one open that never will (an editor, a
- * scheduler, a container), and the prompt is enough to begin with.
+ * Reads standard input beside a prompt. A file is read; so is a pipe that sends data or ends soon. Any other pipe is
+ * ignored: editors, schedulers and containers may hold one open that nothing is ever written to.
  */
 export async function readPromptInput(limitBytes: number): Promise<PromptInput> {
   if (!hasInput()) return { text: '', late: undefined };
   if (statsOfStdin().isFile || (await speaksWithin(SILENCE_MS))) {
     return { text: await readInput(limitBytes), late: undefined };
   }
-  say('nothing comes from standard input: going on without it (a `-` after the prompt waits for it)');
+  say('no data on standard input: ignoring it (put `-` after the prompt to wait for it)');
   const late = new AbortController();
   process.stdin.on('readable', () => {
     if (process.stdin.read() === null) return;
     late.abort(
-      new SvcError('INPUT_INVALID', 'standard input began only after the answer was asked for', {
+      new SvcError('INPUT_INVALID', 'standard input sent data only after the answer was requested', {
         hint: 'put `-` after the prompt to wait for it',
       }),
     );
   });
-  // Nobody waits for it at the end.
+  // Keeps the open pipe from holding the process.
   (process.stdin as { unref?: () => void }).unref?.();
   return { text: '', late: late.signal };
 }
 
-/** Whether bytes, or the end, come in time. They stay there to be read. */
+/** True if data or the end arrives in time. Consumes nothing. */
 async function speaksWithin(timeMs: number): Promise<boolean> {
   return await new Promise((resolve) => {
     const settle = (speaks: boolean): void => {
@@ -73,10 +72,10 @@ function statsOfStdin(): { isFIFO: boolean; isFile: boolean; isSocket: boolean }
   return { isFIFO: stats.isFIFO(), isFile: stats.isFile(), isSocket: stats.isSocket() };
 }
 
-/** All of it, without a final newline. Throws REQUEST_TOO_LARGE, or INPUT_INVALID when it is not UTF-8. */
+/** Reads all of standard input, without a final newline. Throws REQUEST_TOO_LARGE; INPUT_INVALID if not UTF-8. */
 export async function readInput(limitBytes: number): Promise<string> {
   const patience = setTimeout(() => {
-    say('waiting for the end of standard input (`< /dev/null` if there is none)');
+    say('waiting for the end of standard input (use `< /dev/null` if there is no input)');
   }, PATIENCE_MS);
   const chunks: Buffer[] = [];
   let size = 0;

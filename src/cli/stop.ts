@@ -1,7 +1,4 @@
-/**
- * The daemon is asked to drain and end; one that does not end in time is killed. Its engines end
- * with it, however it ends.
- */
+/** `svc stop`: asks the daemon to drain and end, and kills it if it does not end in time. Its engines end with it. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '../client/client.ts';
@@ -12,7 +9,7 @@ import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type { Run } from './commands.ts';
 import { print, printJson, say } from './output.ts';
 
-/** Beyond the drain: to close engines and listeners, and write the last log lines. */
+/** Time after the drain for closing engines and listeners, and for the last log lines. */
 const CLOSING_MS = 10_000;
 const FORCED_CLOSING_MS = 3000;
 const POLL_MS = 25;
@@ -38,7 +35,7 @@ export const run: Run<'stop'> = async ({ timeout, force, json }) => {
   return killed && !force ? ERRORS.TIMEOUT.exit : 0;
 };
 
-/** undefined: there is none. */
+/** Returns undefined if no daemon is running. */
 async function askToStop(paths: Paths, drainMs: number): Promise<{ pid: number; heard: boolean } | undefined> {
   const client = new Client(paths.socketPath);
   const recorded = recordedPid(paths);
@@ -50,12 +47,12 @@ async function askToStop(paths: Paths, drainMs: number): Promise<{ pid: number; 
     if (!(error instanceof SvcError)) throw error;
     if (error.code === 'DAEMON_NOT_RUNNING') return undefined;
     if (error.code !== 'NOT_READY' || recorded === undefined) throw error;
-    // Somebody holds the socket and says nothing; the file tells who.
+    // The process that holds the socket does not answer; daemon.json has its pid.
     return { pid: recorded, heard: false };
   }
 }
 
-/** undefined: no daemon is recorded, or its pid is another process's by now, which must not be killed for it. */
+/** Returns undefined if no daemon is recorded, or its pid now belongs to another process, which must not be killed. */
 function recordedPid(paths: Paths): number | undefined {
   const file = readDaemonFile(paths.daemonFile);
   if (file === null || file.exit !== null) return undefined;
@@ -81,7 +78,7 @@ function kill(pid: number): void {
   }
 }
 
-/** A process that has ended but that nobody has waited for (a container without an init) counts as gone. */
+/** False also for a zombie: a container without an init never reaps it. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

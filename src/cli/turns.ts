@@ -1,10 +1,9 @@
 /**
- * What a person says in a chat, one turn after the other: from a line editor on a terminal, or from
- * the lines of a pipe. A turn of several lines stands between `"""` and `"""`; what is pasted into
- * the terminal is one turn, however many lines it has.
+ * Reads the user's turns of a chat, from a line editor on a terminal or from the lines of a pipe. `"""` begins and ends
+ * a turn of several lines; pasted text is one turn, however many lines it has.
  *
- * The editor stays open while an answer is written, so that Ctrl-C reaches us as a key and what is
- * typed ahead is kept; only its output is muted. Its history lives in memory and ends with it.
+ * The editor stays open while an answer is printed, so that Ctrl-C arrives as a key and typed-ahead input is kept; only
+ * its output is muted. Its history exists only in memory.
  */
 import { createInterface, type Interface } from 'node:readline';
 import { TextDecoder } from 'node:util';
@@ -13,7 +12,7 @@ import { LIMITS } from '../protocol/limits.ts';
 import { err, exit, PromptOutput, say } from './output.ts';
 
 export interface Turns {
-  /** undefined: there are no more. */
+  /** Returns undefined at the end of the input. */
   next(): Promise<string | undefined>;
   close(): void;
 }
@@ -23,10 +22,10 @@ const QUOTES = '"""';
 const HISTORY_LINES = 1000;
 const PROMPT = '>>> ';
 const CONTINUED = '... ';
-/** Asks the terminal to mark what is pasted. */
+/** Escape sequences that switch the terminal's bracketed paste mode. */
 const PASTE_MARKS = { on: '\u001b[?2004h', off: '\u001b[?2004l' } as const;
 
-/** `onInterrupt`: Ctrl-C while an answer is awaited, which is while nobody waits in `next`. */
+/** `onInterrupt` is called on Ctrl-C while no `next` is pending, that is during an answer. */
 export function openTurns(onInterrupt: () => void): Turns & { readonly isTerminal: boolean } {
   const isTerminal = err.isTerminal && (process.stdin as { isTTY?: boolean }).isTTY === true;
   const lines = isTerminal ? new TerminalLines(onInterrupt) : new PipedLines(onInterrupt);
@@ -40,7 +39,7 @@ export function openTurns(onInterrupt: () => void): Turns & { readonly isTermina
 }
 
 interface Lines {
-  /** undefined: there are no more. null: the person gave up what was typed so far. */
+  /** Returns undefined at the end of the input, null if the user discarded the line. */
   next(isContinued: boolean): Promise<string | undefined | null>;
   close(): void;
 }
@@ -55,7 +54,7 @@ async function nextTurn(lines: Lines): Promise<string | undefined> {
   }
 }
 
-/** null: given up. The end of the input closes the quotes. */
+/** Reads up to the closing quotes or the end of the input. null: discarded. */
 async function untilQuotes(lines: Lines, opening: string): Promise<string | null> {
   const collected: string[] = [];
   let size = 0;
@@ -67,7 +66,7 @@ async function untilQuotes(lines: Lines, opening: string): Promise<string | null
     if (size > LIMITS.bodyBytes) throw tooLarge();
     if (isLast) break;
   }
-  // The quotes may stand on lines of their own.
+  // The quotes may be on lines of their own.
   return collected.join('\n').replace(/^\n|\n$/g, '');
 }
 
@@ -75,7 +74,7 @@ class TerminalLines implements Lines {
   readonly #output = new PromptOutput();
   readonly #editor: Interface;
   readonly #onInterrupt: () => void;
-  /** Typed ahead. */
+  /** Lines typed during an answer. */
   readonly #queue: string[] = [];
   #waiting: ((line: string | undefined | null) => void) | undefined;
   #pasted: string[] = [];
@@ -122,7 +121,7 @@ class TerminalLines implements Lines {
     }
     const line = await new Promise<string | undefined | null>((resolve) => {
       this.#waiting = resolve;
-      // Keeps what was typed ahead without an end of line.
+      // `true` keeps typed-ahead text that has no newline yet.
       this.#editor.prompt(true);
     });
     this.#output.isMuted = true;
@@ -144,7 +143,7 @@ class TerminalLines implements Lines {
     else this.#settle(whole);
   }
 
-  /** At the prompt it drops the line. */
+  /** At the prompt, Ctrl-C discards the line. */
   #interrupt(): void {
     if (this.#waiting === undefined) {
       this.#onInterrupt();
@@ -192,7 +191,7 @@ class PipedLines implements Lines {
   }
 }
 
-/** Throws REQUEST_TOO_LARGE for an endless line, and INPUT_INVALID for what is not UTF-8. */
+/** Throws REQUEST_TOO_LARGE for a line that is too long, INPUT_INVALID if the input is not UTF-8. */
 async function* linesOfStdin(): AsyncGenerator<string, undefined, undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let rest = '';

@@ -1,4 +1,4 @@
-/** What was asked and what it took, read from the ledger: works without a daemon. */
+/** `svc usage`: requests and tokens from the ledger; works without a daemon. */
 import { resolvePaths } from '../config/paths.ts';
 import { readUsage } from '../usage/ledger.ts';
 import { summarise } from '../usage/summary.ts';
@@ -37,6 +37,6 @@ export const run: Run<'usage'> = async ({ days, json, 'by-key': byKey }) => {
     'CACHED',
     'OUTPUT',
   ];
-  print(rows.length === 0 ? 'nothing was asked yet' : table([titles, ...rows]));
+  print(rows.length === 0 ? 'no requests were recorded' : table([titles, ...rows]));
   return 0;
 };

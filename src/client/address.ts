@@ -1,4 +1,4 @@
-/** `address` as the daemon states it. Bound to all addresses, it is reached from this machine by these. */
+/** Returns the address to connect to: an `address` bound to all interfaces is replaced by loopback. */
 export function reachable(address: string): string {
   return address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
 }

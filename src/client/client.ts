@@ -1,7 +1,6 @@
 /**
- * The daemon, from another process: one method for each thing that it can be asked over its control
- * socket. Errors of the daemon arrive as the SvcError that they were there. No daemon:
- * DAEMON_NOT_RUNNING; one that says nothing: NOT_READY.
+ * Client of the daemon's control socket, with one method per route. An error of the daemon is rethrown as the SvcError
+ * that it was there. DAEMON_NOT_RUNNING: no daemon; NOT_READY: it does not answer in time.
  */
 import { SvcError } from '../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../protocol/generate.ts';
@@ -22,11 +21,11 @@ import {
 } from '../protocol/routes.ts';
 import { fetchJson, streamJson, type RequestOptions } from './request.ts';
 
-/** For questions that the daemon answers from what it knows. */
+/** Timeout of requests that the daemon answers by itself. */
 const ANSWER_MS = 5000;
-/** For questions that a provider answers. */
+/** Timeout of requests that a provider answers. */
 const PROVIDER_MS = 120_000;
-/** For unloading, which waits for a process to end. */
+/** Timeout of an unload, which waits for a process to end. */
 const UNLOAD_MS = 60_000;
 
 export class Client {
@@ -56,13 +55,13 @@ export class Client {
     return (await this.#ask<{ providers: readonly ProviderRecord[] }>({ path: CONTROL_ROUTES.providers })).providers;
   }
 
-  /** The daemon asks the provider. */
+  /** Returns the provider's models; the daemon asks the provider. */
   async providerModels(provider: string): Promise<readonly string[]> {
     const options = { method: 'POST', path: CONTROL_ROUTES.providerModels, body: { provider } } as const;
     return (await this.#ask<{ models: readonly string[] }>({ ...options, timeoutMs: PROVIDER_MS })).models;
   }
 
-  /** The daemon tries the provider. */
+  /** Yields the steps of a test that the daemon runs. */
   async *testProvider(provider: string, signal: AbortSignal): AsyncGenerator<ProviderTestStep, void, undefined> {
     const events = this.#events<ProviderTestEvent>(CONTROL_ROUTES.providerTest, { provider }, 'tested', signal);
     for await (const event of events) {
@@ -72,12 +71,12 @@ export class Client {
     }
   }
 
-  /** For this run of the daemon: it is written nowhere. */
+  /** Gives the daemon a key that it keeps in memory until it ends. */
   async lendKey(provider: string, key: string): Promise<void> {
     await this.#ask({ method: 'POST', path: CONTROL_ROUTES.providerKey, body: { provider, key } });
   }
 
-  /** The daemon reads its config again. */
+  /** Makes the daemon read its config again. */
   async reload(): Promise<ReloadRecord> {
     return await this.#ask<ReloadRecord>({ method: 'POST', path: CONTROL_ROUTES.reload, body: {} });
   }
@@ -92,7 +91,7 @@ export class Client {
     await this.#ask({ method: 'POST', path: CONTROL_ROUTES.unload, body: { model }, timeoutMs: UNLOAD_MS });
   }
 
-  /** Ends after `loaded`. Leaving early, or aborting, gives the load up. */
+  /** Ends after `loaded`. Ending the iteration early, or aborting, cancels the load. */
   async *load(
     model: string,
     signal: AbortSignal,
@@ -101,7 +100,7 @@ export class Client {
     yield* this.#events<LoadEvent>(CONTROL_ROUTES.load, { model, ...wishes }, 'loaded', signal);
   }
 
-  /** Ends after `pulled`. Leaving early, or aborting, pauses it unless somebody else waits for it too. */
+  /** Ends after `pulled`. Ending the iteration early, or aborting, pauses the pull unless other clients wait for it. */
   async *pull(
     request: PullRequest,
     signal: AbortSignal,
@@ -109,7 +108,7 @@ export class Client {
     yield* this.#events<PullEvent>(CONTROL_ROUTES.pull, request, 'pulled', signal);
   }
 
-  /** Ends after `finish`. Leaving early, or aborting, stops the generation in the engine. */
+  /** Ends after `finish`. Ending the iteration early, or aborting, stops the generation in the engine. */
   async *generate(
     request: GenerateRequest,
     signal: AbortSignal,
@@ -146,10 +145,10 @@ function isError(event: { readonly type: string }): event is ErrorEvent {
   return event.type === 'error';
 }
 
-/** What broke inside is told by the log alone; the id leads there. */
+/** Rebuilds the SvcError of an event. Details of an internal error are only in the log, under its id. */
 function revive(event: ErrorEvent): SvcError {
   const { error, id } = event;
   return SvcError.fromRecord(
-    error.code === 'INTERNAL' ? { ...error, hint: `\`svc logs\` tells more about ${id}` } : error,
+    error.code === 'INTERNAL' ? { ...error, hint: `\`svc logs\` has the details under ${id}` } : error,
   );
 }

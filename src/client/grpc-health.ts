@@ -1,4 +1,4 @@
-/** Health over gRPC, as any other program sees it: the record once, or again with every change; or whether it serves. */
+/** Health over gRPC, as any other program sees it: one record, a watch, or the standard health check. */
 import { Client, credentials, Metadata, status, type ServiceError } from '@grpc/grpc-js';
 import { service as standardHealth } from 'grpc-health-check';
 import { variable } from '../config/environment.ts';
@@ -10,25 +10,28 @@ import type { HealthRecord } from '../protocol/records.ts';
 import { reachable } from './address.ts';
 import { keyNeeded, notRunning } from './daemon-errors.ts';
 
-/** The first call has the daemon load what it needs for gRPC, and the machine may be busy. */
+/** Long, because the daemon's first connection loads its gRPC library, and the machine may be busy. */
 const ANSWER_MS = 15_000;
 
 const HEALTH = 'svc.v1.Health';
 const definitions = new Definitions();
 const runtime = definitions.service('svc.v1.Runtime');
 
-/** `address` as the daemon states it: `127.0.0.1:7118`. Throws DAEMON_NOT_RUNNING when nobody listens there, UNAUTHORIZED without a key where one is needed. */
+/**
+ * `address` as the daemon reports it: `127.0.0.1:7118`. Throws DAEMON_NOT_RUNNING if nothing listens there,
+ * UNAUTHORIZED if a key is needed and missing.
+ */
 export async function probeGrpcHealth(address: string): Promise<HealthRecord> {
   return recordOf(await call(address, method('GetHealth'), {}));
 }
 
-/** What grpc.health.v1 says of a service: `SERVING` and the like. Throws as `probeGrpcHealth`. */
+/** Returns the grpc.health.v1 status of a service, for example `SERVING`. Throws like `probeGrpcHealth`. */
 export async function checkGrpcService(address: string, service: string): Promise<string> {
   const answer = await call(address, standardHealth['Check'] as unknown as Method, { service });
   return (answer as { status: string }).status;
 }
 
-/** The record as it is, then each that is newer. Ends only by throwing: when the daemon goes away. */
+/** Yields the current record, then each newer one. Ends only by throwing, when the daemon ends. */
 export async function* watchGrpcHealth(address: string): AsyncGenerator<HealthRecord, void, undefined> {
   const client = connect(address);
   const { path, requestSerialize, responseDeserialize } = method('WatchHealth');
@@ -71,7 +74,7 @@ async function call(
 }
 
 function connect(address: string): Client {
-  // A proxy that the environment names is for other machines.
+  // A proxy in the environment is for other machines.
   return new Client(reachable(address), credentials.createInsecure(), { 'grpc.enable_http_proxy': 0 });
 }
 
@@ -111,8 +114,8 @@ function failure(thrown: unknown): SvcError {
         hint: 'see `svc logs`; `svc stop --force` ends it',
       });
     default:
-      return new SvcError('INTERNAL', `the daemon cannot be understood (gRPC status ${String(code)})`, {
-        hint: 'another version, or another program, may be running there; see `svc status`',
+      return new SvcError('INTERNAL', `unexpected answer from the daemon (gRPC status ${String(code)})`, {
+        hint: 'a daemon of another version, or another program, may be running there; see `svc status`',
         cause: thrown,
       });
   }

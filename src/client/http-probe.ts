@@ -10,8 +10,8 @@ import { fetchJson } from './request.ts';
 const ANSWER_MS = 5000;
 
 /**
- * `address` as the daemon states it: `127.0.0.1:7117`, `[::1]:7117`. Throws DAEMON_NOT_RUNNING when
- * nobody listens there, UNAUTHORIZED when a key is needed and SVC_API_KEY holds none that is known.
+ * `address` as the daemon reports it: `127.0.0.1:7117`, `[::1]:7117`. Throws DAEMON_NOT_RUNNING if nothing listens
+ * there, UNAUTHORIZED if a key is needed and the one in SVC_API_KEY is missing or unknown.
  */
 export async function probeHttpHealth(address: string): Promise<HealthRecord> {
   const { hostname, port } = new URL(`http://${reachable(address)}`);

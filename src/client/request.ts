@@ -1,4 +1,4 @@
-/** One HTTP exchange with the daemon, over its control socket or over TCP; whatever fails is a SvcError. */
+/** One HTTP request to the daemon, over its control socket or TCP; every failure is a SvcError. */
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { SvcError, type ErrorRecord } from '../protocol/errors.ts';
 import { notRunning } from './daemon-errors.ts';
@@ -11,18 +11,18 @@ export interface RequestOptions {
   readonly path: string;
   /** Sent as JSON. */
   readonly body?: unknown;
-  /** For TCP, where the daemon may ask for one. */
+  /** For TCP, where the daemon may require a key. */
   readonly apiKey?: string | undefined;
-  /** Aborting ends the exchange; it then fails with CANCELLED. */
+  /** Aborting ends the request, which then fails with CANCELLED. */
   readonly signal?: AbortSignal;
-  /** Until the answer begins, and for `fetchJson` until it is complete. Then NOT_READY. Absent: no limit. */
+  /** Timeout until the answer begins, for `fetchJson` until it is complete; then NOT_READY. Absent: no timeout. */
   readonly timeoutMs?: number;
 }
 
-/** More than any record of ours has. */
+/** Limit for answers and lines; more than any record has. */
 const ANSWER_BYTES = 64 * 1024 * 1024;
 
-/** Resolves when the answer begins, whatever its status is. The caller reads or destroys it. */
+/** Resolves when the answer begins, with any status. The caller reads or destroys the answer. */
 export async function send(target: Target, options: RequestOptions): Promise<IncomingMessage> {
   try {
     if ('socketPath' in target) requireTrustedSocket(target.socketPath);
@@ -35,7 +35,7 @@ export async function send(target: Target, options: RequestOptions): Promise<Inc
       ...target,
       path: options.path,
       method: options.method ?? 'GET',
-      // A connection that is kept would keep the process, too.
+      // A kept-alive connection would keep the process alive.
       agent: false,
       headers: {
         ...('socketPath' in target ? { host: 'localhost' } : {}),
@@ -63,7 +63,7 @@ export async function send(target: Target, options: RequestOptions): Promise<Inc
   });
 }
 
-/** The whole answer of a status below 400, or of one in `accept`; any other is thrown as the error it tells of. */
+/** Returns the whole answer if its status is below 400 or in `accept`; otherwise throws the error in it. */
 export async function fetchJson(
   target: Target,
   options: RequestOptions,
@@ -81,7 +81,7 @@ export async function fetchJson(
     response.setEncoding('utf8');
     for await (const chunk of response) {
       text += chunk as string;
-      if (text.length > ANSWER_BYTES) throw malformed('its answer is too long');
+      if (text.length > ANSWER_BYTES) throw malformed('it is too long');
     }
   } catch (error) {
     throw failure(error, target, options.signal);
@@ -91,10 +91,10 @@ export async function fetchJson(
   const status = response.statusCode ?? 0;
   const body = parseJson(text);
   if (status < 400 || (accept.includes(status) && errorIn(body) === undefined)) return { status, body };
-  throw SvcError.fromRecord(errorIn(body) ?? malformed(`it answered with status ${String(status)}`).toRecord());
+  throw SvcError.fromRecord(errorIn(body) ?? malformed(`status ${String(status)}`).toRecord());
 }
 
-/** The JSON values of an answer of lines, as they come. Ends the exchange when the reader leaves early. */
+/** Yields the JSON values of an answer of JSON lines. Ends the request if the iteration ends early. */
 export async function* streamJson(target: Target, options: RequestOptions): AsyncGenerator<unknown, void, undefined> {
   const response = await send(target, options);
   try {
@@ -110,7 +110,7 @@ export async function* streamJson(target: Target, options: RequestOptions): Asyn
         if (whole !== '') yield parseJson(whole);
       }
       line += last;
-      if (line.length > ANSWER_BYTES) throw malformed('a line of its answer is too long');
+      if (line.length > ANSWER_BYTES) throw malformed('a line is too long');
     }
     if (line !== '') yield parseJson(line);
   } catch (error) {
@@ -124,9 +124,7 @@ async function refusal(response: IncomingMessage): Promise<SvcError> {
   response.setEncoding('utf8');
   let text = '';
   for await (const chunk of response) text += chunk as string;
-  return SvcError.fromRecord(
-    errorIn(parseJson(text)) ?? malformed(`it answered with status ${String(response.statusCode)}`).toRecord(),
-  );
+  return SvcError.fromRecord(errorIn(parseJson(text)) ?? malformed(`status ${String(response.statusCode)}`).toRecord());
 }
 
 function errorIn(body: unknown): ErrorRecord | undefined {
@@ -138,13 +136,13 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw malformed('its answer is not JSON');
+    throw malformed('it is not JSON');
   }
 }
 
 function malformed(why: string): SvcError {
-  return new SvcError('INTERNAL', `the daemon cannot be understood: ${why}`, {
-    hint: 'another version, or another program, may be running there; see `svc status`',
+  return new SvcError('INTERNAL', `unexpected answer from the daemon: ${why}`, {
+    hint: 'a daemon of another version, or another program, may be running there; see `svc status`',
   });
 }
 
@@ -167,7 +165,7 @@ function failure(error: unknown, target: Target, signal: AbortSignal | undefined
       return notRunning();
     case 'EACCES':
     case 'EPERM':
-      return new SvcError('FORBIDDEN', `not allowed to use ${place}`, {
+      return new SvcError('FORBIDDEN', `permission denied: ${place}`, {
         hint: 'run svc as the user who started the daemon',
       });
     case 'ECONNRESET':

@@ -1,18 +1,17 @@
 /**
  * Decides whether a control socket may be trusted with prompts and keys.
  *
- * The path of the socket is predictable where there is no XDG_RUNTIME_DIR, so another user of the machine can
- * create it first and pose as the daemon. The socket and its directory must therefore belong to this user or
- * to root, and nobody else may be able to replace the socket. Named pipes of Windows have no owner that Node can
- * read: there every pipe is trusted.
+ * Without XDG_RUNTIME_DIR the path of the socket is predictable, so another user could create it first and pose as the
+ * daemon. Therefore the socket and its directory must belong to this user or to root, and other users must not be able
+ * to replace the socket. On Windows, Node cannot read the owner of a named pipe; every pipe is trusted there.
  */
 import { lstatSync, statSync, type Stats } from 'node:fs';
 import { dirname } from 'node:path';
 import { SvcError } from '../protocol/errors.ts';
 
 /**
- * Throws FORBIDDEN when another user owns or can replace the socket at `socketPath`. The file system's own errors
- * (ENOENT where there is no socket) are thrown as they are.
+ * Throws FORBIDDEN if another user owns or can replace the socket at `socketPath`. Errors of the file system
+ * (ENOENT without a socket) are thrown unchanged.
  */
 export function requireTrustedSocket(socketPath: string): void {
   const fault = trustFault(socketPath);
@@ -22,12 +21,12 @@ export function requireTrustedSocket(socketPath: string): void {
   });
 }
 
-/** Why the socket cannot be trusted; undefined if it can. Throws the file system's own errors. */
+/** Returns why the socket cannot be trusted; undefined if it can. Throws errors of the file system. */
 export function trustFault(socketPath: string): string | undefined {
   if (process.platform === 'win32') return undefined;
   const directory = dirname(socketPath);
-  // The directory first: in another user's directory the answer about the socket means nothing.
-  // A link counts with its owner and with its target's.
+  // The directory first: in another user's directory the state of the socket proves nothing.
+  // For a symbolic link, both its owner and its target's owner count.
   return (
     ownerFault(lstatSync(directory), directory) ??
     directoryFault(statSync(directory), directory) ??
@@ -35,7 +34,7 @@ export function trustFault(socketPath: string): string | undefined {
   );
 }
 
-/** What is wrong with the owner of `path`; undefined if it is this user or root. */
+/** Returns what is wrong with the owner of `path`; undefined if it is this user or root. */
 export function ownerFault({ uid }: Stats, path: string): string | undefined {
   return uid === process.getuid?.() || uid === 0 ? undefined : `${path} belongs to user ${String(uid)}`;
 }

@@ -1,12 +1,12 @@
 /**
- * Starting a daemon that outlives the command which started it.
+ * Starts a daemon that outlives the command which started it.
  *
- * The child has a session of its own and no terminal; what it writes to standard error before its
- * log is open, or as it crashes, goes to a file. Where svc is installed as a service, its manager is
- * asked instead. Whether the start has succeeded is asked of the
- * socket, not of the child: when two commands start at once, one child finds the other's daemon and
- * ends, and that daemon is the answer for both. Only a child that ended with nobody on the socket
- * has failed.
+ * The child has its own session and no terminal; its standard error, used before its log is open and in a crash, is a
+ * file. If svc is installed as a service, the service manager is asked to start it instead.
+ *
+ * Success is determined by the socket, not by the child: if two commands start daemons at once, one child finds the
+ * other daemon and ends, and both commands use that daemon. The start has failed only if the child has ended and no
+ * daemon is listening.
  */
 import { spawn } from 'node:child_process';
 import { closeSync, readSync, statSync } from 'node:fs';
@@ -24,9 +24,9 @@ import { Client } from './client.ts';
 
 export type StartOutcome =
   | { readonly kind: 'ready'; readonly wasRunning: boolean }
-  /** It runs but does not serve: not in time, or it has found out that it cannot. */
+  /** The daemon runs but is not ready: it needs more time, or it cannot serve. null: it did not answer. */
   | { readonly kind: 'not_ready'; readonly ready: ReadyRecord | null }
-  /** `end` tells how; `lines` are the last that it wrote. */
+  /** `end`: exit code or signal as text; `lines`: its last output. */
   | { readonly kind: 'died'; readonly end: string; readonly code: number | null; readonly lines: readonly string[] };
 
 const POLL_MS = 25;
@@ -35,8 +35,8 @@ const LAST_BYTES = 16 * 1024;
 const ENTRY = fileURLToPath(new URL(`../cli/main${extname(import.meta.url)}`, import.meta.url));
 
 /**
- * Resolves once the daemon is ready, can't become ready, or `timeoutMs` have passed; it is left
- * running then. `onSpawn` is told when there was none.
+ * Resolves once the daemon is ready, cannot become ready, or `timeoutMs` have passed; it is left running in any case.
+ * Calls `onSpawn` if it has to start a daemon.
  */
 export async function startDaemon(
   paths: Pick<Paths, 'socketPath' | 'stateDir' | 'logFile'>,
@@ -48,7 +48,7 @@ export async function startDaemon(
   const marks = [crashFile(paths), paths.logFile].map((file) => ({ file, size: sizeOf(file) }));
   let child: DaemonChild | undefined;
   for (;;) {
-    // Before the question: a child that lost the race ends once the winner's socket is there.
+    // Read before asking: a child that lost the race ends only after the winner's socket is bound.
     const end = child?.end;
     const ready = await ask(client, Math.max(1000, deadline - performance.now()));
     if (ready === undefined) {
@@ -73,7 +73,7 @@ export async function startDaemon(
   }
 }
 
-/** undefined: no daemon. */
+/** Returns undefined if no daemon is running. */
 async function ask(client: Client, timeoutMs: number): Promise<ReadyRecord | undefined> {
   try {
     return await client.ready(timeoutMs);
@@ -84,9 +84,9 @@ async function ask(client: Client, timeoutMs: number): Promise<ReadyRecord | und
 }
 
 interface DaemonChild {
-  /** undefined while it lives. */
+  /** undefined while it runs. */
   end: string | undefined;
-  /** Exit code; null while it lives, and of one that a signal ended. */
+  /** Exit code; null while it runs, and if a signal ended it. */
   code: number | null;
 }
 
@@ -94,7 +94,7 @@ async function spawnDaemon(paths: Pick<Paths, 'socketPath' | 'stateDir'>): Promi
   const stderrFile = crashFile(paths);
   const stderr = openForAppend(stderrFile);
   const fromSource = ENTRY.endsWith('.ts');
-  // Only when there is something to start: a daemon that runs is asked without any of it.
+  // Imported only for a start; asking a running daemon does not need it.
   const { startOfService } = await import('../service/installed.ts');
   const service = startOfService(paths);
   const [program = '', ...args] = service ?? [
@@ -106,7 +106,7 @@ async function spawnDaemon(paths: Pick<Paths, 'socketPath' | 'stateDir'>): Promi
     'background',
   ];
   const child = spawn(program, args, {
-    // Its own directory, since it would hold the caller's; from source `--import tsx` is looked up from here.
+    // Not the caller's directory, which would stay in use. From source, `--import tsx` is resolved from here.
     cwd: dirname(fromSource ? ENTRY : stderrFile),
     detached: true,
     env: childEnvironment(),
@@ -119,7 +119,7 @@ async function spawnDaemon(paths: Pick<Paths, 'socketPath' | 'stateDir'>): Promi
     state.end = `it could not be started (${error.code ?? error.message})`;
   });
   child.once('exit', (code, signal) => {
-    // The service manager has started it, and does not stay.
+    // The service manager's command has started the daemon and ends.
     if (service !== undefined && code === 0) return;
     state.code = code;
     state.end = signal === null ? `exit code ${String(code)}` : `signal ${signal}`;
@@ -148,10 +148,10 @@ function sizeOf(file: string): number {
   }
 }
 
-/** The last lines of what was written to `file` since it had `size` bytes. */
+/** Returns the last lines written to `file` since it had `size` bytes. */
 function linesSince(file: string, size: number): string[] {
   const now = sizeOf(file);
-  // A file that is smaller than it was is a new one.
+  // A file that has shrunk is a new file.
   const from = Math.max(now < size ? 0 : size, now - LAST_BYTES);
   if (now <= from) return [];
   const bytes = Buffer.alloc(now - from);

@@ -1,10 +1,10 @@
-/** The health record again and again, for listeners that tell it only when asked. */
+/** Polls the health record, for listeners that do not push changes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FIGURES_MS, type HealthRecord } from '../protocol/records.ts';
 
 const ASK_MS = 1000;
 
-/** The record as it is, then each that has changed, or has other figures after a while. Ends only by throwing what `ask` does. */
+/** Yields the record, then each changed one, and fresh figures every FIGURES_MS. Ends when `ask` throws. */
 export async function* watchHealth(ask: () => Promise<HealthRecord>): AsyncGenerator<HealthRecord, void, undefined> {
   let told = '';
   let toldAt = -Infinity;

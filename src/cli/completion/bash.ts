@@ -23,7 +23,7 @@ _svc() {
   local -i arguments=0 skip=0
   local IFS=$'\\n'
   COMPREPLY=()
-  # bash makes a word of its own of the equals sign in --flag=value.
+  # bash splits --flag=value at the equals sign.
   if [[ $current == '=' ]]; then
     current=''
   elif [[ $previous == '=' ]]; then
@@ -70,10 +70,10 @@ complete -F _svc svc
 `;
 }
 
-/** A slash behind directories; bash 3.2 knows no such thing. */
+/** Appends a slash to directories; bash 3.2 has no compopt. */
 const FILES = 'compopt -o filenames 2>/dev/null; ';
 
-/** Whose next word is no argument. */
+/** Flags whose next word is their value. */
 function valuedFlags(): string {
   return patterns(() => 'skip=1');
 }

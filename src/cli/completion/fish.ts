@@ -29,13 +29,13 @@ function _svc_words
     commandline -opc | string match -v -- '-*' | tail -n +2
 end
 
-# Whether the words so far are these, and no more.
+# True if the words so far are exactly these.
 function _svc_at
     set -l words (_svc_words)
     test "$words" = "$argv"
 end
 
-# Whether the words so far begin with these.
+# True if the words so far begin with these.
 function _svc_in
     set -l words (_svc_words)
     string match -q -- "$argv *" "$words "
@@ -54,7 +54,7 @@ function complete(when: string, what: string): string {
   return what.trim() === '' ? '' : `complete -c svc -n ${quote(when)} ${what.trimEnd()}`;
 }
 
-/** `-x` is also "and no file". */
+/** `-x` also disables file completion. */
 function needsValue(offer: Offer): string {
   return offer.kind === 'file' || (offer.kind === 'listed' && offer.orFile) ? '-r' : '-x';
 }

@@ -1,21 +1,21 @@
 /**
- * What a shell offers in each place, for the writers of all three scripts. Names of models and
- * providers come from `svc model list` and `svc provider list` when Tab is pressed: both work without
- * a daemon and take a fraction of a second. All else is written into the script.
+ * Completion candidates for each position, shared by the three script generators. Names of models and providers come
+ * from `svc model list` and `svc provider list` when Tab is pressed: both work without a daemon and take a fraction
+ * of a second. Everything else is written into the script.
  */
 import { settingNames } from '../../config/settings.ts';
 import { COMMANDS, GROUPS, type Argument, type Command, type Flag } from '../commands.ts';
 
 export type Offer =
   | { readonly kind: 'words'; readonly words: readonly string[] }
-  /** First words of the lines, but the first line, of what this prints. */
+  /** First words of the output lines of `svc model list` or `svc provider list`, without the header. */
   | { readonly kind: 'listed'; readonly by: 'model' | 'provider'; readonly orFile: boolean }
   | { readonly kind: 'file' }
   | { readonly kind: 'nothing' };
 
 export const commands: readonly (readonly [name: string, command: Command])[] = Object.entries(COMMANDS);
 
-/** First words, with what they are for. */
+/** Returns the first words (commands and groups) with their summaries. */
 export function firstWords(): [word: string, summary: string][] {
   const single = commands
     .filter(([name]) => !name.includes(' '))
@@ -23,7 +23,7 @@ export function firstWords(): [word: string, summary: string][] {
   return [...single, ...Object.entries(GROUPS), ['help', 'Show help']].map(([word, summary]) => [word, summary]);
 }
 
-/** Second words, below the first. */
+/** Returns the second words of a group, with their summaries. */
 export function secondWords(group: string): [word: string, summary: string][] {
   return commands
     .filter(([name]) => name.startsWith(`${group} `))
@@ -32,12 +32,12 @@ export function secondWords(group: string): [word: string, summary: string][] {
 
 export const groups: readonly string[] = Object.keys(GROUPS);
 
-/** `--json`, `-m`, `--model`. */
+/** Returns the spellings of a flag: `-m`, `--model`. */
 export function spellings(name: string, flag: Flag): string[] {
   return [...(flag.short === undefined ? [] : [`-${flag.short}`]), `--${name}`];
 }
 
-/** undefined: the flag takes no value. */
+/** Returns undefined if the flag takes no value. */
 export function offerOfFlag(flag: Flag): Offer | undefined {
   if (flag.kind === 'switch') return undefined;
   if (flag.kind === 'choice') return { kind: 'words', words: flag.choices };
@@ -48,7 +48,7 @@ export function offerOfArgument({ choices, completes }: Argument): Offer {
   return choices === undefined ? offerOf(completes, false) : { kind: 'words', words: choices };
 }
 
-/** `orFile`: a flag's model may be a path, a command's is one that is known. */
+/** `orFile`: true for a flag, whose model may be a path; false for an argument, which names a registered model. */
 function offerOf(completes: Argument['completes'], orFile: boolean): Offer {
   switch (completes) {
     case 'model':

@@ -1,4 +1,4 @@
-/** For zsh 5 with compinit; the file may lie in $fpath as `_svc`, or be sourced. */
+/** For zsh 5 with compinit; the file may be `_svc` in $fpath, or be sourced. */
 import type { Command, Flag } from '../commands.ts';
 import {
   commands,
@@ -78,7 +78,7 @@ function flagSpec(name: string, flag: Flag): string {
   const offer = offerOfFlag(flag);
   const names = spellings(name, flag);
   const value = offer === undefined ? '' : `:${escape('value' in flag ? flag.value : name)}:${action(offer)}`;
-  // What may be repeated stays on offer; of two spellings one is enough.
+  // A repeatable flag stays on offer; any other is offered once, in either spelling.
   const before = flag.kind === 'strings' ? '*' : `(${names.join(' ')})`;
   const equals = (spelled: string): string =>
     offer !== undefined && spelled.startsWith('--') ? `${spelled}=` : spelled;
@@ -95,7 +95,7 @@ function action(offer: Offer): string {
     case 'file':
       return '_files';
     case 'nothing':
-      // Not an empty action: that prints a message, beside which zsh lists a flag instead of completing it.
+      // An empty action would print a message, and zsh would then list a flag instead of completing it.
       return '{ false }';
   }
 }
@@ -104,7 +104,7 @@ function described(words: readonly (readonly [string, string])[]): string {
   return words.map(([word, summary]) => quote(`${escape(word)}:${summary}`)).join(' ');
 }
 
-/** In a specification of _arguments a colon and a bracket have a meaning. */
+/** Escapes colons and brackets, which are special in _arguments specifications. */
 function escape(text: string): string {
   return text.replace(/[:[\]\\]/g, '\\$&');
 }

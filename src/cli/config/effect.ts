@@ -1,4 +1,4 @@
-/** What a change of the config file changes: the file is not all there is. */
+/** Effects of a change of the config file: variables may override it, and the daemon may need a restart. */
 import { environmentSettings } from '../../config/config.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ReloadRecord } from '../../protocol/routes.ts';
@@ -6,17 +6,17 @@ import { fromDaemon } from '../models.ts';
 import { say } from '../output.ts';
 import { shown } from './value.ts';
 
-/** Has a running daemon read the file; says on standard error when the value in force is still another one. */
+/** Makes a running daemon reload the file. Reports on standard error if another value is still in force. */
 export async function tellWhatHolds(name: string): Promise<{ restart_needed: boolean }> {
   const over = environmentSettings().find((each) => each.name === name);
-  if (over !== undefined) say(`${over.variable} wins over the file here: ${name} is ${shown(over.value)}`);
+  if (over !== undefined) say(`${over.variable} overrides the file here: ${name} is ${shown(over.value)}`);
   const reloaded = await reload();
   const restart_needed = reloaded?.restart_needed.includes(name) ?? false;
-  if (restart_needed) say('the running daemon takes it up when it is restarted: svc stop && svc start');
+  if (restart_needed) say('restart the daemon to apply the change: svc stop && svc start');
   return { restart_needed };
 }
 
-/** null: no daemon runs, or it does not answer. */
+/** Returns null if no daemon is running or it does not answer. */
 async function reload(): Promise<ReloadRecord | null> {
   try {
     return (await fromDaemon((client) => client.reload())) ?? null;

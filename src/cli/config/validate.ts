@@ -5,7 +5,7 @@ import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { Run } from '../commands.ts';
 import { out, print, printJson } from '../output.ts';
 
-/** In the environment there are no lines. */
+/** Problems in the environment have no line or column. */
 type Problem = ConfigProblem | { readonly line: null; readonly column: null; readonly message: string };
 
 export const run: Run<'config validate'> = ({ json }) => {
@@ -13,7 +13,7 @@ export const run: Run<'config validate'> = ({ json }) => {
   const problems: Problem[] = [...parseConfig(readConfigFile(file)).problems, ...problemsOfEnvironment()];
   if (json) printJson({ valid: problems.length === 0, file, problems });
   else if (problems.length > 0) for (const problem of problems) print(describe(file, problem));
-  else print(existsSync(file) ? `${file} is valid` : `there is no ${file}: the defaults hold`);
+  else print(existsSync(file) ? `${file} is valid` : `${file} does not exist: the defaults apply`);
   return Promise.resolve(problems.length === 0 ? 0 : ERRORS.CONFIG_INVALID.exit);
 };
 
@@ -26,7 +26,7 @@ function problemsOfEnvironment(): Problem[] {
   }
 }
 
-/** As compilers write it, so that editors jump there. */
+/** Formats a problem as compilers do, so that editors can jump to it. */
 function describe(file: string, { line, column, message }: Problem): string {
   return line === null ? out.red(message) : `${file}:${String(line)}:${String(column)}: ${out.red(message)}`;
 }

@@ -15,13 +15,13 @@ export function check(
   return { name, status, value, detail, hint };
 }
 
-/** A check that ended with an error. */
+/** Returns a failed check from the error that ended it. */
 export function failed(name: CheckName, thrown: unknown, value: string | null = null): DoctorCheck {
   const error = errorOfFiles(thrown);
   return check(name, 'fail', value, { detail: error.message, hint: error.hint ?? 'see docs/doctor.md' });
 }
 
-/** The check; one that ends with an error has failed, and the others are made all the same. */
+/** Runs a check; an error makes this check fail and does not stop the others. */
 export async function guarded(name: CheckName, make: () => DoctorCheck | Promise<DoctorCheck>): Promise<DoctorCheck> {
   try {
     return await make();
@@ -30,7 +30,7 @@ export async function guarded(name: CheckName, make: () => DoctorCheck | Promise
   }
 }
 
-/** A check that was not made, and why. */
+/** Returns a skipped check, with the reason. */
 export function skipped(name: CheckName, detail: string, value: string | null = null): DoctorCheck {
   return check(name, 'skip', value, { detail });
 }

@@ -1,4 +1,4 @@
-/** A clock that is wrong breaks certificates, and a log whose times go back tells a false story. */
+/** A wrong clock breaks certificate checks and puts log lines out of order. */
 import { closeSync } from 'node:fs';
 import { readDaemonFile } from '../../config/daemon-file.ts';
 import type { Paths } from '../../config/paths.ts';
@@ -8,15 +8,15 @@ import { duration } from '../format.ts';
 import { endOfLines, lastLines, openLog } from '../log-tail.ts';
 import { check } from './check.ts';
 
-/** svc did not exist before. */
+/** svc did not exist before this date. */
 const EARLIEST_MS = Date.UTC(2026, 0, 1);
-/** Two clocks that are read one after the other. */
+/** Allowance for times that were taken one after the other. */
 const TOLERANCE_MS = 2000;
 
 export function checkClock(paths: Pick<Paths, 'logFile' | 'daemonFile'>, now: number = Date.now()): DoctorCheck {
   const value = new Date(now).toISOString();
-  const hint = 'set the clock, and let a time service keep it: timedatectl set-ntp true';
-  if (now < EARLIEST_MS) return check('clock', 'fail', value, { detail: 'it is years behind', hint });
+  const hint = 'set the clock, and use a time service: timedatectl set-ntp true';
+  if (now < EARLIEST_MS) return check('clock', 'fail', value, { detail: 'the clock is years behind', hint });
   const written = [
     { what: 'the last line of the log', at: lastLogged(paths.logFile) },
     { what: 'the start of the daemon', at: Date.parse(readDaemonFile(paths.daemonFile)?.started_at ?? '') },
@@ -24,11 +24,11 @@ export function checkClock(paths: Pick<Paths, 'logFile' | 'daemonFile'>, now: nu
   const ahead = written.find(({ at }) => at > now + TOLERANCE_MS);
   if (ahead === undefined) return check('clock', 'ok', value);
   const { what, at } = ahead;
-  const detail = `${what} is ${duration((at - now) / 1000)} in the future: the clock was set back since`;
+  const detail = `${what} is ${duration((at - now) / 1000)} in the future: the clock has been set back since`;
   return check('clock', 'warn', value, { detail, hint });
 }
 
-/** NaN: there is no line of the daemon's. Whether the log can be read is another check's matter. */
+/** Returns NaN without a line of the daemon. Another check reports a log that cannot be read. */
 function lastLogged(logFile: string): number {
   try {
     const file = openLog(logFile);

@@ -1,4 +1,4 @@
-/** The files, the sockets and the daemon behind them. */
+/** Checks of the files, the sockets and the daemon. */
 import { accessSync, constants, lstatSync, statSync, type Stats } from 'node:fs';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
@@ -15,10 +15,10 @@ import type { ProviderRecord, StatusRecord } from '../../protocol/records.ts';
 import { bytes, duration } from '../format.ts';
 import { check, failed, skipped } from './check.ts';
 
-/** Serves unless the daemon drains, ready or not: that is the check of the daemon. */
+/** Service that reports SERVING unless the daemon drains, ready or not; readiness is another check. */
 const GRPC_SERVICE = 'svc.v1.Runtime';
 
-/** The config in force; the defaults when it is not valid, so that the rest can be looked at all the same. */
+/** Checks the config and returns it; the defaults if it is invalid, so that the other checks can run. */
 export function checkConfig(paths: Paths): { check: DoctorCheck; config: Config } {
   try {
     const config = loadConfig(paths);
@@ -29,7 +29,7 @@ export function checkConfig(paths: Paths): { check: DoctorCheck; config: Config 
   }
 }
 
-/** Where svc keeps its files: each place is what it has to be, and can be written. */
+/** Checks that each place where svc keeps files has the right type and can be written. */
 export async function checkPaths(paths: Paths, modelsDir: string): Promise<DoctorCheck> {
   const all = await troublesOf(paths, new Date(), [
     { what: 'runtime directory', path: paths.runtimeDir },
@@ -38,15 +38,15 @@ export async function checkPaths(paths: Paths, modelsDir: string): Promise<Docto
   // The log has a check of its own.
   const troubles = all.filter((trouble) => !trouble.includes(paths.logFile));
   if (troubles.length === 0) return check('paths', 'ok', paths.stateDir);
-  const hint = 'mend these paths, or set SVC_HOME to a directory that you can write to';
+  const hint = 'fix these paths, or set SVC_HOME to a directory that you can write to';
   return check('paths', 'fail', paths.stateDir, { detail: troubles.join('; '), hint });
 }
 
-/** Nobody else may reach the control socket: whoever does is served. */
+/** Checks that other users cannot open the control socket, which serves every client without a key. */
 export function checkSocket({ socketPath, runtimeDir }: Paths): DoctorCheck {
   if (process.platform === 'win32') return check('control_socket', 'ok', socketPath);
   const socket = statOf(socketPath);
-  if (socket === undefined) return skipped('control_socket', 'made when the daemon starts', socketPath);
+  if (socket === undefined) return skipped('control_socket', 'created when the daemon starts', socketPath);
   const fault =
     trustFault(socketPath) ??
     faultOf(socketPath, socket, 0o600) ??
@@ -69,11 +69,11 @@ function faultOf(path: string, stats: Stats, mode: number): string | undefined {
 
 export interface CheckedDaemon {
   readonly check: DoctorCheck;
-  /** Whether one is there, be it mute. */
+  /** True if a daemon exists, even if it does not answer. */
   readonly runs: boolean;
-  /** undefined: it does not run, or does not answer. */
+  /** undefined if the daemon is not running or does not answer. */
   readonly status: StatusRecord | undefined;
-  /** Whether it takes prompts. */
+  /** True if the daemon accepts prompts. */
   readonly serves: boolean;
   readonly providers: readonly ProviderRecord[];
 }
@@ -87,9 +87,9 @@ export async function checkDaemon(paths: Paths): Promise<CheckedDaemon> {
     const troubles = ready.conditions
       .filter((condition) => condition.status !== 'ok')
       .map((condition) => `${condition.name}: ${condition.reason}`);
-    if (status.state === 'STOPPING') troubles.unshift('it drains: it is about to end, or was told to take nothing new');
+    if (status.state === 'STOPPING') troubles.unshift('it drains: it is stopping, or a drain was requested');
     const isOther = status.version !== VERSION;
-    if (isOther) troubles.push(`it is version ${status.version ?? 'unknown'}, this command ${VERSION}`);
+    if (isOther) troubles.push(`it has version ${status.version ?? 'unknown'}, this command ${VERSION}`);
     const verdict = !serves ? 'fail' : troubles.length > 0 ? 'warn' : 'ok';
     const hint = verdict === 'ok' ? null : isOther ? 'restart it: svc stop && svc start' : 'see `svc logs`';
     return {
@@ -128,10 +128,10 @@ export async function checkAddress(
 ): Promise<DoctorCheck> {
   if (status !== undefined) {
     return status[name] === null
-      ? check(name, 'fail', null, { detail: 'the daemon does not listen', hint: 'see `svc logs`' })
+      ? check(name, 'fail', null, { detail: 'the daemon is not listening', hint: 'see `svc logs`' })
       : check(name, 'ok', status[name]);
   }
-  if (runs) return skipped(name, 'the daemon has it, and does not answer');
+  if (runs) return skipped(name, 'the daemon holds this address, and does not answer');
   const { host, port } = config[name];
   const value = `${host}:${String(port)}`;
   const server = createServer();
@@ -143,14 +143,14 @@ export async function checkAddress(
     const why = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
     return check(name, 'fail', value, {
       detail: `cannot listen there: ${why}`,
-      hint: `end what uses it, or set ${name}.port in the config or SVC_${name.toUpperCase()}_ADDR`,
+      hint: `stop the program that uses it, or set ${name}.port in the config or SVC_${name.toUpperCase()}_ADDR`,
     });
   } finally {
     server.close();
   }
 }
 
-/** The daemon answers by itself over HTTP and its socket; whether it does over gRPC has to be asked. */
+/** Checks gRPC by a health call: its library is loaded only by the first connection. */
 export async function checkGrpc(config: Config, daemon: CheckedDaemon): Promise<DoctorCheck> {
   const address = await checkAddress('grpc', config, daemon);
   const bound = daemon.status?.grpc ?? null;
@@ -164,21 +164,21 @@ export async function checkGrpc(config: Config, daemon: CheckedDaemon): Promise<
     if (serving !== expected) return fail(`${GRPC_SERVICE} is ${serving}`);
     return check('grpc', 'ok', bound, { detail: `${GRPC_SERVICE} is ${serving}` });
   } catch {
-    return fail('the daemon listens there, and does not answer grpc.health.v1');
+    return fail('the daemon listens there, but does not answer grpc.health.v1');
   }
 }
 
 export function checkLog({ logFile }: Paths): DoctorCheck {
   const log = statOf(logFile);
-  if (log === undefined) return skipped('log', 'made when the daemon starts', logFile);
-  const hint = 'make it a file of yours, or remove it';
+  if (log === undefined) return skipped('log', 'created when the daemon starts', logFile);
+  const hint = 'make it a file that you can read and write, or remove it';
   if (!log.isFile()) return check('log', 'fail', logFile, { detail: 'it is not a file', hint });
   try {
     accessSync(logFile, constants.R_OK | constants.W_OK);
     const older = statOf(`${logFile}.1`) === undefined ? '' : ', older ones beside it';
     return check('log', 'ok', `${logFile} (${bytes(log.size)}${older})`);
   } catch {
-    return check('log', 'fail', logFile, { detail: 'it cannot be read and written', hint });
+    return check('log', 'fail', logFile, { detail: 'it cannot be read or written', hint });
   }
 }
 

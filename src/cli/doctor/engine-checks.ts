@@ -1,4 +1,4 @@
-/** The addon, the devices and the processor, as an engine process finds them. */
+/** Checks of the addon, the devices and the processor, as an engine process sees them. */
 import { examineGpu, type GpuExamination } from '../../engine/gpu.ts';
 import { probeEngine, type EngineProbe } from '../../engine/probe.ts';
 import type { DoctorCheck } from '../../protocol/doctor.ts';
@@ -7,13 +7,13 @@ import { check, skipped } from './check.ts';
 
 export interface CheckedEngine {
   readonly checks: readonly DoctorCheck[];
-  /** Whether an engine can be started here at all. */
+  /** True if an engine can be started on this machine. */
   readonly works: boolean;
 }
 
 export async function checkEngine(): Promise<CheckedEngine> {
   const gpu = await examineGpu({ measure: true });
-  // What a GPU's driver did to its process must not be held against the rest.
+  // A crash of the GPU's driver must not fail the other checks: probe again without the GPU.
   const probe = gpu.probe === null || gpu.probe.error !== null ? await probeEngine({ measure: true }) : gpu.probe;
   return {
     checks: [checkAddon(probe), checkGpu(gpu, probe), ...probe.devices.map(checkDevice), checkProcessor(probe)],
@@ -36,7 +36,7 @@ function checkGpu({ gpus, module, trouble }: GpuExamination, probe: EngineProbe)
   if (trouble !== null) {
     return check('gpu', 'warn', present, { detail: `not used: ${trouble.reason}`, hint: trouble.hint });
   }
-  if (module === undefined) return skipped('gpu', 'there is none: models run on the processor');
+  if (module === undefined) return skipped('gpu', 'no GPU: models run on the processor');
   return check('gpu', 'ok', present, { detail: `used through ${module}` });
 }
 
@@ -63,16 +63,17 @@ export function checkProcessor({
   const value = variant === null ? 'kernels built into the addon' : `kernels for ${variant}`;
   const features = presentFeatures(cpuFeatures);
   const hasGpu = devices.some(({ type }) => type === 'gpu' || type === 'igpu');
-  const unless = hasGpu && features.includes('SVC_') ? '; SVC_… only for models without a layer on a GPU' : '';
+  const unless =
+    hasGpu && features.includes('SVC_') ? '; SVC_… kernels only for models that have no layer on a GPU' : '';
   return check('cpu_features', 'ok', value, { detail: features + unless || null });
 }
 
-/** ggml says `loaded CPU backend from …/libggml-cpu-zen4.so`; null: its code is linked in. */
+/** Reads ggml's log line `loaded CPU backend from …/libggml-cpu-zen4.so`. null: the CPU backend is linked in. */
 function kernelVariant(log: readonly string[]): string | null {
   return log.flatMap((line) => /ggml-cpu-(\w+)\.\w+$/.exec(line)?.[1] ?? [])[0] ?? null;
 }
 
-/** ggml writes `CPU : SSE3 = 1 | AVX = 0 | …`. */
+/** Reads ggml's list `CPU : SSE3 = 1 | AVX = 0 | …`. */
 function presentFeatures(features: string): string {
   return [...features.matchAll(/\b(\w+) = 1/g)].map(([, name]) => name).join(' ');
 }

@@ -1,4 +1,4 @@
-/** This process and this machine. */
+/** Checks of this process and this machine. */
 import { totalmem } from 'node:os';
 import { existsSync, readFileSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -21,12 +21,12 @@ export function checkNode(): DoctorCheck {
     : check('node', 'fail', value, { detail: `svc needs Node ${least}`, hint: `install Node ${least} or newer` });
 }
 
-/** Root is more than svc needs: whoever takes over the daemon has all that its user has. */
+/** Warns about root: svc needs no privileges, and an attacker who takes over the daemon has those of its user. */
 export function checkUser(uid: number | undefined = process.getuid?.()): DoctorCheck {
   if (uid === undefined) return skipped('user', 'this system has no user ids');
   if (uid !== 0) return check('user', 'ok', `user ${String(uid)}`);
   return check('user', 'warn', 'root', {
-    detail: 'svc needs no privileges, and whoever takes over the daemon would have all of them',
+    detail: 'svc needs no privileges; an attacker who takes over the daemon would be root',
     hint: 'run svc as an ordinary user',
   });
 }
@@ -38,7 +38,7 @@ export function checkMemory(): DoctorCheck {
   });
 }
 
-/** Where the models lie, or will, and where state and log are written. */
+/** Checks the free space for models and for state and log. */
 export function checkDisk(modelsDir: string, { stateDir }: Pick<Paths, 'stateDir'>): DoctorCheck {
   const places = [
     { what: 'models', directory: modelsDir },
@@ -48,7 +48,7 @@ export function checkDisk(modelsDir: string, { stateDir }: Pick<Paths, 'stateDir
   const detail = places.map(({ what, directory, free }) => `${bytes(free)} for ${what} in ${directory}`).join('; ');
   return check('disk', judge(least, DISK), `${bytes(least)} free`, {
     detail,
-    hint: least < DISK.warn ? 'make room, or set models.dir in the config, or SVC_HOME, to another disk' : null,
+    hint: least < DISK.warn ? 'free some space, or move models.dir or SVC_HOME to another disk' : null,
   });
 }
 

@@ -1,4 +1,4 @@
-/** The model store, file by file, and one real token of the default model. */
+/** Checks of the model store, file by file, and of the default model, by generating one token. */
 import { Client } from '../../client/client.ts';
 import type { Paths } from '../../config/paths.ts';
 import { tryModel } from '../../engine/try-model.ts';
@@ -10,13 +10,13 @@ import type { ModelRecord } from '../../protocol/records.ts';
 import { check, failed, skipped } from './check.ts';
 
 const TOKEN_MS = 120_000;
-/** Files are read again for their digest up to so much in all, the smallest first: some seconds' worth. */
+/** Total size of files whose digest is checked, smallest first; takes some seconds. */
 const READ_BYTES = 2 * 1024 ** 3;
 
 export interface ModelCheckOptions {
   readonly modelsDir: string;
   readonly daemonServes: boolean;
-  /** Whether an engine can be started here at all. */
+  /** True if an engine can be started on this machine. */
   readonly engineWorks: boolean;
 }
 
@@ -45,7 +45,7 @@ async function checkStore(models: readonly ModelRecord[], modelsDir: string): Pr
     hint:
       broken === undefined
         ? null
-        : `bring the file of ${broken.id} back and add it again, or remove it: svc model rm ${broken.id}`,
+        : `restore the file of ${broken.id} and add it again, or remove the model: svc model rm ${broken.id}`,
   });
 }
 
@@ -63,14 +63,14 @@ async function stateOfFiles(models: readonly ModelRecord[]): Promise<FileState[]
 
 async function stateOf(model: ModelRecord, isRead: boolean): Promise<Omit<FileState, 'id'>> {
   const { state, digest, builtin, path } = model;
-  if (state === 'failed') return { state: 'its file is gone or broken', isBroken: true };
+  if (state === 'failed') return { state: 'its file is missing or broken', isBroken: true };
   if (digest === null) return { state: 'its file has changed since it was added', isBroken: true };
-  // The built-in model's digest was taken from the file just now.
+  // The built-in model's digest has just been computed from its file.
   if (builtin) return { state: digest.slice(0, 19), isBroken: false };
-  if (!isRead) return { state: 'unchanged by size and time (too large to be read here)', isBroken: false };
+  if (!isRead) return { state: 'size and time are unchanged (too large for a digest check)', isBroken: false };
   try {
     if ((await digestOfModel(path)) === digest) return { state: 'digest verified', isBroken: false };
-    return { state: 'its content is not what was added (the digest differs)', isBroken: true };
+    return { state: 'SHA-256 mismatch: its content has changed since it was added', isBroken: true };
   } catch {
     return { state: 'its file cannot be read', isBroken: true };
   }
@@ -83,7 +83,10 @@ async function checkDefaultModel(
 ): Promise<DoctorCheck> {
   const model = models.find((each) => each.default);
   if (model === undefined) {
-    return check('default_model', 'fail', null, { detail: 'there is none', hint: 'add one: svc model add FILE' });
+    return check('default_model', 'fail', null, {
+      detail: 'no default model',
+      hint: 'add a model: svc model add FILE',
+    });
   }
   if (!daemonServes && !engineWorks) return skipped('default_model', 'the addon cannot be loaded', model.id);
   try {
@@ -109,6 +112,6 @@ async function oneToken(client: Client, model: string): Promise<void> {
     timeout_ms: TOKEN_MS,
   };
   for await (const event of client.generate(request, new AbortController().signal)) {
-    if (event.type === 'finish' && event.usage?.output_tokens === 0) throw new Error('no token came');
+    if (event.type === 'finish' && event.usage?.output_tokens === 0) throw new Error('the model generated no token');
   }
 }

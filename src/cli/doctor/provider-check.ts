@@ -1,4 +1,4 @@
-/** The providers in the cloud: is there a key, and does anybody answer. No key is read, sent or shown. */
+/** Checks of the providers: a key is present and the endpoints answer. No key is read, sent or shown. */
 import type { KeyEntry } from '../../config/key-file.ts';
 import type { DoctorCheck } from '../../protocol/doctor.ts';
 import type { ProviderRecord } from '../../protocol/records.ts';
@@ -7,7 +7,7 @@ import { check, skipped } from './check.ts';
 const ANSWER_MS = 5000;
 
 export interface ProviderCheckOptions {
-  /** Asks nobody. */
+  /** Contacts no provider. */
   readonly offline: boolean;
 }
 
@@ -16,7 +16,7 @@ export async function checkProviders(
   { offline }: ProviderCheckOptions,
 ): Promise<DoctorCheck> {
   const providers = all.filter(({ kind, enabled }) => kind !== 'local' && enabled);
-  if (providers.length === 0) return skipped('providers', 'none is configured');
+  if (providers.length === 0) return skipped('providers', 'no provider is configured');
   const keyless = providers.filter(({ credential }) => credential.source !== 'none' && !credential.present);
   const silent = offline ? [] : await findSilent(providers);
   const value = providers.map(({ name }) => name).join(', ');
@@ -29,20 +29,20 @@ export async function checkProviders(
     return check('providers', 'fail', value, { detail, hint: `svc provider set ${first.name} --api-key-stdin` });
   }
   if (silent.length > 0) {
-    const hint = 'check the network and base_url, or pass --offline to leave this out';
+    const hint = 'check the network and base_url, or skip this check with --offline';
     return check('providers', 'warn', value, { detail, hint });
   }
-  return check('providers', 'ok', value, { detail: offline ? 'keys are there; not asked (--offline)' : null });
+  return check('providers', 'ok', value, { detail: offline ? 'keys are present; not contacted (--offline)' : null });
 }
 
-/** Without API keys, every program on this machine may send requests that the keys of providers pay for. */
+/** Without API keys, every program on this machine can spend the credit of the providers' keys. */
 export function checkApiKeys(all: readonly ProviderRecord[], keys: readonly KeyEntry[]): DoctorCheck {
   const paid = all.filter(({ enabled, credential }) => enabled && credential.present).map(({ name }) => name);
   if (keys.length > 0) return check('api_keys', 'ok', keys.map(({ name, scope }) => `${name} (${scope})`).join(', '));
-  if (paid.length === 0) return check('api_keys', 'ok', 'none: programs on this machine need none');
+  if (paid.length === 0) return check('api_keys', 'ok', 'no keys: programs on this machine need none');
   return check('api_keys', 'warn', 'none', {
-    detail: `every program and user of this machine can spend credit at ${paid.join(', ')}`,
-    hint: 'svc key add NAME; --scope local gives a key that spends none',
+    detail: `every program and user on this machine can spend credit at ${paid.join(', ')}`,
+    hint: 'svc key add NAME; a key of --scope local cannot use providers',
   });
 }
 
@@ -54,7 +54,7 @@ async function findSilent(providers: readonly ProviderRecord[]): Promise<{ name:
   return (await Promise.all(asked)).flatMap(({ name, why }) => (why === null ? [] : [{ name, why }]));
 }
 
-/** Any answer will do: an endpoint that wants a key is there. The URL's host alone is told: the rest may hold anything. */
+/** Any answer will do, also one that asks for a key. Only the URL's host is reported: the rest may contain secrets. */
 async function whySilent(url: string): Promise<string | null> {
   try {
     const answer = await fetch(url, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(ANSWER_MS) });
@@ -62,7 +62,8 @@ async function whySilent(url: string): Promise<string | null> {
     return null;
   } catch (error) {
     const cause = (error as Error).cause as NodeJS.ErrnoException | undefined;
-    const why = (error as Error).name === 'TimeoutError' ? `no answer for ${String(ANSWER_MS / 1000)} s` : cause?.code;
+    const why =
+      (error as Error).name === 'TimeoutError' ? `no answer within ${String(ANSWER_MS / 1000)} s` : cause?.code;
     return `${URL.canParse(url) ? new URL(url).host : 'its base_url'} cannot be reached (${why ?? 'not a URL'})`;
   }
 }

@@ -1,4 +1,4 @@
-/** The sandbox of engine processes: a child enters it and tries what it forbids. */
+/** Check of the sandbox of engine processes: a child enters it and attempts what it forbids. */
 import { missingParts } from '../../engine/sandbox.ts';
 import { trySandbox, type TriedSandbox } from '../../engine/try-sandbox.ts';
 import type { DoctorCheck } from '../../protocol/doctor.ts';
@@ -8,7 +8,7 @@ const KERNEL_HINT =
   'use Linux 6.10 or newer with Landlock among its security modules (CONFIG_LSM, lsm=), and a container that allows landlock and seccomp';
 
 export async function checkSandbox({ engineWorks }: { readonly engineWorks: boolean }): Promise<DoctorCheck> {
-  if (process.platform !== 'linux') return skipped('sandbox', 'engine processes are confined on Linux only');
+  if (process.platform !== 'linux') return skipped('sandbox', 'engine processes are sandboxed on Linux only');
   if (!engineWorks) return skipped('sandbox', 'the addon cannot be loaded');
   try {
     return judge(await trySandbox());
@@ -17,11 +17,11 @@ export async function checkSandbox({ engineWorks }: { readonly engineWorks: bool
   }
 }
 
-/** An attempt that succeeded although every part is in force is a hole; where a part is missing it is to be expected. */
+/** An attempt that succeeds is a failure if every part is in force, and expected if a part is missing. */
 export function judge({ report, attempts }: TriedSandbox): DoctorCheck {
   const missing = missingParts(report);
   const succeeded = attempts.filter(({ error }) => error === null).map(({ what }) => what);
-  const able = succeeded.length === 0 ? '' : `an engine process is able ${succeeded.join(', ')}`;
+  const able = succeeded.length === 0 ? '' : `an engine process was able ${succeeded.join(', ')}`;
   const refused = `${String(attempts.length - succeeded.length)} of ${String(attempts.length)} attempts were refused`;
   const value = report.landlockVersion === 0 ? 'no Landlock' : `Landlock ${String(report.landlockVersion)}`;
   if (missing.length > 0) {

@@ -9,7 +9,7 @@ export const run: Run<'key add'> = async ({ scope, json }, { name }) => {
     printJson({ name: entry.name, scope: entry.scope, created_at: entry.created_at, key });
     return 0;
   }
-  say(`the key ${entry.name}, scope ${entry.scope}; it is shown this once`);
+  say(`created key ${entry.name}, scope ${entry.scope}; it is shown only once`);
   print(key);
   return 0;
 };

@@ -6,7 +6,7 @@ import { print, printJson, say } from '../output.ts';
 export const run: Run<'key rm'> = async ({ json }, { name }) => {
   const left = await removeKey(resolvePaths().keyFile, name);
   if (json) printJson({ removed: name });
-  else print(`removed ${name}; whoever holds it is refused from now on`);
-  if (left === 0) say('there is no key any more: programs on this machine need none, others cannot connect');
+  else print(`removed ${name}; requests with this key are refused from now on`);
+  if (left === 0) say('no key is left: programs on this machine need none, other machines cannot connect');
   return 0;
 };

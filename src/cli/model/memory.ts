@@ -1,4 +1,4 @@
-/** What a model takes of memory at some lengths of its context, from a dry run in a child. */
+/** Estimates a model's memory at several context lengths, with a dry run in a child process. */
 import { loadConfig } from '../../config/config.ts';
 import { resolvePaths } from '../../config/paths.ts';
 import type { NativeDeviceMemory, NativeMemoryEstimates } from '../../engine/addon.ts';
@@ -8,10 +8,10 @@ import type { ModelMemory, ModelRecord } from '../../protocol/records.ts';
 import { bytes, count, table, text } from '../format.ts';
 import { openStore } from '../models.ts';
 
-/** Besides the one that the daemon would load it with. */
+/** Context lengths to estimate besides the one that the daemon would use. */
 const OTHERS = [2048, 8192, 32_768, 131_072];
 
-/** Throws what the engine says of the model. */
+/** Throws the engine's error for the model. */
 export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory[]> {
   const { engine } = loadConfig(resolvePaths());
   const draftPath = await draftPathFor(model, engine.draft_model);
@@ -37,7 +37,7 @@ export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory
     }));
 }
 
-/** Where none can be used, the daemon loads the model without it and says so. */
+/** Returns undefined if the draft model cannot be used: the daemon then loads the model without it and logs it. */
 async function draftPathFor(model: ModelRecord, draftModel: string | null): Promise<string | undefined> {
   if (draftModel === null) return undefined;
   const draft = await openStore()

@@ -1,4 +1,4 @@
-/** Ctrl-C ends the process that quantises, and nothing of it stays. */
+/** `svc model quantize`. Ctrl-C ends the quantising process; nothing is kept. */
 import { quantizeFile } from '../../engine/quantize-file.ts';
 import { quantizeModel, type QuantizeEvent } from '../../models/quantize.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -14,7 +14,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export const run: Run<'model quantize'> = async (flags, { model, type }) => {
   const { name, json } = flags;
   const cancelled = new AbortController();
-  const onSignal = (): void => cancelled.abort(new SvcError('CANCELLED', 'cancelled; nothing of it was kept'));
+  const onSignal = (): void => cancelled.abort(new SvcError('CANCELLED', 'cancelled; nothing was kept'));
   for (const signal of SIGNALS) process.on(signal, onSignal);
   try {
     const made = await quantizeModel(
@@ -30,7 +30,7 @@ export const run: Run<'model quantize'> = async (flags, { model, type }) => {
       cancelled.signal,
     );
     sayProgress('');
-    if (!json) print(`made ${made.id} (${bytes(made.size_bytes)}); try it: svc run -m ${made.id} "Hello"`);
+    if (!json) print(`created ${made.id} (${bytes(made.size_bytes)}); try it: svc run -m ${made.id} "Hello"`);
     return 0;
   } finally {
     sayProgress('');
@@ -43,7 +43,7 @@ function shower(): (event: QuantizeEvent) => void {
   return (event) => {
     if (event.type === 'planned') {
       const { model, source, source_bytes, expected_bytes } = event;
-      say(`making ${model} from ${source} (${bytes(source_bytes)} become ${bytes(expected_bytes)})`);
+      say(`creating ${model} from ${source} (${bytes(source_bytes)} to ${bytes(expected_bytes)})`);
     } else if (event.type === 'progress') {
       progress[event.stage].show(event);
     }

@@ -13,7 +13,7 @@ export const run: Run<'model rm'> = async ({ yes, json }, { model }) => {
   const dropped = await dropUnfinished(join(resolvePaths().cacheDir, 'downloads'), model);
   if (dropped !== null) {
     if (json) printJson({ removed: dropped });
-    else print(`removed what had come of ${dropped}`);
+    else print(`removed the partial download of ${dropped}`);
     return 0;
   }
   const record = await findModel(model);
@@ -32,6 +32,6 @@ async function confirm({ id, path, size_bytes }: ModelRecord): Promise<void> {
   if (agreed === true) return;
   if (agreed === false) throw new SvcError('CANCELLED', `${id} was not removed`);
   throw new SvcError('INVALID_REQUEST', `removing ${id} deletes ${path} (${bytes(size_bytes)})`, {
-    hint: `say so: svc model rm --yes ${id}`,
+    hint: `confirm it: svc model rm --yes ${id}`,
   });
 }

@@ -20,13 +20,13 @@ export const run: Run<'model search'> = async ({ json, local }, { words = '' }) 
     });
     return 0;
   }
-  if (known.length === 0 && hub.length === 0) print('nothing was found');
+  if (known.length === 0 && hub.length === 0) print('no models found');
   if (known.length > 0) print(ofCatalogue(known));
   if (hub.length > 0) print(`${known.length > 0 ? '\n' : ''}${ofHub(hub)}`);
   return 0;
 };
 
-/** What goes wrong there is told, and is no reason to withhold the catalogue. */
+/** Searches the hub. An error is reported on standard error; the catalogue is shown all the same. */
 async function askHub(words: string): Promise<readonly HubModel[]> {
   const settings = hubEnvironment();
   if (settings.isOffline) return [];
@@ -37,7 +37,7 @@ async function askHub(words: string): Promise<readonly HubModel[]> {
     return await new Hub(web, settings).search(words, MOST_OF_HUB, AbortSignal.timeout(HUB_MS));
   } catch (error) {
     const { code, message } = SvcError.from(error);
-    say(code === 'INTERNAL' ? 'the hub took too long for its answer' : `the hub was not asked: ${message}`);
+    say(code === 'INTERNAL' ? 'the hub did not answer in time' : `the hub could not be searched: ${message}`);
     return [];
   } finally {
     await web.close();

@@ -12,7 +12,7 @@ export const run: Run<'model show'> = async ({ json }, { model }) => {
   try {
     memory = await memoryOf(record);
   } catch (error) {
-    say(`the memory that ${record.id} takes is not known: ${SvcError.from(error).message}`);
+    say(`the memory of ${record.id} cannot be estimated: ${SvcError.from(error).message}`);
   }
   if (json) printJson({ ...record, memory });
   else print([describe(record), ...(memory === null ? [] : ['', memoryTable(memory)])].join('\n'));

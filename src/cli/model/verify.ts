@@ -44,7 +44,7 @@ function tell({ verified, damaged, leftovers }: VerifyResult): void {
   }
   for (const { path, size_bytes, removed_after } of leftovers?.kept ?? []) {
     say(
-      `${path} (${bytes(size_bytes)}) belongs to no model; it goes at the first \`svc model verify\` after ${removed_after}`,
+      `${path} (${bytes(size_bytes)}) belongs to no model; the first \`svc model verify\` after ${removed_after} removes it`,
     );
   }
   if (damaged.length > 0) say(`${count(damaged.length)} of ${count(verified)} models are damaged`);

@@ -1,19 +1,19 @@
-/** What a running daemon makes of a change. */
+/** Applies a change of providers to a running daemon. */
 import { SvcError } from '../../protocol/errors.ts';
 import type { ProviderRecord } from '../../protocol/records.ts';
 import { fromDaemon } from '../models.ts';
 import { say } from '../output.ts';
 
-/** What is written is written: a daemon that cannot take it up is no failure of the command. */
+/** A daemon that cannot apply the change is reported; the command succeeds, because the change was written. */
 export async function askDaemonToReload(): Promise<void> {
   try {
     await fromDaemon((client) => client.reload());
   } catch (error) {
-    say(`the running daemon has not taken it up: ${SvcError.from(error).message}`);
+    say(`the running daemon could not apply the change: ${SvcError.from(error).message}`);
   }
 }
 
-/** undefined: no daemon runs, or it does not have it. */
+/** Returns undefined if no daemon is running, or it does not have the provider. */
 export async function recordInDaemon(name: string): Promise<ProviderRecord | undefined> {
   const providers = await fromDaemon((client) => client.providers()).catch(() => undefined);
   return providers?.find((provider) => provider.name === name);

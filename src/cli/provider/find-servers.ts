@@ -1,4 +1,4 @@
-/** The servers that people run themselves, at the addresses where they usually are. Asked only when somebody wants it. */
+/** Looks for self-hosted servers at their usual addresses on this machine. Runs only for `--probe`. */
 import { catalogue } from '../../config/catalogue.ts';
 
 const ANSWER_MS = 1000;
@@ -23,7 +23,7 @@ export async function findServers(): Promise<FoundServer[]> {
   return found.flat();
 }
 
-/** null: nobody answers there, or somebody else does. */
+/** Returns the server's models; null if nothing answers, or it is another kind of server. */
 async function modelsAt(baseUrl: string): Promise<readonly string[] | null> {
   try {
     const answer = await fetch(`${baseUrl}/models`, { redirect: 'error', signal: AbortSignal.timeout(ANSWER_MS) });

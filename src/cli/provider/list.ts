@@ -55,7 +55,7 @@ function withoutDaemon(): ProviderRecord[] {
   return providersInUse(config, keys).map(recordOf);
 }
 
-/** The rest of the catalogue. Those that are somewhere else for each account are nowhere yet. */
+/** Returns the other providers of the catalogue. Those with an address per account have no address yet. */
 function othersThan(known: readonly ProviderRecord[]): ProviderRecord[] {
   const { config, keys } = providersHere();
   const names = new Set(known.map(({ name }) => name));
@@ -68,7 +68,7 @@ function othersThan(known: readonly ProviderRecord[]): ProviderRecord[] {
   });
 }
 
-/** What is known of it while no daemon runs. */
+/** Record of this machine while no daemon is running. */
 async function localProvider(): Promise<ProviderRecord> {
   const models = await openStore().list();
   return { ...NOTHING_KNOWN, name: 'local', default_model: models.find((model) => model.default)?.id ?? null };

@@ -38,11 +38,11 @@ export const run: Run<'provider set'> = async (flags, { provider: name }) => {
   return 0;
 };
 
-/** Before anything is read or written. No value is repeated: a key may have been put in its place. */
+/** Checks the flags before anything is read or written. Errors never repeat a value: it may be a misplaced key. */
 function check(name: string, flags: Flags<'provider set'>): void {
   if (!PROVIDER_NAME.test(name)) {
-    throw new SvcError('INVALID_REQUEST', `${JSON.stringify(name.slice(0, 80))} cannot be the name of a provider`, {
-      hint: 'small letters, digits and dashes; `local` is this machine',
+    throw new SvcError('INVALID_REQUEST', `${JSON.stringify(name.slice(0, 80))} is not a valid provider name`, {
+      hint: 'use lower-case letters, digits and dashes; `local` is reserved for this machine',
     });
   }
   const variable = flags['api-key-env'];
@@ -53,7 +53,7 @@ function check(name: string, flags: Flags<'provider set'>): void {
   }
   if (variable !== undefined && !VARIABLE_NAME.test(variable)) {
     throw new SvcError('INVALID_REQUEST', '--api-key-env must be the name of an environment variable, in capitals', {
-      hint: `the key itself goes in by standard input: svc provider set ${name} --api-key-stdin`,
+      hint: `pipe the key itself to standard input: svc provider set ${name} --api-key-stdin`,
     });
   }
   for (const url of flags['base-url']) {
@@ -63,9 +63,9 @@ function check(name: string, flags: Flags<'provider set'>): void {
   const isKnown = catalogue().has(name) || Object.hasOwn(providersHere().config.providers, name);
   const isLike = flags.kind !== undefined && flags.kind !== 'openai_compatible';
   if (isKnown || isLike || flags['base-url'].length > 0) return;
-  // Says which names there are, and whether a slip is likely.
+  // Its hint suggests a similar name.
   const { hint } = notFound(name);
-  throw new SvcError('INVALID_REQUEST', `svc does not know ${JSON.stringify(name)}: say where it is with --base-url`, {
+  throw new SvcError('INVALID_REQUEST', `unknown provider ${JSON.stringify(name)}: give its address with --base-url`, {
     hint: hint ?? `svc provider set ${name} --base-url https://HOST/v1`,
   });
 }
@@ -80,24 +80,24 @@ function notFound(name: string): SvcError {
 }
 
 async function readKey(name: string): Promise<string> {
-  const typed = await askSecret(`key of ${titleOf(name)} (it is not shown)`);
+  const typed = await askSecret(`API key of ${titleOf(name)} (input is hidden)`);
   return checkedKey(typed ?? (await readInput(2 * LIMITS.providerKeyLength)));
 }
 
-/** On a terminal, where one is missing and none was announced. An empty line leaves it. */
+/** Asks for a missing key on a terminal, unless the flags say where it comes from. An empty line skips it. */
 async function askForKey(name: string, flags: Flags<'provider set'>): Promise<string | undefined> {
   if (flags.json || flags['api-key-env'] !== undefined || flags['base-url'].length > 0) return undefined;
   const { config, keys } = providersHere();
   const provider = providerNamed(name, config, keys);
   if (provider === undefined || !lacksKey({ credential: provider.credential() })) return undefined;
-  const typed = await askSecret(`key of ${titleOf(name)} (it is not shown; nothing for none)`);
+  const typed = await askSecret(`API key of ${titleOf(name)} (input is hidden; press Enter to skip)`);
   return typed === undefined || typed.trim() === '' ? undefined : checkedKey(typed);
 }
 
 function refusePlainHttp(urls: readonly string[]): void {
   if (urls.every((url) => url.startsWith('https:') || isLoopbackUrl(url))) return;
   throw new SvcError('INVALID_REQUEST', 'a key is never sent over plain http to another machine', {
-    hint: 'use an https:// URL, or give no key',
+    hint: 'use an https:// URL, or set no key',
   });
 }
 
@@ -109,7 +109,7 @@ function changesOf(name: string, flags: Flags<'provider set'>, key: string | und
     ...(kind === undefined ? [] : [at('kind', kind)]),
     ...(urls.length === 0 ? [] : [at('base_url', urls.length === 1 ? urls[0] : urls)]),
     ...(variable === undefined ? [] : [at('api_key_env', variable)]),
-    // The key that is given now is the one that counts.
+    // A key given now replaces the variable.
     ...(key === undefined ? [] : [at('api_key_env', undefined)]),
     ...(model === undefined ? [] : [at('default_model', model)]),
     ...(flags.default ? [{ path: ['cloud', 'default_provider'], value: name }] : []),
@@ -121,11 +121,11 @@ function describe({ name, endpoints, default_model, default_cloud }: ProviderRec
   return `${name}: ${endpoints.join(', ')}, ${model}${default_cloud ? ', the default of --cloud' : ''}`;
 }
 
-/** What is still missing, and for whom. */
+/** Warns if a key is still missing, here or in the running daemon. */
 function warn(here: ProviderRecord, running: ProviderRecord | undefined): void {
   if (running !== undefined && lacksKey(running) && here.credential.present) {
     say(
-      `the running daemon was started without ${here.credential.name ?? 'the key'}: svc stop && svc start; or let svc keep the key: svc provider set ${here.name} --api-key-stdin`,
+      `the running daemon was started without ${here.credential.name ?? 'the key'}: svc stop && svc start; or store the key: svc provider set ${here.name} --api-key-stdin`,
     );
   } else if (lacksKey(running ?? here)) {
     say(`there is no key for ${here.name} yet: ${keyHint(running ?? here)}`);

@@ -32,7 +32,7 @@ export const run: Run<'provider test'> = async ({ json }, { provider: name }) =>
 
 async function* stepsFor(name: string, signal: AbortSignal): AsyncGenerator<ProviderTestStep, void> {
   const provider = findProvider(name, providersHere());
-  // A daemon that runs is the one whose keys and network count.
+  // If a daemon is running, its keys and its network count.
   if ((await fromDaemon((client) => client.status())) !== undefined) {
     yield* new Client(resolvePaths().socketPath).testProvider(name, signal);
     return;

@@ -22,15 +22,15 @@ export const run: Run<'provider unset'> = async ({ json }, { provider: name }) =
   const hadKey = await removeCredential(paths.credentialsFile, name);
   if (!isConfigured && !isDefault && !hadKey) {
     throw new SvcError('NOT_FOUND', `${JSON.stringify(name.slice(0, 80))} is not configured`, {
-      hint: 'see which are: svc provider list',
+      hint: 'list the configured providers: svc provider list',
     });
   }
   await askDaemonToReload();
   if (json) printJson({ removed: name, key_removed: hadKey });
-  else print(`${name} is no longer configured${hadKey ? ', and its key is gone' : ''}`);
+  else print(`${name} is no longer configured${hadKey ? '; its key was deleted' : ''}`);
   const after = providersHere();
   const credential = providerNamed(name, after.config, after.keys)?.credential();
   if (credential?.present === true)
-    say(`${credential.name ?? 'a key'} is still in the environment, so that it can be used`);
+    say(`${name} can still be used: ${credential.name ?? 'a key'} is in the environment`);
   return 0;
 };

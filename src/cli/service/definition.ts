@@ -1,4 +1,4 @@
-/** What the three commands have in common. */
+/** Shared by the `svc service` commands. */
 import { readFileSync } from 'node:fs';
 import { loadConfig } from '../../config/config.ts';
 import type { Paths } from '../../config/paths.ts';
@@ -9,7 +9,7 @@ export function serviceFiles(manager: Manager, paths: Paths): readonly ServiceFi
   return manager.files(defineService(paths, loadConfig(paths)));
 }
 
-/** null: it is not there. */
+/** Returns null if the file does not exist. */
 export function textOf(path: string): string | null {
   try {
     return readFileSync(path, 'utf8');

@@ -17,7 +17,7 @@ export const run: Run<'service install'> = async ({ json }) => {
   await refuseBesideAnother(paths);
   const files = serviceFiles(manager, paths);
   write(files);
-  // A sandbox opens only what is there.
+  // systemd's sandbox allows only directories that exist.
   for (const directory of defineService(paths, loadConfig(paths)).writable) makePrivateDirectory(directory);
 
   const started = await enable(manager);
@@ -27,7 +27,7 @@ export const run: Run<'service install'> = async ({ json }) => {
   return 0;
 };
 
-/** It would hold the address that the service needs. */
+/** Refuses if a daemon that is not a service holds the address. */
 async function refuseBesideAnother(paths: Paths): Promise<void> {
   try {
     const { mode, pid } = await new Client(paths.socketPath).status();
@@ -52,10 +52,10 @@ function write(files: readonly ServiceFile[]): void {
   }
 }
 
-/** false: the manager is not there now (a container, a login without one); it finds the files when it is. */
+/** Returns false if the manager is not running now (a container, a login without one); it will find the files later. */
 async function enable(manager: Manager): Promise<boolean> {
   if ((await manager.state()) === null) {
-    say(`${manager.name} of this user does not run here: after its next start, \`svc service install\` enables it`);
+    say(`the ${manager.name} of this user is not running: once it is, run \`svc service install\` again`);
     return false;
   }
   await manager.enable();

@@ -5,7 +5,7 @@ import { facts } from '../format.ts';
 import { print, printJson, say } from '../output.ts';
 import { serviceFiles, textOf } from './definition.ts';
 
-/** Like `svc status`: it does not run. */
+/** Exit code if the service is not running, as for `svc status`. */
 const NOT_RUNNING = 3;
 
 export const run: Run<'service status'> = async ({ json }) => {
@@ -17,7 +17,7 @@ export const run: Run<'service status'> = async ({ json }) => {
   const record = {
     manager: manager.name,
     installed,
-    /** Whether an installation by this version, with these settings, would be the same. */
+    /** True if installing again, with this version and these settings, would write the same files. */
     current: installed ? current : null,
     enabled: state?.enabled ?? null,
     active: state?.active ?? null,

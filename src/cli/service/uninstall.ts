@@ -19,6 +19,6 @@ export const run: Run<'service uninstall'> = async ({ json }) => {
   }
   if (present.length > 0 && reachable) await manager.forget();
   if (json) printJson({ manager: manager.name, removed: present });
-  else print(present.length === 0 ? 'svc is not installed as a service' : 'svc is a service no more');
+  else print(present.length === 0 ? 'svc is not installed as a service' : 'the service was removed');
   return 0;
 };
