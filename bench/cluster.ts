@@ -1,6 +1,6 @@
 /**
- * A cluster of six daemons behind one, under load, while one after the other of them is killed, falls
- * silent, becomes slow and drains. Writes docs/cluster.md; ends with 1 when something does not hold.
+ * Six daemons behind a front daemon, under load, while one of them is killed, another stops responding, a third becomes
+ * slow and a fourth drains. Writes docs/cluster.md; exits with 1 if a target is missed.
  *
  *   npm run bench:cluster
  */
@@ -15,13 +15,13 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const SERVERS = 6;
 const WELL_MS = 10_000;
 const ILL_MS = 6_000;
-/** Within that, requests that have not begun go elsewhere. */
+/** After this time, new requests must go to other servers. */
 const SHIFT_MS = 1000;
 
 interface Ill {
   readonly name: string;
   readonly how: string;
-  /** Whether it still gets requests: a slow one does, fewer. */
+  /** True if the server still gets (fewer) requests. */
   readonly stays: boolean;
   plant(server: Daemon): Promise<() => Promise<void>>;
 }
@@ -31,7 +31,7 @@ const signal = (pids: readonly number[], name: NodeJS.Signals): void => {
     try {
       process.kill(pid, name);
     } catch {
-      // It has ended.
+      // The process has exited.
     }
   }
 };
@@ -48,7 +48,7 @@ const ILLS: readonly Ill[] = [
   },
   {
     name: 'silent',
-    how: 'SIGSTOP to the daemon and its engine: connections are taken and nothing is said',
+    how: 'SIGSTOP to the daemon and its engine: connections are accepted but never answered',
     stays: false,
     plant: async (server) => {
       const pids = await server.pids();
@@ -61,7 +61,7 @@ const ILLS: readonly Ill[] = [
   },
   {
     name: 'slow',
-    how: 'SIGSTOP and SIGCONT to its engine: it runs a tenth of the time',
+    how: 'SIGSTOP and SIGCONT to its engine, which runs a tenth of the time',
     stays: true,
     plant: async (server) => {
       const [, engine = 0] = await server.pids();
@@ -81,7 +81,7 @@ const ILLS: readonly Ill[] = [
   },
   {
     name: 'draining',
-    how: '`POST /control/drain`: answers under way end, new requests get 503',
+    how: '`POST /control/drain`: running answers finish, new requests get 503',
     stays: false,
     plant: async (server) => {
       await server.control('/control/drain', { drain: true });
@@ -95,7 +95,7 @@ interface Row {
   readonly requests: number;
   readonly lost: number;
   readonly brokeOff: number;
-  /** Milliseconds until the last request went there, after the fault. */
+  /** Milliseconds from the fault to the last request that the server answered. */
   readonly shiftMs: number;
   readonly shareBefore: number;
   readonly shareAfter: number;
@@ -149,7 +149,7 @@ function share(outcomes: readonly Outcome[], server: Daemon): number {
   return outcomes.filter((outcome) => outcome.server === server.name).length / Math.max(1, outcomes.length);
 }
 
-/** How many requests went to the server that most of their conversation went to. */
+/** Fraction of requests that went to the server that most requests of their conversation went to. */
 function affinityOf(outcomes: readonly Outcome[]): number {
   const conversations = new Map<number, Map<string | null, number>>();
   for (const { conversation, server } of outcomes) {
@@ -166,13 +166,13 @@ function report(rows: readonly Row[], affinity: number, total: number): string {
   return [
     '# A cluster under load',
     '',
-    'Written by `npm run bench:cluster`: six daemons with the built-in model behind one ([routing.md](routing.md)), eight clients that ask all the time in',
-    `24 conversations, ${total.toLocaleString('en-US')} requests. One server after the other turns bad and stays so while the next one does. A request is lost when it fails before its`,
-    'first word; one that had begun to stream breaks off with its server.',
+    'Written by `npm run bench:cluster`: six daemons with the built-in model behind a front daemon ([routing.md](routing.md)). Eight clients send',
+    `${total.toLocaleString('en-US')} requests in 24 conversations, without pause. One server after the other gets a fault and keeps it. A request is lost if it fails before the first`,
+    'piece of its answer; a stream that has begun breaks off if its server fails.',
     '',
-    `While all were well, ${percent(affinity)} of the requests went to the server of their conversation (to be reached: 90 %).`,
+    `Without faults, ${percent(affinity)} of the requests went to the server of their conversation (target: 90 %).`,
     '',
-    '| a server is | how | requests meanwhile | lost | broke off | last request there after | its share before | after a second |',
+    '| fault | how | requests during it | lost | broken off | last request answered after | share before | share after 1 s |',
     '|---|---|---|---|---|---|---|---|',
     ...rows.map(
       ({ ill, requests, lost, brokeOff, shiftMs, shareBefore, shareAfter }) =>

@@ -1,4 +1,4 @@
-/** The daemon as it is built in `dist/`, in a home of its own. */
+/** Starts the daemon built in `dist/`, with a temporary SVC_HOME. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -12,23 +12,23 @@ const PROGRAM = join(dirname(dirname(fileURLToPath(import.meta.url))), 'bin', 's
 
 export interface Daemon {
   readonly pid: number;
-  /** Of HTTP. */
+  /** Base URL of the HTTP listener. */
   readonly url: string;
-  /** `host:port` of gRPC. */
+  /** `host:port` of the gRPC listener. */
   readonly grpc: string;
-  /** Over the control socket. */
+  /** Client of the control socket. */
   readonly client: Client;
   stop(): Promise<void>;
 }
 
 export interface DaemonOptions {
-  /** Name to path; the first is the default. */
+  /** Model names and paths; the first model is the default. */
   readonly models?: Readonly<Record<string, string>>;
-  /** Sections of the config file but those of the addresses. */
+  /** Sections of the config file, without `http` and `grpc`. */
   readonly config: object;
 }
 
-/** Resolves when it is ready. */
+/** Resolves when the daemon is ready. */
 export async function startDaemon({ models = {}, config }: DaemonOptions): Promise<Daemon> {
   const home = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const environment = { ...process.env, SVC_HOME: home };
@@ -64,5 +64,5 @@ export async function startDaemon({ models = {}, config }: DaemonOptions): Promi
 
 async function succeed(child: ChildProcess): Promise<void> {
   const [code] = (await once(child, 'exit')) as [number | null];
-  if (code !== 0) throw new Error(`${child.spawnargs.join(' ')} ended with ${String(code)}`);
+  if (code !== 0) throw new Error(`${child.spawnargs.join(' ')} exited with ${String(code)}`);
 }

@@ -1,4 +1,4 @@
-/** docs/benchmarks.md: a section for each benchmark, which writes its own and leaves the others as they are. */
+/** docs/benchmarks.md has one section per benchmark; each benchmark replaces only its own section. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { cpus, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 const PAGE = fileURLToPath(new URL('../docs/benchmarks.md', import.meta.url));
 const HEAD = `# Benchmarks
 
-Each section is written by the command that it names, which anyone can run again.
+A section that names an \`npm run\` command is written by that command, which anyone can run again. The others are written by hand.
 `;
 
-/** `text` begins with a heading of the second level, by which it is found again. */
+/** Adds or replaces a section. `text` begins with a second-level heading, which identifies the section. */
 export async function writeSection(text: string): Promise<void> {
   const before = await readFile(PAGE, 'utf8').catch(() => HEAD);
   const [head = HEAD, ...sections] = before.split(/^(?=## )/m);

@@ -1,13 +1,15 @@
 /**
- * svc beside llama-server and node-llama-cpp, on the same files, in one run.
+ * Compares svc with llama-server and node-llama-cpp on the same files in one run.
  *
- *   npm run bench:peers                                    all of it, half an hour on two quiet cores; writes its section of docs/benchmarks.md
+ *   npm run bench:peers                                    everything, half an hour on two idle cores; writes its
+ *                                                          section of docs/benchmarks.md
  *   npm run bench:peers -- --only 'stream' --repetitions 1 [--model FILE …] [--threads 2] [--context 16384]
- *   npm run bench:peers -- --from build/bench/peers.json   writes that section from what a run has measured, also one that was cut off
+ *   npm run bench:peers -- --from build/bench/peers.json   writes that section from saved results, also of an
+ *                                                          interrupted run
  *
- * --only       scenarios whose name, after that of the model's file, contains it
+ * --only       scenarios whose "MODEL-FILE SCENARIO" contains this text
  *
- * With an option other than --from the figures are printed, and docs/benchmarks.md stays as it is.
+ * With any option but --from, results are only printed; docs/benchmarks.md stays unchanged.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -66,14 +68,14 @@ async function measureAll(): Promise<void> {
     startedAt,
     repetitions,
     commands: [...commands],
-    // Of each model also how its daemon lived.
+    // Each model has one more result: /livez during the run.
     planned: scenarios.length + wanted.length,
     seconds: progress.seconds,
     results,
   });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
-      // What fails from now on is no result.
+      // Failures from now on are not results.
       isOver = true;
       void Promise.all([...running].map((server) => server.stop())).finally(() => process.kill(process.pid, signal));
     });
@@ -112,5 +114,5 @@ async function makeModel(args: readonly string[]): Promise<void> {
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   const [code] = (await once(child, 'exit')) as [number | null];
-  if (code !== 0) throw new Error(`the model ${args.join(' ')} could not be made`);
+  if (code !== 0) throw new Error(`scripts/make-model.ts ${args.join(' ')} failed`);
 }

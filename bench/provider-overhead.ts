@@ -1,10 +1,11 @@
 /**
- * What svc adds between a client and a provider: the same requests straight to a server on this machine that
- * answers at once, and through a daemon to the same server.
+ * Overhead of svc between a client and a provider: compares requests sent directly to a local server that answers at
+ * once with the same requests sent through a daemon.
  *
  *   npm run bench:overhead
  *
- * Each of the three (client, daemon, provider) is a process of its own. It has to run alone.
+ * Client, daemon and provider are separate processes. Nothing else should run on the machine. Writes its section of
+ * docs/benchmarks.md.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +21,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const REQUESTS = 1000;
 const LONG = 50_000;
 const STREAMS = 16;
-/** As many requests as somebody makes in an hour, one every half second. */
+/** Requests of an hour, one every half second. */
 const HOUR = 7200;
 const CANCELS = 50;
 
@@ -53,22 +54,22 @@ try {
 
   const mib = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(0)} MiB`;
   const figures = [
-    ['added to the median of one request after the other', `${(through - straight).toFixed(2)} ms`, 'below 3 ms'],
-    ['chunks a second, one stream', one.toFixed(0), 'at least 2,000'],
-    [`chunks a second, ${String(STREAMS)} streams together`, all.toFixed(0), 'at least 20,000'],
+    ['added median latency, requests in sequence', `${(through - straight).toFixed(2)} ms`, 'below 3 ms'],
+    ['chunks per second, one stream', one.toFixed(0), 'at least 2,000'],
+    [`chunks per second, ${String(STREAMS)} streams together`, all.toFixed(0), 'at least 20,000'],
     [
-      `from a client's leaving until the provider knows, the longest of ${String(CANCELS)}`,
+      `time from a client's disconnect to the provider's, maximum of ${String(CANCELS)}`,
       `${Math.max(...cancels).toFixed(0)} ms`,
       'below 100 ms',
     ],
-    [`memory of the daemon before and after ${String(HOUR)} requests`, `${mib(early)}, ${mib(late)}`, 'flat'],
+    [`resident memory of the daemon before and after ${String(HOUR)} requests`, `${mib(early)}, ${mib(late)}`, 'flat'],
   ];
   const text = `## Between a client and a provider
 
-\`npm run bench:overhead\` asks a server on this machine that answers at once, directly and through a daemon; client, daemon and server are a
-process each. Machine: ${machine()}.
+\`npm run bench:overhead\` sends requests to a local server that answers at once, directly and through a daemon. Client, daemon and server are
+separate processes. Machine: ${machine()}.
 
-| | measured | to be reached |
+| | measured | target |
 |---|---|---|
 ${figures.map((row) => `| ${row.join(' | ')} |`).join('\n')}
 `;
@@ -80,7 +81,7 @@ ${figures.map((row) => `| ${row.join(' | ')} |`).join('\n')}
   await client.close();
 }
 
-/** Leaves an answer that has begun; milliseconds until the provider knows. */
+/** Disconnects during an answer; returns the milliseconds until the provider sees the disconnect. */
 async function cancel(): Promise<number> {
   const controller = new AbortController();
   const { body } = await request(`${svc}/chat/completions`, {
@@ -97,7 +98,7 @@ async function cancel(): Promise<number> {
   return Number((await lines.next()).value) - from;
 }
 
-/** Reads a streamed answer to its end. Throws when a chunk of it is missing. */
+/** Reads a streamed answer to its end. Throws if more than 5 % of its chunks are missing. */
 async function ask(url: string, chunks: number): Promise<void> {
   const { statusCode, body } = await request(`${url}/chat/completions`, {
     dispatcher: client,
@@ -114,12 +115,12 @@ async function ask(url: string, chunks: number): Promise<void> {
   for await (const piece of body as AsyncIterable<Buffer>) {
     for (let at = piece.indexOf(' word'); at !== -1; at = piece.indexOf(' word', at + 5)) words++;
   }
-  // A word that lies on both sides of a cut is not seen.
+  // A word split between two buffers is not counted.
   if (statusCode !== 200 || words < chunks * 0.95)
     throw new Error(`${url}: status ${String(statusCode)}, ${String(words)} words`);
 }
 
-/** So many answers, of so many chunks each, at most STREAMS at a time. */
+/** Reads `requests` answers of `chunks` chunks each, STREAMS at a time. */
 async function many(url: string, requests: number, chunks: number): Promise<void> {
   let left = requests;
   const worker = async (): Promise<void> => {
@@ -128,7 +129,7 @@ async function many(url: string, requests: number, chunks: number): Promise<void
   await Promise.all(Array.from({ length: STREAMS }, worker));
 }
 
-/** The median of one request after the other, in milliseconds. */
+/** Returns the median latency of REQUESTS requests in sequence, in milliseconds. */
 async function latency(url: string): Promise<number> {
   const times: number[] = [];
   for (let n = 0; n < REQUESTS; n++) times.push((await seconds(() => ask(url, 1))) * 1000);

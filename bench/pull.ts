@@ -1,12 +1,12 @@
 /**
- * How fast a gigabyte is pulled, beside curl from the same server, with the memory it takes:
+ * Speed and peak memory of `svc model pull` for a file of 1 GiB, compared with curl from the same server:
  *
  *   node --import tsx bench/pull.ts [MEBIBYTES] [RUNS]
  *
- * Once from a server that sends what it can, on the same cores, and once from one that all connections together get a
- * gigabit a second from. The file is a GGUF of pseudo-random weights. curl writes the file and knows no digest, so there
- * is a row with sha256sum behind it; the pull has checked it, synced it and registered the model when its clock stops.
- * They take turns, and none leaves a file behind: memory that the system has just got back is faster.
+ * Runs once with a server on the same cores at full speed, and once with all connections together limited to 1 Gbit/s.
+ * The file is a GGUF with pseudo-random weights. curl only writes the file, so there is also a row for curl followed by
+ * sha256sum; a pull also checks the SHA-256, syncs the file and registers the model. The commands take turns, and each
+ * deletes its file: memory that the system has just freed is faster.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ interface Run {
   readonly mostRssBytes: number;
 }
 
-/** The peak is read while it runs: it is gone with the process. */
+/** Runs a command. Peak memory is polled, because /proc/PID disappears when the process ends. */
 async function timed(command: readonly string[], env: Record<string, string>): Promise<Run> {
   const [program = '', ...args] = command;
   const startedAt = performance.now();
@@ -42,7 +42,7 @@ async function timed(command: readonly string[], env: Record<string, string>): P
   }, 20);
   const [code] = (await once(child, 'exit')) as [number | null];
   clearInterval(timer);
-  if (code !== 0) throw new Error(`${command.join(' ')} ended with ${String(code)}`);
+  if (code !== 0) throw new Error(`${command.join(' ')} exited with ${String(code)}`);
   return { seconds: (performance.now() - startedAt) / 1000, mostRssBytes };
 }
 
@@ -55,7 +55,7 @@ const COMMANDS: Readonly<Record<string, (file: string, url: string) => readonly 
   'curl, sha256sum': (file, url) => ['sh', '-c', CHECKED, 'sh', file, url],
 };
 
-/** From now on all that the hub's store sends passes at this rate. */
+/** Limits everything that the hub's store sends to this rate. */
 function pace(hub: FakeHub, bytesPerSecond: number): void {
   const PIECE = 64 * 1024;
   const write = hub.write.bind(hub);
@@ -96,9 +96,9 @@ const hub = await new FakeHub().start();
 hub.add(REPOSITORY, FILE, content);
 console.log(`${machine()}; ${mebibytes} MiB, median of ${runs} runs`);
 try {
-  await measure('over loopback, the server on the same cores', hub);
+  await measure('loopback, server on the same cores', hub);
   pace(hub, 125e6);
-  await measure('at a gigabit a second', hub);
+  await measure('limited to 1 Gbit/s', hub);
 } finally {
   await hub.stop();
 }

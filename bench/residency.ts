@@ -1,11 +1,11 @@
 /**
- * Three models in a budget for two, under random load: whether every request is answered, how often models change,
- * what the engines hold at most, and whether it all comes back.
+ * Three models in a memory budget for two, under random load. Measures lost requests, model changes, the engines' peak
+ * memory, and engine processes that remain.
  *
  *   npm run bench:residency [-- REQUESTS CLIENTS]
  *
- * Eight clients ask for one of the models at random, one of twenty leaves in the middle. REQUIRES: the test models
- * (npm run build -- --test-models). Ends with 1 when a request is lost or memory stays.
+ * Eight clients request random models; one client in twenty disconnects before its answer ends. REQUIRES: the test
+ * models (npm run build -- --test-models). Exits with 1 if a request is lost or an engine process remains.
  */
 import { readFileSync } from 'node:fs';
 import { estimateModel } from '../src/engine/estimate.ts';
@@ -32,7 +32,7 @@ async function needOf(name: (typeof TEST_MODELS)[number]): Promise<number> {
   );
 }
 
-/** What no file backs, of processes that are there. */
+/** Resident bytes that no file backs; processes that have exited count as 0. */
 function heldBy(pids: readonly number[]): number {
   let bytes = 0;
   for (const pid of pids) {
@@ -40,7 +40,7 @@ function heldBy(pids: readonly number[]): number {
       const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
       for (const [, count] of status.matchAll(/^Rss(?:Anon|Shmem):\s+(\d+)/gm)) bytes += Number(count) * 1024;
     } catch {
-      // It has just ended.
+      // The process has just exited.
     }
   }
   return bytes;
@@ -52,7 +52,7 @@ const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(0);
 
 const needs = await Promise.all(TEST_MODELS.map(needOf));
 const [most = 0, second = 0] = [...needs].sort((a, b) => b - a);
-// Two of any fit, with what measurements may differ by; three never do.
+// Any two models fit, with 10 % to spare; three never do.
 const budget = Math.ceil((most + second) * 1.1);
 const paths = Object.fromEntries(TEST_MODELS.map((name) => [name, modelPath(name)]));
 const { backend, log, dispose } = makeRealLocal({ context_length: CONTEXT_LENGTH }, paths, null, [], {
@@ -81,7 +81,7 @@ async function client(): Promise<void> {
     const startedAt = performance.now();
     try {
       const events = await collect(backend.generate(request, context(leaving.signal)));
-      if (events.at(-1)?.type !== 'finish') throw new Error('an answer without an end');
+      if (events.at(-1)?.type !== 'finish') throw new Error('the answer has no finish event');
       answered += 1;
       waits.push(performance.now() - startedAt);
     } catch (error) {
@@ -107,21 +107,21 @@ const report = `## Three models in a budget for two
 
 \`npm run bench:residency\` on ${machine()}
 
-Test models of ${needs.map(megabytes).join(', ')} MB by estimate, a budget of ${megabytes(budget)} MB; ${String(clients)} clients, each request for one
-of them at random. Each change ends a process and starts another.
+Test models of ${needs.map(megabytes).join(', ')} MB (estimated) in a memory budget of ${megabytes(budget)} MB. ${String(clients)} clients request random models.
+Each model change ends one engine process and starts another.
 
 | | |
 |---|---|
 | requests | ${String(requests)} in ${seconds.toFixed(0)} s |
 | answered | ${String(answered)} |
-| given up by their client | ${String(left)} |
+| cancelled by their client | ${String(left)} |
 | lost | ${String(failures.length)} |
 | engines started | ${String(loads)} |
-| engines that ended by themselves | ${String(crashes)} |
-| loaded at a time, at most | ${String(loadedAtOnce)} |
-| held by engines, at most | ${megabytes(held)} MB |
-| answer, median and 99th percentile | ${percentile(waits, 0.5).toFixed(0)} ms, ${percentile(waits, 0.99).toFixed(0)} ms |
-| engine processes after the end | ${String(alive.length)} |
+| engine crashes | ${String(crashes)} |
+| models loaded at once, maximum | ${String(loadedAtOnce)} |
+| private memory of all engines, maximum | ${megabytes(held)} MB |
+| time to the complete answer, median and 99th percentile | ${percentile(waits, 0.5).toFixed(0)} ms, ${percentile(waits, 0.99).toFixed(0)} ms |
+| engine processes left at the end | ${String(alive.length)} |
 `;
 console.log(report);
 for (const failure of new Set(failures)) console.error(failure);

@@ -1,12 +1,12 @@
 /**
- * A soak: random requests of all kinds against one daemon and its engines, which may hold no more at the end than
- * at the beginning, lose none and fail none.
+ * A soak test: random requests of all kinds to one daemon and its engines. No request may be lost or fail, and memory
+ * and open files must not grow.
  *
- *   npm run bench:soak                           12,000 requests, a few minutes; writes its section of docs/benchmarks.md
+ *   npm run bench:soak                           12,000 requests, minutes; writes its section of docs/benchmarks.md
  *   npm run bench:soak -- --requests 1000 [--clients 12]
  *
- * With an option the figures are printed, and docs/benchmarks.md stays as it is. Ends with 1 when something does not
- * hold. Linux only: it reads /proc.
+ * With an option, results are only printed; docs/benchmarks.md stays unchanged. Exits with 1 if a target is missed.
+ * Linux only: reads /proc.
  */
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,9 +19,9 @@ import { EMBEDDER, KINDS, nameOf, randomKind, type Outcome } from './soak/reques
 import { Watched } from './soak/samples.ts';
 
 const SAMPLE_MS = 100;
-/** Before anything is compared: code is compiled, caches are filled, every engine is loaded. */
+/** Requests before the measurement: they compile code, fill caches and load every engine. */
 const WARM_UP = 1500;
-/** What the last quarter may hold beyond the first: heaps breathe; a kilobyte lost with each request is more. */
+/** Allowed ratio of resident memory in the last quarter to the first; heaps vary. */
 const MOST_GROWTH = 1.1;
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -109,16 +109,16 @@ async function soak(): Promise<void> {
   });
   const failed = [...tally.failures.values()].reduce((sum, count) => sum + count, 0);
   const rows: Row[] = [
-    ['requests that ended as they must not', String(failed), '0', failed === 0],
+    ['requests that failed', String(failed), '0', failed === 0],
     ...growth,
-    ['cells that generations hold at the end', String(cellsLeft), '0', cellsLeft === 0],
+    ['KV-cache cells that generations hold at the end', String(cellsLeft), '0', cellsLeft === 0],
     [
-      'open files of daemon and engines, idle before and after',
+      'open files of daemon and engines, idle, before and after',
       `${filesBefore}, ${filesAfter}`,
-      'no more',
+      'no growth',
       filesAfter <= filesBefore,
     ],
-    ['the processes at the end', isSame ? 'those of the beginning' : 'others', 'the same', isSame],
+    ['process ids of daemon and engines at the end', isSame ? 'unchanged' : 'changed', 'unchanged', isSame],
   ];
   const text = page(tally, rows, seconds);
   if (process.argv.length === 2) await writeSection(text);
@@ -134,22 +134,23 @@ function page({ outcomes, kinds }: Tally, rows: readonly Row[], seconds: number)
     [...counts].map(([name, count]) => `${count.toLocaleString('en-US')} ${name}`).join(', ');
   return `## A soak
 
-\`npm run bench:soak\` sends ${requests.toLocaleString('en-US')} random requests to one daemon, ${clients} at a time, with a model of 5 MB and ${CELLS.toLocaleString('en-US')} cells, after ${WARM_UP.toLocaleString('en-US')} that warm it up:
-${list(kinds)}. Lengths, sampling, formats, stop strings and priorities are random, and so is when a client leaves: ${list(outcomes)}.
+\`npm run bench:soak\` sends ${requests.toLocaleString('en-US')} random requests to one daemon, ${clients} at a time, after ${WARM_UP.toLocaleString('en-US')} for warm-up. The model has 5 MB and ${CELLS.toLocaleString('en-US')} KV-cache cells.
+Requests: ${list(kinds)}. Outcomes: ${list(outcomes)}.
+Lengths, sampling, formats, stop strings, priorities, and when a client disconnects are random.
 Machine: ${machine()}, ${seconds.toFixed(0)} s.
 
-| | measured | to be reached | |
+| | measured | target | |
 |---|---|---|---|
 ${rows.map(([what, measured, bar, holds]) => `| ${what} | ${measured} | ${bar} | ${holds ? 'reached' : '**missed**'} |`).join('\n')}
 `;
 }
 
-/** Resolves when nobody is answered any more, with the cells that generations still hold then. */
+/** Resolves when no request is active; returns the cells that generations still hold. */
 async function idle(): Promise<number> {
   const models = await waitFor('the daemon to be idle', async () => {
     const { queue, models } = await daemon.client.health();
     const isIdle = queue.active + queue.waiting === 0 && models.every(({ active, waiting }) => active + waiting === 0);
-    // Figures of engines are as old as half a second: what they told when they last worked may still stand there.
+    // Figures of engines are up to half a second old and may still show the last request.
     return isIdle && models.every(({ kv_cells_used: cells }) => (cells ?? 0) === 0) && models;
   }).catch(async () => (await daemon.client.health()).models);
   return models.reduce((sum, { kv_cells_used: cells }) => sum + (cells ?? 0), 0);

@@ -18,7 +18,7 @@ export async function build({ testModels = false } = {}) {
   await all([compileSources(), unpackLlamaCpp().then(() => all([buildAddon(), testModels && makeTestModels()]))]);
 }
 
-/** As Promise.all, but nothing is still running when it throws. */
+/** As Promise.all, but waits for all steps before it throws. */
 async function all(steps) {
   const results = await Promise.allSettled(steps);
   const failed = results.find(({ status }) => status === 'rejected');

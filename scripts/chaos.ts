@@ -1,16 +1,16 @@
 /**
- * Plants faults into real daemons and judges what each must leave unharmed.
+ * Injects faults into real daemons and checks for each that everything else keeps working.
  *
  *   npm run chaos [-- --only PATTERN | --part K/N | --third] [--jobs N] [--page]
  *
  * --only   the faults whose name matches the regular expression PATTERN
  * --part   the K-th of N parts of them
  * --third  one part of three, chosen by the hash of the commit that is checked out
- * --jobs   so many faults at once; 1 without it, as the times on the page are measured
+ * --jobs   number of faults at once; default 1, as for the times on the page
  * --page   replaces the rows of these faults in docs/reliability.md
  *
- * A run of all faults writes docs/reliability.md. A fault that cannot be planted on this machine is
- * skipped and not counted. Ends with 1 when something does not hold; the last line is `N passed, N failed`.
+ * A run of all faults writes docs/reliability.md. A fault that cannot be injected on this machine is
+ * skipped and not counted. Exits with 1 if a check fails; the last line is `N passed, N failed`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

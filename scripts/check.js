@@ -1,10 +1,10 @@
 /**
- * Every fast gate: types, lint, format, C++ format and analysis, architecture.
+ * Runs all fast checks: types, lint, format, C++ format and analysis, architecture.
  *
  *   npm run check
  *
- * A gate whose tool this machine lacks says so and is left out. The last line is
- * `N passed, N failed` (and how many were skipped).
+ * A check whose tool is not installed is skipped with a message. The last line is
+ * `N passed, N failed` (and the number skipped).
  */
 import { readdir } from 'node:fs/promises';
 import { analyse, hasCompileCommands } from './steps/clang-tidy.js';
@@ -13,7 +13,7 @@ import { inRoot } from './steps/root.js';
 import { main, run, say, StepError } from './steps/run.js';
 import { isInstalled } from './steps/tools.js';
 
-/** Thrown by a gate that can't be tried here. */
+/** Thrown by a check that cannot run on this machine. */
 class Skipped extends Error {}
 
 const node = (title, ...args) => run(title, process.execPath, args);
@@ -28,8 +28,8 @@ const GATES = {
   },
   'c++ analysis': async () => {
     await requireTool('clang-tidy');
-    if (!hasCompileCommands()) throw new Skipped('run `npm run build` once, it writes down the compile commands');
-    // The tests take as long again, and run under sanitizers.
+    if (!hasCompileCommands()) throw new Skipped('no compile commands: run `npm run build` once');
+    // The tests are excluded: they would double the time, and run under sanitizers anyway.
     await analyse((await nativeFiles(['.cc'])).filter((name) => !name.startsWith('native/test/')));
   },
   architecture: async () => {

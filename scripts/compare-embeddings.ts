@@ -1,10 +1,10 @@
 /**
- * Shows that our engine makes the vectors that llama-server of the same source makes, and how long both
- * take for many short texts.
+ * Compares embeddings of our engine with those of llama-server built from the same source, and the time of both for
+ * many short texts.
  *
  *   node --import tsx scripts/compare-embeddings.ts [--threads 1] [MODEL.gguf …]
  *
- * Ends with 1 when the cosine of two vectors of the same text is less than 0.999, or the tokens differ.
+ * Exits with 1 if the cosine of two vectors of the same text is below 0.999, or the tokens differ.
  */
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -72,7 +72,7 @@ async function compare(model: string): Promise<void> {
   }
 }
 
-/** The second time, when everything is warm. */
+/** Time of the second run, after warm-up. */
 async function time(embedder: Embedder): Promise<number> {
   await embedder.embed(MANY);
   const from = performance.now();

@@ -1,16 +1,16 @@
 /**
- * Shows that our engine writes what llama-server of the same source writes: greedy and seeded, raw
+ * Compares the text of our engine with that of llama-server built from the same source: greedy and seeded, raw
  * prompts and chats, on models of three architectures and one that ends its turns.
  *
- *   node --import tsx scripts/compare-llama-server.ts [--native] [--together] [--tokens 64] [--threads 1] [MODEL.gguf …]
+ *   node --import tsx scripts/compare-llama-server.ts [--native] [--together] [--tokens 64] [--threads 1] [MODEL …]
  *
- * --native    the server on the libraries it was built with, for this very processor
- * --together  our answers all at once, in shared batches; the server's one by one
+ * --native    run the server with the libraries that it was built with, for this CPU
+ * --together  compute our answers concurrently in shared batches; the server's one by one
  *
- * Ends with 1 when an answer differs. With the first option a few do, with the second most: neither
- * other kernels nor other batches round alike (attention adds up in half precision, and matrix
- * products of one row take another path than those of several), and once one token differs, so does
- * all that follows. llama-server's own answers change in the same way when it is asked in parallel.
+ * Exits with 1 if an answer differs. With --native a few answers differ, with --together most. Other kernels and
+ * other batch sizes round differently (attention sums in half precision, and single-row matrix products take another
+ * code path), and after one different token the rest differs too. llama-server's own answers change in the same way
+ * under parallel requests.
  */
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -39,7 +39,7 @@ const { positionals, values } = parseArgs({
   },
 });
 const maxTokens = Number(values.tokens);
-/** The same for both: attention's sums may be split over the threads, and their number decides about rounding. */
+/** The same for both: attention sums may be split over threads, so the number of threads affects rounding. */
 const threads = Number(values.threads);
 const models =
   positionals.length > 0

@@ -1,13 +1,13 @@
 /**
- * Asks the built-in model the questions of models/nano/evaluation, in our engine.
+ * Scores the built-in model on the questions of models/nano/evaluation with our engine.
  *
  *   node --import tsx scripts/evaluate-nano.ts [--development] [--wrong] [MODEL.gguf]
  *
- * --development  the other questions, which those who change the corpus may look at
- * --wrong        prints every wrong answer too
+ * --development  use the development questions, which authors of the corpus may look at
+ * --wrong        also print every wrong answer
  *
- * Prints a table, what was taken for what, and every command or flag that an answer invented. Ends
- * with 1 when a bar is missed.
+ * Prints scores, confused intents, and every command or flag that an answer invented. Exits with 1 if a threshold is
+ * missed or anything was invented.
  */
 import { parseArgs } from 'node:util';
 import { builtinModelPath } from '../src/models/builtin.ts';
@@ -37,7 +37,7 @@ function report(scored: readonly Scored[], showWrong: boolean): boolean {
   console.log(
     `wrong: ${String(wrong.length)}, of these "I don't know" ${String(unknown)}, confident ${String(confident)}`,
   );
-  console.log(`answers that no intent has: ${String(own)}`);
+  console.log(`answers that match no intent: ${String(own)}`);
   const invented = scored.flatMap((each) => each.invented);
   console.log(
     `invented commands and flags: ${String(invented.length)}${invented.length > 0 ? ` (${invented.join(', ')})` : ''}`,
@@ -48,7 +48,7 @@ function report(scored: readonly Scored[], showWrong: boolean): boolean {
     const pair = `${question.intents.join(',')} -> ${intent ?? 'none'}`;
     confusion.set(pair, (confusion.get(pair) ?? 0) + 1);
   }
-  console.log('taken for another:');
+  console.log('confused intents:');
   for (const [pair, count] of [...confusion].sort(([, a], [, b]) => b - a)) console.log(`  ${String(count)} ${pair}`);
   if (showWrong) {
     for (const { question, answer } of wrong) console.log(`\n> ${question.turns.join('\n> ')}\n${answer}`);

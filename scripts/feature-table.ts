@@ -1,8 +1,8 @@
 /**
- * The table in docs/providers.md of what svc can do with each API of providers: made of what the tests under
- * test/backends/cloud declare (features.ts there).
+ * Generates the table in docs/providers.md of the features that svc supports with each provider API, from the
+ * declarations in the tests (test/backends/cloud/features.ts).
  *
- *   node --import tsx scripts/feature-table.ts      writes it
+ *   node --import tsx scripts/feature-table.ts      writes the table
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ const PAGE = join(ROOT, 'docs/providers.md');
 const BEGIN = '<!-- Made by scripts/feature-table.ts: -->\n';
 const END = '<!-- until here -->\n';
 
-/** The columns. */
+/** Columns of the table. */
 const APIS: Readonly<Record<Api, string>> = {
   chat_completions: 'Chat Completions',
   responses: 'Responses',
@@ -30,7 +30,7 @@ export type Declared = Readonly<Record<Api, ReadonlyMap<Feature, Shown>>>;
 
 const WORDS: Readonly<Record<string, Shown>> = { feature: 'yes', refused: 'refused' };
 
-/** What the tests declare. Throws for a declaration that is not written out, or that contradicts another. */
+/** Declarations in the tests. Throws if one is not a literal or contradicts another. */
 export function declared(): Declared {
   const all: Record<Api, Map<Feature, Shown>> = {
     chat_completions: new Map(),
@@ -42,15 +42,16 @@ export function declared(): Declared {
     const calls = callsIn(join(ROOT, TESTS, file));
     const apis = calls.filter(({ name }) => name === 'featuresOf').map(({ first }) => first as Api);
     const [api] = apis;
-    // Its functions of these names are others.
+    // A file without featuresOf has unrelated functions of these names.
     if (api === undefined) continue;
     if (apis.length > 1) throw new Error(`${file} declares features of more than one API`);
     for (const { name, first } of calls) {
-      if (first === null) throw new Error(`${file}: ${name} without a literal`);
+      if (first === null) throw new Error(`${file}: the feature name in ${name}() must be a string literal`);
       const shown = WORDS[name];
       if (shown === undefined) continue;
       const feature = first as Feature;
-      if ((all[api].get(feature) ?? shown) !== shown) throw new Error(`${file}: ${feature} is both there and refused`);
+      if ((all[api].get(feature) ?? shown) !== shown)
+        throw new Error(`${file}: ${feature} is declared as both supported and refused`);
       all[api].set(feature, shown);
     }
   }
@@ -59,11 +60,11 @@ export function declared(): Declared {
 
 interface Call {
   readonly name: string;
-  /** null: not a literal. */
+  /** First argument; null if it is not a literal. */
   readonly first: string | null;
 }
 
-/** Calls of the functions of features.ts; what their first arguments may be, their types say. */
+/** Calls of the functions of features.ts; the type checker validates their first arguments. */
 function callsIn(path: string): Call[] {
   const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);
   const calls: Call[] = [];
@@ -91,12 +92,12 @@ export function table(all: Declared): string {
   ].join('');
 }
 
-/** The page, and where the table stands in it. */
+/** Returns the page, split into the text before the table, the table, and the text after it. */
 export function page(): { readonly before: string; readonly table: string; readonly after: string } {
   const text = readFileSync(PAGE, 'utf8');
   const begin = text.indexOf(BEGIN);
   const end = text.indexOf(END);
-  if (begin < 0 || end < begin) throw new Error('docs/providers.md has no place for the table');
+  if (begin < 0 || end < begin) throw new Error('docs/providers.md lacks the markers of the table');
   const from = begin + BEGIN.length;
   return { before: text.slice(0, from), table: text.slice(from, end), after: text.slice(end) };
 }

@@ -1,10 +1,10 @@
 /**
- * Sends random damage to everything that reads foreign bytes: the files of models, and each door of the daemon.
+ * Fuzzes everything that reads untrusted bytes: the GGUF reader, and each listener of the daemon.
  *
  *   npm run fuzz                                              all targets, in full
  *   npm run fuzz -- --target http2 [--cases 200000] [--seed 1]
- *   npm run fuzz -- --target http2 --seed 1 --only 4711       one case again
- *   npm run fuzz -- --target gguf --only 4711 --out FILE      and the file that it reads
+ *   npm run fuzz -- --target http2 --seed 1 --only 4711       one case only
+ *   npm run fuzz -- --target gguf --only 4711 --out FILE      also write the file that it reads
  *
  * Case N of a seed is the same on every machine.
  */

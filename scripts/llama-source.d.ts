@@ -1,2 +1,2 @@
-/** The folder of the llama.cpp source, at the commit of the pinned package. */
+/** Returns the folder of the llama.cpp source at the commit of the pinned package. */
 export function llamaSource(): Promise<string>;

@@ -1,6 +1,6 @@
 /**
- * The llama.cpp source of the pinned node-llama-cpp package, cloned into build/llama.cpp once.
- * Run directly, it prints the folder: CMake takes it from there.
+ * Clones the llama.cpp source of the pinned node-llama-cpp package into build/llama.cpp once.
+ * Run directly, it prints the folder, which CMake reads.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bundle = join(root, 'node_modules', 'node-llama-cpp', 'llama', 'gitRelease.bundle');
 
-/** The folder, at the bundle's very commit. Safe when several processes ask at once. */
+/** Returns the folder, at the exact commit of the bundle. Safe for concurrent processes. */
 export async function llamaSource() {
   const folder = join(root, 'build', 'llama.cpp');
   const wanted = await bundledCommit();
@@ -27,7 +27,7 @@ export async function llamaSource() {
       await rename(fresh, folder);
     }
   } catch (error) {
-    // Another process may have been first with the same commit.
+    // Another process may have created the same folder meanwhile.
     if ((await checkedOutCommit(folder)) !== wanted) throw error;
   } finally {
     await rm(fresh, { recursive: true, force: true });
@@ -48,7 +48,7 @@ async function bundledCommit() {
   }
 }
 
-/** Null: nothing is there. A folder that is there is whole: it was renamed into place after its clone had ended. */
+/** Commit of the folder; null if it does not exist. An existing folder is complete: it is renamed after its clone. */
 async function checkedOutCommit(folder) {
   try {
     return (await readFile(join(folder, '.git', 'HEAD'), 'utf8')).trim();

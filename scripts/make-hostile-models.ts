@@ -1,5 +1,5 @@
 /**
- * Writes model files as attackers make them (test/models/hostile-files.ts), to try other readers with.
+ * Writes the hostile model files of test/models/hostile-files.ts, to test other readers with them.
  *
  *   node --import tsx scripts/make-hostile-models.ts DIR
  */

@@ -1,5 +1,5 @@
 /**
- * The man page svc(1), from the table of commands, the table of variables and the exit codes of docs/cli.md.
+ * Generates the man page svc(1) from the table of commands, the table of variables and the exit codes in docs/cli.md.
  *
  *   node --import tsx scripts/make-man.ts FILE
  */
@@ -24,7 +24,7 @@ function manPage(): string {
     '.RI [ flags ]',
     '.SH DESCRIPTION',
     text(
-      'One background process, the daemon, runs local models and speaks to cloud providers; svc asks it over its control socket. Standard output is data, standard error is messages. With --json data and errors are JSON.',
+      'One background process, the daemon, runs local models and sends requests to cloud providers; svc commands use its control socket. Standard output is data, standard error is messages. With --json data and errors are JSON.',
     ),
     '.PP',
     text('A time is a number with ms, s, m or h, or of seconds. After -- everything is an argument.'),
@@ -37,7 +37,7 @@ function manPage(): string {
     '.SH ENVIRONMENT',
     ...Object.entries(VARIABLES).flatMap(([name, meaning]) => ['.TP', `.B ${name}`, text(meaning)]),
     '.SH FILES',
-    text('`svc config path` prints the path of the config file; `svc status` tells the log and the control socket.'),
+    text('`svc config path` prints the path of the config file; `svc status` shows the log and the control socket.'),
     '',
   ].join('\n');
 }
@@ -64,13 +64,13 @@ function section(name: string, command: Command): string[] {
   ];
 }
 
-/** The rows of the table in docs/cli.md, which a test holds to the table of errors. */
+/** Rows of the exit-code table in docs/cli.md, which a test compares with the table of errors. */
 function exitCodes(): [code: string, meaning: string][] {
   const docs = readFileSync(new URL('../docs/cli.md', import.meta.url), 'utf8');
   return [...docs.matchAll(/^\| (\d+) \| (.+) \|$/gm)].map(([, code = '', meaning = '']) => [code, meaning]);
 }
 
-/** As roff takes it for itself: backslashes, dashes that are to be copied, a line that begins like a request. */
+/** Escapes text for roff: backslashes, dashes that must stay ASCII, and lines that begin like a request. */
 function text(plain: string): string {
   return plain
     .replaceAll('\\', '\\(rs')

@@ -4,8 +4,8 @@
  *   node --import tsx scripts/make-model.ts tests              build/models/tiny-*.gguf
  *   node --import tsx scripts/make-model.ts PRESET [--type F32|F16|Q8_0|Q4_0|Q4_K_M] [--out FILE]
  *
- * Q4_K_M is a mixture of types that llama.cpp chooses; its own program makes it, and is built if need be.
- * A file that this very recipe has made already is left as it is.
+ * Q4_K_M is a mixture of types chosen by llama.cpp; its own quantiser makes it, and is built if necessary.
+ * A file already made by the same recipe is not rewritten.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
@@ -23,7 +23,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const usage = `usage: make-model.ts tests | PRESET [--type ${[...Object.keys(TYPE_NUMBER), ...MIXTURES].join('|')}] [--out FILE]
 presets: ${Object.keys(PRESETS).join(', ')}`;
 
-/** Makes the file unless it is there and right. */
+/** Makes the file unless it is up to date. */
 async function make(presetName: PresetName, encoding: Encoding | Mixture, path: string): Promise<void> {
   const startedAt = performance.now();
   const label = relative(root, path);
@@ -39,7 +39,7 @@ async function make(presetName: PresetName, encoding: Encoding | Mixture, path: 
   console.log(`${label}: ${megabytes} MB in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
 }
 
-/** By way of a file of halves, which goes again. */
+/** Makes the mixture through a temporary F16 file. */
 async function makeMixture(presetName: PresetName, mixture: Mixture, path: string, recipe: string): Promise<void> {
   const halves = `${path}.${process.pid}.f16`;
   try {
@@ -50,7 +50,7 @@ async function makeMixture(presetName: PresetName, mixture: Mixture, path: strin
   }
 }
 
-/** Names everything the bytes of the file follow from. */
+/** Everything that determines the bytes of the file. */
 async function recipeOf(presetName: PresetName, encoding: Encoding | Mixture): Promise<string> {
   const hash = createHash('sha256').update(`${presetName} ${encoding}\n`);
   const sources = join(root, 'scripts', 'gguf');
@@ -59,7 +59,7 @@ async function recipeOf(presetName: PresetName, encoding: Encoding | Mixture): P
   return hash.digest('hex');
 }
 
-/** Null: no file, or none that can be read. */
+/** Recipe stored in the file; null if there is no readable file. */
 async function recipeIn(path: string): Promise<unknown> {
   try {
     return (await readGgufHeader(path)).metadata.get('svc.recipe')?.value;

@@ -1,4 +1,4 @@
-/** The addon in this process, on one model. */
+/** Loads the addon and one model in this process. */
 import type { Addon, NativeEngine, NativeLoadOptions, NativeModelInfo, NativeOutput } from '../src/engine/addon.ts';
 import type { Answer, Question, Sampling } from './compare/cases.ts';
 

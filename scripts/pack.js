@@ -1,11 +1,10 @@
 /**
- * The package that is published: svc-runtime-VERSION.tgz, here or in the folder that is named.
+ * Makes the published package svc-runtime-VERSION.tgz, in the current or the given folder.
  *
  *   npm run pack [-- FOLDER]
  *
- * It is packed in a folder of its own (build/package), because the package has a lock file that the repository must
- * not have: with npm-shrinkwrap.json every user gets the very versions, checked against the very digests,
- * that the tests ran with.
+ * It is packed in a separate folder (build/package), because the package has an npm-shrinkwrap.json that the
+ * repository must not have. With it every user gets the dependency versions and digests that were tested.
  */
 import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -14,7 +13,7 @@ import { inRoot } from './steps/root.js';
 import { main, run } from './steps/run.js';
 
 const LOCK = 'npm-shrinkwrap.json';
-/** npm packs these whatever `files` says. */
+/** Files that npm packs regardless of `files`. */
 const ALWAYS = ['package.json', 'README.md', 'LICENSE'];
 
 await main(async () => {
@@ -34,7 +33,7 @@ await main(async () => {
   process.stdout.write(`${join(destination, tarball.trim())}\n`);
 });
 
-/** What users install of a lock file: without what only builds and tests need. */
+/** Returns the lock file without the packages that only builds and tests need. */
 function shrinkwrapOf({ packages, ...lock }) {
   const used = Object.entries(packages).filter(
     ([, { dev = false, devOptional = false, link = false, resolved = '' }]) =>

@@ -1,6 +1,6 @@
 /**
- * Fills prebuilds/<platform>-<arch>/ with all that is native and ships: svc.node, the libraries it
- * needs, every CPU variant, stripped, and their notices. `npm pack` then makes the package.
+ * Fills prebuilds/<platform>-<arch>/ with all native files that ship, stripped: svc.node, the libraries that it needs,
+ * every CPU variant, and their notices. `npm pack` then makes the package.
  */
 import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
@@ -20,7 +20,7 @@ const target = `prebuilds/${process.platform}-${process.arch}`;
 export async function prebuild() {
   await build();
   await refuseOwnProcessorOnly();
-  // Beside them lie the engine's tests.
+  // The folder also contains the engine's tests.
   const binaries = (await readdir(inRoot(addonFolder, 'bin'))).filter((name) => /\.(node|so|dylib|dll)$/.test(name));
   const inputs = [...binaries.map((name) => `${addonFolder}/bin/${name}`), NOTICES];
   await unlessFresh('prebuild', { inputs, outputs: [`${target}/svc.node`] }, async () => {
@@ -38,17 +38,17 @@ export async function prebuild() {
   });
 }
 
-/** libllama that CMake built here uses whatever this processor has, and would crash on a lesser one. */
+/** Refuses a libllama built for this CPU, because it would crash on CPUs with fewer features. */
 async function refuseOwnProcessorOnly() {
   const cache = await readFile(inRoot(addonFolder, 'CMakeCache.txt'), 'utf8');
   if (!/^SVC_LLAMA:\w+=prebuilt$/m.test(cache)) {
     throw new StepError(
-      `${addonFolder} holds a libllama for this very processor: only a build over the platform package ships`,
+      `${addonFolder} holds a libllama built for this CPU only. Build again without SVC_LLAMA=source.`,
     );
   }
 }
 
-/** Symbols that nothing links against; what the dynamic linker reads stays. */
+/** Strips symbols, except those that the dynamic linker needs. */
 async function strip(folder) {
   if (process.platform === 'win32') return;
   if (!(await isInstalled('strip'))) throw new StepError('`strip` (binutils) is not installed');

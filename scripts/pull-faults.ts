@@ -1,4 +1,4 @@
-/** Makes docs/pull-faults.md: each fault of test/models/pull/faults.ts is played, and what came of it written down. */
+/** Generates docs/pull-faults.md: runs each fault of test/models/pull/faults.ts and records its outcome. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -45,9 +45,10 @@ await writeFile(
   PAGE,
   `# What servers do wrong, and what comes of it
 
-Made by \`node --import tsx scripts/pull-faults.ts\`; \`test/models/pull/faults.test.ts\` holds every row. A model of ${CONTENT.length.toLocaleString('en-US')}
-bytes, in parts of 256 KiB over three connections, from a hub and a store on two ports of this machine that speak as the real ones do. Bytes fetched
-twice are those that came and could not be kept, or had come before. In every row with an error nothing lies under the model's name.
+Made by \`node --import tsx scripts/pull-faults.ts\`; \`test/models/pull/faults.test.ts\` checks every row. A model of
+${CONTENT.length.toLocaleString('en-US')} bytes is pulled in parts of 256 KiB over three connections, from a hub and a store on two ports of this
+machine that behave like the real ones. Bytes fetched twice arrived but could not be kept, or had arrived before. In
+every row with an error, no file exists under the model's name.
 
 | what the server does | what the person sees | bytes fetched twice |
 |---|---|---|
@@ -56,7 +57,7 @@ ${rows.join('\n')}
 );
 console.log(`${rows.length} faults`);
 
-/** Ports are other ones each time. */
+/** Replaces ports, which differ between runs, by names. */
 function named(text: string): string {
   return text
     .replaceAll(new URL(hub.endpoint).host, 'the hub')

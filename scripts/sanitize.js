@@ -1,8 +1,8 @@
 /**
- * The engine's own tests under sanitizers: address and undefined behaviour, then threads.
+ * Runs the engine's native tests under sanitizers: address and undefined behaviour, then threads.
  *
  *   node scripts/sanitize.js [address|thread]
- *   node scripts/sanitize.js --build-only [address|thread]     so that the next run has nothing to build
+ *   node scripts/sanitize.js --build-only [address|thread]     build without running
  *
  * The last line is `N passed, N failed`.
  */

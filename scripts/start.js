@@ -1,11 +1,11 @@
 /**
- * From an empty clone to an answer: installs, builds, and asks the built-in model.
+ * From a fresh clone to an answer: installs, builds, and sends a prompt to the built-in model.
  *
  *   npm start
  *   npm start -- "your prompt" [flags of `svc run`]
  *
- * The daemon that answers has a home of its own in a temporary directory and any free port. It is
- * stopped and its home removed at the end: nothing outside the checkout is read, written or left.
+ * The daemon uses a temporary home and any free port. At the end it is stopped and its home removed: nothing outside
+ * the checkout is read, written or left behind.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -22,7 +22,7 @@ await main(async () => {
   await build();
   const args = process.argv.slice(2);
   const home = await mkdtemp(join(tmpdir(), 'svc-start-'));
-  // The terminal sends Ctrl-C to the whole group: `svc run` ends by it, and the daemon is still stopped below.
+  // Ctrl-C reaches the whole process group: `svc run` ends, and this program must survive to stop the daemon.
   process.on('SIGINT', () => {});
   try {
     say('svc run');
@@ -34,7 +34,7 @@ await main(async () => {
   say('the daemon of this try is stopped and its home removed; your own: node bin/svc.js --help');
 });
 
-/** Resolves with the exit code. No standard input: one that stays open would be waited for. */
+/** Resolves with the exit code. Without standard input, because svc would wait for one that stays open. */
 function svc(home, args, output) {
   const env = {
     ...process.env,

@@ -1,12 +1,12 @@
 /**
- * All tests, from an empty clone if need be.
+ * Runs all tests; works from a fresh clone.
  *
  *   npm test                            everything
- *   npm test -- engine/frames cli/      the test files whose path holds one of these
+ *   npm test -- engine/frames cli/      only test files whose path contains one of these
  *
- * First the engine's own tests (CMake and ctest), then every test/**\/*.test.ts in a process of its
- * own, four at a time, the longest first. A file fails also when it runs no test, takes too long, or leaves a process or
- * a file behind. It ends with the names of what failed; the last line is `N passed, N failed`.
+ * First the engine's native tests (CMake and ctest), then every test/**\/*.test.ts in its own process, four at a time,
+ * the longest first. A file also fails if it runs no test, takes too long, or leaves a process or file behind. The
+ * output ends with the names of failed tests; the last line is `N passed, N failed`.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,9 +19,9 @@ import { inRoot, root } from './steps/root.js';
 import { main, say } from './steps/run.js';
 import { runTestFile } from './steps/test-file.js';
 
-/** They spend half of their time waiting for processes, on two cores. */
+/** Test files at a time. On two cores they spend half of their time waiting for processes. */
 const AT_A_TIME = 4;
-/** They take longest, and begin first: none of them is to be left over when all others have ended. */
+/** Longest test files; they start first, so that none still runs alone at the end. */
 const LONGEST = [
   'test/backends/faults',
   'test/cli/doctor',
@@ -68,7 +68,7 @@ await main(async () => {
   if (failed > 0 || sum('passed') === 0) process.exitCode = 1;
 });
 
-/** A libllama that was built here is for this very processor: there is no package of it to install. */
+/** A libllama built from source is for this CPU only, so there is no package to install and test. */
 function canRun(file) {
   return llama !== 'source' || !file.includes('test/packed/');
 }
@@ -82,7 +82,7 @@ async function runTestFiles(files) {
   const scratch = await mkdtemp(join(tmpdir(), 'svc-t-'));
   const waiting = files.map((file, index) => ({ file, folder: join(scratch, String(index)) }));
   const results = [];
-  // The files under way get the terminal's Ctrl-C too; what they leave is still cleared away.
+  // Ctrl-C also reaches the running test files; this program survives to clean up after them.
   process.once('SIGINT', () => (waiting.length = 0));
   const worker = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {

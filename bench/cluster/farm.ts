@@ -1,4 +1,4 @@
-/** Daemons that are the servers of a cluster, and one in front of them, each a process with a home of its own. */
+/** The daemons of a cluster, and the one in front of them, each a process with its own SVC_HOME. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -12,21 +12,21 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const PROGRAM = join(root, 'bin', 'svc.js');
 const READY_MS = 60_000;
 
-/** What clients name; each server answers with a model of its own name, which tells who it was. */
+/** Model name in requests. Each server answers with its own model name, which identifies the server. */
 export const MODEL = 'shared';
 
 export interface Daemon {
   readonly name: string;
   readonly url: string;
   readonly child: ChildProcess;
-  /** Of the daemon and of its engine. */
+  /** Process ids of the daemon and its engine. */
   pids(): Promise<number[]>;
-  /** A POST on the control socket. */
+  /** Sends a POST over the control socket. */
   control(path: string, body: object): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** A server of the cluster: the built-in model, under its own name. */
+/** Starts a server of the cluster, with the built-in model under its own name. */
 export async function startServer(index: number): Promise<Daemon> {
   const name = `server-${String(index)}`;
   return await start(name, { policies: { [MODEL]: { candidates: [`local/${name}`] } } }, async (svc) => {
@@ -35,10 +35,10 @@ export async function startServer(index: number): Promise<Daemon> {
   });
 }
 
-/** What clients speak to. */
+/** Starts the daemon that clients connect to. */
 export async function startFront(servers: readonly Daemon[]): Promise<Daemon> {
   const base_url = servers.map(({ url }) => `${url}/v1`);
-  // What has begun to stream where nothing more comes is given up soon.
+  // A short idle timeout ends streams of a stopped server soon.
   const farm = { kind: 'openai_compatible', base_url, default_model: MODEL, idle_timeout_seconds: 2 };
   return await start('front', { providers: { farm } }, () => Promise.resolve());
 }
@@ -59,7 +59,7 @@ async function start(
       stdio: ['ignore', 'ignore', 'inherit'],
     });
     const [code] = (await once(child, 'exit')) as [number | null];
-    if (code !== 0) throw new Error(`svc ${args.join(' ')} ended with ${String(code)}`);
+    if (code !== 0) throw new Error(`svc ${args.join(' ')} exited with ${String(code)}`);
   });
   const child = spawn(process.execPath, [PROGRAM, 'serve'], { env: environment, stdio: 'ignore' });
   const url = await ready(child, home);
@@ -96,11 +96,11 @@ async function start(
   };
 }
 
-/** Its address, once it is ready. */
+/** Returns the daemon's URL once it is ready. */
 async function ready(child: ChildProcess, home: string): Promise<string> {
   const deadline = performance.now() + READY_MS;
   while (performance.now() < deadline) {
-    if (child.exitCode !== null) throw new Error(`svc serve ended with ${String(child.exitCode)}`);
+    if (child.exitCode !== null) throw new Error(`svc serve exited with ${String(child.exitCode)}`);
     const facts = (await readFile(join(home, 'state', 'daemon.json'), 'utf8').then(JSON.parse, () => null)) as {
       http?: string | null;
     } | null;
@@ -110,5 +110,5 @@ async function ready(child: ChildProcess, home: string): Promise<string> {
     }
     await sleep(50);
   }
-  throw new Error('svc serve does not become ready');
+  throw new Error('svc serve did not become ready in time');
 }

@@ -1,16 +1,16 @@
-/** Clients that ask all the time, each conversation with a beginning of its own. */
+/** Clients that send requests without pause; each conversation has its own system prompt. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ask, type Target } from '../peers/ask.ts';
 import { words } from '../peers/words.ts';
 
 export interface Outcome {
   readonly conversation: number;
-  /** performance.now() when it was asked, and when it was over. */
+  /** performance.now() at the request and at its end. */
   readonly from: number;
   readonly to: number;
-  /** The server that answered; null: nobody did. */
+  /** Server that answered; null: none. */
   readonly server: string | null;
-  /** Nothing of the answer had come when it failed; an answer that broke off later had begun. */
+  /** True if the request failed before the first piece of its answer. */
   readonly wasLost: boolean;
   readonly error: string | null;
 }

@@ -1,6 +1,6 @@
 /**
- * A provider that answers at once with as many chunks as the prompt says. Prints its URL, and whenever somebody
- * leaves before the end, when that was (milliseconds since 1970). Runs until it is killed.
+ * A provider that answers at once with the number of chunks given in the prompt. Prints its URL first, and for each
+ * client that disconnects early the time (milliseconds since 1970). Runs until it is killed.
  */
 import { chunk, USAGE } from '../../test/backends/cloud/cloud-support.ts';
 import { startUpstream } from '../../test/backends/cloud/upstream.ts';

@@ -1,4 +1,4 @@
-/** One chat over HTTP with streaming, as users do it, and when its pieces came. */
+/** One streamed chat over HTTP, with the time of each piece of text. */
 import { request, type IncomingMessage } from 'node:http';
 import { once } from 'node:events';
 
@@ -10,45 +10,45 @@ export interface Message {
 export interface Question {
   readonly messages: readonly Message[];
   readonly maxTokens: number;
-  /** Fields beyond these, of OpenAI's API. */
+  /** Further fields of the request, as in OpenAI's API. */
   readonly more?: Readonly<Record<string, unknown>>;
-  /** Called at each piece of text, with how many have come. */
+  /** Called for each piece of text with the number of pieces so far. */
   readonly onPiece?: (count: number) => void;
 }
 
 export interface Answer {
   readonly text: string;
-  /** As the server names it. */
+  /** Model name in the server's response. */
   readonly model: string;
   /** Milliseconds from the request to each piece of text. */
   readonly pieces: readonly number[];
-  /** As the server counts them. */
+  /** Token counts as reported by the server. */
   readonly inputTokens: number;
   readonly cachedTokens: number;
   readonly outputTokens: number;
-  /** Milliseconds. */
+  /** Milliseconds from the request to the end of the answer. */
   readonly total: number;
 }
 
-/** The end-of-sequence tokens of the vocabularies that are measured with: random weights may hit them at any time. */
+/** End-of-sequence tokens of the measured vocabularies, which models with random weights would choose at any time. */
 const ENDS = [2, 128_001, 128_009, 151_643, 151_645];
 
 export interface Target {
   readonly url: string;
-  /** Its number of tokens. */
+  /** Number of tokens in the vocabulary. */
   readonly vocabulary: number;
 }
 
-/** No answer of a server that works takes so long. */
+/** Timeout of an answer. */
 const LONGEST_MS = 180_000;
 
-/** What of an answer has come so far, for whoever sees it fail. */
+/** Part of an answer received so far; readable when `ask` rejects. */
 export interface Told {
   pieces: number;
   model: string | null;
 }
 
-/** Rejects when the answer is no stream of at least one piece, or ends without a reason. */
+/** Rejects if the answer is not a stream, has no text, or ends without a finish reason. */
 export async function ask(
   target: Target,
   { messages, maxTokens, more = {}, onPiece }: Question,
@@ -60,7 +60,7 @@ export async function ask(
     temperature: 0,
     stream: true,
     stream_options: { include_usage: true },
-    // Ids beyond a vocabulary are refused.
+    // Servers refuse token ids outside the vocabulary.
     logit_bias: Object.fromEntries(ENDS.filter((id) => id < target.vocabulary).map((id) => [id, -100])),
     ...more,
   });
@@ -68,7 +68,7 @@ export async function ask(
   const outgoing = request(`${target.url}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
-    // Servers end connections that were idle for a while.
+    // No keep-alive: servers close idle connections.
     agent: false,
     signal: AbortSignal.timeout(LONGEST_MS),
   });
@@ -102,7 +102,7 @@ export async function ask(
     }
   }
   if (!isFinished || usage === null || pieces.length === 0)
-    throw new Error(`the answer is not complete: ${rest.slice(0, 200)}`);
+    throw new Error(`incomplete answer; its last data: ${rest.slice(0, 200)}`);
   return {
     text,
     model: told.model ?? '',
@@ -139,7 +139,9 @@ export function ttft({ pieces }: Answer): number {
   return pieces[0] as number;
 }
 
-/** Tokens after the first, by the time they took. A server may send several tokens in one piece: its own count counts. */
+/**
+ * Tokens per second after the first piece. Uses the server's token count, because a piece may hold several tokens.
+ */
 export function decodeSpeed({ pieces, outputTokens }: Answer): number {
   const seconds = ((pieces.at(-1) as number) - (pieces[0] as number)) / 1000;
   return (outputTokens - 1) / seconds;

@@ -1,4 +1,4 @@
-/** One model: its servers are started together and take turns. */
+/** Measures one model: its servers are started together and take turns. */
 import { basename } from 'node:path';
 import { LiveWatch } from './live-watch.ts';
 import type { Progress } from './progress.ts';
@@ -14,22 +14,22 @@ export interface Comparison {
   readonly repetitions: number;
   readonly options: ServerOptions;
   readonly progress: Progress;
-  /** The servers that are up, for whoever ends the run. */
+  /** Running servers, to be stopped if the run is interrupted. */
   readonly running: Set<Server>;
-  /** How each server was started. */
+  /** Command line of each server. */
   readonly commands: Set<string>;
-  /** A scenario, or what else was measured, is over. */
+  /** Called with the result of each scenario, and of `/livez`. */
   onResult(result: Result): Promise<void>;
 }
 
-/** Error: why it is not up. */
+/** Error: why the server did not start. */
 type Servers = Map<ServerName, Server | Error>;
 
-/** The turns of a scenario. */
+/** Number of turns of a scenario. */
 export const turnsOf = ({ servers, isOnce = false }: Scenario, repetitions: number): number =>
   servers.length * (isOnce ? 1 : repetitions);
 
-/** What fails, a server that does not start too, is told as a result. */
+/** Runs all scenarios. Failures, also of a server's start, are reported as results. */
 export async function compare(comparison: Comparison): Promise<void> {
   const { scenarios, options, running, commands, onResult } = comparison;
   const model = basename(options.model);
@@ -42,7 +42,7 @@ export async function compare(comparison: Comparison): Promise<void> {
         running.add(server);
         commands.add(server.command);
       } catch (error) {
-        servers.set(name, new Error(`it does not start: ${(error as Error).message}`));
+        servers.set(name, new Error(`the server did not start: ${(error as Error).message}`));
       }
     }
     const svc = servers.get(SVC);
@@ -55,7 +55,7 @@ export async function compare(comparison: Comparison): Promise<void> {
   }
 }
 
-/** In each repetition another server begins. */
+/** Measures a scenario; each repetition begins with another server. */
 async function measure(
   model: string,
   scenario: Scenario,

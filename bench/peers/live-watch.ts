@@ -1,4 +1,4 @@
-/** Asks `/livez` all the time, to tell how long the daemon ever takes to say that it lives. */
+/** Polls `/livez` every 50 ms and measures the daemon's response time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const EVERY_MS = 50;
@@ -13,7 +13,7 @@ export class LiveWatch {
     this.#ended = this.#watch(`${url}/livez`).catch((error: unknown) => void (this.#error = error));
   }
 
-  /** The time that all but one in a hundred took at most, in milliseconds. Rejects when one was not answered. */
+  /** Stops polling; resolves to the 99th percentile in milliseconds. Rejects if any request failed. */
   async stop(): Promise<number> {
     this.#ending.abort();
     await this.#ended;
@@ -28,7 +28,7 @@ export class LiveWatch {
       const from = performance.now();
       const response = await fetch(url);
       await response.text();
-      if (!response.ok) throw new Error(`/livez answers ${String(response.status)}`);
+      if (!response.ok) throw new Error(`/livez returned status ${String(response.status)}`);
       this.#times.push(performance.now() - from);
       await sleep(EVERY_MS, undefined, { signal }).catch(() => undefined);
     }

@@ -1,4 +1,4 @@
-/** How far a run is, told on standard error: what is left is what was expected, corrected by what the rest has taken. */
+/** Prints a run's progress to standard error. The remaining time is the expected time, scaled by the pace so far. */
 export class Progress {
   readonly #total: number;
   readonly #expected: number;
@@ -6,7 +6,7 @@ export class Progress {
   #done = 0;
   #expectedOfDone = 0;
 
-  /** `expected`: the seconds of each turn, all of them. */
+  /** `expected`: expected seconds of each turn. */
   constructor(expected: readonly number[]) {
     this.#total = expected.length;
     this.#expected = expected.reduce((sum, seconds) => sum + seconds, 0);
@@ -17,11 +17,11 @@ export class Progress {
     return (performance.now() - this.#startedAt) / 1000;
   }
 
-  /** A turn that was to take `expected` seconds is over. */
+  /** Records the end of a turn that was expected to take `expected` seconds. */
   done(expected: number, what: string): void {
     this.#done += 1;
     this.#expectedOfDone += expected;
-    // Early on, the pace of few turns tells little.
+    // The 60 s damp the pace of the first few turns.
     const pace = (this.seconds + 60) / (this.#expectedOfDone + 60);
     const left = (this.#expected - this.#expectedOfDone) * pace;
     console.error(`[${String(this.#done)} of ${String(this.#total)}, ${minutes(left)} left] ${what}`);

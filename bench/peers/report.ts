@@ -1,4 +1,4 @@
-/** The figures as docs/benchmarks.md shows them: medians, spreads, ratios, and what was to be reached. */
+/** Renders results for docs/benchmarks.md: medians, ranges, ratios, and targets. */
 import type { Result, Results } from './results.ts';
 import { median, type Bar, type Figure } from './scenario.ts';
 import type { ServerName } from './servers/server.ts';
@@ -9,7 +9,7 @@ interface Line {
   readonly model: string;
   readonly what: string;
   readonly cells: readonly string[];
-  /** null: there is no bar. */
+  /** null: no target. */
   readonly isReached: boolean | null;
 }
 
@@ -21,10 +21,10 @@ export function report({ machine, startedAt, repetitions, commands, planned, sec
   return [
     '## Beside llama-server',
     '',
-    '`npm run bench:peers` builds `llama-server` from the bundled source, makes models (real shapes and vocabularies, random weights), starts all',
-    'programs on the same file with the same threads and cells, each with its own defaults otherwise, and lets them take turns',
-    `${String(repetitions)} times. Clients speak HTTP with streaming. A figure is the median; in brackets the least and the most. A ratio is ours by theirs,`,
-    'the median over the repetitions: machines are noisy, so only what was measured in one run is compared.',
+    '`npm run bench:peers` builds `llama-server` from the bundled source and creates models with real shapes and vocabularies and random weights. All',
+    'programs load the same file with the same number of threads and KV-cache cells, and defaults otherwise. They take turns,',
+    `${String(repetitions)} times each. Clients use HTTP with streaming. Figures are medians, with the minimum and maximum in brackets. A ratio is svc divided by the`,
+    'other program, as the median over the repetitions. Machines are noisy, so only figures of one run are compared.',
     '',
     `Machine: ${machine}. ${startedAt.slice(0, 10)}, ${(seconds / 60).toFixed(0)} minutes.`,
     ...(left > 0 ? ['', `**The run was cut off: ${String(left)} of ${String(planned)} scenarios are missing.**`] : []),
@@ -37,7 +37,7 @@ export function report({ machine, startedAt, repetitions, commands, planned, sec
     ...[...new Set(results.map(({ model }) => model))].flatMap((model) => [
       `### ${model}`,
       '',
-      '| scenario | svc | beside | theirs | ratio | to be reached | |',
+      '| scenario | svc | compared with | its figure | ratio | target | |',
       '|---|---|---|---|---|---|---|',
       ...lines.filter((line) => line.model === model).map(({ cells }) => `| ${cells.join(' | ')} |`),
       '',
@@ -46,7 +46,7 @@ export function report({ machine, startedAt, repetitions, commands, planned, sec
   ].join('\n');
 }
 
-/** One for each server that is beside ours, and one for what is ours alone. */
+/** Returns a line for each server that svc is compared with, and one if svc has a target of its own or is alone. */
 function linesOf({ model, scenario, measured }: Result, figure: Figure, index: number): Line[] {
   const values = (server: ServerName): (number | null)[] => {
     const own = measured.filter((each) => each.server === server).sort((a, b) => a.repetition - b.repetition);
@@ -91,7 +91,7 @@ function linesOf({ model, scenario, measured }: Result, figure: Figure, index: n
   ];
 }
 
-/** What could not be measured reaches nothing. */
+/** False for NaN: a figure that could not be measured misses its target. */
 function reaches(value: number, bar: Bar, { isMoreBetter }: Figure): boolean {
   const wanted = 'limit' in bar ? bar.limit : bar.ratio;
   return isMoreBetter ? value >= wanted : value <= wanted;

@@ -1,4 +1,4 @@
-/** What a run has measured, kept in a file after each scenario, so that a run that is cut off can be told of. */
+/** Results of a run, saved after each scenario so that an interrupted run can be reported. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Figure } from './scenario.ts';
@@ -8,13 +8,13 @@ import type { ServerName } from './servers/server.ts';
 export interface Measured {
   readonly server: ServerName;
   readonly repetition: number;
-  /** In the order of the scenario's figures; null: this server has no such figure. Null altogether: it failed. */
+  /** In the order of the scenario's figures; a null element: not applicable to this server. null: the turn failed. */
   readonly figures: readonly (number | null)[] | null;
   readonly error: string | null;
 }
 
 export interface Result {
-  /** Name of the file. */
+  /** Name of the model file. */
   readonly model: string;
   readonly scenario: string;
   readonly figures: readonly Figure[];
@@ -26,9 +26,9 @@ export interface Results {
   /** RFC 3339. */
   readonly startedAt: string;
   readonly repetitions: number;
-  /** How each server was started. */
+  /** Command line of each server. */
   readonly commands: readonly string[];
-  /** Scenarios that were to be measured, of all models. */
+  /** Number of results of a complete run. */
   readonly planned: number;
   readonly seconds: number;
   readonly results: readonly Result[];

@@ -1,15 +1,15 @@
-/** What a scenario is, and what all of them are made of. Each asks one server and gives one figure or several. */
+/** Scenarios and their common parts. A scenario sends requests to one server and returns one or more figures. */
 import { ask, type Answer, type Question } from './ask.ts';
 import type { Server, ServerName } from './servers/server.ts';
 
-/** What has to be reached: ours by that server's, or ours alone. */
+/** A target: for svc's figure divided by that server's, or for svc's figure itself. */
 export type Bar = { readonly server: ServerName; readonly ratio: number } | { readonly limit: number };
 
 export interface Figure {
   readonly name: string;
   readonly unit: 'tokens/s' | 'ms' | 'MB' | 'ratio';
   readonly isMoreBetter: boolean;
-  /** Empty: told without a bar. */
+  /** Targets. Empty: reported only. */
   readonly bars: readonly Bar[];
 }
 
@@ -17,11 +17,11 @@ export interface Scenario {
   readonly name: string;
   readonly figures: readonly Figure[];
   readonly servers: readonly ServerName[];
-  /** That one turn of one server takes, about, on two cores: to tell how much is left. */
+  /** Approximate duration of one turn on two cores, to estimate the remaining time. */
   readonly seconds: number;
-  /** What does not vary is measured once. */
+  /** True: the figure does not vary and is measured once. */
   readonly isOnce?: boolean;
-  /** In the order of `figures`; null: this server has no such figure. Rejects when the server fails. */
+  /** Returns values in the order of `figures`; null: not applicable to this server. Rejects if the server fails. */
   measure(server: Server): Promise<readonly (number | null)[]>;
 }
 
@@ -33,7 +33,7 @@ export const user = (content: string, maxTokens: number): Question => ({
   maxTokens,
 });
 
-/** As Promise.all, but none of them is still under way when it rejects. */
+/** As Promise.all, but rejects only after all promises have settled. */
 export async function settled<Values extends readonly unknown[]>(promises: {
   readonly [Index in keyof Values]: Promise<Values[Index]>;
 }): Promise<Values> {
@@ -43,7 +43,7 @@ export async function settled<Values extends readonly unknown[]>(promises: {
   return results.map((result) => (result as PromiseFulfilledResult<unknown>).value) as unknown as Values;
 }
 
-/** All at once. */
+/** Sends all questions at once. */
 export async function together(
   server: Server,
   questions: readonly Question[],
@@ -54,7 +54,7 @@ export async function together(
   return { answers, tokensPerSecond: answers.reduce((sum, { outputTokens }) => sum + outputTokens, 0) / seconds };
 }
 
-/** NaN of none. */
+/** NaN if `values` is empty. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = (sorted.length - 1) / 2;

@@ -1,12 +1,12 @@
 /**
- * The engine with and without speculation, in this process:
+ * Measures the engine with and without speculative decoding, in this process:
  *
  *   node --import tsx bench/peers/speculation.ts MODEL THREADS
  *
- * prints `[a, b, c]`: the speed with it by the speed without it, of text that does not repeat, of text that repeats, and
- * of text that does so in part. A request that takes nothing from the cache (`cachePrompt`) is computed by the plain
- * loop, and so without speculation. Greedy text of the synthetic models never repeats; where one token is all that may
- * be said, it always does; where there are two, their order is a matter of chance, and some of it repeats.
+ * Prints `[a, b, c]`: speed with speculation divided by speed without, for text that does not repeat, that repeats, and
+ * that repeats in part. Requests with `cachePrompt` off are computed without speculation. Greedy text of the synthetic
+ * models never repeats. A bias towards one token makes the text repeat; with two tokens their order is random, and some
+ * of the text repeats.
  */
 import type { NativeOutput, NativeRequest } from '../../src/engine/addon.ts';
 import { loadAddon } from '../../src/engine/loader.ts';
@@ -40,7 +40,7 @@ try {
   await engine.close();
 }
 
-/** Tokens after the first, by the milliseconds that they took. */
+/** Returns tokens per millisecond after the first token. */
 async function speed(content: string, cachePrompt: boolean, logitBias: Bias): Promise<number> {
   const id = (lastId += 1);
   const finished = new Promise<NonNullable<NativeOutput['finish']>>((resolve, reject) => {

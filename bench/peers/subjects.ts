@@ -1,4 +1,4 @@
-/** The models, and what is measured on each. */
+/** The models, and the scenarios measured on each. */
 import { join } from 'node:path';
 import type { Bar, Scenario } from './scenario.ts';
 import { busyMachine, longArrives, sharedPrefix, shortBehindLong } from './scenarios/contention.ts';
@@ -11,7 +11,7 @@ import { eightStreams, oneStream, prefill } from './scenarios/streams.ts';
 export interface Subject {
   /** Path of a GGUF file. */
   readonly model: string;
-  /** What `scripts/make-model.ts` is given to make it; null: it is there. */
+  /** Arguments of `scripts/make-model.ts` that create the file; null: the file exists. */
   readonly make: readonly string[] | null;
   readonly scenarios: readonly Scenario[];
 }
@@ -23,7 +23,7 @@ const asFast: Bar = { server: PEER, ratio: 1 };
 const clearlyFaster: Bar = { server: PEER, ratio: 1.5 };
 const asFastWithEightSlots: Bar = { server: PEER_8, ratio: 1 };
 
-/** Everything is measured on this one. */
+/** All scenarios, for the main model. */
 const MAIN: readonly Scenario[] = [
   memoryAtFirst,
   oneStream({ servers: ['svc', PEER, NODE], bars: [asFast], tokens: 96, seconds: 4 }),
@@ -45,7 +45,7 @@ const MAIN: readonly Scenario[] = [
   conversations,
 ];
 
-/** Whether the plain figures hold for other weights and sizes, too. */
+/** Basic figures, for other quantizations and sizes. */
 const plain = (tokens: number, factor: number): readonly Scenario[] => [
   memoryAtFirst,
   oneStream({ servers: ['svc', PEER], bars: [asFast], tokens, seconds: 4 * factor }),
@@ -58,7 +58,7 @@ const plain = (tokens: number, factor: number): readonly Scenario[] => [
   }),
 ];
 
-/** A model of 5 MB: what everything but the model costs. */
+/** For a model of 5 MB: the overhead besides the model's computation. */
 const OVERHEAD: readonly Scenario[] = [
   oneStream({ servers: ['svc', PEER, NODE], bars: [clearlyFaster], tokens: 512, seconds: 1 }),
   eightStreams({ servers: ['svc', PEER, NODE], bars: [clearlyFaster], tokens: 256, seconds: 2 }),
@@ -78,5 +78,5 @@ export const subjects = (root: string): readonly Subject[] => {
   ];
 };
 
-/** A file of anybody's. */
+/** Subject for a user's own file. */
 export const subjectOf = (model: string): Subject => ({ model, make: null, scenarios: MAIN });

@@ -1,7 +1,7 @@
-/** Prompts of random words, so that no cache has seen more of them than it is meant to. */
+/** Prompts of random words, so that prefix caches hit only where a scenario intends it. */
 import { randomInt } from 'node:crypto';
 
-/** Each of them is one token, with the blank before it, in the vocabularies that are measured with. */
+/** Each word, with a leading space, is one token in the measured vocabularies. */
 const WORDS =
   'time year people way day man thing woman life child world school state family student group country problem hand part place case week company system program question work government number night point home water room mother area money story fact month lot right study book eye job word business issue side kind head house service friend father power hour game line end member law car city community name president team minute idea body information back parent face others level office door health person art war history party result change morning reason research girl guy moment air teacher force education'.split(
     ' ',

@@ -1,15 +1,15 @@
-/** Random requests: any length, any sampling, schemas, stop strings, priorities. */
+/** Random requests: lengths, sampling, schemas, stop strings, priorities. */
 import { randomInt } from 'node:crypto';
 import type { Format, GenerateRequest, Message, Sampling } from '../../src/protocol/generate.ts';
 import { words } from '../peers/words.ts';
 import { chance, magnitude, pick } from './random.ts';
 
-/** The cells of the engine: longer prompts take turns, and some do not fit together. */
+/** KV-cache cells of the engine: too few for all clients' prompts at once, so that generations are preempted. */
 export const CELLS = 2048;
 const LONGEST_PROMPT = 600;
 const MOST_TOKENS = 48;
 
-/** Beginnings that many share. */
+/** System prompts that many requests share. */
 const SYSTEMS = Array.from({ length: 6 }, (_, index) => words(40 * (index + 1)));
 
 const SCHEMAS: readonly Record<string, unknown>[] = [
@@ -19,7 +19,7 @@ const SCHEMAS: readonly Record<string, unknown>[] = [
   { anyOf: [{ type: 'boolean' }, { type: 'null' }, { type: 'number' }] },
 ];
 
-/** In the words of the control socket. */
+/** Returns a request in the format of the control socket. */
 export function randomQuestion(): GenerateRequest {
   return {
     messages: randomMessages(),
@@ -55,7 +55,7 @@ function randomSampling(): Sampling {
 function randomFormat(): Format {
   if (chance(0.3)) return { type: 'json_object' };
   if (chance(0.3)) return { type: 'grammar', grammar: 'root ::= ("- " [a-z ]{2,12} "\\n")+' };
-  // Every other schema is one that nobody has asked for before, so that caches are turned over.
+  // Every other schema is new, so that caches evict entries.
   const schema = pick(SCHEMAS);
   return {
     type: 'json_schema',
@@ -63,7 +63,7 @@ function randomFormat(): Format {
   };
 }
 
-/** The same as OpenAI says it, and llama-server where OpenAI has no word. */
+/** Converts a request to OpenAI's API, with llama-server's fields where OpenAI has none. */
 export function inWordsOfOpenAi({ sampling, stop, format, logprobs, ...rest }: GenerateRequest): object {
   const { logit_bias: biases, ...others } = sampling;
   return {
@@ -87,7 +87,7 @@ function formatOf(format: Format): object {
   }
 }
 
-/** The same as proto/ says it. */
+/** Converts a request to the gRPC API of proto/. */
 export function inWordsOfGrpc({ sampling, format, ...rest }: GenerateRequest): object {
   const { logit_bias: biases, ...others } = sampling;
   const schema = format?.type === 'json_schema' ? { schema: JSON.stringify(format.schema) } : {};

@@ -1,6 +1,6 @@
 /**
- * One random request over one of the daemon's interfaces, and what became of it. Some are wrong and have to be
- * refused; some clients leave before their answer has ended, or before it has begun.
+ * One random request over one of the daemon's interfaces, and its outcome. Some requests are invalid and must be
+ * refused; some clients disconnect before or during their answer.
  */
 import { randomInt } from 'node:crypto';
 import type { ClientReadableStream } from '@grpc/grpc-js';
@@ -12,31 +12,32 @@ import { words } from '../peers/words.ts';
 import { CELLS, inWordsOfGrpc, inWordsOfOpenAi, randomQuestion } from './question.ts';
 import { chance, pick, weighted } from './random.ts';
 
-/** left: its client went away; refused: as it had to be. */
+/** left: the client disconnected; refused: as expected. */
 export type Outcome = 'answered' | 'refused' | 'left';
 
 export const EMBEDDER = 'embedder';
 
-/** Rejects when it ends as it must not. Each kind has a name for the report. */
 export interface Kind {
+  /** Plural, for the report. */
   readonly name: string;
   readonly weight: number;
+  /** Sends a request. Rejects if it fails. */
   run(daemon: Daemon): Promise<Outcome>;
 }
 
 export const KINDS: readonly Kind[] = [
-  { name: 'chat over HTTP, streamed', weight: 40, run: (daemon) => chat(daemon, true) },
-  { name: 'chat over HTTP, whole', weight: 15, run: (daemon) => chat(daemon, false) },
-  { name: 'generation over the control socket', weight: 15, run: generateOverSocket },
-  { name: 'generation over gRPC', weight: 15, run: generateOverGrpc },
+  { name: 'streamed chats over HTTP', weight: 40, run: (daemon) => chat(daemon, true) },
+  { name: 'unstreamed chats over HTTP', weight: 15, run: (daemon) => chat(daemon, false) },
+  { name: 'generations over the control socket', weight: 15, run: generateOverSocket },
+  { name: 'generations over gRPC', weight: 15, run: generateOverGrpc },
   { name: 'embeddings over HTTP', weight: 5, run: embed },
-  { name: 'health, models and metrics', weight: 5, run: look },
-  { name: 'requests that are wrong', weight: 5, run: wrong },
+  { name: 'requests for health, models or metrics', weight: 5, run: look },
+  { name: 'invalid requests', weight: 5, run: wrong },
 ];
 
 export const randomKind = (): Kind => weighted(KINDS.map((kind) => [kind.weight, kind]));
 
-/** When a client leaves: after so many pieces; null: never. */
+/** Number of pieces after which the client disconnects; null: never. */
 const patience = (): number | null => (chance(0.15) ? randomInt(6) : null);
 
 const portOf = ({ url }: Daemon): { readonly port: number } => ({ port: Number(new URL(url).port) });
@@ -119,7 +120,7 @@ async function look(daemon: Daemon): Promise<Outcome> {
   return 'answered';
 }
 
-/** Each with the status that it has to be answered with. */
+/** Sends an invalid request and checks the status. */
 async function wrong(daemon: Daemon): Promise<Outcome> {
   const messages = [{ role: 'user', content: 'hi' }];
   const [expected, body] = pick<readonly [number, object | string]>([
@@ -133,11 +134,11 @@ async function wrong(daemon: Daemon): Promise<Outcome> {
   ]);
   const headers = { 'content-type': 'application/json' };
   const { status, text } = await ask(portOf(daemon), '/v1/chat/completions', { body, headers });
-  if (status !== expected) throw new Error(`status ${status} in place of ${expected}: ${text.slice(0, 300)}`);
+  if (status !== expected) throw new Error(`status ${status}, expected ${expected}: ${text.slice(0, 300)}`);
   return 'refused';
 }
 
-/** What a request failed with, for the report: without anything that differs from one to the next. */
+/** Returns the reason of a failure, equal for equal failures, for the report. */
 export function nameOf(error: unknown): string {
   return error instanceof SvcError ? `${error.code}: ${error.message}` : (error as Error).message;
 }

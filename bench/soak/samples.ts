@@ -1,15 +1,15 @@
-/** What processes hold, sampled while the requests run. Linux. */
+/** Memory and open files of processes, sampled while the requests run. Linux. */
 import { readdir } from 'node:fs/promises';
 import { residentBytes } from '../peers/servers/processes.ts';
 import { median } from '../peers/scenario.ts';
 
 export interface Sample {
-  /** Requests that had ended by then. */
+  /** Number of requests that had ended. */
   readonly requests: number;
   readonly bytes: number;
 }
 
-/** Of one process. */
+/** Samples of one process. */
 export class Watched {
   readonly name: string;
   readonly pid: number;
@@ -24,7 +24,7 @@ export class Watched {
     this.#samples.push({ requests, bytes: await residentBytes(this.pid) });
   }
 
-  /** The median of resident bytes over the first and the last quarter of `requests`. */
+  /** Returns the median resident bytes in the first and in the last quarter of `requests`. */
   quarters(requests: number): { readonly first: number; readonly last: number } {
     const within = (from: number, to: number): number =>
       median(this.#samples.filter((each) => each.requests >= from && each.requests <= to).map(({ bytes }) => bytes));

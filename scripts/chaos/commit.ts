@@ -1,4 +1,4 @@
-/** The commit that is checked out. */
+/** The checked-out commit. */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
@@ -6,11 +6,11 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface Commit {
   readonly hash: string;
-  /** Kept by a rebase, which changes the hash. */
+  /** Subject line; a rebase keeps it but changes the hash. */
   readonly subject: string;
   /** YYYY-MM-DD. */
   readonly date: string;
-  /** The working tree holds changes of tracked files. */
+  /** True if tracked files have uncommitted changes. */
   readonly isChanged: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What the daemon says of one condition. */
+/** Waits for a condition of the daemon. */
 import { ask } from '../../test/http/ask.ts';
 import type { Condition } from '../../src/protocol/records.ts';
 import type { Scene } from './scene.ts';
@@ -12,7 +12,7 @@ export async function conditionTurns(scene: Scene, name: string, wanted: RegExp)
   });
 }
 
-/** Over the control socket, which shows every reason, else over HTTP. */
+/** Reads the conditions over the control socket, which shows every reason, or else over HTTP. */
 async function conditions(scene: Scene): Promise<readonly Condition[]> {
   try {
     return (await scene.client.ready()).conditions;

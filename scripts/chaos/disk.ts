@@ -1,24 +1,24 @@
-/** A file system of its own under a folder, which can be full or read-only at any moment. Linux, as root. */
+/** Mounts a file system under a folder that can be made full or read-only at any time. Linux only, as root. */
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Scene } from './scene.ts';
 
-/** Nothing of it is taken before it is written; svc finds enough free. */
+/** Large enough for svc; tmpfs uses memory only for written data. */
 const ROOMY = 'size=2g';
 const FULL = 'size=64k';
 
 export interface Disk {
-  /** Not one more byte can be written. */
+  /** Fills the disk completely. */
   fill(): void;
-  /** There is room again. */
+  /** Frees the space again. */
   free(): void;
   readOnly(): void;
   writable(): void;
 }
 
-/** REQUIRES: `noDisk` is undefined. It is there until the scene closes. */
+/** Mounts the disk until the scene closes. REQUIRES: `noDisk()` is undefined. */
 export function mountDisk(scene: Scene, folder: string): Disk {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   execFileSync('mount', ['-t', 'tmpfs', '-o', `${ROOMY},mode=700`, 'tmpfs', folder]);
@@ -45,7 +45,7 @@ export function mountDisk(scene: Scene, folder: string): Disk {
   };
 }
 
-/** Why there can be no such file system here; undefined: there can. */
+/** Reason why no file system can be mounted on this machine; undefined if it can. */
 export function noDisk(): string | undefined {
   const reason = 'needs Linux, and the right to mount a file system';
   if (process.platform !== 'linux') return reason;

@@ -1,42 +1,42 @@
 /**
- * One fault: how it is planted into a daemon that works, and what must hold then.
+ * One fault: how it is injected into a working daemon, and the expected outcome.
  *
- * What must hold is declared and judged by judge.ts: what the user sees, whether the daemon lives,
- * how soon it answers again, which errors other requests may end with, and how many may be lost.
- * Beyond that `plant` throws when anything else is not as it has to be.
+ * The declared expectations are checked by judge.ts: what the user sees, whether the daemon lives,
+ * how soon it answers again, which errors other requests may get, and how many requests may be lost.
+ * `plant` throws if any further expectation fails.
  */
 import type { Scene } from './scene.ts';
 
 export interface Fault {
-  /** The first column of the table; no two have the same. */
+  /** First column of the table; unique. */
   readonly name: string;
-  /** How it is planted. */
+  /** How the fault is injected. */
   readonly planted: string;
-  /** Who ends it: `by itself`, or what a person does. */
+  /** How the fault is repaired: `by itself`, or what the user does. */
   readonly mended: string;
   /**
-   * Until a request is answered again: from planting, or from mending where a person has to.
-   * Seconds of a quiet machine; a slower one has more (slowness.ts).
+   * Maximum time until a request is answered again, counted from the injection, or from the repair if the user must
+   * act. Seconds on a quiet machine; a slower machine gets more (slowness.ts).
    */
   readonly withinSeconds: number;
-  /** What the user has to see. */
+  /** Matches what the user must see. */
   readonly sees: RegExp;
-  /** Other clients ask all the while. */
+  /** True if other clients send requests throughout. */
   readonly underLoad?: boolean;
-  /** Errors that requests may end with: their codes as they stand in answers, or `no connection`. */
+  /** Allowed errors of requests: codes as in answers, or `no connection`. */
   readonly mayFail?: readonly string[];
-  /** Requests that may end with neither an answer nor an error; 0 without it. */
+  /** Number of requests that may end with neither an answer nor an error; default 0. */
   readonly mayLose?: number;
-  /** lives: one process from the planting to the end. ends: another has its place at the end. absent: there is none before. */
+  /** lives: the same process throughout. ends: another process at the end. absent: no daemon before. */
   readonly daemon: 'lives' | 'ends' | 'absent';
   readonly config?: object;
-  /** Why it cannot be planted on this machine; undefined: it can. */
+  /** Reason why the fault cannot be injected on this machine; undefined if it can. */
   impossible?(): string | undefined;
-  /** Plants it, looks, and mends it where a person has to. Resolves with what the user saw. */
+  /** Injects the fault, checks, and repairs it if the user must. Resolves with what the user saw. */
   plant(scene: Scene): Promise<string>;
 }
 
-/** Throws when something that must hold does not. */
+/** Throws unless the condition holds. */
 export function must(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(what);
 }

@@ -1,4 +1,4 @@
-/** Plants one fault and judges what it has declared. */
+/** Injects one fault and checks its declared expectations. */
 import { waitFor } from './wait.ts';
 import { must, type Fault } from './fault.ts';
 import type { Requests } from './requests.ts';
@@ -6,18 +6,18 @@ import { Scene } from './scene.ts';
 
 export interface Row {
   readonly fault: Fault;
-  /** skipped: it could not be planted here, and `problems` says why. */
+  /** skipped: the fault could not be injected here, for the reason in `problems`. */
   readonly verdict: 'passed' | 'failed' | 'skipped';
   readonly problems: readonly string[];
   readonly saw: string;
-  /** null: it was not measured. */
+  /** Recovery time; null if it was not measured. */
   readonly recoverySeconds: number | null;
   readonly requests: Pick<Requests, 'sent' | 'answered' | 'failed' | 'lost'>;
 }
 
 const NONE = { sent: 0, answered: 0, failed: new Map<string, number>(), lost: [] };
 
-/** Never rejects. The scene is in `open` as long as it has to be closed should the program end. */
+/** Runs a fault. Never rejects. While the scene is in `open`, it must be closed if the program ends. */
 export async function judge(fault: Fault, open: Set<Scene>): Promise<Row> {
   const impossible = fault.impossible?.();
   if (impossible !== undefined) {
@@ -59,7 +59,7 @@ function judgeRequests({ mayFail = [], mayLose = 0 }: Fault, { failed, lost }: R
   must(lost.length <= mayLose, `${lost.length} requests were lost: ${lost.join(', ')}`);
 }
 
-/** Without what differs from one run to the next. */
+/** Removes text that differs between runs, such as paths and ports. */
 function tidy(text: string, { home, port }: Scene): string {
   return text
     .trim()

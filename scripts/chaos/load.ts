@@ -1,12 +1,12 @@
-/** Clients that ask all the while: small questions, every other one as a stream. */
+/** Background clients: small requests throughout, every other one streamed. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitFor } from './wait.ts';
 import type { Requests } from './requests.ts';
 
 export const CLIENTS = 3;
-/** A machine whose processor is full of our questions would show little else. */
+/** Pause between requests, so that the load does not saturate the CPU. */
 const PAUSE_MS = 5;
-/** Before the fault, and after it has passed. */
+/** Number of answered requests before the fault, and again after it. */
 const MARGIN = 20;
 
 export class Load {
@@ -19,7 +19,7 @@ export class Load {
     this.#clients = Array.from({ length: CLIENTS }, () => this.#askOn());
   }
 
-  /** Resolves once so many more have been answered that the clients are well under way. */
+  /** Resolves once MARGIN more requests have been answered. */
   async flows(): Promise<void> {
     const { answered } = this.#requests;
     await waitFor('the clients to be answered', () => this.#requests.answered >= answered + MARGIN);

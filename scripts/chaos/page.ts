@@ -1,4 +1,4 @@
-/** The rows, as lines of a terminal and as docs/reliability.md. */
+/** Formats the rows for the terminal and for docs/reliability.md. */
 import { cpus, loadavg, release, totalmem, type as system } from 'node:os';
 import type { Commit } from './commit.ts';
 import { FAULTS } from './faults.ts';
@@ -18,7 +18,7 @@ const COLUMNS = [
   'verdict',
 ] as const;
 
-/** A row of the page, by column. */
+/** Cells of a row of the page, by column. */
 export type Cells = Readonly<Record<(typeof COLUMNS)[number], string>>;
 
 export function describe({ fault, verdict, problems, recoverySeconds, requests }: Row): string {
@@ -33,13 +33,13 @@ export function describe({ fault, verdict, problems, recoverySeconds, requests }
   return [`${heading} ${fault.name}${after}`, ...problems.map((problem) => `        ${problem}`)].join('\n');
 }
 
-/** All of docs/reliability.md, from a run of all faults. */
+/** Returns the whole of docs/reliability.md from a run of all faults. */
 export function page(rows: readonly Row[], seconds: number, commit: Commit): string {
   const lines = new Map(rows.map((row) => [row.fault.name, line(row)]));
   return write(lines, [`Measured on ${machine()}, in ${String(Math.round(seconds))} s, at ${described(commit)}.`]);
 }
 
-/** `text`, a page, with other rows for some faults. Throws when a fault has no row then. */
+/** Returns the page `text` with the rows of some faults replaced. Throws if a fault has no row afterwards. */
 export function updatedPage(text: string, rows: readonly Row[], commit: Commit): string {
   const lines = new Map(readPage(text).map((cells) => [cells.fault, written(cells)]));
   for (const row of rows) lines.set(row.fault.name, line(row));
@@ -48,7 +48,7 @@ export function updatedPage(text: string, rows: readonly Row[], commit: Commit):
   return write(lines, [...measured, `Measured again on ${machine()}, at ${described(commit)}: ${names}.`]);
 }
 
-/** The rows of a page in their order. */
+/** Returns the rows of a page in order. */
 export function readPage(text: string): Cells[] {
   return text
     .slice(text.indexOf(`| ${COLUMNS[0]} | ${COLUMNS[1]} |`))
@@ -93,41 +93,43 @@ function machine(): string {
   ].join(', ');
 }
 
-/** By its subject: a rebase changes the hash. */
+/** Describes a commit by its subject, because a rebase changes the hash. */
 function described({ subject, date, isChanged }: Commit): string {
   return `the commit “${subject}” of ${date}${isChanged ? ' with changes that were not committed' : ''}`;
 }
 
 const INTRODUCTION = `# Reliability
 
-How svc, and its users, fare when something goes wrong. \`npm run chaos\` plants every fault below into a real daemon with real
-engine processes, real models and real sockets, judges what must hold, and writes this page; nothing on it is written by hand.
+What happens when something goes wrong. \`npm run chaos\` plants every fault below into a real daemon with real engine
+processes, real models and real sockets, checks what must hold, and writes this page; nothing on it is written by hand.
 
-Each fault has a daemon, a home and ports of its own, and is planted from outside, as a person, another program or the machine would do it.
-Afterwards the daemon must be READY, and no process of the home may be left once the daemon is stopped.
+Each fault has its own daemon, home and ports, and is planted from outside, as a person, another program or the machine
+would cause it. Afterwards the daemon must be READY, and no process of the home may be left once the daemon is stopped.
 
 | column | meaning |
 |---|---|
-| what the user saw | the answer or the error that the user got; compared with what the fault declares |
-| mended | what ended the fault: svc by itself, or a person, and with what |
-| seconds to recovery | from planting (from mending, where a person has to) until a new request is answered; asked anew every 20 ms, so 0.01 means that nothing was noticed |
-| limit | longest recovery in seconds on a quiet machine; a machine on which commands take longer has longer in proportion |
-| requests | sent while the fault lasted, by the client that it affected and, under load, by three other clients |
-| ended with an error | of these, refused or ended with an error that says what happened; only errors that the fault declares may come |
-| lost | of these, ended with neither an answer nor an error |
-| verdict | passed when all that the fault declares held, within its limit |
+| what the user saw | answer or error that the user got; compared with what the fault declares |
+| mended | what ended the fault: svc by itself, or an action of a person |
+| seconds to recovery | time from planting (from the person's action, if one is needed) until a new request is answered; tried every 20 ms, so 0.01 means that no request noticed it |
+| limit | maximum recovery time in seconds on a quiet machine; scaled up on a machine on which commands take longer |
+| requests | requests sent during the fault, by the affected client and, under load, by three other clients |
+| ended with an error | number of those that were refused or ended with an error that says what happened; only errors that the fault declares are allowed |
+| lost | number of those that ended with neither an answer nor an error |
+| verdict | passed if everything that the fault declares held, within its limit |
 
 How the page stays true:
 
-- \`npm test\` compares it with the faults: names, how they are planted, who mends them, limits, what the user must see, and which requests may fail.
-  A fault that is added or declares something else needs its row again: \`npm run chaos -- --only PATTERN --page\`; \`npm run chaos\` measures all of them.
-- Changes of svc itself do not outdate it. \`.ci/run\` plants a third of the faults, another one from commit to commit, and fails when one does not hold.
-- Deadlines are conditions, not times: faults hold on a busy machine too, and two at a time (\`--jobs 2\`).
+- \`npm test\` compares it with the faults: names, how they are planted, who mends them, limits, what the user must see,
+  and which requests may fail. A fault that is new, or declares something else, needs its row measured again:
+  \`npm run chaos -- --only PATTERN --page\`; \`npm run chaos\` measures all of them.
+- A change of svc makes no row out of date. \`.ci/run\` plants a third of the faults, a different third at each commit, and
+  fails if one does not hold.
+- Deadlines are conditions, not times: faults hold on a busy machine, too, and two at a time (\`--jobs 2\`).
 
-Two things cannot be saved. When the daemon itself is killed, its answers are cut off, and no process is left to report it (when it stops,
-a connection that the kernel has accepted and the daemon has not may be reset). And an engine that
-dies after the first words of an answer ends that answer with an error, because a second try might say something else; before the first words
-the request is tried again without a trace for its client.
+Two things cannot be saved. If the daemon itself is killed, its answers are cut off, and no process is left to report it
+(if it stops, a connection that the kernel has accepted but the daemon has not may be reset). If an engine dies after the
+first text of an answer, that answer ends with an error, because a retry might give another text; before the first text
+the request is retried, invisibly to its client.
 `;
 
 function line(row: Row): string {

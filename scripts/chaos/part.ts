@@ -1,4 +1,4 @@
-/** Which of the faults are planted: all, those of a name, or a part that differs from commit to commit. */
+/** Selects the faults to run: all, by name, or a part that depends on the commit. */
 import type { Fault } from './fault.ts';
 
 export interface Part {
@@ -7,19 +7,19 @@ export interface Part {
   readonly of: number;
 }
 
-/** Throws when `text` is not `K/N`. */
+/** Parses `K/N`; throws if `text` has another form. */
 export function readPart(text: string): Part {
   const [, number = 0, of = 0] = (/^(\d+)\/(\d+)$/.exec(text) ?? []).map(Number);
   if (number < 1 || number > of) throw new Error(`--part takes K/N, 1 ≤ K ≤ N: ${text}`);
   return { number, of };
 }
 
-/** The third that belongs to a commit: the same for the same commit, and every one turns up among a few commits. */
+/** Returns the third for a commit: deterministic per commit, and a few commits cover all three. */
 export function thirdOf(commitHash: string): Part {
   return { number: 1 + (Number.parseInt(commitHash.slice(0, 8), 16) % 3), of: 3 };
 }
 
-/** Every `of`-th fault, so that each family is in each part. Together the parts are all faults, each once. */
+/** Returns every `of`-th fault, so that each part has faults of each family. The parts are disjoint and complete. */
 export function partOf(faults: readonly Fault[], { number, of }: Part): Fault[] {
   return faults.filter((_, index) => index % of === number - 1);
 }

@@ -1,11 +1,11 @@
-/** Requests as any HTTP client sends them, and the count of what became of them. */
+/** Sends requests like any HTTP client and counts their outcomes. */
 import type { IncomingMessage } from 'node:http';
 import { open } from '../../test/http/ask.ts';
 
-/** What became of a request. Lost: neither an answer nor an error; left: its client went away. */
+/** Outcome of a request. Lost: neither an answer nor an error; left: the client disconnected. */
 export interface End {
   readonly kind: 'answered' | 'failed' | 'lost' | 'left';
-  /** As its client saw it. */
+  /** Description of what the client saw. */
   readonly saw: string;
 }
 
@@ -14,20 +14,20 @@ export interface Question {
   readonly prompt?: string;
   readonly maxTokens?: number;
   readonly stream?: boolean;
-  /** An answer that takes seconds. */
+  /** True for an answer that takes seconds. */
   readonly long?: boolean;
 }
 
-/** An answer whose first words have come. */
+/** A streamed answer whose first text has arrived. */
 export interface Stream {
   readonly end: Promise<End>;
-  /** What has come so far. */
+  /** Text so far. */
   text(): string;
-  /** Its client goes away. */
+  /** Disconnects the client. */
   leave(): void;
 }
 
-/** Nobody waits longer; what has not ended by then is lost. */
+/** Maximum duration of a request; one that has not ended by then counts as lost. */
 const LONGEST_MS = 120_000;
 export const LONG_TOKENS = 4000;
 const NO_CONNECTION = 'no connection';
@@ -35,11 +35,11 @@ const NO_CONNECTION = 'no connection';
 export class Requests {
   sent = 0;
   answered = 0;
-  /** How each lost one ended. */
+  /** How each lost request ended. */
   readonly lost: string[] = [];
-  /** By the code of the error. */
+  /** Number of failed requests by error code. */
   readonly failed = new Map<string, number>();
-  /** Sent with every request, as an API key is. */
+  /** Headers of every request, such as an API key. */
   headers: Record<string, string> = {};
   readonly #port: number;
 
@@ -47,12 +47,12 @@ export class Requests {
     this.#port = port;
   }
 
-  /** Never rejects. */
+  /** Sends a request and waits for its end. Never rejects. */
   async ask(question: Question = {}): Promise<End> {
     return await this.#send(question, new AbortController(), () => undefined);
   }
 
-  /** Resolves once the first words have come. Throws when the answer ends before. */
+  /** Resolves once the first text has arrived. Throws if the answer ends before. */
   async stream(question: Question): Promise<Stream> {
     const client = new AbortController();
     let text = '';
@@ -110,7 +110,7 @@ export class Requests {
         messages: [{ role: 'user', content: prompt }],
         stream,
         max_completion_tokens: long ? LONG_TOKENS : maxTokens,
-        // The same token again and again, so that it does not end by itself.
+        // The bias forces the same token, so the answer does not end by itself.
         ...(long ? { logit_bias: { '100': 100 } } : {}),
       },
     });
@@ -122,7 +122,7 @@ export class Requests {
   }
 }
 
-/** Of a whole answer, or the last event of a stream. */
+/** Returns the error in a whole answer, or in the last event of a stream. */
 function errorIn(body: string): { code: string; message: string } | null {
   const last = body.trimEnd().split('\n').at(-1) ?? '';
   try {

@@ -1,4 +1,4 @@
-/** Plants faults, a few at once, until all are judged or it is closed. */
+/** Runs faults, a few at once, until all are done or the run is closed. */
 import type { Fault } from './fault.ts';
 import { judge, type Row } from './judge.ts';
 import type { Scene } from './scene.ts';
@@ -16,7 +16,7 @@ export class Run {
     return this.#isClosed;
   }
 
-  /** The rows in the order in which they are judged; `onRow` gets each as soon as it is. */
+  /** Returns the rows in order of completion; calls `onRow` with each row when it is complete. */
   async plant(jobs: number, onRow: (row: Row) => void): Promise<Row[]> {
     const rows: Row[] = [];
     const work = async (): Promise<void> => {
@@ -30,7 +30,7 @@ export class Run {
     return rows;
   }
 
-  /** Ends what is planted and plants nothing more. */
+  /** Closes the running faults and starts no further ones. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#scenes].map((scene) => scene.close()));

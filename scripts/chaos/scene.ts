@@ -1,6 +1,6 @@
 /**
- * Where one fault is planted: a home and ports of its own, a daemon that `svc start` has started, the
- * built-in model as the default, and `tiny`, which talks on for seconds.
+ * The environment of one fault: its own home and ports, a daemon started by `svc start`, the built-in model as the
+ * default, and the model `tiny`, whose answers take seconds.
  */
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -21,18 +21,18 @@ import { HIGHEST_SLOWNESS, measureSlowness } from './slowness.ts';
 import { waitFor } from './wait.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** Below those that the system gives to clients, so that nobody is given one while its daemon is away. */
+/** Below the ephemeral range, so that no client gets such a port while the daemon is down. */
 const PORTS = { first: 20_000, count: 12_000 };
 const POLL_MS = 20;
-/** What the last processes may still take to be gone. */
+/** Time for the last processes to exit. */
 const GRACE_MS = 20_000;
-/** No command takes longer, however busy the machine is. */
+/** Time limit of a command, even on a busy machine. */
 const COMMAND_MS = 180_000;
 
 export const TINY = join(ROOT, 'build', 'models', 'tiny-llama.gguf');
-/** A question that `tiny` answers for seconds. */
+/** A request that `tiny` answers for seconds. */
 export const LONG = { model: 'tiny', long: true } as const;
-/** The same on the command line. */
+/** The same request on the command line. */
 export const LONG_RUN = [
   'run',
   '-m',
@@ -63,7 +63,7 @@ export class Scene {
     this.#fault = fault;
   }
 
-  /** A home and ports, and nothing in them yet. */
+  /** Creates a scene with an empty home and reserved ports. */
   static async make(fault: Fault): Promise<Scene> {
     const { dir, env, remove } = await makeHome();
     const [port, grpcPort] = [await freePort(), await freePort()];
@@ -71,7 +71,7 @@ export class Scene {
     return new Scene({ dir, env: { ...env, ...addresses }, remove }, port, fault);
   }
 
-  /** Everything that the fault wants to be there before. */
+  /** Sets up everything that the fault needs. */
   async begin(): Promise<void> {
     const { config, daemon, underLoad } = this.#fault;
     await this.#measureSlowness();
@@ -103,7 +103,7 @@ export class Scene {
     return await this.spawn(args).result;
   }
 
-  /** An answer over HTTP, with the headers of `requests`. */
+  /** Sends a GET over HTTP with the headers of `requests`. */
   async http(path: string): Promise<Answer> {
     return await ask({ port: this.port }, path, { headers: this.requests.headers });
   }
@@ -112,13 +112,13 @@ export class Scene {
     return spawnSvc(args, { home: this.home, timeoutMs: COMMAND_MS, ...options });
   }
 
-  /** Throws when the daemon does not become ready. */
+  /** Starts the daemon. Throws if it does not become ready. */
   async start(): Promise<void> {
     const { code, stderr } = await this.svc('start', '--timeout', '60s');
     must(code === 0, `svc start: exit ${String(code)}: ${stderr}`);
   }
 
-  /** From now on clients ask all the while. */
+  /** Starts the background clients. */
   async load(): Promise<void> {
     this.#load = new Load(this.requests);
     await this.#load.flows();
@@ -138,12 +138,12 @@ export class Scene {
     });
   }
 
-  /** An answer of `tiny` that has begun. */
+  /** Starts an answer of `tiny`; resolves when it has begun. */
   async stream(): Promise<Stream> {
     return await this.requests.stream(LONG);
   }
 
-  /** The same at a prompt; it is killed with the scene. */
+  /** The same with `svc run`; the command is killed with the scene. */
   async run(): Promise<RunningSvc> {
     const running = this.spawn(LONG_RUN);
     this.onClose(() => void running.child.kill('SIGKILL'));
@@ -151,7 +151,7 @@ export class Scene {
     return running;
   }
 
-  /** Resolves once so many requests wait or are answered. */
+  /** Resolves once `count` requests are queued or active. */
   async underWay(count: number): Promise<void> {
     await waitFor(`${count} requests to be under way`, async () => {
       const { active, waiting } = (await this.client.health()).queue;
@@ -159,7 +159,7 @@ export class Scene {
     });
   }
 
-  /** Resolves once the engines do nothing, as they must soon after the last client has gone. */
+  /** Resolves once all engines are idle, as they must be soon after the last client has disconnected. */
   async idle(): Promise<void> {
     await waitFor('the engines to be idle', async () => {
       const { queue, models } = await this.client.health();
@@ -168,18 +168,18 @@ export class Scene {
   }
 
   /**
-   * Does what plants the fault, or what mends it. The clock runs from here until `model` answers what
-   * it was asked after `action` had begun.
+   * Runs `action`, which injects or repairs the fault. Recovery time is measured from its start until `model` answers
+   * a request sent after it.
    */
   async timed(action: () => unknown, model = 'builtin'): Promise<void> {
     const since = performance.now();
     const done = action();
     this.#recovery = this.#answersAgain(since, model);
-    this.#recovery.catch(() => undefined); // told by `recovered`
+    this.#recovery.catch(() => undefined); // reported by `recovered`
     await done;
   }
 
-  /** The seconds it took. Throws when it took longer than it may. */
+  /** Resolves with the recovery time in seconds. Throws if it exceeds the limit. */
   async recovered(): Promise<number> {
     must(this.#recovery !== null, 'the fault was not planted');
     const seconds = await this.#recovery;
@@ -190,7 +190,7 @@ export class Scene {
     return seconds;
   }
 
-  /** Resolves when the clients have been answered on and have gone. */
+  /** Waits for more answers to the background clients, then stops them. */
   async calm(): Promise<void> {
     await this.#load?.flows();
     await this.#load?.stop();
@@ -201,7 +201,7 @@ export class Scene {
     this.#cleanups.unshift(cleanup);
   }
 
-  /** Ends and removes everything. Resolves with what was left behind by svc, of which there must be nothing. */
+  /** Ends and removes everything. Resolves with what svc left behind, which must be empty. */
   async close(): Promise<string[]> {
     const left: string[] = [];
     const load = this.#load;
@@ -226,7 +226,7 @@ export class Scene {
     return left;
   }
 
-  /** The highest measurement counts. */
+  /** Measures the slowness again; the highest measurement counts. */
   async #measureSlowness(): Promise<void> {
     this.#slowness = Math.max(this.#slowness, await measureSlowness(() => this.svc('version')));
   }
@@ -245,7 +245,7 @@ export class Scene {
   }
 }
 
-/** Of all scenes of this process: two must not have the same while neither listens. */
+/** Ports given to scenes of this process, so that two scenes never share one. */
 const givenPorts = new Set<number>();
 
 async function freePort(): Promise<number> {
@@ -259,7 +259,7 @@ async function freePort(): Promise<number> {
       await once(server, 'listening');
       return port;
     } catch {
-      // Taken.
+      // The port is in use.
     } finally {
       server.close();
     }

@@ -1,8 +1,8 @@
-/** What a user saw, as one line. */
+/** Formats what a user saw as one line. */
 import type { SvcResult } from '../../test/support/svc.ts';
 import type { Answer } from '../../test/http/ask.ts';
 
-/** How a command ended: its exit code, and the error that it told. */
+/** How a command ended: exit code and error message. */
 export function ending({ code, signal, stderr }: SvcResult): string {
   const error = stderr
     .split('\n')
@@ -11,7 +11,7 @@ export function ending({ code, signal, stderr }: SvcResult): string {
   return error === undefined || code === 0 ? end : `${end}: ${error.slice('svc: '.length)}`;
 }
 
-/** An answer over HTTP: its status, and the error that it told. */
+/** An HTTP answer: status and error message. */
 export function answer({ status, text }: Pick<Answer, 'status' | 'text'>): string {
   const message = /"message":"((?:[^"\\]|\\.)*)"/.exec(text)?.[1];
   return message === undefined ? `HTTP ${status}` : `HTTP ${status}: ${message}`;

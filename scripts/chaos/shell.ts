@@ -1,4 +1,4 @@
-/** `svc start` as another shell, or another program around it, starts it. */
+/** Runs `svc start` from a shell, optionally through a wrapper program. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { childEnvironment } from '../../src/config/environment.ts';
@@ -6,7 +6,7 @@ import { SVC_COMMAND, type SvcResult } from '../../test/support/svc.ts';
 import { must } from './fault.ts';
 import type { Scene } from './scene.ts';
 
-/** `svc start`, through the program `wrapper`, from a shell that has run `before`. Throws when it fails. */
+/** Runs `svc start` through the program `wrapper` in a shell after the command `before`. Throws if it fails. */
 export async function startInShell(scene: Scene, before: string, wrapper: readonly string[] = []): Promise<void> {
   const { code, stderr } = await inShell(scene, before, wrapper);
   must(code === 0, `svc start after ${before}: exit ${String(code)}: ${stderr}`);

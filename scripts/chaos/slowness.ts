@@ -1,12 +1,12 @@
 /**
- * How slow this machine is just now. Deadlines of faults are seconds of a machine that does nothing else;
- * one that takes three times as long to run a command has three times as long for them.
+ * Current slowness of this machine. Deadlines of faults are seconds on an idle machine; a machine that takes three
+ * times as long to run a command gets three times the deadlines.
  */
 import { must } from './fault.ts';
 
 /** Time of `svc version` on two quiet cores of 2024, rounded up. */
 const REFERENCE_MS = 250;
-/** A machine that is slower than that fails. */
+/** Upper limit of the factor; a fault fails on a slower machine. */
 export const HIGHEST_SLOWNESS = 12;
 
 /** Factor from 1 to HIGHEST_SLOWNESS, measured with one run of `command`. */

@@ -1,4 +1,4 @@
-/** As test/support/wait.ts, with the patience that a busy machine needs: only a fault that does not hold waits so long. */
+/** As test/support/wait.ts, with a longer timeout for busy machines; only a failing fault waits that long. */
 import { waitFor as waitForTest, type WaitOptions } from '../../test/support/wait.ts';
 
 const TIMEOUT_MS = 90_000;

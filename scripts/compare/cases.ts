@@ -1,4 +1,4 @@
-/** What both engines are asked: each prompt and chat under each sampling. */
+/** Requests for both engines: each prompt and chat with each sampling. */
 import type { NativeRequest } from '../../src/engine/addon.ts';
 
 export type Sampling = Omit<NativeRequest, 'id' | 'messages' | 'prompt' | 'maxTokens'>;
@@ -25,12 +25,12 @@ export const SAMPLINGS: Readonly<Record<string, Sampling>> = {
       [5, -100],
     ],
   },
-  // Asked for probabilities, it draws each token; otherwise it would not draw what leaves no choice.
+  // With logprobs each token is sampled; otherwise tokens without alternative would skip sampling.
   grammar: { temperature: 0.8, seed: 11, grammar: 'root ::= ("- " [a-z ]{2,12} "\\n")+', logprobs: 0 },
   'stop strings': { temperature: 0.8, seed: 10, stop: ['e', '。', 'ing '] },
 };
 
-/** The last is longer than a physical batch of 512 tokens. */
+/** Questions; the last is longer than a physical batch of 512 tokens. */
 export const QUESTIONS: readonly Question[] = [
   { prompt: 'Hello, how are you?' },
   { prompt: 'def fibonacci(n: int) -> int:\n    """The n-th number."""\n    return' },

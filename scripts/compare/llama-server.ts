@@ -1,10 +1,9 @@
 /**
- * llama-server of the bundled llama.cpp as a reference, on a model of ours.
+ * llama-server of the bundled llama.cpp as a reference, with one of our models.
  *
- * It is built for this machine's processor; the addon's libraries are built for many, and pick a
- * variant when they start. The two do not round alike. To compare engines and not compilers, the
- * server runs on the addon's own shared libraries: they are of the same source and the same ABI, and
- * a folder of links gives them the names the server asks for.
+ * The server is built for this CPU; the addon's libraries are built for many CPUs and pick a variant at start. The
+ * two round differently. To compare engines, not compilers, the server runs with the addon's shared libraries, which
+ * have the same source and ABI; a folder of links gives them the names that the server expects.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -17,22 +16,22 @@ import { llamaSource } from '../llama-source.js';
 import type { Answer, Question, Sampling } from './cases.ts';
 
 const START_TIMEOUT_MS = 60_000;
-/** The server's own; the rest comes from the addon's folder. */
+/** Libraries of the server itself; all others come from the addon's folder. */
 const OWN_LIBRARIES = ['libllama-server-impl.so', 'libmtmd.so.0'];
 
 export interface ServerOptions {
   readonly model: string;
   readonly threads: number;
   readonly contextLength: number;
-  /** Where to take libllama and ggml from; null: those it was built with. */
+  /** Folder of libllama and ggml; null for those that the server was built with. */
   readonly libraries: string | null;
-  /** To make embeddings, and no text. */
+  /** True to compute embeddings instead of text. */
   readonly embeddings?: boolean;
 }
 
 /**
- * Configures and compiles it unless it is there, with llama-quantize beside it; ten minutes on two cores. Resolves with
- * the server's path.
+ * Builds llama-server and llama-quantize unless they exist (ten minutes on two cores). Resolves with the path of the
+ * server.
  */
 export async function buildLlamaServer(root: string): Promise<string> {
   const folder = join(root, 'build', 'llama-server');
@@ -80,7 +79,7 @@ export class LlamaServer {
         '--cache-ram',
         '0',
         '--log-disable',
-        // An input has to be computed in one go.
+        // An input must fit into one batch.
         ...(embeddings ? ['--embeddings', '-b', String(contextLength), '-ub', String(contextLength)] : []),
       ]),
       { stdio: 'ignore', env: { ...process.env, ...(staged === null ? {} : { LD_LIBRARY_PATH: staged }) } },
@@ -160,7 +159,7 @@ export class LlamaServer {
   }
 }
 
-/** The server beside links to `libraries`, under the names of the build that it was linked in. */
+/** Creates a folder with the server and links to `libraries` under the names that it was linked with. */
 async function stage(program: string, libraries: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-llama-server-'));
   await copyFile(program, join(folder, basename(program)));

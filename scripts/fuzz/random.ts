@@ -1,13 +1,13 @@
-/** Random numbers that a seed and an index give, the same everywhere. */
+/** Random numbers from a seed and an index, the same on every machine. */
 export class Random {
   #state: number;
 
-  /** Executions next to each other have nothing in common. */
+  /** Neighbouring indices give unrelated sequences. */
   constructor(seed: number, index: number) {
     this.#state = mix(mix(seed) ^ index) || 1;
   }
 
-  /** 0 up to `end`, without it. */
+  /** Returns an integer from 0 to `end` - 1. */
   below(end: number): number {
     // xorshift32
     let state = this.#state;

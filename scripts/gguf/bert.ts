@@ -1,7 +1,7 @@
 /**
- * An encoder in the shape of BERT: it attends both ways, normalises after each layer, and has learned
- * positions. What attention and the feed-forward add is as large as what they are added to, so that
- * the vector of a text depends on its words and on their order.
+ * A BERT encoder: bidirectional attention, normalisation after each layer, learned positions. The outputs of
+ * attention and feed-forward are as large as their residual inputs, so that the vector of a text depends on its words
+ * and their order.
  */
 import type { Preset } from './presets.ts';
 import type { Encoding } from './quantize.ts';
@@ -11,7 +11,7 @@ import { entry, type Entry } from './writer.ts';
 
 const QUERY_KEY_DEVIATION = 1.5;
 const POSITION_DEVIATION = 0.5;
-/** Of gelu(x), and of an attention's mixture of values, where x and the values are standard normal. */
+/** RMS of gelu(x) and of an attention output, for standard normal x and values. */
 const GELU_RMS = 0.65;
 const MIXED_VALUE_RMS = 0.25;
 

@@ -1,4 +1,4 @@
-/** Mixtures of types, as llama.cpp's own quantiser makes them of a file of halves. */
+/** Mixtures of types, made by llama.cpp's own quantiser from an F16 file. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rename, rm } from 'node:fs/promises';
@@ -13,7 +13,7 @@ export function isMixture(name: string): name is Mixture {
   return (MIXTURES as readonly string[]).includes(name);
 }
 
-/** Metadata go along. The file appears under its name when it is whole. */
+/** Quantises a file and copies its metadata. The result appears under its name only when complete. */
 export async function quantizeFile(root: string, source: string, path: string, mixture: Mixture): Promise<void> {
   const program = join(dirname(await buildLlamaServer(root)), 'llama-quantize');
   const unfinished = `${path}.${process.pid}.part`;

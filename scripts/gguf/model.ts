@@ -1,15 +1,15 @@
 /**
- * One synthetic model: metadata and tensors of a decoder with RMSNorm, gated feed-forward and tied
- * embeddings, or of an encoder (bert.ts), in the shape of a preset.
+ * Writes one synthetic model of a preset's shape: metadata and tensors of a decoder with RMSNorm, gated feed-forward
+ * and tied embeddings, or of an encoder (bert.ts).
  *
- * The scales of the weights make the text worth testing with:
- * - Embeddings are such that logits have a standard deviation of 2.5: the best token stands clear of
- *   the second, far beyond rounding, and sampling at temperature 0.8 still has a choice.
- * - What the layers add outweighs the token's own embedding by twice the root of the width. With tied
- *   embeddings a token would otherwise mostly predict itself, and greedy text would be one word.
- * - Queries and keys are large enough for attention to prefer some positions, so that the next token
- *   depends on the whole context and greedy text does not run in a short circle. The deeper the model,
- *   the smaller attention's share: mixing again and again would make all positions alike.
+ * The scales of the weights make the text useful for tests:
+ * - Embeddings are scaled so that logits have a standard deviation of 2.5: the gap between the best two tokens is far
+ *   larger than rounding errors, and sampling at temperature 0.8 still has a choice.
+ * - The output of the layers outweighs the token's own embedding by twice the root of the width. With tied
+ *   embeddings a token would otherwise mostly predict itself, and greedy text would repeat one word.
+ * - Queries and keys are large enough for attention to prefer some positions, so that the next token depends on the
+ *   whole context and greedy text does not loop early. The deeper the model, the smaller the share of attention:
+ *   repeated mixing would make all positions alike.
  * - Tokens that are not text (control, byte, unused) have small embeddings and so are never chosen.
  */
 import { readFile } from 'node:fs/promises';
@@ -25,15 +25,15 @@ import { entry, writeGguf, type Entry } from './writer.ts';
 
 const LOGIT_DEVIATION = 2.5;
 const QUERY_KEY_DEVIATION = 1.5;
-/** Of silu(gate) * up, both standard normal; of an attention's mixture of values. */
+/** RMS of silu(gate) * up for standard normal inputs, and (below) of an attention output. */
 const GATED_RMS = 0.6;
 const MIXED_VALUE_RMS = 0.25;
 const SILENT_ROW_SCALE = 0.05;
 
-/** llama.cpp's numbers. */
+/** Pooling types of llama.cpp. */
 const POOLING_TYPE = { mean: 1, last: 3 } as const;
 
-/** @param recipe stands in the file, so that a later call can tell whether the file is still right */
+/** @param recipe is stored in the file, so that a later call can check whether the file is up to date */
 export async function writeModel(
   path: string,
   preset: Preset,
@@ -118,7 +118,7 @@ async function tokenizerEntries(
   const end = endOfSequence ?? vocabulary.endOfSequence;
   if (end !== null) entries.push(entry.uint32('tokenizer.ggml.eos_token_id', end));
   if (pooling === 'last') {
-    // What is pooled is then always the same token.
+    // The pooled last token is then always the end token.
     leftOut.add('tokenizer.ggml.add_eos_token');
     entries.push(entry.bool('tokenizer.ggml.add_eos_token', true));
   }

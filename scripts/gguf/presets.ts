@@ -1,17 +1,17 @@
-/** The models that can be made: real shapes for measuring, tiny ones for tests. */
+/** Presets of synthetic models: real shapes for benchmarks, tiny ones for tests. */
 import type { Encoding } from './quantize.ts';
 
 export interface Preset {
   readonly name: string;
   readonly description: string;
   readonly architecture: 'llama' | 'qwen2' | 'gemma' | 'gemma2' | 'bert' | 'mamba' | 'lfm2';
-  /** `models/ggml-vocab-<this>.gguf` of llama.cpp's tree. */
+  /** Vocabulary `models/ggml-vocab-<this>.gguf` of llama.cpp's tree. */
   readonly vocabulary: string;
-  /** Jinja text, or a file in `models/templates` of llama.cpp's tree. null: it does not chat. */
+  /** Jinja text, or a file in `models/templates` of llama.cpp's tree; null for a model without chat. */
   readonly template: { readonly text: string } | { readonly file: string } | null;
-  /** How the vectors of an input's tokens become one. Absent: it makes no embeddings. */
+  /** Pooling of token vectors; absent if the model makes no embeddings. */
   readonly pooling?: 'mean' | 'last';
-  /** Where the vocabulary's own is of the model before its instruction tuning. */
+  /** Overrides the end token if that of the vocabulary belongs to the base model. */
   readonly endOfSequence?: number;
   readonly encoding: Encoding;
   readonly contextLength: number;
@@ -22,9 +22,9 @@ export interface Preset {
   readonly headLength: number;
   readonly feedForwardLength: number;
   readonly ropeBase: number;
-  /** Tokens that every second layer sees. Absent: all see all. */
+  /** Attention window, in tokens, of every second layer; absent for full attention. */
   readonly slidingWindow?: number;
-  /** Layers that have a short convolution instead of attention. */
+  /** Layers with a short convolution instead of attention. */
   readonly convolutions?: readonly number[];
   readonly normEpsilon: number;
 }
@@ -93,14 +93,14 @@ export const PRESETS = {
     normEpsilon: 1e-6,
   },
   'tiny-gemma': tinyGemma,
-  /** Every second layer sees the last tokens only. */
+  /** Sliding-window attention in every second layer. */
   'tiny-gemma2': {
     ...tinyGemma,
     name: 'svc tiny-gemma2 (random weights)',
     architecture: 'gemma2',
     slidingWindow: 64,
   },
-  /** Has a state instead of a cache. */
+  /** Recurrent state instead of a KV cache. */
   'tiny-mamba': {
     name: 'svc tiny-mamba (random weights)',
     description: `For tests. ${RANDOM}`,
@@ -118,7 +118,7 @@ export const PRESETS = {
     ropeBase: 0,
     normEpsilon: 1e-5,
   },
-  /** Has both. */
+  /** Recurrent state and a KV cache. */
   'tiny-lfm2': {
     name: 'svc tiny-lfm2 (random weights)',
     description: `For tests. ${RANDOM}`,
@@ -137,7 +137,7 @@ export const PRESETS = {
     convolutions: [0, 2],
     normEpsilon: 1e-5,
   },
-  /** Attends both ways, as the encoders that most embeddings are made with. */
+  /** Bidirectional attention, as in most embedding models. */
   'tiny-bert': {
     name: 'svc tiny-bert (random weights)',
     description: `For tests. ${RANDOM}`,
@@ -156,7 +156,7 @@ export const PRESETS = {
     ropeBase: 0,
     normEpsilon: 1e-12,
   },
-  /** Attends backwards only, as those that were made from models of text. */
+  /** Causal attention, as in embedding models derived from text models. */
   'tiny-llama-embed': {
     ...tinyLlama,
     name: 'svc tiny-llama-embed (random weights)',
@@ -222,5 +222,5 @@ export const PRESETS = {
 
 export type PresetName = keyof typeof PRESETS;
 
-/** What `make-model.ts tests` makes. */
+/** Presets that `make-model.ts tests` makes. */
 export const TEST_PRESETS = (Object.keys(PRESETS) as PresetName[]).filter((name) => name.startsWith('tiny-'));

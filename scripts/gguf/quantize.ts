@@ -1,4 +1,4 @@
-/** Rows of floats as ggml stores them. Each encoder gives the bytes that ggml's reference quantiser gives. */
+/** Encodes rows of floats for ggml, byte for byte as ggml's reference quantiser. */
 export type Encoding = 'F32' | 'F16' | 'Q8_0' | 'Q4_0';
 
 const BLOCK = 32;
@@ -7,10 +7,10 @@ const Q4_BLOCK_BYTES = 2 + BLOCK / 2;
 
 /** ggml's type number. */
 export const TYPE_NUMBER: Readonly<Record<Encoding, number>> = { F32: 0, F16: 1, Q4_0: 2, Q8_0: 8 };
-/** `general.file_type` of a file that is mostly of this type. */
+/** `general.file_type` of a file whose tensors are mostly of this type. */
 export const FILE_TYPE_NUMBER: Readonly<Record<Encoding, number>> = { F32: 0, F16: 1, Q4_0: 2, Q8_0: 7 };
 
-/** REQUIRES: for the quantised types, `values` is a multiple of 32. */
+/** Encoded size. REQUIRES: for the quantised types, `values` is a multiple of 32. */
 export function encodedBytes(encoding: Encoding, values: number): number {
   switch (encoding) {
     case 'F32':
@@ -84,7 +84,7 @@ function nibble(value: number, inverse: number): number {
   return Math.min(15, Math.trunc(Math.fround(Math.fround(value * inverse) + 8.5)));
 }
 
-/** As C's roundf; Math.round rounds halves up. */
+/** As roundf in C: halves away from zero. Math.round rounds halves up. */
 function roundHalfAway(value: number): number {
   return value < 0 ? -Math.round(-value) : Math.round(value);
 }
@@ -98,7 +98,7 @@ function writeHalf(bytes: Uint8Array, offset: number, value: number): void {
 const float = new Float32Array(1);
 const bits = new Uint32Array(float.buffer);
 
-/** IEEE 754 binary16, nearest, ties to even. */
+/** Converts to IEEE 754 binary16, rounding to nearest, ties to even. */
 export function toHalf(value: number): number {
   float[0] = value;
   const pattern = bits[0]!;
@@ -107,7 +107,7 @@ export function toHalf(value: number): number {
   if (magnitude > 0x7f80_0000) return sign | 0x7e00;
   if (magnitude >= 0x4780_0000) return sign | 0x7c00;
   if (magnitude < 0x3880_0000) {
-    // Subnormal in half precision: adding 0.5 shifts the mantissa into place, rounding as the processor does.
+    // Subnormal in half precision: adding 0.5 shifts the mantissa into place with the rounding of the CPU.
     float[0] = Math.abs(value) + 0.5;
     return sign | (bits[0]! - 0x3f00_0000);
   }

@@ -1,8 +1,8 @@
-/** Weights from a seed: the same on every machine, for only integers and exactly rounded operations are used. */
+/** Random weights from a seed, the same on every machine: only integers and exactly rounded operations are used. */
 
-/** Values to make and encode at a time; a row that is longer goes alone. */
+/** Number of values made and encoded at a time; a longer row is a piece by itself. */
 const PIECE_VALUES = 256 * 1024;
-/** Of a sum of four bytes: its mean, and its standard deviation. */
+/** Mean, and (below) standard deviation, of a sum of four random bytes. */
 const SUM_MEAN = 510;
 const SUM_DEVIATION = Math.sqrt((4 * (256 * 256 - 1)) / 12);
 
@@ -12,11 +12,11 @@ export interface RandomRows {
   readonly rowLength: number;
   readonly mean: number;
   readonly deviation: number;
-  /** Multiplies a row. Default 1. */
+  /** Factor for each row; default 1. */
   readonly rowScale?: (row: number) => number;
 }
 
-/** Whole rows, a piece at a time. `name` selects the sequence, so that no tensor repeats another. */
+/** Yields whole rows in pieces. `name` selects the random sequence, so that tensors differ. */
 export function* randomRows({ name, rows, rowLength, mean, deviation, rowScale }: RandomRows): Iterable<Float32Array> {
   const next = generator(name);
   const unit = deviation / SUM_DEVIATION;

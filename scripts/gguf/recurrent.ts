@@ -1,6 +1,6 @@
 /**
- * Models whose memory cannot be cut: Mamba, which remembers a state for each sequence and nothing of
- * single tokens, and LFM2, which has layers of both kinds.
+ * Models whose state cannot be truncated: Mamba, which has one state per sequence and no per-token cells, and LFM2,
+ * which has layers of both kinds.
  */
 import type { Preset } from './presets.ts';
 import { matrices, perRoot, vector, type Tensor } from './tensors.ts';
@@ -10,10 +10,10 @@ const KERNEL = 4;
 const STATE = 16;
 const TIME_STEP_RANK = 32;
 const SHORT_KERNEL = 3;
-/** Of silu(x), where x is standard normal. */
+/** RMS of silu(x) for standard normal x. */
 const SILU_RMS = 0.6;
 
-/** llama.cpp knows no other. */
+/** The only inner width that llama.cpp supports. */
 const innerWidth = ({ embeddingLength }: Preset): number => 2 * embeddingLength;
 
 export function mambaEntries(preset: Preset): Entry[] {
@@ -26,7 +26,7 @@ export function mambaEntries(preset: Preset): Entry[] {
   ];
 }
 
-/** @param added the deviation of what the layer adds */
+/** @param added standard deviation of the layer's output */
 export function mambaTensors(preset: Preset, block: string, added: number): Tensor[] {
   const width = preset.embeddingLength;
   const inner = innerWidth(preset);
@@ -51,7 +51,7 @@ export function shortConvolutionEntries({ architecture }: Preset): Entry[] {
   return [entry.uint32(`${architecture}.shortconv.l_cache`, SHORT_KERNEL)];
 }
 
-/** In the place of a layer's attention. @param mixed the deviation of what it adds */
+/** Tensors of a short convolution that replaces attention. @param mixed standard deviation of its output */
 export function shortConvolutionTensors(preset: Preset, block: string, mixed: number): Tensor[] {
   const width = preset.embeddingLength;
   const matrix = matrices(preset.encoding);

@@ -1,4 +1,4 @@
-/** What models of every architecture are made of: matrices and vectors of random weights. */
+/** Matrices and vectors of random weights, for models of every architecture. */
 import type { Encoding } from './quantize.ts';
 import type { RandomRows } from './random.ts';
 import { TOKEN_TYPE, type Vocabulary } from './vocabulary.ts';
@@ -8,7 +8,7 @@ export interface Tensor extends TensorPlan {
   readonly weights: RandomRows;
 }
 
-/** The deviation of weights that keep the deviation of what goes through `length` of them. */
+/** Standard deviation of weights such that a dot product of this length keeps the deviation of its input. */
 export function perRoot(length: number): number {
   return 1 / Math.sqrt(length);
 }
@@ -24,12 +24,12 @@ export function matrices(
   });
 }
 
-/** llama.cpp wants vectors in F32 whatever the matrices are. */
+/** A vector, always F32, because llama.cpp requires it for any type of matrices. */
 export function vector(name: string, length: number, mean: number, deviation: number): Tensor {
   return { name, shape: [length], encoding: 'F32', weights: { name, rows: 1, rowLength: length, mean, deviation } };
 }
 
-/** The scale of a token's row: 1 for text, `others` for control, byte and unused tokens. */
+/** Scale of a token's row: 1 for text, `others` for control, byte and unused tokens. */
 export function textOnly(vocabulary: Vocabulary, others: number): (token: number) => number {
   return (token) => (vocabulary.types[token] === TOKEN_TYPE.normal ? 1 : others);
 }

@@ -1,4 +1,4 @@
-/** A real vocabulary out of llama.cpp's tree, to be written through into another file byte for byte. */
+/** Reads a real vocabulary from llama.cpp's tree, to be copied byte for byte into another file. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseGgufHeader } from '../../src/models/gguf-header.ts';
@@ -8,11 +8,11 @@ export const TOKEN_TYPE = { normal: 1, unknown: 2, control: 3, userDefined: 4, u
 
 export interface Vocabulary {
   readonly size: number;
-  /** By token id, one of TOKEN_TYPE. */
+  /** TOKEN_TYPE by token id. */
   readonly types: Int32Array;
-  /** Null: it has none. */
+  /** End-of-sequence token; null if there is none. */
   readonly endOfSequence: number | null;
-  /** Every `tokenizer.*` entry but those left out. */
+  /** Returns all `tokenizer.*` entries except `leftOut`. */
   entries(leftOut: ReadonlySet<string>): Entry[];
 }
 
@@ -20,7 +20,7 @@ export async function readVocabulary(llamaSource: string, name: string): Promise
   const path = join(llamaSource, 'models', `ggml-vocab-${name}.gguf`);
   const bytes = await readFile(path);
   const header = parseGgufHeader(bytes, bytes.length, path);
-  if (header === 'more') throw new Error(`${path} has no end`);
+  if (header === 'more') throw new Error(`${path}: truncated GGUF header`);
   const types = header.metadata.get('tokenizer.ggml.token_type')?.value;
   const endOfSequence = header.metadata.get('tokenizer.ggml.eos_token_id')?.value;
   if (typeof types !== 'object') throw new Error(`${path} lacks token types`);

@@ -1,10 +1,10 @@
-/** Writes a GGUF file front to back: a header, then one tensor's data after the other, in pieces of any size. */
+/** Writes a GGUF file sequentially: the header, then the data of each tensor, in pieces of any size. */
 import { open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
 import { encodedBytes, TYPE_NUMBER, type Encoding } from './quantize.ts';
 
 const ALIGNMENT = 32;
-/** Pieces are gathered into writes of this size. */
+/** Pieces are collected into writes of this size. */
 const WRITE_BYTES = 4 * 1024 * 1024;
 
 export interface TensorPlan {
@@ -13,7 +13,7 @@ export interface TensorPlan {
   readonly encoding: Encoding;
 }
 
-/** One metadata entry, ready to be written. */
+/** One encoded metadata entry. */
 export type Entry = Uint8Array;
 
 export const entry = {
@@ -30,7 +30,7 @@ export const entry = {
   bool: (key: string, value: boolean): Entry => Buffer.concat([head(key, VALUE_TYPE.bool), Buffer.of(value ? 1 : 0)]),
 };
 
-/** The file appears under its name when it is whole; until then, and after a failure, nothing is there. */
+/** Writes the file under a temporary name and renames it when complete; a failure leaves no file. */
 export async function writeGguf(
   path: string,
   entries: readonly Entry[],

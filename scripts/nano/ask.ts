@@ -1,11 +1,11 @@
-/** Holds conversations with a model in our engine, as many at once as it takes. */
+/** Runs conversations with a model in our engine, as many at once as it supports. */
 import { loadAddon } from '../../src/engine/loader.ts';
 import { OurEngine } from '../our-engine.ts';
 
 const OPTIONS = { contextLength: 16_384, maxSequences: 16 };
 const MOST_TOKENS = 120;
 
-/** The last answer of each conversation, given the user's turns. Nothing about sampling is asked for. */
+/** Returns the last answer of each conversation, given the user turns, with default sampling. */
 export async function ask(model: string, conversations: readonly (readonly string[])[]): Promise<string[]> {
   const { addon, directory } = loadAddon();
   addon.loadBackends(directory);

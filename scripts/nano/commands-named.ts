@@ -1,15 +1,15 @@
-/** Which commands and flags a text names, and whether svc has them. */
+/** Finds the commands and flags that a text names, and checks that svc has them. */
 import { COMMANDS, GROUPS, type Command } from '../../src/cli/commands.ts';
 
 const GLOBAL_FLAGS = ['help', 'version', 'json'];
-/** Stands for any command. */
+/** Placeholder for any command. */
 const ANY = 'COMMAND';
 
-/** What the text names that is not in the command line's own table. */
+/** Returns the commands and flags in the text that are not in the table of commands. */
 export function inventedIn(text: string): string[] {
   const invented: string[] = [];
   for (const [, code = ''] of text.matchAll(/`([^`]*)`/g)) {
-    // Alternatives, and what is piped to or from svc, are looked at one by one.
+    // Alternatives and pipeline stages are checked separately.
     for (const part of code.split('|').map((each) => each.trim())) {
       if (part.startsWith('svc ')) invented.push(...inventedInCall(part.slice(4)));
       else if (/^--?[a-z]/.test(part)) invented.push(...unknownFlags(flagsOf(part), everyFlag()));
@@ -29,7 +29,7 @@ function inventedInCall(call: string): string[] {
   );
 }
 
-/** Undefined: no such command. */
+/** Flags of a command; undefined if there is no such command. */
 function flagsOfCommand(name: string): readonly string[] | undefined {
   const command = Object.hasOwn(COMMANDS, name) ? (COMMANDS[name as keyof typeof COMMANDS] as Command) : undefined;
   if (command === undefined) return undefined;

@@ -1,18 +1,18 @@
 /**
- * Scores the built-in model by rules. An answer is right when it is, word for word, one that the
- * corpus has for an accepted intent; a question outside is right when the model says that it doesn't know.
+ * Scores the built-in model by rules. An answer is right if it equals an answer of the corpus for an accepted intent;
+ * for a question outside the corpus, if the model says that it does not know.
  */
 import { ask } from './ask.ts';
 import { inventedIn } from './commands-named.ts';
 import { readAnswers, readQuestions, type Question } from './questions.ts';
 
-/** Shares of right answers that the shipped model has to reach. */
+/** Shares of right answers that the shipped model must reach. */
 export const BARS: Readonly<Partial<Record<Question['part'], number>>> = { svc: 0.85, outside: 0.8 };
 
 export interface Scored {
   readonly question: Question;
   readonly answer: string;
-  /** Whose answer it is; null: of no intent, so the model has written something of its own. */
+  /** Intent that has this answer; null if none has, so the model composed its own. */
   readonly intent: string | null;
   readonly right: boolean;
   readonly invented: readonly string[];
@@ -37,7 +37,7 @@ export async function evaluate(model: string, folder: 'evaluation' | 'developmen
   });
 }
 
-/** Right answers and all questions of a part. */
+/** Number of right answers and of all questions of a part. */
 export function tally(scored: readonly Scored[], part: Question['part']): { right: number; all: number } {
   const own = scored.filter(({ question }) => question.part === part);
   return { right: own.filter(({ right }) => right).length, all: own.length };

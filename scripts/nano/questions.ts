@@ -1,25 +1,25 @@
-/** What the built-in model is asked, and what it should say: the text files of models/nano. */
+/** Questions for the built-in model and their accepted answers, from the text files of models/nano. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const NANO = fileURLToPath(new URL('../../models/nano', import.meta.url));
 
-/** Beside the intents of corpus/: what is neither about svc nor small talk. */
+/** Intent, besides those of corpus/, of questions that are neither about svc nor small talk. */
 export const UNKNOWN = 'unknown';
 export const ARITHMETIC = 'arithmetic';
 
 export interface Question {
   readonly part: 'svc' | 'outside' | 'turns' | 'arithmetic';
-  /** The user's turns; the last one is scored. */
+  /** User turns; the answer to the last one is scored. */
   readonly turns: readonly string[];
-  /** Any of these is right. */
+  /** Accepted intents. */
   readonly intents: readonly string[];
-  /** The right answer, where it is not one of an intent. */
+  /** The right answer, if it does not belong to an intent. */
   readonly answer?: string;
 }
 
-/** The questions of `evaluation` or `development`. */
+/** Reads the questions of `evaluation` or `development`. */
 export function readQuestions(folder: 'evaluation' | 'development'): Question[] {
   const lines = (part: Question['part']): string[] => read(join(folder, `${part}.txt`));
   const labelled = (part: 'svc' | 'turns'): Question[] =>
@@ -53,7 +53,7 @@ export function readAnswers(): Map<string, readonly string[]> {
   return answers;
 }
 
-/** Sums of two-digit numbers, spread over all of them. */
+/** A sample of sums of two-digit numbers, evenly spread. */
 function sums(): Question[] {
   const questions: Question[] = [];
   for (let i = 0; i < 50; i++) {
@@ -65,7 +65,7 @@ function sums(): Question[] {
   return questions;
 }
 
-/** `= intent`, then its `a answer` lines among others. */
+/** Parses `= intent` lines, each followed by lines of which `a answer` are collected. */
 function readIntents(file: string): Map<string, string[]> {
   const intents = new Map<string, string[]>();
   let answers: string[] = [];
@@ -76,7 +76,7 @@ function readIntents(file: string): Map<string, string[]> {
   return intents;
 }
 
-/** Lines that are neither empty nor comments. */
+/** Returns the lines that are neither empty nor comments. */
 function read(path: string): string[] {
   const lines = readFileSync(join(NANO, path), 'utf8').split('\n');
   return lines.filter((line) => line !== '' && !line.startsWith('#'));

@@ -1,4 +1,4 @@
-/** svc.node and process.node, with the libraries they need beside them. */
+/** Builds svc.node and process.node, with the libraries that they need next to them. */
 import { availableParallelism } from 'node:os';
 import { readFile, rm } from 'node:fs/promises';
 import { inRoot } from './root.js';
@@ -7,17 +7,17 @@ import { run } from './run.js';
 import { requireTools } from './tools.js';
 import { unlessFresh } from './unless-fresh.js';
 
-/** Where libllama comes from: `prebuilt`, `source`, or null for CMake to choose (see cmake/llama.cmake). */
+/** Origin of libllama: `prebuilt`, `source`, or null to let CMake choose (see cmake/llama.cmake). */
 export const llama = process.env.SVC_LLAMA || null;
 
 /**
- * The build folder of the addon and of the engine's plain tests, so that the engine is compiled once.
- * Asking for `source` by name builds it beside the usual one, so that both can be tried.
+ * Build folder shared by the addon and the engine's plain tests, so that the engine is compiled once. An explicit
+ * `source` has its own folder, so that both builds can coexist.
  */
 export const addonFolder = llama === 'source' ? 'build/addon-source' : 'build/addon';
 const addonFile = `${addonFolder}/bin/svc.node`;
 
-/** For the environment of a program that shall run this build; the usual one is found without it. */
+/** Environment variables for a program that must use this build; the default build is found without them. */
 export const addonVariables = llama === 'source' ? { SVC_ADDON: inRoot(addonFile) } : {};
 
 export async function buildAddon() {
@@ -25,7 +25,7 @@ export async function buildAddon() {
   await unlessFresh(addonFolder.replace('/', '-'), { ...(await nativeInputs()), outputs }, async () => {
     await requireTools();
     await configure().catch(async () => {
-      // A folder that was made by another generator can't be used again.
+      // CMake cannot reuse a folder of another generator.
       await rm(inRoot(addonFolder), { recursive: true, force: true });
       await configure();
     });
@@ -36,14 +36,14 @@ export async function buildAddon() {
   });
 }
 
-/** cmake-js knows where Node-API's headers are. */
+/** Configures with cmake-js, which knows the location of the Node-API headers. */
 function configure() {
   const definitions = ['--CDSVC_BUILD_TESTS=ON', ...(llama === null ? [] : [`--CDSVC_LLAMA=${llama}`])];
   const cmakeJs = 'node_modules/cmake-js/bin/cmake-js';
   return run('configuring the engine', process.execPath, [cmakeJs, 'configure', '--out', addonFolder, ...definitions]);
 }
 
-/** What every native build reads, and the version that it says of itself. */
+/** Inputs of every native build, and the version that it embeds. */
 export async function nativeInputs() {
   const { version } = JSON.parse(await readFile(inRoot('package.json'), 'utf8'));
   const packages = ['node-llama-cpp', 'node-addon-api', 'node-api-headers', 'cmake-js'];

@@ -1,4 +1,4 @@
-/** clang-tidy takes seconds a file: it is run only on those that it has not passed as they and their headers are. */
+/** Runs clang-tidy, which takes seconds per file, only on files that changed since they passed, headers included. */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -10,7 +10,7 @@ import { unlessFresh } from './unless-fresh.js';
 
 export const hasCompileCommands = () => existsSync(inRoot(addonFolder, 'compile_commands.json'));
 
-/** Throws StepError with what it finds in any of `files`. */
+/** Throws StepError with the findings in `files`. */
 export async function analyse(files) {
   const waiting = [...files];
   const failures = [];
@@ -30,7 +30,7 @@ async function analyseOne(file) {
   );
 }
 
-/** The file and every header of ours that it includes, directly or not, sorted. */
+/** Returns the file and all of our headers that it includes, directly or indirectly, sorted. */
 async function withHeaders(file, seen = new Set()) {
   seen.add(file);
   const text = await readFile(inRoot(file), 'utf8');

@@ -1,4 +1,4 @@
-/** dist/: the TypeScript of src/ as JavaScript, and the man page that follows from it. */
+/** Builds dist/: the JavaScript of src/, and the man page generated from it. */
 import { rename, rm } from 'node:fs/promises';
 import { inRoot } from './root.js';
 import { lockedPackage } from './packages.js';
@@ -11,7 +11,7 @@ export async function compileSources() {
     'dist',
     { inputs, facts: [await lockedPackage('typescript')], outputs: ['dist/cli/main.js', 'dist/svc.1'] },
     async () => {
-      // Into a fresh folder, so that nothing of a file that is gone stays behind.
+      // Into a fresh folder, so that no output of a deleted file remains.
       const fresh = 'build/dist';
       await rm(inRoot(fresh), { recursive: true, force: true });
       await run('compiling src/', process.execPath, [

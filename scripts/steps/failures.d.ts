@@ -1,7 +1,7 @@
 export interface FileResult {
   readonly file: string;
   readonly failed: number;
-  /** Names of failed tests, then what is wrong with the file itself. */
+  /** Names of failed tests, then problems of the file itself. */
   readonly failures: readonly string[];
 }
 export function failedTests(output: string): string[];

@@ -1,4 +1,4 @@
-/** llama.cpp's source, once, before several steps want it at the same time. */
+/** Unpacks the llama.cpp source once, before several steps need it concurrently. */
 import { existsSync } from 'node:fs';
 import { inRoot } from './root.js';
 import { say } from './run.js';

@@ -1,4 +1,4 @@
-/** The models that tests need; made, not downloaded. */
+/** Generates the models that tests need; nothing is downloaded. */
 import { lockedPackage } from './packages.js';
 import { run } from './run.js';
 import { unlessFresh } from './unless-fresh.js';

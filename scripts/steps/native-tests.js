@@ -1,4 +1,4 @@
-/** The engine's own tests: CMake and ctest, no Node. */
+/** Builds and runs the engine's native tests with CMake and ctest, without Node. */
 import { availableParallelism } from 'node:os';
 import { addonFolder, llama, nativeInputs } from './addon.js';
 import { failedNativeTests } from './failures.js';
@@ -6,15 +6,15 @@ import { run, StepError } from './run.js';
 import { isInstalled, requireTools } from './tools.js';
 import { unlessFresh } from './unless-fresh.js';
 
-/** The plain ones are built with the addon, from the same objects; each sanitizer has a folder of its own. */
+/** The plain tests share a build folder with the addon; each sanitizer has its own. */
 export const NATIVE_TESTS = {
   plain: { folder: addonFolder, build: [], ctest: [] },
   address: { folder: 'build/native-asan', build: [], ctest: [] },
-  // The prebuilt libllama is not instrumented: threads are watched where a fake model stands in for it.
+  // The prebuilt libllama is not instrumented, so the thread sanitizer runs only the tests with a fake model.
   thread: { folder: 'build/native-tsan', build: ['--target', 'svc_fake_tests'], ctest: ['-L', 'fake'] },
 };
 
-/** REQUIRES for `plain`: the addon is built. */
+/** Builds the tests. REQUIRES for `plain`: the addon is built. */
 export async function buildNativeTests(kind) {
   const { folder, build } = NATIVE_TESTS[kind];
   const { inputs, facts } = await nativeInputs();
@@ -37,7 +37,7 @@ async function configure(title, folder, sanitizer) {
   await run(`${title}: configure`, 'cmake', ['-S', '.', '-B', folder, ...generator, ...definitions]);
 }
 
-/** Runs them; `{ file, passed, failed, failures, output }`, as of a test file. */
+/** Runs the tests; returns `{ file, passed, failed, failures, output }`, as for a test file. */
 export async function runNativeTests(kind) {
   const { folder, ctest } = NATIVE_TESTS[kind];
   const parallel = ['--parallel', String(availableParallelism())];

@@ -1,4 +1,4 @@
-/** node_modules, as package-lock.json wants it. */
+/** Installs node_modules according to package-lock.json. */
 import { readFile } from 'node:fs/promises';
 import { inRoot } from './root.js';
 import { run } from './run.js';
@@ -9,13 +9,13 @@ export async function installPackages() {
   await run('installing packages (npm ci)', npm, ['ci']);
 }
 
-/** The version and integrity that npm locked for a package. */
+/** Version and integrity of a package in package-lock.json. */
 export async function lockedPackage(name) {
   const { version, integrity } = (await readLock('package-lock.json')).packages[`node_modules/${name}`] ?? {};
   return { version, integrity };
 }
 
-/** npm itself records what it installed: the same as what is locked, save what is not for this platform. */
+/** True if npm's record of installed packages equals the lock file, except packages for other platforms. */
 async function isInstalled() {
   const locked = await readLock('package-lock.json');
   const installed = await readLock('node_modules/.package-lock.json');

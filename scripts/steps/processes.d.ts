@@ -5,5 +5,5 @@ export interface MarkedProcess {
 
 /** Processes that have `variable` with this value in their environment. Linux only; elsewhere none are found. */
 export function processesWith(variable: string, value: string): Promise<MarkedProcess[]>;
-/** One that has ended is no error. */
+/** Kills a process; no error if it has already ended. */
 export function killQuietly(pid: number): void;

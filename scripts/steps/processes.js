@@ -1,7 +1,7 @@
-/** Which processes carry a mark in their environment, however far away they were started. */
+/** Finds processes by a variable in their environment, however indirectly they were started. */
 import { readdir, readFile } from 'node:fs/promises';
 
-/** Linux only, where the environment of a process can be read; elsewhere none are found. */
+/** Works only on Linux, where the environment of a process can be read; returns none elsewhere. */
 export async function processesWith(variable, value) {
   if (process.platform !== 'linux') return [];
   const found = [];
@@ -12,7 +12,7 @@ export async function processesWith(variable, value) {
       const command = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ').trim();
       found.push({ pid: Number(pid), command });
     } catch {
-      // It has ended, or belongs to someone else.
+      // The process has ended or belongs to another user.
     }
   }
   return found;
@@ -22,6 +22,6 @@ export function killQuietly(pid) {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended meanwhile.
+    // The process has already ended.
   }
 }

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The repository. Every step runs in it, wherever it was called from. */
+/** Root of the repository. Every step runs there, whatever the current directory of the caller is. */
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
 /** An absolute path inside the repository. */

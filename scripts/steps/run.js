@@ -1,6 +1,6 @@
 /**
- * Running a command that may take long: its output is kept out of sight unless it fails, and a line
- * every few seconds says what is going on and since when.
+ * Runs long commands. Their output is hidden unless they fail, and a line every few seconds shows what is running and
+ * for how long.
  */
 import { spawn } from 'node:child_process';
 import { root } from './root.js';
@@ -8,17 +8,17 @@ import { root } from './root.js';
 const HEARTBEAT_MS = 5_000;
 const SHOWN_ON_FAILURE_BYTES = 64 * 1024;
 
-/** A step that failed, with a message that needs no stack. */
+/** A failed step, with a message that needs no stack trace. */
 export class StepError extends Error {}
 
-/** Prints a line with the seconds since this program began. */
+/** Prints a line with the seconds since the start of this program. */
 export function say(text) {
   process.stderr.write(`[${String(Math.round(performance.now() / 1000)).padStart(3)} s] ${text}\n`);
 }
 
 /**
- * Runs `command` to its end and returns what it printed, both streams together.
- * Throws StepError, with the end of the output, when it can't be started or does not exit with 0.
+ * Runs `command` to its end and returns its output, both streams together.
+ * Throws StepError, with the end of the output, if it cannot be started or does not exit with 0.
  */
 export async function run(title, command, args, { env = process.env, cwd = root } = {}) {
   const startedAt = performance.now();
@@ -44,7 +44,7 @@ export async function run(title, command, args, { env = process.env, cwd = root 
   }
 }
 
-/** Runs a script's main function; a failed step ends the program with 1 and without a stack. */
+/** Runs the main function of a script; a failed step exits with 1 and without a stack trace. */
 export async function main(body) {
   try {
     await body();

@@ -1,6 +1,6 @@
 /**
- * One test file in a process of its own: uvu alone exits with 0 for a file that forgets to run its
- * tests, waits for ever on an open handle, and sees nothing of what a test leaves behind.
+ * Runs one test file in its own process. uvu alone exits with 0 for a file that forgets to run its tests, hangs on an
+ * open handle, and does not notice processes or files that a test leaves behind.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, readdir, symlink } from 'node:fs/promises';
@@ -12,11 +12,11 @@ import { failedTests } from './failures.js';
 import { killQuietly, processesWith } from './processes.js';
 import { root } from './root.js';
 
-/** On two quiet cores no file takes a minute; beside other work on one core some take several. */
+/** On two idle cores every file takes less than a minute; on one busy core some take several. */
 const TIMEOUT_MS = 900_000;
-/** What a file's last processes may still take to disappear once it has ended. */
+/** Time for the last processes of a file to exit after its end. */
 const GRACE_MS = 2_000;
-/** In the environment of a test and of all that it starts, however far away: how leftovers are found. */
+/** Environment variable that a test and all its descendants inherit, by which leftover processes are found. */
 const MARK = 'SVC_TEST_FILE_RUN';
 
 /**
@@ -42,7 +42,7 @@ export async function runTestFile(file, scratch) {
   const failedCount = counts.total - counts.passed;
   if (code !== 0 && failedCount === 0 && problems.length === 0) problems.push(`exit ${code} although no test failed`);
   const names = failedTests(output);
-  // uvu swallows what a hook throws, and runs none of the tests after it.
+  // If a hook throws, uvu swallows the error and runs no further tests.
   const unnamed = failedCount - names.length;
   if (unnamed > 0) names.push(`${unnamed} without a name: a hook of their suite failed`);
   const failed = problems.length > 0 ? failedCount + 1 : failedCount;
@@ -66,7 +66,7 @@ async function runToEnd(file, scratch) {
     isTimeout = true;
     child.kill('SIGKILL');
   }, TIMEOUT_MS);
-  // Not 'close': that waits for everyone who still holds the pipes.
+  // Not 'close', which waits for every process that still holds the pipes.
   const code = await new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
   clearTimeout(timer);
   await Promise.race([Promise.all([ended(child.stdout), ended(child.stderr)]), sleep(GRACE_MS)]);
@@ -77,14 +77,14 @@ async function runToEnd(file, scratch) {
 
 const ended = (stream) => new Promise((resolve) => (stream.readableEnded ? resolve() : stream.once('end', resolve)));
 
-/** Sums the summaries; a file may hold several suites. */
+/** Adds up the summaries, because a file may have several suites. */
 function parseTotals(output) {
   const sum = (label) =>
     [...output.matchAll(new RegExp(`^ *${label}: +(\\d+)`, 'gm'))].reduce((total, [, n]) => total + Number(n), 0);
   return { total: sum('Total'), passed: sum('Passed'), skipped: sum('Skipped') };
 }
 
-/** Commands that still run with our mark; they are killed. */
+/** Kills processes that still have our mark and returns their commands. */
 async function survivorsOf(scratch) {
   const deadline = performance.now() + GRACE_MS;
   for (;;) {
@@ -98,7 +98,7 @@ async function survivorsOf(scratch) {
   }
 }
 
-/** tsx keeps what it has compiled in the temporary directory: the same folder for every file. */
+/** Shares tsx's compile cache, which is in the temporary directory, between all files. */
 async function shareTranspilerCache(scratch) {
   if (process.platform === 'win32') return;
   const name = `tsx-${userInfo().uid}`;

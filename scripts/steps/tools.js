@@ -1,4 +1,4 @@
-/** What a native build needs of the machine, named before CMake stumbles over it. */
+/** Checks for the tools that a native build needs, before CMake fails without them. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { StepError } from './run.js';
@@ -13,7 +13,7 @@ export async function requireTools() {
     throw new StepError(`building the engine needs ${missing.join(', ')}: please install and run this again`);
 }
 
-/** Whether a program of that name can be started at all. */
+/** True if a program of that name can be started. */
 export async function isInstalled(program) {
   try {
     await promisify(execFile)(program, ['--version']);

@@ -1,4 +1,4 @@
-/** Needless work is left out by content: a step is done again only when what it reads has changed. */
+/** Skips steps whose inputs have not changed, by content. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -6,10 +6,10 @@ import { dirname, join, relative } from 'node:path';
 import { inRoot, root } from './root.js';
 
 /**
- * Runs `make` unless its last success read the same and left everything in place.
+ * Runs `make` unless its inputs are unchanged since its last success and all outputs exist.
  *
- * `inputs`: files and folders, whole; one that is absent counts as such. `facts`: any other values it
- * depends on. `outputs`: paths that must exist afterwards. All paths relative to the repository.
+ * `inputs`: files and whole folders; a missing one counts as a state of its own. `facts`: other values that the step
+ * depends on. `outputs`: paths that must exist afterwards. All paths are relative to the repository.
  */
 export async function unlessFresh(name, { inputs, facts = [], outputs }, make) {
   const stamp = inRoot('build', 'stamps', name);

@@ -1,4 +1,4 @@
-/** What a person can meet is in the documentation: every error, route, setting, variable and command. */
+/** The documentation lists every error, route, setting and environment variable, and the limits of model files. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as v from 'valibot';
@@ -10,7 +10,7 @@ import { ERRORS } from '../../src/protocol/errors.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { read } from './source-files.ts';
 
-/** The cells of the rows of all tables in a Markdown file, without the backquotes. */
+/** Cells of all table rows in a Markdown file, without backquotes. */
 function rowsOf(path: string): string[][] {
   const rows = read(path)
     .split('\n')
@@ -23,7 +23,7 @@ function rowsOf(path: string): string[][] {
   );
 }
 
-test('docs/errors.md is the table of errors', () => {
+test('docs/errors.md lists every error as the code defines it', () => {
   const documented = new Map(rowsOf('docs/errors.md').map(([code = '', ...rest]) => [code, rest]));
   for (const [code, facts] of Object.entries(ERRORS)) {
     const row = documented.get(code);
@@ -59,7 +59,7 @@ test('docs/configuration.md names every setting with its default', () => {
   }
 });
 
-test('docs/configuration.md names every setting below a name that a person chooses', () => {
+test('docs/configuration.md names every setting under a user-chosen name', () => {
   const documented = rowsOf('docs/configuration.md').map(([name]) => name);
   assert.ok(namedSettings().length > 0);
   for (const name of namedSettings()) assert.ok(documented.includes(name), `${name} is not in docs/configuration.md`);
@@ -71,7 +71,7 @@ test('docs/configuration.md names every environment variable', () => {
     assert.ok(text.includes(`\`${name}\``), `${name} is not in docs/configuration.md`);
 });
 
-/** The keys of each section, from the schema itself. */
+/** Keys of each section, from the config schema. */
 function settings(): Record<string, string[]> {
   type Schema = {
     readonly pipe?: readonly Schema[];
@@ -87,7 +87,7 @@ function settings(): Record<string, string[]> {
   return Object.fromEntries(sections.map(([name, schema]) => [name, Object.keys(entriesOf(schema))]));
 }
 
-test('docs/models.md tells the limits of model files', () => {
+test('docs/models.md states the limits of model files', () => {
   const rows = rowsOf('docs/models.md');
   const most = new Map(rows.map(([what = '', value]) => [what, value]));
   const limits: Record<Exclude<keyof typeof GGUF_LIMITS, 'textBytes'>, string> = {

@@ -1,6 +1,6 @@
 /**
- * Nothing that lies on the disk can hold the daemon up, end it, or be remembered as broken: the calls that would
- * let it are written in few places.
+ * No file on disk may block the daemon, crash it, or leave a cached failure behind. The calls that could do so are
+ * allowed in a few listed places only.
  */
 import ts from 'typescript';
 import { test } from 'uvu';
@@ -10,7 +10,7 @@ import { read, trackedFiles } from './source-files.ts';
 const sources = trackedFiles().filter((path) => path.startsWith('src/') && path.endsWith('.ts'));
 
 interface Call {
-  /** Of the function: `mkdir`, `openSync`. */
+  /** Name of the function: `mkdir`, `openSync`. */
   readonly name: string;
   readonly path: string;
   readonly line: number;
@@ -43,22 +43,22 @@ function fileCalls(path: string): Call[] {
 const calls = sources.flatMap((path) => fileCalls(path));
 const shown = ({ name, path, line }: Call): string => `${path}:${String(line)} ${name}`;
 
-/** Waits of the whole daemon, each with why it may be. */
+/** Files that may block the whole daemon with synchronous calls, each with the reason. */
 const MAY_WAIT: Readonly<Record<string, string>> = {
-  'src/daemon/lock.ts': 'when it starts, and when it binds its socket again; every error is caught there',
-  'src/daemon/reload.ts': 'a person has asked for it, and sees the error',
+  'src/daemon/lock.ts': 'at startup, and when the socket is bound again; every error is caught there',
+  'src/daemon/reload.ts': 'a user requested the reload and sees the error',
   'src/log/log.ts': 'standard error',
-  'src/log/log-file.ts': 'the end of the process, with every error caught',
+  'src/log/log-file.ts': 'at process exit, with every error caught',
 };
 
-test('the daemon, the log and the ledger wait for no file synchronously', () => {
+test('the daemon, the log and the ledger make no synchronous file calls', () => {
   const found = calls
     .filter(({ path, name }) => /^src\/(daemon|log|usage)\//.test(path) && name.endsWith('Sync'))
     .filter(({ path }) => !Object.hasOwn(MAY_WAIT, path));
   assert.equal(found.map(shown), []);
 });
 
-test('every place that may wait does', () => {
+test('every file listed as an exception makes a synchronous call', () => {
   for (const path of Object.keys(MAY_WAIT))
     assert.ok(
       calls.some((call) => call.path === path && call.name.endsWith('Sync')),
@@ -66,47 +66,47 @@ test('every place that may wait does', () => {
     );
 });
 
-test('directories are made by files/make-directory.ts, which ends on every file system', () => {
+test('only files/make-directory.ts creates directories: it returns on every file system', () => {
   const found = calls.filter(({ path, text }) => !path.startsWith('src/files/') && /^mkdir(Sync)?\(/.test(text));
   assert.equal(found.map(shown), []);
 });
 
-/** Opened by path elsewhere than in files/open-file.ts, each with why no FIFO can lie there. */
+/** Files outside files/ that open a path themselves, with the reason why a FIFO there is impossible or harmless. */
 const OPENED: Readonly<Record<string, string>> = {
-  'src/cli/commit.ts': 'of the checkout',
-  'src/cli/doctor/machine-checks.ts': 'of the package',
-  'src/cli/format-file.ts': 'named by a person, who may mean a FIFO',
-  'src/cli/images.ts': 'named by a person',
-  'src/cli/service/definition.ts': 'of the service manager, in the foreground',
+  'src/cli/commit.ts': 'a file of the checkout',
+  'src/cli/doctor/machine-checks.ts': 'a file of the package',
+  'src/cli/format-file.ts': 'named by the user, who may intend a FIFO',
+  'src/cli/images.ts': 'named by the user',
+  'src/cli/service/definition.ts': 'a file of the service manager, in the foreground',
   'src/cli/stop.ts': '/proc',
-  'src/config/catalogue.ts': 'of the package',
-  'src/config/credentials-file.ts': 'a descriptor that files/open-file.ts has opened',
+  'src/config/catalogue.ts': 'a file of the package',
+  'src/config/credentials-file.ts': 'a descriptor opened by files/open-file.ts',
   'src/config/kernel-log.ts': 'opened with O_NONBLOCK',
-  'src/config/key-file.ts': 'a descriptor that files/open-file.ts has opened',
+  'src/config/key-file.ts': 'a descriptor opened by files/open-file.ts',
   'src/config/process-identity.ts': '/proc',
-  'src/config/version.ts': 'of the package',
+  'src/config/version.ts': 'a file of the package',
   'src/daemon/resources.ts': '/proc',
   'src/engine/gpu-bus.ts': '/sys',
-  'src/engine/gpu.ts': 'of the package',
+  'src/engine/gpu.ts': 'a file of the package',
   'src/engine/host-memory.ts': '/proc and /sys',
-  'src/engine/sandbox-trial.ts': '/etc/passwd and /proc, which it may not read',
-  'src/models/adopted.ts': 'a download of ours that has just been checked',
-  'src/models/digest.ts': 'made by itself, where nothing may lie',
+  'src/engine/sandbox-trial.ts': '/etc/passwd and /proc, which the sandbox must deny',
+  'src/models/adopted.ts': 'our own download, verified just before',
+  'src/models/digest.ts': 'created exclusively by this code',
   'src/models/gguf.ts': 'opened with O_NONBLOCK',
-  'src/models/pull/catalogue.ts': 'of the package',
-  'src/models/pull/partial-file.ts': 'opened to read and write, which waits for nothing',
-  'src/models/quantize.ts': 'opened to read and write, which waits for nothing',
-  'src/service/installed.ts': 'of the service manager',
-  'src/client/start-daemon.ts': 'of the process',
+  'src/models/pull/catalogue.ts': 'a file of the package',
+  'src/models/pull/partial-file.ts': 'opened for reading and writing, which does not block on a FIFO',
+  'src/models/quantize.ts': 'opened for reading and writing, which does not block on a FIFO',
+  'src/service/installed.ts': 'a file of the service manager',
+  'src/client/start-daemon.ts': 'a file of the process itself',
 };
 
-test('files are opened by files/open-file.ts, which waits for no FIFO', () => {
+test('only files/open-file.ts opens files by path: it does not block on a FIFO', () => {
   const opens = /^(open|openSync|readFile|readFileSync|createReadStream|createWriteStream|appendFile|appendFileSync)$/;
   const found = calls.filter(({ path, name }) => !path.startsWith('src/files/') && opens.test(name));
   assert.equal(found.filter(({ path }) => !Object.hasOwn(OPENED, path)).map(shown), []);
 });
 
-test('nothing in the daemon is started and left without a catch', () => {
+test('every promise that the daemon does not await has a catch', () => {
   const found = sources
     .filter(
       (path) =>
@@ -126,14 +126,14 @@ test('nothing in the daemon is started and left without a catch', () => {
   assert.equal(found, []);
 });
 
-/** A promise that is kept and may be rejected is rejected for ever; each with why it may be. */
+/** Files that may cache a promise without clearing it on rejection (which makes it permanent), with the reason. */
 const KEPT: Readonly<Record<string, string>> = {
-  'src/backends/cloud/transport.ts': 'the end of a transport, which has no second try',
-  'src/daemon/grpc/listener.ts': 'a module: Node itself remembers one that cannot be loaded',
-  'src/engine/gpu.ts': 'a process that ends after it; what is wrong is in the result',
+  'src/backends/cloud/transport.ts': 'closing a transport, which is not retried',
+  'src/daemon/grpc/listener.ts': 'a module import: Node itself caches the failure',
+  'src/engine/gpu.ts': 'the process exits afterwards, and the result carries the failure',
 };
 
-test('a rejected promise is not kept', () => {
+test('a rejected promise is not cached', () => {
   const promises = /\?\?=\s*(?:await )?(?:import\(|this\.#(?:load|read|remote|dispatchers)\b|examine|\w+Async)/;
   const found = sources.flatMap((path) => {
     const text = read(path);
@@ -151,7 +151,7 @@ test('a rejected promise is not kept', () => {
   );
 });
 
-test('percent-encoding is taken off by protocol/foreign-text.ts, which does not throw', () => {
+test('only protocol/foreign-text.ts decodes percent-encoding: it does not throw', () => {
   const found = sources.filter(
     (path) => path !== 'src/protocol/foreign-text.ts' && /decodeURI(Component)?\(/.test(read(path)),
   );

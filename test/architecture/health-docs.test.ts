@@ -1,4 +1,4 @@
-/** docs/health.md says of every state, condition and figure what the code does. */
+/** docs/health.md describes every state, condition and figure as the code implements it. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { judge } from '../../src/daemon/conditions.ts';
@@ -7,7 +7,7 @@ import { read } from './source-files.ts';
 
 const page = read('docs/health.md');
 
-/** The rows of the table under a heading, cells without their backquotes. */
+/** Rows of the table under a heading, without backquotes. */
 function rowsUnder(heading: string): Map<string, string[]> {
   const section = page.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
   const lines = section.split('\n').filter((line) => line.startsWith('|') && !/^\|[\s:|-]+\|$/.test(line));
@@ -24,7 +24,7 @@ function conditions(changes: Partial<Record<ConditionName, CheckStatus>>): Condi
   return CONDITION_NAMES.map((name) => ({ name, status: changes[name] ?? 'ok', reason: '', since: '' }));
 }
 
-test('every state is there, with the answer that it gives', () => {
+test('every state is documented with its HTTP answer', () => {
   const rows = rowsUnder('States');
   assert.equal([...rows.keys()], ['STOPPED', 'STARTING', 'READY', 'DEGRADED', 'STOPPING']);
   for (const [phase, changes] of [
@@ -42,19 +42,19 @@ test('every state is there, with the answer that it gives', () => {
   }
 });
 
-test('every condition is there, with what each status means and what to do', () => {
+test('every condition is documented: what each status means and what to do', () => {
   const rows = rowsUnder('Conditions');
   assert.equal([...rows.keys()], [...CONDITION_NAMES]);
   for (const [name, cells] of rows) assert.ok(cells.length === 4 && cells.every((cell) => cell !== ''), name);
 });
 
-test('it names the conditions that the local route needs, and no other', () => {
+test('it names exactly the conditions that the local route needs', () => {
   const needed = CONDITION_NAMES.filter((name) => !judge('running', conditions({ [name]: 'fail' })).ready);
   const sentence = /^The local route can serve while neither (.*) is `fail`\.$/m.exec(page)?.[1] ?? '';
   assert.equal([...sentence.matchAll(/`(\w+)`/g)].map(([, name]) => name).sort(), [...needed].sort());
 });
 
-test('every figure that may be null is there', () => {
+test('every figure that may be null is documented', () => {
   const types = read('src/protocol/records.ts');
   const body = (name: string): string => types.split(`export interface ${name} {`)[1]?.split('\n}')[0] ?? '';
   const nullable = (text: string): string[] =>
@@ -63,7 +63,7 @@ test('every figure that may be null is there', () => {
   const names = [...nullable(body('HealthRecord')), ...nullable(body('LoadedModelHealth'))];
   assert.ok(names.includes('tokens_per_second') && names.includes('rss_bytes'));
   for (const name of names) {
-    // Who it is and how long its context is are no measurements.
+    // The process id and the context length are not measurements.
     if (name === 'pid' || name === 'context_length') continue;
     assert.ok(new RegExp(`\\b${name}\\b`).test(documented), `${name} is not in docs/health.md`);
   }

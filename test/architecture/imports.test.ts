@@ -1,6 +1,6 @@
 /**
- * Imports point one way. The table `src` in layers.json says for each folder (or file) of src/ what it may
- * import besides itself. A type-only import counts like any other: the question is what a file knows.
+ * Imports go only in the allowed directions. The table `src` in layers.json lists for each folder (or file) of src/
+ * what it may import besides itself. Type-only imports count too: they are dependencies as well.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -10,12 +10,12 @@ const { src: LAYERS } = JSON.parse(read('test/architecture/layers.json')) as { s
 const FOLDERS = Object.keys(LAYERS).filter((place) => !place.endsWith('.ts'));
 const sources = trackedFiles().filter((path) => path.startsWith('src/') && path.endsWith('.ts'));
 
-/** The longest row of the table that a file lies under. */
+/** Returns the most specific row of the table that contains the file. */
 function layerOf(path: string): string | undefined {
   return FOLDERS.filter((folder) => path.startsWith(`src/${folder}/`)).sort((a, b) => b.length - a.length)[0];
 }
 
-/** A row for a file adds to the row of its folder. */
+/** True if the row of the file, or of a folder that contains it, allows the import. */
 function mayImport(from: string, target: string): boolean {
   const layer = layerOf(from);
   const targetLayer = layerOf(target);
@@ -24,7 +24,7 @@ function mayImport(from: string, target: string): boolean {
   return allowed.some((entry) => entry === targetLayer || `src/${entry}` === target);
 }
 
-test('every source file lies in a layer', () => {
+test('every source file belongs to a layer', () => {
   assert.equal(
     sources.filter((path) => layerOf(path) === undefined),
     [],
@@ -32,7 +32,7 @@ test('every source file lies in a layer', () => {
   assert.ok(sources.length > 0);
 });
 
-test('imports point one way', () => {
+test('imports go only in the allowed directions', () => {
   const wrong = sources.flatMap((path) =>
     importsOf(path)
       .filter(({ target }) => target.startsWith('src/') && !mayImport(path, target))
@@ -41,7 +41,7 @@ test('imports point one way', () => {
   assert.equal(wrong, []);
 });
 
-test('the rule itself can say no', () => {
+test('the rule rejects imports that are not allowed', () => {
   assert.is(mayImport('src/protocol/errors.ts', 'src/config/config.ts'), false);
   assert.is(mayImport('src/routing/router.ts', 'src/backends/local/local-backend.ts'), false);
   assert.is(mayImport('src/daemon/health.ts', 'src/backends/local/local-backend.ts'), false);
@@ -49,7 +49,7 @@ test('the rule itself can say no', () => {
   assert.is(mayImport('src/cli/run.ts', 'src/daemon/main.ts'), false);
 });
 
-test('nothing leaves src/ but for the packages that are declared to run', () => {
+test('src/ imports nothing outside itself except Node and the declared dependencies', () => {
   const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
   const wrong = sources.flatMap((path) =>
     importsOf(path)
@@ -62,13 +62,13 @@ test('nothing leaves src/ but for the packages that are declared to run', () => 
   assert.equal(wrong, []);
 });
 
-test('only cli/serve.ts opens the door to the daemon, and only when it is called', () => {
+test('only cli/serve.ts imports the daemon, and only by import() when it runs', () => {
   const source = read('src/cli/serve.ts');
   assert.match(source, /await import\('\.\.\/daemon\/main\.ts'\)/);
   assert.not.match(source, /^import(?! type).*\.\.\/daemon\//m);
 });
 
-test('no default exports', () => {
+test('there are no default exports', () => {
   assert.equal(
     sources.filter((path) => /^export default\b|export \{[^}]*\bas default\b/m.test(read(path))),
     [],

@@ -1,7 +1,7 @@
 /**
- * Includes point one way. The table `native` in layers.json says for each folder of native/ what it may include besides
- * itself; the deepest folder that a file lies in counts. Two foreign APIs have a place each: Node-API native/binding,
- * libllama native/engine/llama.
+ * Includes go only in the allowed directions. The table `native` in layers.json lists for each folder of native/ what
+ * it may include besides itself; the deepest listed folder of a file counts. Two foreign APIs are confined to one
+ * folder each: Node-API to native/binding, libllama to native/engine/llama.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -14,7 +14,7 @@ const LIBLLAMA =
 const { native: ROOMS } = JSON.parse(read('test/architecture/layers.json')) as { native: Record<string, string[]> };
 const sources = trackedFiles().filter((path) => /^native\/.*\.(cc|h)$/.test(path));
 
-/** Paths of the files that include a header whose last part matches. */
+/** Paths of the files that include a header whose base name matches. */
 function including(header: RegExp): string[] {
   return sources.filter((path) =>
     [...read(path).matchAll(/^\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")/gm)].some(([, system, quoted]) => {
@@ -24,7 +24,7 @@ function including(header: RegExp): string[] {
   );
 }
 
-test('Node-API stays in native/binding and the module entry', () => {
+test('only native/binding and the module entry include Node-API', () => {
   const files = including(NODE_API);
   assert.ok(files.length > 0);
   assert.equal(
@@ -33,7 +33,7 @@ test('Node-API stays in native/binding and the module entry', () => {
   );
 });
 
-test('libllama stays in native/engine/llama and the tests', () => {
+test('only native/engine/llama and the tests include libllama', () => {
   const files = including(LIBLLAMA);
   assert.ok(files.some((path) => path.startsWith('native/engine/llama/')));
   assert.equal(
@@ -42,14 +42,14 @@ test('libllama stays in native/engine/llama and the tests', () => {
   );
 });
 
-/** The deepest folder of the table that a path below native/ lies in. */
+/** Deepest folder of the table that contains a path below native/. */
 function roomOf(path: string): string | undefined {
   return Object.keys(ROOMS)
     .filter((room) => path.startsWith(`${room}/`))
     .sort((a, b) => b.length - a.length)[0];
 }
 
-test('every file lies in a room, and no room is a heap', () => {
+test('every file belongs to a listed folder, and no folder has more than 20 pairs of files', () => {
   const counts = new Map<string, number>();
   for (const path of sources) {
     if (path === 'native/addon.cc' || path.startsWith('native/test/')) continue;
@@ -65,7 +65,7 @@ test('every file lies in a room, and no room is a heap', () => {
   assert.equal([...counts.keys()].sort(), Object.keys(ROOMS).sort());
 });
 
-test('includes point one way', () => {
+test('includes go only in the allowed directions', () => {
   const wrong: string[] = [];
   for (const path of sources) {
     const room = roomOf(path.slice('native/'.length));
@@ -78,7 +78,7 @@ test('includes point one way', () => {
   assert.equal(wrong, []);
 });
 
-test('the table has no circle', () => {
+test('the table has no cycle', () => {
   const below = (room: string, path: readonly string[]): void => {
     assert.not.ok(path.includes(room), [...path, room].join(' includes '));
     for (const next of ROOMS[room] ?? []) below(next, [...path, room]);
@@ -86,7 +86,7 @@ test('the table has no circle', () => {
   for (const room of Object.keys(ROOMS)) below(room, []);
 });
 
-test('the tests lie in the rooms of what they test', () => {
+test('each native test lies in the folder named after the code that it tests', () => {
   const rooms = new Set([...Object.keys(ROOMS).map((room) => room.replace(/^engine\//, '')), 'support']);
   const strays = sources.filter(
     (path) => path.startsWith('native/test/') && !rooms.has(path.split('/').slice(2, -1).join('/')),
@@ -94,7 +94,7 @@ test('the tests lie in the rooms of what they test', () => {
   assert.equal(strays, []);
 });
 
-test('native/kernels needs nothing but the compiler', () => {
+test('native/kernels includes only its own and system headers', () => {
   const files = sources.filter((path) => path.startsWith('native/kernels/'));
   assert.ok(files.length > 0);
   for (const path of files) {

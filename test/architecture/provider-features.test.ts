@@ -1,14 +1,14 @@
-/** docs/providers.md says of each API of providers what the tests show. */
+/** The feature table in docs/providers.md lists what the tests of each provider API show. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { declared, page, table } from '../../scripts/feature-table.ts';
 import { FEATURES } from '../backends/cloud/features.ts';
 
-test('the table of features is what the tests declare', () => {
+test('the feature table in docs/providers.md matches the declarations in the tests', () => {
   assert.is(page().table, table(declared()), 'run: node --import tsx scripts/feature-table.ts');
 });
 
-test('the tests of each API declare all features', () => {
+test('the tests of each API declare every feature', () => {
   for (const [api, shown] of Object.entries(declared())) {
     const missing = FEATURES.filter((feature) => !shown.has(feature));
     assert.equal(missing, [], `${api} says nothing of these`);

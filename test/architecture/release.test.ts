@@ -1,4 +1,4 @@
-/** What ships, and what it says of itself. */
+/** Contents of the package, its version and its notices. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -16,7 +16,7 @@ interface Package {
 }
 const manifest = JSON.parse(read('package.json')) as Package;
 
-test('one version: package, lockfile, changelog, code', () => {
+test('package, lock file, changelog and code have the same version', () => {
   const lock = JSON.parse(read('package-lock.json')) as { packages: Record<string, { version?: string } | undefined> };
   assert.is(lock.packages['']?.version, manifest.version);
   assert.is(/^## (\d+\.\d+\.\d+)/m.exec(read('CHANGELOG.md'))?.[1], manifest.version);
@@ -30,7 +30,7 @@ test('dependencies are exact versions', () => {
   assert.equal(ranges, []);
 });
 
-test('the package holds what runs, and nothing else of the tree', () => {
+test('the package contains what is needed to run, and nothing else from the tree', () => {
   assert.equal([...manifest.files].sort(), [
     'CHANGELOG.md',
     'THIRD_PARTY_NOTICES.md',
@@ -46,7 +46,7 @@ test('the package holds what runs, and nothing else of the tree', () => {
   assert.ok(existsSync(join(root, 'LICENSE')));
 });
 
-test('the notices carry the licence texts of what ships', () => {
+test('the notices contain the licence texts of everything that ships', () => {
   const words = (text: string) => text.replace(/\s+/g, ' ').trim();
   const notices = words(read('THIRD_PARTY_NOTICES.md'));
   const licences = [
@@ -60,7 +60,7 @@ test('the notices carry the licence texts of what ships', () => {
   assert.equal(missing, []);
 });
 
-test('no path of one machine, no host of a registry', () => {
+test('no file contains a path of one machine or a registry host', () => {
   const texts = trackedFiles().filter((path) =>
     /\.(ts|js|json|md|cc|h|txt|cmake|proto|ya?ml)$|^\.ci\/|^\.\w+rc$/.test(path),
   );
@@ -71,7 +71,7 @@ test('no path of one machine, no host of a registry', () => {
   assert.equal(wrong, []);
 });
 
-test('the addon, where one is built, is of this version', async () => {
+test('the addon, if one is built, has the version of the package', async () => {
   if (!addonCandidates().some((path) => existsSync(path))) return;
   const { addon } = await probeEngine({ measure: false });
   assert.is(addon?.version, manifest.version);

@@ -1,4 +1,4 @@
-/** docs/security.md says what the code does. */
+/** docs/security.md agrees with the code. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as v from 'valibot';
@@ -14,7 +14,7 @@ import { LIMITS as LISTENER } from '../../src/daemon/http/server.ts';
 import { LIMITS } from '../../src/protocol/limits.ts';
 import { read } from './source-files.ts';
 
-/** The rows of the table whose first heading is `heading`. */
+/** Rows of the table whose first column is headed `heading`. */
 function tableOf(heading: string): string[][] {
   const lines = read('docs/security.md').split('\n');
   const from = lines.findIndex((line) => line.startsWith(`| ${heading} |`)) + 2;
@@ -27,7 +27,7 @@ function tableOf(heading: string): string[][] {
   );
 }
 
-test('the table of routes is the table of scopes', () => {
+test('the table of routes has the scopes of the code', () => {
   const words: Record<RouteScope, RegExp> = {
     none: /^nothing$/,
     probe: /^(nothing; without a key the reasons of conditions are withheld|the same)$/,
@@ -44,7 +44,7 @@ test('the table of routes is the table of scopes', () => {
   }
 });
 
-test('the table of bounds has those of the code', () => {
+test('the table of limits has the values of the code', () => {
   const seconds = (milliseconds: number): string => `${String(milliseconds / 1000)} s`;
   const mebibytes = (bytes: number): string => `${String(bytes / 1024 / 1024)} MiB`;
   const config = v.parse(ConfigSchema, {});
@@ -75,7 +75,7 @@ test('the table of bounds has those of the code', () => {
   );
 });
 
-test('the table of bounds on the gRPC port has those of the code', () => {
+test('the table of limits of the gRPC port has the values of the code', () => {
   const rows = new Map(tableOf('gRPC bound').map(([bound = '', value = '']) => [bound, value]));
   const seconds = (milliseconds: number): string => `${String(milliseconds / 1000)} s`;
   const expected: readonly [bound: string, value: string][] = [

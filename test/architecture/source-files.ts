@@ -1,4 +1,4 @@
-/** The files of the repository that are ours, and what they import. */
+/** Lists the repository's own files and their imports. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
@@ -9,7 +9,7 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 export const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-/** Everything that git does not ignore, as paths from the root. */
+/** Paths, relative to the root, of all files that git does not ignore. */
 export function trackedFiles(): string[] {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root });
   return listed
@@ -19,12 +19,12 @@ export function trackedFiles(): string[] {
 }
 
 export interface Import {
-  /** From the root for a file of ours, else the package's name. */
+  /** Path relative to the root for our own file, else the package name. */
   readonly target: string;
   readonly line: number;
 }
 
-/** Every import and re-export: type-only ones, `import()` calls and `import('…')` types included. */
+/** Returns every import and re-export, including type-only ones, `import()` calls and `import('…')` types. */
 export function importsOf(path: string): Import[] {
   const source = ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true);
   const imports: Import[] = [];

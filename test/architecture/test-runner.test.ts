@@ -1,4 +1,4 @@
-/** The runner of the tests: what a failing file becomes at the end of `npm test`. */
+/** The test runner: how `npm test` reports failing files. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ hooked('never runs', () => undefined);
 hooked.run();
 `;
 
-test('the failed tests of each failed file are named, the passed ones are not', async ({ dir }) => {
+test('the report names the failed tests of each failed file, and no passed ones', async ({ dir }) => {
   const [failing, silent, good] = ['failing.test.mjs', 'silent.test.mjs', 'good.test.mjs'].map((name) =>
     join(dir, name),
   );
@@ -63,7 +63,7 @@ test('the failed tests of each failed file are named, the passed ones are not', 
   assert.equal(describeFailures(results.slice(2)), []);
 });
 
-test('so are the failed tests of the engine', () => {
+test('the report names the failed native tests', () => {
   const output = `50% tests passed, 2 tests failed out of 4
 
 Total Test time (real) =   3.01 sec

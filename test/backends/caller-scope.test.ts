@@ -1,4 +1,4 @@
-/** What a request below the scope admin may not change for others: how long a model stays, and its context. */
+/** A caller below scope admin may not shorten how long a model stays loaded, nor change its context length. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Caller } from '../../src/protocol/caller.ts';
@@ -25,13 +25,13 @@ async function ask(caller: Caller, request: Partial<GenerateRequest>): Promise<v
 const expiryOf = async (model: string): Promise<string | null | undefined> =>
   (await local.backend.models()).find(({ id }) => id === model)?.loaded?.expires_at;
 
-test('keep_alive lengthens and never shortens', async () => {
+test('below admin, keep_alive may lengthen how long a model stays, not shorten it', async () => {
   await ask(GUEST, { model: 'main', keep_alive_seconds: 0 });
   assert.is(await expiryOf('main'), null, 'the default model stays');
   await ask(GUEST, { model: 'other' });
   const usual = Date.parse((await expiryOf('other')) ?? '');
   await ask(GUEST, { model: 'other', keep_alive_seconds: 0 });
-  assert.ok(Date.parse((await expiryOf('other')) ?? '') >= usual, 'what was said of it counts');
+  assert.ok(Date.parse((await expiryOf('other')) ?? '') >= usual, 'the longer keep_alive still holds');
   await ask(GUEST, { model: 'other', keep_alive_seconds: 3000 });
   assert.ok(Date.parse((await expiryOf('other')) ?? '') > usual + 2_000_000);
   await ask(GUEST, { model: 'other', keep_alive_seconds: -1 });
@@ -45,7 +45,7 @@ test('keep_alive lengthens and never shortens', async () => {
   assert.ok((await expiryOf('other')) !== null, 'admin may shorten');
 });
 
-test('no context is made anew', async () => {
+test('below admin, context_length cannot recreate the context', async () => {
   await ask(GUEST, { model: 'main', context_length: 1000 });
   try {
     await ask(GUEST, { model: 'main', context_length: 2000 });

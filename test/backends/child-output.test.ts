@@ -14,25 +14,25 @@ async function lines(...chunks: (string | Buffer)[]): Promise<string[]> {
   return found;
 }
 
-test('lines, wherever the chunks end', async () => {
+test('chunks are split into lines wherever the chunk boundaries are', async () => {
   assert.equal(await lines('a', 'b\nc', '\n\n  \nd'), ['ab', 'c', 'd']);
 });
 
-test('a character that is split over chunks', async () => {
+test('a character split across chunks is decoded whole', async () => {
   const bytes = Buffer.from('Zürich\n');
   assert.equal(await lines(bytes.subarray(0, 2), bytes.subarray(2)), ['Zürich']);
 });
 
-test('a line without an end is cut, and costs no more memory', async () => {
+test('an unterminated line is truncated, so its memory stays bounded', async () => {
   const found = await lines(...Array.from({ length: 100 }, () => 'x'.repeat(10_000)), '\nnext\n');
   assert.is(found[0]?.length, 2048);
   assert.is(found[1], 'next');
 });
 
-test('a flood is cut, and its amount said', async () => {
+test('a flood of lines is dropped, and the number of dropped lines is logged', async () => {
   const found = await lines('flood\n'.repeat(5000));
   assert.ok(found.length < 200);
-  const dropped = found.flatMap((line) => /^\((\d+) lines dropped\)$/.exec(line)?.[1] ?? []).map(Number);
+  const dropped = found.flatMap((line) => /^\(rate limit: (\d+) lines dropped\)$/.exec(line)?.[1] ?? []).map(Number);
   const kept = found.filter((line) => line === 'flood').length;
   assert.is(
     dropped.reduce((sum, count) => sum + count, kept),

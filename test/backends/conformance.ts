@@ -1,4 +1,4 @@
-/** What every Backend does, whatever stands behind it (src/backends/backend.ts). */
+/** Conformance tests that every Backend must pass (src/backends/backend.ts). */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,17 +10,17 @@ import { waitFor } from '../support/wait.ts';
 
 export interface Subject {
   readonly backend: Backend;
-  /** Answered with some text within seconds. */
+  /** A request that is answered with some text within seconds. */
   readonly short: GenerateRequest;
-  /** Longer than any test; faster than a consumer that does not pull. */
+  /** A request whose answer outlasts any test and fills the buffers of a consumer that does not pull. */
   readonly endless: GenerateRequest;
-  /** For a model that does not exist. */
+  /** A request for a model that does not exist. */
   readonly unknown: GenerateRequest;
-  /** A figure that changes while anything is produced, whoever reads it. Fresh within a second. */
+  /** A counter that changes while output is produced, even if it is not read. At most a second old. */
   readonly work: () => number;
-  /** Processes and sockets that the backend owns now. */
+  /** Number of processes and sockets that the backend owns. */
   readonly owned: () => number;
-  /** Frees what the test made besides the backend, which is closed already. */
+  /** Frees what the test created besides the backend. Called after the backend is closed. */
   readonly dispose: () => Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export async function collect(events: AsyncIterable<GenerateEvent>): Promise<Gen
   return all;
 }
 
-/** The SvcError that `promise` rejects with. */
+/** Returns the SvcError that `promise` rejects with. */
 export async function failure(promise: Promise<unknown>): Promise<SvcError> {
   try {
     await promise;
@@ -46,7 +46,7 @@ export async function failure(promise: Promise<unknown>): Promise<SvcError> {
   throw new Error('unreachable');
 }
 
-/** Each test gets a subject of its own. */
+/** Registers the suite. Each test gets its own subject. */
 export function conformance(name: string, make: () => Promise<Subject>): void {
   const test = suite(name);
 
@@ -62,7 +62,7 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
     });
   };
 
-  /** Time passes until nothing more is produced. */
+  /** Resolves when no more output is produced. */
   const quiet = async ({ work }: Subject): Promise<void> => {
     const stopped = async (): Promise<boolean> => {
       const before = work();
@@ -100,12 +100,12 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
     assert.is((await failure(collect(backend.generate(unknown, context())))).code, 'MODEL_NOT_FOUND');
   });
 
-  it('does nothing for a signal that is aborted already', async ({ backend, endless }) => {
+  it('does nothing if the signal is already aborted', async ({ backend, endless }) => {
     const reason = new SvcError('CANCELLED', 'too late');
     assert.is(await failure(collect(backend.generate(endless, context(AbortSignal.abort(reason))))), reason);
   });
 
-  it('throws the reason of an abort, and stops the work', async (subject) => {
+  it('throws the reason of an abort and stops the work', async (subject) => {
     const { backend, endless } = subject;
     const controller = new AbortController();
     const reason = new SvcError('CANCELLED', 'the caller has left');
@@ -123,7 +123,7 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
     await quiet(subject);
   });
 
-  it('wakes a consumer that waits when it is aborted', async ({ backend, endless }) => {
+  it('an abort wakes a waiting consumer', async ({ backend, endless }) => {
     const controller = new AbortController();
     const events = backend.generate(endless, context(controller.signal))[Symbol.asyncIterator]();
     const reason = new SvcError('CANCELLED', 'the caller has left');
@@ -137,26 +137,26 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
     await quiet(subject);
   });
 
-  it('stops the producer when nobody pulls, and goes on when somebody does', async (subject) => {
+  it('stops producing while the consumer does not pull, and resumes when it does', async (subject) => {
     const events = subject.backend.generate(subject.endless, context())[Symbol.asyncIterator]();
     while ((await events.next()).value?.type !== 'text');
     await quiet(subject);
     const before = subject.work();
     await waitFor('the work to go on', async () => {
-      // Sockets on the way hold some megabytes that have been produced already.
+      // Socket buffers on the way hold some megabytes that were produced before.
       for (let pulls = 0; pulls < 100; pulls++) await events.next();
       return subject.work() !== before;
     });
     await events.return?.();
   });
 
-  it('lists models and says who it is', async ({ backend }) => {
+  it('lists models and identifies itself', async ({ backend }) => {
     const models = await backend.modelNames(new AbortController().signal);
     assert.ok(models.length > 0);
     assert.is(backend.record().name, backend.name);
   });
 
-  it('close lets what runs end and takes nothing new', async ({ backend, short, owned }) => {
+  it('close lets running requests finish and rejects new ones', async ({ backend, short, owned }) => {
     const events = backend.generate(short, context())[Symbol.asyncIterator]();
     await events.next();
     const closed = backend.close();
@@ -173,7 +173,7 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
     await backend.close();
   });
 
-  it('destroy ends what runs with its error', async ({ backend, endless, owned }) => {
+  it('destroy ends running requests with the given error', async ({ backend, endless, owned }) => {
     const reason = new SvcError('NOT_READY', 'svc is stopping');
     const answer = failure(collect(backend.generate(endless, context())));
     await waitFor('the work to begin', () => owned() > 0);

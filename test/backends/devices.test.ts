@@ -1,4 +1,4 @@
-/** What the devices have free is as an engine saw it a moment ago, or not known. */
+/** Free device memory is as last reported by an engine, or unknown. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { waitFor } from '../support/wait.ts';
@@ -6,7 +6,7 @@ import { collect, context } from './conformance.ts';
 import { makeFakeLocal } from './fake-local.ts';
 import { ask } from './local-support.ts';
 
-test('free memory follows what the engine tells, and is forgotten when nobody tells it any more', async () => {
+test('free memory follows the reports of engines, and becomes unknown when reports stop', async () => {
   const { backend, dispose } = await makeFakeLocal({ one: {} });
   const free = (): number | null | undefined => backend.devices()[0]?.memory_free_bytes;
   try {

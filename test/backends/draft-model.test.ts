@@ -1,4 +1,4 @@
-/** `engine.draft_model` in the local backend, over real engines: who is drafted for, and what the log says of the others. */
+/** `engine.draft_model` with real engines: which models use the draft model, and what is logged for the others. */
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ test.after(async ({ folder }) => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** What a model says with this draft model, and what the log says of drafts. */
+/** Returns the answer of a model with this draft model, and the log lines about drafts. */
 async function say(folder: string, model: string, draft_model: string | null) {
   const models = { llama: modelPath('tiny-llama'), qwen: modelPath('tiny-qwen2'), small: join(folder, 'small.gguf') };
   const local: RealLocal = makeRealLocal({ draft_model, context_length: 2048 }, models);
@@ -32,38 +32,38 @@ async function say(folder: string, model: string, draft_model: string | null) {
   }
 }
 
-test('one with the same vocabulary changes no text', async ({ folder }) => {
+test('a draft model with the same vocabulary does not change the text', async ({ folder }) => {
   const plain = await say(folder, 'llama', null);
   assert.ok(plain.text.length > 0);
   assert.equal(plain.told, []);
   assert.equal(await say(folder, 'llama', 'small'), plain);
 });
 
-test('the draft model itself, and a model with another vocabulary, run without', async ({ folder }) => {
+test('the draft model itself, and a model with another vocabulary, run without drafts', async ({ folder }) => {
   const itself = await say(folder, 'small', 'small');
   assert.ok(itself.text.length > 0);
   assert.equal(
     itself.told.map(({ level, message }) => [level, message]),
-    [['info', 'this is engine.draft_model itself: nothing drafts for it']],
+    [['info', 'the model is engine.draft_model itself: loaded without a draft model']],
   );
   const other = await say(folder, 'qwen', 'small');
   assert.ok(other.text.length > 0);
   assert.equal(other.told, [
     {
       level: 'info',
-      message: 'engine.draft_model drafts nothing for it',
-      reason: 'the draft model has another vocabulary',
+      message: 'engine.draft_model is not used for this model',
+      reason: 'the draft model has a different vocabulary',
     },
   ]);
 });
 
-test('one that is not there is a warning', async ({ folder }) => {
+test('a missing draft model is a warning', async ({ folder }) => {
   const { text, told } = await say(folder, 'llama', 'nobody');
   assert.ok(text.length > 0);
   assert.equal(told, [
     {
       level: 'warn',
-      message: 'engine.draft_model cannot be used: the model is loaded without it',
+      message: 'engine.draft_model cannot be used: loaded without a draft model',
       reason: 'there is no model nobody',
     },
   ]);

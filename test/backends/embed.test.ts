@@ -1,4 +1,4 @@
-/** Embeddings of the local backend, over a real engine process. */
+/** Embeddings of the local backend, with a real engine process. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { EmbedEvent, EmbedRequest } from '../../src/protocol/embed.ts';
@@ -36,7 +36,7 @@ const MANY: EmbedRequest = {
   input: Array.from({ length: 2048 }, (_, index) => `the river ${String(index)} runs under the old bridge `.repeat(20)),
 };
 
-test('start, a vector for each input, finish with what it took', async ({ local: { backend } }) => {
+test('embedding yields start, a vector for each input, and finish with usage', async ({ local: { backend } }) => {
   for (const [model, length] of [
     ['bert', 64],
     ['causal', 128],
@@ -57,7 +57,9 @@ test('start, a vector for each input, finish with what it took', async ({ local:
   }
 });
 
-test('a model writes or embeds, and no engine is started to say so', async ({ local: { backend } }) => {
+test('a model of the wrong kind, text or embedding, is rejected without starting an engine', async ({
+  local: { backend },
+}) => {
   const embedded = await failure(collect(backend.embed({ model: 'writer', input: ['a'] }, context())));
   assert.equal([embedded.code, embedded.param], ['INVALID_REQUEST', 'model']);
   const iterator = backend.generate(ask('Hello', 'bert'), context())[Symbol.asyncIterator]();
@@ -65,7 +67,9 @@ test('a model writes or embeds, and no engine is started to say so', async ({ lo
   assert.equal(backend.pids(), []);
 });
 
-test('a wrong number of dimensions, a long input, a token of another vocabulary', async ({ local: { backend } }) => {
+test('wrong dimensions, an input that is too long, and an unknown token are rejected', async ({
+  local: { backend },
+}) => {
   const refused = async (request: Omit<EmbedRequest, 'model'>): Promise<SvcError> =>
     failure(collect(backend.embed({ model: 'bert', ...request }, context())));
   const cut = await refused({ input: ['a'], dimensions: 32 });
@@ -81,7 +85,7 @@ test('a wrong number of dimensions, a long input, a token of another vocabulary'
   );
 });
 
-test('an abort stops the work, and the queue has its bound', async ({ local: { backend } }) => {
+test('an abort stops the work, and the queue is bounded', async ({ local: { backend } }) => {
   const controller = new AbortController();
   const reason = new SvcError('CANCELLED', 'the caller has left');
   const running = Array.from({ length: 3 }, () => failure(collect(backend.embed(MANY, context(controller.signal)))));
@@ -96,25 +100,25 @@ test('an abort stops the work, and the queue has its bound', async ({ local: { b
   await waitFor('the engine to forget it', () =>
     backend.loadedModels().every(({ active, waiting }) => active + waiting === 0),
   );
-  // What was aborted does not stand before it.
+  // The aborted request does not delay this one.
   assert.is(vectorsOf(await collect(backend.embed({ model: 'bert', input: ['a'] }, context()))).length, 1);
 });
 
-test('leaving early stops the work too', async ({ local: { backend } }) => {
+test('returning early from the iteration stops the work too', async ({ local: { backend } }) => {
   for await (const { type } of backend.embed(MANY, context())) if (type === 'vectors') break;
   await waitFor('the engine to forget it', () =>
     backend.loadedModels().every(({ active, waiting }) => active + waiting === 0),
   );
 });
 
-test('an engine that dies before its first vector is asked again', async ({ local: { backend, log } }) => {
+test('if an engine dies before its first vector, the request is retried', async ({ local: { backend, log } }) => {
   const events = backend.embed(MANY, context())[Symbol.asyncIterator]();
   assert.is((await events.next()).value?.type, 'start');
   const [pid] = backend.pids();
   process.kill(pid ?? 0, 'SIGKILL');
   const second = await events.next();
   assert.is(second.value?.type, 'vectors');
-  assert.ok(log.some(({ message }) => message.includes('trying once more')));
+  assert.ok(log.some(({ message }) => message.includes('retrying once')));
   await events.return();
 });
 

@@ -1,4 +1,4 @@
-/** The local backend over real engines: what happens to them, and what the callers notice. */
+/** The local backend with real engines: faults of an engine, and what callers observe. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -29,7 +29,7 @@ function it(
 const short = (backend: LocalBackend, model = 'llama'): Promise<GenerateEvent[]> =>
   collect(backend.generate({ ...ask('Hello', model), max_tokens: 20 }, context()));
 
-/** An endless answer after its first text. */
+/** Starts an endless answer and returns it after its first text. */
 async function stream(backend: LocalBackend, model = 'llama') {
   const events = backend.generate(ask('Hello', model), context())[Symbol.asyncIterator]();
   while ((await events.next()).value?.type !== 'text');
@@ -46,7 +46,7 @@ function pidOf(backend: LocalBackend, model = 'llama'): number {
 }
 
 for (const signal of ['SIGKILL', 'SIGABRT', 'SIGSEGV'] as const) {
-  it(`${signal} during a stream costs that model's stream only`, {}, async ({ backend }) => {
+  it(`${signal} during a stream ends only the stream of that model`, {}, async ({ backend }) => {
     const other = await stream(backend, 'gemma');
     const { rest } = await stream(backend);
     const pid = pidOf(backend);
@@ -61,7 +61,7 @@ for (const signal of ['SIGKILL', 'SIGABRT', 'SIGSEGV'] as const) {
   });
 }
 
-it('a stopped engine is noticed and replaced', { stall_timeout_seconds: 2 }, async ({ backend }) => {
+it('a stopped engine is detected and replaced', { stall_timeout_seconds: 2 }, async ({ backend }) => {
   const { rest } = await stream(backend);
   const pid = pidOf(backend);
   process.kill(pid, 'SIGSTOP');
@@ -72,12 +72,12 @@ it('a stopped engine is noticed and replaced', { stall_timeout_seconds: 2 }, asy
   assert.is((await short(backend)).at(-1)?.type, 'finish');
 });
 
-it('an engine that gets no more memory costs its own requests only', {}, async ({ backend }) => {
+it('an engine that runs out of memory fails only its own requests', {}, async ({ backend }) => {
   if (process.platform !== 'linux') return;
   const other = await stream(backend, 'gemma');
   await short(backend);
   await promisify(execFile)('prlimit', ['--pid', String(pidOf(backend)), '--as=1048576']);
-  // It may still have what this takes, or refuse, or die; if it dies, its replacement has no such limit.
+  // The engine may still have enough memory, refuse, or die; if it dies, its replacement has no such limit.
   await collect(backend.generate(ask('word '.repeat(200_000), 'llama'), context())).catch((error: unknown) => {
     assert.instance(error, SvcError);
   });
@@ -85,7 +85,7 @@ it('an engine that gets no more memory costs its own requests only', {}, async (
   for (let pulls = 0; pulls < 5; pulls++) assert.is((await other.next()).value?.type, 'text');
 });
 
-it('eight at once, of two models', {}, async ({ backend }) => {
+it('eight requests at once for two models are answered', {}, async ({ backend }) => {
   const answers = await Promise.all(
     Array.from({ length: 8 }, (_, index) => short(backend, index % 2 === 0 ? 'llama' : 'gemma')),
   );
@@ -99,14 +99,14 @@ it('eight at once, of two models', {}, async ({ backend }) => {
   assert.is(backend.pids().length, 2);
 });
 
-it('the same seed gives the same text, through all of it', {}, async ({ backend }) => {
+it('the same seed gives the same text through the whole stack', {}, async ({ backend }) => {
   const request = { ...ask('Hello', 'llama'), max_tokens: 30, sampling: { seed: 42, temperature: 1 } };
   const texts = [];
   for (let run = 0; run < 2; run++) texts.push(textOf(await collect(backend.generate(request, context()))));
   assert.is(texts[0], texts[1]);
 });
 
-it('an abort frees the cells', {}, async ({ backend }) => {
+it('an abort frees the KV-cache cells', {}, async ({ backend }) => {
   const controller = new AbortController();
   const reason = new SvcError('CANCELLED', 'the caller has left');
   const answers = [1, 2, 3].map(() =>
@@ -118,14 +118,18 @@ it('an abort frees the cells', {}, async ({ backend }) => {
   await waitFor('the cells to be free', () => backend.loadedModels()[0]?.kv_cells_used === 0);
 });
 
-it('a prompt that does not fit is refused with both numbers', { context_length: 256 }, async ({ backend }) => {
-  const error = await failure(collect(backend.generate(ask('word '.repeat(500), 'llama'), context())));
-  assert.is(error.code, 'CONTEXT_OVERFLOW');
-  assert.match(error.message, /\b256\b/);
-  assert.is((await short(backend)).at(-1)?.type, 'finish');
-});
+it(
+  'a prompt longer than the context is rejected; the error has both lengths',
+  { context_length: 256 },
+  async ({ backend }) => {
+    const error = await failure(collect(backend.generate(ask('word '.repeat(500), 'llama'), context())));
+    assert.is(error.code, 'CONTEXT_OVERFLOW');
+    assert.match(error.message, /\b256\b/);
+    assert.is((await short(backend)).at(-1)?.type, 'finish');
+  },
+);
 
-it('nothing of a prompt is to be seen from outside', {}, async ({ backend, log }) => {
+it('a prompt is not visible in the command line, environment or log', {}, async ({ backend, log }) => {
   if (process.platform !== 'linux') return;
   const events = backend.generate(ask('canary-7f3a', 'llama'), context())[Symbol.asyncIterator]();
   while ((await events.next()).value?.type !== 'text');
@@ -137,7 +141,7 @@ it('nothing of a prompt is to be seen from outside', {}, async ({ backend, log }
   await events.return();
 });
 
-test('what is no model is refused, and the others are answered', async () => {
+test('a file that is not a model is rejected, and other models keep working', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'svc-bad-'));
   const text = join(directory, 'text.gguf');
   const cut = join(directory, 'cut.gguf');
@@ -156,7 +160,7 @@ test('what is no model is refused, and the others are answered', async () => {
   }
 });
 
-test('without the addon the reason is the same everywhere', async () => {
+test('without the addon every call reports the same reason', async () => {
   process.env['SVC_ADDON'] = '/nowhere/svc.node';
   const { backend, dispose } = makeRealLocal();
   try {
@@ -172,11 +176,11 @@ test('without the addon the reason is the same everywhere', async () => {
   }
 });
 
-test('when memory ends the engine goes first, from its first moment on', async () => {
+test('from its start on, an engine is the first target of the OOM killer', async () => {
   if (process.platform !== 'linux') return;
   const directory = await mkdtemp(join(tmpdir(), 'svc-e-'));
   try {
-    // None of its own code runs that could ask for it.
+    // The process runs none of the engine's code, so the parent alone must set the score.
     const entry = join(directory, 'idle.cjs');
     await writeFile(entry, 'setInterval(() => undefined, 1000)');
     const { pid, stdout, stderr, kill, ended } = await spawnEngine({ entry });
@@ -192,7 +196,7 @@ test('when memory ends the engine goes first, from its first moment on', async (
 });
 
 for (const stopped of [false, true]) {
-  test(`the engine dies with the daemon${stopped ? ', also when it is stopped' : ''}`, async () => {
+  test(`the engine dies with the daemon${stopped ? ', even if it is stopped' : ''}`, async () => {
     if (stopped && process.platform !== 'linux') return;
     const parent = fileURLToPath(new URL('./orphan-parent.ts', import.meta.url));
     const child = spawn(process.execPath, ['--import', 'tsx', parent], { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -1,11 +1,11 @@
 /**
- * An engine process without a model: speaks the frames of the real one and shows, on demand, the
- * faults that a real one cannot be made to show. A "model" is a file with a Behaviour as JSON; each
- * start adds a line to `<file>.starts`. What a prompt asks for:
+ * A fake engine process without a model. Speaks the real frame protocol and produces, on demand, faults that cannot
+ * be triggered in a real engine. A "model" is a file with a Behaviour as JSON; each start appends a line to
+ * `<file>.starts`. Prompts that it understands:
  *
  *   say N · endless · crash after N · crash once · refuse · prepare · stall · stop · garbage · oversize ·
- *   flood (whatever it is told) · vectors · lie · chatter · poison (dies after some words to others, or after a while) ·
- *   shy N (says nothing in the first process) · crash then silence
+ *   flood (ignores pauses) · vectors · lie · chatter · poison (dies after some words to other requests, or after a
+ *   while) · shy N (no output in the first process) · crash then silence
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -20,15 +20,15 @@ import {
 } from '../../src/engine/frames.ts';
 
 export interface Behaviour {
-  /** `hang`: one sign of life, and no more. `rest`: alive, but the load does not get on. */
+  /** `hang`: one heartbeat, then nothing. `rest`: heartbeats, but the load makes no progress. */
   readonly load?: 'hang' | 'rest' | 'exit' | 'invalid' | 'crash';
   readonly loadMs?: number;
-  /** What a dry run tells: bytes, and the context that it has by default. `hang`: it tells nothing. */
+  /** Results of a dry run: bytes, and the default context length. `hang`: the dry run reports nothing. */
   readonly weights?: number;
   readonly cachePerToken?: number;
   readonly context?: number;
   readonly estimate?: 'hang' | 'crash' | 'invalid';
-  /** What it is measured to hold. Absent: it is not measured. */
+  /** Measured private memory, in bytes; absent if it is not measured. */
   readonly holds?: number;
 }
 
@@ -102,7 +102,7 @@ function beat(): void {
   send({ type: 'stats', stats: loaded ? stats : null, submits, rssBytes, privateBytes, cpuMs: 0 });
 }
 
-/** Each token costs a byte of the card's memory. */
+/** Reports a fake GPU; each token takes a byte of its memory. */
 function tellDevices(): void {
   const card = { name: 'Card0', description: 'a card', backend: 'Fake', type: 'gpu', memoryTotalBytes: 1000 } as const;
   send({ type: 'devices', devices: [{ ...card, memoryFreeBytes: 1000 - tokens }] });

@@ -1,4 +1,4 @@
-/** A LocalBackend over fake engines (fake-engine.ts): real processes, no model. */
+/** A LocalBackend with fake engines (fake-engine.ts): real processes, no model. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,9 +12,9 @@ import { fixedStore, recorder, type LogLine } from './local-support.ts';
 export interface FakeLocal {
   readonly backend: LocalBackend;
   readonly log: readonly LogLine[];
-  /** Changes what the model does from its next start on. */
+  /** Changes the behaviour of a model from its next start on. */
   readonly behave: (model: string, behaviour: Behaviour) => Promise<void>;
-  /** The pids of all processes that were started for a model, in order. */
+  /** Process ids of all processes started for a model, in order. */
   readonly starts: (model: string) => Promise<number[]>;
   readonly changes: () => number;
   readonly dispose: () => Promise<void>;
@@ -22,7 +22,7 @@ export interface FakeLocal {
 
 const ENTRY = fileURLToPath(new URL('./fake-engine.ts', import.meta.url));
 
-/** `behaviours`: names and what they do. */
+/** `behaviours`: behaviour by model name. */
 export async function makeFakeLocal(
   behaviours: Readonly<Record<string, Behaviour>>,
   settings: Partial<EngineSettings> = {},

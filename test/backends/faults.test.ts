@@ -1,4 +1,4 @@
-/** What the callers of a model notice when its engine dies, hangs or does not start. */
+/** What callers observe when an engine dies, hangs or does not start. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
@@ -11,7 +11,7 @@ import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
 import { ask, isAlive, testWith, textOf } from './local-support.ts';
 import type { Behaviour } from './fake-engine.ts';
 
-/** A stall timeout for faults that are to be noticed; heartbeats of the fake come every 50 ms. */
+/** A short stall timeout; the fake engine sends a heartbeat every 50 ms. */
 const SOON = { stall_timeout_seconds: 0.6 };
 
 function it(
@@ -27,7 +27,7 @@ const answer = (backend: LocalBackend, prompt: string, model = 'one'): Promise<G
   collect(backend.generate(ask(prompt, model), context()));
 
 it(
-  'a crash after the first text fails that request, and the next one is answered',
+  'a crash after the first text fails the request, and the next request is answered',
   { one: {} },
   {},
   async ({ backend, starts }) => {
@@ -40,29 +40,34 @@ it(
   },
 );
 
-it('a crash before the first text is not noticed', { one: {} }, {}, async ({ backend, starts, log }) => {
-  const events = await answer(backend, 'crash once');
-  assert.equal(
-    events.map(({ type }) => type).filter((type) => type !== 'text'),
-    ['start', 'finish'],
-  );
-  assert.is(textOf(events), 'word word ');
-  assert.is((await starts('one')).length, 2);
-  const told = log.filter(({ level }) => level === 'warn');
-  assert.equal(
-    told.map(({ fields }) => fields['id']),
-    ['conformance'],
-  );
-});
+it(
+  'a crash before the first text is retried; the caller does not notice it',
+  { one: {} },
+  {},
+  async ({ backend, starts, log }) => {
+    const events = await answer(backend, 'crash once');
+    assert.equal(
+      events.map(({ type }) => type).filter((type) => type !== 'text'),
+      ['start', 'finish'],
+    );
+    assert.is(textOf(events), 'word word ');
+    assert.is((await starts('one')).length, 2);
+    const told = log.filter(({ level }) => level === 'warn');
+    assert.equal(
+      told.map(({ fields }) => fields['id']),
+      ['conformance'],
+    );
+  },
+);
 
-it('a request is tried twice at most', { one: {} }, {}, async ({ backend, starts }) => {
+it('a request is tried at most twice', { one: {} }, {}, async ({ backend, starts }) => {
   assert.is((await failure(answer(backend, 'crash after 0'))).code, 'ENGINE_CRASHED');
   assert.is((await starts('one')).length, 2);
   assert.is(textOf(await answer(backend, 'say 1')), 'word ');
 });
 
 it(
-  'other requests of a dead engine are retried or fail, those of other models go on',
+  'other requests of a dead engine are retried or fail; those of other models continue',
   { one: {}, two: {} },
   {},
   async ({ backend, starts }) => {
@@ -71,7 +76,7 @@ it(
 
     const spoke = backend.generate(ask('endless', 'one'), context())[Symbol.asyncIterator]();
     while ((await spoke.next()).value?.type !== 'text');
-    // The engine dies before it says a word to this one.
+    // The engine dies before it sends any text for this request.
     const silent = answer(backend, 'crash once');
 
     const error = await failure(
@@ -89,11 +94,11 @@ it(
 );
 
 it(
-  'a prompt that ends its engine twice ends the answers of others once',
+  'a prompt that kills its engine twice disturbs other answers only once',
   { one: {} },
   {},
   async ({ backend, starts }) => {
-    // Dies with its engine both times; the others have not begun to be answered, or come while it is tried again.
+    // Kills its engine both times. The other requests have no text yet, or arrive while this one is retried.
     const poison = failure(answer(backend, 'poison'));
     const beside = Array.from({ length: 4 }, () => answer(backend, 'shy 2'));
     await waitFor('the second start', async () => (await starts('one')).length === 2);
@@ -104,16 +109,21 @@ it(
   },
 );
 
-it('a suspect that leaves keeps nobody waiting', { one: {} }, {}, async ({ backend, starts }) => {
-  const leaving = new AbortController();
-  const first = backend.generate(ask('crash then silence', 'one'), context(leaving.signal));
-  const gone = failure(collect(first));
-  await waitFor('the second start', async () => (await starts('one')).length === 2);
-  const next = answer(backend, 'say 2');
-  leaving.abort(new SvcError('CANCELLED', 'the client has left'));
-  assert.is((await gone).code, 'CANCELLED');
-  assert.is(textOf(await next), 'word word ');
-});
+it(
+  'cancelling a request that is retried alone lets the waiting requests run',
+  { one: {} },
+  {},
+  async ({ backend, starts }) => {
+    const leaving = new AbortController();
+    const first = backend.generate(ask('crash then silence', 'one'), context(leaving.signal));
+    const gone = failure(collect(first));
+    await waitFor('the second start', async () => (await starts('one')).length === 2);
+    const next = answer(backend, 'say 2');
+    leaving.abort(new SvcError('CANCELLED', 'the client has left'));
+    assert.is((await gone).code, 'CANCELLED');
+    assert.is(textOf(await next), 'word word ');
+  },
+);
 
 for (const [prompt, what] of [
   ['stop', /the engine of one was not heard of for 0\.\d s$/],
@@ -121,7 +131,7 @@ for (const [prompt, what] of [
   ['garbage', /the engine of one sent a damaged frame$/],
   ['oversize', /the engine of one sent a damaged frame$/],
 ] as const) {
-  it(`an engine that shows ${prompt} is ended`, { one: {} }, SOON, async ({ backend, starts }) => {
+  it(`an engine with the fault "${prompt}" is killed`, { one: {} }, SOON, async ({ backend, starts }) => {
     const error = await failure(answer(backend, prompt));
     assert.is(error.code, 'ENGINE_CRASHED');
     assert.match(error.message, what);
@@ -133,7 +143,7 @@ for (const [prompt, what] of [
 }
 
 it(
-  'a request that the engine prepares without end fails alone and is not tried again',
+  'a request whose preparation never ends is rejected, not retried; its engine is killed',
   { one: {} },
   SOON,
   async ({ backend, starts }) => {
@@ -156,7 +166,7 @@ it(
 );
 
 it(
-  'an engine without a heartbeat shows in health long before it is ended',
+  'health reports an engine without heartbeats long before it is killed',
   { one: {} },
   {},
   async ({ backend, starts, changes }) => {
@@ -186,21 +196,26 @@ for (const [load, what] of [
   ['exit', /exited with code 3 while it was loading$/],
   ['crash', /was ended by SIGKILL while it was loading$/],
 ] as const) {
-  it(`a load that ends in ${load} is tried twice`, { one: { load }, two: {} }, SOON, async ({ backend, starts }) => {
-    const error = await failure(answer(backend, 'say 1'));
-    assert.is(error.code, 'ENGINE_CRASHED');
-    assert.match(error.message, what);
-    const pids = await starts('one');
-    assert.is(pids.length, 2);
-    assert.equal(pids.filter(isAlive), []);
-    assert.is(textOf(await answer(backend, 'say 1', 'two')), 'word ');
-  });
+  it(
+    `a load with the fault "${load}" is tried twice`,
+    { one: { load }, two: {} },
+    SOON,
+    async ({ backend, starts }) => {
+      const error = await failure(answer(backend, 'say 1'));
+      assert.is(error.code, 'ENGINE_CRASHED');
+      assert.match(error.message, what);
+      const pids = await starts('one');
+      assert.is(pids.length, 2);
+      assert.equal(pids.filter(isAlive), []);
+      assert.is(textOf(await answer(backend, 'say 1', 'two')), 'word ');
+    },
+  );
 }
 
 it(
-  'a load that is alive but does not get on is ended, later',
+  'a load without progress but with heartbeats is killed, after a longer time',
   { one: { load: 'rest' } },
-  // On a busy machine the heartbeat may pause for a tenth of a second.
+  // On a busy machine heartbeats may pause for 100 ms.
   { stall_timeout_seconds: 0.3 },
   async ({ backend }) => {
     const error = await failure(answer(backend, 'say 1'));
@@ -208,19 +223,24 @@ it(
   },
 );
 
-it('a load that fails by itself is not tried again', { one: { load: 'invalid' } }, {}, async ({ backend, starts }) => {
-  const error = await failure(answer(backend, 'say 1'));
-  assert.is(error.code, 'MODEL_INVALID');
-  assert.is(error.message, 'this is no model');
-  assert.is((await starts('one')).length, 1);
-  assert.equal(
-    backend.loadedModels().map(({ id, state, pid }) => ({ id, state, pid })),
-    [{ id: 'one', state: 'failed', pid: null }],
-  );
-});
+it(
+  'a load that fails with an error of the model is not retried',
+  { one: { load: 'invalid' } },
+  {},
+  async ({ backend, starts }) => {
+    const error = await failure(answer(backend, 'say 1'));
+    assert.is(error.code, 'MODEL_INVALID');
+    assert.is(error.message, 'this is no model');
+    assert.is((await starts('one')).length, 1);
+    assert.equal(
+      backend.loadedModels().map(({ id, state, pid }) => ({ id, state, pid })),
+      [{ id: 'one', state: 'failed', pid: null }],
+    );
+  },
+);
 
 it(
-  'repeated crashes end in NOT_READY, not in a spin; loading by name forgives',
+  'repeated crashes lead to NOT_READY instead of endless restarts; an explicit load resets this',
   { one: { load: 'crash' } },
   {},
   async ({ backend, behave, starts }) => {
@@ -243,7 +263,7 @@ it(
 );
 
 it(
-  'a kept engine comes back by itself, another only when asked',
+  'a kept engine restarts by itself, any other only on request',
   { kept: {}, other: {} },
   {},
   async ({ backend, starts, changes }) => {
@@ -264,7 +284,7 @@ it(
   },
 );
 
-it('the condition follows the engines that matter', { one: {} }, {}, async ({ backend, behave }) => {
+it('the condition follows the state of the kept engines', { one: {} }, {}, async ({ backend, behave }) => {
   assert.equal(backend.engineStatus(), { status: 'fail', reason: 'no engine has been started', sinceToken: null });
   assert.is(backend.record().state, 'unknown');
   for await (const _ of backend.load('one', new AbortController().signal));
@@ -275,27 +295,27 @@ it('the condition follows the engines that matter', { one: {} }, {}, async ({ ba
   process.kill(backend.pids()[0] as number, 'SIGKILL');
   await waitFor('the failure to show', () => backend.engineStatus().status === 'fail');
   assert.is(backend.record().state, 'unhealthy');
-  // Being started again is no better, while no other engine is loaded: until a token has come.
+  // While no other engine is loaded, a restart does not change the condition until a token was produced.
   const reasons = new Set<string>();
   await waitFor('the second failure', () => {
     const { status, reason } = backend.engineStatus();
     assert.is(status, 'fail');
     reasons.add(reason);
-    return [/started again/, /while it was loading/].every((wanted) => [...reasons].some((each) => wanted.test(each)));
+    return [/is restarting/, /while it was loading/].every((wanted) => [...reasons].some((each) => wanted.test(each)));
   });
 
   await behave('one', {});
   await waitFor('the engine to come back', () => backend.engineStatus().status === 'ok');
 });
 
-it('requests that arrive together wait for one load', { one: { loadMs: 200 } }, {}, async ({ backend, starts }) => {
+it('requests that arrive together share one load', { one: { loadMs: 200 } }, {}, async ({ backend, starts }) => {
   const answers = await Promise.all(Array.from({ length: 5 }, () => answer(backend, 'say 1')));
   assert.is(answers.length, 5);
   assert.is((await starts('one')).length, 1);
 });
 
 it(
-  'a load that nobody waits for is given up; one that somebody waits for is not',
+  'a load is cancelled only when its last waiting request is cancelled',
   { one: { loadMs: 600 } },
   {},
   async ({ backend, starts }) => {
@@ -319,7 +339,7 @@ it(
 );
 
 it(
-  'more than the queue takes is refused with BUSY',
+  'requests beyond the queue limit are rejected with BUSY',
   { one: {} },
   { max_sequences: 1, queue_limit: 1 },
   async ({ backend }) => {
@@ -334,7 +354,7 @@ it(
     const error = await failure(answer(backend, 'say 1'));
     assert.is(error.code, 'BUSY');
     assert.ok((error.retryAfterSeconds as number) > 0);
-    // Another caller finds its part all the same, and no more than that.
+    // Another caller has its own queue share, with the same limit.
     const bob = { kind: 'key', name: 'bob', address: '127.0.0.1', scope: 'inference' } as const;
     const asBob = { ...context(controller.signal), caller: bob };
     const his = collect(backend.generate(ask('endless', 'one'), asBob)).catch(() => undefined);
@@ -349,45 +369,55 @@ it(
   },
 );
 
-it('an error of the engine reaches its own request only', { one: {} }, {}, async ({ backend, starts }) => {
+it('an error of the engine fails only its own request', { one: {} }, {}, async ({ backend, starts }) => {
   const [refused, answered] = await Promise.all([failure(answer(backend, 'refuse')), answer(backend, 'say 2')]);
   assert.is(refused.code, 'CONTEXT_OVERFLOW');
   assert.is(textOf(answered), 'word word ');
   assert.is((await starts('one')).length, 1);
 });
 
-it('unload is refused while the model is used, and ends its process after', { one: {} }, {}, async ({ backend }) => {
-  await backend.unload('one');
-  const events = backend.generate(ask('endless', 'one'), context())[Symbol.asyncIterator]();
-  await events.next();
-  assert.is((await failure(backend.unload('one'))).code, 'BUSY');
-  await events.return();
-  const [pid] = backend.pids() as [number];
-  await backend.unload('one');
-  assert.not(isAlive(pid));
-  assert.equal(backend.loadedModels(), []);
-  assert.is((await failure(backend.unload('nobody'))).code, 'MODEL_NOT_FOUND');
-  assert.is(textOf(await answer(backend, 'say 1')), 'word ');
-});
+it(
+  'unload is refused while the model is in use, and ends its process otherwise',
+  { one: {} },
+  {},
+  async ({ backend }) => {
+    await backend.unload('one');
+    const events = backend.generate(ask('endless', 'one'), context())[Symbol.asyncIterator]();
+    await events.next();
+    assert.is((await failure(backend.unload('one'))).code, 'BUSY');
+    await events.return();
+    const [pid] = backend.pids() as [number];
+    await backend.unload('one');
+    assert.not(isAlive(pid));
+    assert.equal(backend.loadedModels(), []);
+    assert.is((await failure(backend.unload('nobody'))).code, 'MODEL_NOT_FOUND');
+    assert.is(textOf(await answer(backend, 'say 1')), 'word ');
+  },
+);
 
-it('load tells its progress and is joined by requests', { one: { loadMs: 500 } }, {}, async ({ backend, starts }) => {
-  const asked = answer(backend, 'say 1');
-  const events = [];
-  for await (const event of backend.load('one', new AbortController().signal)) events.push(event);
-  const [pid] = (await starts('one')) as [number];
-  assert.equal(events.at(-1), { type: 'loaded', model: 'one', pid, context_length: 1000 });
-  const fractions = events.flatMap((event) => (event.type === 'progress' ? event.fraction : []));
-  assert.ok(fractions.length >= 2);
-  assert.equal(fractions, [...fractions].sort());
-  await asked;
-  assert.is((await starts('one')).length, 1);
+it(
+  'load reports progress, and requests wait for the same load',
+  { one: { loadMs: 500 } },
+  {},
+  async ({ backend, starts }) => {
+    const asked = answer(backend, 'say 1');
+    const events = [];
+    for await (const event of backend.load('one', new AbortController().signal)) events.push(event);
+    const [pid] = (await starts('one')) as [number];
+    assert.equal(events.at(-1), { type: 'loaded', model: 'one', pid, context_length: 1000 });
+    const fractions = events.flatMap((event) => (event.type === 'progress' ? event.fraction : []));
+    assert.ok(fractions.length >= 2);
+    assert.equal(fractions, [...fractions].sort());
+    await asked;
+    assert.is((await starts('one')).length, 1);
 
-  const [model] = await backend.models();
-  assert.is(model?.state, 'loaded');
-  assert.is(model?.loaded?.pid, pid);
-});
+    const [model] = await backend.models();
+    assert.is(model?.state, 'loaded');
+    assert.is(model?.loaded?.pid, pid);
+  },
+);
 
-it('a daemon that was away for a while does not blame its engines', { one: {} }, SOON, async ({ backend, starts }) => {
+it('engines survive if the daemon itself was blocked for a while', { one: {} }, SOON, async ({ backend, starts }) => {
   await answer(backend, 'say 1');
   for (let round = 0; round < 3; round++) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
@@ -397,7 +427,7 @@ it('a daemon that was away for a while does not blame its engines', { one: {} },
   assert.is((await starts('one')).length, 1);
 });
 
-it('a prompt stands in no log line and no command line', { one: {} }, {}, async ({ backend, log }) => {
+it('a prompt appears in no log line', { one: {} }, {}, async ({ backend, log }) => {
   const prompt = 'crash after 1 canary-7f3a';
   await failure(answer(backend, prompt));
   await failure(answer(backend, 'garbage'));

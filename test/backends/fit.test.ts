@@ -1,4 +1,4 @@
-/** Which settings are taken for which room, with dry runs that are made up. */
+/** Choice of load options for the free memory, with made-up dry runs. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { NativeDeviceMemory, NativeLoadOptions } from '../../src/engine/addon.ts';
@@ -9,13 +9,13 @@ const MB = 1e6;
 const LAYERS = 10;
 
 interface Machine {
-  /** What its GPU has free; absent: there is none. */
+  /** Free GPU memory; absent if there is no GPU. */
   readonly gpuFree?: number;
-  /** Whether the model's shape allows Q8_0. */
+  /** True if the shape of the model allows a Q8_0 cache. */
   readonly quantizes?: boolean;
 }
 
-/** A model of 100 MB in ten layers, 10 kB of cache for each token and 10 MB of buffers. */
+/** Dry run of a model with 100 MB in ten layers, 10 kB of cache per token and 10 MB of buffers. */
 function dryRun({ gpuFree, quantizes = true }: Machine, asked: NativeLoadOptions[] = []): Estimate {
   return (options, lengths) => {
     asked.push(options);
@@ -63,7 +63,7 @@ async function refusal(plan: Promise<Plan>): Promise<SvcError> {
   throw new Error('it fits');
 }
 
-test('what fits is taken as it was asked for, with one dry run', async () => {
+test('options that fit are used unchanged, after one dry run', async () => {
   const asked: NativeLoadOptions[] = [];
   const plan = await chooseFit({ model: 'one', options: {}, atLeast: 0 }, room(null), dryRun({}, asked));
   assert.equal(plan.options, { contextLength: 8192 });
@@ -72,12 +72,12 @@ test('what fits is taken as it was asked for, with one dry run', async () => {
   assert.is(asked.length, 1);
 });
 
-test('then a smaller cache, then a shorter context', async () => {
+test('otherwise the cache is quantised, then the context shortened', async () => {
   assert.equal((await choose({}, room(200 * MB))).options, { contextLength: 8192, cacheType: 'q8_0' });
 
   const short = await choose({}, room(165 * MB));
   assert.is(short.options.cacheType, 'q8_0');
-  // 25 MB are left for cells of 5 kB: 5,000, in steps of 256.
+  // 25 MB are left for cells of 5 kB: 5,000 cells, rounded down to a multiple of 256.
   assert.is(short.options.contextLength, 4864);
   assert.ok(short.bytes.host <= 165 * MB);
 
@@ -85,46 +85,52 @@ test('then a smaller cache, then a shorter context', async () => {
   assert.equal(wide.options, { contextLength: 2304 });
 });
 
-test('a budget counts all, and both bounds hold', async () => {
+test('the budget includes all memory, and both limits hold', async () => {
   assert.is((await choose({}, room(null, 165 * MB))).options.contextLength, 4864);
   assert.is((await choose({}, room(155 * MB, 165 * MB))).options.contextLength, 2816);
 });
 
-test('what a person has set is not changed: it is refused with both numbers and what would fit', async () => {
+test('options set by the user are not changed: the load is refused with both sizes and what would fit', async () => {
   const error = await refusal(choose({ contextLength: 32_768 }, room(200 * MB)));
   assert.is(error.code, 'OUT_OF_MEMORY');
-  assert.is(error.message, 'one needs 468 MB of memory at a context of 32768 tokens, and 200 MB are free');
+  assert.is(
+    error.message,
+    'not enough memory for one: a context of 32768 tokens needs 468 MB of RAM, and 200 MB are free',
+  );
   assert.match(error.hint ?? '', /a context of 11776 tokens fits: svc config set engine.context_length 11776/);
 
   const typed = await refusal(choose({ contextLength: 8192, cacheType: 'f16' }, room(200 * MB)));
   assert.match(typed.hint ?? '', /a context of 5888 tokens fits/);
 });
 
-test('a model that fits with no context is refused', async () => {
+test('a model that does not fit at any context length is refused', async () => {
   const error = await refusal(choose({}, room(120 * MB)));
-  assert.is(error.message, 'one needs 222 MB of memory at a context of 8192 tokens, and 120 MB are free');
+  assert.is(
+    error.message,
+    'not enough memory for one: a context of 8192 tokens needs 222 MB of RAM, and 120 MB are free',
+  );
   assert.match(error.hint ?? '', /not even a context of 2048 tokens fits/);
 });
 
-test('somebody who asks for more gets it or a refusal, never less', async () => {
+test('an explicit context length is granted or refused, never reduced', async () => {
   assert.is((await choose({}, room(null), {}, 20_000)).options.contextLength, 20_224);
   assert.is((await choose({}, room(null), {}, 4000)).options.contextLength, 8192);
   assert.is((await choose({}, room(165 * MB), {}, 4000)).options.contextLength, 4864);
   assert.is((await refusal(choose({}, room(165 * MB), {}, 6000))).code, 'OUT_OF_MEMORY');
 });
 
-test("layers that do not fit on the GPU are the processor's", async () => {
-  // All of it there takes 192 MB, or 151 MB with Q8_0; a part of the GPU stays free.
+test('layers that do not fit on the GPU run on the CPU', async () => {
+  // The whole model on the GPU takes 192 MB, or 151 MB with Q8_0; a reserve of the GPU stays free.
   assert.equal((await choose({}, room(null), { gpuFree: 1000 * MB })).options, { contextLength: 8192 });
   const some = await choose({}, room(null), { gpuFree: 100 * MB });
   assert.is(some.options.contextLength, 8192);
   assert.is(some.options.gpuLayers, 6);
   assert.ok((some.bytes.devices.get('GPU') ?? 0) <= 95 * MB);
   const error = await refusal(choose({ gpuLayers: 10, contextLength: 8192 }, room(null), { gpuFree: 50 * MB }));
-  assert.match(error.message, /needs 192 MB on GPU at a context of 8192 tokens, and 48 MB are free/);
+  assert.match(error.message, /a context of 8192 tokens needs 192 MB on GPU, and 48 MB are free/);
 });
 
-test('what others give back on a device counts', async () => {
+test('memory that other engines will free on a device counts as available', async () => {
   const bound: Room = { host: null, budget: null, devices: new Map([['GPU', 150 * MB]]) };
   assert.equal((await choose({}, bound, { gpuFree: 100 * MB })).options, { contextLength: 8192 });
 });

@@ -29,7 +29,7 @@ function make() {
 }
 const never = new AbortController().signal;
 
-test('text that nobody has pulled is one event', async () => {
+test('text that was not pulled yet is joined into one event', async () => {
   const { generation, sent } = make();
   generation.accept();
   for (const text of ['a', 'b', 'c']) generation.push({ id: 7, text });
@@ -40,7 +40,7 @@ test('text that nobody has pulled is one event', async () => {
   assert.equal(sent, ['release 7']);
 });
 
-test('an engine that goes on although it was told to pause is reported, and its text let go', () => {
+test('an engine that ignores a pause is reported, and its text dropped', () => {
   const { generation, sent } = make();
   for (let step = 0; step < 200; step += 1) generation.push({ id: 7, text: 'x'.repeat(64 * 1024) });
   assert.is(sent[0], 'pause 7');
@@ -51,7 +51,7 @@ test('an engine that goes on although it was told to pause is reported, and its 
   assert.match(other.sent[1] ?? '', /^offend went on/);
 });
 
-test('vectors beyond those that were asked for are reported', () => {
+test('more vectors than requested are reported', () => {
   const sent: string[] = [];
   const owner = { send: () => undefined, release: () => undefined, offend: (what: string) => void sent.push(what) };
   const generation = new Generation(7, owner, 8);
@@ -61,7 +61,7 @@ test('vectors beyond those that were asked for are reported', () => {
   assert.is(sent.length, 1);
 });
 
-test('outputs that overtake the acceptance are not lost', async () => {
+test('outputs that arrive before the acceptance are not lost', async () => {
   const { generation } = make();
   generation.push({ id: 7, text: 'a', finish });
   generation.accept();
@@ -70,7 +70,7 @@ test('outputs that overtake the acceptance are not lost', async () => {
   assert.equal(events, ['accepted', 'text', 'finish']);
 });
 
-test('a consumer that lags pauses the engine once, and the next pull resumes it', async () => {
+test('a slow consumer pauses the engine once, and the next pull resumes it', async () => {
   const { generation, sent } = make();
   generation.accept();
   const events = generation.events(never);
@@ -84,7 +84,7 @@ test('a consumer that lags pauses the engine once, and the next pull resumes it'
   assert.equal(sent, ['pause 7', 'resume 7', 'cancel 7', 'release 7']);
 });
 
-test('a failure overtakes text that nobody has seen', async () => {
+test('a failure is delivered before text that was not pulled yet', async () => {
   const { generation, sent } = make();
   generation.push({ id: 7, text: 'a' });
   const error = new SvcError('ENGINE_CRASHED', 'gone');
@@ -98,7 +98,7 @@ test('a failure overtakes text that nobody has seen', async () => {
   assert.equal(sent, ['release 7']);
 });
 
-test('an abort wakes a consumer that waits, and cancels', async () => {
+test('an abort wakes a waiting consumer and cancels the request', async () => {
   const { generation, sent } = make();
   const controller = new AbortController();
   const events = generation.events(controller.signal);
@@ -109,7 +109,7 @@ test('an abort wakes a consumer that waits, and cancels', async () => {
   assert.equal(sent, ['cancel 7', 'release 7']);
 });
 
-test('a consumer that has often waited leaves no listener behind', async () => {
+test('repeated waits leave no abort listener behind', async () => {
   const { generation } = make();
   const { signal } = new AbortController();
   generation.accept();
@@ -127,19 +127,19 @@ test('a consumer that has often waited leaves no listener behind', async () => {
   assert.is(getEventListeners(signal, 'abort').length, 0);
 });
 
-test('timings are counted back from the arrival of the finish', () => {
+test('timings are computed backwards from the arrival of the finish', () => {
   const event = toFinishEvent(finish, 1000, 1180);
   assert.equal(event.timings, { queue_ms: 60, ttft_ms: 80, total_ms: 180, tokens_per_second: 20 });
   assert.equal(event.usage, { input_tokens: 4, output_tokens: 3, cached_tokens: 1 });
 });
 
-test('what did not happen has no timing', () => {
+test('phases that did not happen have no timing', () => {
   const event = toFinishEvent({ ...finish, outputTokens: 0, startedMs: null, firstTokenMs: null }, 1000, 1180);
   assert.equal(event.timings, { queue_ms: 180, ttft_ms: null, total_ms: 180, tokens_per_second: null });
   assert.is(toFinishEvent({ ...finish, outputTokens: 1 }, 0, 500).timings.tokens_per_second, null);
 });
 
-test("a request in the engine's words, with what was asked for and nothing else", () => {
+test('a request is converted for the engine, with only the fields that were set', () => {
   const messages = [{ role: 'user' as const, content: 'hi' }];
   const bare = toNativeRequest({ messages, sampling: {}, stop: [] });
   assert.equal(JSON.parse(JSON.stringify(bare)), { messages, stop: [] });
@@ -187,7 +187,7 @@ test("a request in the engine's words, with what was asked for and nothing else"
   });
 });
 
-test('probabilities that nobody has pulled come with their text, bytes as they are', async () => {
+test('pending probabilities arrive with their text, with unchanged bytes', async () => {
   const { generation } = make();
   const chosen = (bytes: string, logprob: number) => ({ bytes, logprob, top: [{ bytes: 'x', logprob: -1 }] });
   generation.push({ id: 7, text: 'a', logprobs: [chosen('a', -0.5)] });
@@ -209,7 +209,7 @@ test('probabilities that nobody has pulled come with their text, bytes as they a
   ]);
 });
 
-test('what the engine refuses of a grammar is told of what was asked for', () => {
+test('a grammar error of the engine names the field of the request', () => {
   const refused = new SvcError('INVALID_REQUEST', 'line 1, column 2: expected )', { param: 'grammar' });
   const request = { messages: [], sampling: {}, stop: [] };
   const ofGrammar = ofRequest(refused, { ...request, format: { type: 'grammar', grammar: '(' } });
@@ -219,7 +219,7 @@ test('what the engine refuses of a grammar is told of what was asked for', () =>
   assert.is(ofRequest(other, request), other);
 });
 
-test('the first failure costs no delay, the others double it up to a minute', () => {
+test('the first restart has no delay; each further one doubles it, up to a minute', () => {
   assert.equal([1, 2, 3, 4, 5, 20].map(restartDelayMs), [0, 500, 1000, 2000, 4000, 60_000]);
 });
 

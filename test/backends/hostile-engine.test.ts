@@ -1,4 +1,4 @@
-/** What the daemon does with an engine that sends what it must not: it has read a file that a stranger made. */
+/** The daemon against a compromised engine, which may have read a hostile model file. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
@@ -21,9 +21,9 @@ for (const [prompt, what] of [
   ['vectors', /sent vectors that nobody asked for/],
   ['lie', /sent a damaged frame/],
 ] as const) {
-  it(`an engine that sends what it must not is ended: ${prompt}`, async ({ backend, log, starts }) => {
+  it(`an engine that violates the protocol is killed: ${prompt}`, async ({ backend, log, starts }) => {
     const events = backend.generate(ask(prompt, 'one'), context());
-    // A consumer that reads nothing after the beginning, if there is one.
+    // A consumer that reads nothing after the first event.
     const early = await events.next().then(
       () => null,
       (error: unknown) => error as SvcError,
@@ -36,12 +36,12 @@ for (const [prompt, what] of [
   });
 }
 
-it('what an engine writes to the log is bounded', async ({ backend, log }) => {
+it('the log output of an engine is bounded', async ({ backend, log }) => {
   const lines = (): number => log.filter(({ message }) => message === 'engine log').length;
   await waitFor('the word that lines were dropped', async () => {
     for await (const _ of backend.generate(ask('chatter', 'one'), context())) break;
-    // The next line that comes through tells.
-    return log.some(({ message }) => message === 'lines of the engine log were dropped');
+    // The next line that passes the limit reports the dropped ones.
+    return log.some(({ message }) => message === 'rate limit: lines of the engine log were dropped');
   });
   assert.ok(lines() > 0 && lines() < 20_000, String(lines()));
 });

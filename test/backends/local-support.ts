@@ -1,4 +1,4 @@
-/** What tests of the local backend share, with fake engines and with real ones. */
+/** Helpers for tests of the local backend, with fake and with real engines. */
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -14,7 +14,7 @@ export interface LogLine {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** A Logger that keeps what it is told. The last words of an engine that dies are shown: a test that fails needs them. */
+/** A Logger that keeps all lines. The last output of a dying engine is also printed, to explain a failing test. */
 export function recorder(lines: LogLine[]): Logger {
   const at = (level: string) => (fields: Record<string, unknown>, message: string) => {
     lines.push({ level, message, fields });
@@ -23,7 +23,7 @@ export function recorder(lines: LogLine[]): Logger {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } as unknown as Logger;
 }
 
-/** A store of these paths by name; `byDefault` is the default model, if there is to be one; `embedding` make no text. */
+/** A model store with these paths by name; `byDefault`: default model, if any; `embedding`: embedding-only models. */
 export function fixedStore(
   paths: Readonly<Record<string, string>>,
   byDefault: string | null,
@@ -84,7 +84,7 @@ interface Disposable {
   dispose(): Promise<void>;
 }
 
-/** A test with a local backend of its own, of which no engine is left behind. */
+/** Registers tests that each get their own local backend; checks that no engine is left behind. */
 export function testWith<Local extends Disposable>(
   what: string,
   make: () => Local | Promise<Local>,
@@ -102,7 +102,7 @@ export function testWith<Local extends Disposable>(
   });
 }
 
-/** Not gone, and not a corpse that its new parent has yet to bury. */
+/** True if the process exists and is not a zombie. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,8 +1,8 @@
-/** Schemas at random, of what can be enforced; small enough that a model without sense comes to an end. */
+/** Random enforceable JSON schemas, small enough that a model with random weights finishes an instance. */
 type Random = () => number;
 type Schema = Record<string, unknown>;
 
-/** The same numbers for a seed. */
+/** Seeded random generator; the same seed gives the same numbers. */
 export function random(seed: number): Random {
   let state = seed >>> 0;
   return () => {

@@ -1,4 +1,4 @@
-/** A LocalBackend over real engines: the addon, and the tiny models of scripts/make-model.ts. */
+/** A LocalBackend with real engines: the addon and the tiny models of scripts/make-model.ts. */
 import { fileURLToPath } from 'node:url';
 import { LocalBackend, type EngineSettings, type ResidencySettings } from '../../src/backends/local/local-backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
@@ -14,7 +14,7 @@ const model = (name: string): string => fileURLToPath(new URL(`../../build/model
 
 export const TINY = { llama: model('tiny-llama'), gemma: model('tiny-gemma') } as const;
 
-/** Their answers never end by themselves; in a context of this size they outlive every test. */
+/** Answers of the tiny models never end by themselves; with this context length they outlast every test. */
 const CONTEXT_LENGTH = 65_536;
 
 export function makeRealLocal(
@@ -27,7 +27,7 @@ export function makeRealLocal(
   const log: LogLine[] = [];
   const backend = new LocalBackend({
     store: fixedStore(models, byDefault, embedding),
-    // One thread: on a machine that is busy with other tests, two would wait for each other.
+    // One thread: on a machine that is busy with other tests, several threads would wait for each other.
     engine: { stall_timeout_seconds: 60, queue_limit: 256, context_length: CONTEXT_LENGTH, threads: 1, ...settings },
     models: { keep_alive_seconds: 300, ...memory },
     log: recorder(log),

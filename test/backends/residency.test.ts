@@ -1,4 +1,4 @@
-/** Which models are in memory, with fake engines that say what they take. */
+/** Which models stay in memory, with fake engines that report their memory. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
@@ -10,7 +10,7 @@ import { ask, isAlive, testWith, textOf } from './local-support.ts';
 import type { Behaviour } from './fake-engine.ts';
 
 const MB = 1e6;
-/** A model that takes 40 MB; two of them fit into BUDGET. */
+/** A model of 40 MB; two of them fit into BUDGET. */
 const MODEL: Behaviour = { weights: 40 * MB, holds: 40 * MB };
 const BUDGET = { memory_budget_bytes: 100 * MB };
 
@@ -37,7 +37,7 @@ const loaded = (backend: LocalBackend): string[] =>
     .map(({ id }) => id)
     .sort();
 
-/** An answer that goes on until it is left. */
+/** Starts an answer that runs until the test stops it. */
 async function endless(backend: LocalBackend, model: string) {
   const events = backend.generate(ask('endless', model), context())[Symbol.asyncIterator]();
   while ((await events.next()).value?.type !== 'text');
@@ -51,7 +51,7 @@ async function load(backend: LocalBackend, model: string, wishes: Parameters<Loc
 }
 
 it(
-  'a third one costs the one that is cheapest to have back',
+  'loading a third model evicts the one that is cheapest to reload',
   { dear: { ...MODEL, loadMs: 4000 }, cheap: MODEL, new: MODEL },
   BUDGET,
   async ({ backend }) => {
@@ -67,7 +67,7 @@ it(
 );
 
 it(
-  'what engines are measured to hold counts, not what was planned',
+  'measured memory of an engine counts, not the planned memory',
   { a: { ...MODEL, holds: 80 * MB }, b: MODEL },
   BUDGET,
   async ({ backend }) => {
@@ -79,7 +79,7 @@ it(
 );
 
 it(
-  'no generation is disturbed: who needs the room waits for it',
+  'a load that needs memory waits until running generations have ended',
   { a: MODEL, b: MODEL, c: MODEL },
   BUDGET,
   async ({ backend, starts }) => {
@@ -100,13 +100,13 @@ it(
 );
 
 it(
-  'who asks for a model that makes way has it loaded again, in turn',
+  'a request for a model that is being evicted waits its turn and reloads the model',
   { a: MODEL, b: { weights: 90 * MB } },
   BUDGET,
   async ({ backend, starts, log }) => {
     const running = await endless(backend, 'a');
     const second = answer(backend, 'b', {}, 'say 3');
-    await waitFor('a to make way', () => log.some(({ message }) => message.includes('makes way')));
+    await waitFor('a to make way', () => log.some(({ message }) => message.includes('evicted')));
     const again = answer(backend, 'a');
     await running.return(undefined);
     assert.is(textOf(await second), 'word word word ');
@@ -117,14 +117,14 @@ it(
 );
 
 it(
-  'a load that nobody waits for any more is given up, and nobody has made way for it',
+  'a load whose requests were all cancelled is abandoned and evicts no model',
   { a: { weights: 90 * MB }, b: MODEL },
   BUDGET,
   async ({ backend, starts, log }) => {
     const running = await endless(backend, 'a');
     const controller = new AbortController();
     const left = collect(backend.generate(ask('say 1', 'b'), { ...context(), signal: controller.signal }));
-    await waitFor('b to wait for room', () => log.some(({ message }) => message.includes('makes way')));
+    await waitFor('b to wait for room', () => log.some(({ message }) => message.includes('evicted')));
     controller.abort(new Error('the caller has left'));
     await left.catch(() => undefined);
     await waitFor('the process of b to be gone', () => backend.pids().length === 1);
@@ -136,7 +136,7 @@ it(
 );
 
 it(
-  'what does not fit at all is refused, and nobody has made way for it',
+  'a model that cannot fit is refused and evicts no model',
   { a: MODEL, large: { weights: 120 * MB, context: 8192, cachePerToken: 100 } },
   BUDGET,
   async ({ backend, starts, log }) => {
@@ -146,18 +146,18 @@ it(
       assert.is(error.code, 'OUT_OF_MEMORY');
       assert.match(
         error.message,
-        /large needs 121 MB of models.memory_budget_bytes at a context of 8192 tokens, and 100 MB are free/,
+        /a context of 8192 tokens needs 121 MB of models.memory_budget_bytes, and 100 MB are free/,
       );
       assert.match(error.hint ?? '', /not even a context of 2048 tokens fits/);
     }
     assert.equal(loaded(backend), ['a']);
     assert.equal(await starts('large'), []);
-    assert.not(log.some(({ message }) => message.includes('makes way')));
+    assert.not(log.some(({ message }) => message.includes('evicted')));
   },
 );
 
 it(
-  'the context is what fits, and an explicit one is refused with what would fit',
+  'the context length is what fits; a larger explicit one is refused with what would fit',
   { large: { weights: 40 * MB, context: 8192, cachePerToken: 20_000 } },
   BUDGET,
   async ({ backend }) => {
@@ -173,19 +173,22 @@ it(
 );
 
 it(
-  'what the machine has left counts, but for a part that stays free',
+  'the free memory of the machine is the limit, minus a reserve',
   { a: MODEL, large: { weights: 46 * MB } },
   { hostMemory: () => ({ totalBytes: 100 * MB, availableBytes: 50 * MB }) },
   async ({ backend }) => {
     await answer(backend, 'a', { keep_alive_seconds: 0 });
     await waitFor('it to go', () => backend.pids().length === 0);
     const error = await failure(answer(backend, 'large'));
-    assert.is(error.message, 'large needs 46 MB of memory at a context of 1000 tokens, and 45 MB are free');
+    assert.is(
+      error.message,
+      'not enough memory for large: a context of 1000 tokens needs 46 MB of RAM, and 45 MB are free',
+    );
   },
 );
 
 it(
-  'a pinned model stays, and what then does not fit is refused',
+  'a pinned model stays, and a load that needs its memory is refused',
   { a: MODEL, b: MODEL, c: MODEL, d: { weights: 70 * MB } },
   BUDGET,
   async ({ backend }) => {
@@ -201,28 +204,33 @@ it(
   },
 );
 
-it('a model goes some time after its last use', { a: {}, b: {} }, { keep_alive_seconds: 1 }, async ({ backend }) => {
-  const expiry = async (): Promise<string | null | undefined> => (await backend.models())[0]?.loaded?.expires_at;
-  const from = Date.now();
-  await answer(backend, 'a');
-  const at = Date.parse((await expiry()) ?? '');
-  assert.ok(at >= from + 1000 && at <= Date.now() + 1000, `${String(at - from)} ms`);
-  await waitFor('it to go', () => backend.pids().length === 0);
+it(
+  'a model is unloaded some time after its last use',
+  { a: {}, b: {} },
+  { keep_alive_seconds: 1 },
+  async ({ backend }) => {
+    const expiry = async (): Promise<string | null | undefined> => (await backend.models())[0]?.loaded?.expires_at;
+    const from = Date.now();
+    await answer(backend, 'a');
+    const at = Date.parse((await expiry()) ?? '');
+    assert.ok(at >= from + 1000 && at <= Date.now() + 1000, `${String(at - from)} ms`);
+    await waitFor('it to go', () => backend.pids().length === 0);
 
-  await answer(backend, 'a', { keep_alive_seconds: 0 });
-  await waitFor('it to go at once', () => backend.pids().length === 0);
-  await answer(backend, 'a', { keep_alive_seconds: -1 });
-  assert.is(await expiry(), null);
-  await answer(backend, 'b');
-  await waitFor('the other to go', () => backend.pids().length === 1);
-  assert.equal(loaded(backend), ['a']);
+    await answer(backend, 'a', { keep_alive_seconds: 0 });
+    await waitFor('it to go at once', () => backend.pids().length === 0);
+    await answer(backend, 'a', { keep_alive_seconds: -1 });
+    assert.is(await expiry(), null);
+    await answer(backend, 'b');
+    await waitFor('the other to go', () => backend.pids().length === 1);
+    assert.equal(loaded(backend), ['a']);
 
-  await load(backend, 'b', { keep_alive_seconds: 3600 });
-  const later = (await backend.models())[1]?.loaded?.expires_at ?? '';
-  assert.ok(Date.parse(later) - Date.now() > 3_500_000);
-});
+    await load(backend, 'b', { keep_alive_seconds: 3600 });
+    const later = (await backend.models())[1]?.loaded?.expires_at ?? '';
+    assert.ok(Date.parse(later) - Date.now() > 3_500_000);
+  },
+);
 
-it('one that is in use does not expire', { a: {} }, { keep_alive_seconds: 0 }, async ({ backend, starts }) => {
+it('a model in use does not expire', { a: {} }, { keep_alive_seconds: 0 }, async ({ backend, starts }) => {
   const running = await endless(backend, 'a');
   await answer(backend, 'a');
   for (let pulls = 0; pulls < 100; pulls++) assert.is((await running.next()).value?.type, 'text');
@@ -232,7 +240,7 @@ it('one that is in use does not expire', { a: {} }, { keep_alive_seconds: 0 }, a
 });
 
 it(
-  'a context grows once for all who ask for more, and never shrinks',
+  'a context grows once for all concurrent larger requests, and never shrinks',
   { a: { context: 4096 } },
   {},
   async ({ backend, starts }) => {
@@ -246,7 +254,7 @@ it(
     await answer(backend, 'a');
     assert.is((await starts('a')).length, 2);
 
-    // Whatever runs ends first.
+    // Running generations end first.
     const running = await endless(backend, 'a');
     const larger = answer(backend, 'a', { context_length: 7000 });
     for (let pulls = 0; pulls < 30; pulls++) assert.is((await running.next()).value?.type, 'text');
@@ -257,7 +265,7 @@ it(
 );
 
 it(
-  "a dry run that crashes, or fails, is that model's failure only",
+  'a dry run that crashes or fails affects only its own model',
   { a: {}, bad: {} },
   {},
   async ({ backend, behave }) => {
@@ -271,7 +279,7 @@ it(
 );
 
 it(
-  'three models in a budget for two, at random: all are answered, and the budget holds',
+  'random requests for three models with memory for two: all are answered, the budget holds',
   { a: MODEL, b: MODEL, c: MODEL },
   BUDGET,
   async ({ backend }) => {
@@ -303,7 +311,7 @@ it(
   },
 );
 
-/** Mulberry32. */
+/** Seeded random generator (Mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,4 +1,4 @@
-/** JSON Schema as a grammar: what a real model writes under it is valid; what cannot be enforced is refused. */
+/** JSON Schema as a grammar: a real model's output is valid, and schemas that cannot be enforced are rejected. */
 import Ajv from 'ajv';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -17,7 +17,7 @@ test.after(({ engine }) => engine.native.close());
 
 let nextId = 1;
 
-/** What the model writes. It has random weights: whatever a grammar leaves open, it will do. */
+/** Returns the output of the model. Its weights are random, so it explores everything that the grammar allows. */
 async function write(engine: TestEngine, format: Format, seed: number, maxTokens = 200) {
   const { grammar } = toNativeRequest({ messages: [], sampling: {}, stop: [], format });
   assert.ok(grammar !== undefined);
@@ -42,7 +42,7 @@ async function assertValid(engine: TestEngine, schema: object, seeds: readonly n
   return whole;
 }
 
-test('32 random schemas: everything written is valid', async ({ engine }) => {
+test('32 random schemas: all output is valid', async ({ engine }) => {
   const next = random(7);
   const schemas = Array.from({ length: 32 }, () => randomSchema(next));
   let whole = 0;
@@ -50,7 +50,7 @@ test('32 random schemas: everything written is valid', async ({ engine }) => {
   assert.ok(whole > 32, `${String(whole)} of 64 came to an end`);
 });
 
-test('what people write', async ({ engine }) => {
+test('schemas as users write them: all output is valid', async ({ engine }) => {
   const person = {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'Person',
@@ -85,7 +85,7 @@ test('what people write', async ({ engine }) => {
   await assertValid(engine, { minimum: 0.2, maximum: 0.8, type: 'number' }, [1, 2, 3]);
 });
 
-test('any JSON object', async ({ engine }) => {
+test('json_object: the output is a JSON object', async ({ engine }) => {
   const answers = await Promise.all(
     [1, 2, 3, 4, 5, 6, 7, 8].map((seed) => write(engine, { type: 'json_object' }, seed)),
   );
@@ -95,7 +95,7 @@ test('any JSON object', async ({ engine }) => {
   }
 });
 
-test('an answer that max_tokens cuts off says so; one that is whole ends by itself', async ({ engine }) => {
+test('output cut off by max_tokens has finish reason length; complete output ends with stop', async ({ engine }) => {
   const schema = {
     type: 'object',
     properties: { list: { type: 'array', items: { type: 'integer' }, minItems: 40 } },
@@ -108,7 +108,7 @@ test('an answer that max_tokens cuts off says so; one that is whole ends by itse
   assert.equal([whole.text, whole.finish.reason], ['"done"', 'stop']);
 });
 
-test('text without a choice takes fewer steps than tokens', async ({ engine }) => {
+test('text that the grammar forces takes fewer steps than tokens', async ({ engine }) => {
   const schema = {
     type: 'object',
     properties: { description_of_the_weather: { type: 'boolean' }, temperature_outside: { type: 'boolean' } },
@@ -121,7 +121,7 @@ test('text without a choice takes fewer steps than tokens', async ({ engine }) =
   assert.ok(taken < finish.outputTokens / 2, `${String(taken)} steps for ${String(finish.outputTokens)} tokens`);
 });
 
-// ---- what is refused ----------------------------------------------------------------------------
+// ---- rejected schemas ----------------------------------------------------------------------------
 
 async function refusal(schema: unknown): Promise<{ param: string | undefined; message: string }> {
   return rejection(() => schemaGrammar(schema, 'schema'), 'INVALID_REQUEST');
@@ -129,7 +129,7 @@ async function refusal(schema: unknown): Promise<{ param: string | undefined; me
 
 const inObject = (property: object): object => ({ type: 'object', properties: { a: property } });
 
-test('a word that a grammar cannot hold is named with its place', async () => {
+test('a keyword that a grammar cannot enforce is reported with its place', async () => {
   const cases: readonly [schema: unknown, param: string][] = [
     [inObject({ type: 'number', multipleOf: 0.5 }), 'schema.properties.a.multipleOf'],
     [inObject({ type: 'array', uniqueItems: true }), 'schema.properties.a.uniqueItems'],
@@ -157,7 +157,7 @@ test('a word that a grammar cannot hold is named with its place', async () => {
     [{ $ref: '#' }, 'schema.$ref'],
     [{ $ref: '#/$defs/a', $defs: { a: {} }, minLength: 1 }, 'schema.minLength'],
     [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, 'schema.oneOf'],
-    [{ oneOf: [inObject({ const: 1 }), inObject({ const: 2 })] }, 'schema.oneOf'], // `a` may be absent
+    [{ oneOf: [inObject({ const: 1 }), inObject({ const: 2 })] }, 'schema.oneOf'], // `a` is optional
     [{ allOf: [{ type: 'string' }, { type: 'integer' }] }, 'schema.allOf'],
     [{ allOf: [{ ...inObject({}), additionalProperties: false }, { properties: { b: {} } }] }, 'schema.allOf'],
     [{ anyOf: [] }, 'schema.anyOf'],
@@ -170,7 +170,7 @@ test('a word that a grammar cannot hold is named with its place', async () => {
   for (const [schema, param] of cases) assert.is((await refusal(schema)).param, param, JSON.stringify(schema));
 });
 
-test('a pattern that looks around, back, or at words is refused', async () => {
+test('a pattern with look-around, back-references or word boundaries is rejected', async () => {
   for (const pattern of [
     '^(?=a)b$',
     '^(?<!a)b$',
@@ -194,7 +194,7 @@ test('a pattern that looks around, back, or at words is refused', async () => {
   assert.match((await refusal({ pattern: '('.repeat(500) + 'a' + ')'.repeat(500) })).message, /deeper/);
 });
 
-test('what is too large or too deep is refused', async () => {
+test('a schema that is too large or too deep is rejected', async () => {
   let deep: object = { type: 'string' };
   for (let i = 0; i < 2000; i++) deep = { type: 'array', items: deep };
   assert.match((await refusal(deep)).message, /nests deeper/);
@@ -204,23 +204,23 @@ test('what is too large or too deep is refused', async () => {
     (await refusal({ type: 'object', properties: wide, additionalProperties: { minimum: 3 } })).message,
     /too large/,
   );
-  // Small, and endless once every reference is followed.
+  // Small, but exponentially large when all references are expanded.
   const $defs: Record<string, object> = { d0: { type: 'object' } };
   for (let i = 1; i < 24; i++) {
     const inner = { $ref: `#/$defs/d${String(i - 1)}` };
     $defs[`d${String(i)}`] = { type: 'object', properties: { a: inner, b: inner }, required: ['a', 'b'] };
   }
   const twice = [{ $ref: '#/$defs/d23' }, { allOf: [{ $ref: '#/$defs/d23' }], title: 'again' }];
-  assert.match((await refusal({ $defs, oneOf: twice })).message, /too much|cannot be enforced/);
+  assert.match((await refusal({ $defs, oneOf: twice })).message, /too complex|cannot be enforced/);
   const both = [{ $ref: '#/$defs/d20' }, { $ref: '#/$defs/d21' }];
-  assert.match((await refusal({ $defs, allOf: both })).message, /too much/);
-  assert.match((await refusal({ $defs, oneOf: both })).message, /too much/);
+  assert.match((await refusal({ $defs, allOf: both })).message, /too complex/);
+  assert.match((await refusal({ $defs, oneOf: both })).message, /too complex/);
   const many = { oneOf: Array.from({ length: 2000 }, (_, i) => ({ const: i })) };
-  assert.match((await refusal(many)).message, /too much/);
+  assert.match((await refusal(many)).message, /too complex/);
   assert.match((await refusal({ enum: Array.from({ length: 5000 }, (_, i) => i) })).param ?? '', /enum/);
 });
 
-test('the grammar for any object is small, and always the same', () => {
+test('the grammar for any JSON object is small and constant', () => {
   assert.ok(jsonGrammar().length < 1000);
   assert.is(jsonGrammar(), jsonGrammar());
 });

@@ -1,4 +1,4 @@
-/** The random requests of the soak: each is one that the daemon takes, and says the same over every interface. */
+/** Random requests of the soak test: each is valid and has the same meaning over every interface. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { inWordsOfGrpc, inWordsOfOpenAi, randomQuestion } from '../../bench/soak/question.ts';
@@ -10,11 +10,11 @@ import { parse } from '../../src/protocol/validate.ts';
 
 const questions = Array.from({ length: 500 }, randomQuestion);
 
-test('is a request', () => {
+test('a random question is a valid request', () => {
   for (const question of questions) assert.equal(parse(GenerateRequestSchema, question), question);
 });
 
-test('is the same in the words of OpenAI', () => {
+test('the OpenAI form is the same request', () => {
   for (const question of questions) {
     const { request } = parseChatCompletion(inWordsOfOpenAi(question));
     const { format, ...rest } = request;
@@ -25,7 +25,7 @@ test('is the same in the words of OpenAI', () => {
   }
 });
 
-test('is the same in the words of gRPC', () => {
+test('the gRPC form is the same request', () => {
   const definitions = new Definitions();
   const type = 'svc.v1.GenerateRequest';
   for (const question of questions) {

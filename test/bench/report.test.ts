@@ -1,4 +1,4 @@
-/** What the bench tells of what it has measured: it has to own up to what was missed, failed or is not there. */
+/** The benchmark report: it must show missed targets, failures and missing figures. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { report } from '../../bench/peers/report.ts';
@@ -25,7 +25,7 @@ function results(measured: readonly Measured[], bars: readonly Bar[], isMoreBett
 
 const rowsOf = (text: string): string[] => text.split('\n').filter((line) => line.startsWith('| one stream'));
 
-test('medians, spreads, and the median of the ratios of each repetition', () => {
+test('the report has medians, spreads, and the median of the ratios of each repetition', () => {
   const text = report(
     results([...turns('svc', 30, 20, 10), ...turns(PEER, 10, 10, 10)], [{ server: PEER, ratio: 1.5 }]),
   );
@@ -36,7 +36,7 @@ test('medians, spreads, and the median of the ratios of each repetition', () => 
   assert.match(text, 'a machine. 2026-01-02, 2 minutes');
 });
 
-test('what is missed is marked, and named before all tables', () => {
+test('missed targets are marked, and listed before all tables', () => {
   const slow = report(results([...turns('svc', 9, 9, 9), ...turns(PEER, 10, 10, 10)], [{ server: PEER, ratio: 1 }]));
   assert.match(rowsOf(slow)[0] ?? '', /\| \*\*missed\*\* \|$/);
   assert.match(slow, '**0 of 1 bars reached.**\n- missed: m.gguf, one stream: decode, beside llama-server');
@@ -46,20 +46,20 @@ test('what is missed is marked, and named before all tables', () => {
   assert.match(late, '**1 of 2 bars reached.**');
 });
 
-test('a figure of ours alone has a bar of its own', () => {
+test('a figure that only svc has is compared with its own target', () => {
   const text = report(results(turns('svc', 0.9, 0.96, 0.99), [{ limit: 0.95 }]));
   assert.equal(rowsOf(text), [
     '| one stream: decode | 0.96 (0.90–0.99) tokens/s | – | – | – | ≥ 0.95 tokens/s | reached |',
   ]);
 });
 
-test('without a bar nothing is reached or missed; a server without the figure is left out', () => {
+test('without a target nothing is reached or missed; a server without the figure is omitted', () => {
   const text = report(results([...turns('svc', 1), ...turns('node-llama-cpp', 2), ...turns(PEER, null)], []));
   assert.equal(rowsOf(text), ['| one stream: decode | 1.00 tokens/s | node-llama-cpp | 2.00 tokens/s | 0.50 | – |  |']);
   assert.match(text, '**0 of 0 bars reached.**');
 });
 
-test('a failure is told; what could not be compared has missed', () => {
+test('failures are reported; a target that could not be compared counts as missed', () => {
   const bars = [{ server: PEER, ratio: 1 }] as const;
   const once = report(results([...turns('svc', 10, 10), ...turns(PEER, 5), failed(PEER, 1)], bars));
   assert.match(rowsOf(once)[0] ?? '', /\| 2\.00 \| ≥ 1 × \| reached \|$/);
@@ -73,7 +73,7 @@ test('a failure is told; what could not be compared has missed', () => {
   assert.match(rowsOf(theirs)[0] ?? '', /\| failed \| – \| ≥ 1 × \| \*\*missed\*\* \|$/);
 });
 
-test('a run that was cut off says so', () => {
+test('an incomplete run is reported as such', () => {
   const whole = results(turns('svc', 1), []);
   assert.not.match(report(whole), 'cut off');
   assert.match(report({ ...whole, planned: 7 }), '6 of 7 scenarios are missing');

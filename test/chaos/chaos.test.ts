@@ -1,4 +1,4 @@
-/** `npm run chaos`: a few of its faults, that it can say no, and that docs/reliability.md is its table. */
+/** `npm run chaos`: a few faults, its verdicts, and docs/reliability.md as its table. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +14,7 @@ import { partOf, readPart, thirdOf } from '../../scripts/chaos/part.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DOCUMENT = fileURLToPath(new URL('../../docs/reliability.md', import.meta.url));
 
-test('a few faults, planted by the script', async () => {
+test('the script injects a few faults and they pass', async () => {
   const before = readFileSync(DOCUMENT, 'utf8');
   const only = '^(idle engine killed|config broken at a reload|body that is no JSON)$';
   const { stdout } = await promisify(execFile)(
@@ -26,7 +26,7 @@ test('a few faults, planted by the script', async () => {
   assert.is(readFileSync(DOCUMENT, 'utf8'), before, 'a part of the faults is not the page');
 });
 
-test('what a fault declares is judged, not told', async () => {
+test('the declarations of a fault are checked against what happened', async () => {
   const harmless: Fault = {
     name: 'nothing',
     planted: 'nothing',
@@ -56,7 +56,7 @@ test('what a fault declares is judged, not told', async () => {
   assert.equal(refused, ['1 requests ended with model_not_found']);
 });
 
-test('the parts of all faults are all faults, each once', () => {
+test('the parts together contain every fault exactly once', () => {
   const parts = [1, 2, 3].map((number) => partOf(FAULTS, { number, of: 3 }));
   assert.equal(new Set(parts.flat()).size, FAULTS.length);
   assert.is(parts.flat().length, FAULTS.length);
@@ -69,7 +69,7 @@ test('the parts of all faults are all faults, each once', () => {
 
 const rowsOfPage = readPage(readFileSync(DOCUMENT, 'utf8'));
 
-test('docs/reliability.md has a row for each fault, and none has failed', () => {
+test('docs/reliability.md has a passed row for each fault', () => {
   const names = FAULTS.map(({ name }) => name);
   assert.is(new Set(names).size, names.length, 'no two have the same name');
   assert.ok(names.length >= 114);
@@ -84,7 +84,7 @@ test('docs/reliability.md has a row for each fault, and none has failed', () => 
   );
 });
 
-test('docs/reliability.md says what the faults declare', () => {
+test('docs/reliability.md agrees with the declarations of the faults', () => {
   for (const fault of FAULTS) {
     const row = rowsOfPage.find((each) => each.fault === fault.name);
     assert.ok(row !== undefined);
@@ -98,7 +98,7 @@ test('docs/reliability.md says what the faults declare', () => {
   }
 });
 
-test('some rows of the page can be replaced, and none can be missing', () => {
+test('single rows of the page can be replaced, and a missing row is an error', () => {
   const requests = { sent: 0, answered: 0, failed: new Map(), lost: [] };
   const row = { saw: 'a | b', recoverySeconds: 1, requests, verdict: 'passed', problems: [] } as const;
   const rows = FAULTS.map((fault) => ({ ...row, fault }));

@@ -1,6 +1,6 @@
 /**
- * A home that svc cannot work in: every command says so in one sentence and a hint, with 73 or 78, and ends.
- * None hangs, spins or shows a stack trace.
+ * With an SVC_HOME that svc cannot use, every command exits with 73 or 78, one sentence and a hint.
+ * None hangs, spins or prints a stack trace.
  */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -19,16 +19,16 @@ test.after(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** No command takes longer; one that spins or waits is killed, and fails its test. */
+/** Time limit of a command; one that spins or hangs is killed and fails its test. */
 const TIMEOUT_MS = 30_000;
-/** Those that use no file of the home. */
+/** Commands that use no file of the home. */
 const WITHOUT_HOME = ['version', 'completion'];
-/** Nor do these, which change this machine or ask others. */
+/** Commands not run here, because they change this machine or contact others. */
 const NOT_RUN = ['model search', 'service install', 'service uninstall'];
-/** Reports what is wrong as a check that failed. */
+/** Reports the problem as a failed check. */
 const DOCTOR = 'doctor';
 
-/** For those that need more than their name. */
+/** Arguments of commands that need some. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   run: ['hi'],
   'model add': [join(scratch, 'no.gguf')],
@@ -51,7 +51,7 @@ function commandLine(name: string): string[] {
   return [...name.split(' '), ...(given ?? needed)];
 }
 
-/** Kinds of homes that no command can use, whatever it does. */
+/** Kinds of homes that no command can use. */
 const UNUSABLE: Readonly<Record<string, (home: string) => string>> = {
   'a file': (home) => {
     writeFileSync(home, '');
@@ -61,11 +61,11 @@ const UNUSABLE: Readonly<Record<string, (home: string) => string>> = {
     writeFileSync(home, '');
     return join(home, 'deep', 'home');
   },
-  'a link to nothing': (home) => {
+  'a dangling link': (home) => {
     symlinkSync(`${home}-nothing`, home);
     return home;
   },
-  'a loop of links': (home) => {
+  'a link to itself': (home) => {
     symlinkSync(home, home);
     return home;
   },
@@ -82,7 +82,7 @@ async function inHome(dir: string, name: string): Promise<SvcResult> {
   return await svc(commandLine(name), { home: home as never, timeoutMs: TIMEOUT_MS });
 }
 
-/** One sentence, and what to do. */
+/** Asserts that a command failed with one sentence and a hint. */
 function assertRefused({ code, signal, stderr }: SvcResult, what: string): void {
   assert.ok(code === 73 || code === 78, `${what}: exit ${String(code)} ${String(signal)}\n${stderr}`);
   assert.match(stderr, /^svc: [^\n]+\nhint: [^\n]+\n$/, what);
@@ -91,7 +91,7 @@ function assertRefused({ code, signal, stderr }: SvcResult, what: string): void 
 for (const kind of Object.keys(UNUSABLE)) {
   test(`a home that is ${kind}`, async () => {
     const dir = plant(kind);
-    // All commands with the first and the last kinds, which differ most; a few of each sort with the others.
+    // All commands with the two kinds that differ most; a few typical commands with the others.
     const names = ['a file', 'on procfs'].includes(kind)
       ? Object.keys(COMMANDS).filter((name) => !NOT_RUN.includes(name))
       : ['start', 'serve', 'status', 'run', 'doctor', 'config set', 'model list'];
@@ -105,7 +105,7 @@ for (const kind of Object.keys(UNUSABLE)) {
   });
 }
 
-test('doctor names the path in a check that failed', async () => {
+test('doctor names the path in its failed check', async () => {
   for (const kind of Object.keys(UNUSABLE)) {
     const dir = plant(kind);
     const home = { dir, env: { SVC_HOME: dir } };
@@ -119,14 +119,14 @@ test('doctor names the path in a check that failed', async () => {
   }
 });
 
-/** A daemon serves on a full disk, without a log: what it needs to start takes no space. */
+/** On a full disk a daemon still starts and serves, without a log: starting needs no disk space. */
 const FULL = 'is full';
 
-/** Kinds of homes in which something can be read; what has to write is refused. */
+/** Kinds of homes that can be read but not written: commands that write are refused. */
 const UNWRITABLE: Readonly<Record<string, (home: string) => boolean>> = {
   [FULL]: (home) => mount(home, 'size=64k') && fill(home),
   'is read-only': (home) => mount(home, 'size=64k') && remount(home),
-  'may not be written': (home) => {
+  'has no write permission': (home) => {
     mkdirSync(home);
     mkdirSync(join(home, 'state'));
     chmodSync(join(home, 'state'), 0o500);
@@ -150,7 +150,7 @@ function fill(home: string): true {
   try {
     writeFileSync(join(home, 'filler'), Buffer.alloc(1024 * 1024));
   } catch {
-    // That is what it is for.
+    // Expected: the file system is full now.
   }
   return true;
 }
@@ -179,12 +179,12 @@ for (const [kind, make] of Object.entries(UNWRITABLE)) {
   });
 }
 
-/** As `assertRefused`; `run` says first that it starts the daemon. */
+/** As `assertRefused`, after the line by which `run` announces that it starts the daemon. */
 function assertLast(result: SvcResult, what: string): void {
   assertRefused({ ...result, stderr: result.stderr.replace('svc: starting the daemon\n', '') }, what);
 }
 
-test('serve hears SIGTERM as it starts in a bad home', async () => {
+test('serve ends on SIGTERM while it starts in an unusable home', async () => {
   for (const kind of Object.keys(UNUSABLE)) {
     const dir = plant(kind);
     const running = spawnSvc(['serve'], { home: { dir, env: { SVC_HOME: dir } } as never, timeoutMs: TIMEOUT_MS });

@@ -1,4 +1,4 @@
-/** `svc bench`: figures of a real engine, through a real daemon. */
+/** `svc bench` with a real daemon and engine. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { StepsHealth } from '../../src/protocol/records.ts';
@@ -16,14 +16,14 @@ test.after(async ({ home }) => {
   await home.remove();
 });
 
-test('needs a daemon, and runs', async ({ home }) => {
+test('without a daemon it exits 3; with --runs 0 it exits 2', async ({ home }) => {
   const result = await svc(['bench'], { home });
   assert.is(result.code, 3);
   assert.is(result.stdout, '');
   assert.is((await svc(['bench', '--runs', '0'], { home })).code, 2);
 });
 
-test('tells the median, least and most of what was measured', async ({ home }) => {
+test('reports median, minimum and maximum of each measurement', async ({ home }) => {
   assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
   const args = ['bench', '--runs', '3', '--prompt-tokens', '300', '--max-tokens', '16'];
   const result = await svc([...args, '--json'], { home });
@@ -46,7 +46,7 @@ test('tells the median, least and most of what was measured', async ({ home }) =
     const { median, min, max } = record[name];
     assert.ok(min > 0 && min <= median && median <= max, `${name}: ${JSON.stringify(record[name])}`);
   }
-  // About: the words are drawn anew for each prompt.
+  // Approximate, because each prompt has other random words.
   assert.ok(Math.abs(record['input_tokens'].median - 300) <= 45, JSON.stringify(record['input_tokens']));
   assert.ok(record['output_tokens'].max <= 16);
   const shown = (await svc(args, { home })).stdout;
@@ -54,11 +54,11 @@ test('tells the median, least and most of what was measured', async ({ home }) =
   assert.match(shown, /^step time: +[\d.]+ ms predicted, [\d.]+ ms spent$/m);
 });
 
-test('tells what the engine did for these runs alone', async ({ home }) => {
+test('reports the engine counters of these runs only', async ({ home }) => {
   const args = ['bench', '--json', '--runs', '2', '--prompt-tokens', '200', '--max-tokens', '8'];
   for (const { stdout } of [await svc(args, { home }), await svc(args, { home })]) {
     const { steps } = JSON.parse(stdout) as { steps: Steps };
-    // The answers of two runs and of two to warm up, each as long as it may be, and the end of each.
+    // Two runs and two warm-ups of at most 8 tokens each, plus the end token of each.
     assert.ok(steps.generated_tokens >= 4 && steps.generated_tokens <= 4 * 8 + 4, JSON.stringify(steps));
     assert.ok(steps.prompt_tokens + steps.cached_tokens >= 400, JSON.stringify(steps));
     assert.ok(steps.count > 0 && steps.rows_per_step >= 1 && steps.spent_ms > 0, JSON.stringify(steps));
@@ -68,7 +68,7 @@ test('tells what the engine did for these runs alone', async ({ home }) => {
   }
 });
 
-test('a prompt that does not fit is refused', async ({ home }) => {
+test('a prompt longer than the context is refused', async ({ home }) => {
   const result = await svc(['bench', '--prompt-tokens', '20000', '--runs', '1'], { home });
   assert.is(result.code, 65);
   assert.match(result.stderr, /more than the context/);

@@ -1,4 +1,4 @@
-/** The built-in model as a newcomer meets it: an empty home, no network, a question in their own words. */
+/** The built-in model on first use: an empty home, no network, free-form questions. */
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -20,9 +20,9 @@ test.after(async ({ home }) => {
   await home.remove();
 });
 
-const INTRODUCTION = /^svc: that was svc's built-in model: .*svc model add/m;
+const INTRODUCTION = /^svc: this was svc's built-in model: .*svc model pull/m;
 
-test('the first answer introduces who gave it, the next ones do not', async ({ run }) => {
+test('the first answer introduces the built-in model, later ones do not', async ({ run }) => {
   const first = await run('how do I stop the daemon?');
   assert.is(first.code, 0, first.stderr);
   assert.match(first.stdout, /`svc stop`/);
@@ -30,7 +30,7 @@ test('the first answer introduces who gave it, the next ones do not', async ({ r
   assert.not.match((await run('hello')).stderr, INTRODUCTION);
 });
 
-test('it knows svc, sums, and what it does not know', async ({ run }) => {
+test('it answers questions about svc and sums, and admits what it does not know', async ({ run }) => {
   for (const [question, answer] of [
     ['how do i use a cloud provider?', /--cloud|--provider/],
     ['where are the logs', /svc logs|daemon\.log/],
@@ -45,7 +45,7 @@ test('it knows svc, sums, and what it does not know', async ({ run }) => {
   }
 });
 
-test('its file asks for the likeliest token, and a request may ask for another', async ({ run }) => {
+test('by default it decodes greedily, as its file says; a request may set a temperature', async ({ run }) => {
   const json = async (...args: string[]): Promise<GenerateResult> =>
     JSON.parse((await run('--json', ...args, 'how do I stop the daemon?')).stdout) as GenerateResult;
   const plain = await json();
@@ -60,7 +60,7 @@ test('its file asks for the likeliest token, and a request may ask for another',
   assert.ok(hot.every(({ text }) => text !== plain.text));
 });
 
-test('a stop string ends it, and a limit cuts it', async ({ run }) => {
+test('a stop string ends an answer, and max_tokens cuts it off', async ({ run }) => {
   assert.not.match((await run('--stop', '`', 'how do I stop the daemon?')).stdout, /`/);
   const cut = await run('--json', '--max-tokens', '4', 'how do I stop the daemon?');
   assert.is((JSON.parse(cut.stdout) as GenerateResult).finish_reason, 'length');
@@ -84,7 +84,7 @@ test('a conversation of three turns', async ({ home }) => {
   assert.match(said[2]!, /welcome/);
 });
 
-test('it steps aside for a model of your own', async ({ home, run }) => {
+test('a model added by the user can replace it as the default', async ({ home, run }) => {
   const list = async (): Promise<readonly ModelRecord[]> =>
     (JSON.parse((await svc(['model', 'list', '--json'], { home })).stdout) as { models: ModelRecord[] }).models;
   assert.equal(

@@ -1,4 +1,4 @@
-/** `svc chat`, from a pipe and at a keyboard. */
+/** `svc chat`, from a pipe and on a terminal. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -18,17 +18,17 @@ import { waitFor } from '../support/wait.ts';
 const STEADY = ['--temperature', '0', '--max-tokens', '8'];
 const ROOT = join(import.meta.dirname, '..', '..');
 const MODELS = join(ROOT, 'build', 'models');
-/** Talks on until its context is full. */
+/** A model that generates until its context is full. */
 const LONG = join(MODELS, 'tiny-gemma.gguf');
 
 interface Context {
   home: Home;
   client: Client;
-  /** From a pipe. */
+  /** Runs `svc chat` with piped input. */
   chat(input: string, ...args: string[]): Promise<SvcResult>;
-  /** At a keyboard; ended by the test. */
+  /** Runs `svc chat` on a terminal; killed after the test. */
   terminal(...args: string[]): Terminal;
-  /** What the model answers to all that was said. */
+  /** Answer of the model to a whole conversation. */
   answerTo(...messages: string[]): Promise<string>;
 }
 const test = suite<Context>('chat');
@@ -54,7 +54,7 @@ test.before(async (context) => {
       if (event.type === 'text') text += event.text;
     return text;
   };
-  // Its words depend on all that was said, which a test can see.
+  // Its output depends on the whole conversation, so tests can verify what was sent.
   assert.is((await svc(['model', 'add', join(MODELS, 'tiny-qwen2.gguf'), '--name', 'random'], { home })).code, 0);
   assert.is((await svc(['model', 'default', 'random'], { home })).code, 0);
   assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
@@ -73,7 +73,7 @@ const lines = (text: string): string =>
     .filter((line) => line !== '')
     .join('\n');
 
-test('from a pipe every line is a turn, and carries what was said before', async ({ chat, answerTo }) => {
+test('from a pipe every line is a turn, sent with the conversation so far', async ({ chat, answerTo }) => {
   const first = await answerTo('Hello');
   const second = await answerTo('Hello', first, 'And again');
   assert.is.not(second, await answerTo('And again'), 'a conversation that makes no difference shows nothing');
@@ -85,7 +85,7 @@ test('from a pipe every line is a turn, and carries what was said before', async
   assert.is(lines(cleared.stdout), lines(`${first}\n${first}\n`));
 });
 
-test('several lines between quotes are one turn', async ({ chat, answerTo }) => {
+test('several lines between triple quotes are one turn', async ({ chat, answerTo }) => {
   const answer = lines(await answerTo('one\n\n two'));
   for (const input of [
     '"""\none\n\n two\n"""\n',
@@ -96,7 +96,7 @@ test('several lines between quotes are one turn', async ({ chat, answerTo }) => 
     assert.is(lines((await chat(input)).stdout), answer, JSON.stringify(input));
 });
 
-test('what begins with a slash is a command, or refused', async ({ chat, answerTo }) => {
+test('a line that begins with a slash is a command; an unknown command is refused', async ({ chat, answerTo }) => {
   const wrong = await chat('/modle\nHello\n');
   assert.is(wrong.code, 2);
   assert.is(wrong.stdout, '');
@@ -108,7 +108,7 @@ test('what begins with a slash is a command, or refused', async ({ chat, answerT
   assert.match((await chat('/help\n')).stderr, /\/clear +forget[^]*\/exit/);
 });
 
-test('/model goes on with another; one that is not there is refused', async ({ chat, home }) => {
+test('/model switches the model; an unknown model is refused', async ({ chat, home }) => {
   const path = join(MODELS, 'tiny-llama.gguf');
   assert.is((await svc(['model', 'add', path, '--name', 'other'], { home })).code, 0);
   const result = await chat('Hello\n/model other\nHello\n');
@@ -119,22 +119,22 @@ test('/model goes on with another; one that is not there is refused', async ({ c
   assert.match(none.stderr, /no model "othr"\nhint: did you mean "other"/);
 });
 
-test('the flags reach the engine; wrong ones do not start', async ({ chat }) => {
+test('the flags reach the engine; with wrong flags the chat does not start', async ({ chat }) => {
   assert.is.not((await chat('Hello\n', '-s', 'Be brief')).stdout, (await chat('Hello\n')).stdout);
   assert.is((await chat('Hello\n', '--local', '--cloud')).code, 2);
   assert.is((await chat('Hello\n', '-m', 'bultin')).code, 1);
 });
 
-test('an error in a pipe is the end, with its code', async ({ home }) => {
+test('from a pipe the first error ends the chat with its exit code', async ({ home }) => {
   const binary = await svc(['chat'], { home, input: Buffer.from([0x68, 0xff, 0x0a]) });
   assert.is(binary.code, 65);
   assert.match(binary.stderr, /not valid UTF-8/);
   const long = await svc(['chat', ...STEADY], { home, input: `${'word '.repeat(20_000)}\n` });
   assert.is(long.code, 65);
-  assert.match(long.stderr, /\/clear begins anew/);
+  assert.match(long.stderr, /\/clear starts over/);
 });
 
-test('Ctrl-C in a pipe ends it and the generation', async ({ home, client }) => {
+test('Ctrl-C ends a piped chat and its generation', async ({ home, client }) => {
   const running = spawnSvc(['chat', '-m', LONG], { home, input: 'Count\nOn\n' });
   await waitFor('the first words', () => running.stdout() !== '');
   const held = await holdEngines(client);
@@ -144,7 +144,7 @@ test('Ctrl-C in a pipe ends it and the generation', async ({ home, client }) => 
   await waitFor('the engine to be idle', async () => (await client.health()).queue.active === 0);
 });
 
-test('Ctrl-C while a pipe says nothing ends it, too', async ({ home }) => {
+test('Ctrl-C ends a piped chat that waits for input', async ({ home }) => {
   const [program = '', ...before] = SVC_COMMAND;
   const child = spawn(program, [...before, 'chat'], { cwd: ROOT, env: childEnvironment(home.env), stdio: 'pipe' });
   let stderr = '';
@@ -158,7 +158,7 @@ test('Ctrl-C while a pipe says nothing ends it, too', async ({ home }) => {
 
 const atKeyboard = unless(NO_TERMINAL, test);
 
-atKeyboard('at a keyboard: Ctrl-C stops the answer and keeps the chat, Ctrl-D leaves', async ({ terminal, client }) => {
+atKeyboard('on a terminal: Ctrl-C stops the answer but not the chat, Ctrl-D leaves', async ({ terminal, client }) => {
   const chat = terminal('-m', LONG, '--temperature', '0');
   await chat.shows(/talking with .*tiny-gemma[^]*>>> $/);
   chat.type(`Count the sheep${KEYS.enter}`);
@@ -170,7 +170,7 @@ atKeyboard('at a keyboard: Ctrl-C stops the answer and keeps the chat, Ctrl-D le
   held.release();
   await waitFor('the engine to be idle', async () => (await client.health()).queue.active === 0);
 
-  // The prompt drops its line, then tells how to leave.
+  // Ctrl-C first clears the input line, then prints how to leave.
   chat.type('half a thou');
   await chat.shows('half a thou');
   chat.clear();
@@ -187,7 +187,7 @@ atKeyboard('at a keyboard: Ctrl-C stops the answer and keeps the chat, Ctrl-D le
   assert.is(await chat.end(), 0);
 });
 
-atKeyboard('at a keyboard: errors are said, the chat goes on, and /exit leaves', async ({ terminal }) => {
+atKeyboard('on a terminal: errors are printed, the chat continues, and /exit leaves', async ({ terminal }) => {
   const chat = terminal(...STEADY);
   await chat.shows(/talking with random[^]*>>> $/);
   chat.type(`/modle x${KEYS.enter}`);
@@ -201,7 +201,7 @@ atKeyboard('at a keyboard: errors are said, the chat goes on, and /exit leaves',
   assert.is(await chat.end(), 0);
 });
 
-atKeyboard('at a keyboard: a paste is one turn', async ({ terminal, answerTo }) => {
+atKeyboard('on a terminal: pasted lines are one turn', async ({ terminal, answerTo }) => {
   const expected = lines(await answerTo('one\ntwo'));
   const chat = terminal(...STEADY);
   await chat.shows(/>>> $/);
@@ -215,7 +215,7 @@ atKeyboard('at a keyboard: a paste is one turn', async ({ terminal, answerTo }) 
   assert.is(await chat.end(), 0);
 });
 
-test('nothing of a conversation is written to disk', async ({ home, chat }) => {
+test('no part of a conversation is written to disk', async ({ home, chat }) => {
   assert.is((await chat('the canary sings at noon\n')).code, 0);
   const files = readdirSync(home.dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   assert.ok(files.length > 0);
@@ -223,7 +223,7 @@ test('nothing of a conversation is written to disk', async ({ home, chat }) => {
     assert.not.ok(readFileSync(join(parentPath, name)).includes('canary sings'), join(parentPath, name));
 });
 
-test('without a daemon: one is started, or not', async () => {
+test('without a daemon one is started, except with --no-start', async () => {
   const home = await makeHome();
   try {
     assert.is((await svc(['chat', '--no-start'], { home, input: 'Hello\n' })).code, 3);

@@ -1,4 +1,4 @@
-/** The completion scripts in the shells themselves. */
+/** The completion scripts, run in real shells. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const ROOT = join(import.meta.dirname, '..', '..');
 
 interface Context {
   home: Home;
-  /** With `svc` on the PATH. */
+  /** Environment with `svc` on the PATH. */
   env: Record<string, string>;
   script(shell: keyof typeof SHELLS): string;
 }
@@ -38,10 +38,10 @@ test.before(async (context) => {
 });
 test.after(({ home }) => home.remove());
 
-/** What is offered after these words, the last of them being typed. */
+/** Returns the completions after these words; the last word is the one being typed. */
 type Complete = (...words: string[]) => string[];
 
-/** What every shell has to offer. */
+/** Checks the completions that every shell must offer. */
 function check(complete: Complete): void {
   const names = Object.keys(COMMANDS);
   const first = [...names.filter((name) => !name.includes(' ')), ...Object.keys(GROUPS), 'help'];
@@ -75,7 +75,7 @@ test('bash', ({ env, script }) => {
       .filter((line) => line !== '');
   };
   check((...words) => run(words));
-  // bash makes words of `=`.
+  // bash splits words at `=`.
   assert.equal(run(['health', '--source', '=']).sort(), ['grpc', 'http', 'socket']);
   assert.equal(run(['health', '--source', '=', 's']), ['socket']);
   assert.equal(run(['run', '--model', '=', 'x', '--st']).sort(), ['--stats', '--stop']);
@@ -84,7 +84,7 @@ test('bash', ({ env, script }) => {
 const without = (program: string): string | undefined =>
   isInstalled(program) ? undefined : `${program} is not installed`;
 
-unless(NO_TERMINAL, test)('bash, at the keyboard', async ({ env, script }) => {
+unless(NO_TERMINAL, test)('bash on a terminal', async ({ env, script }) => {
   writeFileSync(join(env['HOME'] ?? '', '.bashrc'), `PS1='ready> '; source '${script('bash')}'\n`);
   const terminal = new Terminal(['bash', '--rcfile', join(env['HOME'] ?? '', '.bashrc'), '-i'], env);
   try {
@@ -98,7 +98,7 @@ unless(NO_TERMINAL, test)('bash, at the keyboard', async ({ env, script }) => {
   }
 });
 
-unless(without('zsh') ?? NO_TERMINAL, test)('zsh, at the keyboard', async ({ env, script, home }) => {
+unless(without('zsh') ?? NO_TERMINAL, test)('zsh on a terminal', async ({ env, script, home }) => {
   execFileSync('zsh', ['-n', script('zsh')]);
   writeFileSync(
     join(home.dir, '.zshrc'),
@@ -109,7 +109,7 @@ cd '${ROOT}'\n`,
   const terminal = new Terminal(['zsh', '-d', '-i'], env);
   try {
     await terminal.shows('ready>');
-    /** What one Tab makes of the line, and what is listed below it. */
+    /** Presses Tab once; expects the completed line, or the list below it. */
     const tab = async (line: string, expected: RegExp): Promise<void> => {
       terminal.clear();
       terminal.type(`${line}${KEYS.tab}`);

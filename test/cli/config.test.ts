@@ -1,4 +1,4 @@
-/** `svc config`, as it is called. */
+/** `svc config` on the command line. */
 import { lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
@@ -25,7 +25,7 @@ test.before.each(async (context) => {
     writeFileSync(context.file, text);
   };
   context.read = () => readFileSync(context.file, 'utf8');
-  // Without the variable that the tests' homes set, which would win over the file.
+  // Without the variable that test homes set, which would override the file.
   context.with = (env, ...args) => svc(['config', ...args], { home, env: { SVC_HTTP_ADDR: undefined, ...env } });
   context.run = (...args) => context.with({}, ...args);
 });
@@ -34,7 +34,7 @@ test.after.each(({ home }) => home.remove());
 const shown = ({ stdout }: SvcResult): Map<string, Setting> =>
   new Map((JSON.parse(stdout) as { settings: Setting[] }).settings.map((setting) => [setting.name, setting]));
 
-test('show tells every setting, and where it comes from', async ({ write, file, run, with: runWith }) => {
+test('show lists every setting and its source', async ({ write, file, run, with: runWith }) => {
   assert.equal([...shown(await run('show', '--json')).keys()], settingNames());
   write('{\n  "http": { "port": 8000 },\n  "log": { "level": "warn" }\n}\n');
   const settings = shown(await runWith({ SVC_LOG_LEVEL: 'debug' }, 'show', '--json'));
@@ -78,7 +78,7 @@ test('get prints one value', async ({ run }) => {
   }
 });
 
-test('set makes the file, for its owner alone, and changes what is asked', async ({ run, file, read }) => {
+test('set creates the file with mode 0600 and changes only the given setting', async ({ run, file, read }) => {
   const set = await run('set', 'http.port', '8000', '--json');
   assert.is(set.code, 0, set.stderr);
   assert.equal(JSON.parse(set.stdout), { name: 'http.port', value: 8000, file, restart_needed: false });
@@ -96,7 +96,7 @@ test('set makes the file, for its owner alone, and changes what is asked', async
   assert.is((await run('unset', 'http.prot')).code, 2);
 });
 
-test('set keeps comments, a link and the mode of the file', async ({ run, write, read, file, home }) => {
+test('set keeps comments, a symbolic link and the mode of the file', async ({ run, write, read, file, home }) => {
   const text = '// mine\n{\n  "http": {\n    "port": 1, // one\n  },\n  /* end */\n}\n';
   const real = join(home.dir, 'dotfiles.json');
   write('');
@@ -109,7 +109,7 @@ test('set keeps comments, a link and the mode of the file', async ({ run, write,
   assert.is(statSync(real).mode & 0o777, 0o640);
 });
 
-test('a value that does not fit is refused, and nothing is written', async ({ run, write, read, file }) => {
+test('an invalid value is refused, and nothing is written', async ({ run, write, read, file }) => {
   const text = '{ "http": { "port": 8000 } }';
   write(text);
   for (const [name, value, message] of [
@@ -128,7 +128,7 @@ test('a value that does not fit is refused, and nothing is written', async ({ ru
   assert.is((await run('set', 'http.port', 'x')).code, 2);
 });
 
-test('a file that is wrong is told with its place, and is not changed but to mend it', async ({
+test('an invalid file is reported with its place, and only changes that repair it are written', async ({
   run,
   write,
   read,
@@ -151,8 +151,8 @@ test('a file that is wrong is told with its place, and is not changed but to men
   assert.equal(JSON.parse(read()), { log: { level: 'warn' } });
 });
 
-test('validate tells every problem with its line and column', async ({ run, write, file, with: runWith }) => {
-  assert.match((await run('validate')).stdout, /there is no .*: the defaults hold/);
+test('validate reports every problem with line and column', async ({ run, write, file, with: runWith }) => {
+  assert.match((await run('validate')).stdout, /does not exist: the defaults apply/);
   write('{ "http": { "port": 1 } }');
   assert.is((await run('validate')).stdout, `${file} is valid\n`);
   write('{\n  "htp": {},\n  "http": { "port": "x" },\n  "http": {}\n}');
@@ -160,7 +160,7 @@ test('validate tells every problem with its line and column', async ({ run, writ
   assert.is(result.code, 78);
   const lines = result.stdout.trimEnd().split('\n');
   assert.is(lines[0], `${file}:2:3: unknown key "htp"`);
-  assert.ok(lines.includes(`${file}:4:3: the key "http" stands here twice`), result.stdout);
+  assert.ok(lines.includes(`${file}:4:3: duplicate key "http"`), result.stdout);
   const { code, stdout } = await runWith({ SVC_HTTP_ADDR: 'nowhere' }, 'validate', '--json');
   assert.is(code, 78);
   const record = JSON.parse(stdout) as { valid: boolean; problems: { line: number | null; message: string }[] };
@@ -174,7 +174,7 @@ test('path prints the path', async ({ run, file, with: runWith }) => {
   assert.equal(JSON.parse(other.stdout), { path: '/tmp/none.json', exists: false });
 });
 
-test('ten at once lose nothing', async ({ run, read }) => {
+test('concurrent set commands lose no change', async ({ run, read }) => {
   const names = ['engine.threads', 'engine.gpu_layers', 'engine.max_sequences', 'engine.queue_limit', 'http.port'];
   const results = await Promise.all(names.map((name, index) => run('set', name, String(index + 1))));
   for (const { code, stderr } of results) assert.is(code, 0, stderr);
@@ -184,13 +184,13 @@ test('ten at once lose nothing', async ({ run, read }) => {
   });
 });
 
-test('what wins over the file is said; a running daemon takes up what it can, and the rest is said', async ({
+test('set warns about environment overrides, and about settings that need a restart of a running daemon', async ({
   home,
   with: runWith,
 }) => {
   const env = home.env;
   const overridden = await runWith(env, 'set', 'http.port', '8000');
-  assert.match(overridden.stderr, /SVC_HTTP_ADDR wins over the file here: http\.port is 0/);
+  assert.match(overridden.stderr, /SVC_HTTP_ADDR overrides the file here: http\.port is 0/);
   assert.not.match(overridden.stderr, /daemon/);
   const started = await svc(['start', '--json', '--timeout', '150s'], { home });
   try {

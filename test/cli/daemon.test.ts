@@ -1,4 +1,4 @@
-/** The daemon as the CLI starts, asks and stops it. */
+/** Starting, querying and stopping the daemon from the CLI. */
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -12,21 +12,21 @@ import { waitFor } from '../support/wait.ts';
 
 const test = svcSuite('daemon');
 
-/** REQUIRES: the command prints such a record. */
+/** Parses the output of a command. REQUIRES: the command printed JSON of this type. */
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
 const parsed = <Value>({ stdout }: SvcResult): Value => JSON.parse(stdout) as Value;
 
-/** Without the figures: two records that are taken one after the other differ in them. */
+/** Replaces measured values, which differ between two successive records. */
 function shapeOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shapeOf);
   if (typeof value === 'string') return value.replace(/\d+/g, '#');
-  // null: not measured yet, which may differ from one sample to the next.
+  // null means not measured yet, which may differ between samples too.
   if (typeof value === 'number' || value === null) return 'figure';
   if (typeof value !== 'object') return typeof value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shapeOf(inner)]));
 }
 
-test('start, ask, stop', async ({ run, home }) => {
+test('start, status, health and stop', async ({ run, home }) => {
   const started = await run('start', '--json', '--timeout', '150s');
   assert.is(started.code, 0, started.stderr);
   const { already_running, ...record } = parsed<StatusRecord & { already_running: boolean }>(started);
@@ -77,7 +77,7 @@ test('start, ask, stop', async ({ run, home }) => {
   assert.is(parsed<StatusRecord>(after).last_exit?.code, 0);
 });
 
-test('models are loaded and unloaded in it; what is added is there at once', async ({ run, home }) => {
+test('models are loaded and unloaded in the daemon; an added model is available at once', async ({ run, home }) => {
   assert.is((await run('start', '--timeout', '150s')).code, 0);
   const path = parsed<ModelRecord>(await run('model', 'show', 'builtin', '--json')).path;
   assert.is((await run('model', 'add', path, '--name', 'mine')).code, 0);
@@ -107,7 +107,7 @@ test('models are loaded and unloaded in it; what is added is there at once', asy
   });
 });
 
-test('two starts at once: one daemon, two successes', async ({ run }) => {
+test('two concurrent starts both succeed and leave one daemon', async ({ run }) => {
   const [a, b] = await Promise.all([
     run('start', '--json', '--timeout', '150s'),
     run('start', '--json', '--timeout', '150s'),
@@ -117,7 +117,7 @@ test('two starts at once: one daemon, two successes', async ({ run }) => {
   assert.is(parsed<StatusRecord>(a).pid, parsed<StatusRecord>(b).pid);
 });
 
-test('a daemon that dies as it starts is noticed at once, with its last words', async ({ run, home }) => {
+test('a daemon that exits during startup is reported at once, with its last log lines', async ({ run, home }) => {
   mkdirSync(join(home.dir, 'config'));
   writeFileSync(join(home.dir, 'config', 'config.json'), '{ "htp": {} }');
   const startedAt = performance.now();
@@ -128,10 +128,10 @@ test('a daemon that dies as it starts is noticed at once, with its last words', 
   const json = await run('start', '--json');
   const { error } = JSON.parse(json.stderr) as { error: { message: string } };
   assert.match(error.message, /unknown key "htp"/);
-  assert.match((await run('logs')).stderr, /wrote to standard error, too/);
+  assert.match((await run('logs')).stderr, /also wrote to standard error/);
 });
 
-test('a port that is taken is named', async ({ home }) => {
+test('a port that is in use is named in the error', async ({ home }) => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const { port } = other.address() as { port: number };
@@ -144,7 +144,7 @@ test('a port that is taken is named', async ({ home }) => {
   }
 });
 
-test('a daemon without its addon runs, and start says why it cannot serve', async ({ home }) => {
+test('a daemon without its addon runs, and start reports why it cannot serve', async ({ home }) => {
   const result = await svc(['start', '--timeout', '150s', '--json'], {
     home,
     env: { SVC_ADDON: join(home.dir, 'none.node') },
@@ -160,7 +160,7 @@ test('a daemon without its addon runs, and start says why it cannot serve', asyn
   assert.is(answer.code, 69);
 });
 
-test('a daemon that hangs is not ready, and stop kills it', async ({ run }) => {
+test('a daemon that hangs counts as not ready, and stop kills it', async ({ run }) => {
   const started = parsed<StatusRecord>(await run('start', '--json', '--timeout', '150s'));
   const pid = started.pid as number;
   process.kill(pid, 'SIGSTOP');

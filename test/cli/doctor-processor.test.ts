@@ -1,4 +1,4 @@
-/** What doctor says of the processor's kernels, beside a GPU and without one. */
+/** What doctor reports about CPU kernels, with and without a GPU. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { checkProcessor } from '../../src/cli/doctor/engine-checks.ts';
@@ -11,12 +11,15 @@ const detailWith = (cpuFeatures: string, ...types: readonly string[]): string | 
   checkProcessor({ cpuFeatures, devices: types.map(device), log: ['loaded CPU backend from /a/libggml-cpu-zen4.so'] })
     .detail;
 
-test('kernels of our own are claimed for the models that use them only', () => {
+test('our own CPU kernels are reported only for models that use them', () => {
   const features = 'CPU : SSE3 = 1 | AVX = 0 | SVC_AVX2 = 1 | ';
   assert.is(detailWith(features, 'cpu'), 'SSE3 SVC_AVX2');
   assert.is(detailWith(features, 'cpu', 'accel'), 'SSE3 SVC_AVX2');
   for (const gpu of ['gpu', 'igpu']) {
-    assert.is(detailWith(features, 'cpu', gpu), 'SSE3 SVC_AVX2; SVC_… only for models without a layer on a GPU');
+    assert.is(
+      detailWith(features, 'cpu', gpu),
+      'SSE3 SVC_AVX2; SVC_… kernels only for models that have no layer on a GPU',
+    );
     assert.is(detailWith('CPU : SSE3 = 1 | ', 'cpu', gpu), 'SSE3');
   }
 });

@@ -1,4 +1,4 @@
-/** What doctor looks at: every fault that is planted turns its own check, and no other. */
+/** svc doctor: every injected fault turns its own check and no other. */
 import { once } from 'node:events';
 import { execFile } from 'node:child_process';
 import {
@@ -44,7 +44,7 @@ const isRoot = process.getuid?.() === 0;
 
 interface Context {
   home: Home;
-  /** Names of the checks that are bad here and were not in a home without faults. */
+  /** Names of the checks that fail or warn here but not in a home without faults. */
   turned(env?: Readonly<Record<string, string>>): Promise<string[]>;
   check(name: string): DoctorCheck;
 }
@@ -97,7 +97,7 @@ test.after.each(async ({ home }) => {
   await home.remove();
 });
 
-test('a sound machine: a kernel on the processor, its variant, a token of the default model', async ({
+test('a healthy machine: a CPU kernel runs, its variant is named, the default model produces a token', async ({
   turned,
   check,
 }) => {
@@ -110,7 +110,7 @@ test('a sound machine: a kernel on the processor, its variant, a token of the de
   assert.is(check('providers').status, 'skip');
 });
 
-test('a wrong line in the config', async ({ home, turned, check }) => {
+test('an invalid line in the config', async ({ home, turned, check }) => {
   mkdirSync(join(home.dir, 'config'));
   writeFileSync(join(home.dir, 'config', 'config.json'), '{\n  "http": {},\n  "engin": {}\n}\n');
   assert.equal(await turned(), ['config']);
@@ -118,7 +118,7 @@ test('a wrong line in the config', async ({ home, turned, check }) => {
 });
 
 for (const name of ['http', 'grpc']) {
-  test(`a port of ${name} that somebody else has`, async ({ turned, check }) => {
+  test(`a ${name} port in use by another process`, async ({ turned, check }) => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as { port: number };
@@ -133,7 +133,7 @@ for (const name of ['http', 'grpc']) {
   });
 }
 
-test('gRPC of a daemon that listens, and does not answer as it should', async () => {
+test('a gRPC port of the daemon that listens but gives wrong answers', async () => {
   const server = createHttpServer((_, answer) => void answer.end('this is not gRPC')).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
@@ -146,7 +146,7 @@ test('gRPC of a daemon that listens, and does not answer as it should', async ()
   server.close();
 });
 
-/** A socket that nobody listens on any more, as a crash leaves it. */
+/** Leaves a socket file without a listener, as a crash does. */
 async function leaveSocket(home: Home): Promise<string> {
   const run = join(home.dir, 'run');
   const path = join(run, 'svc.sock');
@@ -159,7 +159,7 @@ async function leaveSocket(home: Home): Promise<string> {
   return path;
 }
 
-test('a dead control socket is nothing; one with another mode is', async ({ home, turned, check }) => {
+test('a stale control socket is no problem; one with a wrong mode is', async ({ home, turned, check }) => {
   const path = await leaveSocket(home);
   assert.equal(await turned(), []);
   chmodSync(path, 0o666);
@@ -167,23 +167,23 @@ test('a dead control socket is nothing; one with another mode is', async ({ home
   assert.match(check('control_socket').detail ?? '', /mode 666/);
 });
 
-test('a control socket in a directory that others may enter', async ({ home, turned }) => {
+test('a control socket in a directory that other users may enter', async ({ home, turned }) => {
   await leaveSocket(home);
   chmodSync(join(home.dir, 'run'), 0o755);
   assert.equal(await turned(), ['control_socket']);
 });
 
 if (isRoot) {
-  test('a control socket of somebody else', async ({ home, turned, check }) => {
+  test('a control socket of another user', async ({ home, turned, check }) => {
     chownSync(await leaveSocket(home), 12_345, 12_345);
     assert.equal(await turned(), ['control_socket']);
     assert.match(check('control_socket').detail ?? '', /belongs to user 12345/);
   });
 
-  test('a disk without space', async ({ home }) => {
+  test('a full disk', async ({ home }) => {
     const state = join(home.dir, 'state');
     mkdirSync(state);
-    // In a mount namespace of its own: it goes with the command.
+    // In its own mount namespace, so that the mount disappears with the command.
     const script = 'mount -t tmpfs -o size=16m tmpfs "$0" && exec "$@"';
     const env = childEnvironment(home.env);
     const run = promisify(execFile)(
@@ -195,7 +195,7 @@ if (isRoot) {
       stdout?: string;
       stderr?: string;
     };
-    // A container may forbid both.
+    // A container may forbid namespaces and mounts.
     if (stdout === '' && /permitted|denied/i.test(stderr)) return;
     const { checks } = parsed(stdout);
     const bad = checks.filter((each) => isBad(each) && sound?.has(each.name));
@@ -207,7 +207,7 @@ if (isRoot) {
   });
 }
 
-test('a model whose content was damaged, and one whose file is gone', async ({ home, turned, check }) => {
+test('a model with damaged content, and one whose file is missing', async ({ home, turned, check }) => {
   assert.is((await svc(['model', 'add', builtinModelPath(), '--copy', '--name', 'copy'], { home })).code, 0);
   assert.equal(await turned(), []);
   assert.match(check('model_store').detail ?? '', /copy: digest verified/);
@@ -220,26 +220,26 @@ test('a model whose content was damaged, and one whose file is gone', async ({ h
   closeSync(file);
   utimesSync(blob, atime, mtime);
   assert.equal(await turned(), ['model_store']);
-  assert.match(check('model_store').detail ?? '', /copy: its (content is not|file has changed)/);
+  assert.match(check('model_store').detail ?? '', /copy: (SHA-256 mismatch|its file has changed)/);
 
   renameSync(blob, `${blob}.away`);
   assert.equal(await turned(), ['model_store']);
-  assert.match(check('model_store').detail ?? '', /copy: its file is gone/);
+  assert.match(check('model_store').detail ?? '', /copy: its file is missing/);
   assert.match(check('model_store').hint ?? '', /svc model rm copy/);
 });
 
-test('an addon that is not there', async ({ home, turned, check }) => {
+test('a missing addon', async ({ home, turned, check }) => {
   assert.equal(await turned({ SVC_ADDON: join(home.dir, 'none.node') }), ['addon']);
   assert.match(check('addon').detail ?? '', /none\.node: not there/);
   for (const name of ['gpu', 'cpu_features', 'default_model']) assert.is(check(name).status, 'skip', name);
 });
 
-test('a log that is not to be written', async ({ home, turned }) => {
+test('a log that cannot be written', async ({ home, turned }) => {
   mkdirSync(join(home.dir, 'state', 'daemon.log'), { recursive: true });
   assert.equal(await turned(), ['log']);
 });
 
-test('a clock that was set back since the log was written', async ({ home, turned, check }) => {
+test('a clock that was set back after the log was written', async ({ home, turned, check }) => {
   mkdirSync(join(home.dir, 'state'));
   const line = (time: Date): string => `${JSON.stringify({ level: 'info', time: time.toISOString(), msg: 'x' })}\n`;
   const log = join(home.dir, 'state', 'daemon.log');
@@ -250,7 +250,7 @@ test('a clock that was set back since the log was written', async ({ home, turne
   assert.match(check('clock').detail ?? '', /last line of the log is (1d|23h 59m) in the future/);
 });
 
-test('paths that cannot be', async ({ turned }) => {
+test('invalid paths', async ({ turned }) => {
   assert.equal(await turned({ SVC_SOCKET: 'not/absolute' }), ['paths']);
 });
 
@@ -263,7 +263,7 @@ test('a GPU backend that crashes when it is loaded', async ({ home, turned, chec
 });
 
 if (SOFTWARE_GPU !== null) {
-  test('a GPU: its backend is loaded and computes, in doctor and in the daemon', async ({ home, turned, check }) => {
+  test('a GPU: its backend is loaded and computes in doctor and in the daemon', async ({ home, turned, check }) => {
     const env = SOFTWARE_GPU ?? {};
     assert.equal(await turned(env), []);
     assert.match(check('gpu').detail ?? '', /used through .*libggml-vulkan\.so/);
@@ -276,19 +276,19 @@ if (SOFTWARE_GPU !== null) {
     const { pid } = (JSON.parse((await svc(['status', '--json'], { home })).stdout) as StatusRecord).models[0] as {
       pid: number;
     };
-    // Not dumpable: its maps are root's to read.
+    // The process is not dumpable, so only root can read its maps.
     if (isRoot) assert.match(readFileSync(`/proc/${String(pid)}/maps`, 'utf8'), 'libggml-vulkan.so');
     assert.match(readFileSync(`/proc/${String(pid)}/status`, 'utf8'), /^Seccomp:\t2$/m);
     const { resources } = await new Client(join(home.dir, 'run', 'svc.sock')).health();
     const gpu = resources.devices.find(({ name }) => name === 'Vulkan0');
     assert.ok(gpu?.backend === 'Vulkan');
-    // Older versions of this driver do not measure it.
+    // Older versions of this driver do not report free memory.
     const free = gpu.memory_free_bytes ?? 0;
     assert.ok(free >= 0 && free < (gpu.memory_total_bytes ?? 0));
   });
 }
 
-test('a daemon that is well, one that drains, and one that does not answer', async ({ home, turned, check }) => {
+test('a healthy daemon, a draining one, and one that does not answer', async ({ home, turned, check }) => {
   const started = await svc(['start', '--timeout', '150s', '--json'], { home });
   assert.equal(await turned(), []);
   assert.match(check('daemon').value ?? '', /^READY/);
@@ -325,7 +325,7 @@ function provider(changes: Partial<ProviderRecord>): ProviderRecord {
   };
 }
 
-test('a provider without its key, one that is not there, and --offline', async () => {
+test('a provider without its key, an unreachable one, and --offline', async () => {
   const keyless = provider({ credential: { source: 'env', name: 'CLOUDY_KEY', present: false } });
   const offline = { offline: true };
   const online = { offline: false };
@@ -349,7 +349,7 @@ test('a provider without its key, one that is not there, and --offline', async (
   assert.is((await checkProviders([provider({ base_url })], offline)).status, 'ok');
 });
 
-test('docs/doctor.md tells of each check, and of no other', () => {
+test('docs/doctor.md describes exactly the checks that exist', () => {
   const rows = read('docs/doctor.md').matchAll(/^\| `([^`]+)` \|([^|]+)\|([^|]+)\|$/gm);
   const documented = [...rows].map(([, name, looks, mend]) => {
     assert.ok(looks?.trim() && mend?.trim(), name);
@@ -358,7 +358,7 @@ test('docs/doctor.md tells of each check, and of no other', () => {
   assert.equal(documented.sort(), [...CHECK_NAMES, 'device NAME'].sort());
 });
 
-test('root is a warning, and so is credit that any program can spend', () => {
+test('running as root is a warning, and so is a paid provider that any local program can use', () => {
   assert.is(checkUser(0).status, 'warn');
   assert.is(checkUser(1000).status, 'ok');
   const paid = provider({ credential: { source: 'file', name: 'credentials.json', present: true } });

@@ -20,7 +20,7 @@ test('sizes', () => {
   assert.is(short(512), '512');
 });
 
-test('durations show their two largest parts', () => {
+test('durations show their two largest units', () => {
   assert.is(duration(null), '-');
   assert.is(duration(0.4), '0s');
   assert.is(duration(67.9), '1m 7s');
@@ -29,7 +29,7 @@ test('durations show their two largest parts', () => {
   assert.is(duration(273_900), '3d 4h');
 });
 
-test('columns are aligned, colours take no room', () => {
+test('columns are aligned, and colour codes take no width', () => {
   assert.is(
     table([
       ['a', 'bb', 'c'],
@@ -53,13 +53,13 @@ test('columns are aligned, colours take no room', () => {
   );
 });
 
-test('paragraphs are broken between words', () => {
+test('paragraphs are wrapped between words', () => {
   assert.is(wrap('one two three', 7, ''), 'one two\nthree');
   assert.is(wrap('one two', 7, '  '), '  one\n  two');
   assert.is(wrap('unbreakable', 3, ''), 'unbreakable');
 });
 
-test('what was meant is near, or nothing is said', () => {
+test('suggest returns a similar name, or nothing', () => {
   const known = ['start', 'status', 'stop', 'model', 'model list'];
   assert.is(suggest('statsu', known), 'status');
   assert.is(suggest('modle', known), 'model');

@@ -1,4 +1,4 @@
-/** The help, docs/cli.md and the table of commands say the same. */
+/** The help, docs/cli.md and the table of commands agree. */
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -14,7 +14,7 @@ const sections = new Map(
     .map((part) => [part.split('\n', 1)[0] ?? '', part]),
 );
 
-test('the overview names every command, the help of a group its own', () => {
+test('the overview lists every command, and the help of a group lists its commands', () => {
   const overview = help(undefined, 100);
   for (const [name, command] of commands) {
     assert.ok(overview.includes(`  ${name}`) && overview.includes(command.summary), name);
@@ -36,7 +36,7 @@ test('the help of a command has its usage, flags, defaults and examples', () => 
   }
 });
 
-test('every group has a command, and every short flag one meaning', () => {
+test('every group has commands, and every short flag has one meaning', () => {
   for (const group of Object.keys(GROUPS))
     assert.ok(
       commands.some(([name]) => name.startsWith(`${group} `)),
@@ -49,7 +49,7 @@ test('every group has a command, and every short flag one meaning', () => {
   }
 });
 
-test('docs/cli.md describes every command, flag and exit code, and no other', () => {
+test('docs/cli.md describes exactly the existing commands, flags and exit codes', () => {
   assert.equal(
     [...sections.keys()],
     commands.map(([name]) => name),

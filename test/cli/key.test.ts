@@ -1,4 +1,4 @@
-/** `svc key` without a daemon; what it means to a daemon that runs is in test/daemon/keys.test.ts. */
+/** `svc key` without a daemon; for the effect on a running daemon see test/daemon/keys.test.ts. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -17,11 +17,11 @@ test.before.each(async (context) => {
 });
 test.after.each(({ home }) => home.remove());
 
-test('add shows the key once, as data; list never does; rm takes it away', async ({ home, run }) => {
+test('add prints the key once, on standard output; list never does; rm removes it', async ({ home, run }) => {
   const added = await run('key', 'add', 'laptop');
   assert.is(added.code, 0, added.stderr);
   assert.match(added.stdout, /^svc_[\w-]{43}\n$/);
-  assert.match(added.stderr, /laptop, scope inference; it is shown this once/);
+  assert.match(added.stderr, /laptop, scope inference; it is shown only once/);
   const json = JSON.parse((await run('key', 'add', 'deploy', '--scope', 'admin', '--json')).stdout) as {
     [field: string]: string;
   };
@@ -44,11 +44,11 @@ test('add shows the key once, as data; list never does; rm takes it away', async
 
   assert.equal(JSON.parse((await run('key', 'rm', 'laptop', '--json')).stdout), { removed: 'laptop' });
   const last = await run('key', 'rm', 'deploy');
-  assert.match(last.stderr, /no key any more/);
+  assert.match(last.stderr, /no key is left/);
   assert.equal(JSON.parse((await run('key', 'list', '--json')).stdout), { keys: [] });
 });
 
-test('mistakes have their exit codes', async ({ run }) => {
+test('wrong usage has its exit codes', async ({ run }) => {
   assert.is((await run('key', 'add')).code, 2);
   assert.is((await run('key', 'add', 'a b')).code, 2);
   assert.is((await run('key', 'add', 'a', '--scope', 'root')).code, 2);

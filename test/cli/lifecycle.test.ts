@@ -1,4 +1,4 @@
-/** What a person meets when a daemon is updated, dies early, or has left its pid to another. */
+/** Commands after an update of svc, an early crash of the daemon, or reuse of its pid by another process. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -17,8 +17,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 const test = svcSuite('lifecycle');
 
-test('a daemon of another version is told on standard error, and nowhere else', async ({ home, run }) => {
-  // As an update leaves it: the daemon that runs was started from the files of another version.
+test('a daemon of another version is reported on standard error only', async ({ home, run }) => {
+  // As after an update: the running daemon was started from the files of another version.
   const other = join(home.dir, 'other');
   mkdirSync(other);
   for (const part of ['src', 'package.json']) cpSync(join(ROOT, part), join(other, part), { recursive: true });
@@ -30,15 +30,15 @@ test('a daemon of another version is told on standard error, and nowhere else', 
   const status = await run('status', '--json');
   assert.is(status.code, 0);
   assert.is((JSON.parse(status.stdout) as StatusRecord).version, '9.8.7');
-  assert.match(status.stderr, `svc: the daemon is of version 9.8.7, this command of ${VERSION}`);
+  assert.match(status.stderr, `svc: the daemon has version 9.8.7, this command ${VERSION}`);
   assert.is((await run('stop')).code, 0);
   assert.is((await daemon.exit).code, 0);
   assert.is((await run('start', '--timeout', '150s')).code, 0);
   assert.is((await run('status')).stderr, '');
 });
 
-test('a daemon that crashes as it starts: how it ended, and its last lines', async ({ home }) => {
-  // It has begun to log, and then aborts, as a bug in native code would.
+test('a daemon that crashes during startup: start reports how it ended and its last log lines', async ({ home }) => {
+  // It logs, then aborts, as a bug in native code would.
   const plant = join(home.dir, 'plant.cjs');
   const log = join(home.dir, 'state', 'daemon.log');
   writeFileSync(
@@ -55,17 +55,17 @@ test('a daemon that crashes as it starts: how it ended, and its last lines', asy
   assert.match(result.stderr, 'the last lines of the daemon:');
   assert.match(result.stderr, /started .*mode=background/);
   assert.match(result.stderr, 'svc: the daemon ended as it started (signal SIGABRT)');
-  // Mended, it starts, over what the crash left.
+  // Without the fault it starts, despite the files that the crash left.
   assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
 });
 
-test('stop never kills a process that was given the pid of a daemon', async ({ home, run }) => {
+test('stop never kills another process that got the pid of a dead daemon', async ({ home, run }) => {
   const started = await run('start', '--timeout', '150s', '--json');
   assert.is(started.code, 0, started.stderr);
   const { pid, socket } = JSON.parse(started.stdout) as StatusRecord;
   process.kill(pid as number, 'SIGKILL');
   const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
-  // Somebody holds the socket and says nothing; the file names a pid that is another's by now.
+  // A silent process holds the socket, and the file has a pid that now belongs to another process.
   const silent = createServer();
   try {
     const path = join(home.dir, 'state', 'daemon.json');
@@ -85,7 +85,7 @@ test('stop never kills a process that was given the pid of a daemon', async ({ h
   }
 });
 
-test('garbage in the place of what a daemon leaves is no obstacle', async ({ home, run }) => {
+test('garbage in place of the files that a daemon leaves does not prevent a start', async ({ home, run }) => {
   const state = join(home.dir, 'state');
   mkdirSync(state);
   for (const garbage of ['{"pid": 1', '\u0000\u0001', 'x'.repeat(100_000)]) {

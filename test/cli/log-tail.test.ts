@@ -22,7 +22,7 @@ test.after.each(({ dir }) => {
 const all = (): boolean => true;
 const opened = (path: string): number => openLog(path) as number;
 
-test('the last lines, however few or many are asked for', ({ path }) => {
+test('the last n lines are returned for any n', ({ path }) => {
   writeFileSync(path, 'a\nb\n\nc\n');
   const file = opened(path);
   const end = endOfLines(file);
@@ -36,7 +36,7 @@ test('the last lines, however few or many are asked for', ({ path }) => {
   );
 });
 
-test('lines that lie across blocks, and characters across their borders', ({ path }) => {
+test('lines and characters that cross block boundaries are read whole', ({ path }) => {
   const lines = Array.from({ length: 500 }, (_, n) => `${String(n)} ${'é'.repeat((n * 37) % 4000)}`);
   writeFileSync(path, `${lines.join('\n')}\n`);
   const file = opened(path);
@@ -44,7 +44,7 @@ test('lines that lie across blocks, and characters across their borders', ({ pat
   assert.equal(lastLines(file, endOfLines(file), 1000, all), lines);
 });
 
-test('a line under way is not a line yet; nothing is none', ({ path }) => {
+test('an unterminated line is not returned yet; an empty log has no lines', ({ path }) => {
   assert.is(openLog(path), undefined);
   writeFileSync(path, '');
   assert.equal(lastLines(opened(path), endOfLines(opened(path)), 5, all), []);
@@ -54,7 +54,7 @@ test('a line under way is not a line yet; nothing is none', ({ path }) => {
   assert.is(endOfLines(opened(path)), 0);
 });
 
-test('following: a log that is rotated more than once between two looks loses nothing', async ({ path }) => {
+test('following: no line is lost if the log is rotated more than once between two polls', async ({ path }) => {
   const seen: string[] = [];
   const stop = new Error('enough');
   writeFileSync(path, 'a\n');
@@ -77,7 +77,7 @@ test('following: a log that is rotated more than once between two looks loses no
   assert.equal(seen, ['a', 'b', 'c', 'd', 'end']);
 });
 
-test('following: whole lines, through rotation, truncation and a file that is not there yet', async ({ path }) => {
+test('following: whole lines, across rotation, truncation and a file that does not exist yet', async ({ path }) => {
   const seen: string[] = [];
   const sees = (line: string): Promise<unknown> => waitFor(line, () => seen.at(-1) === line);
   const stop = new Error('enough');

@@ -1,4 +1,4 @@
-/** The man page is the table of commands, in words that groff takes without a complaint. */
+/** The man page contains the table of commands, and groff renders it without warnings. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,21 +23,21 @@ test.after(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-test('npm installs it as svc(1), and the package holds it', () => {
+test('npm installs it as svc(1), and the package contains it', () => {
   const { man, files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     man: readonly string[];
     files: string[];
   };
-  // npm links a list alone.
+  // npm links man pages only if they are a list.
   assert.equal(man, ['dist/svc.1']);
   assert.ok(files.includes('dist'));
   assert.match(readFileSync(file, 'utf8'), new RegExp(`^\\.TH SVC 1 "" "svc ${VERSION}"`, 'm'));
 });
 
 unless(isInstalled('groff') ? undefined : 'groff is not installed', test)(
-  'groff sets it without a warning, with all that is in the table',
+  'groff renders it without warnings, with everything from the table',
   () => {
-    // -c -P-bou: letters alone, neither bold nor underlined. The lines are long enough not to be broken.
+    // -c -P-bou: plain text without bold or underline. The line length is large enough to avoid wrapping.
     const groff = ['-man', '-Tutf8', '-ww', '-rLL=400n', '-c', '-P-bou', file];
     const { stdout, stderr, status } = spawnSync('groff', groff, { encoding: 'utf8' });
     assert.is(stderr, '');
@@ -58,7 +58,7 @@ unless(isInstalled('groff') ? undefined : 'groff is not installed', test)(
   },
 );
 
-test('what a shell would read is what stands there', () => {
+test('hyphens and leading dots are escaped, so that examples can be pasted into a shell', () => {
   const page = readFileSync(file, 'utf8');
   assert.not.match(page, /^['.](?!\\"|TH|SH|SS|TP|PP|RS|RE|EX|EE|B |I |RI )/m);
   assert.not.match(page, /[^\\]--/);

@@ -1,4 +1,4 @@
-/** Commands where no daemon runs, and what goes wrong before one is asked. */
+/** Commands without a running daemon, and errors before a daemon is contacted. */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -22,14 +22,14 @@ test.before.each(async (context) => {
 });
 test.after.each(({ home }) => home.remove());
 
-/** The one line that an error is with --json. */
+/** Parses the single line that an error is printed as with --json. */
 const errorOf = ({ stderr }: SvcResult): { code: string; message: string; hint?: string } => {
   const lines = stderr.trimEnd().split('\n');
   assert.is(lines.length, 1, stderr);
   return (JSON.parse(stderr) as { error: { code: string; message: string; hint?: string } }).error;
 };
 
-test('model show tells the memory that a model takes, at the context of the config and at others', async ({ run }) => {
+test('model show prints the memory of a model at the configured context length and at others', async ({ run }) => {
   await run('config', 'set', 'engine.context_length', '1024');
   const shown = await run('model', 'show', 'builtin', '--json');
   assert.is(shown.code, 0, shown.stderr);
@@ -45,14 +45,14 @@ test('model show tells the memory that a model takes, at the context of the conf
   const [short, long] = memory.map(({ devices }) => devices[0]);
   assert.ok(short !== undefined && long !== undefined);
   assert.is(short.weights_bytes, long.weights_bytes);
-  // As many cells may be copied as there are; from 2,048 on, long prompts have a lane with a quarter of them.
+  // Prefix copies may take as many cells as the context; from 2,048 on, the prefill lane adds a quarter.
   assert.is(long.cache_bytes, 2.25 * short.cache_bytes);
   const { weights_bytes, cache_bytes, compute_bytes, process_bytes, total_bytes } = long;
   assert.is(total_bytes, weights_bytes + cache_bytes + compute_bytes + process_bytes);
   assert.match((await run('model', 'show', 'builtin')).stdout, /1,024 \(default\) +CPU .* MB .* GB\n2,048 +CPU/);
 });
 
-test('help and version are data', async ({ run }) => {
+test('help and version are printed on standard output', async ({ run }) => {
   const help = await run();
   assert.is(help.code, 0);
   assert.match(help.stdout, /svc <command>/);
@@ -62,7 +62,7 @@ test('help and version are data', async ({ run }) => {
   assert.match(version.stdout, /^svc \d+\.\d+\.\d+\n$/);
 });
 
-test('usage errors exit 2, as a sentence or as JSON', async ({ run }) => {
+test('usage errors exit 2, with text or JSON on standard error', async ({ run }) => {
   const plain = await run('modle');
   assert.is(plain.code, 2);
   assert.is(plain.stdout, '');
@@ -85,7 +85,7 @@ test('usage errors exit 2, as a sentence or as JSON', async ({ run }) => {
   }
 });
 
-test('no daemon: status 3, health 69, the commands that need one 3, stop 0', async ({ run, home }) => {
+test('exit codes without a daemon: status 3, health 69, commands that need it 3, stop 0', async ({ run, home }) => {
   const status = await run('status', '--json');
   assert.is(status.code, 3);
   const record = JSON.parse(status.stdout) as StatusRecord;
@@ -116,7 +116,7 @@ test('no daemon: status 3, health 69, the commands that need one 3, stop 0', asy
   assert.is(stop.stdout, 'svc is not running\n');
 });
 
-test('logs come from the file alone', async ({ run, home }) => {
+test('logs are read from the file', async ({ run, home }) => {
   const none = await run('logs');
   assert.is(none.code, 0);
   assert.match(none.stderr, /no log yet/);
@@ -136,7 +136,7 @@ test('logs come from the file alone', async ({ run, home }) => {
   assert.is((await run('logs', '--level', 'warn')).stdout, `${line('error', 3)}\nSegmentation fault\n`);
 });
 
-test('models and providers come from the store', async ({ run, home }) => {
+test('models and providers are read from the store', async ({ run, home }) => {
   const { models } = JSON.parse((await run('model', 'list', '--json')).stdout) as { models: ModelRecord[] };
   assert.equal(
     models.map(({ id, builtin, state }) => ({ id, builtin, state })),
@@ -172,7 +172,7 @@ test('models and providers come from the store', async ({ run, home }) => {
   assert.is(errorOf(refused).code, 'MODEL_INVALID');
 });
 
-test('a wrong config is told with its line, exit 78', async ({ run, home }) => {
+test('an invalid config is reported with its line, exit 78', async ({ run, home }) => {
   mkdirSync(join(home.dir, 'config'));
   writeFileSync(join(home.dir, 'config', 'config.json'), '{\n  "htp": {}\n}\n');
   const result = await run('model', 'list', '--json');
@@ -180,7 +180,7 @@ test('a wrong config is told with its line, exit 78', async ({ run, home }) => {
   assert.match(errorOf(result).message, /config\.json:2:3: unknown key "htp"/);
 });
 
-test('version tells what the addon says of itself, or why it cannot', async ({ run, home, with: runWith }) => {
+test('version prints the details of the addon, or why it cannot be loaded', async ({ run, home, with: runWith }) => {
   const record = JSON.parse((await run('version', '--json')).stdout) as VersionRecord;
   assert.is(record.node, process.versions.node);
   assert.is(record.addon.error, null);
@@ -201,7 +201,7 @@ test('doctor runs a kernel and the default model without a daemon', async ({ run
   assert.is(byName.get('daemon')?.status, 'skip');
 });
 
-test('doctor finds what is broken, and goes on', async ({ home, with: runWith }) => {
+test('doctor reports what is broken and continues', async ({ home, with: runWith }) => {
   mkdirSync(join(home.dir, 'config'));
   writeFileSync(join(home.dir, 'config', 'config.json'), '{ "http": { "port": "x" } }');
   const result = await runWith({ env: { SVC_ADDON: join(home.dir, 'none.node') } }, 'doctor', '--json');
@@ -213,7 +213,7 @@ test('doctor finds what is broken, and goes on', async ({ home, with: runWith })
   assert.ok(checks.some((check) => check.name === 'memory' && check.status !== 'fail'));
 });
 
-test('input that is not text, or too much of it, exits 65 before anything is started', async ({
+test('standard input that is not UTF-8 or too long exits 65 before a daemon is started', async ({
   with: runWith,
   run,
 }) => {

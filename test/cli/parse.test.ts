@@ -17,7 +17,7 @@ const refused = async (argv: string[], message: RegExp, hint: RegExp): Promise<v
   assert.match(error.hint ?? '', hint);
 };
 
-test('a prompt stays what it was typed as', () => {
+test('a prompt is passed on exactly as typed', () => {
   for (const prompt of [
     'hello',
     '007',
@@ -39,7 +39,7 @@ test('a prompt stays what it was typed as', () => {
   assert.is(command('run').args['prompt'], undefined);
 });
 
-test('flags are read by their kind, before and after the argument', () => {
+test('flags are parsed by their kind, before and after the argument', () => {
   const { flags } = command(
     'run',
     '-m',
@@ -63,7 +63,7 @@ test('flags are read by their kind, before and after the argument', () => {
   assert.is(flags['json'], false);
 });
 
-test('a value may look like a number, a flag or nothing in particular', () => {
+test('a flag value may look like a number, a flag, or be empty', () => {
   assert.is(command('run', '-s', '- be brief', 'hi').flags['system'], '- be brief');
   assert.is(command('run', '-m', '7', 'hi').flags['model'], '7');
   assert.is(command('run', '-mqwen', 'hi').flags['model'], 'qwen');
@@ -74,26 +74,26 @@ test('a value may look like a number, a flag or nothing in particular', () => {
   assert.is(command('run', '--temperature', '-1', 'hi').flags['temperature'], -1);
 });
 
-test('flags whose name begins with no- are like any other', () => {
+test('flags whose name begins with no- are ordinary flags', () => {
   assert.is(command('run', '--no-stream', 'hi').flags['no-stream'], true);
   assert.is(command('run', 'hi').flags['no-stream'], false);
   assert.is(command('run', '--no-start', '--no-stream', 'hi').flags['no-start'], true);
 });
 
-test('defaults are those of the table', () => {
+test('defaults come from the table of commands', () => {
   assert.is(command('start').flags['timeout'], 15_000);
   assert.is(command('stop').flags['timeout'], 30_000);
   assert.is(command('logs').flags['tail'], 200);
   assert.is(command('health').flags['source'], 'http');
 });
 
-test('switches stand together, and before the command', () => {
+test('switches may be combined, and may precede the command', () => {
   assert.is(command('--json', 'status').flags['json'], true);
   assert.is(command('model', '--json', 'list').name, 'model list');
   assert.is(command('logs', '-f').flags['follow'], true);
 });
 
-test('what is not there is refused, with what was meant', async () => {
+test('unknown commands and flags are refused with a suggestion', async () => {
   await refused(['modle'], /unknown command "modle"/, /did you mean "model"/);
   await refused(['model', 'lst'], /unknown command "model lst"/, /did you mean "model list"/);
   await refused(['model', 'xyzzy'], /unknown command/, /svc model --help/);
@@ -106,7 +106,7 @@ test('what is not there is refused, with what was meant', async () => {
   await refused(['--xyzzy'], /unknown flag --xyzzy/, /svc --help/);
 });
 
-test('wrong values are refused by name', async () => {
+test('invalid flag values are refused, naming the flag', async () => {
   await refused(['logs', '--tail', 'x'], /--tail must be a whole number/, /./);
   await refused(['logs', '--tail=-5'], /--tail must be a whole number/, /./);
   await refused(['logs', '--tail', '1.5'], /--tail must be a whole number/, /./);
@@ -120,7 +120,7 @@ test('wrong values are refused by name', async () => {
   await refused(['run', '--seed', '1', '--seed', '2', 'hi'], /--seed may be given only once/, /./);
 });
 
-test('arguments are neither missing nor too many', async () => {
+test('missing and surplus arguments are refused', async () => {
   await refused(['model', 'show'], /needs a model/, /svc model show --help/);
   await refused(['run', 'llama', 'hi'], /unexpected argument "hi"/, /-m/);
   await refused(['status', 'now'], /unexpected argument "now"/, /./);
@@ -136,7 +136,7 @@ test('help and version', () => {
   assert.equal(parse(['--version']), { kind: 'version' });
 });
 
-test('an error of a call that does not parse is JSON when it asked for that', () => {
+test('a usage error is JSON if the command line has --json', () => {
   assert.is(wantsJson(['modle', '--json']), true);
   assert.is(wantsJson(['run', '--', '--json']), false);
   assert.is(wantsJson(['run', 'hi']), false);

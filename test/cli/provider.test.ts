@@ -1,4 +1,4 @@
-/** Providers as a person uses them: set, tried, asked and taken out, against servers on this machine. */
+/** `svc provider` and requests to providers, against servers on this machine. */
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createServer } from 'node:http';
@@ -29,13 +29,13 @@ interface Context {
   home: Home;
   client: Client;
   upstream: Upstream;
-  /** In an environment without the key of any provider. */
+  /** Runs svc in an environment without provider keys. */
   run(...args: string[]): Promise<SvcResult>;
   piped(input: string, ...args: string[]): Promise<SvcResult>;
   terminal(...args: string[]): Terminal;
 }
 
-/** Lists two models and answers with the model's name, to whoever has the key. */
+/** With the right key, lists two models and answers with the name of the model. */
 const good: Script = async (turn) => {
   if (turn.request.headers.authorization !== `Bearer ${KEY}`) {
     turn.json(401, { error: { message: 'no such key', type: 'invalid_request_error' } });
@@ -79,20 +79,20 @@ const credentialsOf = ({ dir }: Home): string => readFileSync(join(dir, 'data', 
 const listed = ({ stdout }: SvcResult): ProviderRecord[] =>
   (JSON.parse(stdout) as { providers: ProviderRecord[] }).providers;
 
-/** `mine` at the upstream, with its key. */
+/** Configures the provider `mine` with the upstream and a stored key. */
 async function setMine({ piped, upstream }: Context, ...more: string[]): Promise<void> {
   const args = ['--base-url', `${upstream.url}/v1`, '--default-model', 'small', '--api-key-stdin', ...more];
   const { code, stderr } = await piped(`${KEY}\n`, 'provider', 'set', 'mine', ...args);
   assert.is(code, 0, stderr);
 }
 
-/** `mine` at the upstream, whose key is the variable MINE_LLM. */
+/** Configures the provider `mine` with the upstream and its key in the variable MINE_LLM. */
 async function setMineByVariable({ run, upstream }: Context): Promise<void> {
   const args = ['--base-url', upstream.url, '--default-model', 'small', '--api-key-env', 'MINE_LLM'];
   assert.is((await run('provider', 'set', 'mine', ...args)).code, 0);
 }
 
-test('without a daemon: set, listed, tried, asked for its models, taken out', async (context) => {
+test('without a daemon: set, list, test, models and unset', async (context) => {
   const { run, piped, home, upstream } = context;
   await setMine(context, '--default');
   assert.equal(JSON.parse(configOf(home)), {
@@ -125,16 +125,16 @@ test('without a daemon: set, listed, tried, asked for its models, taken out', as
   assert.is(gone.code, 69);
   assert.match(gone.stdout, /^fail +connect +.*ECONNREFUSED/m);
 
-  assert.match((await run('provider', 'unset', 'mine')).stdout, /its key is gone/);
+  assert.match((await run('provider', 'unset', 'mine')).stdout, /its key was deleted/);
   assert.equal(JSON.parse(configOf(home)), { providers: {}, cloud: {} });
   assert.equal(JSON.parse(credentialsOf(home)), { version: 1, credentials: {} });
   assert.is((await run('provider', 'unset', 'mine')).code, 1);
 });
 
-test('what cannot be is refused before anything is written', async ({ run, piped, home }) => {
+test('invalid settings are refused before anything is written', async ({ run, piped, home }) => {
   for (const [args, code, words] of [
-    [['Mine'], 2, /cannot be the name/],
-    [['local'], 2, /cannot be the name/],
+    [['Mine'], 2, /is not a valid provider name/],
+    [['local'], 2, /is not a valid provider name/],
     [['opena'], 2, /did you mean "openai"/],
     [['mine'], 2, /--base-url/],
     [['azure'], 2, /azure needs a base_url, of the form/],
@@ -158,14 +158,14 @@ test('what cannot be is refused before anything is written', async ({ run, piped
   for (const command of ['test', 'models']) assert.is((await run('provider', command, 'nobody')).code, 1);
 });
 
-/** What each API calls the key, and where it is asked. */
+/** Header for the key, and path, of each API. */
 const APIS = [
   { name: 'openai', base: '/v1', path: '/v1/chat/completions', header: 'authorization', events: OPENAI_HELLO },
   { name: 'anthropic', base: '', path: '/v1/messages', header: 'x-api-key', events: ANTHROPIC_HELLO },
   { name: 'gemini', base: '/v1beta', path: '/v1beta/models/', header: 'x-goog-api-key', events: GEMINI_HELLO },
 ];
 
-test('OpenAI, Anthropic and Gemini answer a shell, and their key is seen by nobody else', async (context) => {
+test('OpenAI, Anthropic and Gemini answer svc run, and their key appears in no output, log or command line', async (context) => {
   const { run, piped, home, upstream } = context;
   let told = '';
   for (const { name, base, path, header, events } of APIS) {
@@ -197,7 +197,7 @@ test('OpenAI, Anthropic and Gemini answer a shell, and their key is seen by nobo
   }
 });
 
-test('a running daemon takes it up at once; every way of asking takes the same road', async (context) => {
+test('a running daemon uses a new provider at once, over every interface', async (context) => {
   const { run, piped, upstream, client } = context;
   assert.is((await run('start', '--timeout', '150s')).code, 0);
   assert.is((await run('run', '--cloud', 'Hi')).code, 78);
@@ -234,7 +234,7 @@ test('a running daemon takes it up at once; every way of asking takes the same r
   );
 });
 
-test('an answer under way ends, though its provider is changed meanwhile', async (context) => {
+test('an answer in flight ends normally if its provider is changed meanwhile', async (context) => {
   const { run, upstream, home } = context;
   await setMine(context);
   assert.is((await run('start', '--timeout', '150s')).code, 0);
@@ -257,7 +257,7 @@ test('an answer under way ends, though its provider is changed meanwhile', async
   assert.equal([stdout, code], ['first last\n', 0]);
 });
 
-test('a key in the environment is enough; a daemon has the one that it was started with', async (context) => {
+test('a key in the environment suffices; a daemon has the one that it was started with', async (context) => {
   const { run, home } = context;
   const withKey = { ...env, MINE_LLM: KEY };
   await setMineByVariable(context);
@@ -279,7 +279,9 @@ test('a key in the environment is enough; a daemon has the one that it was start
   });
 });
 
-test('what svc knows and nobody has configured: listed on request, and the command that mends it', async ({ run }) => {
+test('unconfigured catalogue providers are listed on request, and errors name the command that sets them up', async ({
+  run,
+}) => {
   const all = listed(await run('provider', 'list', '--all', '--json'));
   assert.equal(all.map(({ name }) => name).sort(), ['local', ...catalogue().keys()].sort());
   const keyless = await run('run', '--provider', 'openai', 'Hi');
@@ -302,7 +304,7 @@ test('what svc knows and nobody has configured: listed on request, and the comma
   assert.ok(Array.isArray(conditions));
 });
 
-test('servers on this machine are looked for when somebody asks', async ({ run }) => {
+test('local servers are searched for only with --probe', async ({ run }) => {
   const lmstudio = createServer((_req, res) => res.end('{"data":[{"id":"qwen"}]}')).listen(1234, '127.0.0.1');
   const isMine = await Promise.race([
     once(lmstudio, 'listening').then(() => true),
@@ -318,7 +320,7 @@ test('servers on this machine are looked for when somebody asks', async ({ run }
   }
 });
 
-test('images go along; what is none, is too much, or goes to a local model is refused', async (context) => {
+test('images are sent; non-images, images that are too large, and images for local models are refused', async (context) => {
   const { run, home, upstream } = context;
   await setMine(context);
   const [photo, text, large] = ['photo', 'text.png', 'large.png'].map((name) => join(home.dir, name)) as [
@@ -343,44 +345,47 @@ test('images go along; what is none, is too much, or goes to a local model is re
   assert.is(local.code, 2);
 });
 
-unless(NO_TERMINAL, test)('at a keyboard: the key is typed unseen, and kept or not', async (context) => {
-  const { run, terminal, home } = context;
-  await setMineByVariable(context);
-  await run('start', '--timeout', '150s');
-  const ask = async (keep: string): Promise<string> => {
-    const asking = terminal('run', '--provider', 'mine', 'Hi');
-    await asking.shows('key of mine');
-    asking.type(`${KEY}${KEYS.enter}`);
-    await asking.shows('[y/N]');
-    asking.type(`${keep}${KEYS.enter}`);
-    assert.is(await asking.end(), 0, asking.screen);
-    assert.not.ok(asking.screen.includes(KEY));
-    return asking.screen;
-  };
-  assert.match(await ask('n'), /not kept[^]*I am small/);
-  assert.throws(() => credentialsOf(home), /ENOENT/);
-  // It is there for as long as the daemon is.
-  assert.is((await run('run', '--provider', 'mine', 'Hi')).stdout, 'I am small\n');
-  assert.is(listed(await run('provider', 'list', '--json'))[1]?.credential.source, 'memory');
-  await run('stop');
+unless(NO_TERMINAL, test)(
+  'on a terminal: a key is typed without echo, and stored only if the user agrees',
+  async (context) => {
+    const { run, terminal, home } = context;
+    await setMineByVariable(context);
+    await run('start', '--timeout', '150s');
+    const ask = async (keep: string): Promise<string> => {
+      const asking = terminal('run', '--provider', 'mine', 'Hi');
+      await asking.shows('key of mine');
+      asking.type(`${KEY}${KEYS.enter}`);
+      await asking.shows('[y/N]');
+      asking.type(`${keep}${KEYS.enter}`);
+      assert.is(await asking.end(), 0, asking.screen);
+      assert.not.ok(asking.screen.includes(KEY));
+      return asking.screen;
+    };
+    assert.match(await ask('n'), /not stored[^]*I am small/);
+    assert.throws(() => credentialsOf(home), /ENOENT/);
+    // The daemon keeps the key in memory while it runs.
+    assert.is((await run('run', '--provider', 'mine', 'Hi')).stdout, 'I am small\n');
+    assert.is(listed(await run('provider', 'list', '--json'))[1]?.credential.source, 'memory');
+    await run('stop');
 
-  await run('config', 'unset', 'providers.mine.api_key_env');
-  const setting = terminal('provider', 'set', 'mine', '--api-key-stdin');
-  await setting.shows('key of mine');
-  setting.type(`${KEY}${KEYS.enter}`);
-  assert.is(await setting.end(), 0, setting.screen);
-  assert.not.ok(setting.screen.includes(KEY));
-  assert.match(credentialsOf(home), KEY);
-  assert.is((await run('run', '--provider', 'mine', 'Hi')).stdout, 'I am small\n');
+    await run('config', 'unset', 'providers.mine.api_key_env');
+    const setting = terminal('provider', 'set', 'mine', '--api-key-stdin');
+    await setting.shows('key of mine');
+    setting.type(`${KEY}${KEYS.enter}`);
+    assert.is(await setting.end(), 0, setting.screen);
+    assert.not.ok(setting.screen.includes(KEY));
+    assert.match(credentialsOf(home), KEY);
+    assert.is((await run('run', '--provider', 'mine', 'Hi')).stdout, 'I am small\n');
 
-  const leaving = terminal('provider', 'set', 'groq');
-  await leaving.shows('key of Groq');
-  leaving.type(KEYS.ctrlC);
-  assert.is(await leaving.end(), 130);
-  const nothing = terminal('run', '--provider', 'groq', 'Hi');
-  await nothing.shows('key of Groq');
-  nothing.type(KEYS.enter);
-  assert.is(await nothing.end(), 77);
-});
+    const leaving = terminal('provider', 'set', 'groq');
+    await leaving.shows('key of Groq');
+    leaving.type(KEYS.ctrlC);
+    assert.is(await leaving.end(), 130);
+    const nothing = terminal('run', '--provider', 'groq', 'Hi');
+    await nothing.shows('key of Groq');
+    nothing.type(KEYS.enter);
+    assert.is(await nothing.end(), 77);
+  },
+);
 
 test.run();

@@ -1,4 +1,4 @@
-/** `svc ps`: what is in memory, as the daemon measures it. */
+/** `svc ps`: the models in memory, as the daemon measures them. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { makeHome, type Home } from '../support/home.ts';
@@ -14,14 +14,14 @@ test.after(async ({ home }) => {
   await home.remove();
 });
 
-test('without a daemon there is nobody to ask', async ({ home }) => {
+test('without a daemon it exits 3', async ({ home }) => {
   const result = await svc(['ps'], { home });
   assert.is(result.code, 3);
   assert.is(result.stdout, '');
   assert.match(result.stderr, /svc start/);
 });
 
-test('each model with its process, its place and its load', async ({ home }) => {
+test('lists each model with its process, device and load', async ({ home }) => {
   assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
   const model = await waitFor('a measured model', async () => {
     const { stdout } = await svc(['ps', '--json'], { home });

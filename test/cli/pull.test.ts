@@ -1,4 +1,4 @@
-/** `svc model pull`, `search` and `rm` as a person calls them, with and without a daemon, and `/api/pull` as an app does. */
+/** `svc model pull`, `search` and `rm`, with and without a daemon, and `/api/pull` as apps call it. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -26,7 +26,7 @@ test.before.each(() => {
 });
 const env = (): Record<string, string> => ({ HF_ENDPOINT: hub.endpoint });
 
-test('a pull without a daemon: lines of progress, the model, and it is there', async ({ home }) => {
+test('a pull without a daemon prints progress and the model, and adds the model', async ({ home }) => {
   const pulled = await svc(['model', 'pull', 'hf:acme/Tiny-GGUF'], { home, env: env() });
   assert.is(pulled.code, 0, pulled.stderr);
   assert.match(pulled.stderr, /pulling acme\/Tiny-GGUF:Q4_K_M \(3\.1 MB\)/);
@@ -44,7 +44,7 @@ test('a pull without a daemon: lines of progress, the model, and it is there', a
   assert.is(removed.code, 0, removed.stderr);
 });
 
-test('Ctrl-C pauses, says how to go on, and rm drops what has come', async ({ home }) => {
+test('Ctrl-C pauses a pull and prints how to resume it; rm deletes the partial download', async ({ home }) => {
   hub.onBytes = async ({ res, from, to }) => {
     res.writeHead(206, { 'content-range': `bytes ${from}-${to - 1}/${content.length}` });
     await hub.write(res, content.subarray(from, from + MIB));
@@ -57,15 +57,15 @@ test('Ctrl-C pauses, says how to go on, and rm drops what has come', async ({ ho
   const { code, stderr } = await running.result;
   assert.is(code, 130, stderr);
   assert.match(stderr, /paused.*is kept/);
-  assert.match(stderr, /go on: svc model pull hf:acme\/Tiny-GGUF/);
+  assert.match(stderr, /resume: svc model pull hf:acme\/Tiny-GGUF/);
   const downloads = join(home.dir, 'cache', 'downloads');
   assert.is((await readdir(downloads)).length, 2);
   const removed = await svc(['model', 'rm', 'hf:acme/Tiny-GGUF'], { home });
-  assert.match(removed.stdout, /removed what had come of acme\/Tiny-GGUF:Q4_K_M/);
+  assert.match(removed.stdout, /removed the partial download of acme\/Tiny-GGUF:Q4_K_M/);
   assert.equal(await readdir(downloads), []);
 });
 
-test("the daemon pulls for the command, with the command's hub and token, and for apps as Ollama does", async ({
+test("the daemon pulls for the command, with the command's hub and token, and for apps with Ollama's API", async ({
   home,
   run,
 }) => {
@@ -93,7 +93,7 @@ test("the daemon pulls for the command, with the command's hub and token, and fo
     key: string;
   };
   const headers = { 'x-api-key': key };
-  // The daemon has no hub in its environment, so what an app names is an address of its own.
+  // The daemon has no hub in its environment, so the app gives a full address.
   for (const body of [{ model: 'bad name' }, { name: 'bad name', stream: false }]) {
     const answer = await ask({ port }, '/api/pull', { body, headers });
     assert.is(answer.status, 400);
@@ -103,7 +103,7 @@ test("the daemon pulls for the command, with the command's hub and token, and fo
   assert.match(missing.json().error, /model is required/);
 });
 
-test('a name that is none, a model that is not there, and a hub that may not be asked', async ({ home, run }) => {
+test('an invalid name, an unknown model and a hub that is disabled are errors', async ({ home, run }) => {
   const short = await run('model', 'pull', 'qwen3-4');
   assert.is(short.code, 1);
   assert.match(short.stderr, /did you mean qwen3-4b\?/);
@@ -115,14 +115,14 @@ test('a name that is none, a model that is not there, and a hub that may not be 
   assert.match(offline.stderr, /HF_HUB_OFFLINE/);
 });
 
-test('a run of a model that is elsewhere says how it comes here', async ({ run }) => {
+test('running a model that is not downloaded prints the pull command', async ({ run }) => {
   assert.is((await run('start')).code, 0);
   const { code, stderr } = await run('run', '-m', 'hf:acme/Tiny-GGUF', 'Hello');
   assert.is(code, 1);
-  assert.match(stderr, /hint: fetch it: svc model pull hf:acme\/Tiny-GGUF/);
+  assert.match(stderr, /hint: pull it: svc model pull hf:acme\/Tiny-GGUF/);
 });
 
-test('search: the catalogue, and the hub when there are words', async ({ home }) => {
+test('search lists the catalogue, and searches the hub if given words', async ({ home }) => {
   const all = await svc(['model', 'search'], { home, env: env() });
   assert.match(all.stdout, /qwen3-4b +4\.02B +Q4_K_M +~2\.5 GB/);
   assert.equal(hub.seen, []);
@@ -143,11 +143,11 @@ test('search: the catalogue, and the hub when there are words', async ({ home })
   };
   const without = await svc(['model', 'search', 'code'], { home, env: env() });
   assert.is(without.code, 0);
-  assert.match(without.stderr, /the hub was not asked/);
+  assert.match(without.stderr, /the hub could not be searched/);
   assert.match(without.stdout, /qwen2\.5-coder-7b/);
 });
 
-test('a bar on a terminal', async ({ home }) => {
+test('a terminal shows a progress bar', async ({ home }) => {
   if (NO_TERMINAL !== undefined) return;
   const terminal = new Terminal([...SVC_COMMAND, 'model', 'pull', 'hf:acme/Tiny-GGUF'], { ...home.env, ...env() });
   await terminal.shows(/\[=+ *\] 100 %/);

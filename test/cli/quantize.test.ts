@@ -1,4 +1,4 @@
-/** `svc model quantize` as a person calls it. */
+/** `svc model quantize` on the command line. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,21 +13,21 @@ const F16 = fileURLToPath(new URL('../../build/models/tiny-gemma.gguf', import.m
 
 const test = svcSuite('svc model quantize');
 
-test('a smaller copy, by the name of both', async ({ run }) => {
+test('makes a smaller copy, named after the model and the type', async ({ run }) => {
   assert.is((await run('model', 'add', F16, '--name', 'gemma')).code, 0);
   const made = await run('model', 'quantize', 'gemma', 'q8_0');
   assert.is(made.code, 0, made.stderr);
   assert.match(made.stderr, /making gemma-q8_0 from gemma \([\d.]+ MB become [\d.]+ MB\)/);
   assert.match(made.stderr, /100 %/);
-  assert.match(made.stdout, /^made gemma-q8_0 \([\d.]+ MB\); try it: svc run -m gemma-q8_0 "Hello"\n$/);
+  assert.match(made.stdout, /^created gemma-q8_0 \([\d.]+ MB\); try it: svc run -m gemma-q8_0 "Hello"\n$/);
   const shown = JSON.parse((await run('model', 'show', 'gemma-q8_0', '--json')).stdout) as ModelRecord;
   assert.is(shown.quantization, 'Q8_0');
   const again = await run('model', 'quantize', 'gemma', 'Q8_0', '--json');
   assert.is(again.code, 2);
-  assert.match(again.stderr, /there is a model gemma-q8_0 already/);
+  assert.match(again.stderr, /a model with this name exists: gemma-q8_0/);
 });
 
-test('--json is lines, the last of which is the model', async ({ run }) => {
+test('--json prints lines, the last of which is the model', async ({ run }) => {
   const { code, stdout } = await run('model', 'quantize', F16, 'Q4_0', '--name', 'small', '--json');
   assert.is(code, 0);
   const events = stdout
@@ -45,13 +45,13 @@ test('Ctrl-C leaves no process and no file', async ({ home, run }) => {
   await waitFor('the beginning', () => running.stdout().includes('"planned"'));
   running.child.kill('SIGINT');
   const { code, stderr, stdout } = await running.result;
-  // It may have been quicker than the signal, as a model of a megabyte is.
+  // A model of a megabyte may be finished before the signal arrives.
   const wasDone = stdout.includes('"quantized"');
   assert.is(code, wasDone ? 0 : 130, stderr);
   assert.is((await readdir(join(path, '..'))).length, wasDone ? 2 : 1);
 });
 
-test('an unknown type lists the known', async ({ run }) => {
+test('an unknown type is refused with the list of known types', async ({ run }) => {
   const { code, stderr } = await run('model', 'quantize', 'builtin', 'tiny');
   assert.is(code, 2);
   assert.match(stderr, /there is no type "tiny"/);

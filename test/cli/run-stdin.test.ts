@@ -1,4 +1,4 @@
-/** What `svc run` does with standard input that is a pipe: reads it, waits for it, or leaves it alone. */
+/** `svc run` with a pipe as standard input: when it reads, waits for or ignores the pipe. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { waitFor } from '../support/wait.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const STEADY = ['--temperature', '0', '--max-tokens', '8'];
-/** A model of the tests that talks on until its context is full, or its engine is held. */
+/** A test model that generates until its context is full. */
 const LONG = ['-m', join(ROOT, 'build', 'models', 'tiny-gemma.gguf'), '--temperature', '0'];
 
 interface Open {
@@ -26,7 +26,7 @@ interface Open {
 const test = suite<{ home: Home; open(...args: string[]): Open }>('run beside a pipe');
 test.before(async (context) => {
   const home = (context.home = await makeHome());
-  // Standard input is a socket that stays open until the test ends it, as from an editor.
+  // Standard input is a socket that stays open until the test ends it, as when an editor runs svc.
   context.open = (...args) => {
     const [program = '', ...before] = SVC_COMMAND;
     const child = spawn(program, [...before, 'run', ...args], { cwd: ROOT, env: childEnvironment(home.env) });
@@ -50,16 +50,16 @@ test.after(async ({ home }) => {
   await home.remove();
 });
 
-const SILENT = /nothing comes from standard input: going on without it/;
+const SILENT = /no data on standard input: ignoring it/;
 
-test('with a prompt, a pipe that stays silent is left alone', async ({ home, open }) => {
+test('with a prompt, a silent pipe is ignored', async ({ home, open }) => {
   const running = open(...STEADY, 'Hello');
   assert.is(await running.code(), 0, running.stderr());
   assert.match(running.stderr(), SILENT);
   assert.is(running.stdout(), (await svc(['run', ...STEADY, 'Hello'], { home })).stdout);
 });
 
-test('so is one of a shell', async ({ home }) => {
+test('with a prompt, a silent pipe of a shell is ignored', async ({ home }) => {
   const [program = '', ...before] = SVC_COMMAND;
   const script = 'exec 3<>"$SVC_HOME/fifo"; "$@" <&3';
   const shell = ['-c', `mkfifo "$SVC_HOME/fifo"; ${script}`, 'sh', program, ...before, 'run', ...STEADY, 'Hello'];
@@ -76,7 +76,7 @@ test('so is one of a shell', async ({ home }) => {
   assert.match(stderr, SILENT);
 });
 
-test('what comes soon is read to its end, however long that takes', async ({ home, open }) => {
+test('input that begins soon is read to its end, however long that takes', async ({ home, open }) => {
   const running = open(...STEADY, '--json', 'Sum up');
   running.child.stdin?.write('one\n');
   await waitFor('the command to wait for the end', () => running.stderr().includes('waiting for the end'));
@@ -88,7 +88,7 @@ test('what comes soon is read to its end, however long that takes', async ({ hom
   assert.is(tokens(running.stdout()), tokens(whole.stdout));
 });
 
-test('`-` after the prompt waits, and so does no prompt', async ({ open }) => {
+test('`-` after the prompt, or no prompt, waits for input', async ({ open }) => {
   const waits = async (...args: string[]): Promise<void> => {
     const running = open(...STEADY, ...args);
     await waitFor('the command to wait', () => running.stderr().includes('waiting for the end'));
@@ -100,24 +100,24 @@ test('`-` after the prompt waits, and so does no prompt', async ({ open }) => {
   await Promise.all([waits('Hello', '-'), waits('-'), waits()]);
 });
 
-test('what comes after all stops the answer: it would be the wrong one', async ({ open, home }) => {
+test('input that arrives after the request was sent stops the answer with exit 65', async ({ open, home }) => {
   const running = open(...LONG, 'Count');
   await waitFor('the first words', () => running.stdout() !== '');
   const held = await holdEngines(new Client(join(home.dir, 'run', 'svc.sock')));
   running.child.stdin?.end('to ten\n');
   assert.is(await running.code(), 65);
   held.release();
-  assert.match(running.stderr(), /began only after the answer was asked for\nhint: put `-` after the prompt/);
+  assert.match(running.stderr(), /sent data only after the answer was requested\nhint: put `-` after the prompt/);
 });
 
-test('an end after all changes nothing', async ({ open }) => {
+test('an end of file after the request was sent changes nothing', async ({ open }) => {
   const running = open(...LONG, '--max-tokens', '400', 'Count');
   await waitFor('the first words', () => running.stdout() !== '');
   running.child.stdin?.end();
   assert.is(await running.code(), 0, running.stderr());
 });
 
-test('a second argument that is not `-` is none', async ({ home }) => {
+test('a second argument other than `-` is refused', async ({ home }) => {
   const result = await svc(['run', 'Hello', 'there'], { home });
   assert.is(result.code, 2);
   assert.match(result.stderr, /unexpected argument "there"\nhint: put quotes around the prompt/);

@@ -1,4 +1,4 @@
-/** `svc run`, against a real daemon and engine. */
+/** `svc run` with a real daemon and engine. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
@@ -31,17 +31,17 @@ test.after(async ({ home }) => {
   await home.remove();
 });
 
-/** Its answer has more tokens than STEADY lets through. */
+/** A question whose answer has more tokens than STEADY allows. */
 const QUESTION = 'how do i stop the daemon?';
-/** So that two runs say the same. */
+/** Makes the answer of two runs the same. */
 const STEADY = ['--temperature', '0', '--max-tokens', '12'];
 const testModel = (name: string): string => join(import.meta.dirname, '..', '..', 'build', 'models', `${name}.gguf`);
-/** A model that talks on until its context is full, or its engine is held. */
+/** A model that generates until its context is full. */
 const LONG = ['-m', testModel('tiny-gemma'), '--temperature', '0'];
 type Told = GenerateResult & { readonly usage: Usage };
 const resultOf = ({ stdout }: SvcResult): Told => JSON.parse(stdout) as Told;
 
-/** Resolves once no generation is under way in the daemon. */
+/** Resolves once no generation is in flight in the daemon. */
 const idle = (client: Client): Promise<unknown> =>
   waitFor('the generation to end in the engine', async () => {
     const { queue, models } = await client.health();
@@ -51,14 +51,14 @@ const idle = (client: Client): Promise<unknown> =>
 const busy = (client: Client): Promise<unknown> =>
   waitFor('a generation', async () => (await client.health()).queue.active === 1);
 
-test('without a daemon one is started, and the answer comes', async ({ run }) => {
+test('without a daemon, run starts one and prints the answer', async ({ run }) => {
   const result = await run(...STEADY, QUESTION);
   assert.is(result.code, 0, result.stderr);
   assert.match(result.stderr, /^svc: starting the daemon\n/);
   assert.match(result.stdout, /\S.*\n$/s);
 });
 
-test('the same words however they are asked for', async ({ run, home }) => {
+test('the answer is the same streamed, whole, as JSON, from a pipe and by model path', async ({ run, home }) => {
   const streamed = await run(...STEADY, QUESTION);
   assert.not.match(streamed.stderr, /starting/);
   assert.is((await run(...STEADY, '--no-stream', QUESTION)).stdout, streamed.stdout);
@@ -70,7 +70,7 @@ test('the same words however they are asked for', async ({ run, home }) => {
   assert.is((await run(...STEADY, '-m', builtinModelPath(), QUESTION)).stdout, streamed.stdout);
 });
 
-test('a prompt and a pipe: prompt, blank line, input', async ({ run, home }) => {
+test('a prompt with a pipe is sent as prompt, blank line, input', async ({ run, home }) => {
   const both = await svc(['run', ...STEADY, '--json', 'Sum up'], { home, input: 'one\ntwo\n' });
   const whole = await run(...STEADY, '--json', 'Sum up\n\none\ntwo');
   assert.is(resultOf(both).text, resultOf(whole).text);
@@ -79,7 +79,7 @@ test('a prompt and a pipe: prompt, blank line, input', async ({ run, home }) => 
   assert.is(resultOf(empty).usage.input_tokens, resultOf(await run(...STEADY, '--json', 'Sum up')).usage.input_tokens);
 });
 
-test('--json is the whole answer', async ({ run }) => {
+test('--json prints the whole answer', async ({ run }) => {
   const result = await run('--json', '--seed', '7', '--max-tokens', '8', QUESTION);
   const answer = resultOf(result);
   assert.equal(Object.keys(answer), [
@@ -99,7 +99,7 @@ test('--json is the whole answer', async ({ run }) => {
   assert.is(result.stdout, `${JSON.stringify(answer, null, 2)}\n`);
 });
 
-test('svc usage knows of every answer as soon as it has ended', async ({ run, home }) => {
+test('svc usage counts every answer as soon as it has ended', async ({ run, home }) => {
   const usageOf = async (): Promise<UsageRecord> => {
     const { stdout } = await svc(['usage', '--days', '2', '--json'], { home });
     const { usage } = JSON.parse(stdout) as { usage: UsageRecord[] };
@@ -117,7 +117,7 @@ test('svc usage knows of every answer as soon as it has ended', async ({ run, ho
   assert.match((await svc(['usage'], { home })).stdout, /^DAY +PROVIDER +MODEL .*\n.* local +builtin /m);
 });
 
-test('the same seed draws the same words', async ({ run }) => {
+test('the same seed gives the same text', async ({ run }) => {
   const drawn = async (seed: string): Promise<string> =>
     resultOf(await run('-m', testModel('tiny-llama'), '--json', '--seed', seed, '--max-tokens', '8', QUESTION)).text;
   assert.is(await drawn('7'), await drawn('7'));
@@ -150,7 +150,7 @@ test('the flags reach the engine', async ({ run }) => {
   }
 });
 
-test('no model, no provider, no cloud: said, never replaced by another', async ({ run }) => {
+test('an unknown model or provider, or a missing cloud, is an error and never replaced by another', async ({ run }) => {
   const model = await run('-m', 'bultin', QUESTION);
   assert.is(model.code, 1);
   assert.match(model.stderr, /no model "bultin"\nhint: .*builtin/);
@@ -161,7 +161,11 @@ test('no model, no provider, no cloud: said, never replaced by another', async (
   }
 });
 
-test('files that are no models exit 65 with a sentence, and the daemon lives on', async ({ run, home, client }) => {
+test('files that are not models exit 65 with one sentence, and the daemon keeps running', async ({
+  run,
+  home,
+  client,
+}) => {
   const { pid } = await client.status();
   const good = readFileSync(builtinModelPath());
   const files = {
@@ -190,7 +194,7 @@ test('Ctrl-C stops the generation in the engine and exits 130', async ({ home, c
   await busy(client);
   if (process.platform === 'linux') {
     const shown = readFileSync(`/proc/${String(running.child.pid)}/cmdline`, 'utf8');
-    assert.not.match(shown, /sheep/, 'the prompt stands in the process list');
+    assert.not.match(shown, /sheep/, 'the prompt is visible in the process list');
   }
   running.child.kill('SIGINT');
   const result = await running.result;
@@ -201,7 +205,7 @@ test('Ctrl-C stops the generation in the engine and exits 130', async ({ home, c
   await idle(client);
 });
 
-test('whoever is killed, or has no reader any more, stops the generation too', async ({ home, client }) => {
+test('the generation stops if svc run is killed or its standard output is closed', async ({ home, client }) => {
   const killed = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => killed.stdout() !== '');
   const first = await holdEngines(client);
@@ -216,12 +220,12 @@ test('whoever is killed, or has no reader any more, stops the generation too', a
   unread.child.stdout?.destroy();
   second.release();
   const result = await unread.result;
-  assert.is(result.code, 0, 'a reader that has had enough is no failure');
+  assert.is(result.code, 0, 'a closed standard output is not a failure');
   assert.not.match(result.stderr, /EPIPE|broke/);
   await idle(client);
 });
 
-test('standard output that cannot be written is a failure', async ({ home }) => {
+test('a write error on standard output is a failure', async ({ home }) => {
   if (process.platform !== 'linux') return;
   const [program = '', ...before] = SVC_COMMAND;
   const child = spawn(
@@ -240,7 +244,7 @@ test('standard output that cannot be written is a failure', async ({ home }) => 
   assert.match(stderr, /cannot write to standard output/);
 });
 
-test('--schema and --grammar hold the answer to a file', async ({ run, home }) => {
+test('--schema and --grammar constrain the answer by a file', async ({ run, home }) => {
   const schema = join(home.dir, 'weather.json');
   writeFileSync(
     schema,
@@ -256,20 +260,20 @@ test('--schema and --grammar hold the answer to a file', async ({ run, home }) =
   assert.match((await run('--grammar', grammar, QUESTION)).stdout, /^(yes|no)\n$/);
 });
 
-test('a schema or grammar that is wrong is told with line and column', async ({ run, home }) => {
+test('an invalid schema or grammar is reported with line and column', async ({ run, home }) => {
   const file = join(home.dir, 'wrong');
   const cases: readonly [flag: string, text: string | Buffer, message: RegExp][] = [
     ['--schema', '{\n  "type": "object",\n}', /wrong:3:1: not valid JSON: /],
     ['--schema', '', /wrong:1:1: not valid JSON/],
-    ['--schema', '[1]', /wrong:1:1: a schema is a JSON object/],
+    ['--schema', '[1]', /wrong:1:1: the schema must be a JSON object/],
     [
       '--schema',
       '{\n "properties": {\n  "a.b": {"type": "number", "multipleOf": 2}}}',
       /wrong:3:29: .*multipleOf cannot be enforced/,
     ],
     ['--schema', '{"allOf": [{}, {"type": "colour"}]}', /wrong:1:/],
-    ['--schema', Buffer.from([0x7b, 0xff, 0x7d]), /wrong cannot be read: it is not UTF-8/],
-    ['--grammar', 'root ::= "a"\nroot ::= "b"', /wrong:2:1: a second rule named root/],
+    ['--schema', Buffer.from([0x7b, 0xff, 0x7d]), /cannot read .*wrong: not valid UTF-8/],
+    ['--grammar', 'root ::= "a"\nroot ::= "b"', /wrong:2:1: duplicate rule root/],
     ['--grammar', 'root ::= root "a"', /wrong: .*left recursion/],
     ['--grammar', '', /wrong is empty/],
   ];
@@ -282,15 +286,15 @@ test('a schema or grammar that is wrong is told with line and column', async ({ 
   }
   const missing = await run('--schema', join(home.dir, 'missing'), QUESTION);
   assert.is(missing.code, 65);
-  assert.match(missing.stderr, /missing cannot be read: there is no such file/);
+  assert.match(missing.stderr, /cannot read .*missing: no such file/);
   assert.is((await run('--schema', file, '--grammar', file, QUESTION)).code, 2);
 });
 
-test('an engine that dies midway is an error after the words that came', async ({ home, client }) => {
+test('if the engine dies mid-answer, the error follows the text so far', async ({ home, client }) => {
   const running = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => running.stdout() !== '');
   await holdEngines(client);
-  // It held one that has nothing to do, too.
+  // An idle engine is killed too.
   for (const { pid } of (await client.health()).models) if (pid !== null) process.kill(pid, 'SIGKILL');
   const result = await running.result;
   assert.is(result.code, 69);
@@ -299,7 +303,7 @@ test('an engine that dies midway is an error after the words that came', async (
   assert.is(again.code, 0, again.stderr);
 });
 
-test('a daemon that dies midway is an error, not an end', async ({ home, client }) => {
+test('if the daemon dies mid-answer, run fails instead of ending normally', async ({ home, client }) => {
   const running = spawnSvc(['run', ...LONG, 'Count'], { home });
   await waitFor('the first words', () => running.stdout() !== '');
   await holdEngines(client);

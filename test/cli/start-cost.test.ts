@@ -1,11 +1,11 @@
-/** A command loads what it needs itself: what it would import at its start, followed through all files. */
+/** Each command loads only the modules that it needs: follows its static imports through all files. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import ts from 'typescript';
 import { posix } from 'node:path';
 import { read } from '../architecture/source-files.ts';
 
-/** All that is loaded together with `entry`; `import()` and type-only imports are not. */
+/** Modules loaded together with `entry`, without `import()` calls and type-only imports. */
 function loadedWith(entry: string): Set<string> {
   const loaded = new Set<string>();
   const visit = (path: string): void => {
@@ -28,7 +28,7 @@ function loadedWith(entry: string): Set<string> {
 
 const outside = (loaded: Set<string>, allowed: RegExp): string[] => [...loaded].filter((path) => !allowed.test(path));
 
-test('the entry loads the parser, the table and the output, and no command', () => {
+test('the entry loads the parser, the command table and the output module, but no command', () => {
   const loaded = loadedWith('src/cli/main.ts');
   assert.ok(loaded.has('src/cli/parse.ts'));
   assert.equal(
@@ -40,7 +40,7 @@ test('the entry loads the parser, the table and the output, and no command', () 
   );
 });
 
-test('run loads the client and the paths: no library, no store, no schemas', () => {
+test('run loads the client and the paths, but no library, store or schema', () => {
   const loaded = loadedWith('src/cli/run.ts');
   assert.ok(loaded.has('src/client/client.ts'));
   assert.equal(
@@ -52,7 +52,7 @@ test('run loads the client and the paths: no library, no store, no schemas', () 
   );
 });
 
-test('only serve reaches the daemon, and by import() alone', () => {
+test('only serve loads the daemon, and only by import()', () => {
   for (const command of [
     'start',
     'stop',
@@ -80,7 +80,7 @@ test('only serve reaches the daemon, and by import() alone', () => {
   }
 });
 
-test('gRPC is loaded by who speaks it, and by nobody at the start', () => {
+test('only modules that use gRPC load it, and none at startup', () => {
   const grpc = /^(@grpc\/|grpc-health-check|protobufjs)/;
   for (const entry of ['src/cli/health.ts', 'src/cli/status.ts', 'src/cli/run.ts', 'src/daemon/main.ts']) {
     assert.equal(

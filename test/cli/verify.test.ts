@@ -1,4 +1,4 @@
-/** `svc model verify` as a person calls it. */
+/** `svc model verify` on the command line. */
 import { open, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ const TINY = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.
 
 const test = svcSuite('svc model verify');
 
-test('each model has its line, and the exit code tells whether all are right', async ({ run }) => {
+test('prints a line per model, and the exit code shows whether all are intact', async ({ run }) => {
   const added = await run('model', 'add', TINY, '--copy', '--name', 'mine', '--json');
   const { path } = JSON.parse(added.stdout) as ModelRecord;
   const fine = await run('model', 'verify');
@@ -23,7 +23,7 @@ test('each model has its line, and the exit code tells whether all are right', a
   const damaged = await run('model', 'verify', 'mine');
   assert.is(damaged.code, 65);
   assert.ok(
-    damaged.stdout.startsWith(`mine: damaged\n  ${path} is not what it was: its digest is sha256:`),
+    damaged.stdout.startsWith(`mine: damaged\n  ${path} has changed (SHA-256 mismatch): its digest is sha256:`),
     damaged.stdout,
   );
   assert.match(damaged.stdout, /svc model rm --yes mine/);
@@ -33,7 +33,7 @@ test('each model has its line, and the exit code tells whether all are right', a
   assert.is((await readdir(join(path, '..'))).length, 1, 'a damaged file stays');
 });
 
-test('--json is lines, the last of which tells all', async ({ run }) => {
+test('--json prints lines, the last of which is the summary', async ({ run }) => {
   await run('model', 'add', TINY, '--copy', '--name', 'mine');
   const { code, stdout } = await run('model', 'verify', '--all', '--json');
   assert.is(code, 0);
@@ -56,18 +56,18 @@ test('--json is lines, the last of which tells all', async ({ run }) => {
   });
 });
 
-test('what belongs to no model is told, and not deleted at once', async ({ run }) => {
+test('a file that belongs to no model is reported and not deleted at once', async ({ run }) => {
   const added = await run('model', 'add', TINY, '--copy', '--name', 'mine', '--json');
   const { path } = JSON.parse(added.stdout) as ModelRecord;
   const stray = join(path, '..', `sha256-${'a'.repeat(64)}`);
   await writeFile(stray, 'x');
   const { code, stderr } = await run('model', 'verify');
   assert.is(code, 0);
-  assert.match(stderr, /sha256-a+ \(1 B\) belongs to no model; it goes at the first/);
+  assert.match(stderr, /sha256-a+ \(1 B\) belongs to no model; the first `svc model verify` after .* removes it/);
   assert.ok((await readdir(join(path, '..'))).includes(`sha256-${'a'.repeat(64)}`));
 });
 
-test('a name and --all, and an unknown name, are refused', async ({ run }) => {
+test('a name together with --all, and an unknown name, are refused', async ({ run }) => {
   assert.is((await run('model', 'verify', 'builtin', '--all')).code, 2);
   const unknown = await run('model', 'verify', 'nothing', '--json');
   assert.is(unknown.code, 1);

@@ -16,7 +16,7 @@ import { serveOnSocket, type UnixServer } from './unix-server.ts';
 const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
 const never = new AbortController().signal;
 
-/** `test` against a server that answers with `handler`, closed afterwards whatever happens. */
+/** Registers a test against a server that answers with `handler`; the server is closed afterwards. */
 function withServer(
   name: string,
   handler: (request: IncomingMessage, response: ServerResponse) => void,
@@ -41,7 +41,7 @@ async function collect(events: AsyncIterable<RouteEvent | GenerateEvent>): Promi
   return types;
 }
 
-test('no socket, or one that nobody listens on: the daemon is not running', async () => {
+test('without a socket, or with a stale one, the daemon counts as not running', async () => {
   await rejection(() => new Client('/nonexistent/svc.sock').status(), 'DAEMON_NOT_RUNNING');
   const server = await serveOnSocket(() => undefined);
   const file = join(dirname(server.socketPath), 'file');
@@ -70,7 +70,7 @@ withServer(
 );
 
 withServer(
-  'a code of a newer daemon is an error all the same',
+  'an unknown code of a newer daemon is still an error',
   (_, response) => {
     json(response, 418, { error: { code: 'TEAPOT', message: 'short and stout' } });
   },
@@ -80,7 +80,7 @@ withServer(
 );
 
 withServer(
-  'not ready is an answer to readiness, an error to everything else',
+  'not ready is a result of a readiness request, and an error of any other',
   (_, response) => {
     json(response, 503, { status: 'not_ready', state: 'STARTING', conditions: [] });
   },
@@ -92,7 +92,7 @@ withServer(
 );
 
 withServer(
-  'somebody else behind the socket is told apart',
+  'another program behind the socket is detected',
   (_, response) => void response.end('<html>'),
   async (client) => {
     await rejection(() => client.status(), 'INTERNAL', /not JSON/);
@@ -100,7 +100,7 @@ withServer(
 );
 
 withServer(
-  'a daemon that says nothing, or stops midway, is not ready',
+  'a daemon that does not answer, or stops mid-answer, is not ready',
   (request, response) => {
     if (request.url === '/half') response.writeHead(200).write('{');
   },
@@ -111,7 +111,7 @@ withServer(
 );
 
 withServer(
-  'events come one by one, whatever pieces the lines arrive in',
+  'events are delivered one by one, however the lines are cut',
   (_, response) => {
     const lines = Buffer.from(
       '{"type":"route","trace_id":"t"}\n{"type":"start"}\n{"type":"text","text":"é…"}\n\n{"type":"finish"}\n',
@@ -134,7 +134,7 @@ withServer(
 );
 
 withServer(
-  'an error event ends the stream as the error that it tells of',
+  'an error event ends the stream with that error',
   (_, response) => {
     response.write('{"type":"text","text":"a"}\n');
     response.end('{"type":"error","id":"42","error":{"code":"ENGINE_CRASHED","message":"it died","hint":"again"}}\n');
@@ -146,7 +146,7 @@ withServer(
 );
 
 withServer(
-  'a bug inside leads to its place in the log',
+  'an internal error refers to its id in the log',
   (_, response) => void response.end('{"type":"error","id":"42","error":{"code":"INTERNAL","message":"broke"}}\n'),
   async (client) => {
     const error = await rejection(() => collect(client.generate(REQUEST, never)), 'INTERNAL');
@@ -155,7 +155,7 @@ withServer(
 );
 
 withServer(
-  'a stream without its last event has failed, cleanly closed or cut',
+  'a stream without its last event fails, whether closed cleanly or cut',
   (request, response) => {
     response.write('{"type":"text","text":"a"}\n', () => {
       if (request.url === '/control/generate') response.end();
@@ -178,7 +178,7 @@ withServer(
   },
 );
 
-test('aborting, or leaving early, closes the connection', async () => {
+test('aborting, or returning early, closes the connection', async () => {
   let closed = Promise.resolve<unknown>(undefined);
   const server = await serveOnSocket((_, response) => {
     closed = once(response, 'close');
@@ -202,7 +202,7 @@ test('aborting, or leaving early, closes the connection', async () => {
 });
 
 withServer(
-  'requests are what the daemon takes',
+  'requests have the method, path and JSON body that the daemon expects',
   (request, response) => {
     let body = '';
     request.setEncoding('utf8').on('data', (text: string) => (body += text));
@@ -219,7 +219,7 @@ withServer(
   },
 );
 
-test('health over TCP: the record, or nobody there', async () => {
+test('health over TCP returns the record, or reports that no daemon answers', async () => {
   const server = createServer((socket) => {
     socket.resume().end('HTTP/1.1 503 Service Unavailable\r\ncontent-length: 22\r\n\r\n{"status":"not_ready"}');
   }).listen(0, '127.0.0.1');

@@ -1,4 +1,4 @@
-/** The command line sends nothing to a socket that another user owns or could replace. */
+/** The CLI sends nothing to a socket that another user owns or could replace. */
 import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ import { svc } from '../support/svc.ts';
 const STRANGER = 12_345;
 const ready = JSON.stringify({ status: 'ready', state: 'READY', conditions: [] });
 
-/** Poses as a ready daemon and records all that it is sent. */
+/** Poses as a ready daemon and records everything sent to it. */
 class Impostor {
   readonly directory = mkdtempSync(join(tmpdir(), 'svc-trust-'));
   readonly runtimeDir = join(this.directory, 'run');
@@ -48,11 +48,11 @@ test.after.each(({ impostor }) => {
 });
 const asRoot = unless(process.getuid?.() === 0 ? undefined : 'only root can give a file to another user', test);
 
-test('an own socket in an own directory is used', async ({ impostor }) => {
+test('a socket of the same user in a directory of the same user is used', async ({ impostor }) => {
   assert.is((await new Client(impostor.socketPath).ready()).status, 'ready');
 });
 
-test('a directory that others can write to is refused, unless its sticky bit protects the socket', async ({
+test('a directory that other users can write to is refused, unless its sticky bit protects the socket', async ({
   impostor,
 }) => {
   for (const mode of [0o777, 0o770, 0o702]) {
@@ -71,7 +71,7 @@ asRoot('a socket, a directory or a link that belongs to another user is refused'
   chownSync(impostor.socketPath, 0, 0);
   chownSync(impostor.runtimeDir, STRANGER, STRANGER);
   await rejection(ask, 'FORBIDDEN', /run belongs to user 12345/);
-  // A link to a directory of root's own, put there by another user, who could point it elsewhere at any time.
+  // A link that another user owns and could change at any time; its target belongs to root.
   chownSync(impostor.runtimeDir, 0, 0);
   const link = join(impostor.directory, 'link');
   symlinkSync(impostor.runtimeDir, link);

@@ -1,4 +1,4 @@
-/** A server on a Unix socket that answers as a test tells it to. */
+/** A server on a Unix socket with a handler given by the test. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** Edits of a config file's text: what is not meant stays as it was. */
+/** Edits of the text of a config file: everything else stays unchanged. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { getNodeValue, parseTree } from 'jsonc-parser';
@@ -10,12 +10,12 @@ const valueOf = (source: string): unknown => {
   return root === undefined ? undefined : getNodeValue(root);
 };
 
-test('a value is replaced where it stands', () => {
+test('a value is replaced in place', () => {
   const before = '{\n  // ours\n  "http": { "port": 8000 /* eight */, }, // http\n}\n';
   assert.is(setInText(before, ['http', 'port'], 9), before.replace('8000', '9'));
 });
 
-test('a new property comes last, behind the comment of the line before', () => {
+test('a new property is added last, after the comment of the previous line', () => {
   assert.is(
     setInText('{\n  "http": {\n    // ours\n    "port": 1 // one\n  }, // http\n  // end\n}\n', ['http', 'host'], 'x'),
     '{\n  "http": {\n    // ours\n    "port": 1, // one\n    "host": "x"\n  }, // http\n  // end\n}\n',
@@ -27,7 +27,7 @@ test('a new property comes last, behind the comment of the line before', () => {
   assert.is(setInText('{ "http": { "port": 1 } }', ['http', 'host'], 'x'), '{ "http": { "port": 1, "host": "x" } }');
 });
 
-test('sections are made as they are needed', () => {
+test('missing sections are created', () => {
   const made = '{\n  "log": {\n    "level": "warn"\n  }\n}';
   assert.is(setInText('', ['log', 'level'], 'warn'), `${made}\n`);
   assert.is(setInText('{}', ['log', 'level'], 'warn'), made);
@@ -38,7 +38,7 @@ test('sections are made as they are needed', () => {
   );
 });
 
-test('what is taken out takes its line and its comma, and no comment of another', () => {
+test('removing a property removes its line and comma, but no comment of another property', () => {
   const both = '{\n  "http": {\n    // the port\n    "port": 1,\n    // the host\n    "host": "x" // here\n  }\n}\n';
   assert.is(
     removeFromText(both, ['http', 'port']),
@@ -51,7 +51,7 @@ test('what is taken out takes its line and its comma, and no comment of another'
   assert.is(removeFromText(both, ['log', 'level']), both);
 });
 
-test('whatever the layout: valid, the value there and gone again, every comment kept', () => {
+test('in any layout: the file stays valid, a value can be set and removed, and comments are kept', () => {
   const layouts = [
     '{}',
     '{ // c\n}',
@@ -78,7 +78,7 @@ test('whatever the layout: valid, the value there and gone again, every comment 
       const unset = removeFromText(set, [section, key]);
       assert.equal(parseConfig(unset).problems, [], `${name}\n${unset}`);
       assert.is((valueOf(unset) as any)[section]?.[key], undefined, name);
-      // Those inside a list that is replaced go with it.
+      // Comments inside a replaced list are removed with it.
       if (Array.isArray(value)) continue;
       assert.is(comments(set), comments(layout), `${name}\n${set}`);
       assert.is(comments(unset), comments(layout), `${name}\n${unset}`);

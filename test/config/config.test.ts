@@ -29,7 +29,7 @@ function refusal(): SvcError {
   throw new Error('it was not refused');
 }
 
-test('no file, an empty file and an empty object are the defaults', () => {
+test('without a file, with an empty file or an empty object, the defaults hold', () => {
   const defaults = loadConfig({ configFile });
   assert.equal(defaults.http, { host: '127.0.0.1', port: 7117, allowed_hosts: [] });
   assert.equal(defaults.grpc, { host: '127.0.0.1', port: 7118 });
@@ -47,7 +47,7 @@ test('no file, an empty file and an empty object are the defaults', () => {
   }
 });
 
-test('comments and trailing commas are taken; what is given wins over the default', () => {
+test('comments and trailing commas are accepted; given values override defaults', () => {
   writeFileSync(
     configFile,
     '{\n  // our port\n  "http": {"port": 8000,},\n  /* cores */ "engine": {"threads": 4}\n}\n',
@@ -58,7 +58,7 @@ test('comments and trailing commas are taken; what is given wins over the defaul
   assert.is(config.engine.threads, 4);
 });
 
-test('the environment wins over the file', () => {
+test('the environment overrides the file', () => {
   writeFileSync(configFile, '{"http": {"port": 8000}, "grpc": {"port": 8001}, "log": {"level": "warn"}}');
   assert.is(loadConfig({ configFile }).grpc.port, 8001);
   process.env['SVC_HTTP_ADDR'] = '[::1]:0';
@@ -71,7 +71,7 @@ test('the environment wins over the file', () => {
   assert.is(config.log.level, 'debug');
 });
 
-test('a bad value in the environment is refused', () => {
+test('an invalid value in the environment is refused', () => {
   for (const address of ['localhost', ':7117', '127.0.0.1:70000', '127.0.0.1:x', 'a:b:7117', '127.0.0.1:']) {
     process.env['SVC_HTTP_ADDR'] = address;
     assert.match(refusal().message, 'SVC_HTTP_ADDR', address);
@@ -84,14 +84,14 @@ test('a bad value in the environment is refused', () => {
   assert.match(refusal().message, 'SVC_LOG_LEVEL');
 });
 
-test('an unknown key is named with its place', () => {
+test('an unknown key is reported with its place', () => {
   writeFileSync(configFile, '{\n  "http": {\n    "prot": 80\n  }\n}');
   const error = refusal();
   assert.is(error.code, 'CONFIG_INVALID');
   assert.is(error.message, `${configFile}:3:5: unknown key "http.prot"`);
 });
 
-test('bad values are named with their place, the first one first', () => {
+test('invalid values are reported with their place, in order', () => {
   writeFileSync(configFile, '{\n  "nonsense": 1,\n  "log": {"level": "loud"},\n  "http": {"port": 65536}\n}');
   const error = refusal();
   assert.match(error.message, `${configFile}:2:3: unknown key "nonsense" (and 2 more)`);
@@ -112,7 +112,7 @@ test('bad values are named with their place, the first one first', () => {
   }
 });
 
-test('what cannot be read is refused, not taken for absent', () => {
+test('a file that cannot be read is an error, not treated as missing', () => {
   mkdirSync(configFile);
   assert.is(refusal().code, 'CONFIG_INVALID');
   rmSync(configFile, { recursive: true });

@@ -1,4 +1,4 @@
-/** The file of the providers' keys. */
+/** The file that holds the keys of providers. */
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
@@ -16,7 +16,7 @@ test.before.each(async (context) => {
 });
 test.after.each(({ home }) => home.remove());
 
-test('a key is kept where nobody else can read it, found at once, and forgotten', async ({ path }) => {
+test('a key is stored readable only by its owner, found at once, and can be removed', async ({ path }) => {
   const credentials = new Credentials(path);
   assert.is(credentials.keyOf('openai'), null);
   await saveCredential(path, 'openai', KEY);
@@ -32,14 +32,14 @@ test('a key is kept where nobody else can read it, found at once, and forgotten'
   assert.not.ok(readFileSync(path, 'utf8').includes(KEY));
 });
 
-test('many at once: none is lost', async ({ path }) => {
+test('concurrent changes lose no key', async ({ path }) => {
   const names = Array.from({ length: 8 }, (_, n) => `provider-${String(n)}`);
   await Promise.all(names.map((name) => saveCredential(path, name, `${KEY}-${name}`)));
   const credentials = new Credentials(path);
   for (const name of names) assert.is(credentials.keyOf(name), `${KEY}-${name}`);
 });
 
-test('a file that others can read, or that is damaged, is refused and changed by nobody', async ({ path }) => {
+test('a file that other users can read, or that is damaged, is refused and not changed', async ({ path }) => {
   await saveCredential(path, 'openai', KEY);
   if (process.platform !== 'win32') {
     const credentials = new Credentials(path);
@@ -62,7 +62,7 @@ test('a file that others can read, or that is damaged, is refused and changed by
   assert.is(readFileSync(path, 'utf8'), damaged);
 });
 
-test('what is no key is refused and not repeated', async () => {
+test('an invalid key is refused and not repeated in the error', async () => {
   assert.is(checkedKey(`  ${KEY}\r\n`), KEY);
   for (const typed of ['', ' \n', `${KEY} and more`, `${KEY}\n${KEY}`, 'schlüssel', 'x'.repeat(8193)]) {
     const error = await rejection(() => checkedKey(typed), 'INPUT_INVALID');

@@ -25,24 +25,24 @@ const running: DaemonFile = {
   last_exit: null,
 };
 
-test('where none has run there is nothing', () => {
+test('without an earlier daemon there is no record', () => {
   assert.is(readDaemonFile(path), null);
   assert.is(lastExit(path), null);
 });
 
-test('written and read, for the user alone', async () => {
+test('a written record can be read, with access for its owner only', async () => {
   await writeDaemonFile(path, running);
   assert.equal(readDaemonFile(path), running);
   assert.is(statSync(path).mode & 0o777, 0o600);
 });
 
-test('a daemon that said how it ended is believed', async () => {
+test('the exit that a daemon recorded is reported', async () => {
   const exit = { code: 0, signal: 'SIGTERM', at: '2026-01-02T00:00:00.000Z', reason: 'SIGTERM' };
   await writeDaemonFile(path, { ...running, exit });
   assert.equal(lastExit(path), exit);
 });
 
-test('one that said nothing crashed, and was last alive when it touched the file', async () => {
+test('a daemon that recorded no exit crashed, and was last alive at the time of the file', async () => {
   await writeDaemonFile(path, running);
   utimesSync(path, 1_800_000_000, 1_800_000_000);
   const exit = lastExit(path);
@@ -52,7 +52,7 @@ test('one that said nothing crashed, and was last alive when it touched the file
   assert.match(exit?.reason ?? '', 'crash');
 });
 
-test('a file that is not one of ours is the same as none', () => {
+test('a file that is not a valid record counts as missing', () => {
   for (const text of ['', '{', '{}', 'null', '{"pid":"1"}']) {
     writeFileSync(path, text);
     assert.is(readDaemonFile(path), null);

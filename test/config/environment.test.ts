@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { engineEnvironment } from '../../src/config/environment.ts';
 
-test('an engine gets what drivers and libraries read, and no secret', () => {
+test('an engine gets the variables that drivers and libraries read, and no secret', () => {
   const given = {
     PATH: '/bin',
     LC_ALL: 'C',

@@ -19,7 +19,7 @@ test.after.each(({ home }) => home.remove());
 
 const onUnix = process.platform === 'win32' ? test.skip : test;
 
-test('a key is told once; the file has its digest, for this user alone', async ({ path }) => {
+test('a key is returned once; the file has only its digest, with access for its owner only', async ({ path }) => {
   assert.equal(readKeyFile(path), []);
   const { entry, key } = await addKey(path, 'laptop', 'inference');
   assert.match(key, /^svc_[\w-]{43}$/);
@@ -33,7 +33,7 @@ test('a key is told once; the file has its digest, for this user alone', async (
   }
 });
 
-test('no two keys are alike, and none is lost when many are added at once', async ({ path }) => {
+test('all keys differ, and none is lost when many are added concurrently', async ({ path }) => {
   const names = Array.from({ length: 12 }, (_, i) => `key-${String(i)}`);
   const added = await Promise.all(names.map((name) => addKey(path, name, 'admin')));
   assert.is(new Set(added.map(({ key }) => key)).size, names.length);
@@ -45,14 +45,14 @@ test('no two keys are alike, and none is lost when many are added at once', asyn
   );
 });
 
-test('a write replaces the file: whoever reads meanwhile has the old one whole', async ({ path }) => {
+test('a write replaces the file atomically: a concurrent reader sees the old one complete', async ({ path }) => {
   await addKey(path, 'one', 'inference');
   const before = statSync(path).ino;
   await addKey(path, 'two', 'inference');
   assert.is.not(statSync(path).ino, before);
 });
 
-test('removing', async ({ path }) => {
+test('a removed key is no longer accepted', async ({ path }) => {
   await addKey(path, 'one', 'inference');
   await addKey(path, 'two', 'admin');
   assert.is(await removeKey(path, 'one'), 1);
@@ -64,17 +64,17 @@ test('removing', async ({ path }) => {
   assert.is(await removeKey(path, 'two'), 0);
 });
 
-test('names are bounded, plain and taken only once', async ({ path }) => {
+test('names have a limited length, plain characters, and are unique', async ({ path }) => {
   for (const name of ['', '-x', 'a b', 'a/b', 'é', '../x', 'x'.repeat(65), 'a\nb', '__proto__x y']) {
     await rejection(() => addKey(path, name, 'inference'), 'INVALID_REQUEST', /cannot be the name/);
   }
   assert.not.ok(existsSync(path));
   await addKey(path, 'x'.repeat(64), 'inference');
   await addKey(path, 'Lap.top_1-2', 'inference');
-  await rejection(() => addKey(path, 'Lap.top_1-2', 'inference'), 'INVALID_REQUEST', /already/);
+  await rejection(() => addKey(path, 'Lap.top_1-2', 'inference'), 'INVALID_REQUEST', /name exists/);
 });
 
-test('a file that cannot be understood is an error, and is not written over', async ({ path }) => {
+test('an invalid file is an error and is not overwritten', async ({ path }) => {
   mkdirSync(join(path, '..'), { recursive: true });
   const digest = 'a'.repeat(64);
   const key = { name: 'a', scope: 'admin', sha256: digest, created_at: 'x' };
@@ -97,7 +97,7 @@ test('a file that cannot be understood is an error, and is not written over', as
   }
 });
 
-test('there is a most of keys', async ({ path }) => {
+test('the number of keys is limited', async ({ path }) => {
   mkdirSync(join(path, '..'), { recursive: true });
   const keys = Array.from({ length: 1000 }, (_, i) => ({
     name: `k${String(i)}`,
@@ -109,11 +109,11 @@ test('there is a most of keys', async ({ path }) => {
   await rejection(() => addKey(path, 'more', 'inference'), 'INVALID_REQUEST', /1000 keys already/);
 });
 
-onUnix('a file that others may write lets nobody in', async ({ path }) => {
+onUnix('a file that other users may write admits no client', async ({ path }) => {
   await addKey(path, 'one', 'inference');
   for (const mode of [0o620, 0o602, 0o666]) {
     chmodSync(path, mode);
-    const { hint } = await rejection(() => readKeyFile(path), 'CONFIG_INVALID', /may be written by others/);
+    const { hint } = await rejection(() => readKeyFile(path), 'CONFIG_INVALID', /can be written by other users/);
     assert.is(hint, `chmod 600 ${path}`);
   }
   chmodSync(path, 0o644);

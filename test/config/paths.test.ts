@@ -54,7 +54,7 @@ test('linux: XDG variables are honoured when absolute and ignored otherwise', ()
   assert.is(paths.socketPath, '/run/user/7/svc/svc.sock');
 });
 
-test('SVC_HOME puts everything under it; SVC_SOCKET and SVC_CONFIG win over it', () => {
+test('SVC_HOME contains everything; SVC_SOCKET and SVC_CONFIG override it', () => {
   const paths = pathsFrom(machine('linux', { SVC_HOME: '/h', XDG_CONFIG_HOME: '/c' }));
   for (const path of Object.values(paths)) assert.ok(path.startsWith('/h/'), path);
   assert.is(paths.modelsDir, '/h/models');
@@ -75,24 +75,24 @@ test('macOS and Windows follow their own conventions', () => {
   assert.match(windows.socketPath, /^\\\\\.\\pipe\\svc-[0-9a-f]{16}$/);
 });
 
-test('two homes on Windows have two pipes', () => {
+test('on Windows two homes have different pipes', () => {
   const pipe = (home: string): string => pathsFrom(machine('win32', { SVC_HOME: home })).socketPath;
   assert.is.not(pipe('C:\\a'), pipe('C:\\b'));
 });
 
-test('a socket path is refused above the limit of the system, not cut', () => {
+test('a socket path above the limit of the system is refused, not truncated', () => {
   const fits = `/${'x'.repeat(106)}`;
   assert.is(pathsFrom(machine('linux', { SVC_SOCKET: fits })).socketPath, fits);
   const error = refusal(() => pathsFrom(machine('linux', { SVC_SOCKET: `${fits}x` })));
   assert.is(error.code, 'CONFIG_INVALID');
   assert.match(error.message, '108 bytes, this system allows 107');
   assert.match(error.hint ?? '', 'SVC_SOCKET');
-  // Bytes count, not characters.
+  // The limit is in bytes, not characters.
   assert.is(refusal(() => pathsFrom(machine('linux', { SVC_SOCKET: `/${'ü'.repeat(54)}` }))).code, 'CONFIG_INVALID');
   assert.is(refusal(() => pathsFrom(machine('darwin', { SVC_SOCKET: `/${'x'.repeat(103)}` }))).code, 'CONFIG_INVALID');
 });
 
-test('a relative path of ours is refused', () => {
+test('relative paths are refused', () => {
   for (const name of ['SVC_HOME', 'SVC_SOCKET', 'SVC_CONFIG'] as const) {
     const error = refusal(() => pathsFrom(machine('linux', { [name]: 'here' })));
     assert.is(error.code, 'CONFIG_INVALID');
@@ -105,7 +105,7 @@ test.after(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-test('the private directory is made 0700, and one of ours that is too open is closed', () => {
+test('the private directory is created with mode 0700; an existing one that is too open is corrected', () => {
   const directory = join(scratch, 'a', 'run');
   makePrivateDirectory(directory);
   assert.is(statSync(directory).mode & 0o777, 0o700);
@@ -114,7 +114,7 @@ test('the private directory is made 0700, and one of ours that is too open is cl
   assert.is(statSync(directory).mode & 0o777, 0o700);
 });
 
-test('a link, a file or a directory of someone else is not taken for the private directory', () => {
+test('a link, a file or a directory of another user is not accepted as the private directory', () => {
   const real = join(scratch, 'real');
   mkdirSync(real);
   symlinkSync(real, join(scratch, 'link'));

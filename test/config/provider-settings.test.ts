@@ -1,4 +1,4 @@
-/** The section `providers` of the config file, and the settings that it makes. */
+/** The section `providers` of the config file, and its settings. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
@@ -34,7 +34,7 @@ test.after.each(({ home }) => home.remove());
 const problemsOf = (providers: unknown): string[] =>
   parseConfig(JSON.stringify({ providers })).problems.map(({ message }) => message);
 
-test('what svc knows needs nothing; what it does not know needs to be somewhere', () => {
+test('a catalogue provider needs no settings; any other needs a base URL', () => {
   assert.equal(problemsOf({ openai: {}, groq: { enabled: false }, ollama: {} }), []);
   assert.equal(problemsOf({ mine: { base_url: 'https://llm.example.com/v1' }, team: { kind: 'anthropic' } }), []);
   assert.match(problemsOf({ mine: {} })[0] ?? '', /^"providers.mine" needs a base_url/);
@@ -42,7 +42,7 @@ test('what svc knows needs nothing; what it does not know needs to be somewhere'
   assert.match(problemsOf({ mine: { kind: 'openai_compatible' } })[0] ?? '', /needs a base_url/);
 });
 
-test('wrong settings are told with line and column', () => {
+test('invalid settings are reported with line and column', () => {
   const { problems } = parseConfig(
     '{\n  "providers": {\n    "openai": { "kind": "other",\n      "modle": 1 }\n  }\n}\n',
   );
@@ -69,7 +69,7 @@ test('wrong settings are told with line and column', () => {
   }
 });
 
-test('the default of --cloud has to be a provider', () => {
+test('the default for --cloud must be a configured provider', () => {
   const first = (text: string): string | undefined => parseConfig(text).problems[0]?.message;
   assert.is(first('{"cloud": {"default_provider": "openai"}}'), undefined);
   assert.is(
@@ -79,7 +79,7 @@ test('the default of --cloud has to be a provider', () => {
   assert.match(first('{"cloud": {"default_provider": "opnai"}}') ?? '', /must be the name of a provider/);
 });
 
-test('a key in the config file is refused, with the way to where it belongs, and not repeated', () => {
+test('a key in the config file is refused with the command that stores it, and not repeated', () => {
   for (const settings of [
     { api_key: SECRET },
     { token: SECRET },
@@ -96,7 +96,7 @@ test('a key in the config file is refused, with the way to where it belongs, and
   assert.match(problemsOf({ openai: { api_key: SECRET } })[0] ?? '', /svc provider set openai --api-key-stdin/);
 });
 
-test('https, or plain http to this machine and private networks', () => {
+test('base URLs need https, except on this machine and private networks', () => {
   for (const url of [
     'https://api.example.com/v1',
     'http://localhost:8000/v1',
@@ -125,7 +125,7 @@ test('https, or plain http to this machine and private networks', () => {
   }
 });
 
-test('a map of names is settings by name: shown, read, set and unset, comments kept', async ({
+test('settings below a user-chosen name can be listed, read, set and unset; comments are kept', async ({
   write,
   read,
   configFile,
@@ -155,26 +155,26 @@ test('a map of names is settings by name: shown, read, set and unset, comments k
   assert.not.match(read(), /rack/);
 });
 
-test('names that are none: what may have been meant, and no place for a key', async ({ configFile }) => {
+test('invalid setting names: a suggestion is made, and keys cannot be set', async ({ configFile }) => {
   const paths = { configFile };
   const hintOf = async (name: string): Promise<string> =>
     (await rejection(() => setSetting(paths, name, SECRET), 'INVALID_REQUEST')).hint ?? 'nothing';
   assert.match(await hintOf('providers.openai.defaultmodel'), /did you mean "providers\.openai\.default_model"/);
-  assert.match(await hintOf('providers.openai'), /below a name there are: kind/);
+  assert.match(await hintOf('providers.openai'), /providers\.NAME has: kind/);
   assert.match(await hintOf('providers.openai.api_key'), /svc provider set openai --api-key-stdin/);
   await rejection(() => setSetting(paths, 'providers.Open AI.kind', 'openai'), 'INVALID_REQUEST', /no setting/);
   await rejection(() => readSetting(paths, 'providers.openai.nothing'), 'INVALID_REQUEST');
   assert.not.ok((await hintOf('providers.openai.api_key')).includes(SECRET));
 });
 
-test('every setting below a name is one of a name that is there', () => {
+test('every setting below a name belongs to a configured name', () => {
   const ofProviders = namedSettings().filter((name) => name.startsWith('providers.'));
   const expected = ofProviders.map((name) => name.replace('.NAME.', '.mine.'));
   const added = settingNames({ providers: { mine: {} } }).filter((name) => !settingNames().includes(name));
   assert.equal(added, expected);
 });
 
-test('several changes are one: all of them or none', async ({ write, read, configFile }) => {
+test('several changes are applied together or not at all', async ({ write, read, configFile }) => {
   const paths = { configFile };
   write('{ "http": { "port": 1 } }\n');
   const wrong = [

@@ -1,7 +1,7 @@
 /**
- * What an attacker sends to a daemon that runs, with the bounds that it has. While it lasts `/livez`
- * answers and the daemon's memory stays bounded; afterwards it does its work as before. The single
- * bounds, made small, are in test/http/abuse.test.ts.
+ * Attacks on a running daemon with its default limits. During an attack `/livez` answers and the daemon's memory
+ * stays bounded; afterwards the daemon works as before. Tests of single limits, made small, are in
+ * test/http/abuse.test.ts.
  */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,13 +18,13 @@ import { waitFor } from '../support/wait.ts';
 const MIB = 1024 * 1024;
 const CHAT = '/v1/chat/completions';
 /**
- * Still alive: it works so long on other things before it answers. Counted is the daemon's processor
- * time, for this machine may do other things too. It is 2 s at most on a quiet machine, for an answer that waits
- * while a hundred others fill their sockets, and was 3.4 s where both hyperthreads of a core were busy.
+ * Maximum CPU time that the daemon may spend on other work before it answers `/livez`. CPU time, because the machine
+ * may be busy otherwise. On a quiet machine it is at most 2 s, for an answer that waits while a hundred others fill
+ * their sockets; 3.4 s if both hyperthreads of a core are busy.
  */
 const LIVE_MS = 8000;
 const PATIENT = { timeoutMs: 180_000 };
-/** The budget of bodies, what a few parsed ones take, and some room for the garbage collector. */
+/** Budget of request bodies, plus some parsed ones, plus headroom for the garbage collector. */
 const MEMORY_MIB = 600;
 
 interface Target {
@@ -61,7 +61,7 @@ function memoryMib(pid: number): number {
   return Number(kib) / 1024;
 }
 
-/** Processor time that it has used; where the system does not tell, the time of day. */
+/** CPU time of the process in ms; wall-clock time where the system does not report it. */
 function busyMs(pid: number): number {
   const path = `/proc/${String(pid)}/stat`;
   if (!existsSync(path)) return performance.now();
@@ -70,7 +70,7 @@ function busyMs(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-/** Watches the daemon while `attack` lasts; prints what it saw. */
+/** Monitors the daemon during `attack`, prints the measurements and checks the limits. */
 async function survives({ daemon, port }: Target, what: string, attack: () => Promise<void>): Promise<void> {
   const livez = async (): Promise<number> => {
     const from = busyMs(daemon.pid);
@@ -104,7 +104,7 @@ async function survives({ daemon, port }: Target, what: string, attack: () => Pr
   assert.ok(worstMib < before + MEMORY_MIB, `${worstMib.toFixed(0)} MiB`);
 }
 
-/** A person's request, which the daemon has time and room for. */
+/** Asserts that the daemon still answers an ordinary request. */
 async function serves({ port }: Target): Promise<void> {
   const body = { messages: [{ role: 'user', content: 'Hello' }], max_completion_tokens: 4 };
   const answer = await ask({ port }, CHAT, { body });
@@ -112,7 +112,7 @@ async function serves({ port }: Target): Promise<void> {
   assert.ok(answer.json().usage.completion_tokens > 0);
 }
 
-/** A connection that shrugs off whatever happens to it. */
+/** Opens a connection that ignores errors. */
 async function dial(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => undefined);
@@ -134,7 +134,7 @@ function head(length: number | 'chunked'): string {
   return `POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${how}\r\n\r\n`;
 }
 
-/** Writes and waits until it is taken, or the connection is closed. */
+/** Writes and waits until the data is accepted or the connection is closed. Returns false if it is closed. */
 async function push(socket: Socket, bytes: string | Buffer): Promise<boolean> {
   if (!socket.writable) return false;
   if (socket.write(bytes)) return true;
@@ -148,7 +148,7 @@ async function push(socket: Socket, bytes: string | Buffer): Promise<boolean> {
   return socket.writable;
 }
 
-/** All that it is sent until the connection is closed. */
+/** All data received until the connection is closed. */
 function answerOf(socket: Socket): Promise<string> {
   let text = '';
   socket.on('data', (chunk) => (text += String(chunk)));
@@ -172,12 +172,12 @@ test('slowloris: 200 requests whose headers never end, 200 whose bodies do not',
     }, 500);
     try {
       await serves(real);
-      // Ten seconds, and two until the next look.
+      // The header timeout is ten seconds, and Node checks every two.
       const all = await Promise.all(answers);
       assert.ok(all.every((text) => text.startsWith('HTTP/1.1 408 ')));
       assert.ok(
         bodies.every((socket) => !socket.destroyed),
-        'a slow line is no attack yet: a body has two minutes',
+        'a slow client is not an attack: a body may take two minutes',
       );
       await serves(real);
     } finally {
@@ -188,7 +188,7 @@ test('slowloris: 200 requests whose headers never end, 200 whose bodies do not',
   await serves(real);
 });
 
-test('headers without end', async () => {
+test('endless headers', async () => {
   const { port } = real;
   const piece = 'y'.repeat(64 * 1024);
   await survives(real, 'oversize headers', async () => {
@@ -208,10 +208,10 @@ test('headers without end', async () => {
   await serves(real);
 });
 
-test('bodies without end, of any kind that a parser dreads', async () => {
+test('huge bodies that are expensive to parse', async () => {
   const { port } = real;
   const LENGTH = 31 * MIB;
-  /** Repeats `piece` up to the length of a body that is just let in. */
+  /** Repeats `piece` up to the maximum accepted body length. */
   const filled = (before: string, piece: string, after: string): Buffer => {
     const middle = Buffer.alloc(
       Math.floor((LENGTH - before.length - after.length) / piece.length) * piece.length,
@@ -230,7 +230,7 @@ test('bodies without end, of any kind that a parser dreads', async () => {
     ['one number', filled('{"seed":', '1', '}'), /^HTTP\/1\.1 400 /],
     ['escapes', filled('{"messages":"', '\\u00e9', '"}'), /^HTTP\/1\.1 400 /],
     ['noughts', Buffer.alloc(LENGTH), /^HTTP\/1\.1 400 /],
-    // Tokenised, it would keep the engine for minutes.
+    // Tokenising it would keep the engine busy for minutes.
     ['prompt', filled('{"messages":[{"role":"user","content":"', 'word ', '"}]}'), /^HTTP\/1\.1 413 /],
   ];
   for (const [what, body, expected] of bodies) {
@@ -275,7 +275,7 @@ test('bodies without end, of any kind that a parser dreads', async () => {
   await serves(real);
 });
 
-test('5,000 connections that say nothing', async () => {
+test('5,000 silent connections', async () => {
   const { port } = real;
   const files = /^Max open files\s+(\d+)/m;
   const most = existsSync('/proc/self/limits')
@@ -324,7 +324,7 @@ test('garbage as fast as it can be sent', async () => {
         socket.destroy();
       }
     };
-    // As it is, as a body of no kind, and as one that might become JSON.
+    // Garbage alone, as a body, and as a body that begins like JSON.
     const openings = ['', head(32 * MIB), `${head(32 * MIB)}{"messages":[{"role":"user","content":"`];
     await Promise.all([...openings, ...openings].map(one));
   });
@@ -339,11 +339,11 @@ test('garbage as fast as it can be sent', async () => {
   await serves(real);
 });
 
-test('answers that nobody reads', async () => {
+test('answers that clients do not read', async () => {
   const scripted = await start({ entry: fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)), args: [] });
   const { port, daemon } = scripted;
   try {
-    await survives(scripted, '100 streams and 20,000 requests whose answers nobody reads', async () => {
+    await survives(scripted, '100 streams and 20,000 requests with unread answers', async () => {
       const streams = await dialMany(port, 100);
       const pipelined = await dialMany(port, 20);
       try {
@@ -357,7 +357,7 @@ test('answers that nobody reads', async () => {
         await waitFor('all to be answered', async () => (await daemon.client.health()).queue.active === 100, PATIENT);
         const requests = 'GET /v1/runtime/health HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(1000);
         for (const socket of pipelined) socket.pause().write(requests);
-        // The daemon waits for whoever does not read: it has nothing more to do.
+        // The daemon waits for the slow readers and has nothing else to do.
         await waitFor(
           'the daemon to rest',
           async () => ((await daemon.client.health()).resources.cpu_percent ?? 100) < 15,

@@ -1,9 +1,9 @@
-/** An answer over the control socket, whole or broken off. */
+/** Collects an answer over the control socket, complete or broken off. */
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
 
-/** `end`: an error's code, or `finish`. */
+/** `end`: error code, or `finish`. */
 export interface Answer {
   readonly text: string;
   readonly end: string;

@@ -10,7 +10,7 @@ import type { CheckStatus, ModelRecord } from '../../src/protocol/records.ts';
 
 const MISSING = join(tmpdir(), 'not', 'there');
 
-test('bytes are judged by two bounds', () => {
+test('bytes are compared with a warning and a failure threshold', () => {
   const bounds = { warnBytes: 1000, failBytes: 100 };
   for (const [bytes, status] of [
     [1000, 'ok'],
@@ -23,7 +23,7 @@ test('bytes are judged by two bounds', () => {
   }
 });
 
-test('a figure that wavers around a bound does not flap', () => {
+test('a value that oscillates around a threshold does not flap (hysteresis)', () => {
   const bounds = { warnBytes: 1000, failBytes: 100 };
   let status: CheckStatus = 'ok';
   const seen: CheckStatus[] = [];
@@ -60,7 +60,7 @@ function checked(store: { list(): Promise<readonly ModelRecord[]>; find(): Promi
   };
 }
 
-test('every check has an answer, also where a directory is not there yet', async () => {
+test('every check has a result, even if a directory does not exist yet', async () => {
   const model = { id: 'm1' } as ModelRecord;
   const { conditions, checks } = checked({ list: () => Promise.resolve([model]), find: () => Promise.resolve(model) });
   await checks.run();
@@ -70,7 +70,7 @@ test('every check has an answer, also where a directory is not there yet', async
   }
 });
 
-test('while there is enough, the reason holds no figure that changes all the time', async () => {
+test('while the status is ok, the reason contains no figure that changes constantly', async () => {
   const model = { id: 'm1' } as ModelRecord;
   const { conditions, checks } = checked({ list: () => Promise.resolve([model]), find: () => Promise.resolve(model) });
   await checks.run();
@@ -80,7 +80,7 @@ test('while there is enough, the reason holds no figure that changes all the tim
   }
 });
 
-test('a model whose file is broken is a warning that names it', async () => {
+test('a model with a broken file is a warning that names the model', async () => {
   const models = [
     { id: 'm1', state: 'installed' },
     { id: 'm2', state: 'failed' },

@@ -21,11 +21,11 @@ class Lines implements LogDestination {
   }
 }
 
-test('all ok is READY, and there is nothing to say', () => {
+test('all conditions ok: READY, without a reason', () => {
   assert.equal(judge('running', conditions()), { state: 'READY', ready: true, reason: null });
 });
 
-test('a warning or a failure that leaves a route is DEGRADED and ready', () => {
+test('a warning, or a failure that leaves a usable route: DEGRADED and ready', () => {
   for (const changes of [
     { memory: 'warn' },
     { disk_space: 'fail' },
@@ -39,7 +39,7 @@ test('a warning or a failure that leaves a route is DEGRADED and ready', () => {
   }
 });
 
-test('with no route that can serve it is DEGRADED and not ready', () => {
+test('no usable route: DEGRADED and not ready', () => {
   assert.equal(judge('running', conditions({ engine: 'fail' })), {
     state: 'DEGRADED',
     ready: false,
@@ -48,26 +48,26 @@ test('with no route that can serve it is DEGRADED and not ready', () => {
   assert.is(judge('running', conditions({ model_store: 'fail' })).ready, false, 'no request finds its model');
 });
 
-test('what is left out is taken for well', () => {
+test('excluded conditions count as ok', () => {
   const failing = conditions({ engine: 'fail', memory: 'warn' });
   assert.equal(judge('running', failing, new Set(['engine', 'memory'])), { state: 'READY', ready: true, reason: null });
   assert.is(judge('running', failing, new Set(['memory'])).ready, false);
 });
 
-test('starting and stopping are never ready, however well all is', () => {
+test('STARTING and STOPPING are never ready, even if all conditions are ok', () => {
   assert.is(judge('starting', conditions()).state, 'STARTING');
   assert.is(judge('starting', conditions()).ready, false);
   assert.is(judge('stopping', conditions()).state, 'STOPPING');
   assert.is(judge('stopping', conditions()).ready, false);
 });
 
-test('a condition has one writer', () => {
+test('each condition has exactly one writer', () => {
   const all = new Conditions(createLogger({ level: 'silent' }));
   all.writer('engine');
   assert.throws(() => all.writer('engine'), /has a writer/);
 });
 
-test('every change is told, what stays as it is is not', () => {
+test('listeners are called on every change, and not without one', () => {
   let told = 0;
   const all = new Conditions(createLogger({ level: 'silent' }), undefined, () => (told += 1));
   const memory = all.writer('memory');
@@ -81,7 +81,7 @@ test('every change is told, what stays as it is is not', () => {
   assert.is(told, 4);
 });
 
-test('since is when the status changed, not when the reason did', () => {
+test('since is the time of the last status change, not of a reason change', () => {
   let now = 0;
   const all = new Conditions(createLogger({ level: 'silent' }), () => new Date(now));
   const memory = all.writer('memory');
@@ -100,7 +100,7 @@ test('since is when the status changed, not when the reason did', () => {
   assert.is(all.get('memory').since, new Date(3000).toISOString());
 });
 
-test('each change of state is one log line with its reason', () => {
+test('each state change is logged as one line with its reason', () => {
   const out = new Lines();
   const all = new Conditions(createLogger({ destination: out }));
   const write = new Map(CONDITION_NAMES.map((name) => [name, all.writer(name)]));
@@ -124,14 +124,18 @@ test('each change of state is one log line with its reason', () => {
   );
 });
 
-test('a drain is STOPPING whatever the conditions are, and can be taken back until a stop', () => {
+test('a drain is STOPPING whatever the conditions are, and can be undone until a stop', () => {
   const out = new Lines();
   const all = new Conditions(createLogger({ destination: out }));
   const write = CONDITION_NAMES.map((name) => all.writer(name));
   for (const set of write) set('ok', 'fine');
   all.drain(true);
   all.enter('running');
-  assert.equal(all.verdict(), { state: 'STOPPING', ready: false, reason: 'it was told to take nothing new' });
+  assert.equal(all.verdict(), {
+    state: 'STOPPING',
+    ready: false,
+    reason: 'the daemon is draining and refuses new requests',
+  });
   write[0]?.('fail', 'gone');
   assert.is(all.verdict().state, 'STOPPING');
   write[0]?.('ok', 'back');
@@ -147,7 +151,7 @@ test('a drain is STOPPING whatever the conditions are, and can be taken back unt
   );
 });
 
-test('there is no way back from stopping', () => {
+test('a stop cannot be undone', () => {
   const all = new Conditions(createLogger({ level: 'silent' }));
   all.enter('stopping', 'SIGTERM');
   all.enter('running');

@@ -24,13 +24,13 @@ test.before.each(async (context) => {
 });
 test.after.each(({ home }) => home.remove());
 
-test('a sign of life is the time of the file', async ({ path, file }) => {
+test('a sign of life updates the modification time of the file', async ({ path, file }) => {
   utimesSync(path, new Date(0), new Date(0));
   await file.touch();
   assert.ok(Date.now() - statSync(path).mtimeMs < 60_000);
 });
 
-test('a file that was removed or damaged, or whose directory was, is written anew with the next sign of life', async ({
+test('a removed or damaged file, or a removed directory, is written again with the next sign of life', async ({
   path,
   file,
 }) => {

@@ -1,4 +1,4 @@
-/** The daemon with its real engine: what an engine's life does to the daemon's conditions. */
+/** The daemon with its real engine: how start, crash and loss of the engine change the conditions. */
 import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { unless } from '../support/skip.ts';
 import { waitFor } from '../support/wait.ts';
 import { answerTo, type Answer } from './answer.ts';
 
-/** `svc.node` and its libraries. */
+/** Folder of `svc.node` and its libraries. */
 const addon = fileURLToPath(new URL('../../build/addon/bin', import.meta.url));
 
 const test = daemonSuite('engine');
@@ -47,7 +47,7 @@ function generate(
   return answerTo(daemon, { messages, max_tokens: maxTokens, sampling, stop: [] }, onText);
 }
 
-test('ready means that the engine has produced a token; then it answers', async (context) => {
+test('the daemon is ready once the engine has produced a token, and then answers', async (context) => {
   const daemon = await startIn(context).settled();
   const ready = await daemon.client.ready();
   assert.is(ready.status, 'ready', JSON.stringify(ready.conditions));
@@ -65,8 +65,8 @@ test('ready means that the engine has produced a token; then it answers', async 
   assert.ok((cpu.memory_free_bytes ?? 0) > 0 && (cpu.memory_free_bytes ?? 0) <= (cpu.memory_total_bytes ?? 0));
 });
 
-unless(MAY_GO_FIRST ? undefined : 'only root may go first', test)(
-  'an engine goes before programs of ordinary priority, all of its computing threads do',
+unless(MAY_GO_FIRST ? undefined : 'only root may raise priority', test)(
+  'an engine and its compute threads run at a higher priority than ordinary programs',
   async (context) => {
     const daemon = await startIn(context).settled();
     const pid = await enginePid(daemon);
@@ -78,12 +78,12 @@ unless(MAY_GO_FIRST ? undefined : 'only root may go first', test)(
   },
 );
 
-test('a killed engine costs its own requests, turns the condition, and comes back', async (context) => {
+test('a killed engine fails its own requests, turns the condition, and is restarted', async (context) => {
   const daemon = await startIn(context).settled();
   const first = await enginePid(daemon);
   let begun: () => void = () => undefined;
   const text = new Promise<void>((resolve) => (begun = resolve));
-  // The same token again and again: it does not end by itself.
+  // The bias forces the same token again and again, so the answer does not end by itself.
   const endless = { temperature: 1, logit_bias: [[100, 100]] } satisfies GenerateRequest['sampling'];
   const answer = generate(daemon, 4000, begun, endless);
   await text;
@@ -98,7 +98,7 @@ test('a killed engine costs its own requests, turns the condition, and comes bac
   assert.equal(turns, ['READY', 'DEGRADED', 'READY']);
 });
 
-test('a conversation goes on where it was after its engine was killed, and after a restart of the daemon', async (context) => {
+test('cached prefixes survive a kill of the engine and a restart of the daemon', async (context) => {
   const folder = join(context.home.dir, 'cache', 'prefixes');
   const question = { role: 'user' as const, content: 'What can svc do for me, and how do I begin? '.repeat(20) };
   const turn = async (daemon: DaemonProcess, messages: Message[]): Promise<{ text: string; cached: number }> => {
@@ -136,7 +136,7 @@ test('a conversation goes on where it was after its engine was killed, and after
   next.kill('SIGTERM');
   await next.exit;
 
-  // Turned off, what was kept is gone.
+  // After it is turned off, the stored prefixes are gone.
   mkdirSync(join(context.home.dir, 'config'), { recursive: true });
   writeFileSync(join(context.home.dir, 'config', 'config.json'), '{ "engine": { "prefix_disk_bytes": 0 } }');
   const without = await startIn(context).settled();
@@ -146,7 +146,7 @@ test('a conversation goes on where it was after its engine was killed, and after
   assert.equal(saved(), []);
 });
 
-test('no engine outlives the daemon, however that ends', async (context) => {
+test('no engine outlives the daemon, however the daemon ends', async (context) => {
   for (const signal of ['SIGKILL', 'SIGTERM', 'SIGABRT'] as const) {
     const daemon = await startIn(context).settled();
     const pid = await enginePid(daemon);
@@ -157,7 +157,7 @@ test('no engine outlives the daemon, however that ends', async (context) => {
   }
 });
 
-test('a stop while the model loads is heard, and leaves no engine', async (context) => {
+test('a stop while the model loads takes effect and leaves no engine', async (context) => {
   const daemon = await startIn(context).answering();
   const pid = await waitFor('an engine process', async () => (await daemon.client.status()).models[0]?.pid);
   const began = performance.now();
@@ -167,7 +167,7 @@ test('a stop while the model loads is heard, and leaves no engine', async (conte
   assert.not.ok(isAlive(pid));
 });
 
-test('without an addon it runs, says so, and takes it up when it comes', async (context) => {
+test('without an addon the daemon runs and reports it, and uses the addon once it exists', async (context) => {
   const place = join(context.home.dir, 'addon');
   const daemon = await startIn(context, { env: { SVC_ADDON: join(place, 'svc.node') } }).settled();
   const ready = await ask({ socketPath: daemon.socketPath }, '/readyz');

@@ -1,6 +1,6 @@
 /**
- * One path that turns into something else while the daemon runs costs what needs that path: the daemon
- * goes on, says which path it is, answers, and is well again once the path is.
+ * A path of the daemon is replaced by another kind of file while it runs. Only what needs that path fails: the daemon
+ * keeps running and answering, names the path in a condition, and recovers once the path is restored.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, lstatSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { waitFor } from '../support/wait.ts';
 
 const test = daemonSuite('file-troubles');
 
-/** What a path is turned into. */
+/** What a path is replaced by. */
 const KINDS: Record<string, (path: string) => void> = {
   'a file': (path) => writeFileSync(path, ''),
   'a FIFO': (path) => execFileSync('mkfifo', [path]),
@@ -25,14 +25,14 @@ const KINDS: Record<string, (path: string) => void> = {
 };
 
 interface Place {
-  /** From the home. */
+  /** Path relative to the home. */
   readonly path: string;
   readonly kinds: readonly string[];
   readonly condition: ConditionName;
-  /** True if prompts are answered meanwhile. Without the list of models none can be. */
+  /** True if prompts are answered meanwhile; without the model list none can be. */
   readonly answers: boolean;
   readonly overSocket?: boolean;
-  /** True if the daemon writes it anew by itself, maybe before the condition shows. */
+  /** True if the daemon writes the file again by itself, perhaps before the condition shows. */
   readonly heals?: boolean;
 }
 
@@ -41,7 +41,7 @@ const FOR_A_FILE = ['a directory', 'a FIFO', 'a loop of links'];
 const PLACES: readonly Place[] = [
   { path: 'state', kinds: FOR_A_DIRECTORY, condition: 'storage', answers: true },
   { path: 'cache', kinds: FOR_A_DIRECTORY, condition: 'storage', answers: true },
-  // Over TCP nobody is let in while the API keys cannot be read.
+  // Over TCP no client is admitted while the API keys cannot be read.
   { path: 'data', kinds: FOR_A_DIRECTORY, condition: 'storage', answers: true, overSocket: true },
   { path: 'run', kinds: ['a file', 'a FIFO', 'a loop of links'], condition: 'listeners', answers: true },
   { path: 'run/svc.sock', kinds: ['a file', 'a FIFO', 'a directory'], condition: 'listeners', answers: true },
@@ -80,7 +80,7 @@ async function prompt(to: To): Promise<number> {
   return (await ask(to, HTTP_ROUTES.chatCompletions, { method: 'POST', body })).status;
 }
 
-/** Each kind in the place of the path, one after the other; resolves when all is well again. */
+/** Replaces the path by each kind in turn and restores it; resolves when the daemon has recovered. */
 async function spoil(
   daemon: Daemon,
   home: string,
@@ -108,20 +108,20 @@ async function spoil(
   }
 }
 
-test('one daemon lives through all of them', async (context) => {
+test('one daemon survives every replacement of every path', async (context) => {
   const daemon = await start(context);
   for (const place of PLACES) await spoil(daemon, context.home.dir, place);
   await waitFor('the control socket', async () => (await daemon.process.client.status()).pid === daemon.process.pid);
   await daemon.process.client.stop(0);
   assert.equal(await daemon.process.exit, { code: 0, signal: null });
-  // None of its own work ended with an error that nothing expected.
+  // No internal task of the daemon failed with an unexpected error.
   const unexpected = daemon.process.log.filter(
     ({ level, msg }) => level === 'fatal' || (level === 'error' && msg.endsWith(' failed') && msg !== 'request failed'),
   );
   assert.equal(unexpected, []);
 });
 
-test('a daemon ends in good order while its state is a FIFO', async (context) => {
+test('a daemon shuts down cleanly while its state directory is a FIFO', async (context) => {
   const daemon = await start(context);
   const state = join(context.home.dir, 'state');
   renameSync(state, `${state}.away`);

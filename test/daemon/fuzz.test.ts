@@ -1,4 +1,4 @@
-/** A short run of what `npm run fuzz` does to each door of the daemon in full. */
+/** A short version of the campaigns that `npm run fuzz` runs against each listener of the daemon. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fuzzDoor } from '../../scripts/fuzz/doors/campaign.ts';
@@ -10,12 +10,12 @@ const CASES = 700;
 const SEED = 20_26;
 
 for (const door of DOORS) {
-  test(`${String(CASES)} random cases of ${door.name} harm nothing`, async () => {
+  test(`${String(CASES)} random cases against ${door.name} cause no finding`, async () => {
     assert.equal(await fuzzDoor(door, SEED, 0, CASES), []);
   });
 }
 
-test('a case is the same again', () => {
+test('a case is reproducible from its seed and number', () => {
   const bytes = (index: number): Buffer => requestBytes(new Random(SEED, index));
   for (const index of [0, 1, 4711]) assert.equal(bytes(index), bytes(index));
   assert.not.equal(
@@ -24,7 +24,7 @@ test('a case is the same again', () => {
   );
 });
 
-test('a daemon that ends is found', async () => {
+test('a daemon that dies is reported as a finding', async () => {
   const killer: Door = {
     name: 'killer',
     cases: 1,

@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { HealthFeed } from '../../src/daemon/health-feed.ts';
 import { FIGURES_MS } from '../../src/protocol/records.ts';
 
-test('a change is told at once; figures only when nothing was told for a while', () => {
+test('a change is sent at once; new figures only if nothing was sent for a while', () => {
   let now = 1000;
   let told = 0;
   const feed = new HealthFeed(() => now);

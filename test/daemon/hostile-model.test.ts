@@ -1,4 +1,4 @@
-/** A model file as attackers make them, named to a running daemon: no engine is started for it. */
+/** Hostile model files given to a running daemon: it starts no engine for them. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,7 @@ const GOOD = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.
 
 const test = daemonSuite('hostile model');
 
-test('the daemon refuses the file by itself, and goes on', async (context) => {
+test('the daemon refuses the file itself, without an engine, and keeps working', async (context) => {
   const daemon = await startIn(context).settled();
   const generate = async (path: string): Promise<void> => {
     const messages = [{ role: 'user' as const, content: 'Hello' }];
@@ -35,7 +35,7 @@ test('the daemon refuses the file by itself, and goes on', async (context) => {
     await rejection(() => generate(path), 'MODEL_INVALID', says);
     assert.is(started(path), 0, name);
   }
-  // What is counted is counted.
+  // The daemon still answers with a good model.
   await generate(GOOD);
   assert.is(started(GOOD), 1);
 });

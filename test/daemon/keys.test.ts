@@ -1,4 +1,4 @@
-/** Who gets in, on real daemons: keys that come and go, what is bound, and from where. */
+/** Access to real daemons: adding and removing keys, bound addresses, and allowed hosts and origins. */
 import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ async function start(context: Context, address?: string): Promise<{ daemon: Daem
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
-test('on loopback nobody needs a key until there is one; it counts at once, and so does its end', async (context) => {
+test('on loopback no key is needed until one exists; adding and removing keys takes effect at once', async (context) => {
   const { daemon, port } = await start(context);
   const { keyFile } = context;
   const status = async (headers: Record<string, string> = {}, path = '/v1/models'): Promise<number> =>
@@ -72,7 +72,7 @@ test('on loopback nobody needs a key until there is one; it counts at once, and 
   assert.equal(daemon.stray, []);
 });
 
-test('probes need no key, and tell strangers no more than they need', async (context) => {
+test('probes need no key, and show unauthenticated clients only the minimum', async (context) => {
   const { daemon, port } = await start(context);
   const { key } = await addKey(context.keyFile, 'one', 'inference');
   daemon.send({ engine: { status: 'fail', reason: 'planted.gguf is gone' } });
@@ -85,7 +85,7 @@ test('probes need no key, and tell strangers no more than they need', async (con
   assert.is((await ask({ port }, '/metrics')).status, 401);
 });
 
-test('a file of keys that is damaged lets nobody in, until it is mended', async (context) => {
+test('a damaged key file admits no client until it is repaired', async (context) => {
   const { daemon, port } = await start(context);
   const { key } = await addKey(context.keyFile, 'one', 'inference');
   const good = readFileSync(context.keyFile);
@@ -107,7 +107,7 @@ test('a file of keys that is damaged lets nobody in, until it is mended', async 
   }
 });
 
-test('a file of keys that is gone opens no door, not even after a restart; an empty list does', async (context) => {
+test('a missing key file admits no client, even after a restart; an empty list disables keys', async (context) => {
   const { home, keyFile } = context;
   const first = await start(context);
   const { key } = await addKey(keyFile, 'one', 'inference');
@@ -140,12 +140,12 @@ test('a file of keys that is gone opens no door, not even after a restart; an em
   assert.is(await status(second.port), 200, 'there were none in it');
 });
 
-test('what others can reach is not bound without a key: exit 78, and what to do about it', async (context) => {
+test('a non-loopback address is not bound without a key: exit 78 with a hint', async (context) => {
   const { home, keyFile } = context;
   for (const address of ['0.0.0.0:0', '[::]:0']) {
     const refused = await svc(['serve'], { home, env: { SVC_HTTP_ADDR: address } });
     assert.is(refused.code, 78, refused.stderr);
-    assert.match(refused.stderr, /can be reached by other machines, and no API key keeps them out/);
+    assert.match(refused.stderr, /is reachable from other machines, but there is no API key/);
     assert.match(refused.stderr, /svc key add NAME/);
     assert.match(refused.stderr, /SVC_HTTP_ADDR=127\.0\.0\.1:7117 svc start/);
   }
@@ -157,7 +157,7 @@ test('what others can reach is not bound without a key: exit 78, and what to do 
   assert.match(damaged.stderr, /the file of API keys .* is damaged/);
 });
 
-test('bound to everything: a key, a known host and no foreign page, on every route', async (context) => {
+test('bound to all addresses: every route requires a key, a known host and no foreign origin', async (context) => {
   const { key } = await addKey(context.keyFile, 'one', 'inference');
   const { port } = await start(context, '0.0.0.0:0');
   const routes = PUBLIC.map(({ method, path, scope }) => ({ method, path: path.replace('*', 'engine'), scope }));
@@ -184,14 +184,14 @@ test('bound to everything: a key, a known host and no foreign page, on every rou
     const from = { host: outer, port };
     assert.is((await ask(from, '/v1/models')).status, 401);
     assert.is((await ask(from, '/v1/models', { headers: bearer(key) })).status, 200);
-    // The last key is gone while others can still connect: they cannot come in.
+    // After the last key is removed, remote clients can still connect but are not admitted.
     await removeKey(context.keyFile, 'one');
     assert.is((await ask(from, '/v1/models', { headers: bearer(key) })).status, 401);
     assert.is((await ask(from, '/livez')).status, 200);
   }
 });
 
-test('svc health asks over HTTP with SVC_API_KEY, or says so', async (context) => {
+test('svc health over HTTP uses SVC_API_KEY, or says that it is needed', async (context) => {
   const { home } = context;
   const { key } = await addKey(context.keyFile, 'one', 'inference');
   await start(context, '0.0.0.0:0');
@@ -204,7 +204,7 @@ test('svc health asks over HTTP with SVC_API_KEY, or says so', async (context) =
   assert.is((await svc(['health', '--source', 'socket'], { home })).code, 0);
 });
 
-test('neither a key nor a prompt is ever written, whatever goes wrong with it', async (context) => {
+test('neither keys nor prompts are ever written to disk or log, whatever fails', async (context) => {
   const PROMPT = 'canary-prompt-7f3a';
   const WRONG = 'svc_canary-wrong-key-91bc';
   context.home = { ...context.home, env: { ...context.home.env, SVC_LOG_LEVEL: 'trace' } as never };

@@ -1,4 +1,4 @@
-/** How a daemon is said to have ended, after it really ended so. */
+/** Exits of a daemon, each produced for real, and how the next daemon reports them. */
 import { execFileSync, spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
@@ -35,7 +35,7 @@ async function change(path: string, changes: Partial<DaemonFile>): Promise<void>
   await writeDaemonFile(path, { ...(readDaemonFile(path) as DaemonFile), ...changes });
 }
 
-test('the next daemon tells how each ended', async (context) => {
+test('the next daemon reports how the previous one ended', async (context) => {
   const ends = [
     { how: (daemon: DaemonProcess) => daemon.kill('SIGTERM'), code: 0, signal: 'SIGTERM', reason: /^SIGTERM$/ },
     { how: (daemon: DaemonProcess) => void daemon.client.stop(0), code: 0, signal: null, reason: /^svc stop$/ },
@@ -60,7 +60,7 @@ test('the next daemon tells how each ended', async (context) => {
   }
 });
 
-test('another boot since then: the machine went down with it', async (context) => {
+test('after another boot: the machine was restarted', async (context) => {
   const daemon = await start(context);
   daemon.kill('SIGKILL');
   await daemon.exit;
@@ -70,7 +70,7 @@ test('another boot since then: the machine went down with it', async (context) =
   assert.match(lastExit(context.path)?.reason ?? '', 'machine was restarted');
 });
 
-test('a JavaScript heap that was full', async (context) => {
+test('a JavaScript heap that ran out of memory', async (context) => {
   mkdirSync(join(context.home.dir, 'state'));
   const stderr = openSync(crashFile({ stateDir: join(context.home.dir, 'state') }), 'a');
   const child = spawn(process.execPath, ['--max-old-space-size=64', '--import', 'tsx', entry], {
@@ -89,7 +89,7 @@ test('a JavaScript heap that was full', async (context) => {
   assert.equal((await next.client.status()).last_exit?.reason, exit?.reason);
 });
 
-test('memory that ended: the kernel killed it', async (context) => {
+test('killed by the kernel for lack of memory', async (context) => {
   const group = join(MEMORY_CGROUPS, `svc-test-${String(process.pid)}`);
   try {
     mkdirSync(group);
@@ -119,7 +119,7 @@ test('memory that ended: the kernel killed it', async (context) => {
   }
 });
 
-test('the kernel’s line is of this process, and of its lifetime', () => {
+test('a kernel log line counts only for this pid and during the life of the process', () => {
   const line = (message: string, at = 5_000_000): string => `6,339,${String(at)},-;${message}\n`;
   const killed = 'Out of memory: Killed process 42 (node) total-vm:1kB, anon-rss:1kB, UID:0';
   assert.ok(isKillForMemory(line(killed), 42, 100));
@@ -128,11 +128,11 @@ test('the kernel’s line is of this process, and of its lifetime', () => {
   assert.not.ok(isKillForMemory(line(killed), 42, 501), 'an earlier process of that pid');
   assert.not.ok(
     isKillForMemory(line('svc: Out of memory: Killed process 42 (node)'), 42, 100),
-    'somebody else wrote it',
+    'written by another program',
   );
 });
 
-test('a pid that was given again is not the process that had it', () => {
+test('a reused pid is not taken for the earlier process', () => {
   const own = identifyProcess(process.pid);
   assert.ok(own);
   assert.ok(isAlive(process.pid, own));
@@ -140,7 +140,7 @@ test('a pid that was given again is not the process that had it', () => {
   assert.not.ok(isAlive(process.pid, { ...own, boot_id: 'another' }));
 });
 
-test('a file of a dead daemon whose pid another process has now does not keep a new one out', async (context) => {
+test('a daemon file whose pid was reused by another process does not prevent a start', async (context) => {
   const first = await start(context);
   first.kill('SIGKILL');
   await first.exit;

@@ -33,7 +33,7 @@ function generate(daemon: DaemonProcess, ticks: number, model?: string, onText?:
   return answerTo(daemon, { messages, max_tokens: ticks, ...(model === undefined ? {} : { model }) }, onText);
 }
 
-/** Resolves with the whole answer's promise once its first text has come. */
+/** Starts a generation; resolves, once its first text has arrived, with the promise of the whole answer. */
 async function generating(daemon: DaemonProcess, ticks: number, model?: string): Promise<{ answer: Promise<Answer> }> {
   let begun: () => void = () => undefined;
   const first = new Promise<void>((resolve) => (begun = resolve));
@@ -42,7 +42,7 @@ async function generating(daemon: DaemonProcess, ticks: number, model?: string):
   return { answer };
 }
 
-test('it starts, is ready, tells where it is, and leaves nothing but its state', async (context) => {
+test('a daemon starts, becomes ready, reports its addresses, and leaves only its state files', async (context) => {
   const daemon = await start(context).settled();
   const { client, socketPath, pid } = daemon;
   const status = await client.status();
@@ -92,7 +92,7 @@ test('the health record holds measured figures', async (context) => {
   assert.ok(health.uptime_seconds > 0 && health.uptime_seconds < 60);
 });
 
-test('the file and standard error have the same log', async (context) => {
+test('the log file and standard error have the same lines', async (context) => {
   const daemon = await start(context).settled();
   await daemon.client.stop(0);
   await daemon.exit;
@@ -104,7 +104,7 @@ test('the file and standard error have the same log', async (context) => {
   assert.is(lines.at(-1)?.msg, 'stopped');
 });
 
-test('a second one in the same home is refused and the first is not disturbed', async (context) => {
+test('a second daemon in the same home is refused, and the first is not disturbed', async (context) => {
   const first = await start(context).settled();
   const second = start(context);
   assert.is((await second.exit).code, 1);
@@ -113,14 +113,14 @@ test('a second one in the same home is refused and the first is not disturbed', 
   assert.is(readDaemonFile(file(context.home, 'daemon.json'))?.pid, first.pid);
 });
 
-test('another socket does not make a second daemon in the same home', async (context) => {
+test('another socket path does not allow a second daemon in the same home', async (context) => {
   await start(context).settled();
   const second = start(context, { env: { SVC_SOCKET: join(context.home.dir, 'other.sock') } });
   assert.is((await second.exit).code, 1);
   assert.match(second.stray.join('\n'), 'already running');
 });
 
-test('of many that start at once exactly one stays', async (context) => {
+test('of many daemons started at once exactly one stays', async (context) => {
   const all = Array.from({ length: 5 }, () => start(context));
   const codes: (number | null)[] = [];
   for (const daemon of all)
@@ -134,7 +134,7 @@ test('of many that start at once exactly one stays', async (context) => {
   assert.is(all.filter((daemon) => daemon.pid === pid).length, 1);
 });
 
-test('after kill -9 the next start takes the dead socket over and tells of the crash', async (context) => {
+test('after kill -9 the next start takes over the stale socket and reports the crash', async (context) => {
   const first = await start(context).settled();
   first.kill('SIGKILL');
   await first.exit;
@@ -144,10 +144,10 @@ test('after kill -9 the next start takes the dead socket over and tells of the c
   assert.is(last_exit?.code, null);
   assert.match(last_exit?.reason ?? '', 'crash');
   assert.ok(Math.abs(Date.parse(last_exit?.at ?? '') - Date.now()) < 60_000);
-  assert.ok(second.log.some(({ level, msg }) => level === 'warn' && msg.includes('did not end well')));
+  assert.ok(second.log.some(({ level, msg }) => level === 'warn' && msg.includes('did not exit cleanly')));
 });
 
-test('a start that died with the lock in its hand holds the next one up only until it is stale', async (context) => {
+test('a start that died while holding the lock delays the next one only until the lock is stale', async (context) => {
   const first = await start(context).settled();
   first.kill('SIGKILL');
   await first.exit;
@@ -158,7 +158,7 @@ test('a start that died with the lock in its hand holds the next one up only unt
   assert.not.ok(existsSync(lock));
 });
 
-test('a file in the place of the socket is not removed', async (context) => {
+test('a regular file at the socket path is not removed', async (context) => {
   const socketPath = join(context.home.dir, 'precious');
   writeFileSync(socketPath, 'data');
   const daemon = start(context, { env: { SVC_SOCKET: socketPath } });
@@ -166,7 +166,7 @@ test('a file in the place of the socket is not removed', async (context) => {
   assert.is(readFileSync(socketPath, 'utf8'), 'data');
 });
 
-test('a port that is taken ends the start with a sentence, and the socket is gone again', async (context) => {
+test('a port in use fails the start with one sentence, and the socket is removed again', async (context) => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const address = other.address() as { port: number };
@@ -183,13 +183,13 @@ test('a port that is taken ends the start with a sentence, and the socket is gon
   }
 });
 
-test('an address that others can reach is refused', async (context) => {
+test('a non-loopback address is refused', async (context) => {
   const daemon = start(context, { env: { SVC_HTTP_ADDR: '0.0.0.0:0' } });
   assert.is((await daemon.exit).code, 78);
   assert.match(daemon.stray.join('\n'), 'no API key');
 });
 
-test('a config that is wrong ends the start with its place', async (context) => {
+test('an invalid config fails the start and is reported with its place', async (context) => {
   const config = join(context.home.dir, 'bad.json');
   writeFileSync(config, '{\n  "htp": {}\n}');
   const daemon = start(context, { env: { SVC_CONFIG: config } });
@@ -197,7 +197,7 @@ test('a config that is wrong ends the start with its place', async (context) => 
   assert.match(daemon.stray.join('\n'), `${config}:2:3: unknown key "htp"`);
 });
 
-test('SIGTERM drains: not ready at once, nothing new, what runs may finish', async (context) => {
+test('SIGTERM drains: not ready at once, new requests are rejected, running ones may finish', async (context) => {
   const daemon = await start(context).settled();
   const { answer } = await generating(daemon, 10_000);
   daemon.kill('SIGTERM');
@@ -217,7 +217,7 @@ test('SIGTERM drains: not ready at once, nothing new, what runs may finish', asy
   assert.is(lastExit(file(context.home, 'daemon.json'))?.signal, 'SIGTERM');
 });
 
-test('at the deadline what still runs ends with an error event, never cleanly', async (context) => {
+test('at the drain deadline running generations end with an error event, never with finish', async (context) => {
   const daemon = await start(context).settled();
   const { answer } = await generating(daemon, 10_000);
   await daemon.client.stop(300);
@@ -229,7 +229,7 @@ test('at the deadline what still runs ends with an error event, never cleanly', 
   assert.is((await daemon.exit).code, 0);
 });
 
-test('a second signal ends it now', async (context) => {
+test('a second signal ends the daemon immediately', async (context) => {
   const daemon = await start(context).settled();
   const { answer } = await generating(daemon, 10_000);
   daemon.kill('SIGTERM');
@@ -241,7 +241,7 @@ test('a second signal ends it now', async (context) => {
   assert.ok(performance.now() - began < 25_000, 'not the 30 seconds of the drain');
 });
 
-test('a generation that does not hear cannot keep it alive', async (context) => {
+test('a generation that ignores its abort cannot keep the daemon alive', async (context) => {
   const daemon = await start(context).settled();
   const { answer } = await generating(daemon, 10_000, 'deaf');
   const began = performance.now();
@@ -251,14 +251,14 @@ test('a generation that does not hear cannot keep it alive', async (context) => 
   assert.ok(performance.now() - began < 60_000, 'not the 200 seconds of the generation');
 });
 
-test('a stop while it starts is heard', async (context) => {
+test('a stop during startup takes effect', async (context) => {
   const daemon = await start(context).answering();
   daemon.kill('SIGINT');
   assert.equal(await daemon.exit, { code: 0, signal: null });
   assert.not.ok(existsSync(daemon.socketPath));
 });
 
-test('a bug ends it in good order, with code 1, and the log tells which', async (context) => {
+test('a bug shuts the daemon down cleanly, with code 1, and the log names the error', async (context) => {
   for (const [order, name] of [
     ['crash', 'TypeError'],
     ['reject', 'RangeError'],
@@ -277,7 +277,7 @@ test('a bug ends it in good order, with code 1, and the log tells which', async 
   }
 });
 
-test('a bug ends no generation that is soon done, and those that follow from it end nothing either', async (context) => {
+test('after a bug, a generation that finishes soon still completes, and further bugs change nothing', async (context) => {
   const daemon = await start(context).settled();
   const { answer } = await generating(daemon, 100_000);
   for (let i = 0; i < 20; i += 1) daemon.send({ crash: true });
@@ -288,15 +288,15 @@ test('a bug ends no generation that is soon done, and those that follow from it 
   assert.is(daemon.log.filter(({ msg }) => msg.includes('another bug')).length, 1, 'one line for those that follow');
 });
 
-test('an error that only a connection can have caused ends nothing', async (context) => {
+test('an error that can only come from a connection does not stop the daemon', async (context) => {
   const daemon = await start(context).settled();
   daemon.send({ crash: 'ERR_HTTP2_INVALID_STREAM' });
-  await waitFor('its line', () => daemon.log.some(({ msg }) => msg === 'a connection broke'));
+  await waitFor('its line', () => daemon.log.some(({ msg }) => msg === 'a connection failed'));
   assert.is((await daemon.client.ready()).state, 'READY');
   assert.not.ok(daemon.log.some(({ level }) => level === 'fatal'));
 });
 
-test('conditions turn readiness, and each turn is one log line', async (context) => {
+test('conditions change readiness, and each change is one log line', async (context) => {
   const daemon = await start(context).settled();
   const turn = async (status: string, state: string): Promise<number> => {
     daemon.send({ engine: { status, reason: `because ${status}` } });
@@ -312,7 +312,7 @@ test('conditions turn readiness, and each turn is one log line', async (context)
   assert.equal(turns, ['STARTING READY', 'READY DEGRADED', 'DEGRADED READY', 'READY DEGRADED']);
 });
 
-test('a control socket that somebody removed is bound anew; what came over the old one goes on', async (context) => {
+test('a removed control socket is bound again, and requests over the old one continue', async (context) => {
   const daemon = await start(context).settled();
   const { answer } = await generating(daemon, 10_000);
   for (const remove of [daemon.socketPath, join(context.home.dir, 'run')]) {
@@ -325,14 +325,14 @@ test('a control socket that somebody removed is bound anew; what came over the o
   }
   daemon.send({ finish: true });
   assert.is((await answer).end, 'finish');
-  await waitFor('both to be told', () => daemon.log.filter(({ msg }) => msg.includes('bound anew')).length === 2);
+  await waitFor('both to be told', () => daemon.log.filter(({ msg }) => msg.includes('bound again')).length === 2);
   assert.is((await daemon.client.ready()).state, 'READY');
   await daemon.client.stop(0);
   assert.is((await daemon.exit).code, 0);
   assert.not.ok(existsSync(daemon.socketPath));
 });
 
-test('a removed control socket does not let a second daemon in', async (context) => {
+test('a removed control socket does not allow a second daemon', async (context) => {
   const daemon = await start(context).settled();
   for (let round = 0; round < 3; round++) {
     rmSync(daemon.socketPath);
@@ -343,7 +343,7 @@ test('a removed control socket does not let a second daemon in', async (context)
   assert.is((await daemon.client.status()).pid, daemon.pid);
 });
 
-test('a file in the place of a removed control socket stays, and is told', async (context) => {
+test('a file that replaced the control socket is left alone and reported', async (context) => {
   const daemon = await start(context).settled();
   const port = Number((await daemon.client.status()).http?.split(':')[1]);
   writeFileSync(`${daemon.socketPath}.new`, 'data');

@@ -38,7 +38,7 @@ test.after.each(async ({ home, servers }) => {
   await home.remove();
 });
 
-/** As a crash leaves it: the file is there and nobody listens. */
+/** Leaves a stale socket, as a crash does: the file exists and no process listens. */
 async function leaveDeadSocket({ runtimeDir, socketPath }: Paths): Promise<void> {
   mkdirSync(runtimeDir, { recursive: true });
   const server = createServer().listen(socketPath);
@@ -60,7 +60,7 @@ async function attempt({ paths, servers }: Context): Promise<string> {
   }
 }
 
-test('one of many wins the socket of a dead daemon, every time', async (context) => {
+test('of many concurrent starts exactly one takes over the socket of a dead daemon', async (context) => {
   for (let round = 0; round < 5; round++) {
     await leaveDeadSocket(context.paths);
     const outcomes = await Promise.all(Array.from({ length: 6 }, () => attempt(context)));
@@ -71,7 +71,7 @@ test('one of many wins the socket of a dead daemon, every time', async (context)
   }
 });
 
-test('the socket is for the user alone, whatever the umask', async (context) => {
+test('only the owner may access the socket, whatever the umask', async (context) => {
   const umask = process.umask(0);
   try {
     assert.is(await attempt(context), 'won');
@@ -81,7 +81,7 @@ test('the socket is for the user alone, whatever the umask', async (context) => 
   assert.is(statSync(context.paths.socketPath).mode & 0o777, 0o600);
 });
 
-test('what is done first is done before another start may look; its failure is the start’s', async (context) => {
+test('the setup step runs before another start can probe, and its failure fails the start', async (context) => {
   const { paths, servers } = context;
   const server = createServer();
   servers.push(server);

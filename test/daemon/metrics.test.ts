@@ -1,4 +1,4 @@
-/** `/metrics`: what it says of a real daemon, and that others can read it. */
+/** `/metrics` of a real daemon: its values, and that Prometheus tools can parse it. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ test.after(async () => {
   await home.remove();
 });
 
-/** Name and labels, as they stand on the page, to the value. */
+/** Parses a page into values by name and labels, as written on the page. */
 function parse(page: string): Map<string, number> {
   const samples = page.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(
@@ -49,7 +49,7 @@ function parse(page: string): Map<string, number> {
   );
 }
 
-/** The engine's first heartbeat tells of its cells. */
+/** Waits for the first heartbeat of the engine, which reports its KV-cache cells. */
 async function heartbeat(): Promise<void> {
   await waitFor('the heartbeat', async () => (await samples()).has('svc_kv_cells_used{model="builtin"}'));
 }
@@ -101,7 +101,7 @@ test('calls over gRPC are counted', async () => {
   }
 });
 
-test('what runs, and what was given up, shows', async () => {
+test('active and cancelled generations are counted', async () => {
   const endless = { messages: [{ role: 'user', content: 'go' }], logit_bias: { '100': 100 }, stream: true };
   const leave = new AbortController();
   const generate = async (): Promise<string> => {
@@ -113,7 +113,7 @@ test('what runs, and what was given up, shows', async () => {
     });
     return await response.text();
   };
-  // An answer may be over before a heartbeat tells of it.
+  // An answer may end before a heartbeat reports it.
   const running = (async () => {
     while (!leave.signal.aborted) await generate().catch(() => undefined);
   })();
@@ -142,7 +142,7 @@ test('what runs, and what was given up, shows', async () => {
   });
 });
 
-test('an engine that is killed is a crash and a restart', async () => {
+test('a killed engine counts as a crash and a restart', async () => {
   const { models } = await daemon.client.health();
   process.kill(models[0]?.pid as number, 'SIGKILL');
   const after = await waitFor('the crash and the restart on the page', async () => {
@@ -153,7 +153,7 @@ test('an engine that is killed is a crash and a restart', async () => {
   await waitFor('the engine to be back', async () => (await daemon.client.health()).status === 'ready');
 });
 
-test('nothing that a client says becomes a label', async () => {
+test('no text from a client becomes a label', async () => {
   const odd = ['/canary', '/v1/models/canary', '/readyz/canary', '/%00canary', `/${'canary'.repeat(100)}`];
   for (const path of odd) await ask({ port }, path);
   await ask({ port }, '/v1/chat/completions', {
@@ -166,7 +166,7 @@ test('nothing that a client says becomes a label', async () => {
   assert.ok((parse(page).get('svc_http_requests_total{route="/v1/models/*",status="404"}') ?? 0) >= 1);
 });
 
-test('the page has its type, is not cached, and answers HEAD', async () => {
+test('the page has its content type, is not cacheable, and answers HEAD', async () => {
   const page = await ask({ port }, '/metrics');
   assert.is(page.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8');
   assert.is(page.headers['cache-control'], 'no-store');
@@ -184,13 +184,13 @@ function feed(program: string, args: readonly string[], page: string): { status:
 }
 
 unless(isInstalled('promtool') ? undefined : 'there is no promtool (Debian: prometheus)', test)(
-  'promtool has nothing to complain about but the colon in the names of vLLM',
+  'promtool complains only about the colon in the vLLM metric names',
   async () => {
     const page = (await ask({ port }, '/metrics')).text;
     const ours = page.split('\n\n').filter((family) => !family.includes(' vllm:'));
     assert.ok(ours.length > 15);
     assert.equal(feed('promtool', ['check', 'metrics'], `${ours.join('\n\n')}\n`), { status: 0, said: '' });
-    // Colons are for recording rules, and the aliases are of use under these very names only.
+    // promtool reserves colons for recording rules, but the aliases are useful only under exactly these names.
     const { said } = feed('promtool', ['check', 'metrics'], page);
     const complaints = said.split('\n').filter((line) => line !== '');
     const aliases = [...page.matchAll(/^# TYPE (vllm:\S+)/gm)].map(([, name]) => name);
@@ -227,7 +227,7 @@ const NOTHING: Snapshot = {
   providers: [LOCAL],
 };
 
-test('labels are bounded whatever models are asked for, and a path is never one', async () => {
+test('the number of labels is bounded whatever models are requested, and a path is never a label', async () => {
   const metrics = new Metrics({ vllmAliases: false, snapshot: () => NOTHING });
   for (let i = 0; i < 1000; i += 1) {
     metrics.answerEnded({
@@ -261,7 +261,7 @@ test('labels are bounded whatever models are asked for, and a path is never one'
   assert.is(parse(text).get('svc_generations_total{provider="local",model="other",outcome="ok"}'), 900);
 });
 
-test('what was asked is counted by API key, whose names are bounded', async () => {
+test('requests are counted by API key, and the number of key names is bounded', async () => {
   const metrics = new Metrics({ vllmAliases: false, snapshot: () => NOTHING });
   const answered = (caller: Caller, provider: string): void => {
     const usage = { input_tokens: 7, output_tokens: 2, cached_tokens: 3 };
@@ -280,7 +280,7 @@ test('what was asked is counted by API key, whose names are bounded', async () =
   assert.is(new Set(Array.from(text.matchAll(/key="([^"]*)"/g), ([, key]) => key)).size, 102);
 });
 
-test('what cannot be measured is left out', async () => {
+test('values that cannot be measured are omitted', async () => {
   const unknown: LoadedModelHealth = {
     id: 'm',
     state: 'loading',
@@ -312,7 +312,7 @@ test('what cannot be measured is left out', async () => {
   assert.not.match((await metrics.page()).text, /model="m"/, 'gone when it is unloaded');
 });
 
-test('embeddings are counted apart, and their tokens with those of prompts', async () => {
+test('embeddings are counted separately, and their tokens as prompt tokens', async () => {
   const before = await samples();
   const refused = await ask({ port }, '/v1/embeddings', { body: { input: 'Hello' } });
   assert.is(refused.status, 400);
@@ -339,7 +339,7 @@ test('embeddings are counted apart, and their tokens with those of prompts', asy
   assert.is(page.get('svc_time_to_first_token_seconds_count{provider="local",model="m"}'), undefined);
 });
 
-test('docs/metrics.md is the page: name, type, labels', async () => {
+test('docs/metrics.md lists every metric with name, type and labels', async () => {
   const rows = read('docs/metrics.md')
     .split('\n')
     .filter((line) => /^\| `/.test(line))

@@ -1,4 +1,4 @@
-/** Readiness turns within a second of what really happened, and turns back when that is mended. */
+/** Readiness changes within a second of a fault, and changes back when the fault is repaired. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ async function start(context: DaemonContext, options: DaemonProcessOptions = {})
   return daemon;
 }
 
-/** Plants a fault, and resolves once the condition has the status, with the HTTP status of /readyz; in time. */
+/** Injects a fault, waits for the condition to have the status, checks the delay; returns the status of /readyz. */
 async function turn(
   daemon: DaemonProcess,
   plant: () => void,
@@ -48,7 +48,7 @@ async function turn(
   return answer.status;
 }
 
-/** Until `maxTokens`: the built-in model, asked for nothing but one token, never ends by itself before. */
+/** Generates until `maxTokens`: a bias forces the same token, so the built-in model never ends earlier. */
 async function generates(daemon: DaemonProcess, maxTokens = 4, onText: () => void = () => undefined): Promise<boolean> {
   const request = {
     messages: [{ role: 'user' as const, content: 'go' }],
@@ -64,13 +64,13 @@ async function generates(daemon: DaemonProcess, maxTokens = 4, onText: () => voi
 }
 
 interface Generating {
-  /** True once it has ended as it should. */
+  /** Resolves with true if the answer ends with finish. */
   readonly answer: Promise<boolean>;
-  /** The engine that is held in the middle of it. */
+  /** The engine, stopped in the middle of the generation. */
   readonly held: Held;
 }
 
-/** Resolves when it has begun, and cannot end before its engine is released. */
+/** Starts a generation that cannot end before its engine is released; resolves when it has begun. */
 async function generating(daemon: DaemonProcess): Promise<Generating> {
   const pid = await enginePid(daemon.client);
   return await new Promise((resolve, reject) => {
@@ -91,7 +91,7 @@ test('an engine that is killed', async (context) => {
   await waitFor('the engine to be back', async () => (await daemon.client.ready()).state === 'READY');
 });
 
-test('a model store that is removed', async (context) => {
+test('a removed model store', async (context) => {
   const models = join(context.home.dir, 'models');
   mkdirSync(models);
   const daemon = await start(context);
@@ -101,7 +101,7 @@ test('a model store that is removed', async (context) => {
   assert.is(await turn(daemon, () => renameSync(aside, models), 'model_store', 'ok'), 200);
 });
 
-test('a disk that is full: the daemon says so, goes on answering, and recovers', async (context) => {
+test('a full disk: the daemon reports it, keeps answering, and recovers', async (context) => {
   const state = join(context.home.dir, 'state');
   mkdirSync(state);
   try {
@@ -117,7 +117,7 @@ test('a disk that is full: the daemon says so, goes on answering, and recovers',
     const { bavail, bsize } = statfsSync(state);
     execFileSync('fallocate', ['-l', String(bavail * bsize), filler]);
   };
-  // With a full disk the local engine still serves: DEGRADED, and 200.
+  // With a full disk the local engine still serves: DEGRADED and 200.
   assert.is(await turn(daemon, fill, 'disk_space', 'fail'), 200);
   assert.is((await ask({ socketPath: daemon.socketPath }, '/readyz/disk_space')).status, 503);
   assert.ok(await generates(daemon));
@@ -129,7 +129,7 @@ test('a disk that is full: the daemon says so, goes on answering, and recovers',
   assert.match(written, /"disk_space","status":"fail"/);
 });
 
-test('a drain that is taken back: the daemon and its engine stay, what ran ends, nothing new is taken', async (context) => {
+test('a drain that is undone: daemon and engine stay, running requests end, new ones are rejected meanwhile', async (context) => {
   const daemon = await start(context);
   const drain = async (on: boolean): Promise<DrainRecord> =>
     (await ask({ socketPath: daemon.socketPath }, CONTROL_ROUTES.drain, { body: { drain: on } })).json() as DrainRecord;
@@ -138,7 +138,7 @@ test('a drain that is taken back: the daemon and its engine stay, what ran ends,
   assert.equal(await drain(true), { draining: true, active: 1, waiting: 0 });
   const ready = await ask({ socketPath: daemon.socketPath }, '/readyz');
   assert.equal([ready.status, (ready.json() as ReadyRecord).state], [503, 'STOPPING']);
-  assert.is((await daemon.client.health()).reason, 'it was told to take nothing new');
+  assert.is((await daemon.client.health()).reason, 'the daemon is draining and refuses new requests');
   const refused = await generates(daemon).catch((error: unknown) => error);
   assert.ok(refused instanceof SvcError && refused.code === 'NOT_READY');
   held.release();
@@ -150,7 +150,7 @@ test('a drain that is taken back: the daemon and its engine stay, what ran ends,
   assert.ok(await generates(daemon));
   assert.is((await daemon.client.health()).models[0]?.pid, before?.pid);
 
-  // A stop ends a drained daemon as any other.
+  // A stop also ends a drained daemon.
   await drain(true);
   await daemon.client.stop(20_000);
   assert.is((await daemon.exit).code, 0);
@@ -170,7 +170,7 @@ test('a drain', async (context) => {
   assert.is((await daemon.exit).code, 0);
 });
 
-test('every engine’s memory is measured, and what was not measured yet is null', async (context) => {
+test('the memory of every engine is measured, and null until then', async (context) => {
   const daemon = await start(context);
 
   const name = `file:${modelPath('tiny-llama')}`;
@@ -186,7 +186,7 @@ test('every engine’s memory is measured, and what was not measured yet is null
     assert.equal([active, waiting], [0, 0]);
     sum += rss_bytes ?? 0;
   }
-  // The sum is of another sample than the parts.
+  // The sum comes from another sample than the parts.
   await waitFor('the sum', async () => ((await daemon.client.health()).resources.rss_bytes ?? 0) > sum);
 
   const before = health.models.find(({ id }) => id === 'builtin');
@@ -195,7 +195,7 @@ test('every engine’s memory is measured, and what was not measured yet is null
     const { models } = await daemon.client.health();
     return models.find(({ id }) => (id === 'builtin') === builtin)?.tokens_per_second;
   };
-  // An answer may be over before the engine tells of it.
+  // An answer may end before the engine reports it.
   const measured = new AbortController();
   const work = (async () => {
     while (!measured.signal.aborted) assert.ok(await generates(daemon, 4000));

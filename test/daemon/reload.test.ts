@@ -47,7 +47,10 @@ async function configReason(daemon: DaemonProcess): Promise<string> {
   return `${status}: ${reason}`;
 }
 
-test('SIGHUP applies what can be applied, and names what waits for a restart', async ({ daemon, configure }) => {
+test('SIGHUP applies what can be applied, and names the settings that need a restart', async ({
+  daemon,
+  configure,
+}) => {
   assert.is(await statusFor(daemon, 'box.example'), 403);
   assert.not.ok(daemon.log.some(({ level }) => level === 'debug'));
 
@@ -62,7 +65,7 @@ test('SIGHUP applies what can be applied, and names what waits for a restart', a
   assert.is(await configReason(daemon), 'ok: read from the config file; a restart is needed for engine.queue_limit');
 });
 
-test('/control/reload answers what it did; what waits is named until it is taken back', async (context) => {
+test('/control/reload returns what was applied; settings that need a restart are listed until reverted', async (context) => {
   const { daemon, configure } = context;
   configure({ log: { level: 'warn' }, engine: { threads: 3 } });
   assert.equal(await daemon.client.reload(), { applied: ['log.level'], restart_needed: ['engine.threads'] });
@@ -71,7 +74,7 @@ test('/control/reload answers what it did; what waits is named until it is taken
   assert.equal(await daemon.client.reload(), { applied: ['log.level'], restart_needed: [] });
 });
 
-test('a config that is wrong changes nothing, and is told until it is right', async ({ daemon, configure }) => {
+test('an invalid config changes nothing, and is reported until it is corrected', async ({ daemon, configure }) => {
   configure({ http: { allowed_hosts: ['box.example'] } });
   await daemon.client.reload();
   configure('{ "htp": {} }');

@@ -4,13 +4,13 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { availableMemoryBytes, freeDiskBytes, ResourceMeter, totalMemoryBytes } from '../../src/daemon/resources.ts';
 
-/** Milliseconds of processor time since `start`. */
+/** CPU time since `start`, in ms. */
 function spent(start: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(start);
   return (user + system) / 1000;
 }
 
-test('the first sample knows no processor time, the next ones do', async () => {
+test('the first sample has no CPU usage, later ones do', async () => {
   const meter = new ResourceMeter();
   assert.is(meter.sample([]).cpuPercent, null);
   await sleep(100);
@@ -18,12 +18,12 @@ test('the first sample knows no processor time, the next ones do', async () => {
   const [used, from] = [process.cpuUsage(), performance.now()];
   while (spent(used) < 300);
   const { cpuPercent } = meter.sample([]);
-  // As much of a core as this process could get beside whatever else runs.
+  // The share of a core that this process got beside other load.
   const share = (spent(used) / (performance.now() - from)) * 100;
   assert.ok(Math.abs((cpuPercent ?? 0) - share) < share / 4, `${String(cpuPercent)} of ${share.toFixed(0)} %`);
 });
 
-test('the time that an engine process reports counts, its end does not make it negative, and a lie is bounded', async () => {
+test('CPU time reported by an engine counts, its exit does not make usage negative, false reports are clamped', async () => {
   const engine = { pid: 1, rssBytes: 1000 };
   const cores = availableParallelism();
   const meter = new ResourceMeter();
@@ -42,7 +42,7 @@ test('the time that an engine process reports counts, its end does not make it n
   assert.ok((meter.sample([{ ...engine, cpuMs: 0 }]).cpuPercent ?? -1) >= 0, 'it counts backwards');
 });
 
-test('memory is the sum of all, and unknown as soon as one is', () => {
+test('memory is the sum over all processes, and unknown if one is unknown', () => {
   const meter = new ResourceMeter();
   const alone = meter.sample([]).rssBytes ?? 0;
   assert.ok(alone > 10_000_000);
@@ -51,7 +51,7 @@ test('memory is the sum of all, and unknown as soon as one is', () => {
   assert.is(meter.sample([{ pid: process.pid, rssBytes: null, cpuMs: null }]).rssBytes, null);
 });
 
-test('what is left of the machine', async () => {
+test('free resources of the machine are reported', async () => {
   assert.ok((availableMemoryBytes() ?? 1) > 0 && (availableMemoryBytes() ?? 0) <= totalMemoryBytes());
   assert.ok(((await freeDiskBytes('/')) ?? 0) > 0);
   assert.is(await freeDiskBytes('/not/there'), null);

@@ -1,4 +1,4 @@
-/** Routing in a real daemon: policies, budgets and clusters from the config, with the built-in model beside servers that do as told. */
+/** Routing in a real daemon: policies, budgets and clusters, with the built-in model and fake servers. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -12,7 +12,7 @@ import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suit
 
 interface Context extends DaemonContext {
   servers: Upstream[];
-  /** A daemon with this config. */
+  /** Starts a daemon with this config. */
   start(config: object): Promise<Client>;
 }
 
@@ -63,7 +63,7 @@ async function refusal(promise: Promise<unknown>): Promise<SvcError> {
   throw new Error('it was not refused');
 }
 
-test('a policy goes from a server that cannot be reached to this machine, and takes the server when it is back', async ({
+test('a policy falls back from an unreachable server to this machine, and uses the server again when it is back', async ({
   start,
   servers,
 }) => {
@@ -83,7 +83,7 @@ test('a policy goes from a server that cannot be reached to this machine, and ta
     [...Array.from({ length: route.attempts.length - 1 }, () => ['farm', 'failed']), ['local', 'ok']],
   );
   for (const request of [{ model: 'strict' }, { fallback: false }, { route: 'provider:farm' }]) {
-    // It fails, or is left alone by now.
+    // The provider fails, or its circuit is open by now.
     assert.match((await refusal(ask(client, request))).code, /^(PROVIDER_FAILED|NOT_READY)$/);
   }
 
@@ -92,7 +92,7 @@ test('a policy goes from a server that cannot be reached to this machine, and ta
   assert.is((await ask(client, { model: 'local/builtin' })).chosen, 'local');
 });
 
-test('what does not fit this machine goes to who has more room', async ({ start, servers }) => {
+test('a request that exceeds the local context goes to a server with a larger one', async ({ start, servers }) => {
   const client = await start({
     engine: { context_length: 256 },
     providers: { farm: { base_url: `${servers[0]?.url ?? ''}/v1`, default_model: 'm' } },
@@ -105,7 +105,7 @@ test('what does not fit this machine goes to who has more room', async ({ start,
   assert.is((await refusal(ask(client, { ...long, model: 'builtin' }))).code, 'CONTEXT_OVERFLOW');
 });
 
-test('a budget of the day holds, also after kill -9, and another may answer', async (context) => {
+test('a daily budget holds, even after kill -9, and a fallback may answer', async (context) => {
   const { start, servers, running } = context;
   const config = {
     providers: { farm: { base_url: `${servers[0]?.url ?? ''}/v1`, default_model: 'm', requests_per_day: 3 } },
@@ -122,11 +122,11 @@ test('a budget of the day holds, also after kill -9, and another may answer', as
   if (new Date().getUTCDate() !== day) return;
   const error = await refusal(ask(again, { route: 'provider:farm' }));
   assert.is(error.code, 'BUSY');
-  assert.match(error.message, /3 requests of today/);
+  assert.match(error.message, /budget of 3 requests per day/);
   assert.is(posts(servers[0]), 3);
 });
 
-test('several base URLs are a cluster: when one is killed the other answers', async ({ start, servers }) => {
+test('several base URLs form a cluster: if one server is killed, the other answers', async ({ start, servers }) => {
   const client = await start({
     providers: { farm: { base_url: servers.map(({ url }) => `${url}/v1`), default_model: 'm' } },
   });

@@ -1,11 +1,11 @@
 /**
  * A real daemon over engines whose timing the test controls, by messages on the IPC channel:
- * `{engine}` sets the engine's status, `{crash}` throws (an error of that code, if it is a text) and `{reject}`
- * rejects where nobody catches, `{hoard}` takes memory until the process is ended for it, `{finish}` ends every
- * generation as if it had said all.
+ * `{engine}` sets the engine's status, `{crash}` throws (with that error code, if it is a string) and `{reject}`
+ * rejects uncaught, `{hoard}` allocates memory until the process is killed for it, `{finish}` completes every
+ * generation normally.
  *
- * A generation yields `max_tokens` ticks, one every 20 ms; the model `deaf` does not hear that it is
- * to end, and `flood` has 16 KiB ready at each turn.
+ * A generation yields `max_tokens` ticks, one every 20 ms; the model `deaf` ignores aborts, and `flood` yields
+ * 16 KiB at each turn.
  */
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Backend } from '../../src/backends/backend.ts';

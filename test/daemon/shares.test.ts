@@ -1,4 +1,4 @@
-/** What API keys share of a local model, on a real daemon with its real engine: its tokens, its places, cached prefixes. */
+/** Fairness and isolation between API keys on a real daemon and engine: tokens, queue slots, cached prefixes. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -36,7 +36,7 @@ async function chat({ key, port }: Client, content: string, fields: object = {})
   return { cached: usage.prompt_tokens_details.cached_tokens };
 }
 
-/** By the engine's own count, whoever is told of it. */
+/** Number of reused tokens as the engine counts them, whichever key may see it. */
 async function reused(daemon: DaemonProcess): Promise<number> {
   return (await daemon.client.health()).models[0]?.steps?.cached_tokens ?? 0;
 }
@@ -46,7 +46,7 @@ const prefixes = ({ home }: DaemonContext): string => join(home.dir, 'cache', 'p
 const saved = (context: DaemonContext): string[] =>
   (existsSync(prefixes(context)) ? readdirSync(prefixes(context)) : []).filter((name) => name.endsWith('.prefix'));
 
-test('no key learns from cached_tokens what another one asked', async (context) => {
+test('cached_tokens does not reveal prompts of another key', async (context) => {
   const { daemon, alice, bob } = await startWithKeys(context);
   assert.is((await chat(alice, SECRET)).cached, 0);
   assert.ok((await chat(alice, SECRET)).cached > 64);
@@ -76,11 +76,11 @@ test('with engine.prefix_sharing key nothing is reused between keys, also after 
   assert.ok(again >= 0);
 });
 
-test('what is not to be stored does not reach the disk', async (context) => {
+test('requests with store: false do not reach the disk', async (context) => {
   const { daemon, alice } = await startWithKeys(context);
   await chat(alice, SECRET, { store: false });
   await chat(alice, SECRET, { store: false });
-  // In order of their ends: the first would have been written by the time that this one is.
+  // Prefixes are written in the order in which requests end, so the first would be on disk before this one.
   await chat(alice, 'Another one, which may be kept as long as there is room for it. '.repeat(8));
   await waitFor('the prefix to be written', () => saved(context).length > 0);
   daemon.kill('SIGTERM');
@@ -88,7 +88,7 @@ test('what is not to be stored does not reach the disk', async (context) => {
   assert.is(saved(context).length, 1);
 });
 
-test('a prefix file that was made without the key is a miss, and deleted', async (context) => {
+test('a prefix file made with another secret is a miss, and deleted', async (context) => {
   const { daemon, alice } = await startWithKeys(context);
   await chat(alice, SECRET);
   await waitFor('the prefix to be written', () => saved(context).length === 1);
@@ -110,7 +110,7 @@ test('a prefix file that was made without the key is a miss, and deleted', async
   assert.is((await chat({ ...alice, port }, SECRET)).cached, 0);
 });
 
-test('prefixes go when engine.prefix_disk_bytes becomes 0, without a restart', async (context) => {
+test('stored prefixes are deleted when engine.prefix_disk_bytes becomes 0, without a restart', async (context) => {
   const { daemon, alice } = await startWithKeys(context);
   await chat(alice, SECRET);
   await waitFor('the prefix to be written', () => saved(context).length === 1);
@@ -123,7 +123,7 @@ test('prefixes go when engine.prefix_disk_bytes becomes 0, without a restart', a
   assert.equal(saved(context), []);
 });
 
-/** An answer that cannot end early. */
+/** Forces an answer that cannot end early. */
 const LONG = {
   max_tokens: 400,
   response_format: {
@@ -132,7 +132,7 @@ const LONG = {
   },
 };
 
-/** Sixty of one key, of which all but a few wait: another key's question is not the sixty-first. */
+/** One key queues sixty requests; a request of another key must not wait for all of them. */
 test('a key that queues many requests does not keep another one waiting', async (context) => {
   configure(context, { max_sequences: 4 });
   const { alice, bob } = await startWithKeys(context);
@@ -147,7 +147,7 @@ test('a key that queues many requests does not keep another one waiting', async 
   const before = ended;
   assert.ok(before < 40, 'most of them wait');
   await chat(bob, 'Hello?', { max_tokens: 1 });
-  // Those that ran when it came may have ended, and those that took their place; not all that waited before it.
+  // Requests that ran when it arrived, and their successors, may have ended; not all that were queued before it.
   assert.ok(ended - before <= 12, `${String(ended - before)} of 60 passed`);
   await all;
 });

@@ -14,7 +14,7 @@ const RECORD = {
   providers: [{ name: 'acme', reason: 'PROVIDER_FAILED' }],
 } as unknown as HealthRecord;
 
-test('below admin the health record names no provider and no process', () => {
+test('for callers below admin, the health record names no provider and no process', () => {
   const guest = { kind: 'key', name: 'guest', address: '::1', scope: 'inference' } as const;
   for (const caller of [guest, { ...guest, scope: 'local' } as const, null]) {
     const shown = healthFor(RECORD, caller);

@@ -1,4 +1,4 @@
-/** Dry runs of real files, and what engines then take. */
+/** Dry runs of real model files, compared with the memory that engines then hold. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { estimateModel } from '../../src/engine/estimate.ts';
@@ -14,10 +14,10 @@ const onLinux = unless(process.platform === 'linux' ? undefined : 'private memor
 
 const CONTEXT_LENGTH = 4096;
 const SEQUENCES = 16;
-/** A tenth of these models, of a few megabytes, is less than the heaps of Node and of the allocator move by. */
+/** Tolerance: the heaps of Node and the allocator vary by more than a tenth of these small models. */
 const HEAPS_BYTES = 24e6;
 
-/** As measured by the daemon when the context has been full, with as many sequences as there may be. */
+/** Private memory, as the daemon measures it, after the context was full with the maximum of sequences. */
 async function heldByAFullEngine(path: string): Promise<number> {
   const settings = { context_length: CONTEXT_LENGTH, max_sequences: SEQUENCES };
   const { backend, dispose } = makeRealLocal(settings, { one: path });
@@ -28,7 +28,7 @@ async function heldByAFullEngine(path: string): Promise<number> {
     await Promise.all(answers);
     const beats = async (): Promise<number | null | undefined> => (await backend.models())[0]?.loaded?.memory_bytes;
     let last = 0;
-    // The heartbeat tells of it a moment later; JavaScript's own heap is never quite still.
+    // The heartbeat reports it with a delay, and the JavaScript heap always varies a little.
     const stays = async (): Promise<number | undefined> => {
       const before = last;
       last = (await beats()) ?? 0;
@@ -41,7 +41,7 @@ async function heldByAFullEngine(path: string): Promise<number> {
 }
 
 for (const name of TEST_MODELS) {
-  onLinux(`the estimate of ${name} is about what it then takes`, async () => {
+  onLinux(`the estimate of ${name} is close to the memory that its engine holds`, async () => {
     const path = modelPath(name);
     const options = { threads: 1, maxSequences: SEQUENCES };
     const { processBytes, estimates } = await estimateModel({ id: name, path }, options, [CONTEXT_LENGTH]);
@@ -56,7 +56,7 @@ for (const name of TEST_MODELS) {
   });
 }
 
-test('a model that embeds has an estimate too', async () => {
+test('an embedding model has an estimate too', async () => {
   for (const name of EMBEDDING_MODELS) {
     const { makesEmbeddings, estimates } = await estimateModel({ id: name, path: modelPath(name) }, {}, [0]);
     assert.ok(makesEmbeddings);
@@ -64,7 +64,7 @@ test('a model that embeds has an estimate too', async () => {
   }
 });
 
-test('what is no model is refused with its reason', async () => {
+test('a file that is not a model is refused with the reason', async () => {
   try {
     await estimateModel({ id: 'none', path: '/nowhere.gguf' }, {}, [0]);
     assert.unreachable();

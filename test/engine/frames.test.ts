@@ -26,34 +26,34 @@ function decodeAll(chunks: readonly Buffer[]): FromEngine[] {
   return chunks.flatMap((chunk) => [...frames.decode(chunk)]);
 }
 
-test('a frame is its length in little-endian and JSON', () => {
+test('a frame is a little-endian length followed by JSON', () => {
   const frame = encodeFrame({ type: 'close' });
   assert.is(frame.readUInt32LE(0), frame.length - 4);
   assert.equal(JSON.parse(frame.subarray(4).toString()), { type: 'close' });
 });
 
-test('many frames in one chunk', () => {
+test('several frames in one chunk are decoded', () => {
   assert.equal(decodeAll([stream]), messages);
 });
 
-test('split in two at every byte', () => {
+test('a frame split in two at any byte is decoded', () => {
   for (let at = 0; at <= stream.length; at++) {
     assert.equal(decodeAll([stream.subarray(0, at), stream.subarray(at)]), messages, `split at ${String(at)}`);
   }
 });
 
-test('one byte at a time', () => {
+test('frames that arrive byte by byte are decoded', () => {
   assert.equal(decodeAll(Array.from(stream, (byte) => Buffer.from([byte]))), messages);
 });
 
-test('each message comes as soon as its last byte', () => {
+test('each message is delivered with its last byte', () => {
   const frames = decoder();
   const frame = encodeFrame({ type: 'progress', fraction: 1 });
   assert.equal([...frames.decode(frame.subarray(0, -1))], []);
   assert.equal([...frames.decode(frame.subarray(-1))], [{ type: 'progress', fraction: 1 }]);
 });
 
-/** One of each, with everything in it that it may have. */
+/** One message of each type, with all optional fields. */
 const whole: readonly FromEngine[] = [
   ...messages,
   {
@@ -91,7 +91,7 @@ const whole: readonly FromEngine[] = [
   },
 ];
 
-/** Copies of `value`, each with one of its leaves replaced. */
+/** Yields copies of `value`, each with one leaf replaced. */
 function* spoilt(value: unknown, by: (leaf: unknown) => readonly unknown[]): Generator {
   if (value instanceof Float32Array) return;
   if (typeof value !== 'object' || value === null) return yield* by(value);
@@ -105,7 +105,7 @@ function* spoilt(value: unknown, by: (leaf: unknown) => readonly unknown[]): Gen
   }
 }
 
-test('a field of another shape, or a figure that cannot be, is a damaged frame', () => {
+test('a field of the wrong type, or an impossible figure, is a damaged frame', () => {
   const wrong = (leaf: unknown): readonly unknown[] => {
     if (typeof leaf === 'number') return leaf < 0 ? ['x', {}] : [-1, 1e300, 'x', {}, [1]];
     return typeof leaf === 'string' ? [7, {}, ['x']] : [{ x: 1 }, 'x'.repeat(100_000)];
@@ -125,7 +125,7 @@ test('a field of another shape, or a figure that cannot be, is a damaged frame',
   assert.ok(cases > 150, String(cases));
 });
 
-test('vectors stand behind the JSON as they lie in memory', () => {
+test('vectors follow the JSON in their memory layout', () => {
   const all = new Float32Array(1000).map((_, index) => index / 7);
   const frame = encodeFrame({ type: 'vectors', id: 1, vectors: all.subarray(3, 900) });
   assert.ok(frame.length < 897 * 4 + 64);
@@ -134,7 +134,7 @@ test('vectors stand behind the JSON as they lie in memory', () => {
   assert.equal(decoded.vectors, all.slice(3, 900));
 });
 
-test('numbers that are not whole, missing, or in another frame are a damaged frame', () => {
+test('vector bytes that are partial, missing, or in the wrong frame type are a damaged frame', () => {
   const framed = (body: string | Buffer): Buffer => {
     const bytes = Buffer.from(body);
     const header = Buffer.alloc(4);
@@ -166,7 +166,7 @@ test('a long frame in small chunks is decoded in linear time', () => {
   assert.ok(user + system < 2_000_000);
 });
 
-test('a message that is too long is refused before anything is written', () => {
+test('a message above the size limit is refused before anything is written', () => {
   const content = 'x'.repeat(MAX_FRAME_BYTES);
   assert.throws(
     () => encodeFrame({ type: 'generate', request: { id: 1, prompt: content } }),
@@ -174,7 +174,7 @@ test('a message that is too long is refused before anything is written', () => {
   );
 });
 
-test('a length beyond the bound is refused from the header alone', () => {
+test('a length above the limit is refused from the header alone', () => {
   const header = Buffer.alloc(4);
   header.writeUInt32LE(MAX_FRAME_BYTES + 1, 0);
   assert.throws(
@@ -190,7 +190,7 @@ function framed(body: string | Buffer): Buffer {
   return Buffer.concat([header, bytes]);
 }
 
-test('garbage is an error that shows nothing of it', () => {
+test('garbage is an error that does not quote it', () => {
   const secret = 'the-prompt-of-somebody';
   const damaged = [
     '',
@@ -214,7 +214,7 @@ test('garbage is an error that shows nothing of it', () => {
   }
 });
 
-test('frames before the damage are still delivered', () => {
+test('frames before a damaged one are still delivered', () => {
   const frames = decoder();
   const seen: FromEngine[] = [];
   assert.throws(() => {
@@ -223,7 +223,7 @@ test('frames before the damage are still delivered', () => {
   assert.equal(seen, messages);
 });
 
-test('each direction takes its own types only', () => {
+test('each direction accepts only its own message types', () => {
   const toEngine = new FrameDecoder<ToEngine>(TO_ENGINE);
   assert.equal([...toEngine.decode(encodeFrame({ type: 'cancel', id: 3 }))], [{ type: 'cancel', id: 3 }]);
   assert.throws(() => [...toEngine.decode(encodeFrame({ type: 'progress', fraction: 1 }))]);

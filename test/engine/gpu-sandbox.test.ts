@@ -1,4 +1,4 @@
-/** A GPU's driver inside the sandbox of an engine: the model answers, and compiled shaders outlive the process. */
+/** A GPU driver inside the engine sandbox: the model answers, and compiled shaders are cached on disk. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -11,11 +11,11 @@ import { modelPath } from '../support/native-engine.ts';
 import { unless } from '../support/skip.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Compiling the first shaders takes a software driver 20 s of a processor. */
+/** Compiling the first shaders takes a software driver 20 s of CPU time. */
 const COMPILED_MS = 200_000;
 
 unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, test)(
-  'a model on a GPU answers in the sandbox, which keeps the shaders that were compiled for it',
+  'a model on a GPU answers in the sandbox, and its compiled shaders are kept',
   async () => {
     const { GGML_BACKEND_PATH: gpuModule, ...env } = SOFTWARE_GPU ?? {};
     const home = await makeHome();
@@ -36,7 +36,7 @@ unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, te
           options: { ...options, ...prefixes },
         }),
       );
-      // The load proves itself with a token, computed on the device.
+      // A load ends with a test token, computed on the device.
       const loaded = await waitFor(
         'the load',
         () => received.find(({ type }) => type === 'loaded' || type === 'failed'),

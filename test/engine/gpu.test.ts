@@ -1,4 +1,4 @@
-/** GPUs: what is seen of them, and what their backends may do to the process that loads them. */
+/** Detection of GPUs, and misbehaving GPU backends in the process that loads them. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ function plug(bus: string, address: string, files: Readonly<Record<string, strin
   if (driver !== undefined) symlinkSync(`../../../bus/pci/drivers/${driver}`, join(device, 'driver'));
 }
 
-test('GPUs are seen on the bus, with and without a driver; what only shows a console is none', () => {
+test('GPUs are found on the bus, with and without a driver; a display-only device is not a GPU', () => {
   const bus = join(scratch, 'bus');
   plug(bus, '0000:00:01.0', { vendor: '0x1234', device: '0x1111', class: '0x030000' }, 'bochs-drm');
   plug(bus, '0000:00:02.0', { vendor: '0x8086', device: '0x100e', class: '0x020000' }, 'e1000');
@@ -36,15 +36,16 @@ test('GPUs are seen on the bus, with and without a driver; what only shows a con
 });
 
 const SAID: Readonly<Record<keyof typeof BROKEN_BACKENDS, RegExp>> = {
-  crash: /tried in a process of its own: the engine process was ended by SIGABRT while looking for compute devices/,
+  crash:
+    /failed when tried in a child process: the engine process was ended by SIGABRT while looking for compute devices/,
   hang: /gave no answer for 20 s while looking for compute devices/,
-  old: /driver is too old for the backend \(ggml_vulkan: Error: Vulkan 1\.2 required\.\)/,
-  deviceless: /no driver offers one/,
+  old: /driver is too old for the Vulkan backend \(ggml_vulkan: Error: Vulkan 1\.2 required\.\)/,
+  deviceless: /no installed driver provides one/,
   foreign: /does not fit \(.*failed to find ggml_backend_init/,
 };
 
 for (const kind of Object.keys(SAID) as (keyof typeof BROKEN_BACKENDS)[]) {
-  test(`a backend that is "${kind}" costs no more than a child, and is told with a mend`, async () => {
+  test(`a backend of kind "${kind}" affects only a child process, and is reported with a remedy`, async () => {
     const library = await buildBackend(kind, scratch);
     if (library === null) return;
     const probe = await probeEngine({
@@ -58,7 +59,7 @@ for (const kind of Object.keys(SAID) as (keyof typeof BROKEN_BACKENDS)[]) {
   });
 }
 
-test('a GPU without a driver: the installed backend is found and tried, and the kernel is blamed', async () => {
+test('a GPU without a driver: the installed backend is tried, and the missing kernel driver is reported', async () => {
   if (process.platform !== 'linux' || process.arch !== 'x64' || variable('GGML_BACKEND_PATH') !== undefined) return;
   const bus = join(scratch, 'bare');
   plug(bus, '0000:01:00.0', { vendor: '0x10de', device: '0x2335', class: '0x030200' });
@@ -69,13 +70,13 @@ test('a GPU without a driver: the installed backend is found and tried, and the 
   assert.match((probe?.log ?? []).join('\n'), 'libggml-vulkan.so');
 });
 
-test('a machine without a GPU tries nothing', async () => {
+test('on a machine without a GPU no backend is tried', async () => {
   if (variable('GGML_BACKEND_PATH') !== undefined) return;
   const bus = join(scratch, 'empty');
   assert.equal(await examineGpu({ measure: false, bus }), { gpus: [], module: undefined, trouble: null, probe: null });
 });
 
-test('a loader that is missing is told by name', () => {
+test('a missing loader library is reported by name', () => {
   const line = 'load_backend: failed to load /a/libggml-vulkan.so: libvulkan.so.1: cannot open shared object file';
   const trouble = troubleOf({ addon: null, devices: [], cpuFeatures: '', log: [line], error: null, stderr: '' });
   assert.match(trouble?.reason ?? '', 'libvulkan.so.1, is not installed');

@@ -1,4 +1,4 @@
-/** Limits of control groups, read from folders that look like them. */
+/** Memory limits of control groups, read from fake cgroup folders. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { freemem, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { unless } from '../support/skip.ts';
 const MB = 1e6;
 const onLinux = unless(process.platform === 'linux' ? undefined : 'control groups are of Linux', test);
 
-/** `groups`: a path and its files. */
+/** `groups`: files by cgroup path. */
 async function measured(membership: string, groups: Record<string, Record<string, string>>): Promise<HostMemory> {
   const root = await mkdtemp(join(tmpdir(), 'svc-cgroup-'));
   try {
@@ -25,14 +25,14 @@ async function measured(membership: string, groups: Record<string, Record<string
   }
 }
 
-test('without a limit it is the memory of the machine', async () => {
+test('without a limit, the memory of the machine counts', async () => {
   const { totalBytes, availableBytes } = hostMemory('/nowhere', '/nowhere');
   assert.is(totalBytes, totalmem());
   if (process.platform === 'darwin') assert.is(availableBytes, null);
   else assert.ok(Math.abs((availableBytes ?? 0) - freemem()) < 500 * MB);
 });
 
-onLinux('a limit counts, without the pages that the kernel drops', async () => {
+onLinux('a limit counts; pages that the kernel can drop count as available', async () => {
   const files = {
     'memory.max': '100000000\n',
     'memory.current': '60000000\n',
@@ -43,7 +43,7 @@ onLinux('a limit counts, without the pages that the kernel drops', async () => {
   assert.is(availableBytes, 70 * MB);
 });
 
-onLinux('the narrowest of the groups around counts', async () => {
+onLinux('the lowest limit of the enclosing groups counts', async () => {
   const { availableBytes } = await measured('0::/a/b\n', {
     a: { 'memory.max': '50000000\n', 'memory.current': '40000000\n', 'memory.stat': '' },
     'a/b': { 'memory.max': 'max\n', 'memory.current': '40000000\n', 'memory.stat': '' },
@@ -51,14 +51,14 @@ onLinux('the narrowest of the groups around counts', async () => {
   assert.is(availableBytes, 10 * MB);
 });
 
-onLinux('in a container, whose path is of the machine outside, the group is what is mounted', async () => {
+onLinux('in a container, where the cgroup path is of the host, the mounted group counts', async () => {
   const { availableBytes } = await measured('0::/system/docker-1\n', {
     '.': { 'memory.max': '50000000\n', 'memory.current': '20000000\n', 'memory.stat': '' },
   });
   assert.is(availableBytes, 30 * MB);
 });
 
-onLinux('the older kind of groups too', async () => {
+onLinux('cgroup v1 is supported too', async () => {
   const { availableBytes } = await measured('5:cpu,cpuacct:/x\n4:memory:/x\n0::/\n', {
     'memory/x': {
       'memory.limit_in_bytes': '80000000\n',

@@ -1,4 +1,4 @@
-/** An engine process on its own, spoken to in frames. */
+/** A single engine process, driven by frames. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -55,7 +55,7 @@ function it(what: string, body: (engine: Engine) => Promise<void>): void {
   });
 }
 
-it('shows its heart before the model is loaded, tells its progress, and proves itself with a token', async (engine) => {
+it('sends heartbeats before the model is loaded, reports progress, and ends the load with a test token', async (engine) => {
   await engine.load();
   const types = engine.received.map(({ type }) => type);
   assert.is(types[0], 'stats');
@@ -74,7 +74,7 @@ it('shows its heart before the model is loaded, tells its progress, and proves i
   assert.ok(engine.ofType('devices').every(({ devices }) => devices.some(({ type }) => type === 'cpu')));
 });
 
-it('what an answer took is counted before its end is told', async (engine) => {
+it('the counters of an answer are sent before its end', async (engine) => {
   await engine.load();
   engine.generate(7, 5);
   const end = await waitFor('the finish', () => {
@@ -86,11 +86,11 @@ it('what an answer took is counted before its end is told', async (engine) => {
   });
   const counted = engine.received.slice(0, end).findLast(({ type }) => type === 'stats');
   assert.ok(counted?.type === 'stats' && counted.stats !== null);
-  // The token that proved the model is counted too.
+  // The test token of the load is counted too.
   assert.equal([counted.stats.generatedTokens, counted.stats.active], [6, 0]);
 });
 
-it('accepts, steps and finishes; ids are the caller’s', async (engine) => {
+it('accepts, steps and finishes requests under the ids of the caller', async (engine) => {
   await engine.load();
   engine.generate(7, 5);
   await waitFor('the finish', () => engine.ofType('step').some(({ outputs }) => outputs.some(({ finish }) => finish)));
@@ -103,7 +103,7 @@ it('accepts, steps and finishes; ids are the caller’s', async (engine) => {
   assert.is(outputs.at(-1)?.finish?.outputTokens, 5);
 });
 
-it('a cancel that overtakes the templating is not lost', async (engine) => {
+it('a cancel that arrives during templating is not lost', async (engine) => {
   await engine.load();
   for (let id = 1; id <= 20; id++) {
     engine.generate(id);
@@ -118,7 +118,7 @@ it('a cancel that overtakes the templating is not lost', async (engine) => {
   assert.is(engine.ofType('stats').at(-1)?.stats?.active, 0);
 });
 
-it('a request that the engine refuses gets its error, and the others go on', async (engine) => {
+it('a request that the engine rejects gets an error, and the others continue', async (engine) => {
   await engine.load();
   engine.send({ type: 'generate', request: { id: 1, prompt: 'word '.repeat(100_000) } });
   engine.generate(2, 5);
@@ -135,7 +135,7 @@ it('a request that the engine refuses gets its error, and the others go on', asy
   );
 });
 
-it('computes nothing while nobody reads, and goes on afterwards', async (engine) => {
+it('pauses computing while its output is not read, and resumes afterwards', async (engine) => {
   if (process.platform !== 'linux') return;
   await engine.load();
   engine.pipe.pause();
@@ -152,12 +152,12 @@ it('computes nothing while nobody reads, and goes on afterwards', async (engine)
     return (await ticks()) - before < 3;
   });
   engine.pipe.resume();
-  await sleep(1000); // what had been waiting is read
+  await sleep(1000); // drains the output that was waiting
   const before = await ticks();
   await waitFor('the runner to go on', async () => (await ticks()) - before > 20);
 });
 
-it('close ends it in good order, also while it works', async (engine) => {
+it('close ends the process cleanly, even while it works', async (engine) => {
   await engine.load();
   engine.generate(1);
   await waitFor('a step', () => engine.ofType('step').length > 0);
@@ -165,7 +165,7 @@ it('close ends it in good order, also while it works', async (engine) => {
   assert.equal(await engine.ended, { code: 0, signal: null });
 });
 
-it('it ends when the pipe ends, whatever the runner does', async (engine) => {
+it('the process exits when its pipe closes, whatever the runner does', async (engine) => {
   await engine.load();
   for (let id = 1; id <= 8; id++) engine.generate(id);
   await waitFor('a step', () => engine.ofType('step').length > 0);
@@ -173,19 +173,19 @@ it('it ends when the pipe ends, whatever the runner does', async (engine) => {
   assert.equal(await engine.ended, { code: null, signal: 'SIGKILL' });
 });
 
-it('a damaged frame ends it', async (engine) => {
+it('a damaged frame ends the process', async (engine) => {
   engine.pipe.write('this is no frame');
   assert.equal(await engine.ended, { code: null, signal: 'SIGKILL' });
 });
 
-it('signals meant for the daemon do not end it', async (engine) => {
+it('signals meant for the daemon do not end the process', async (engine) => {
   await engine.load();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(engine.pid, signal);
   engine.generate(1, 3);
   await waitFor('the answer', () => engine.ofType('step').some(({ outputs }) => outputs.some(({ finish }) => finish)));
 });
 
-it('a file that is no model is a failure, not a crash', async (engine) => {
+it('a file that is not a model is a failure, not a crash', async (engine) => {
   await engine.load(fileURLToPath(import.meta.url));
   assert.is(engine.ofType('failed')[0]?.error.code, 'MODEL_INVALID');
 });

@@ -8,7 +8,7 @@ import { addonCandidates, loadAddon } from '../../src/engine/loader.ts';
 import { probeEngine } from '../../src/engine/probe.ts';
 import type { SvcError } from '../../src/protocol/errors.ts';
 
-test('finds the addon and measures the processor', async () => {
+test('finds the addon and measures the CPU', async () => {
   const probe = await probeEngine({ measure: true });
   assert.is(probe.error, null);
   assert.is(probe.addon?.builtFor, `${process.platform}-${process.arch}`);
@@ -18,13 +18,13 @@ test('finds the addon and measures the processor', async () => {
   assert.is(processor?.error, null);
 });
 
-test('measures only when asked', async () => {
+test('measures only on request', async () => {
   const { devices } = await probeEngine({ measure: false });
   assert.ok(devices.length > 0);
   assert.ok(devices.every(({ gflops }) => gflops === null));
 });
 
-/** Runs a probe against a child that is this script. */
+/** Runs a probe whose child process executes this script. */
 async function probeOf(script: string, timeoutMs?: number) {
   const directory = await mkdtemp(join(tmpdir(), 'svc-probe-'));
   const entry = join(directory, 'entry.mjs');
@@ -46,31 +46,31 @@ async function probeOf(script: string, timeoutMs?: number) {
   }
 }
 
-test('a driver that crashes the child is named, with what was found before', async () => {
+test('a driver that crashes the child is named, together with the results before it', async () => {
   const probe = await probeOf(`tell('running a kernel on Vulkan0'); process.kill(process.pid, 'SIGSEGV');`);
   assert.is(probe.error?.code, 'ENGINE_CRASHED');
   assert.is(probe.error?.message, 'the engine process was ended by SIGSEGV while running a kernel on Vulkan0');
   assert.is(probe.cpuFeatures, 'CPU');
 });
 
-test('a driver that hangs ends in an answer too', async () => {
+test('a driver that hangs leads to a result too', async () => {
   const probe = await probeOf(`tell('looking for compute devices'); setInterval(() => {}, 1000);`, 1500);
   assert.is(probe.error?.message, 'the engine process gave no answer for 1.5 s while looking for compute devices');
 });
 
-test('a child that has said all may hang', async () => {
+test('a child that hangs after its last output does not matter', async () => {
   const began = performance.now();
   const probe = await probeOf(`tell(null); setInterval(() => {}, 1000);`);
   assert.is(probe.error, null);
   assert.ok(performance.now() - began < 20_000, 'not when its time is over');
 });
 
-test('garbage is an answer too', async () => {
+test('garbage from the child leads to a result too', async () => {
   const probe = await probeOf(`writeSync(3, 'this is no frame'); setInterval(() => {}, 1000);`);
-  assert.is(probe.error?.message, 'the engine process wrote garbage while starting');
+  assert.is(probe.error?.message, 'the engine process sent invalid data while starting');
 });
 
-test('without an addon: the platform, what was tried and what to do', async () => {
+test('without an addon, the error has the platform, the paths tried and a hint', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'svc-addon-'));
   try {
     const broken = join(directory, 'svc.node');
@@ -93,7 +93,7 @@ test('without an addon: the platform, what was tried and what to do', async () =
   }
 });
 
-test('the override is the only candidate', () => {
+test('with an override, it is the only candidate path', () => {
   assert.equal(addonCandidates('/here/svc.node'), ['/here/svc.node']);
   assert.is(addonCandidates().length, variable('SVC_ADDON') === undefined ? 2 : 1);
 });

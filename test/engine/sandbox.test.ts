@@ -1,4 +1,4 @@
-/** Hostile code in a real engine process: what it cannot do, and that the engine goes on working. */
+/** Hostile code in a real engine process: its attacks fail, and the engine keeps working. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
@@ -39,7 +39,7 @@ interface EngineOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** An engine process on its own, spoken to in frames. */
+/** Starts a single engine process, driven by frames. */
 async function startEngine({ env = {}, ...options }: EngineOptions = {}) {
   Object.assign(process.env, env);
   const child = await spawnEngine(options);
@@ -77,7 +77,7 @@ async function startEngine({ env = {}, ...options }: EngineOptions = {}) {
 
 const PROMPT = 'The quick brown fox jumps over the lazy dog. '.repeat(20);
 
-/** By thread and attack: the name of the errno, or `none`. */
+/** Name of the errno, or `none`, by thread and attack. */
 function parse(output: string): Map<string, string> {
   const lines = output.trim().split('\n');
   return new Map(
@@ -97,7 +97,7 @@ function compile(home: Home): string {
   return addon;
 }
 
-/** What hostile code would like to have. */
+/** Creates the files that the attacks try to read. */
 function plant({ dir }: Home): void {
   for (const folder of ['config', 'data', 'cache/prefixes'])
     mkdirSync(join(dir, folder), { recursive: true, mode: 0o700 });
@@ -118,7 +118,7 @@ async function withDaemon(home: Home, body: (daemon: DaemonProcess, port: number
 }
 
 if (process.platform === 'linux' && !NO_COMPILER) {
-  test('hostile code in an engine reaches nothing, and the engine goes on', async ({ home }) => {
+  test('all attacks of hostile code in an engine fail, and the engine keeps working', async ({ home }) => {
     const addon = compile(home);
     await withDaemon(home, async (daemon, tcpPort) => {
       plant(home);
@@ -142,7 +142,7 @@ if (process.platform === 'linux' && !NO_COMPILER) {
         assert.ok(found.size > 200, `${String(found.size)} attacks`);
         const succeeded = [...found].filter(([, error]) => error === 'none').map(([attack]) => attack);
         assert.equal(succeeded, []);
-        // Refused by the sandbox, and not because the attack is wrong.
+        // The errno must come from the sandbox, not from a faulty attack.
         const refusals = new Set(['EPERM', 'EACCES', 'ENOSYS', 'EXDEV']);
         const isAbsent = (attack: string): boolean => / see_(physical_memory|kernel_log)$/.test(attack);
         const odd = [...found].filter(([attack, error]) => !refusals.has(error) && !isAbsent(attack));
@@ -182,7 +182,7 @@ if (process.platform === 'linux' && !NO_COMPILER) {
       const script = `process.stdout.write(require(${JSON.stringify(addon)}).attack(...${JSON.stringify([home.dir, daemon.pid, tcpPort, 1])}))`;
       const found = parse(execFileSync(process.execPath, ['-e', script], { encoding: 'utf8' }));
       const failed = [...found].filter(([, error]) => error !== 'none');
-      // A container may keep some of them from everybody.
+      // A container may forbid some of these to all processes.
       const elsewhere = /signal_everyone|create_in_tmp|see_terminal|see_all_processes/;
       assert.equal(
         failed.filter(([attack]) => !elsewhere.test(attack)),
@@ -195,7 +195,7 @@ if (process.platform === 'linux' && !NO_COMPILER) {
 }
 
 if (process.platform === 'linux') {
-  test('each thread of a loaded engine has given up the same', async () => {
+  test('every thread of a loaded engine has the same restrictions', async () => {
     const engine = await startEngine();
     try {
       await engine.load();
@@ -211,7 +211,7 @@ if (process.platform === 'linux') {
           assert.match(status, line);
       }
       assert.match(readFileSync(`/proc/${String(engine.pid)}/limits`, 'utf8'), /Max core file size +0 +0 /);
-      // Who has not CAP_SYS_PTRACE sees into processes that are dumpable only.
+      // Without CAP_SYS_PTRACE only dumpable processes can be inspected.
       const drop = isRoot ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : [];
       const [command, ...rest] = [...drop, 'head', '-c1', `/proc/${String(engine.pid)}/environ`];
       assert.is.not(spawnSync(command, rest).status, 0, 'it is not dumpable');
@@ -223,13 +223,13 @@ if (process.platform === 'linux') {
     }
   });
 
-  // Of a process that is not dumpable root alone sees the descriptors.
-  unless(isRoot ? undefined : 'only root may look', test)(
-    'an engine keeps no descriptor that the daemon was started with, and neither leaves a core',
+  // Only root can list the descriptors of a non-dumpable process.
+  unless(isRoot ? undefined : 'only root can list descriptors', test)(
+    'an engine inherits no descriptor of the daemon, and neither process dumps core',
     async ({ home }) => {
       const secret = join(home.dir, 'inherited');
       writeFileSync(secret, 'x');
-      // As a shell leaves them: next to the pipe, in between, far off.
+      // Inherited descriptors as a shell may leave them: next to the pipe, in between, and far above.
       const script = `exec 4<${secret} 5<${secret} 19<${secret} 251<${secret}; exec "$@"`;
       const held = (pid: number): string[] =>
         readdirSync(`/proc/${String(pid)}/fd`).filter(
@@ -250,7 +250,7 @@ if (process.platform === 'linux') {
     },
   );
 
-  test('what doctor tries is refused here, part by part', async () => {
+  test('every trial of doctor is refused in the sandbox', async () => {
     const tried = await trySandbox();
     const parts = missingParts(tried.report);
     const { status, detail } = judge(tried);
@@ -263,7 +263,7 @@ if (process.platform === 'linux') {
   });
 }
 
-test('doctor names what a kernel lacks, and calls a hole a failure', () => {
+test('doctor names what the kernel lacks, and reports a hole as a failure', () => {
   const whole = { noNewPrivileges: 0, capabilities: 0, landlock: 0, landlockVersion: 7, seccomp: 0 };
   const attempts = [
     { what: 'to read a file of the system', error: null },
@@ -272,14 +272,14 @@ test('doctor names what a kernel lacks, and calls a hole a failure', () => {
   assert.is(judge({ report: whole, attempts }).status, 'fail');
   assert.match(
     judge({ report: whole, attempts }).detail ?? '',
-    'an engine process is able to read a file of the system',
+    'an engine process was able to read a file of the system',
   );
   const without = judge({ report: { ...whole, landlock: 95, landlockVersion: 0 }, attempts });
   assert.is(without.status, 'warn');
   assert.is(without.value, 'no Landlock');
-  assert.match(without.detail ?? '', /missing: Landlock, which keeps it from files \(this kernel has none\)/);
+  assert.match(without.detail ?? '', /missing: Landlock, which restricts file access \(not supported by this kernel\)/);
   const old = judge({ report: { ...whole, landlockVersion: 2 }, attempts: [] });
-  assert.match(old.detail ?? '', /truncating of files \(Landlock 3; this kernel has 2\)/);
+  assert.match(old.detail ?? '', /blocking truncation of files \(Landlock 3; this kernel has 2\)/);
   assert.is(judge({ report: whole, attempts: [] }).status, 'ok');
 });
 

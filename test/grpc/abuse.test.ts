@@ -1,4 +1,4 @@
-/** What hostile clients do to the gRPC port, with small bounds. */
+/** Hostile clients on the gRPC port, with small limits. */
 import { once } from 'node:events';
 import { connect as connectHttp2, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
@@ -59,7 +59,7 @@ function framed(message: Uint8Array): Buffer {
 
 const encode = (request: object): Buffer => definitions.encode('svc.v1.GenerateRequest', request);
 
-/** `head` of a HEADERS frame that is reset in the same packet. */
+/** HEADERS frames of streams that are reset in the same packet. */
 const resetAtOnce: readonly [what: string, headers: Buffer][] = [
   ['no content type', callHeaders(1, '/', { 'content-type': null })],
   ['a foreign content type', callHeaders(1, HEALTH, { 'content-type': 'text/plain' })],
@@ -81,11 +81,11 @@ const resetAtOnce: readonly [what: string, headers: Buffer][] = [
     'a content type given twice',
     frame(FRAME.headers, END_HEADERS, 1, headerBlock([...callFields(HEALTH), ['content-type', 'application/grpc']])),
   ],
-  ['a timeout that is none', callHeaders(1, HEALTH, { 'grpc-timeout': 'soon' })],
+  ['an invalid timeout', callHeaders(1, HEALTH, { 'grpc-timeout': 'soon' })],
 ];
 
 for (const [what, headers] of resetAtOnce) {
-  test(`a stream with ${what} that is reset at once ends nothing else`, async () => {
+  test(`a stream with ${what} that is reset at once affects no other stream`, async () => {
     const grpc = await start();
     const uncaught: unknown[] = [];
     const onUncaught = (error: unknown): void => void uncaught.push(error);
@@ -94,7 +94,7 @@ for (const [what, headers] of resetAtOnce) {
       const socket = connectTcp(grpc.port, '127.0.0.1');
       sessions.push(socket);
       socket.on('error', () => undefined);
-      // The ping is answered once all before it was looked at.
+      // The ping is answered after everything before it was processed.
       const answered = new Promise<void>((resolve) => {
         let bytes = Buffer.alloc(0);
         socket.on('data', (chunk: Buffer) => {
@@ -117,13 +117,13 @@ for (const [what, headers] of resetAtOnce) {
   });
 }
 
-test('what a listener of a connection throws ends that connection, with one line for many', async () => {
+test('an exception in a connection handler ends only that connection, and repeated ones are logged as one line', async () => {
   const grpc = await start({
     script: () => {
       throw new Error('not to be seen');
     },
   });
-  // The daemon's own code, made to throw where nobody would catch it.
+  // Makes the daemon's own code throw where no caller catches it.
   let isBroken = true;
   grpc.services.metrics.callEnded = () => {
     if (isBroken) throw new TypeError('a planted bug');
@@ -138,14 +138,14 @@ test('what a listener of a connection throws ends that connection, with one line
   assert.not.ok(other.destroyed, 'the others stay');
   isBroken = false;
   assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
-  const lines = grpc.logged.filter(({ msg }) => msg === 'a connection broke and was closed');
+  const lines = grpc.logged.filter(({ msg }) => msg === 'a connection failed and was closed');
   assert.equal(
     lines.map(({ level }) => level),
     ['warn'],
   );
 });
 
-test('a line for many errors of a kind has their number', () => {
+test('the one log line for repeated errors has their number', () => {
   const lines: unknown[] = [];
   const warn = (fields: unknown): void => void lines.push(fields);
   const line = new ErrorLine({ warn } as unknown as ConstructorParameters<typeof ErrorLine>[0], 'x');
@@ -154,7 +154,7 @@ test('a line for many errors of a kind has their number', () => {
   assert.equal(lines, [{ err: error, errors_before: 0 }]);
 });
 
-test('a whole message without an end of the request: its place and its bytes are timed, and given back', async () => {
+test('a complete message without end of stream: its slot and bytes time out and are freed', async () => {
   const bytes = encode({ messages: [{ role: 'user', content: 'x'.repeat(4000) }] });
   const grpc = await start({ grpc: { requestMs: 400, arriving: 2, requestsBytes: 10_000 } });
   const session = await openSession(grpc);
@@ -170,13 +170,13 @@ test('a whole message without an end of the request: its place and its bytes are
   for (const [headers] of await Promise.all(statuses)) {
     assert.is(headers['grpc-status'], String(status.DEADLINE_EXCEEDED));
   }
-  // The client has not ended them: the daemon has.
+  // The daemon ended the requests, not the client.
   await Promise.all(ends);
   for await (const _ of client.stream('Inference/Generate', REQUEST));
   assert.is(grpc.backend.requests.length, 1, 'nothing was answered that was not complete');
 });
 
-test('bytes of requests that are arriving count against those of all', async () => {
+test('bytes of arriving requests count towards the total limit', async () => {
   const grpc = await start({ grpc: { requestsBytes: 10_000 } });
   const session = await openSession(grpc);
   const bytes = encode({ messages: [{ role: 'user', content: 'x'.repeat(6000) }] });
@@ -195,7 +195,7 @@ test('bytes of requests that are arriving count against those of all', async () 
   });
 });
 
-test('more messages, values or levels than HTTP takes are refused before they are decoded', async () => {
+test('more messages, values or nesting levels than HTTP allows are refused before decoding', async () => {
   const grpc = await start();
   const session = await openSession(grpc);
   const refusal = async (message: Buffer): Promise<Record<string, unknown>> => {
@@ -235,7 +235,7 @@ test('more messages, values or levels than HTTP takes are refused before they ar
   );
 });
 
-test('a request without a message, and one with two', async () => {
+test('requests without a message and with two messages are refused', async () => {
   const grpc = await start();
   const session = await openSession(grpc);
   for (const message of [Buffer.alloc(0), Buffer.concat([framed(encode(REQUEST)), framed(encode(REQUEST))])]) {
@@ -247,7 +247,7 @@ test('a request without a message, and one with two', async () => {
   }
 });
 
-test('an answer that nobody reads is held only so long: unary, a stream, and what a stream ends with', async () => {
+test('an unread answer is dropped after a time: unary, a stream, and the end of a stream', async () => {
   const grpc = await start({
     grpc: { stallMs: 400 },
     script: async function* (_, { signal }) {
@@ -261,7 +261,7 @@ test('an answer that nobody reads is held only so long: unary, a stream, and wha
     yield { type: 'vectors', vectors: [new Float32Array(500_000)] };
     yield FINISH;
   };
-  // No window is ever opened for what is to be read.
+  // The client never extends the flow-control window.
   const session = await openSession(grpc, { initialWindowSize: 1000 });
   const streams = [
     [GENERATE, encode(REQUEST)],
@@ -280,7 +280,7 @@ test('an answer that nobody reads is held only so long: unary, a stream, and wha
   assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
 });
 
-test('frames that are nothing do not prolong it', async () => {
+test('empty frames do not prolong the timeout', async () => {
   const grpc = await start({ grpc: { stallMs: 300 } });
   grpc.backend.embedScript = async function* () {
     yield START;
@@ -306,7 +306,7 @@ test('frames that are nothing do not prolong it', async () => {
   }
 });
 
-test('a connection whose client answers no ping is closed', async () => {
+test('a connection whose client does not answer pings is closed', async () => {
   const grpc = await start({ grpc: { stallMs: 200, pingMs: 200 } });
   const socket = connectTcp(grpc.port, '127.0.0.1');
   sessions.push(socket);
@@ -318,12 +318,12 @@ test('a connection whose client answers no ping is closed', async () => {
   assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
 });
 
-test('a request whose client broke the protocol and left gives back its place', async () => {
+test('the slot of a request is freed if its client breaks the protocol and leaves', async () => {
   const grpc = await start({ grpc: { arriving: 1, pingMs: 200 } });
   const socket = connectTcp(grpc.port, '127.0.0.1');
   sessions.push(socket);
   socket.on('error', () => undefined);
-  // A call; then a header block that goes on with another call, after which Node reads no more.
+  // A call, then an unfinished header block interrupted by another call, after which Node stops reading.
   const unfinished = frame(FRAME.headers, 0, 3, headerBlock(callFields(HEALTH)));
   const answered = once(socket, 'data');
   socket.write(Buffer.concat([opening(), callHeaders(1, GENERATE), unfinished, callHeaders(5, HEALTH)]));

@@ -1,6 +1,6 @@
 """A gRPC client that shares nothing with svc: C core, Google's protobuf, and no file of proto/.
 
-Learns the services by reflection, uses each of them, and prints one JSON object of what it saw.
+Discovers the services by reflection, calls each of them, and prints the results as one JSON object.
 Usage: client.py HOST:PORT EMBEDDING_MODEL
 """
 
@@ -37,7 +37,7 @@ def declare(package, messages):
 
 
 def declare_what_is_known():
-    """Of grpc.reflection.v1 and google.rpc what is used here: these are not svc's."""
+    """Declares the parts of grpc.reflection.v1 and google.rpc that are used here; they are not part of svc."""
     declare(
         "grpc.reflection.v1",
         {
@@ -108,7 +108,7 @@ def stub(channel, service, name):
 
 
 def record(message):
-    """With null for what is absent."""
+    """Returns the message as a dictionary, with None for absent fields."""
     result = {}
     for field in message.DESCRIPTOR.fields:
         value = getattr(message, field.name)

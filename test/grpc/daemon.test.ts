@@ -1,4 +1,4 @@
-/** The real daemon over gRPC: one record of health, the engine behind a call, the end of it all. */
+/** The real daemon over gRPC: health records, generation with a real engine, shutdown. */
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { connect as connectHttp2 } from 'node:http2';
@@ -38,14 +38,14 @@ test.after(async () => {
 });
 
 const messages = [{ role: 'user', content: 'Tell me about llamas, please.' }];
-/** The same token again and again: an answer that does not end before its context is full, or its engine is held. */
+/** The bias forces the same token, so the answer does not end before its context is full. */
 const ENDLESS = { messages, sampling: { logit_bias: [{ token: 100, bias: 100 }] } };
 
 async function grpcAddress(): Promise<string> {
   return (await daemon.client.status()).grpc ?? '';
 }
 
-/** Reads until `count` texts have come. */
+/** Reads until `count` texts have arrived. */
 async function texts(call: ClientReadableStream<any>, count: number): Promise<void> {
   call.on('error', () => undefined);
   for (let seen = 0; seen < count;) {
@@ -72,7 +72,7 @@ const json = async (source: string): Promise<HealthRecord> => {
   return JSON.parse(stdout) as HealthRecord;
 };
 
-test('the address: in status, in daemon.json, in the condition', async () => {
+test('the gRPC address is in status, in daemon.json and in the condition', async () => {
   const address = await grpcAddress();
   assert.match(address, /^127\.0\.0\.1:[1-9]\d+$/);
   const file = JSON.parse(await readFile(join(home.dir, 'state', 'daemon.json'), 'utf8')) as { grpc: string };
@@ -81,11 +81,11 @@ test('the address: in status, in daemon.json, in the condition', async () => {
   assert.ok(conditions.find(({ name }) => name === 'listeners')?.reason.includes(`grpc ${address}`));
 });
 
-test('one record, whichever the source: the same fields, in the same order, with the same values', async () => {
+test('the health record is the same from every source: fields, order and values', async () => {
   const { http, grpc } = await daemon.client.status();
   const told = (record: HealthRecord): string =>
     JSON.stringify({ ...record, uptime_seconds: typeof record.uptime_seconds });
-  // A sample or a heartbeat may lie between two of them: then the last is not the first.
+  // A sample or heartbeat may fall between the reads; then the last record differs from the first.
   const [overHttp, overGrpc, overSocket] = await waitFor('three records of one moment', async () => {
     const first = await probeHttpHealth(http ?? '');
     const others = [await probeGrpcHealth(grpc ?? ''), await daemon.client.health()];
@@ -97,7 +97,7 @@ test('one record, whichever the source: the same fields, in the same order, with
   assert.is(overSocket, overHttp);
 });
 
-test('svc health prints it from each', async () => {
+test('svc health prints the record from each source', async () => {
   const keys = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.slice(0, 1).map(keys);
     if (value === null || typeof value !== 'object') return null;
@@ -109,7 +109,7 @@ test('svc health prints it from each', async () => {
   assert.equal(keys(await json('socket')), http);
 });
 
-test('models and providers are the records of the other listeners', async () => {
+test('models and providers are the same records as on the other listeners', async () => {
   const [models, providers] = [await daemon.client.models(), await daemon.client.providers()];
   const listed = (await client.unary('Runtime/ListModels')).models;
   assert.equal(
@@ -123,7 +123,7 @@ test('models and providers are the records of the other listeners', async () => 
   );
 });
 
-test('svc health --watch: records as they change, from each source, as long as one looks', async () => {
+test('svc health --watch prints records as they change, from each source, until it is stopped', async () => {
   const watches = ['http', 'grpc', 'socket'].map((source) =>
     spawnSvc(['health', '--watch', '--json', '--source', source], { home }),
   );
@@ -146,7 +146,7 @@ test('svc health --watch: records as they change, from each source, as long as o
   }
 });
 
-test('while nothing but figures changes, a watch is told of them now and then, not with each sample', async () => {
+test('while only figures change, a watch gets a record now and then, not with each sample', async () => {
   const sequences: number[] = [];
   const watch = client.stream('Runtime/WatchHealth');
   watch.on('error', () => undefined).on('data', ({ sequence }: any) => sequences.push(sequence));
@@ -157,7 +157,7 @@ test('while nothing but figures changes, a watch is told of them now and then, n
   assert.ok(sequences.length <= 2, `told ${String(sequences.length)} times of ${String(samples.size)} samples`);
 });
 
-test('a seed gives the text that HTTP gives', async () => {
+test('a seed gives the same text as over HTTP', async () => {
   const sampling = { seed: 7, temperature: 1 };
   let text = '';
   for await (const event of client.stream('Inference/Generate', { messages, max_tokens: 12, sampling })) {
@@ -172,7 +172,7 @@ test('a seed gives the text that HTTP gives', async () => {
   assert.is(text, ((await answer.json()) as any).choices[0].message.content);
 });
 
-test('a cancel, a deadline and a lost connection stop the generation in the engine', async () => {
+test('cancel, deadline and a lost connection each stop the generation in the engine', async () => {
   const pid = await enginePid(daemon.client);
   const cancelled = client.stream('Inference/Generate', ENDLESS);
   await texts(cancelled, 1);
@@ -182,14 +182,14 @@ test('a cancel, a deadline and a lost connection stop the generation in the engi
   first.release();
   await engineIsIdle();
 
-  // The engine does not hear of it before its deadline.
+  // The stopped engine does not see the request before its deadline.
   const second = hold(pid);
   const late = client.stream('Inference/Generate', ENDLESS, { deadline: Date.now() + 200 });
   assert.is((await failureOf(late)).status, status.DEADLINE_EXCEEDED);
   second.release();
   await engineIsIdle();
 
-  // Nobody reads, so nobody cancels either: the daemon keeps the deadline by itself.
+  // The client does not read and so does not cancel: the daemon must enforce the deadline itself.
   const unread = client.stream('Inference/Generate', ENDLESS, { deadline: Date.now() + 3000 });
   await texts(unread, 1);
   const third = hold(pid);
@@ -197,7 +197,7 @@ test('a cancel, a deadline and a lost connection stop the generation in the engi
   third.release();
   await engineIsIdle();
 
-  // A client of the library lets its calls end when it is closed.
+  // A client of the library lets its calls finish when it is closed, so a raw session is used.
   const session = connectHttp2(`http://${await grpcAddress()}`);
   const lost = session.request({
     ':method': 'POST',
@@ -220,11 +220,11 @@ test('a cancel, a deadline and a lost connection stop the generation in the engi
   const page = await (await fetch(`http://${String(http)}/metrics`)).text();
   const count = (code: string): number =>
     Number(new RegExp(`^svc_grpc_calls_total.*/Generate",code="${code}"\\} (\\d+)$`, 'm').exec(page)?.[1] ?? 0);
-  // The OK is that of the test before; a deadline is a cancel when the client notices it first.
+  // The OK is from the previous test; a deadline counts as a cancel if the client notices it first.
   assert.equal([count('OK'), count('CANCELLED') + count('DEADLINE_EXCEEDED')], [1, 4]);
 });
 
-test('a format is kept to, and probabilities are told', async () => {
+test('the answer follows the format, and probabilities are returned', async () => {
   const schema = JSON.stringify({ type: 'object', properties: { warm: { type: 'boolean' } }, required: ['warm'] });
   const format = { type: 'json_schema', schema };
   let text = '';
@@ -253,7 +253,7 @@ test('a format is kept to, and probabilities are told', async () => {
   }
 });
 
-test('the engine is killed in the middle of a stream: an error, and health tells within a second', async () => {
+test('an engine killed mid-stream: the stream fails, and health shows it within a second', async () => {
   const watch = client.stream('Runtime/WatchHealth');
   watch.on('error', () => undefined);
   const states: { state: string; ms: number }[] = [];
@@ -280,14 +280,14 @@ test('the engine is killed in the middle of a stream: an error, and health tells
   for await (const _ of client.stream('Inference/Generate', { messages, max_tokens: 2 }));
 });
 
-test('an address that is taken, or that others can reach, is refused', async () => {
+test('an address in use, or a non-loopback address, is refused', async () => {
   const taken = createServer();
   taken.listen(0, '127.0.0.1');
   await once(taken, 'listening');
   const { port } = taken.address() as AddressInfo;
   for (const [address, message] of [
     [`127.0.0.1:${String(port)}`, /another program listens on 127\.0\.0\.1:\d+/],
-    ['0.0.0.0:0', /grpc\.host 0\.0\.0\.0 can be reached by other machines/],
+    ['0.0.0.0:0', /grpc\.host 0\.0\.0\.0 is reachable from other machines/],
     ['nonsense', /SVC_GRPC_ADDR must be host:port/],
   ] as const) {
     const other = await makeHome();
@@ -299,7 +299,7 @@ test('an address that is taken, or that others can reach, is refused', async () 
   taken.close();
 });
 
-test('once there is a key, gRPC needs it as HTTP does', async () => {
+test('once a key exists, gRPC requires it like HTTP', async () => {
   const key = (await svc(['key', 'add', 'prober'], { home })).stdout.trim();
   const failure = await failureOf(client.unary('Runtime/GetHealth'));
   assert.equal([failure.status, failure.reason], [status.UNAUTHENTICATED, 'UNAUTHORIZED']);
@@ -314,7 +314,7 @@ test('once there is a key, gRPC needs it as HTTP does', async () => {
   assert.is((await client.unary('Runtime/GetHealth')).status, 'ready');
 });
 
-test('a stop that does not wait ends what runs with NOT_READY', async () => {
+test('an immediate stop ends running calls with NOT_READY', async () => {
   const other = await makeHome();
   const second = await spawnDaemon(other).settled();
   const { grpc } = await second.client.status();
@@ -332,13 +332,13 @@ test('a stop that does not wait ends what runs with NOT_READY', async () => {
   await other.remove();
 });
 
-test('no prompt stands in the log', async () => {
+test('no prompt appears in the log', async () => {
   const log = await readFile(join(home.dir, 'state', 'daemon.log'), 'utf8');
   assert.ok(log.includes('/svc.v1.Inference/Generate'));
   for (const word of ['Tell me about llamas', 'logit_bias']) assert.not.ok(log.includes(word), word);
 });
 
-test('stop: NOT_SERVING first, a generation may end, then every watch does', async () => {
+test('stop: first NOT_SERVING, then generations may finish, then every watch ends', async () => {
   const { path, requestSerialize, responseDeserialize } = healthService['Watch']!;
   const watch = client.client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, { service: '' });
   const seen: string[] = [];

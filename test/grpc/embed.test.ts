@@ -21,7 +21,7 @@ test.before.each(() => {
 
 const embed = (request: object): Promise<any> => client.unary('Inference/Embed', request);
 
-test('a vector for each input, who made it, and what it took', async () => {
+test('embed returns a vector for each input, the model, and usage', async () => {
   const rest = { model: 'tiny', dimensions: 2, truncate: true, context_length: 6000, keep_alive_seconds: 0.5 };
   const answer = await embed({ ...rest, input: [{ text: 'four' }, { tokens: { ids: [1, 2] } }] });
   assert.equal(grpc.backend.embedRequests, [{ ...rest, input: ['four', [1, 2]] }]);
@@ -38,7 +38,7 @@ test('a vector for each input, who made it, and what it took', async () => {
   assert.is(answer.timings.total_ms, 3);
 });
 
-test('as many inputs as there may be, and every number of theirs', async () => {
+test('the maximum number of inputs is accepted, and every value is returned', async () => {
   const vector = (at: number): Float32Array => new Float32Array(100).map((_, index) => at + index / 7);
   grpc.backend.embedScript = async function* ({ input }) {
     yield START;
@@ -50,12 +50,12 @@ test('as many inputs as there may be, and every number of theirs', async () => {
   for (const at of [0, 1, 2047]) assert.equal(embeddings[at].values, Array.from(vector(at)));
 });
 
-test('nothing is set that was not sent', async () => {
+test('absent fields stay unset', async () => {
   await embed({ input: [{ text: 'x' }] });
   assert.equal(grpc.backend.embedRequests, [{ input: ['x'] }]);
 });
 
-test('what is wrong is named, and no backend hears of it', async () => {
+test('an invalid field is named, and no backend is called', async () => {
   for (const [request, param] of [
     [{}, 'input'],
     [{ input: [{}] }, 'input[0]'],
@@ -74,7 +74,7 @@ test('what is wrong is named, and no backend hears of it', async () => {
   assert.equal(grpc.backend.embedRequests, []);
 });
 
-test('an error is a status, also after the first vectors', async () => {
+test('an error is returned as a status, even after the first vectors', async () => {
   grpc.backend.embedScript = async function* () {
     yield START;
     yield { type: 'vectors', vectors: [Float32Array.of(1)] };

@@ -1,4 +1,4 @@
-/** HTTP/2 as bytes, for clients that send what no library would. */
+/** Builds HTTP/2 frames byte by byte, for clients that send what no library would. */
 
 export const PREFACE: Buffer = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
@@ -42,7 +42,7 @@ export function headerBlock(fields: readonly (readonly [name: string, value: str
   );
 }
 
-/** The fields of a call; `changes` replaces some, removes those that are null, and adds others. */
+/** Header fields of a call; `changes` replaces fields, removes those that are null, and adds others. */
 export function callFields(path: string, changes: Readonly<Record<string, string | null>> = {}): [string, string][] {
   const fields: Record<string, string | null> = {
     ':method': 'POST',
@@ -56,7 +56,7 @@ export function callFields(path: string, changes: Readonly<Record<string, string
   return Object.entries(fields).filter((field): field is [string, string] => field[1] !== null);
 }
 
-/** HEADERS of a call; the client's side stays open. */
+/** HEADERS frame of a call; the client's side stays open. */
 export function callHeaders(
   stream: number,
   path: string,
@@ -65,7 +65,7 @@ export function callHeaders(
   return frame(FRAME.headers, END_HEADERS, stream, headerBlock(callFields(path, changes)));
 }
 
-/** A message of gRPC in DATA frames. */
+/** A gRPC message in DATA frames. */
 export function messageFrames(stream: number, message: Uint8Array, endStream: boolean): Buffer {
   const MOST = 16_384;
   const bytes = Buffer.concat([Buffer.from([0]), u32(message.length), message]);
@@ -81,7 +81,7 @@ export function reset(stream: number): Buffer {
   return frame(FRAME.reset, 0, stream, u32(CANCEL));
 }
 
-/** What a connection begins with. */
+/** Connection preface of a client. */
 export function opening(): Buffer {
   return Buffer.concat([PREFACE, frame(FRAME.settings, 0, 0)]);
 }

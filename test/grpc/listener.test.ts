@@ -1,4 +1,4 @@
-/** What the gRPC listener answers and what it withstands, over scripted services. */
+/** The gRPC listener over scripted services: its answers, limits and errors. */
 import { once } from 'node:events';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
@@ -26,7 +26,7 @@ test.after.each(async () => {
   for (const grpc of running.splice(0)) await grpc.stop();
 });
 
-/** What comes, one at a time. */
+/** Returns the next message of the stream. */
 async function next(stream: ClientReadableStream<any>): Promise<any> {
   const waiting = stream.read();
   if (waiting !== null) return waiting;
@@ -37,12 +37,12 @@ async function next(stream: ClientReadableStream<any>): Promise<any> {
 function watchStatus({ client }: TestClient, service = ''): ClientReadableStream<any> {
   const { path, requestSerialize, responseDeserialize } = healthService['Watch']!;
   const watch = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, { service });
-  // Ended by the test, or by the server's end.
+  // The stream is ended by the test or by the shutdown of the server.
   watch.on('error', () => undefined);
   return watch;
 }
 
-/** A connection that sends what no client would. */
+/** Opens a raw HTTP/2 session, for requests that no client would send. */
 async function raw(grpc: ScriptedGrpc): Promise<ClientHttp2Session> {
   const session = connectHttp2(`http://${grpc.address}`);
   session.on('error', () => undefined);
@@ -56,10 +56,10 @@ const HEADERS = {
   'content-type': 'application/grpc',
   te: 'trailers',
 };
-/** The beginning of a message of ten bytes. */
+/** The beginning of a ten-byte message. */
 const PARTIAL = Buffer.from([0, 0, 0, 0, 10, 1]);
 
-test('the events of an answer, in order', async () => {
+test('the events of an answer arrive in order', async () => {
   const grpc = await start();
   const events: any[] = [];
   for await (const event of grpc.connect().stream('Inference/Generate', REQUEST)) events.push(event);
@@ -74,7 +74,7 @@ test('the events of an answer, in order', async () => {
   assert.equal([timings.queue_ms, timings.ttft_ms, timings.total_ms, timings.tokens_per_second], [1, 2, 3, 4]);
 });
 
-test('a request is what HTTP would make of it: nothing is set that was not sent', async () => {
+test('a request is converted as over HTTP: absent fields stay unset', async () => {
   const grpc = await start();
   const client = grpc.connect();
   for await (const _ of client.stream('Inference/Generate', REQUEST));
@@ -87,7 +87,7 @@ test('a request is what HTTP would make of it: nothing is set that was not sent'
   assert.equal(grpc.backend.requests[1], { ...full, sampling: { ...sampling, logit_bias: [[7, -1]] } });
 });
 
-test('tools, images and thoughts there and back', async () => {
+test('tools, images and reasoning make the round trip', async () => {
   const grpc = await start();
   grpc.backend.script = async function* () {
     yield START;
@@ -156,7 +156,7 @@ test('tools, images and thoughts there and back', async () => {
   assert.equal([wrong.status, wrong.metadata['param']], [status.INVALID_ARGUMENT, 'tools[0].parameters']);
 });
 
-test('every error of the table: its status, its code as the reason, an id that the log repeats', async () => {
+test('every error has its gRPC status, its code as the reason, and an id that is also in the log', async () => {
   let thrown: SvcError = new SvcError('INTERNAL', '');
   const grpc = await start({
     async *script() {
@@ -177,7 +177,7 @@ test('every error of the table: its status, its code as the reason, an id that t
   assert.not.ok(JSON.stringify(grpc.logged).includes(PROMPT));
 });
 
-test('a bug tells nothing of itself', async () => {
+test('an internal error does not reveal its message', async () => {
   const grpc = await start({
     async *script() {
       throw new TypeError(PROMPT);
@@ -188,7 +188,7 @@ test('a bug tells nothing of itself', async () => {
   assert.not.ok(failure.message.includes(PROMPT));
 });
 
-test('an error after the first text ends the stream with it', async () => {
+test('an error after the first text ends the stream with that error', async () => {
   const grpc = await start({
     async *script() {
       yield START;
@@ -204,7 +204,7 @@ test('an error after the first text ends the stream with it', async () => {
   assert.is(error.code, status.UNAVAILABLE);
 });
 
-test('a model is never a file, and what is invalid is named', async () => {
+test('a model is never a file path, and an invalid field is named', async () => {
   const grpc = await start();
   const client = grpc.connect();
   const file = await failureOf(client.stream('Inference/Generate', { ...REQUEST, model: 'file:/etc/passwd' }));
@@ -240,7 +240,7 @@ test('a cancel and a deadline reach the backend', async () => {
   await waitFor('the router to forget both', () => grpc.router.active + grpc.router.waiting === 0);
 });
 
-test('a client that does not read stops the generation, and is given up', async () => {
+test('a client that does not read stalls its generation, which is then cancelled', async () => {
   const KIB = 1024;
   let produced = 0;
   let over = false;
@@ -258,7 +258,7 @@ test('a client that does not read stops the generation, and is given up', async 
   const grpc = await start({ script: endless, grpc: { stallMs: 200 } });
   const call = grpc.connect().stream('Inference/Generate', REQUEST);
   call.on('error', () => undefined);
-  // A client of this library keeps all that comes until it has read once.
+  // A client of this library buffers everything until its first read.
   await next(call);
   await waitFor('the listener to give it up', () => over);
   assert.ok(produced > 16, `${String(produced)} KiB fill the buffers`);
@@ -268,7 +268,7 @@ test('a client that does not read stops the generation, and is given up', async 
   assert.is(error.code, status.CANCELLED);
 });
 
-test('health: the record as it is, then each change; a slow reader gets the newest', async () => {
+test('health watch: the current record, then each change; a slow reader gets the newest', async () => {
   const grpc = await start();
   const { healthFeed } = grpc.services;
   const client = grpc.connect();
@@ -281,7 +281,7 @@ test('health: the record as it is, then each change; a slow reader gets the newe
   const second = await next(call);
   assert.equal([second.sequence, second.health.status], [Number(first.sequence) + 1, 'not_ready']);
 
-  // More than all buffers between the two hold.
+  // More than all buffers between client and server hold.
   const CHANGES = 2000;
   for (let i = 0; i < CHANGES; i += 1) {
     grpc.world.conditions = [{ ...FAILED[0]!, reason: `${String(i)} ${'x'.repeat(4096)}` }];
@@ -301,7 +301,7 @@ test('health: the record as it is, then each change; a slow reader gets the newe
   assert.ok(updates < CHANGES / 4, `${String(updates)} of ${String(CHANGES)} changes were kept for a slow reader`);
 });
 
-test('grpc.health.v1 follows readiness at once, without repeating itself', async () => {
+test('grpc.health.v1 follows readiness at once, without repeated statuses', async () => {
   const grpc = await start();
   const { healthFeed } = grpc.services;
   const client = grpc.connect();
@@ -317,7 +317,7 @@ test('grpc.health.v1 follows readiness at once, without repeating itself', async
   assert.is(runtime.read(), null, 'it tells of itself still');
 });
 
-test('many watches at once are no leak, and Node is not to warn of one', async () => {
+test('many watches at once cause no listener-leak warning from Node', async () => {
   const warnings: string[] = [];
   const onWarning = ({ name }: Error): void => void warnings.push(name);
   process.on('warning', onWarning);
@@ -334,7 +334,7 @@ test('many watches at once are no leak, and Node is not to warn of one', async (
   assert.equal(warnings, []);
 });
 
-test('closing: every stream ends with NOT_READY, and it can be done twice', async () => {
+test('close ends every stream with NOT_READY and is idempotent', async () => {
   const grpc = await start();
   const client = grpc.connect();
   const health = client.stream('Runtime/WatchHealth');
@@ -349,7 +349,7 @@ test('closing: every stream ends with NOT_READY, and it can be done twice', asyn
   await grpc.listener.close();
 });
 
-test('who gets in: addresses of ours and allowed names', async () => {
+test('only our own addresses and allowed host names are admitted', async () => {
   const grpc = await start({ allowedHosts: ['friend.test'] });
   for (const authority of ['localhost', 'localhost:1', '[::1]:2', 'friend.test', grpc.address]) {
     assert.is((await grpc.connect(authority).unary('Runtime/GetHealth')).status, 'ready', authority);
@@ -360,7 +360,7 @@ test('who gets in: addresses of ours and allowed names', async () => {
   }
 });
 
-test('where keys are needed: health checks for all, the rest by scope', async () => {
+test('with keys required, health checks are open to all, everything else needs a scope', async () => {
   const grpc = await start();
   const client = grpc.connect();
   const refusals = async (): Promise<(string | undefined)[]> => {
@@ -393,7 +393,7 @@ test('the caller reaches the backend', async () => {
 });
 
 test('a request that is too large, and too many at once', async () => {
-  // What counts is the memory of a request: its bytes, and something for each of its values.
+  // The limit is on the memory of a request: its bytes plus a constant per value.
   const grpc = await start({ grpc: { messageBytes: 10_000, requestsBytes: 6000 } });
   const client = grpc.connect();
   const ask = (bytes: number) =>
@@ -404,7 +404,7 @@ test('a request that is too large, and too many at once', async () => {
   assert.is(grpc.backend.requests.length, 3, 'what was held is given back');
 });
 
-test('requests that never become complete: only so many, and only for so long', async () => {
+test('incomplete requests are limited in number and in time', async () => {
   const grpc = await start({ grpc: { arriving: 1, requestMs: 300 } });
   const session = await raw(grpc);
   const slow = session.request(HEADERS).on('error', () => undefined);
@@ -421,7 +421,7 @@ test('requests that never become complete: only so many, and only for so long', 
   assert.is(headers['grpc-status'], String(status.DEADLINE_EXCEEDED));
   assert.is((await client.unary('Runtime/GetHealth')).status, 'ready', 'its place is free again');
 
-  // A client that goes away gives its place back, too.
+  // A client that disconnects frees its slot too.
   const gone = session.request(HEADERS).on('error', () => undefined);
   gone.write(PARTIAL);
   gone.close();
@@ -441,7 +441,7 @@ test('each call is counted once, by its method and the name of its status', asyn
   const client = grpc.connect();
   await client.unary('Runtime/GetHealth');
   await failureOf(client.stream('Inference/Generate', { messages: [] }));
-  // A client of the library would notice the deadline first, and cancel.
+  // A client of the library would notice the deadline first and cancel.
   const session = await raw(grpc);
   const late = session.request({ ...HEADERS, 'grpc-timeout': '50m' }).on('error', () => undefined);
   late.write(PARTIAL);
@@ -469,7 +469,7 @@ test('each call is counted once, by its method and the name of its status', asyn
   ]);
 });
 
-test('reflection asks for no more while its answers are not read', async () => {
+test('reflection stops reading requests while its answers are not read', async () => {
   const grpc = await start();
   const session = await raw(grpc);
   const stream = session.request({ ...HEADERS, ':path': '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo' });
@@ -484,14 +484,14 @@ test('reflection asks for no more while its answers are not read', async () => {
   session.destroy();
 });
 
-test('calls of one connection at once are limited', async () => {
+test('concurrent calls per connection are limited', async () => {
   const grpc = await start({ grpc: { streams: 7 } });
   const session = await raw(grpc);
   assert.is(session.remoteSettings.maxConcurrentStreams, 7);
   session.close();
 });
 
-test('a connection that says nothing, or no HTTP/2, is closed', async () => {
+test('a silent connection, or one without HTTP/2, is closed', async () => {
   const grpc = await start({ grpc: { prefaceMs: 100 } });
   const closed = async (first?: string): Promise<string> => {
     const socket: Socket = connectTcp(grpc.port, '127.0.0.1');
@@ -509,7 +509,7 @@ test('a connection that says nothing, or no HTTP/2, is closed', async () => {
   assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
 });
 
-test('a connection without a call is closed after a while; more than allowed are not taken', async () => {
+test('an idle connection is closed after a time; connections above the limit are refused', async () => {
   const grpc = await start({ grpc: { idleMs: 100, connections: 2 } });
   const sessions = await Promise.all([raw(grpc), raw(grpc)]);
   const third = connectTcp(grpc.port, '127.0.0.1');
@@ -519,14 +519,14 @@ test('a connection without a call is closed after a while; more than allowed are
   assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
 });
 
-test('the first call of all may be a large one', async () => {
+test('the very first call may be a large one', async () => {
   const grpc = await start();
   const content = 'x'.repeat(3 * 1024 * 1024);
   for await (const _ of grpc.connect().stream('Inference/Generate', { messages: [{ role: 'user', content }] }));
   assert.is(grpc.backend.requests[0]?.messages[0]?.content.length, content.length);
 });
 
-test('every answer names its request', async () => {
+test('every answer has the id of its request', async () => {
   const grpc = await start();
   const call = grpc.connect().stream('Inference/Generate', REQUEST);
   const [metadata] = (await once(call.resume(), 'metadata')) as [{ get(key: string): string[] }];

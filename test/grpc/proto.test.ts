@@ -1,4 +1,4 @@
-/** The definitions are what the records and the documentation say. */
+/** The proto definitions agree with the TypeScript records and the documentation. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import ts from 'typescript';
@@ -9,7 +9,7 @@ const MESSAGES = Object.keys(definitions.all).filter(
   (name) => name.startsWith('svc.v1.') && 'type' in definitions.all[name]!,
 );
 
-/** The properties of each interface, and of the object types inside it as `Interface.property`. */
+/** Properties of each interface, and of its inline object types as `Interface.property`. */
 function interfacesOf(...paths: string[]): Map<string, string[]> {
   const found = new Map<string, string[]>();
   const visit = (name: string, members: ts.NodeArray<ts.TypeElement>, source: ts.SourceFile): void => {
@@ -35,9 +35,9 @@ function interfacesOf(...paths: string[]): Map<string, string[]> {
 test('every field of a record is a field of its message, in the same order', () => {
   const interfaces = interfacesOf('src/protocol/records.ts', 'src/protocol/generate.ts');
   const left: Record<string, readonly string[]> = {
-    // Over TCP no path of this machine is told.
+    // Over TCP no path of this machine is returned.
     Model: ['path', 'projector'],
-    // Which field of the oneof is set says it.
+    // The oneof field that is set gives the type.
     StartEvent: ['type'],
     TextEvent: ['type'],
     ReasoningEvent: ['type'],
@@ -95,7 +95,7 @@ test('docs/grpc.md names every method with its messages, and every message with 
   }
 });
 
-test('docs/grpc.md names where the bounds of the port stand', () => {
+test('docs/grpc.md links to the limits of the port', () => {
   // test/architecture/security.test.ts compares that table with the listener.
   assert.ok(read('docs/grpc.md').includes('(security.md#bounds)'));
 });

@@ -1,4 +1,4 @@
-/** The services under a client of another language and library: Debian's python3-grpcio, which `.ci/run` installs. */
+/** The services with a client in another language: Debian's python3-grpcio, which `.ci/run` installs. */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -44,11 +44,11 @@ test.after(async () => {
   await home.remove();
 });
 
-test('the client knows nothing of svc but its address', async () => {
+test('a Python client that knows only the address can use every service', async () => {
   assert.not.match(await readFile(CLIENT, 'utf8'), /open\(|proto\b.*import|_pb2_grpc|svc_v1/);
 });
 
-check('reflection lists the services, and its descriptors are good for protobuf', () => {
+check('reflection lists the services, and its descriptors are valid protobuf', () => {
   assert.equal(seen.services, ['grpc.health.v1.Health', 'svc.v1.Inference', 'svc.v1.Runtime']);
 });
 
@@ -60,9 +60,9 @@ check('health: Check, Watch and List', () => {
   assert.equal(seen.list, all);
 });
 
-check('the record of health is that of HTTP', async () => {
+check('the health record is the same as over HTTP', async () => {
   const over = await daemon.client.health();
-  // A figure may be known in one and not yet in the other.
+  // A figure may be known in one record and still null in the other.
   const shape = (value: any): any => {
     if (Array.isArray(value)) return value.slice(0, 1).map(shape);
     if (value === null || typeof value !== 'object') return true;
@@ -82,7 +82,7 @@ check('the record of health is that of HTTP', async () => {
   );
 });
 
-check('an answer, event by event', () => {
+check('an answer arrives event by event', () => {
   const { events, finish, start, text } = seen;
   assert.equal(events.slice(0, 3), ['route', 'start', 'text']);
   assert.is(events.at(-1), 'finish');
@@ -90,7 +90,7 @@ check('an answer, event by event', () => {
   assert.ok(text.length > 0);
 });
 
-check('embeddings: of a text, and of its tokens', () => {
+check('embeddings of a text and of its tokens are equal', () => {
   const { model, embeddings, usage } = seen.embedded;
   const [text, tokens] = embeddings.map(({ values }: { values: number[] }) => values) as [number[], number[]];
   const cosine = text.reduce((sum, value, index) => sum + value * (tokens[index] ?? 0), 0);
@@ -99,7 +99,7 @@ check('embeddings: of a text, and of its tokens', () => {
   assert.equal([seen.embed_refused.status, seen.embed_refused.reason], ['INVALID_ARGUMENT', 'INVALID_REQUEST']);
 });
 
-check('errors carry the code', () => {
+check('errors contain the code', () => {
   const { refused, invalid } = seen;
   assert.equal(
     [refused.status, refused.details_code, refused.reason, refused.domain],

@@ -11,7 +11,7 @@ export const definitions = new Definitions();
 export interface Failure {
   readonly status: number;
   readonly message: string;
-  /** Of the google.rpc.ErrorInfo; undefined: there is none. */
+  /** Reason from google.rpc.ErrorInfo; undefined if there is none. */
   readonly reason: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   readonly retrySeconds: number | undefined;
@@ -24,11 +24,11 @@ export interface TestClient {
   close(): void;
 }
 
-/** `service` is `svc.v1.Runtime` and the like; `method` is `Service/Name` without the package. */
+/** Connects a client. `service` is a full name such as `svc.v1.Runtime`; `method` is `Service/Name`. */
 export function connectTo(address: string, authority?: string): TestClient {
   const client = new Client(address, credentials.createInsecure(), {
     'grpc.enable_http_proxy': 0,
-    // A connection of its own for each client.
+    // A separate connection for each client.
     'grpc.use_local_subchannel_pool': 1,
     ...(authority === undefined ? {} : { 'grpc.default_authority': authority }),
   });
@@ -71,7 +71,7 @@ export function connectTo(address: string, authority?: string): TestClient {
   };
 }
 
-/** What a call failed with. */
+/** Returns the failure of a call. */
 export async function failureOf(work: Promise<unknown> | ClientReadableStream<unknown>): Promise<Failure> {
   try {
     if (work instanceof Promise) await work;
@@ -106,7 +106,7 @@ export interface ScriptedGrpc extends ScriptedServices {
   readonly address: string;
   readonly port: number;
   readonly listener: GrpcListener;
-  /** A client with a connection of its own; closed at the end. */
+  /** Returns a client with its own connection, which `stop` closes. */
   connect(authority?: string): TestClient;
   stop(): Promise<void>;
 }

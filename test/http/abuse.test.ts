@@ -1,4 +1,4 @@
-/** What hostile or broken clients do. Bounds are made small where a test would otherwise wait for them. */
+/** Hostile or broken clients. Limits are made small where a test would otherwise wait long. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { once } from 'node:events';
@@ -34,7 +34,7 @@ async function withListener(
   }
 }
 
-test('slowloris: headers and bodies that drip are cut off, silent connections too', async () => {
+test('slowloris: slow headers, slow bodies and silent connections are cut off', async () => {
   await withListener({ limits: { headersMs: 300, requestMs: 600, checkMs: 50 } }, async (listener) => {
     const drip = async (first: string, next: string): Promise<{ text: string; ms: number }> => {
       const taken = startStopwatch();
@@ -62,7 +62,7 @@ test('slowloris: headers and bodies that drip are cut off, silent connections to
   });
 });
 
-test('headers that are too large are 431, with an id', async () => {
+test('headers that are too large get 431 with an id', async () => {
   await withListener({}, async (listener) => {
     for (const header of [
       `x: ${'y'.repeat(20_000)}`,
@@ -81,7 +81,7 @@ test('headers that are too large are 431, with an id', async () => {
   });
 });
 
-test('what is not HTTP, or is ambiguous, is refused and the connection closed', async () => {
+test('invalid or ambiguous HTTP is refused and the connection closed', async () => {
   await withListener({}, async (listener) => {
     const smuggled = 'GET /smuggled HTTP/1.1\r\nhost: localhost\r\n\r\n';
     const attempts = [
@@ -138,7 +138,7 @@ test('garbage in the middle of a streamed answer ends the connection, not the da
   );
 });
 
-test('a client that never reads holds a bounded amount, then is cut off', async () => {
+test('a client that never reads holds bounded memory, then is cut off', async () => {
   let produced = 0;
   await withListener(
     {
@@ -173,7 +173,7 @@ test('a client that never reads holds a bounded amount, then is cut off', async 
   );
 });
 
-test('a whole answer that nobody reads holds no generation', async () => {
+test('an unread whole answer does not keep a generation alive', async () => {
   await withListener({}, async (listener) => {
     const sockets = await Promise.all(Array.from({ length: 10 }, () => dial(listener.port)));
     for (const socket of sockets) {
@@ -186,10 +186,10 @@ test('a whole answer that nobody reads holds no generation', async () => {
   });
 });
 
-/** More than two kernels keep for a connection. */
+/** More than the socket buffers of both ends hold. */
 const LARGE = 8 * MIB;
 
-test('a whole answer that is not read is cut off, and so is the end of a stream', async () => {
+test('an unread whole answer, and the unread end of a stream, are cut off', async () => {
   await withListener(
     {
       limits: { stallMs: 500 },
@@ -213,10 +213,10 @@ test('a whole answer that is not read is cut off, and so is the end of a stream'
   );
 });
 
-test('a whole answer that is read slowly is not cut off while it is read', async () => {
+test('a whole answer that is read slowly is not cut off', async () => {
   await withListener(
     {
-      // Over TCP the kernels show progress in steps of megabytes only.
+      // A Unix socket, because over TCP progress shows only in steps of megabytes.
       control: true,
       limits: { stallMs: 1000 },
       script: async function* () {
@@ -230,7 +230,7 @@ test('a whole answer that is read slowly is not cut off while it is read', async
       socket.write(post(JSON.stringify({ messages: MESSAGES })).replace('host:', 'connection: close\r\nhost:'));
       let bytes = 0;
       const from = performance.now();
-      // In all longer than a stall, in between much shorter.
+      // Takes longer than the stall timeout in total, with much shorter pauses.
       for await (const chunk of socket) {
         bytes += (chunk as Buffer).length;
         if (performance.now() - from < 2500) await sleep(50);
@@ -240,7 +240,7 @@ test('a whole answer that is read slowly is not cut off while it is read', async
   );
 });
 
-test('a body is given back when it was read, but for the text of a generation that goes on', async () => {
+test('the budget of a body is freed after parsing, except for the text of a running generation', async () => {
   await withListener(
     {
       limits: { bodiesBytes: 2 * MIB - 2000 },
@@ -270,7 +270,7 @@ test('a body is given back when it was read, but for the text of a generation th
   );
 });
 
-test('an answer that waits behind a long one is not cut off for that', async () => {
+test('a pipelined answer that waits behind a long one is not cut off', async () => {
   let finish = (): void => undefined;
   const long = new Promise<void>((resolve) => (finish = resolve));
   await withListener(
@@ -289,7 +289,7 @@ test('an answer that waits behind a long one is not cut off for that', async () 
       const first = post(JSON.stringify({ messages: MESSAGES, max_completion_tokens: 1 }));
       socket.write(first + post(JSON.stringify({ messages: MESSAGES })).replace('host:', 'connection: close\r\nhost:'));
       await waitFor('the second', () => listener.backend.requests.length === 2 && listener.router.active === 1);
-      // Three times as long as it may wait for a reader.
+      // Three times the stall timeout.
       await sleep(600);
       finish();
       assert.is((await answered).match(/HTTP\/1\.1 200/g)?.length, 2);
@@ -297,7 +297,7 @@ test('an answer that waits behind a long one is not cut off for that', async () 
   );
 });
 
-test('what the code behind a request breaks ends its connection only', async () => {
+test('an exception in the code behind a request closes only its connection', async () => {
   await withListener({}, async (listener) => {
     const other = await dial(listener.port);
     const { requestEnded } = listener.services.metrics;
@@ -313,7 +313,7 @@ test('what the code behind a request breaks ends its connection only', async () 
     listener.services.metrics.requestEnded = requestEnded;
     assert.not.ok(other.destroyed);
     other.destroy();
-    const lines = listener.logged.filter(({ msg }) => msg === 'a connection broke and was closed');
+    const lines = listener.logged.filter(({ msg }) => msg === 'a connection failed and was closed');
     assert.equal(
       lines.map(({ level }) => level),
       ['warn'],
@@ -321,7 +321,7 @@ test('what the code behind a request breaks ends its connection only', async () 
   });
 });
 
-test('a connection with too many requests under way is cut off, and they end', async () => {
+test('a connection with too many pipelined requests is cut off, and its requests end', async () => {
   let begun = 0;
   let ended = 0;
   await withListener(
@@ -349,7 +349,7 @@ test('a connection with too many requests under way is cut off, and they end', a
   );
 });
 
-test('requests behind the one that is answered end with their connection, and give back what they held', async () => {
+test('pipelined requests end with their connection and free their resources', async () => {
   const content = 'x'.repeat(60_000);
   await withListener(
     {
@@ -373,7 +373,7 @@ test('requests behind the one that is answered end with their connection, and gi
   );
 });
 
-test('connections beyond the bound are dropped, and the others still answer', async () => {
+test('connections above the limit are dropped, and the others still work', async () => {
   await withListener({ limits: { connections: 50 } }, async (listener) => {
     const sockets = await Promise.all(Array.from({ length: 49 }, () => dial(listener.port)));
     await alive(listener);
@@ -388,7 +388,7 @@ test('connections beyond the bound are dropped, and the others still answer', as
   });
 });
 
-test('2,000 idle connections leave the others alone', async () => {
+test('2,000 idle connections do not affect others', async () => {
   await withListener({}, async (listener) => {
     const sockets: Socket[] = [];
     for (let i = 0; i < 40; i += 1)
@@ -422,7 +422,7 @@ test('a flood of bodies: memory stays within the budget', async () => {
   });
 });
 
-test('methods, targets and headers that nobody expects: never a 5xx, never a hang', async () => {
+test('unusual methods, targets and headers never cause a 5xx or a hang', async () => {
   await withListener({}, async (listener) => {
     const methods = [
       'GET',

@@ -13,7 +13,7 @@ test.after(() => listener.stop());
 const HELLO = JSON.stringify({ messages: [{ role: 'user', content: 'hi' }] });
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-test('the Host header names an address of this server or an allowed name, on every route', async () => {
+test('on every route, the Host header must be an address of this server or an allowed name', async () => {
   const port = String(listener.port);
   const let_in = [
     'localhost',
@@ -63,7 +63,7 @@ test('a request without Host is refused', async () => {
   }
 });
 
-test('bound to everything, the address that the connection came in by is let in', async () => {
+test('bound to all addresses, the local address of the connection is an accepted Host', async () => {
   const wide = await startScripted({ host: '0.0.0.0' });
   try {
     assert.is((await ask(wide, '/livez', { headers: { host: 'evil.example' } })).status, 403);
@@ -84,7 +84,7 @@ test('bound to everything, the address that the connection came in by is let in'
   }
 });
 
-test('a page of another origin cannot post; this server and allowed names can', async () => {
+test('a page of another origin cannot post; pages of this server and of allowed names can', async () => {
   const port = String(listener.port);
   const post = async (origin: string, host = `localhost:${port}`): Promise<number> => {
     return (await ask(listener, '/v1/chat/completions', { body: HELLO, headers: { ...JSON_TYPE, origin, host } }))
@@ -125,7 +125,7 @@ test('reading needs no Origin, and no answer allows another origin to read it', 
   assert.is(answer.headers['x-content-type-options'], 'nosniff');
 });
 
-test('a body that is not declared as JSON is refused: a form could have sent it', async () => {
+test('a body without a JSON content type is refused, because an HTML form could send it', async () => {
   for (const type of [
     'text/plain',
     'application/x-www-form-urlencoded',
@@ -152,7 +152,7 @@ test('a body that is not declared as JSON is refused: a form could have sent it'
   }
 });
 
-test('the control socket asks for none of it', async () => {
+test('the control socket checks neither Host nor Origin', async () => {
   const control = await startScripted({ control: true });
   try {
     const answer = await ask(control, '/v1/chat/completions', {

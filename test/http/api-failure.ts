@@ -1,4 +1,4 @@
-/** What a call of the official client fails with. */
+/** Returns the error of a call of the official client. */
 import { APIError } from 'openai';
 
 export async function failure(work: Promise<unknown>): Promise<APIError> {

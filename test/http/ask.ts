@@ -1,4 +1,4 @@
-/** Requests as no polite client would send them: any header, any method, raw bytes. */
+/** HTTP requests with any header, method or raw bytes, also invalid ones. */
 import { request, type IncomingHttpHeaders, type IncomingMessage, type RequestOptions } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
@@ -7,24 +7,24 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** Of a JSON body; each test knows its shape. */
+  /** Parses a JSON body, whose shape each test knows. */
   json(): any;
-  /** False: the connection ended before the body did. */
+  /** False if the connection ended before the body. */
   readonly complete: boolean;
 }
 
 export interface AskOptions {
   readonly method?: string;
   readonly headers?: Record<string, string>;
-  /** An object is sent as JSON, declared so. */
+  /** An object is sent as JSON with its content type. */
   readonly body?: string | Buffer | object;
-  /** Aborting ends the exchange, which then fails. */
+  /** Aborting fails the exchange. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export type To = { readonly port: number } | { readonly socketPath: string };
 
-/** The answer as it begins. */
+/** Sends a request and returns the response once its head has arrived. */
 export async function open(
   to: To,
   path: string,
@@ -43,13 +43,13 @@ export async function open(
     ...(signal === undefined ? {} : { signal }),
   });
   req.end(json ? JSON.stringify(body) : body);
-  // A server that has answered early may close while the body is still being sent.
+  // A server that answers early may close while the body is still being sent.
   const [res] = (await once(req, 'response')) as [IncomingMessage];
   req.on('error', () => undefined);
   return res;
 }
 
-/** The whole answer. */
+/** Sends a request and returns the whole answer. */
 export async function ask(to: To, path: string, options: AskOptions = {}): Promise<Answer> {
   const res = await open(to, path, options);
   let text = '';
@@ -57,7 +57,7 @@ export async function ask(to: To, path: string, options: AskOptions = {}): Promi
   try {
     for await (const chunk of res) text += chunk as string;
   } catch {
-    // Told by `complete`.
+    // Reported by `complete`.
   }
   return {
     status: res.statusCode ?? 0,
@@ -68,20 +68,20 @@ export async function ask(to: To, path: string, options: AskOptions = {}): Promi
   };
 }
 
-/** A bare connection. */
+/** Opens a bare TCP connection. */
 export async function dial(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   await once(socket, 'connect');
   return socket;
 }
 
-/** Everything that comes until the other side closes. */
+/** Reads until the other side closes. */
 export async function readAll(socket: Socket): Promise<string> {
   let text = '';
   try {
     for await (const chunk of socket) text += String(chunk);
   } catch {
-    // A reset is an end too.
+    // A reset counts as the end.
   }
   return text;
 }

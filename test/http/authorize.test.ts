@@ -1,4 +1,4 @@
-/** What a caller may do on which route; who the caller is, is the daemon's to say (test/daemon/keys.test.ts). */
+/** Which caller may use which route. For the identification of callers see test/daemon/keys.test.ts. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { authorize, type RouteScope } from '../../src/daemon/http/authorize.ts';
@@ -16,10 +16,10 @@ async function decide(needed: RouteScope, may: KeyScope | null, key: string | nu
   return caller !== null;
 }
 
-test('the whole table of scopes', async () => {
+test('every scope grants what the table of scopes says', async () => {
   for (const [needed, scope] of KEY_SCOPES.flatMap((one) => KEY_SCOPES.map((other) => [one, other] as const))) {
     if (KEY_SCOPES.indexOf(scope) >= KEY_SCOPES.indexOf(needed)) assert.is(await decide(needed, scope), true);
-    else await rejection(() => decide(needed, scope), 'FORBIDDEN', new RegExp(`scope ${scope}, .* asks for ${needed}`));
+    else await rejection(() => decide(needed, scope), 'FORBIDDEN', new RegExp(`scope ${scope}, .* needs ${needed}`));
   }
   await rejection(() => decide('admin_key', 'admin'), 'UNAUTHORIZED', /of scope admin, on this machine too/);
   await rejection(() => decide('admin_key', null), 'UNAUTHORIZED');
@@ -32,13 +32,13 @@ test('the whole table of scopes', async () => {
   assert.is(await decide('none', null), false);
 });
 
-test('liveness looks at no key: it depends on nothing', async () => {
+test('liveness checks no key and depends on nothing', async () => {
   const never = { admit: () => new Promise<never>(() => undefined) };
   const req = { headers: {}, socket: {} };
   assert.is(await authorize(req, 'none', never), null);
 });
 
-test('the caller is the API key, or the address where none is needed', async () => {
+test('the caller is the API key, or the address if no key is needed', async () => {
   const from = (key: string | null, remoteAddress?: string) =>
     authorize({ headers: {}, socket: { localAddress: '127.0.0.1', remoteAddress } }, 'inference', {
       admit: () => Promise.resolve({ scope: 'inference', key }),
@@ -55,7 +55,7 @@ test('the caller is the API key, or the address where none is needed', async () 
   );
 });
 
-test('the caller reaches the backend, whatever the request says of itself', async () => {
+test('the caller reaches the backend, whatever the request body claims', async () => {
   const listener = await startScripted();
   try {
     Object.assign(listener.world, { admits: 'inference', key: 'laptop' });
@@ -72,7 +72,7 @@ test('the caller reaches the backend, whatever the request says of itself', asyn
   }
 });
 
-test('keys come as Bearer or as x-api-key, or both', async () => {
+test('keys are accepted as Bearer, as x-api-key, or both', async () => {
   const given = async (headers: Record<string, string>): Promise<readonly string[]> => {
     let seen: readonly string[] = [];
     await authorize({ headers, socket: {} }, 'probe', {
@@ -93,7 +93,7 @@ test('keys come as Bearer or as x-api-key, or both', async () => {
   }
 });
 
-test('what administers is not served over TCP but for pulling, and needs an admin key', async () => {
+test('administration is not served over TCP, except pulling, which needs an admin key', async () => {
   assert.equal(
     PUBLIC.filter(({ scope, path }) => /^admin/.test(scope) || path.startsWith('/control')).map(({ path }) => path),
     ['/api/pull'],
@@ -105,7 +105,7 @@ test('what administers is not served over TCP but for pulling, and needs an admi
   );
 });
 
-test('strangers get 401 on every path but the probes, before anything is read or said', async () => {
+test('requests without a key get 401 on every path except probes, before the body is read', async () => {
   const listener = await startScripted();
   listener.world.admits = null;
   try {

@@ -22,7 +22,7 @@ test.after(() => listener.stop());
 const post = (body: string | Buffer, headers: Record<string, string> = {}): ReturnType<typeof ask> =>
   ask(listener, PATH, { body, headers: { ...JSON_TYPE, ...headers } });
 
-test('what is not JSON is a 400 that does not repeat it', async () => {
+test('a body that is not JSON gets a 400 that does not quote it', async () => {
   const bodies = ['', '{', '[1,]', '{"a":}', SECRET, `{"messages": ${SECRET}}`, '\u0000', '{"a":1}x'];
   for (const body of [...bodies, Buffer.from([0x22, 0xff, 0x22]), Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])]) {
     const answer = await post(body);
@@ -36,7 +36,7 @@ test('what is not JSON is a 400 that does not repeat it', async () => {
   }
 });
 
-test('each error has an id that stands in exactly one log line', async () => {
+test('each error has an id that appears in exactly one log line', async () => {
   const answer = await post('{');
   const { id } = answer.json().error;
   assert.is(answer.headers['x-request-id'], id);
@@ -45,13 +45,13 @@ test('each error has an id that stands in exactly one log line', async () => {
   assert.is(lines[0]?.['route'], PATH);
 });
 
-test('a compressed body is refused, not unpacked', async () => {
+test('a compressed body is refused, not decompressed', async () => {
   const answer = await post(gzipSync('{}'), { 'content-encoding': 'gzip' });
   assert.is(answer.status, 400);
   assert.match(answer.json().error.message, /compressed/);
 });
 
-test('nesting is bounded, before anything is parsed', async () => {
+test('nesting is limited before parsing', async () => {
   const nested = (depth: number, open: string, close: string): string =>
     `{"messages":[{"role":"user","content":"hi"}],"extra":${open.repeat(depth)}${close.repeat(depth)}}`;
   assert.is((await post(nested(63, '[', ']'))).status, 200);
@@ -69,7 +69,7 @@ test('nesting is bounded, before anything is parsed', async () => {
   assert.is((await post(quoted)).status, 200, 'brackets in strings are text');
 });
 
-test('the number of values is bounded, before anything is parsed', async () => {
+test('the number of values is limited before parsing', async () => {
   for (const piece of ['{}', '[]', '0', '{"a":1}']) {
     const listed = (count: number): string =>
       `{"messages":[{"role":"user","content":"hi"}],"extra":[${Array.from({ length: count }, () => piece).join(',')}]}`;
@@ -82,7 +82,7 @@ test('the number of values is bounded, before anything is parsed', async () => {
   assert.is((await post(commas)).status, 200, 'commas in strings are text');
 });
 
-test('a body may come in small pieces, but not in too many', async () => {
+test('a body may arrive in small pieces, but not in too many', async () => {
   const send = async (characters: number): Promise<string> => {
     const socket = await dial(listener.port);
     socket.on('error', () => undefined);
@@ -97,7 +97,7 @@ test('a body may come in small pieces, but not in too many', async () => {
   assert.match(await send(1_000_000), /^HTTP\/1\.1 400 [\s\S]*more than 65536 pieces/);
 });
 
-test('a body that says it is too large is refused before it is sent', async () => {
+test('a body with a Content-Length above the limit is refused before it is sent', async () => {
   const req = request({ host: '127.0.0.1', port: listener.port, path: PATH, method: 'POST', agent: false });
   req.on('error', () => undefined);
   req.setHeader('content-type', 'application/json');
@@ -108,7 +108,7 @@ test('a body that says it is too large is refused before it is sent', async () =
   req.destroy();
 });
 
-test('a body that turns out too large is refused, and the client gets to read why', async () => {
+test('a body that grows too large is refused, and the client can still read the error', async () => {
   const big = Buffer.alloc(LIMITS.bodyBytes + 1, 0x20);
   const whole = await post(big);
   assert.is(whole.status, 413);
@@ -116,20 +116,20 @@ test('a body that turns out too large is refused, and the client gets to read wh
   const chunked = await post(big, { 'transfer-encoding': 'chunked' });
   assert.is(chunked.status, 413);
   assert.ok(chunked.complete);
-  // As fetch sends it, which most clients are.
+  // The same with fetch, which most clients use.
   const fetched = await fetch(listener.url + PATH, { method: 'POST', headers: JSON_TYPE, body: big });
   assert.is(fetched.status, 413);
   await fetched.text();
 });
 
-test('a client that goes on sending after its answer is cut off', async () => {
+test('a client that keeps sending after its answer is cut off', async () => {
   const socket = await dial(listener.port);
   socket.write(
     `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99999999\r\n\r\n`,
   );
   const timer = setInterval(() => socket.write(' '.repeat(1000)), 20);
   const [from, taken] = [performance.now(), startStopwatch()];
-  // With a reset or without one; once() would reject for the one.
+  // With or without a reset; once() would reject on a reset.
   await new Promise((resolve) =>
     socket
       .on('error', () => undefined)
@@ -141,7 +141,7 @@ test('a client that goes on sending after its answer is cut off', async () => {
   assert.ok(ms > 5000 && taken.ms() < 30_000, `cut off after ${ms.toFixed(0)} ms`);
 });
 
-test('Expect: 100-continue: the body is asked for only where it is wanted', async () => {
+test('Expect: 100-continue: the body is requested only if the headers are acceptable', async () => {
   const talk = async (head: string): Promise<string> => {
     const socket = await dial(listener.port);
     let text = '';
@@ -161,7 +161,7 @@ test('Expect: 100-continue: the body is asked for only where it is wanted', asyn
   assert.match(await talk('POST /nowhere HTTP/1.1'), /^HTTP\/1.1 404/);
 });
 
-test('all bodies together are bounded: one more is BUSY, and the room comes back', async () => {
+test('the total size of bodies is limited: one more is BUSY, and the budget is freed later', async () => {
   const small = await startScripted({ limits: { bodiesBytes: 100_000 } });
   try {
     const body = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(60_000) }] });
@@ -190,7 +190,7 @@ test('all bodies together are bounded: one more is BUSY, and the room comes back
   }
 });
 
-test('a client that goes away in the middle of its body leaves nothing behind', async () => {
+test('a client that disconnects in the middle of its body leaves nothing behind', async () => {
   const before = listener.backend.requests.length;
   const socket = await dial(listener.port);
   socket.write(

@@ -24,7 +24,7 @@ test.before.each(() => {
 
 const chat = (fields: object = {}): Promise<Answer> => ask(listener, PATH, { body: { messages: MESSAGES, ...fields } });
 
-/** The values of the `data:` lines; `[DONE]` as it stands. */
+/** Parsed values of the `data:` lines; `[DONE]` as a string. */
 function events(body: string): any[] {
   return body
     .split('\n\n')
@@ -110,7 +110,7 @@ test('finish reasons; an answer without text has all its parts', async () => {
   assert.is(all[2], '[DONE]');
 });
 
-test('any text arrives as it was', async () => {
+test('any text arrives unchanged', async () => {
   const pieces = ['\n\ndata: [DONE]\n\n', '\u2028"\\', '🦙', '\r\n', '\u0000', '\ud800', ': x'];
   listener.backend.script = async function* () {
     yield START;
@@ -137,7 +137,7 @@ const statuses: readonly [ErrorCode, number, string, string, 'yes' | 'no'][] = [
   ['OUT_OF_MEMORY', 507, 'server_error', 'out_of_memory', 'no'],
 ];
 
-test('an error before the first text is a status, streamed or not, also after the start', async () => {
+test('an error before the first text is an HTTP status, streamed or not, even after `start`', async () => {
   for (const [code, status, type, wireCode, retry] of statuses) {
     for (const stream of [false, true]) {
       for (const started of [false, true]) {
@@ -158,14 +158,14 @@ test('an error before the first text is a status, streamed or not, also after th
   }
 });
 
-test('Retry-After is what the backend says, in whole seconds', async () => {
+test('Retry-After has the value of the backend, in whole seconds', async () => {
   listener.backend.script = async function* () {
     throw new SvcError('PROVIDER_FAILED', 'x', { retryAfterSeconds: 2.1 });
   };
   assert.is((await chat()).headers['retry-after'], '3');
 });
 
-test('a bug is a 500 whose message says nothing of it, and is logged with its place', async () => {
+test('an internal error is a 500 with a neutral message, and is logged with its stack', async () => {
   listener.backend.script = async function* () {
     throw new TypeError('the-secret-prompt is not a function');
   };
@@ -208,7 +208,7 @@ test('an error after the first text is the last event, and the stream is cut, ne
   assert.ok(whole.complete);
 });
 
-test('an answer that stops without a finish, or is cancelled, is no answer', async () => {
+test('an answer without a finish event, or cancelled, is an error', async () => {
   listener.backend.script = async function* () {
     yield START;
     yield text('half');
@@ -227,7 +227,7 @@ test('an answer that stops without a finish, or is cancelled, is no answer', asy
   assert.not.ok(cancelled.text.includes('[DONE]'));
 });
 
-test('while nothing comes, comments keep the stream alive; errors are then events', async () => {
+test('comments keep a silent stream alive; errors are then sent as events', async () => {
   const crash = makeGate();
   listener.backend.script = async function* () {
     await crash.opened;
@@ -260,7 +260,7 @@ test('while nothing comes, comments keep the stream alive; errors are then event
   assert.ok(lively.complete);
 });
 
-test('tokens leave at once, not when a buffer is full', async () => {
+test('tokens are sent at once, not when a buffer is full', async () => {
   const next = new EventTarget();
   listener.backend.script = async function* (_, { signal }) {
     yield START;
@@ -279,7 +279,7 @@ test('tokens leave at once, not when a buffer is full', async () => {
   res.destroy();
 });
 
-test('a client that goes away aborts the generation at once: waiting, streaming, or whole', async () => {
+test('a client that disconnects aborts the generation at once: queued, streamed or whole', async () => {
   for (const stream of [true, false]) {
     for (const started of [true, false]) {
       const taken: Stopwatch[] = [];
@@ -315,7 +315,7 @@ test('a client that goes away aborts the generation at once: waiting, streaming,
   }
 });
 
-test('a client that reads slowly gets everything, and the backend waits for it', async () => {
+test('a client that reads slowly gets everything, with back-pressure on the backend', async () => {
   let produced = 0;
   const piece = 'x'.repeat(64 * 1024);
   listener.backend.script = async function* () {
@@ -334,7 +334,7 @@ test('a client that reads slowly gets everything, and the backend waits for it',
   assert.ok(length > 400 * piece.length);
 });
 
-test('a model is named by id or alias, never by a file', async () => {
+test('a model is named by id or alias, never by a file path', async () => {
   for (const model of ['file:/etc/passwd', 'file:x']) {
     const answer = await chat({ model });
     assert.is(answer.status, 404);
@@ -362,7 +362,7 @@ test('the list of models, and one of them by id or alias', async () => {
   }
 });
 
-test("a path that is not there is 404 in its family's shape", async () => {
+test('an unknown path is 404 in the error format of its API', async () => {
   assert.is((await ask(listener, '/v1/nothing')).json().error.type, 'invalid_request_error');
   assert.is((await ask(listener, '/v1')).json().error.code, 'not_found');
   for (const path of [
@@ -382,7 +382,7 @@ test("a path that is not there is 404 in its family's shape", async () => {
   }
 });
 
-test('the prompt stands in no log line', () => {
+test('the prompt appears in no log line', () => {
   assert.not.ok(JSON.stringify(listener.logged).includes('"hi"'));
 });
 

@@ -32,7 +32,7 @@ async function collect<Event>(events: AsyncIterable<Event>): Promise<{ all: Even
   return { all, error: undefined };
 }
 
-test('the records', async () => {
+test('the control routes return their records', async () => {
   assert.equal(await client.status(), { state: 'READY' });
   assert.equal(await client.models(), [TINY]);
   assert.equal(await client.providers(), [LOCAL]);
@@ -40,12 +40,12 @@ test('the records', async () => {
   assert.is((await client.health()).status, 'ready');
 });
 
-test('what TCP serves is served here too', async () => {
+test('the routes of the TCP listener are served here too', async () => {
   assert.is((await ask(control, '/livez')).status, 200);
   assert.is((await ask(control, '/v1/chat/completions', { body: REQUEST })).status, 200);
 });
 
-test('TCP does not know the control routes, whatever the method', async () => {
+test('the TCP listener does not serve the control routes, with any method', async () => {
   const tcp = await startScripted();
   try {
     for (const path of Object.values(CONTROL_ROUTES)) {
@@ -73,7 +73,7 @@ test('stop and unload', async () => {
   assert.equal(control.world.unloaded, ['tiny']);
 });
 
-test('a drain refuses what is new until it is taken back', async () => {
+test('a drain refuses new requests until it is undone', async () => {
   const drain = async (body: object) => await ask(control, CONTROL_ROUTES.drain, { body });
   assert.equal((await drain({ drain: true })).json(), { draining: true, active: 0, waiting: 0 });
   assert.is((await collect(client.generate(REQUEST, NEVER))).error?.code, 'NOT_READY');
@@ -85,7 +85,7 @@ test('a drain refuses what is new until it is taken back', async () => {
   }
 });
 
-test('providers: their models, their test, and a key that is lent', async () => {
+test('providers: models, test, and a key lent to the daemon', async () => {
   assert.equal(await client.providerModels('mine'), ['small']);
   const steps = [];
   for await (const step of client.testProvider('mine', new AbortController().signal)) steps.push(step.step);
@@ -98,7 +98,7 @@ test('providers: their models, their test, and a key that is lent', async () => 
   assert.not.ok(answer.text.includes(secret));
 });
 
-test('what is not a request is refused by name', async () => {
+test('an invalid request is refused, naming the field', async () => {
   for (const body of [{}, { drain_timeout_ms: -1 }, { drain_timeout_ms: '5' }, { drain_timeout_ms: 1e12 }]) {
     const answer = await ask(control, CONTROL_ROUTES.stop, { body });
     assert.is(answer.status, 400);
@@ -114,7 +114,7 @@ test('what is not a request is refused by name', async () => {
   assert.is((await ask(control, CONTROL_ROUTES.stop)).status, 405, 'no state changes on GET');
 });
 
-test('generate streams the events, one a line; a file may be named here', async () => {
+test('generate streams one event per line; a model file may be named here', async () => {
   const { all, error } = await collect(client.generate({ ...REQUEST, model: 'file:/a/b.gguf' }, NEVER));
   assert.is(error, undefined);
   assert.equal(
@@ -128,7 +128,7 @@ test('generate streams the events, one a line; a file may be named here', async 
   assert.is(JSON.parse(answer.text.split('\n')[0] ?? '').trace_id, answer.headers['x-request-id']);
 });
 
-test('an error before the first event is a status, after it the last event of a stream that is cut', async () => {
+test('an error before the first event is an HTTP status; later it is the last event of a cut stream', async () => {
   control.backend.script = async function* () {
     throw new SvcError('MODEL_NOT_FOUND', 'no such model', { hint: 'see `svc model list`' });
   };
@@ -156,7 +156,7 @@ test('an error before the first event is a status, after it the last event of a 
   assert.is(error?.code, 'ENGINE_CRASHED');
 });
 
-test('load streams its progress; its errors are errors however they come', async () => {
+test('load streams its progress, and reports errors before and after the first event', async () => {
   control.world.load = async function* (model) {
     yield { type: 'progress', fraction: 0.5 };
     yield { type: 'loaded', model, pid: 7, context_length: 10 };
@@ -181,7 +181,7 @@ test('load streams its progress; its errors are errors however they come', async
   assert.is(late.error?.code, 'MODEL_INVALID');
 });
 
-test('a client that goes away ends a load and a generation', async () => {
+test('a client that disconnects ends its load or generation', async () => {
   let ended: string[] = [];
   control.world.load = async function* (_, signal) {
     yield { type: 'progress', fraction: 0 };

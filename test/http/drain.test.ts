@@ -8,7 +8,7 @@ import { aborted, FINISH, hello, START, startScripted, text } from './scripted.t
 const PATH = '/v1/chat/completions';
 const BODY = { messages: [{ role: 'user', content: 'hi' }], stream: true };
 
-test('while draining: old streams end, new requests get 503, health answers, connections are not kept', async () => {
+test('while draining: running streams finish, new requests get 503, health answers, connections are closed', async () => {
   const go = new EventTarget();
   const listener = await startScripted({
     script: async function* () {
@@ -41,7 +41,7 @@ test('while draining: old streams end, new requests get 503, health answers, con
   }
 });
 
-test('a closed server ends kept connections as soon as their answer is out', async () => {
+test('a closed server ends kept-alive connections as soon as their answer is sent', async () => {
   const go = new EventTarget();
   const listener = await startScripted({
     script: async function* () {
@@ -72,7 +72,7 @@ test('a closed server ends kept connections as soon as their answer is out', asy
   agent.destroy();
 });
 
-test('destroying the connections aborts what runs', async () => {
+test('destroying the connections aborts running requests', async () => {
   let reason: unknown;
   const listener = await startScripted({
     script: async function* (_, { signal }) {
@@ -89,7 +89,7 @@ test('destroying the connections aborts what runs', async () => {
   assert.is((reason as { code: string }).code, 'CANCELLED');
 });
 
-test('a listener can be asked again after an error of a handler', async () => {
+test('a listener still works after an error in a handler', async () => {
   const listener = await startScripted({
     script: async function* () {
       throw new Error('bug');

@@ -1,4 +1,4 @@
-/** Embeddings on the whole road: the official client, HTTP, routing, an engine process, a model. */
+/** Embeddings end to end: the official client, HTTP, routing, an engine process, a model. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import OpenAI, { BadRequestError } from 'openai';
@@ -36,7 +36,7 @@ test.after(async () => {
 });
 
 const TEXTS = ['The river runs under the old bridge.', 'Seven boats wait.', 'Grüße aus Köln! 你好'];
-/** A minute's work for `causal`, unless somebody stops it. */
+/** About a minute of work for `causal`, unless it is cancelled. */
 const MANY = Array.from({ length: 500 }, (_, index) => `the river ${String(index)} runs `.repeat(250));
 
 function cosine(a: readonly number[] = [], b: readonly number[] = []): number {
@@ -59,7 +59,7 @@ async function idle(): Promise<void> {
 }
 
 for (const model of ['bert', 'causal']) {
-  test(`${model}: the vectors of texts, the same over both APIs and in both encodings`, async () => {
+  test(`${model}: vectors of texts are the same over both APIs and in both encodings`, async () => {
     const together = await vectors(model, TEXTS);
     const floats = await vectors(model, TEXTS, 'float');
     const over = await grpc.unary('Inference/Embed', { model, input: TEXTS.map((text) => ({ text })) });
@@ -76,7 +76,7 @@ for (const model of ['bert', 'causal']) {
   });
 }
 
-test('usage counts the tokens, and tokens give the vector of their text', async () => {
+test('usage counts the tokens, and an input of tokens gives the vector of its text', async () => {
   const text = await client.embeddings.create({ model: 'bert', input: 'hello world' });
   // [CLS] hello world [SEP]
   assert.equal(text.usage, { prompt_tokens: 4, total_tokens: 4 });
@@ -88,7 +88,7 @@ test('usage counts the tokens, and tokens give the vector of their text', async 
   assert.is(over.usage.input_tokens, 4);
 });
 
-test('refusals: too long, the wrong kind of model, dimensions that it has not', async () => {
+test('refused: inputs that are too long, the wrong kind of model, other dimensions', async () => {
   const long = await failure(client.embeddings.create({ model: 'bert', input: ['a', 'river '.repeat(600)] }));
   assert.equal([long.status, long.code], [413, 'context_length_exceeded']);
   assert.match(long.message, /input\[1\] has 602 tokens, and the model takes at most 512/);
@@ -106,7 +106,7 @@ test('refusals: too long, the wrong kind of model, dimensions that it has not', 
   assert.is(missing.reason, 'MODEL_NOT_FOUND');
 });
 
-test('a client that leaves stops the work, over both APIs', async () => {
+test('a client that disconnects stops the work, over both APIs', async () => {
   const gone = new AbortController();
   const answer = failure(client.embeddings.create({ model: 'causal', input: MANY }, { signal: gone.signal }));
   await waitFor('the work', async () => (await active()) === 1);
@@ -123,7 +123,7 @@ test('a client that leaves stops the work, over both APIs', async () => {
   await idle();
 });
 
-test('a long request does not keep a short one waiting', async () => {
+test('a long request does not block a short one', async () => {
   const gone = new AbortController();
   const long = failure(client.embeddings.create({ model: 'causal', input: MANY }, { signal: gone.signal }));
   await waitFor('the work', async () => (await active()) === 1);
@@ -134,7 +134,7 @@ test('a long request does not keep a short one waiting', async () => {
   await idle();
 });
 
-test('health, ps and metrics tell of it', async () => {
+test('health, ps and metrics report embeddings', async () => {
   const { models } = await daemon.client.health();
   const bert = models.find(({ id }) => id === 'bert');
   assert.equal([bert?.state, bert?.context_length, bert?.kv_cells_total], ['loaded', 512, null]);
@@ -148,7 +148,7 @@ test('health, ps and metrics tell of it', async () => {
   assert.not.match(text, /svc_time_to_first_token_seconds_count\{[^}]*bert/);
 });
 
-test('no input stands in the log', () => {
+test('no input appears in the log', () => {
   const log = JSON.stringify([daemon.log, daemon.stray]);
   for (const word of ['Seven boats', 'hello world', 'the river 1']) assert.not.ok(log.includes(word));
 });

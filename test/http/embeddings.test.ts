@@ -1,4 +1,4 @@
-/** `POST /v1/embeddings` under the official client, and under requests that no client would send. */
+/** `POST /v1/embeddings` with the official client, and with invalid requests. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import OpenAI, { BadRequestError, RateLimitError } from 'openai';
@@ -23,7 +23,7 @@ test.before.each(() => {
 
 const post = (body: object): Promise<Answer> => ask({ port: listener.port }, '/v1/embeddings', { body });
 
-test('the client asks for base64 by itself, and gets the numbers', async () => {
+test('the official client requests base64 by default and gets the numbers', async () => {
   const answer = await client.embeddings.create({ model: 'tiny', input: ['four', 'fives'] });
   assert.is(answer.object, 'list');
   assert.is(answer.model, 'tiny');
@@ -43,7 +43,7 @@ test('the client asks for base64 by itself, and gets the numbers', async () => {
   assert.equal(asFloats, answer);
 });
 
-test('one text, several, tokens, several lists of tokens', async () => {
+test('inputs may be a text, texts, tokens or lists of tokens', async () => {
   const cases: readonly (readonly [string | string[] | number[] | number[][], (string | number[])[]])[] = [
     ['one', ['one']],
     [
@@ -62,13 +62,13 @@ test('one text, several, tokens, several lists of tokens', async () => {
   }
 });
 
-test('what the request says reaches the backend, and what says nothing does not', async () => {
+test('given parameters reach the backend, and empty values do not', async () => {
   await client.embeddings.create({ model: 'tiny', input: 'x', dimensions: 2, user: 'somebody' });
   await post({ model: 'default', input: 'x', dimensions: null, encoding_format: null, unknown: [1] });
   assert.equal(listener.backend.embedRequests, [{ model: 'tiny', input: ['x'], dimensions: 2 }, { input: ['x'] }]);
 });
 
-test('as many inputs as there may be, and all of their numbers', async () => {
+test('the maximum number of inputs is accepted, and every value is returned', async () => {
   const vector = Float32Array.from({ length: 384 }, (_, index) => index / 383);
   listener.backend.embedScript = async function* ({ input }) {
     yield START;
@@ -89,7 +89,7 @@ test('as many inputs as there may be, and all of their numbers', async () => {
   assert.equal(Float32Array.from(data[2047]?.embedding ?? []), vector);
 });
 
-test('what is wrong is refused by its name, and no backend hears of it', async () => {
+test('an invalid field is refused by name, and no backend is called', async () => {
   const cases: readonly (readonly [object, string | null])[] = [
     [[], null],
     [{}, 'input'],
@@ -129,13 +129,13 @@ test('what is wrong is refused by its name, and no backend hears of it', async (
   assert.equal(listener.backend.embedRequests, []);
 });
 
-test('a file is no model, and a GET is refused', async () => {
+test('a file path as the model, and a GET, are refused', async () => {
   assert.is((await post({ model: 'file:/etc/passwd', input: 'x' })).status, 404);
   const answer = await ask({ port: listener.port }, '/v1/embeddings');
   assert.equal([answer.status, answer.headers.allow], [405, 'POST']);
 });
 
-test('errors are those of the client', async () => {
+test('errors arrive as error classes of the client', async () => {
   const failWith = (error: SvcError): void => {
     listener.backend.embedScript = async function* () {
       throw error;
@@ -146,7 +146,7 @@ test('errors are those of the client', async () => {
   assert.instance(refused, BadRequestError);
   failWith(new SvcError('BUSY', 'too many'));
   assert.instance(await failure(client.embeddings.create({ model: 'tiny', input: 'x' })), RateLimitError);
-  // After the first vectors it is still an error: nothing has been sent.
+  // An error after the first vectors is still an HTTP status, because nothing was sent yet.
   listener.backend.embedScript = async function* () {
     yield START;
     yield { type: 'vectors', vectors: [Float32Array.of(1)] };
@@ -155,7 +155,7 @@ test('errors are those of the client', async () => {
   assert.is((await post({ input: ['a', 'b'] })).status, 502);
 });
 
-test('a client that leaves ends the work', async () => {
+test('a client that disconnects ends the work', async () => {
   let reason: unknown;
   listener.backend.embedScript = async function* (_, { signal }) {
     yield START;
@@ -173,7 +173,7 @@ test('a client that leaves ends the work', async () => {
   await waitFor('the router to forget it', () => listener.router.active + listener.router.waiting === 0);
 });
 
-test('a client that reads a part and leaves holds nothing', async () => {
+test('a client that reads a part and disconnects leaves nothing behind', async () => {
   const vector = new Float32Array(4096).fill(0.1);
   listener.backend.embedScript = async function* ({ input }) {
     yield START;

@@ -29,7 +29,7 @@ test.before.each(() => {
   listener.world.conditions = GOOD;
 });
 
-test('livez answers whatever the state is', async () => {
+test('livez answers in every state', async () => {
   listener.world.conditions = BAD;
   const answer = await ask(listener, '/livez');
   assert.is(answer.status, 200);
@@ -53,7 +53,7 @@ test('readyz is 200 with the record, or 503 with Retry-After and the same record
   assert.equal(notReady.json(), { status: 'not_ready', state: 'DEGRADED', conditions: BAD });
 });
 
-test('readyz?verbose is in the style of the Kubernetes API server', async () => {
+test('readyz?verbose has the format of the Kubernetes API server', async () => {
   const passed = await ask(listener, '/readyz?verbose');
   assert.is(passed.headers['content-type'], 'text/plain; charset=utf-8');
   assert.is(passed.text, '[+]engine ok\n[+]memory ok, with a warning: why it is warn\nreadyz check passed\n');
@@ -71,7 +71,7 @@ unless(
   const home = await makeHome();
   const kubectl = (path: string): Promise<{ stdout: string; stderr: string; code?: number }> =>
     promisify(execFile)('kubectl', ['--kubeconfig=/dev/null', `--server=${listener.url}`, 'get', '--raw', path], {
-      // It keeps a cache in the home.
+      // kubectl keeps a cache in HOME.
       env: childEnvironment({ HOME: home.dir, KUBECONFIG: undefined }),
     }).catch((error: unknown) => error as { stdout: string; stderr: string; code: number });
 
@@ -86,7 +86,7 @@ unless(
   await home.remove();
 });
 
-test('readyz?exclude leaves conditions out, more than one, and says which it does not know', async () => {
+test('readyz?exclude ignores conditions, may be repeated, and reports unknown names', async () => {
   listener.world.conditions = BAD;
   const answer = await ask(listener, '/readyz?exclude=engine');
   assert.is(answer.status, 200);
@@ -100,7 +100,7 @@ test('readyz?exclude leaves conditions out, more than one, and says which it doe
   );
 });
 
-test('readyz/NAME asks one condition', async () => {
+test('readyz/NAME returns one condition', async () => {
   listener.world.conditions = BAD;
   const failed = await ask(listener, '/readyz/engine');
   assert.is(failed.status, 503);
@@ -144,7 +144,7 @@ test('HEAD has the status and headers of GET and no body', async () => {
   }
 });
 
-test('other methods are 405 with Allow, and nothing is read of their body', async () => {
+test('other methods get 405 with Allow, and their body is not read', async () => {
   for (const path of ['/livez', '/readyz', '/readyz/engine', '/v1/runtime/health']) {
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
       const answer = await ask(listener, path, { method });

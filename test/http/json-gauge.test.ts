@@ -14,7 +14,7 @@ function depthOf(value: unknown): number {
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
 }
 
-/** A fixed sequence, so that a failure can be had again. */
+/** Seeded random generator, so that failures can be reproduced. */
 function makeRandom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -23,7 +23,7 @@ function makeRandom(seed: number): (below: number) => number {
   };
 }
 
-test('plain cases', () => {
+test('depth and number of values of simple documents', () => {
   for (const [json, depth] of [
     ['1', 0],
     ['"[["', 0],
@@ -35,7 +35,7 @@ test('plain cases', () => {
   }
 });
 
-test('any JSON, cut anywhere, is as deep as it is', () => {
+test('the depth is right for any JSON, wherever the chunks are cut', () => {
   const random = makeRandom(1);
   const pieces = ['\\', '"', '[', '{', ']', '}', 'a', '\n', 'é', '🦙', '\\"', '\\\\'];
   const word = (): string => Array.from({ length: random(6) }, () => pieces[random(pieces.length)]).join('');
@@ -55,7 +55,7 @@ test('any JSON, cut anywhere, is as deep as it is', () => {
   }
 });
 
-test('values are counted outside of strings, never too low', () => {
+test('values outside strings are counted, and never too few', () => {
   const count = (value: unknown): number => {
     if (typeof value !== 'object' || value === null) return 1;
     return 1 + Object.values(value).reduce((sum: number, each) => sum + count(each), 0);
@@ -68,7 +68,7 @@ test('values are counted outside of strings, never too low', () => {
   }
 });
 
-test('every byte on its own', () => {
+test('every single byte is handled', () => {
   const json = JSON.stringify({ 'a\\': ['\\"[', { b: '\\\\' }, [['"]"']]] });
   assert.is(
     measure(

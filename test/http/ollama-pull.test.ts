@@ -1,4 +1,4 @@
-/** `POST /api/pull`: the lines that Ollama's clients read, and who may ask. */
+/** `POST /api/pull`: the lines that Ollama clients read, and access control. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/protocol/errors.ts';
@@ -21,7 +21,7 @@ test.before.each(() => {
   };
 });
 
-test('lines of status, the last one success', async () => {
+test('a pull streams status lines, the last one success', async () => {
   const answer = await ask(listener, '/api/pull', { body: { model: 'tiny:1b' } });
   assert.is(answer.headers['content-type'], 'application/x-ndjson; charset=utf-8');
   const status = 'pulling abababababab';
@@ -43,7 +43,7 @@ test('lines of status, the last one success', async () => {
   assert.equal(whole.json(), { status: 'success' });
 });
 
-test('plain names are of Ollama; errors are texts, before the first line as a status and after it in a line', async () => {
+test('plain names mean Ollama models; errors are an HTTP status, or a line after the first line', async () => {
   let asked = '';
   listener.world.pull = async function* ({ model }, _, dialect) {
     asked = `${dialect} ${model}`;
@@ -61,7 +61,7 @@ test('plain names are of Ollama; errors are texts, before the first line as a st
   assert.equal(JSON.parse(late.text.trim().split('\n').at(-1) ?? ''), { error: 'the store broke off' });
 });
 
-test('it takes an admin key, and no page of elsewhere', async () => {
+test('it requires an admin key and refuses foreign origins', async () => {
   const body = { model: 'tiny' };
   listener.world.admits = 'inference';
   assert.is((await ask(listener, '/api/pull', { body })).status, 403);

@@ -1,4 +1,4 @@
-/** The official client: what it makes of our answers, errors and cut streams. */
+/** Our answers, errors and cut streams as the official client sees them. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import OpenAI, { APIError, BadRequestError, InternalServerError, NotFoundError, RateLimitError } from 'openai';
@@ -34,7 +34,7 @@ test('a whole answer with its request id', async () => {
   assert.is(`chatcmpl-${String(request_id)}`, data.id);
 });
 
-test('a stream, by iteration and by the helper that assembles it', async () => {
+test('a stream works with iteration and with the assembling helper of the client', async () => {
   const stream = await client.chat.completions.create({
     model: 'tiny',
     messages,
@@ -55,7 +55,7 @@ test('a stream, by iteration and by the helper that assembles it', async () => {
   assert.is(final.choices[0]?.finish_reason, 'stop');
 });
 
-test('errors are its own classes, with our message, code, param and id', async () => {
+test('errors arrive as classes of the client, with our message, code, param and id', async () => {
   const classes: readonly [ErrorCode, new (...args: never[]) => APIError, string][] = [
     ['INVALID_REQUEST', BadRequestError, 'invalid_request'],
     ['MODEL_NOT_FOUND', NotFoundError, 'model_not_found'],
@@ -75,7 +75,7 @@ test('errors are its own classes, with our message, code, param and id', async (
   }
 });
 
-test('it tries again what may succeed, and nothing else', async () => {
+test('the client retries retryable errors only', async () => {
   const patient = new OpenAI({ baseURL: `${listener.url}/v1`, apiKey: 'none', maxRetries: 2 });
   const attempts = async (code: ErrorCode): Promise<number> => {
     failWith(code);
@@ -113,7 +113,7 @@ test('an error in the middle of a stream is thrown after the text before it', as
   assert.match(error.message, /the engine is gone/);
 });
 
-test('its abort ends the generation', async () => {
+test('an abort of the client ends the generation', async () => {
   let reason: unknown;
   listener.backend.script = async function* (_, { signal }) {
     yield START;
@@ -135,7 +135,7 @@ test('its abort ends the generation', async () => {
   await waitFor('the abort', () => reason !== undefined);
 });
 
-test('models: all, and one whose id has a slash', async () => {
+test('models can be listed, and one with a slash in its id retrieved', async () => {
   const ids: string[] = [];
   for await (const model of client.models.list()) ids.push(model.id);
   assert.equal(ids, ['tiny']);
@@ -143,7 +143,7 @@ test('models: all, and one whose id has a slash', async () => {
   assert.instance(await failure(client.models.retrieve('huge')), NotFoundError);
 });
 
-test('finish reason length reaches it', async () => {
+test('finish reason length reaches the client', async () => {
   listener.backend.script = async function* () {
     yield START;
     yield text('cut');

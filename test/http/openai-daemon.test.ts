@@ -1,4 +1,4 @@
-/** The whole road under the official client: HTTP, routing, the engine process, the built-in model. */
+/** End to end with the official client: HTTP, routing, the engine process, the built-in model. */
 import { setMaxListeners } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -39,7 +39,7 @@ const messages: OpenAI.ChatCompletionMessageParam[] = [
   { role: 'user', content: 'Tell me about llamas, please.' },
 ];
 const FEW = { model: 'default', messages, max_completion_tokens: 12, temperature: 1, seed: 7 };
-/** The same token again and again: an answer that does not end before its context is full, or its engine is held. */
+/** The bias forces the same token, so the answer does not end before its context is full. */
 const ENDLESS = { model: 'default', messages, logit_bias: { '100': 100 } } as const;
 
 type Params = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'stream'>;
@@ -70,14 +70,14 @@ async function whole(params: Params): Promise<string> {
   return (await client.chat.completions.create(params)).choices[0]?.message.content ?? '';
 }
 
-/** Whether it waits or is computed: a held engine does not tell. */
+/** Number of queued and active requests together: a stopped engine does not report which. */
 const running = async (): Promise<number> => {
   const { active, waiting } = (await daemon.client.health()).queue;
   return active + waiting;
 };
 
-test('streamed and whole are the same text, with the same usage', async () => {
-  // Long enough to come in pieces on a busy machine too.
+test('streamed and whole answers have the same text and usage', async () => {
+  // Long enough to arrive in several pieces even on a busy machine.
   const more = { ...FEW, model: 'random', max_completion_tokens: 100 };
   const parts = await streamed(more);
   const answer = await client.chat.completions.create(more);
@@ -93,14 +93,14 @@ test('streamed and whole are the same text, with the same usage', async () => {
   assert.ok(timings.ttft_ms > 0 && timings.ttft_ms <= timings.total_ms);
 });
 
-test('a seed repeats a text, another seed gives another', async () => {
+test('the same seed repeats the text, another seed changes it', async () => {
   const drawn = { ...FEW, model: 'random' };
   const other = { ...drawn, seed: 8 };
   assert.is(await whole(drawn), await whole(drawn));
   assert.is.not(await whole(drawn), await whole(other));
 });
 
-test('max tokens, stop strings and logit bias do what they say', async () => {
+test('max tokens, stop strings and logit bias take effect', async () => {
   const cut = await streamed({ ...ENDLESS, max_completion_tokens: 10 });
   assert.equal([cut.finish, cut.usage?.completion_tokens], ['length', 10]);
   const piece = cut.text.slice(0, cut.text.length / 10);
@@ -124,7 +124,7 @@ const SCHEMA = {
   additionalProperties: false,
 };
 
-test('a schema is kept to, streamed and whole, by the built-in model and by one without sense', async () => {
+test('the answer follows a schema, streamed and whole, with the built-in and a random model', async () => {
   for (const model of ['default', 'random']) {
     const params: Params = {
       ...FEW,
@@ -142,7 +142,7 @@ test('a schema is kept to, streamed and whole, by the built-in model and by one 
   }
 });
 
-test('a grammar, any JSON, and an answer that is cut off', async () => {
+test('the answer follows a grammar and json_object, also when cut off', async () => {
   const yesOrNo = await client.chat.completions.create({ ...FEW, grammar: 'root ::= "yes" | "no"' } as Params);
   assert.ok(['yes', 'no'].includes(yesOrNo.choices[0]?.message.content ?? ''));
   const object = { ...FEW, model: 'random', response_format: { type: 'json_object' as const } };
@@ -151,7 +151,7 @@ test('a grammar, any JSON, and an answer that is cut off', async () => {
   assert.ok(cut.choices[0]?.message.content?.startsWith('{'));
 });
 
-test('what cannot be enforced is refused in the words of the caller, streamed or not', async () => {
+test('a format that cannot be enforced is refused under the field name of the caller, streamed or not', async () => {
   const schema = { type: 'object', properties: { a: { type: 'number', multipleOf: 0.1 } } };
   const cases: readonly [fields: object, param: string][] = [
     [
@@ -172,7 +172,7 @@ test('what cannot be enforced is refused in the words of the caller, streamed or
   }
 });
 
-test('grammars that have brought others down are refused, or bounded; the engine lives on', async () => {
+test('known malicious grammars are refused or bounded, and the engine keeps running', async () => {
   const { pid } = (await daemon.client.health()).models.find(({ id }) => id === 'builtin') ?? {};
   const paths = Array.from({ length: 40 }, (_, i) => `r${String(i)} ::= r${String(i + 1)} "x" | r${String(i + 1)} "y"`);
   const refused = [
@@ -194,7 +194,7 @@ test('grammars that have brought others down are refused, or bounded; the engine
     const error = await failure(client.chat.completions.create({ ...FEW, json_schema } as Params));
     assert.is(error.status, 400);
   }
-  // Each byte makes another state, and the end is far, whatever the model says.
+  // Each byte leads to a new grammar state, and the end is far away for any output.
   const endless =
     'root ::= (' +
     Array.from('abcdefghij ')
@@ -210,7 +210,7 @@ test('grammars that have brought others down are refused, or bounded; the engine
   assert.is((await daemon.client.health()).models.find(({ id }) => id === 'builtin')?.pid, pid);
 });
 
-test('probabilities of the tokens, and of others', async () => {
+test('probabilities of the tokens and of alternatives are returned', async () => {
   const params: Params = { ...FEW, logprobs: true, top_logprobs: 3 };
   const { choices } = await client.chat.completions.create(params);
   const told = choices[0]?.logprobs?.content ?? [];
@@ -239,7 +239,7 @@ test('probabilities of the tokens, and of others', async () => {
   assert.is(plain.choices[0]?.message.content, choices[0]?.message.content, 'telling changes nothing');
 });
 
-test('eight at once: each gets its own answer, none a piece of another', async () => {
+test('eight requests at once each get exactly their own answer', async () => {
   const params = Array.from({ length: 8 }, (_, i) => ({ ...FEW, logit_bias: { [String(300 + i)]: 100 } }));
   const alone: string[] = [];
   for (const one of params) alone.push(await whole(one));
@@ -247,7 +247,7 @@ test('eight at once: each gets its own answer, none a piece of another', async (
   assert.equal(await Promise.all(params.map(async (one) => (await streamed(one)).text)), alone);
 });
 
-test('errors: no such model, a file, a prompt that does not fit', async () => {
+test('an unknown model, a file path and a prompt that is too long are errors', async () => {
   for (const model of ['huge', 'file:/etc/passwd', 'local/file:/etc/passwd']) {
     const error = await failure(client.chat.completions.create({ ...FEW, model }));
     assert.instance(error, NotFoundError);
@@ -262,7 +262,7 @@ test('errors: no such model, a file, a prompt that does not fit', async () => {
   }
 });
 
-test('leaving a stream, or a whole answer, stops the generation in the engine', async () => {
+test('disconnecting from a streamed or whole answer stops the generation in the engine', async () => {
   const stream = await client.chat.completions.create({ ...ENDLESS, stream: true });
   const pieces = stream[Symbol.asyncIterator]();
   await pieces.next();
@@ -271,7 +271,7 @@ test('leaving a stream, or a whole answer, stops the generation in the engine', 
   await waitFor('the router to forget it', async () => (await running()) === 0);
   first.release();
 
-  // The engine does not know of it before its client has left.
+  // The stopped engine does not see the request before its client has disconnected.
   const second = await holdEngines(daemon.client);
   const gone = new AbortController();
   const answer = failure(client.chat.completions.create(ENDLESS, { signal: gone.signal }));
@@ -285,14 +285,14 @@ test('leaving a stream, or a whole answer, stops the generation in the engine', 
   });
 });
 
-test('models: the list and one of them', async () => {
+test('models can be listed and retrieved', async () => {
   const ids: string[] = [];
   for await (const model of client.models.list()) ids.push(model.id);
   assert.equal(ids, ['builtin', 'random']);
   assert.is((await client.models.retrieve('default')).id, 'builtin');
 });
 
-test('the engine is killed in the middle of a stream: an error, and the next request is answered', async () => {
+test('an engine killed mid-stream: the stream fails, and the next request is answered', async () => {
   const pid = await enginePid(daemon.client);
   const stream = await client.chat.completions.create({ ...ENDLESS, stream: true });
   let pieces = 0;
@@ -312,7 +312,7 @@ test('the engine is killed in the middle of a stream: an error, and the next req
 test('liveness and readiness answer while the engine is saturated', async () => {
   const gone = new AbortController();
   setMaxListeners(0, gone.signal);
-  // Asked again as often as an answer fills its context: on a fast machine that is soon.
+  // Requests are repeated because an answer ends when its context is full, soon on a fast machine.
   const load = Array.from({ length: 16 }, async () => {
     while (!gone.signal.aborted) {
       await client.chat.completions.create(ENDLESS, { signal: gone.signal }).catch((error: unknown) => {
@@ -334,7 +334,7 @@ test('liveness and readiness answer while the engine is saturated', async () => 
   assert.ok(p99 < 250, `p99 ${p99.toFixed(1)} ms, on a machine that runs tests beside it`);
 });
 
-test('no prompt stands in the log', () => {
+test('no prompt appears in the log', () => {
   assert.ok(daemon.log.length > 0);
   const log = JSON.stringify([daemon.log, daemon.stray]);
   for (const word of ['Tell me about llamas', 'You are brief', 'Question 3']) assert.not.ok(log.includes(word));

@@ -17,7 +17,7 @@ function refusal(body: unknown): SvcError {
   throw new Error(`it was not refused: ${JSON.stringify(body).slice(0, 200)}`);
 }
 
-test('the least request', () => {
+test('a minimal request', () => {
   assert.equal(parseChatCompletion({ messages: MESSAGES }), {
     request: { messages: MESSAGES, sampling: {}, stop: [] },
     stream: false,
@@ -26,7 +26,7 @@ test('the least request', () => {
   });
 });
 
-test('every parameter arrives', () => {
+test('every parameter reaches the internal request', () => {
   const body = {
     model: 'tiny',
     messages: MESSAGES,
@@ -76,7 +76,7 @@ test('every parameter arrives', () => {
   });
 });
 
-test('null, -1 and "default" say nothing', () => {
+test('null, -1 and "default" mean unset', () => {
   const nothing = {
     model: 'default',
     messages: MESSAGES,
@@ -105,7 +105,7 @@ test('stop may be one string', () => {
   assert.equal(parseChatCompletion({ messages: MESSAGES, stop: 'end' }).request.stop, ['end']);
 });
 
-test('store says whether the disk may keep the request', () => {
+test('store controls whether the request may be stored on disk', () => {
   assert.is(parseChatCompletion({ messages: MESSAGES, store: false }).request.store, false);
   assert.is(parseChatCompletion({ messages: MESSAGES }).request.store, undefined);
 });
@@ -192,7 +192,7 @@ test('tools, their calls, and images', () => {
   assert.is(request.reasoning_effort, 'low');
 });
 
-test('what is asked for but cannot be done is refused by name', () => {
+test('unsupported parameters are refused by name', () => {
   const wishes = {
     n: 2,
     functions: [{ name: 'f' }],
@@ -218,7 +218,7 @@ test('what is asked for but cannot be done is refused by name', () => {
   assert.equal(parseChatCompletion({ messages: MESSAGES, ...harmless }), parseChatCompletion({ messages: MESSAGES }));
 });
 
-test('formats in the words of OpenAI and of llama-server', () => {
+test('formats are accepted in the syntax of OpenAI and of llama-server', () => {
   const schema = { type: 'object', properties: { a: {} } };
   const formatOf = (fields: object) => {
     const { request, formatNames } = parseChatCompletion({ messages: MESSAGES, ...fields });
@@ -244,7 +244,7 @@ test('formats in the words of OpenAI and of llama-server', () => {
   assert.equal(formatOf({ grammar: '', response_format: { type: 'text' } }), [undefined, undefined]);
 });
 
-test('an error about a format names it as the caller did', () => {
+test('an error about a format uses the field name of the caller', () => {
   const error = new SvcError('INVALID_REQUEST', 'format.schema.type must be string', { param: 'format.schema.type' });
   const named = renamed(error, 'format.schema', 'json_schema') as SvcError;
   assert.equal([named.param, named.message], ['json_schema.type', 'json_schema.type must be string']);
@@ -252,7 +252,7 @@ test('an error about a format names it as the caller did', () => {
     assert.is(renamed(other, 'format.schema', 'json_schema'), other);
 });
 
-test('probabilities are asked for by two fields', () => {
+test('probabilities are requested by two fields', () => {
   const logprobsOf = (fields: object) => parseChatCompletion({ messages: MESSAGES, ...fields }).request.logprobs;
   assert.is(logprobsOf({ logprobs: true }), 0);
   assert.is(logprobsOf({ logprobs: true, top_logprobs: 20 }), 20);
@@ -356,7 +356,7 @@ const ranges: Record<string, readonly unknown[]> = {
   seed: [-2, 1.5, 2 ** 32, '42'],
 };
 
-test('what is wrong is refused with its place, and never repeated', () => {
+test('an invalid value is refused with its place and never quoted', () => {
   const all = [
     ...wrong,
     ...Object.entries(ranges).flatMap(([name, values]) => values.map((value) => [name, { [name]: value }] as const)),
@@ -372,7 +372,7 @@ test('what is wrong is refused with its place, and never repeated', () => {
   for (const body of [null, 5, 'x', [], true]) assert.is(refusal(body).param, undefined);
 });
 
-test('names that JavaScript knows are only names', () => {
+test('names such as __proto__ are treated as ordinary names', () => {
   const body = JSON.parse(
     '{"messages":[{"role":"user","content":"hi","__proto__":{"x":1}}],"__proto__":{"stream":true},"constructor":1}',
   ) as unknown;

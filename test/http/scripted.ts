@@ -1,4 +1,4 @@
-/** A listener with the real router over a backend whose timing the test controls, on a free port or a socket. */
+/** A listener with the real router and a backend scripted by the test, on a free port or a socket. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { once } from 'node:events';
@@ -33,7 +33,7 @@ export function text(value: string): GenerateEvent {
   return { type: 'text', text: value };
 }
 
-/** `hello world`, at once. */
+/** Answers `hello world` at once. */
 export async function* hello(): AsyncGenerator<GenerateEvent> {
   yield START;
   yield text('hello ');
@@ -41,7 +41,7 @@ export async function* hello(): AsyncGenerator<GenerateEvent> {
   yield FINISH;
 }
 
-/** For each input a vector of its length and its index. */
+/** Yields for each input a vector of its length and its index. */
 export async function* measured({ input }: EmbedRequest): AsyncGenerator<EmbedEvent> {
   yield START;
   for (const [index, each] of input.entries()) {
@@ -50,7 +50,7 @@ export async function* measured({ input }: EmbedRequest): AsyncGenerator<EmbedEv
   yield { ...FINISH, usage: { input_tokens: 7, output_tokens: 0, cached_tokens: 0 } };
 }
 
-/** Resolves when `signal` is aborted, with its reason. */
+/** Resolves with the reason when `signal` is aborted. */
 export async function aborted(signal: AbortSignal): Promise<unknown> {
   if (!signal.aborted) await once(signal, 'abort');
   return signal.reason;
@@ -96,7 +96,7 @@ export class ScriptedBackend implements Backend {
   script: Script;
   embedScript: EmbedScript = measured;
   readonly requests: GenerateRequest[] = [];
-  /** Who each request came from, embeddings too. */
+  /** Caller of each request, including embeddings. */
   readonly callers: Caller[] = [];
   readonly embedRequests: EmbedRequest[] = [];
   readonly #record: ProviderRecord;
@@ -145,9 +145,9 @@ export interface ScriptedListener {
   readonly services: Services;
   readonly router: Router;
   readonly backend: ScriptedBackend;
-  /** What the daemon would be asked for; a test changes it as it likes. */
+  /** State of the fake daemon services, which tests may change. */
   readonly world: World;
-  /** Each line that was logged. */
+  /** All logged lines. */
   readonly logged: Record<string, unknown>[];
   stop(): Promise<void>;
 }
@@ -156,13 +156,13 @@ export interface World {
   conditions: Condition[];
   stopped: number[];
   unloaded: string[];
-  /** `PROVIDER KEY`. */
+  /** Entries `PROVIDER KEY`. */
   lent: string[];
-  /** What every caller over TCP may do. */
+  /** Scope of every caller over TCP; null refuses it. */
   admits: KeyScope | null;
-  /** Name of the API key that it came with; null: none was needed. */
+  /** Name of the caller's API key; null if none was needed. */
   key: string | null;
-  /** Each request's route, or call's method, and status. */
+  /** Route (or gRPC method) and status of each ended request. */
   ended: string[];
   load: (model: string, signal: AbortSignal) => AsyncIterable<LoadEvent>;
   pull: Services['pull'];

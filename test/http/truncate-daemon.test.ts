@@ -1,4 +1,4 @@
-/** What does not fit is refused, or left out where the caller asked, and then told: over HTTP, gRPC and the command line. */
+/** Input longer than the context: refused, or truncated on request and reported, over HTTP, gRPC and the CLI. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { GenerateResult } from '../../src/protocol/generate.ts';
@@ -60,7 +60,7 @@ async function post(path: string, body: object): Promise<{ status: number; text:
   return { status: response.status, text, json: (text.startsWith('{') ? JSON.parse(text) : {}) as Answer };
 }
 
-test('a chat that is too long is refused, with both numbers and the way out', async () => {
+test('a chat that is too long is refused; the error has both lengths and a hint', async () => {
   const { status, json } = await post('/v1/chat/completions', asked);
   assert.is(status, 413);
   assert.is(json.error?.code, 'context_length_exceeded');
@@ -68,7 +68,7 @@ test('a chat that is too long is refused, with both numbers and the way out', as
   assert.match(json.error?.hint ?? '', /"truncate": true/);
 });
 
-test('with truncate its oldest turn goes, and the answer says how much that was', async () => {
+test('with truncate the oldest turns are dropped, and the answer reports how many tokens', async () => {
   const whole = await post('/v1/chat/completions', { ...asked, truncate: true });
   assert.is(whole.status, 200, whole.text);
   const gone = whole.json.truncated_tokens ?? 0;
@@ -81,7 +81,7 @@ test('with truncate its oldest turn goes, and the answer says how much that was'
   assert.match(told[0] ?? '', new RegExp(`"finish_reason":"\\w+".*"truncated_tokens":${gone}`));
 });
 
-test('where all fits, 0 is told to who asked, and nothing to others', async () => {
+test('if everything fits, 0 is reported with truncate, and nothing without', async () => {
   const short = { ...asked, messages: chat.slice(-1) };
   assert.is((await post('/v1/chat/completions', { ...short, truncate: true })).json.truncated_tokens, 0);
   assert.is((await post('/v1/chat/completions', short)).json.truncated_tokens, undefined);
@@ -89,7 +89,7 @@ test('where all fits, 0 is told to who asked, and nothing to others', async () =
   assert.equal([wrong.status, wrong.json.error?.param], [400, 'truncate']);
 });
 
-test('inputs to embed lose their ends alike', async () => {
+test('with truncate embedding inputs are cut at the end', async () => {
   const input = ['boats', `${river} ${river}`];
   const refused = await post('/v1/embeddings', { model: 'bert', input });
   assert.is(refused.status, 413);
@@ -100,7 +100,7 @@ test('inputs to embed lose their ends alike', async () => {
   assert.is((await post('/v1/embeddings', { model: 'bert', input: 'boats', truncate: true })).json.truncated_tokens, 0);
 });
 
-test('gRPC has the same field and tells the same', async () => {
+test('gRPC has the same field and reports the same', async () => {
   const request = { model: 'random', messages: chat, max_tokens: 16, truncate: true };
   let truncated = 0;
   for await (const event of grpc.stream('Inference/Generate', request)) {
@@ -109,25 +109,25 @@ test('gRPC has the same field and tells the same', async () => {
   assert.ok(truncated > 300);
 });
 
-test('svc run says on standard error what the model has not seen', async () => {
+test('svc run reports on standard error what was truncated', async () => {
   const args = ['run', '-m', 'random', '--max-tokens', '8', '--temperature', '0'];
   const refused = await svc([...args, 'Summarise this', '-'], { home, input: river });
   assert.is(refused.code, 65);
   assert.match(refused.stderr, /svc run --truncate/);
   const cut = await svc([...args, '--truncate', 'Summarise this', '-'], { home, input: river });
   assert.is(cut.code, 0, cut.stderr);
-  assert.match(cut.stderr, /^svc: \d+ tokens were left out: they did not fit in the context of the model$/m);
+  assert.match(cut.stderr, /^svc: the prompt did not fit in the model's context: \d+ tokens were dropped$/m);
   const told = await svc([...args, '--truncate', '--json', 'Summarise this', '-'], { home, input: river });
   assert.ok(((JSON.parse(told.stdout) as GenerateResult).usage?.truncated_tokens ?? 0) > 100);
 });
 
-test('a chat goes on when it is too long', async () => {
+test('svc chat continues when the conversation exceeds the context', async () => {
   const input = `${river}\n${river}\nlast\n`;
   const args = ['chat', '-m', 'random', '--max-tokens', '8', '--temperature', '0'];
   assert.is((await svc(args, { home, input })).code, 65);
   const { code, stderr } = await svc([...args, '--truncate'], { home, input });
   assert.is(code, 0, stderr);
-  assert.match(stderr, /tokens were left out/);
+  assert.match(stderr, /tokens were dropped/);
 });
 
 test.run();

@@ -1,6 +1,6 @@
 /**
- * A prompt and a key that nobody else has go into the daemon by every way there is, with the log at
- * its most talkative, engines crash and the daemon is killed; then every channel is searched for them.
+ * A unique prompt and key enter the daemon over every interface, with the log at level trace, while engines crash and
+ * the daemon is killed. Then every output channel is searched for them.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -42,7 +42,7 @@ test.after.each(async ({ home }) => {
   await home.remove();
 });
 
-/** A key in the environment is the daemon's to have, for its providers; nobody else's. */
+/** A key in the environment: the daemon needs it for its providers, no other process may have it. */
 const ENVIRONMENT = {
   SVC_LOG_LEVEL: 'trace',
   OPENAI_API_KEY: KEY,
@@ -54,11 +54,11 @@ const ENVIRONMENT = {
 function expectNone(channel: string, text: string): void {
   for (const secret of SECRETS) {
     const at = text.indexOf(secret);
-    if (at !== -1) assert.unreachable(`${channel} tells a secret: …${text.slice(Math.max(0, at - 200), at + 80)}…`);
+    if (at !== -1) assert.unreachable(`${channel} contains a secret: …${text.slice(Math.max(0, at - 200), at + 80)}…`);
   }
 }
 
-/** Every file of the home: the log and what rotation put aside, state, stderr of a crash. */
+/** Searches every file of the home: log, rotated logs, state, stderr of a crash. */
 function searchFiles(home: Home): number {
   const files = readdirSync(home.dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   for (const file of files) expectNone(file.name, readFileSync(join(file.parentPath, file.name), 'latin1'));
@@ -72,7 +72,7 @@ function searchProcess(pid: number, isDaemon: boolean): void {
   if (!isDaemon) expectNone(`the environment of ${String(pid)}`, seenOf(pid, 'environ'));
 }
 
-/** Whatever a command prints of the daemon. */
+/** Searches the output of commands about the daemon. */
 async function searchCommands(home: Home, env: SvcOptions['env'] = ENVIRONMENT): Promise<void> {
   for (const args of [
     ['status', '--json'],
@@ -93,7 +93,7 @@ const messages = [{ role: 'user', content: PROMPT }];
 const answered = { messages: [{ role: 'system', content: PROMPT }, ...messages], max_tokens: 2 };
 const asked = { messages, max_tokens: 2, sampling: {}, stop: [PROMPT] };
 
-/** Good requests and bad ones: in each place where a client may put something. */
+/** Sends valid and invalid requests with the secrets in each place that a client controls. */
 async function tellEverything(http: To, control: To): Promise<void> {
   const headers = {
     authorization: `Bearer ${KEY}`,
@@ -151,7 +151,7 @@ async function sendRaw(to: To, text: string): Promise<void> {
   await once(socket, 'close');
 }
 
-/** The process that has the model, other than `gone`, whose end the daemon may not have noticed yet. */
+/** Waits for the engine process, other than `gone`, whose exit the daemon may not have noticed yet. */
 async function engineOf(client: Client, gone?: number): Promise<number> {
   return await waitFor('an engine', async () => {
     const { models } = await client.status();
@@ -159,7 +159,7 @@ async function engineOf(client: Client, gone?: number): Promise<number> {
   });
 }
 
-/** Runs a generation until it speaks, then does `harm`. */
+/** Runs a generation until its first text, then calls `harm`. */
 async function crashWhileGenerating(running: DaemonProcess, harm: () => void): Promise<void> {
   const request = { messages: [{ role: 'user' as const, content: PROMPT }], sampling: {}, stop: [], max_tokens: 5000 };
   try {
@@ -171,11 +171,13 @@ async function crashWhileGenerating(running: DaemonProcess, harm: () => void): P
       }
     }
   } catch {
-    // How it ends is told elsewhere; here counts what is told of it.
+    // Other tests check how it ends; here only the output channels matter.
   }
 }
 
-test('in the foreground: requests of every kind, crashes of the engine, and of the daemon', async ({ home }) => {
+test('in the foreground: requests of every kind, crashes of the engine and of the daemon leak nothing', async ({
+  home,
+}) => {
   daemon = await spawnDaemon(home, { env: ENVIRONMENT }).settled();
   const { http } = await daemon.client.status();
   const port = Number(http?.split(':').at(-1));
@@ -204,17 +206,17 @@ test('in the foreground: requests of every kind, crashes of the engine, and of t
   await searchCommands(home);
 });
 
-test('in the background: from the command line, standard input, and wrong settings', async ({ home }) => {
+test('in the background: command line, standard input and invalid settings leak nothing', async ({ home }) => {
   const env = ENVIRONMENT;
   const options = { home, env };
   assert.is((await svc(['start', '--timeout', '150s'], options)).code, 0);
-  // While its engine is held, the command has no answer and does not end.
+  // While its engine is stopped, the command gets no answer and does not end.
   const engine = await engineOf(new Client(join(home.dir, 'run', 'svc.sock')));
   const held = hold(engine);
   const run = spawnSvc(['run', '-s', PROMPT, '--max-tokens', '50', '--stop', KEY, PROMPT], options);
   const { pid } = run.child as { pid: number };
   if (process.platform === 'linux') {
-    // It is in the arguments until the command has begun, as of any program; not for as long as it waits.
+    // The prompt is in the process arguments until the command has started, but not while it waits.
     await waitFor('the title', () => seenOf(pid, 'cmdline').startsWith('svc run'));
     expectNone('the command line', seenOf(pid, 'cmdline'));
   }
@@ -233,7 +235,7 @@ test('in the background: from the command line, standard input, and wrong settin
   for (const model of status.models) if (model.pid !== null) searchProcess(model.pid, false);
   searchFiles(home);
 
-  // Next to the settings that are wrong stand others that are nobody's business.
+  // Secrets stand next to the invalid settings.
   mkdirSync(join(home.dir, 'config'), { recursive: true });
   const config = join(home.dir, 'config', 'config.json');
   for (const text of [
@@ -257,11 +259,11 @@ test('in the background: from the command line, standard input, and wrong settin
   assert.ok(searchFiles(home) > 1);
 });
 
-test('the key of a provider: kept, sent to the provider, refused by it, and told nobody else', async ({ home }) => {
+test('a provider key that is stored, sent and refused appears nowhere else', async ({ home }) => {
   const seen: (string | undefined)[] = [];
   const upstream = await startUpstream(async (turn) => {
     seen.push(turn.request.headers.authorization);
-    // As some do: the key and the prompt are quoted back.
+    // As some providers do, quotes the key and the prompt.
     const message = `the key ${KEY} is not good for ${PROMPT}`;
     if (seen.length > 2) turn.json(401, { error: { message, code: KEY } });
     else {
@@ -270,7 +272,7 @@ test('the key of a provider: kept, sent to the provider, refused by it, and told
       turn.reset();
     }
   });
-  // The environment of a person's shell; a key that was given to svc stands in its file alone.
+  // An environment without the key: a key given to svc must be only in its file.
   const options = { home, env: { SVC_LOG_LEVEL: 'trace' } };
   try {
     const set = ['provider', 'set', 'mine', '--base-url', `${upstream.url}/v1`, '--default-model', 'small'];
@@ -295,7 +297,7 @@ test('the key of a provider: kept, sent to the provider, refused by it, and told
     }
     assert.ok(seen.length > 3 && seen.every((header) => header === `Bearer ${KEY}`));
     const status = JSON.parse((await svc(['status', '--json'], options)).stdout) as StatusRecord;
-    // It is in no environment, not even the daemon's.
+    // The key is in no environment, not even in that of the daemon.
     for (const pid of [status.pid, ...status.models.map((model) => model.pid)]) {
       if (pid !== null) searchProcess(pid, false);
     }
@@ -314,7 +316,7 @@ test('the key of a provider: kept, sent to the provider, refused by it, and told
   }
 });
 
-test('each line of a request has its id', async ({ home }) => {
+test('each log line of a request has its id', async ({ home }) => {
   daemon = await spawnDaemon(home, { env: { SVC_LOG_LEVEL: 'debug' } }).settled();
   const { http } = await daemon.client.status();
   const to = { port: Number(http?.split(':').at(-1)) };
@@ -331,9 +333,7 @@ test('each line of a request has its id', async ({ home }) => {
   assert.ok(about.every((line) => typeof line['id'] === 'string'));
 });
 
-test('what is kept of the log is bounded, whatever is written; `svc logs -f` misses no line of it', async ({
-  home,
-}) => {
+test('kept logs are bounded whatever is written, and `svc logs -f` misses no line', async ({ home }) => {
   const path = join(home.dir, 'state', 'daemon.log');
   mkdirSync(join(home.dir, 'state'));
   const file = new LogFile(path, { maxBytes: 20_000, keep: 2 });
@@ -353,7 +353,7 @@ test('what is kept of the log is bounded, whatever is written; `svc logs -f` mis
   await waitFor('the first line', () => seen().at(-1) === 'line 0');
   for (let n = 1; n <= 1000; n++) {
     write(n);
-    // A rotation at a time: about 120 lines are one file.
+    // At most one rotation at a time: about 120 lines fill a file.
     if (n % 60 === 0) await waitFor(`line ${String(n)}`, () => seen().at(-1) === `line ${String(n)}`);
   }
   await waitFor('the last line', () => seen().at(-1) === 'line 1000');

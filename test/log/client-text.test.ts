@@ -1,6 +1,6 @@
 /**
- * Nothing that a client puts into any field of any API is found in the log of a real daemon, at its most talkative,
- * nor anywhere else that it writes. Beside it stands a provider that quotes all that it is sent in its errors.
+ * No text that a client puts into any field of any API appears in the log of a real daemon at level trace, nor in any
+ * other file that it writes. A fake provider quotes everything that it receives in its errors.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ import { planted, plantedMessages } from './planted.ts';
 
 const TEXT = `canary-text-${randomBytes(8).toString('hex')}`;
 const HELLO = [{ role: 'user', content: 'hi' }];
-/** Of a line of the log, with what JSON adds to it. */
+/** Maximum length of a log line, including JSON overhead. */
 const LINE_LENGTH = 17 * 1024;
 
 const test = suite<{ home: Home; upstream: Upstream; daemon: DaemonProcess; port: number }>('text of clients');
@@ -39,7 +39,7 @@ test.before.each(async (context) => {
   const provider = { kind: 'openai_compatible', base_url: `${context.upstream.url}/v1`, default_model: 'm' };
   writeFileSync(join(context.home.dir, 'config', 'config.json'), JSON.stringify({ providers: { mine: provider } }));
   context.daemon = await spawnDaemon(context.home, {
-    // No hub is asked for what is planted in the names of models.
+    // Model names with planted text must not reach a real hub.
     env: { SVC_LOG_LEVEL: 'trace', HF_ENDPOINT: 'http://127.0.0.1:9', HF_HUB_OFFLINE: '1' },
   }).settled();
   const { http } = await context.daemon.client.status();
@@ -52,7 +52,7 @@ test.after.each(async ({ home, upstream, daemon }) => {
   await home.remove();
 });
 
-/** Every file of the home, and what the daemon wrote to standard error. */
+/** Searches every file of the home and the standard error of the daemon. */
 function expectNone({ home, daemon }: { home: Home; daemon: DaemonProcess }): void {
   const files = readdirSync(home.dir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -93,7 +93,7 @@ function* openAiBodies(): Generator<object, void, undefined> {
   }
 }
 
-test('over HTTP and the control socket', async (context) => {
+test('text in requests over HTTP and the control socket is not logged', async (context) => {
   const { daemon, port } = context;
   const control = { socketPath: daemon.socketPath };
   const chats = await sendAll({ port }, HTTP_ROUTES.chatCompletions, openAiBodies());
@@ -112,7 +112,7 @@ test('over HTTP and the control socket', async (context) => {
     generations.map((body) => ({ ...body, route: 'provider:mine' })),
   );
   for (const route of Object.values(CONTROL_ROUTES)) {
-    // The next requests want a daemon.
+    // The following requests need a running daemon.
     if (route === CONTROL_ROUTES.stop || route === CONTROL_ROUTES.generate) continue;
     for (const name of ['model', 'provider', 'key', 'sha256', 'hub', 'drain', 'keep_alive_seconds'])
       await sendAll(control, route, [{ [name]: TEXT }, { model: `hf:o/${TEXT}`, provider: TEXT, key: TEXT }]);
@@ -127,7 +127,7 @@ test('over HTTP and the control socket', async (context) => {
   expectNone(context);
 });
 
-test('over gRPC', async (context) => {
+test('text in requests over gRPC is not logged', async (context) => {
   const { grpc } = await context.daemon.client.status();
   const client = connectTo(grpc ?? '');
   try {
@@ -156,7 +156,7 @@ test('over gRPC', async (context) => {
   }
 });
 
-test('text of 300,000 characters in any field is no line of the log', async (context) => {
+test('text of 300,000 characters in any field does not reach the log', async (context) => {
   const { daemon, port } = context;
   const long = TEXT + 'A'.repeat(300_000);
   await sendAll(

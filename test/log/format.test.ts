@@ -17,12 +17,12 @@ test('a record becomes one line: time, level, message, fields', () => {
   );
 });
 
-test('colour only when asked', () => {
+test('colour only on request', () => {
   assert.not.match(formatLogLine(record({ a: 1 }), plain), /\u001b/);
   assert.match(formatLogLine(record({ a: 1 }), { colour: true, date: false }), /\u001b\[32mINFO/);
 });
 
-test('an error shows its code and message, the stack below', () => {
+test('an error shows its code and message, with the stack below', () => {
   const text = formatLogLine(
     record({ err: { type: 'SvcError', code: 'BUSY', message: 'full', stack: '    at f (a.ts:1)\n    at g' } }),
     plain,
@@ -41,7 +41,7 @@ test('control characters never reach the terminal, from a record or from a stray
   }
 });
 
-test('what is no record passes as it is and counts as severe', () => {
+test('a line that is not a log record passes unchanged and counts as severe', () => {
   for (const line of [
     'FATAL ERROR: Reached heap limit',
     '{"level":"info"}',

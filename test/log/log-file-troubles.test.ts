@@ -1,4 +1,4 @@
-/** Whatever lies in the log's place, or does not answer: a log line throws nothing and blocks nothing, and arrives later. */
+/** Obstacles at the log path, or a stalled disk: logging neither throws nor blocks, and lines are written later. */
 import { execFileSync } from 'node:child_process';
 import {
   existsSync,
@@ -22,7 +22,7 @@ test.after(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** Puts something in the way of `log` in `state`, and returns what takes it away. */
+/** Obstacles: each blocks the file `log` in `state` and returns a function that removes the obstacle. */
 const TROUBLES: Record<string, (state: string, log: string) => () => void> = {
   'a file in the place of the directory': (state) => {
     renameSync(state, `${state}.away`);
@@ -53,7 +53,7 @@ const TROUBLES: Record<string, (state: string, log: string) => () => void> = {
 };
 
 for (const [name, plant] of Object.entries(TROUBLES)) {
-  test(`${name}: told, and healed by itself`, async () => {
+  test(`${name}: reported, and recovers by itself`, async () => {
     const state = join(scratch, name.replaceAll(' ', '-'));
     const path = join(state, 'daemon.log');
     const log = new LogFile(path);
@@ -70,7 +70,7 @@ for (const [name, plant] of Object.entries(TROUBLES)) {
     await log.close();
   });
 
-  test(`${name}: the end of the process does not wait for it`, async () => {
+  test(`${name}: process exit does not wait for it`, async () => {
     const state = join(scratch, `${name.replaceAll(' ', '-')}-end`);
     const path = join(state, 'daemon.log');
     const log = new LogFile(path);
@@ -86,7 +86,7 @@ for (const [name, plant] of Object.entries(TROUBLES)) {
   });
 }
 
-test('a line written in the very moment when the last one was confirmed is not left behind', async () => {
+test('a line logged at the moment when the previous write completes is not lost', async () => {
   const path = join(scratch, 'moment', 'daemon.log');
   const log = new LogFile(path);
   for (let n = 0; n < 200; n++) {

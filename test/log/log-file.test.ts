@@ -39,14 +39,14 @@ function numbers(path: string): number[] {
     .map((text) => (JSON.parse(text) as { number: number }).number);
 }
 
-/** Resolves once the line stands in the file, or in the one that rotation has just put aside. */
+/** Resolves once the line is in the file or in the one just rotated. */
 async function written(path: string, number: number): Promise<void> {
   const isIn = (file: string): boolean =>
     existsSync(file) && readFileSync(file, 'utf8').includes(`{"number":${String(number)},`);
   await waitFor(`line ${String(number)}`, () => isIn(path) || isIn(`${path}.1`), { intervalMs: 1 });
 }
 
-test('lines arrive whole and in order, in a file for the user alone', async () => {
+test('lines are written whole and in order, to a file with access for its owner only', async () => {
   const path = fresh('order');
   const file = new LogFile(path);
   for (let i = 0; i < 1000; i++) file.write(line(i));
@@ -58,7 +58,7 @@ test('lines arrive whole and in order, in a file for the user alone', async () =
   assert.is(statSync(path).mode & 0o777, 0o600);
 });
 
-test('it appends to what is there', async () => {
+test('an existing file is appended to', async () => {
   const path = fresh('append');
   writeFileSync(path, line(0));
   const file = new LogFile(path);
@@ -67,7 +67,7 @@ test('it appends to what is there', async () => {
   assert.equal(numbers(path), [0, 1]);
 });
 
-test('a file that somebody moved away or removed, and its directory, are made anew', async () => {
+test('a moved or removed file, and a removed directory, are created again', async () => {
   const path = fresh('away');
   const file = new LogFile(path);
   const arrives = (number: number): Promise<unknown> =>
@@ -89,12 +89,12 @@ test('a file that somebody moved away or removed, and its directory, are made an
   assert.equal(numbers(path), [3, 4]);
 });
 
-test('it rotates by size, keeps so many and loses no line of what is kept', async () => {
+test('it rotates by size, keeps a fixed number of files, and loses no line of them', async () => {
   const path = fresh('rotate');
   const file = new LogFile(path, { maxBytes: 10_000, keep: 3 });
   for (let i = 0; i < 2000; i++) {
     file.write(line(i));
-    // Several chunks a file, each as the disk takes it.
+    // Several writes per file, each awaited.
     if (i % 20 === 0) await written(path, i);
   }
   await file.close();
@@ -121,7 +121,7 @@ test('flushSync in the middle of writing neither loses nor repeats a line', asyn
   await file.close();
 });
 
-test('after close lines are still written', async () => {
+test('lines logged after close are still written', async () => {
   const path = fresh('late');
   const file = new LogFile(path);
   file.write(line(0));
@@ -131,7 +131,7 @@ test('after close lines are still written', async () => {
   assert.equal(numbers(path), [0, 1]);
 });
 
-test('when the file cannot be opened lines wait and arrive once it can', async () => {
+test('while the file cannot be opened lines are buffered, and written once it can', async () => {
   const path = fresh('blocked');
   mkdirSync(path);
   const file = new LogFile(path);
@@ -147,7 +147,7 @@ test('when the file cannot be opened lines wait and arrive once it can', async (
   await file.close();
 });
 
-test('a process that ends while the disk refuses tells what it lost, too', () => {
+test('a process that exits while writes fail reports the number of lost lines', () => {
   const path = fresh('end');
   const file = new LogFile(path);
   for (let i = 0; i < 100_000; i++) file.write(line(i));
@@ -155,7 +155,7 @@ test('a process that ends while the disk refuses tells what it lost, too', () =>
   assert.match(readFileSync(path, 'utf8'), /"level":"error".*\d+ log lines were dropped/);
 });
 
-test('a disk that never takes a line costs bounded memory, and the loss is told', async () => {
+test('a disk that accepts no line costs bounded memory, and the loss is reported', async () => {
   const path = fresh('full');
   mkdirSync(path);
   const file = new LogFile(path);

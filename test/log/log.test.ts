@@ -33,7 +33,7 @@ test('an event is one JSON line with level label, ISO time and message', () => {
   assert.is(new Date(String(time)).toISOString(), time);
 });
 
-test('a line that is too long is cut, and still one line of JSON', () => {
+test('a line that is too long is truncated and still one line of JSON', () => {
   const out = new Lines();
   const log = createLogger({ destination: out });
   log.warn({ route: 'x'.repeat(300_000) }, 'too much');
@@ -48,7 +48,7 @@ test('a line that is too long is cut, and still one line of JSON', () => {
   );
 });
 
-test('levels below the set one are not written', () => {
+test('lines below the configured level are not written', () => {
   const out = new Lines();
   const log = createLogger({ destination: out, level: 'warn' });
   log.info('no');
@@ -56,7 +56,7 @@ test('levels below the set one are not written', () => {
   assert.is(out.lines.length, 1);
 });
 
-test('no credential reaches the log, whatever object it sits in', () => {
+test('no credential reaches the log, whatever object contains it', () => {
   const out = new Lines();
   const log = createLogger({ destination: out });
   log.info({ api_key: 'CANARY' }, 'top');
@@ -72,7 +72,7 @@ test('no credential reaches the log, whatever object it sits in', () => {
   }
 });
 
-test('the texts of an error are bounded, wherever it comes from', () => {
+test('the texts of an error are truncated, wherever it comes from', () => {
   const long = 'x'.repeat(300_000);
   const error = new SvcError('NOT_FOUND', long, { hint: long, quote: long, param: long });
   for (const each of [error, SvcError.fromRecord({ code: 'INTERNAL', message: long, hint: long, param: long })]) {
@@ -82,7 +82,7 @@ test('the texts of an error are bounded, wherever it comes from', () => {
   }
 });
 
-test('an error is told with its code and cause; a text that V8 could not parse is not quoted', () => {
+test('an error is logged with code and cause; text that V8 failed to parse is not quoted', () => {
   const out = new Lines();
   const log = createLogger({ destination: out });
   let cause: unknown;
@@ -120,7 +120,7 @@ test('stderr gets JSON lines, or one-liners when pretty', async () => {
   assert.match(pretty ?? '', /^\d\d:\d\d:\d\d\.\d\d\d INFO  pretty n=1$/);
 });
 
-test('what was logged before process.exit is in the file', async () => {
+test('lines logged before process.exit are in the file', async () => {
   const path = join(scratch, 'exit.log');
   const source = (name: string): string =>
     JSON.stringify(fileURLToPath(new URL(`../../src/log/${name}.ts`, import.meta.url)));

@@ -1,11 +1,11 @@
 /**
- * A text planted in every place of a request where a client may put one: made from the schemas, so that a field
- * that is new tomorrow is planted too.
+ * Generates requests with a text in each place where a client may put one. Derived from the schemas, so that new
+ * fields are covered automatically.
  */
 import type * as v from 'valibot';
 import type { Definitions } from '../../src/grpc/definitions.ts';
 
-/** What the tests know of a schema of valibot's; each kind has some of it. */
+/** The parts of a valibot schema that the tests use; each kind has some of them. */
 interface Schema {
   readonly type: string;
   readonly entries?: Readonly<Record<string, Schema>>;
@@ -18,10 +18,10 @@ interface Schema {
   readonly pipe?: readonly { readonly type: string; readonly requirement?: unknown }[];
 }
 
-/** What a name may begin with; the rest of it is the client's. */
+/** Prefixes of names; the rest of a name is client text. */
 const BEGINNINGS = ['', 'provider:', 'mine/', 'file:', 'hf:owner/', 'https://'];
 
-/** Values for `schema`, each with `text` in one place; all else of it is the least that is valid. */
+/** Yields values for `schema`, each with `text` in one place and otherwise minimal. */
 export function* planted(schema: v.GenericSchema, text: string): Generator<unknown, void, undefined> {
   yield* within(schema, text);
 }
@@ -65,7 +65,7 @@ function* within(schema: Schema, text: string): Generator<unknown, void, undefin
   yield text;
 }
 
-/** The least that is valid. */
+/** Returns a minimal valid value. */
 export function valid(schema: Schema | v.GenericSchema): unknown {
   const { type, entries, item, items, wrapped, options, literal, pipe = [] } = schema as Schema;
   const least = (name: string): number => Number(pipe.find((each) => each.type === name)?.requirement ?? 0);
@@ -104,7 +104,7 @@ export function valid(schema: Schema | v.GenericSchema): unknown {
   }
 }
 
-/** Messages of `type`, each with `text` in one field; `depth`: of messages in messages. */
+/** Yields messages of `type`, each with `text` in one field; `depth`: maximum nesting of messages. */
 export function* plantedMessages(
   definitions: Definitions,
   type: string,

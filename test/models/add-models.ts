@@ -1,4 +1,4 @@
-/** Adds one file under many names: `add-models.ts STORE FILE PREFIX COUNT`. */
+/** Program that adds one file under many names: `add-models.ts STORE FILE PREFIX COUNT`. */
 import { builtinModelPath } from '../../src/models/builtin.ts';
 import { ModelStore } from '../../src/models/store.ts';
 

@@ -1,4 +1,4 @@
-/** The reader of model files under random damage: a short run of what `npm run fuzz` does ten million times. */
+/** Fuzzing of the GGUF reader: a short version of the campaign that `npm run fuzz` runs. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Mutator } from '../../scripts/fuzz/gguf/mutate.ts';
@@ -12,7 +12,7 @@ const SEED = 20_26;
 
 const seeds = await makeSeeds();
 
-test('the seeds are what they are taken for', () => {
+test('valid seeds are accepted, and hostile seeds refused', () => {
   const valid = ['tiny-llama', 'tiny-qwen2', 'tiny-gemma', 'tiny-bert', 'tiny-llama-embed'];
   for (const name of [...valid, 'experts', 'mamba', 'part', 'projector', 'every type']) {
     const { bytes, fileBytes, isValid } = seeds.find((seed) => seed.name === name)!;
@@ -22,7 +22,7 @@ test('the seeds are what they are taken for', () => {
   }
 });
 
-test(`${EXECUTIONS} damaged files are read or refused, and nothing else happens`, () => {
+test(`${EXECUTIONS} damaged files are read or refused, without crash or hang`, () => {
   const run = new FuzzRun(new Mutator(seeds, SEED));
   run.run(0, EXECUTIONS);
   assert.equal(run.findings, []);
@@ -31,7 +31,7 @@ test(`${EXECUTIONS} damaged files are read or refused, and nothing else happens`
   assert.ok(accepted > EXECUTIONS / 20 && refused > EXECUTIONS / 4, JSON.stringify(run.tally));
 });
 
-test('an execution is the same again', () => {
+test('an execution is reproducible from its seed and number', () => {
   const twice = [new Mutator(seeds, SEED), new Mutator(seeds, SEED)].map((mutator) => {
     mutator.make(3);
     const { bytes, fileBytes } = mutator.make(4711);
@@ -41,7 +41,7 @@ test('an execution is the same again', () => {
   assert.not.equal(Buffer.from(new Mutator(seeds, SEED + 1).make(4711).bytes), twice[0]![0]);
 });
 
-test('what a reader may do wrong is found', () => {
+test('every kind of reader fault is detected', () => {
   const wrongs: readonly [what: RegExp, parse: typeof parseGgufHeader][] = [
     [
       /RangeError/,

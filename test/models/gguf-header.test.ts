@@ -1,4 +1,4 @@
-/** The pure parser: what it accepts, and that nothing hostile does more than be refused. */
+/** The pure GGUF header parser: accepted files, and refusal of every hostile one. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
@@ -15,7 +15,7 @@ function parse(bytes: Uint8Array): GgufHeader {
   return header;
 }
 
-/** The sentence that refuses the file. */
+/** Message of the error that refuses the file. */
 function refusal(bytes: Uint8Array): string {
   try {
     parse(bytes);
@@ -68,7 +68,7 @@ test('values of every type are read, little-endian', () => {
   });
 });
 
-test('an array stays in place, as a span of the bytes', () => {
+test('an array is not copied but kept as a span of the bytes', () => {
   const bytes = gguf({
     entries: [LLAMA, arrayEntry('words', VALUE_TYPE.string, 2, Buffer.concat([string('one'), string('two')]))],
   });
@@ -84,7 +84,7 @@ test('an array stays in place, as a span of the bytes', () => {
   );
 });
 
-test('a long text stays in place too', () => {
+test('a long text is kept as a span too', () => {
   const bytes = gguf({ entries: [LLAMA, textEntry('long', 'x'.repeat(1024 * 1024 + 1))] });
   const { type, value } = parse(bytes).metadata.get('long')!;
   assert.is(type, VALUE_TYPE.string);
@@ -93,12 +93,12 @@ test('a long text stays in place too', () => {
   assert.is(bytes.subarray(value.start, value.end).toString('latin1').replaceAll('x', ''), '');
 });
 
-test('a mark at the beginning of a key is a part of it, as for libllama', () => {
+test('a byte order mark at the beginning of a key is part of the key, as in libllama', () => {
   const { metadata } = parse(gguf({ entries: [LLAMA, numberEntry('\ufeffgeneral.alignment', 3)] }));
   assert.equal([...metadata.keys()], ['general.architecture', '\ufeffgeneral.alignment']);
 });
 
-test('scores may be whole numbers, and layers may differ', () => {
+test('scores may be integers, and layers may differ', () => {
   parse(
     gguf({
       entries: [
@@ -112,7 +112,7 @@ test('scores may be whole numbers, and layers may differ', () => {
   );
 });
 
-test('tensors have their place in the file, each aligned', () => {
+test('tensors have aligned offsets in the file', () => {
   const { tensors } = parse(
     gguf({
       entries: [LLAMA, numberEntry('general.alignment', 64)],
@@ -132,7 +132,7 @@ test('tensors have their place in the file, each aligned', () => {
   assert.is(tensors[0]!.offset % 64, 0);
 });
 
-test('given less than the header it asks for more, and never when it has all', () => {
+test('the parser asks for more bytes if the header is incomplete, and never otherwise', () => {
   const bytes = gguf();
   const headerBytes = bytes.length - 128;
   for (let length = 0; length < headerBytes - 32; length += 1) {
@@ -142,7 +142,7 @@ test('given less than the header it asks for more, and never when it has all', (
 });
 
 for (const [what, bytes, says] of HOSTILE) {
-  test(`${what} is refused with a sentence`, () => {
+  test(`${what}: refused with one sentence`, () => {
     const before = process.cpuUsage();
     const sentence = refusal(bytes);
     const { user, system } = process.cpuUsage(before);
@@ -152,20 +152,20 @@ for (const [what, bytes, says] of HOSTILE) {
   });
 }
 
-test('names out of the file do not reach the terminal raw', () => {
+test('names from the file are escaped before they reach the terminal', () => {
   assert.not.match(
     refusal(gguf({ entries: [textEntry('\u001b[2J\u009b\u202e', 'a'), textEntry('\u001b[2J\u009b\u202e', 'a')] })),
     /[\u0000-\u001f\u009b\u202e]/,
   );
 });
 
-test('a file that is cut anywhere is refused', () => {
+test('a file truncated anywhere is refused', () => {
   const whole = gguf({ entries: [LLAMA, arrayEntry('words', 8, 2, Buffer.concat([string('one'), string('two')]))] });
   parse(whole);
   for (let length = 0; length < whole.length; length += 1) refusal(whole.subarray(0, length));
 });
 
-test('a file that is damaged anywhere is read or refused, and nothing else happens', () => {
+test('a file damaged anywhere is read or refused, without crash or hang', () => {
   const whole = gguf({ entries: [LLAMA, arrayEntry('words', 8, 2, Buffer.concat([string('one'), string('two')]))] });
   let refused = 0;
   let state = 1;

@@ -1,4 +1,4 @@
-/** Model files on a disk: what is said of good ones, and what of all else that may lie under a name. */
+/** Model files on disk: the description of valid ones, and the refusal of everything else. */
 import { execFileSync } from 'node:child_process';
 import { chmod, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -42,12 +42,12 @@ test.after.each(async ({ dir }) => {
   await rm(dir, { recursive: true });
 });
 
-test('a model is described', async () => {
+test('a model file is described', async () => {
   const { modifiedAtMs, sizeBytes, ...summary } = await inspectGguf(testModel('tiny-qwen2'));
   assert.equal(summary, {
     architecture: 'qwen2',
     name: 'svc tiny-qwen2 (random weights)',
-    // 151936 rows of 64, two layers of 49408, and the last norm.
+    // 151936 rows of 64, two layers of 49408, and the final norm.
     parameters: 9_822_784,
     quantization: 'Q4_0',
     contextLength: 8192,
@@ -62,7 +62,7 @@ test('a model is described', async () => {
   assert.ok(sizeBytes > 10_000_000 && modifiedAtMs > 0);
 });
 
-test('node-llama-cpp reads the same of the same files', async () => {
+test('node-llama-cpp reads the same values from the same files', async () => {
   for (const path of [builtinModelPath(), ...['tiny-llama', 'tiny-qwen2', 'tiny-gemma'].map(testModel)]) {
     const ours = await readGgufHeader(path);
     const theirs = await readGgufFileInfo(path, { logWarnings: false });
@@ -88,7 +88,7 @@ test('node-llama-cpp reads the same of the same files', async () => {
   }
 });
 
-test('without a stated type the one that most bytes are in counts', async ({ write }) => {
+test('without a stated type, the type of most bytes counts', async ({ write }) => {
   const tensors = [
     tensor({ name: 'a', shape: [32, 64], type: 12 - 4 }),
     tensor({ name: 'b', shape: [64], offset: 2176 }),
@@ -97,7 +97,7 @@ test('without a stated type the one that most bytes are in counts', async ({ wri
   assert.is((await inspectGguf(path)).quantization, 'Q8_0');
 });
 
-test('what a model can do follows from how it was trained', async ({ write }) => {
+test('the capabilities of a model follow from its training', async ({ write }) => {
   const can = async (...entries: Buffer[]): Promise<readonly string[]> =>
     (await inspectGguf(await write(gguf({ entries: [LLAMA, ...entries] })))).capabilities;
   assert.equal(await can(), ['completion']);
@@ -110,12 +110,12 @@ test('what a model can do follows from how it was trained', async ({ write }) =>
   assert.equal(await can(encoder, numberEntry('llama.pooling_type', 2)), ['embedding']);
 });
 
-test('a header longer than the first read is read to its end', async ({ write }) => {
+test('a header longer than the first read is read completely', async ({ write }) => {
   const words = arrayEntry('tokenizer.ggml.tokens', 8, 100_000, Buffer.concat(Array(100_000).fill(string('word'))));
   assert.is((await inspectGguf(await write(gguf({ entries: [LLAMA, words] })))).vocabularySize, 100_000);
 });
 
-/** Three files as llama-gguf-split makes them: only the first says what they are, and it may hold no weights. */
+/** Three parts as llama-gguf-split writes them: only the first has metadata, and it may have no weights. */
 function threeParts(changed: Readonly<Record<number, Buffer>> = {}): Buffer[] {
   return [
     gguf({ entries: [LLAMA, ...partEntries(0, 3, 2)], tensors: [], dataBytes: 0 }),
@@ -124,7 +124,7 @@ function threeParts(changed: Readonly<Record<number, Buffer>> = {}): Buffer[] {
   ].map((part, index) => changed[index] ?? part);
 }
 
-test('a model in parts is described by all of them, and each is read', async ({ dir }) => {
+test('a split model is described by all of its parts, and each part is read', async ({ dir }) => {
   const place = (index: number): string => join(dir, `large-0000${index + 1}-of-00003.gguf`);
   const inspect = async (parts: readonly Buffer[]): Promise<unknown> => {
     for (const [index, part] of parts.entries()) await writeFile(place(index), part);
@@ -155,9 +155,13 @@ test('a model in parts is described by all of them, and each is read', async ({ 
   );
   const second = (entries: readonly Buffer[], name = 'a'): Promise<unknown> =>
     inspect(threeParts({ 1: gguf({ entries, tensors: [tensor({ name })] }) }));
-  await rejection(() => second(partEntries(2, 3, 2)), 'MODEL_INVALID', /00002-of-\S+ says that it is part 3 of 3, and/);
-  await rejection(() => second(partEntries(1, 2, 2)), 'MODEL_INVALID', /part 2 of 2, and stands as 2 of 3/);
-  await rejection(() => second(partEntries(1, 3, 3)), 'MODEL_INVALID', /of a model of 3 tensors, and its parts have 2/);
+  await rejection(() => second(partEntries(2, 3, 2)), 'MODEL_INVALID', /00002-of-\S+ claims to be part 3 of 3, but/);
+  await rejection(() => second(partEntries(1, 2, 2)), 'MODEL_INVALID', /part 2 of 2, but is number 2 of 3/);
+  await rejection(
+    () => second(partEntries(1, 3, 3)),
+    'MODEL_INVALID',
+    /to a model of 3 tensors, but all parts together have 2/,
+  );
   await rejection(() => second(partEntries(1, 3, 2), 'b'), 'MODEL_INVALID', /another part has too: "b"/);
   await rejection(() => inspect(threeParts({ 2: Buffer.from('GGUFjunk') })), 'MODEL_INVALID', /00003-of-/);
   await inspect(parts);
@@ -167,27 +171,27 @@ test('a model in parts is described by all of them, and each is read', async ({ 
   await rejection(() => inspectGguf(place(0)), 'MODEL_NOT_FOUND', /large-00003-of-00003\.gguf/);
 });
 
-test('a model that was joined from parts is one', async ({ write }) => {
+test('a model merged from parts counts as one file', async ({ write }) => {
   const joined = entry('split.count', VALUE_TYPE.uint16, u16(0));
   const path = await write(gguf({ entries: [LLAMA, joined] }));
   assert.is((await inspectGguf(path)).parts, 1);
   assert.is((await inspectParts([path])).parts, 1);
 });
 
-test('a projector is told from a model', async ({ write }) => {
+test('a projector is distinguished from a model', async ({ write }) => {
   const model = await write(gguf());
   await rejection(() => checkProjector(model), 'MODEL_INVALID', /is not a projector/);
   const projector = await write(gguf({ entries: [textEntry('general.architecture', 'clip')] }));
   await checkProjector(projector);
-  await rejection(() => inspectGguf(projector), 'MODEL_INVALID', /is a projector, and not the model that it is for/);
+  await rejection(() => inspectGguf(projector), 'MODEL_INVALID', /is a projector, not a model/);
 });
 
-test('what a model says about itself is a line', async ({ write }) => {
+test('the description inside a model is reduced to one line', async ({ write }) => {
   const long = await write(gguf({ entries: [LLAMA, textEntry('general.license', `a\n\u001b[2J${'b'.repeat(1000)}`)] }));
   assert.is((await inspectGguf(long)).license, `a  [2J${'b'.repeat(250)}`);
 });
 
-test('a file that is cut short is refused with both sizes', async ({ dir }) => {
+test('a truncated file is refused with both sizes', async ({ dir }) => {
   const path = join(dir, 'short.gguf');
   execFileSync('cp', [testModel('tiny-llama'), path]);
   await truncate(path, 3_000_000);
@@ -200,7 +204,7 @@ test('a file that is cut short is refused with both sizes', async ({ dir }) => {
   assert.match(hint ?? '', /fetch the file again/);
 });
 
-test('other things under the name are refused, and none is waited for', async ({ dir, write }) => {
+test('directories, FIFOs and other non-files are refused without blocking', async ({ dir, write }) => {
   const fifo = join(dir, 'pipe.gguf');
   execFileSync('mkfifo', [fifo]);
   await rejection(() => inspectGguf(fifo), 'MODEL_INVALID', /not a regular file/);
@@ -210,11 +214,11 @@ test('other things under the name are refused, and none is waited for', async ({
   await rejection(() => inspectGguf(join(dir, 'a\0b')), 'MODEL_NOT_FOUND', /there is no file/);
   await rejection(async () => inspectGguf(await write(Buffer.from('plain text'))), 'MODEL_INVALID', /not a GGUF file/);
   await rejection(async () => inspectGguf(await write(Buffer.of())), 'MODEL_INVALID', /is empty/);
-  await rejection(async () => inspectGguf(await write(gguf({ entries: [] }))), 'MODEL_INVALID', /which architecture/);
+  await rejection(async () => inspectGguf(await write(gguf({ entries: [] }))), 'MODEL_INVALID', /no architecture/);
   await rejection(async () => inspectGguf(await write(gguf({ tensors: [] }))), 'MODEL_INVALID', /no weights/);
 });
 
-test('a file that may not be read is refused as such', async ({ dir, write }) => {
+test('a file without read permission is refused as such', async ({ dir, write }) => {
   const path = await write(gguf());
   await chmod(path, 0o000);
   await chmod(dir, 0o755);
@@ -228,7 +232,7 @@ test('a file that may not be read is refused as such', async ({ dir, write }) =>
   }
 });
 
-test('a link to a model is a model', async ({ dir, write }) => {
+test('a symbolic link to a model works', async ({ dir, write }) => {
   const link = join(dir, 'link.gguf');
   await symlink(await write(gguf()), link);
   assert.is((await inspectGguf(link)).architecture, 'llama');

@@ -1,10 +1,9 @@
 /**
- * Model files as attackers make them, each with what the refusal has to say: the shapes of the published
- * attacks on GGUF readers (counts and dimensions that overflow, offsets beyond the file, sizes that wrap,
- * arrays of another type than they are read as, zeros that are divided by, templates that exhaust the
- * stack), and what else libllama ends the process for.
+ * Hostile model files, each with the expected refusal. They cover the published attacks on GGUF readers (overflowing
+ * counts and dimensions, offsets beyond the file, sizes that wrap, arrays of the wrong type, division by zero,
+ * templates that exhaust the stack), and everything else for which libllama aborts the process.
  *
- *   node --import tsx scripts/make-hostile-models.ts DIR      writes them all
+ *   node --import tsx scripts/make-hostile-models.ts DIR      writes all of them
  */
 import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
 import { GGUF_LIMITS } from '../../src/models/gguf-limits.ts';
@@ -27,7 +26,7 @@ export type HostileFile = readonly [what: string, bytes: Uint8Array, says: RegEx
 
 const HUGE = 2n ** 63n - 1n;
 
-/** So many tokens, each one letter. */
+/** Token list entry of `count` one-letter tokens. */
 export function tokens(count: number): Buffer {
   return arrayEntry('tokenizer.ggml.tokens', VALUE_TYPE.string, count, Buffer.concat(Array(count).fill(string('t'))));
 }
@@ -45,7 +44,7 @@ const withTensors = (names: readonly string[], ...entries: Uint8Array[]): Buffer
     tensors: names.map((name, index) => tensor({ name, offset: index * 128 })),
     dataBytes: names.length * 128,
   });
-/** One more than is read. */
+/** One level more than the accepted depth. */
 const DEEP = GGUF_LIMITS.templateDepth + 1;
 
 const FORMAT: readonly HostileFile[] = [
@@ -124,7 +123,7 @@ const FORMAT: readonly HostileFile[] = [
   ['an alignment in words', gguf({ entries: [LLAMA, textEntry('general.alignment', '32')] }), /alignment/],
   ['an alignment in 8 bytes', model(entry('general.alignment', VALUE_TYPE.uint64, u64(32))), /alignment/],
   ['an alignment of 32.0', model(entry('general.alignment', VALUE_TYPE.float32, Buffer.of(0, 0, 0, 66))), /alignment/],
-  // To libllama these are the keys and names before the NUL.
+  // libllama reads these keys and names only up to the NUL.
   ['a key that goes on after a NUL', model(numberEntry('general.alignment\0', 4096)), /control characters/],
   ['a tensor that goes on after a NUL', gguf({ tensors: [tensor({ name: 'a\0b' })] }), /control characters/],
   [
@@ -138,17 +137,17 @@ const CONTENTS: readonly HostileFile[] = [
   [
     'an architecture that goes on after a NUL',
     gguf({ entries: [textEntry('general.architecture', 'llama\0x')] }),
-    /cannot be the name/,
+    /invalid architecture name/,
   ],
   [
     'an architecture of 65 letters',
     gguf({ entries: [textEntry('general.architecture', 'a'.repeat(65))] }),
-    /cannot be the name/,
+    /invalid architecture name/,
   ],
   [
     'an architecture that is a number',
     gguf({ entries: [numberEntry('general.architecture', 7)] }),
-    /cannot be the name/,
+    /invalid architecture name/,
   ],
 
   ['a template of 257 KiB', template(' '.repeat(257 * 1024)), /chat template of 263168 bytes/],
@@ -184,7 +183,7 @@ const CONTENTS: readonly HostileFile[] = [
     model(textEntry('tokenizer.chat_template.tool_use', `{{ ${'('.repeat(DEEP)}`)),
     /nested 151 levels/,
   ],
-  ['a template that is a list', model(arrayEntry('tokenizer.chat_template', VALUE_TYPE.string, 0)), /no text/],
+  ['a template that is a list', model(arrayEntry('tokenizer.chat_template', VALUE_TYPE.string, 0)), /not a string/],
 
   ['no tokens', model(arrayEntry('tokenizer.ggml.tokens', VALUE_TYPE.string, 0)), /no tokens/],
   ['tokens that are numbers', model(list('tokenizer.ggml.tokens', [1])), /wrong type in "tokenizer\.ggml\.tokens"/],
@@ -232,7 +231,7 @@ const CONTENTS: readonly HostileFile[] = [
   [
     '3 heads of keys for 8',
     model(numberEntry('llama.attention.head_count', 8), numberEntry('llama.attention.head_count_kv', 3)),
-    /3 heads of keys among 8 heads/,
+    /8 attention heads, which is not a multiple of its 3 KV heads/,
   ],
   [
     'heads for more layers than there are',
@@ -254,7 +253,7 @@ const CONTENTS: readonly HostileFile[] = [
   [
     'more dimensions turned than there are',
     model(numberEntry('llama.attention.key_length', 64), numberEntry('llama.rope.dimension_count', 128)),
-    /turns 128 dimensions .* of heads that have 64/,
+    /rope\.dimension_count 128, more than its head size 64/,
   ],
   [
     'more dimensions turned than a head has by its share',
@@ -263,9 +262,9 @@ const CONTENTS: readonly HostileFile[] = [
       numberEntry('llama.attention.head_count', 8),
       numberEntry('llama.rope.dimension_count', 16),
     ),
-    /turns 16 dimensions .* of heads that have 8/,
+    /rope\.dimension_count 16, more than its head size 8/,
   ],
-  ['an unknown way to scale positions', model(textEntry('llama.rope.scaling.type', 'none\0')), /scales positions/],
+  ['an unknown way to scale positions', model(textEntry('llama.rope.scaling.type', 'none\0')), /unknown RoPE scaling/],
   ['1025 experts', model(numberEntry('llama.expert_count', 1025)), /"llama\.expert_count" the value 1025/],
   [
     '9 experts used of 8',
@@ -287,7 +286,7 @@ const CONTENTS: readonly HostileFile[] = [
   [
     '3 layers that predict, of 2',
     model(numberEntry('llama.block_count', 2), numberEntry('llama.nextn_predict_layers', 3)),
-    /2 layers and 3/,
+    /2 layers but 3/,
   ],
   ['a state of 0 groups', model(numberEntry('llama.ssm.group_count', 0)), /"llama\.ssm\.group_count" the value 0/],
   ['heads of a state of length 0', model(numberEntry('llama.wkv.head_size', 0)), /"llama\.wkv\.head_size" the value 0/],

@@ -1,4 +1,4 @@
-/** The model maker: ggml's own block layouts, and the same bytes each time. */
+/** The test-model generator: ggml block layouts and reproducible output. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, stat, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ test.before.each(async (context) => {
 });
 test.after.each(async ({ dir }) => rm(dir, { recursive: true }));
 
-test('halves are rounded to nearest, ties to even', () => {
+test('float16 values are rounded to nearest, ties to even', () => {
   const cases: [number, number][] = [
     [0, 0],
     [-0, 0x8000],
@@ -63,13 +63,13 @@ test('a Q4_0 block is a scale and 32 nibbles, the halves interleaved', () => {
   assert.equal([...bytes.subarray(0, 5)], [0, 0x3c, 0xb0, 0x8f, 0x88]);
 });
 
-test('a block of zeros stays one', () => {
+test('a block of zeros stays zero', () => {
   assert.equal([...encode('Q8_0', new Float32Array(32))], Array(34).fill(0));
   // The scale is 0 / -8, as ggml computes it.
   assert.equal([...encode('Q4_0', new Float32Array(32))], [0, 0x80, ...Array(16).fill(0x88)]);
 });
 
-test('weights have the deviation they were asked for, and each name its own', () => {
+test('weights have the requested deviation, and differ for each tensor name', () => {
   const rows = { rows: 100, rowLength: 1000, mean: 1, deviation: 0.5 };
   const [first, again, other] = ['a', 'a', 'b'].map((name) =>
     [...randomRows({ name, ...rows })].flatMap((piece) => [...piece]),
@@ -81,7 +81,7 @@ test('weights have the deviation they were asked for, and each name its own', ()
   assert.not.equal(first, other);
 });
 
-test('a recipe makes the same bytes each time, and a file that is right is left alone', async ({ dir, make }) => {
+test('a recipe makes the same bytes each time, and a correct existing file is not rewritten', async ({ dir, make }) => {
   const [first, second] = [join(dir, 'first.gguf'), join(dir, 'second.gguf')];
   await make('tiny-gemma', '--type', 'Q4_0', '--out', first);
   await make('tiny-gemma', '--type', 'Q4_0', '--out', second);
@@ -98,7 +98,7 @@ test('a recipe makes the same bytes each time, and a file that is right is left 
   assert.equal((await readdir(dir)).sort(), ['first.gguf', 'second.gguf']);
 });
 
-test('real vocabularies are written through byte for byte', async () => {
+test('real vocabularies are copied byte for byte', async () => {
   const made = join(ROOT, 'build', 'models', 'tiny-qwen2.gguf');
   const real = join(ROOT, 'build', 'llama.cpp', 'models', 'ggml-vocab-qwen2.gguf');
   const entryBytes = async (path: string, key: string): Promise<Buffer> => {

@@ -1,4 +1,4 @@
-/** Ids: whatever a file is called, its id is short, plain and free. */
+/** Model ids: for any file name the id is short, plain and unused. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { checkModelId, modelIdFor } from '../../src/models/model-id.ts';
@@ -6,7 +6,7 @@ import { rejection } from '../support/errors.ts';
 
 const none: ReadonlySet<string> = new Set();
 
-test('the id is the name of the file, as far as that can be typed', () => {
+test('the id is the file name, reduced to characters that are easy to type', () => {
   assert.is(modelIdFor('/models/Qwen2.5-0.5B-Instruct-Q4_0.gguf', none), 'Qwen2.5-0.5B-Instruct-Q4_0');
   assert.is(modelIdFor('my model (final).gguf', none), 'my-model-final');
   assert.is(modelIdFor('modèle.gguf', none), 'modele');
@@ -16,12 +16,12 @@ test('the id is the name of the file, as far as that can be typed', () => {
   assert.is(modelIdFor('builtin.gguf', none), 'model-builtin');
 });
 
-test('an id that is taken gets a number, whatever the case', () => {
+test('an id in use, in any case, gets a number', () => {
   assert.is(modelIdFor('a.gguf', new Set(['a'])), 'a-2');
   assert.is(modelIdFor('A.gguf', new Set(['a', 'a-2'])), 'A-3');
 });
 
-test('a given name is taken as it is or refused', async () => {
+test('a given name is used unchanged or refused', async () => {
   checkModelId('Qwen2.5-0.5B_q4');
   for (const name of [
     '',
@@ -44,7 +44,7 @@ test('a given name is taken as it is or refused', async () => {
   await rejection(() => checkModelId('Builtin'), 'INVALID_REQUEST', /built-in/);
 });
 
-test('an id made from any name is one that could have been given', () => {
+test('an id made from any name is also valid as a given name', () => {
   const alphabet = [
     '..',
     '/',

@@ -1,4 +1,4 @@
-/** The built-in model reaches its bars on questions that its templates can't write. */
+/** The built-in model reaches its quality thresholds on questions that its training templates cannot produce. */
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -17,7 +17,7 @@ test.before(async () => {
   scored = await evaluate(builtinModelPath(), 'evaluation');
 });
 
-test('it is small, and the file that its README names', async () => {
+test('it is small, and the digest is the one in its README', async () => {
   const { architecture, contextLength } = await inspectGguf(builtinModelPath());
   assert.is(architecture, 'llama');
   assert.ok((contextLength ?? 0) >= 2048);
@@ -29,7 +29,7 @@ test('it is small, and the file that its README names', async () => {
   assert.is(metadata.get('general.license')?.value, 'MIT');
 });
 
-test('right on questions about svc, honest on all others', () => {
+test('it answers questions about svc correctly and admits ignorance on all others', () => {
   const [svc, outside] = [tally(scored, 'svc'), tally(scored, 'outside')];
   assert.ok(svc.all >= 400 && outside.all >= 100);
   assert.ok(svc.right >= (BARS.svc ?? 1) * svc.all, `svc: ${String(svc.right)} of ${String(svc.all)}`);
@@ -39,7 +39,7 @@ test('right on questions about svc, honest on all others', () => {
   );
 });
 
-test('no answer names a command or a flag that is not there', () => {
+test('no answer names a command or flag that does not exist', () => {
   assert.equal(
     scored.flatMap(({ answer, invented }) => (invented.length > 0 ? [[answer, ...invented]] : [])),
     [],
@@ -48,7 +48,7 @@ test('no answer names a command or a flag that is not there', () => {
   assert.equal(learned.flatMap(inventedIn), []);
 });
 
-test('the check of commands finds what is invented', () => {
+test('the command check detects invented commands', () => {
   assert.equal(inventedIn('Run `svc dance`.'), ['svc dance']);
   assert.equal(inventedIn('Run `svc stop --gently`.'), ['svc stop --gently']);
   assert.equal(inventedIn('Add `--sparkle`.'), ['--sparkle']);

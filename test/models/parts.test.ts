@@ -1,4 +1,4 @@
-/** Models in several files: from a split to a token, wherever they lie, and what is said of parts that do not fit. */
+/** Split models: from the parts to a token, wherever the parts are, and errors for parts that do not match. */
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -25,7 +25,7 @@ test.before.each(async (context) => {
 });
 test.after.each(async ({ dir }) => rm(dir, { recursive: true }));
 
-test('parts together say what the whole file says', async ({ dir, parts }) => {
+test('the parts together give the same description as the whole file', async ({ dir, parts }) => {
   const whole = await inspectGguf(TINY);
   const { sizeBytes: _size, modifiedAtMs: _time, ...said } = await inspectParts(parts);
   const { sizeBytes: _wholeSize, modifiedAtMs: _wholeTime, ...expected } = whole;
@@ -34,7 +34,7 @@ test('parts together say what the whole file says', async ({ dir, parts }) => {
   assert.is((await inspectParts(sparse)).parameters, whole.parameters);
 });
 
-test('any of the parts stands for the model, which lies where it lay, and loads', async ({ store, models, parts }) => {
+test('any part names the model, which stays in its folder, and loads', async ({ store, models, parts }) => {
   const record = await store.add(parts[1]!);
   assert.is(record.id, 'tiny');
   assert.is(record.path, parts[0]);
@@ -52,7 +52,7 @@ test('any of the parts stands for the model, which lies where it lay, and loads'
   assert.is((await readdir(dirname(parts[0]!))).length, 3);
 });
 
-test('a copy brings all parts into the store under names that libllama finds, and they go with the model', async ({
+test('a copy puts all parts into the store under names that libllama finds; removal deletes them all', async ({
   store,
   models,
   parts,
@@ -67,19 +67,19 @@ test('a copy brings all parts into the store under names that libllama finds, an
   assert.equal(await readdir(join(models, 'blobs')), []);
 });
 
-test('a first part that holds no tensors loads too', async ({ dir, store }) => {
+test('a model whose first part has no tensors loads too', async ({ dir, store }) => {
   const parts = await splitGguf(TINY, join(dir, 'sparse'), 'sparse', { count: 2, isFirstEmpty: true });
   const { path } = await store.add(parts[0]!);
   await tryModel('sparse', path, LOAD_MS);
 });
 
-test('a path to any part is the model, without adding it', async ({ store, parts }) => {
+test('a path to any part can be used as the model without adding it', async ({ store, parts }) => {
   const record = await store.find(`file:${parts[1]!}`);
   assert.is(record.path, parts[0]);
   assert.is(record.parameters, (await inspectGguf(TINY)).parameters);
 });
 
-test('a part that is missing, renamed or from elsewhere is told', async ({ dir, store, parts }) => {
+test('a missing, renamed or foreign part is reported', async ({ dir, store, parts }) => {
   const [first = '', second = '', third = ''] = parts;
   await rename(third, `${third}.away`);
   await rejection(
@@ -89,12 +89,12 @@ test('a part that is missing, renamed or from elsewhere is told', async ({ dir, 
   );
   await rename(second, third);
   await rename(`${third}.away`, second).catch(() => undefined);
-  await rejection(() => store.add(first), 'MODEL_INVALID', /says that it is part \d/);
+  await rejection(() => store.add(first), 'MODEL_INVALID', /claims to be part \d/);
 
   const odd = join(dir, 'odd.gguf');
   await mkdir(dirname(odd), { recursive: true });
   await rename(first, odd);
-  await rejection(() => store.add(odd), 'MODEL_INVALID', /one of the 3 parts of a model, and not named like one/);
+  await rejection(() => store.add(odd), 'MODEL_INVALID', /one of the 3 parts of a model, but is not named like one/);
 
   const other = await splitGguf(TINY, join(dir, 'other'), 'tiny', { count: 2 });
   await rename(other[1]!, `${other[1]!}.away`);
@@ -102,26 +102,22 @@ test('a part that is missing, renamed or from elsewhere is told', async ({ dir, 
   await rejection(() => store.add(other[0]!), 'MODEL_INVALID', /not a GGUF file/);
 });
 
-test('a part of one model is no model', async ({ parts }) => {
-  await rejection(
-    () => inspectParts([parts[0]!]),
-    'MODEL_INVALID',
-    /says that it is part 1 of 3, and stands as 1 of 1/,
-  );
+test('a single part is not a model', async ({ parts }) => {
+  await rejection(() => inspectParts([parts[0]!]), 'MODEL_INVALID', /claims to be part 1 of 3, but is number 1 of 1/);
   await rejection(
     () => inspectParts(parts.slice(0, 2)),
     'MODEL_INVALID',
-    /says that it is part 1 of 3, and stands as 1 of 2/,
+    /claims to be part 1 of 3, but is number 1 of 2/,
   );
   await rejection(
     () => inspectParts([parts[1]!, parts[0]!, parts[2]!]),
     'MODEL_INVALID',
-    /says that it is part 2 of 3, and stands as 1 of 3/,
+    /claims to be part 2 of 3, but is number 1 of 3/,
   );
   assert.equal(await filesOfModel(TINY), [TINY]);
 });
 
-test('parts that were touched are read anew, and are the model still', async ({ store, parts }) => {
+test('parts with a changed modification time are read again and stay valid', async ({ store, parts }) => {
   await store.add(parts[0]!);
   await writeFile(parts[0]!, await readFile(parts[0]!));
   const record = await store.find('tiny');

@@ -1,4 +1,4 @@
-/** The prefixes that engines keep on the disk: whose they are, and that they go. */
+/** Prefix files on disk: their folder per model, and their deletion. */
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,14 +14,14 @@ test.before.each(async (context) => {
 });
 test.after.each(async ({ cache }) => rm(cache, { recursive: true }));
 
-test('a model has a name there that is of its path and can lead nowhere', () => {
+test('the folder name of a model is derived from its path and cannot escape the cache', () => {
   for (const path of ['/models/a.gguf', '/models/../b.gguf', '']) assert.match(prefixName(path), /^[0-9a-f]{32}$/);
   assert.is.not(prefixName('/models/a.gguf'), prefixName('/models/b.gguf'));
 });
 
-test('those of one model go, and those of the others stay', async ({ cache }) => {
+test('deleting the prefixes of one model keeps those of others', async ({ cache }) => {
   const folder = prefixFolder(cache);
-  await removePrefixes(folder, '/a.gguf'); // there is none yet
+  await removePrefixes(folder, '/a.gguf'); // the folder does not exist yet
   mkdirSync(folder);
   const others = `${prefixName('/b.gguf')}-1.prefix`;
   for (const name of [`${prefixName('/a.gguf')}-1.prefix`, `${prefixName('/a.gguf')}-2.prefix`, others]) {
@@ -34,7 +34,7 @@ test('those of one model go, and those of the others stay', async ({ cache }) =>
   await clearPrefixes(folder);
 });
 
-test('the secret is made once, and made anew where others could have read it or it is damaged', ({ cache }) => {
+test('the secret is created once, and replaced if other users could read it or it is damaged', ({ cache }) => {
   const key = prefixKey(cache);
   assert.match(key, /^[0-9a-f]{32}$/);
   const file = join(cache, 'prefix.key');
@@ -47,7 +47,7 @@ test('the secret is made once, and made anew where others could have read it or 
   writeFileSync(file, 'garbage');
   assert.is.not(prefixKey(cache), second);
   assert.match(readFileSync(file, 'latin1'), /^[0-9a-f]{32}$/);
-  // It cannot be kept: one for this time.
+  // It cannot be stored, so a temporary secret is returned.
   assert.match(prefixKey(join(cache, 'missing')), /^[0-9a-f]{32}$/);
 });
 

@@ -1,4 +1,4 @@
-/** Smaller copies of models, made by the real libllama in its child: what comes of it, and that nothing else stays. */
+/** Quantising models with the real libllama in a child process: results, errors, and no leftover files. */
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ const test = suite<{
   store: ModelStore;
   events: QuantizeEvent[];
   quantize(asked: Asked, quantizer?: Quantizer, signal?: AbortSignal): Promise<ModelRecord>;
-  /** In the store, but for the registry. */
+  /** Files in the store, except the registry. */
   blobs(): Promise<string[]>;
 }>('quantize');
 test.before.each(async (context) => {
@@ -54,7 +54,7 @@ test.before.each(async (context) => {
 });
 test.after.each(async ({ dir }) => rm(dir, { recursive: true }));
 
-test('a copy of the asked type comes into the store, counts its bytes, and writes text', async ({
+test('a copy of the requested type is stored with its size, and generates text', async ({
   store,
   events,
   quantize,
@@ -84,14 +84,14 @@ test('a copy of the asked type comes into the store, counts its bytes, and write
   await tryModel('made', made.path, LOAD_MS);
 });
 
-test('K-quants are made of what allows them, under the name that was given', async ({ quantize }) => {
+test('K-quants are used for the tensors that allow them, under the given name', async ({ quantize }) => {
   const made = await quantize({ type: 'Q4_K_M', name: 'small' });
   assert.is(made.id, 'small');
   assert.is(made.quantization, 'Q4_K_M');
   await tryModel('small', made.path, LOAD_MS);
 });
 
-test('a model in parts becomes one file', async ({ dir, store, quantize }) => {
+test('a split model becomes one file', async ({ dir, store, quantize }) => {
   const parts = await splitGguf(F16, join(dir, 'split'), 'gemma', { count: 3 });
   await store.add(parts[0]!, { name: 'split' });
   const made = await quantize({ model: 'split', type: 'Q8_0' });
@@ -99,7 +99,10 @@ test('a model in parts becomes one file', async ({ dir, store, quantize }) => {
   await tryModel('made', made.path, LOAD_MS);
 });
 
-test('what is quantised already needs a word, and the type that it is needs none', async ({ quantize, blobs }) => {
+test('a model that is quantised already needs explicit consent; its own type is refused', async ({
+  quantize,
+  blobs,
+}) => {
   const model = `file:${Q4}`;
   const refused = await rejection(
     () => quantize({ model, type: 'Q8_0' }),
@@ -114,10 +117,16 @@ test('what is quantised already needs a word, and the type that it is needs none
   await tryModel('made', made.path, LOAD_MS);
 });
 
-test('unknown types list the known, and those that need statistics say so', async ({ quantize }) => {
+test('an unknown type is refused with the list of types; types that need an importance matrix say so', async ({
+  quantize,
+}) => {
   const unknown = await rejection(() => quantize({ type: 'Q4_K_N' }), 'INVALID_REQUEST', /no type "Q4_K_N"/);
   assert.match(unknown.hint ?? '', /did you mean Q4_K_\w\? There are .*Q8_0/);
-  const { hint } = await rejection(() => quantize({ type: 'iq2_xxs' }), 'INVALID_REQUEST', /needs statistics/);
+  const { hint } = await rejection(
+    () => quantize({ type: 'iq2_xxs' }),
+    'INVALID_REQUEST',
+    /needs an importance matrix/,
+  );
   assert.match(hint ?? '', /IQ4_XS/);
 });
 
@@ -130,14 +139,18 @@ test('types of every kind can be made', async ({ dir }) => {
   }
 });
 
-test('a name that is taken is told before any work', async ({ store, quantize, events }) => {
+test('a name in use is refused before any work', async ({ store, quantize, events }) => {
   await store.add(Q4, { name: 'Taken' });
-  await rejection(() => quantize({ type: 'Q8_0', name: 'taken' }), 'INVALID_REQUEST', /there is a model Taken already/);
+  await rejection(
+    () => quantize({ type: 'Q8_0', name: 'taken' }),
+    'INVALID_REQUEST',
+    /a model with this name exists: Taken/,
+  );
   await rejection(() => quantize({ type: 'Q8_0', name: 'a/b' }), 'INVALID_REQUEST', /cannot be the name/);
   assert.equal(events, []);
 });
 
-test('cancelled in the middle, the child is gone and nothing stays', async ({ quantize, blobs, store }) => {
+test('after a cancel the child is gone and no file remains', async ({ quantize, blobs, store }) => {
   const cancelled = new AbortController();
   const asked = quantizeWith((options) => ({
     ...options,
@@ -154,28 +167,28 @@ test('cancelled in the middle, the child is gone and nothing stays', async ({ qu
   );
 });
 
-test('a child that crashes is an error, and nothing stays', async ({ quantize, blobs }) => {
+test('a crash of the child is an error, and no file remains', async ({ quantize, blobs }) => {
   const asked = quantizeWith((options) => (options.dryRun ? options : { ...options, entry: CRASHING }));
-  await rejection(() => quantize({ type: 'Q8_0' }, asked), 'ENGINE_CRASHED', /process that quantised was ended by SIG/);
+  await rejection(() => quantize({ type: 'Q8_0' }, asked), 'ENGINE_CRASHED', /quantize process was ended by SIG/);
   assert.equal(await blobs(), []);
 });
 
-test('a disk that is too small is told before anything is written', async ({ quantize, blobs }) => {
+test('a lack of disk space is reported before anything is written', async ({ quantize, blobs }) => {
   const huge: Quantizer = async (options) => {
     assert.ok(options.dryRun, 'it must not come to the work');
     return await Promise.resolve(2 ** 50);
   };
-  await rejection(() => quantize({ type: 'Q8_0' }, huge), 'CANNOT_WRITE', /GB free, and 11259\d\d\.\d+ GB are needed/);
+  await rejection(() => quantize({ type: 'Q8_0' }, huge), 'CANNOT_WRITE', /GB free, 11259\d\d\.\d+ GB needed/);
   assert.equal(await blobs(), []);
 });
 
-test('what libllama makes is believed only when it is what was asked for', async ({ quantize, blobs }) => {
+test('the output of libllama is accepted only if it has the requested type', async ({ quantize, blobs }) => {
   const other = quantizeWith((options) => ({ ...options, fileType: 2 }));
   await rejection(() => quantize({ type: 'Q8_0' }, other), 'MODEL_INVALID', /is not .*tiny-gemma.* as Q8_0/);
   assert.equal(await blobs(), []);
 });
 
-test('libllama says why it cannot', async ({ dir }) => {
+test('an error of libllama is reported with its reason', async ({ dir }) => {
   const options = { output: join(dir, 'out'), fileType: 7, dryRun: false, signal: NEVER };
   await rejection(() => quantizeFile({ ...options, input: join(dir, 'none') }), 'MODEL_INVALID', /cannot be quantised/);
   await rejection(() => quantizeFile({ ...options, input: Q4 }), 'MODEL_INVALID', /requantizing from type q4_0/);

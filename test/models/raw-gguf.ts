@@ -1,4 +1,4 @@
-/** GGUF bytes, right by default and wrong wherever a test wants them to be. */
+/** Builds GGUF bytes, valid by default, with any part overridable by tests. */
 import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
 
 export function u32(value: number): Buffer {
@@ -19,7 +19,7 @@ export function u64(value: number | bigint): Buffer {
   return bytes;
 }
 
-/** `length` may lie. */
+/** A length-prefixed string; `length` may be false. */
 export function string(text: string, length: number | bigint = Buffer.byteLength(text)): Buffer {
   return Buffer.concat([u64(length), Buffer.from(text)]);
 }
@@ -32,12 +32,12 @@ export function numberEntry(key: string, value: number): Buffer {
   return Buffer.concat([string(key), u32(VALUE_TYPE.uint32), u32(value)]);
 }
 
-/** A value of any type, of these bytes. */
+/** A metadata entry with a raw value. */
 export function entry(key: string, type: number, value: Uint8Array): Buffer {
   return Buffer.concat([string(key), u32(type), value]);
 }
 
-/** What stands in each file of a model in parts. */
+/** Metadata entries of each part of a split model. */
 export function partEntries(index: number, count: number, tensors: number): Buffer[] {
   return [
     entry('split.no', VALUE_TYPE.uint16, u16(index)),
@@ -46,7 +46,7 @@ export function partEntries(index: number, count: number, tensors: number): Buff
   ];
 }
 
-/** `count` may lie; `elements` are the bytes that follow. */
+/** An array entry; `count` may be false, `elements` are the bytes that follow. */
 export function arrayEntry(
   key: string,
   elementType: number,
@@ -64,7 +64,7 @@ export interface TensorParts {
   readonly offset?: number | bigint;
 }
 
-/** 32 F32 values unless told. */
+/** Description of a tensor; 32 F32 values by default. */
 export function tensor({
   name = 'a',
   shape = [32],
@@ -88,7 +88,7 @@ export interface FileParts {
 
 export const LLAMA = textEntry('general.architecture', 'llama');
 
-/** A whole file: one tensor of 128 bytes, and the architecture, unless told. */
+/** A whole file; by default with one tensor of 128 bytes and the architecture. */
 export function gguf({
   magic = 'GGUF',
   version = 3,

@@ -1,4 +1,4 @@
-/** The store over real files: what it keeps, what it tells, and that nothing is lost between two processes. */
+/** The model store over real files: contents, errors, and concurrent processes. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -42,10 +42,7 @@ const digestOf = async (path: string): Promise<string> =>
     .update(await readFile(path))
     .digest('hex')}`;
 
-test('the built-in model is there before anything is added, and nothing is written to say so', async ({
-  store,
-  models,
-}) => {
+test('the built-in model is listed in an empty store, and nothing is written for it', async ({ store, models }) => {
   const [builtin, ...others] = await store.list();
   assert.equal(others, []);
   assert.equal(
@@ -57,7 +54,7 @@ test('the built-in model is there before anything is added, and nothing is writt
   assert.is(existsSync(models), false);
 });
 
-test('an added model stays where it lies', async ({ store, models }) => {
+test('an added model stays in its place', async ({ store, models }) => {
   const progress: number[] = [];
   const record = await store.add(TINY, { onProgress: (done, total) => progress.push(done / total) });
   const { size, mtimeMs } = await stat(TINY);
@@ -78,7 +75,7 @@ test('an added model stays where it lies', async ({ store, models }) => {
     state: 'installed',
     default: false,
     builtin: false,
-    // Not `mtime`: Node rounds it to the next millisecond, where every other reader of a time cuts.
+    // Not `mtime`: Node rounds it up to the next millisecond, while other tools truncate.
     modified_at: new Date(mtimeMs).toISOString(),
     loaded: null,
   });
@@ -90,7 +87,7 @@ test('an added model stays where it lies', async ({ store, models }) => {
   assert.equal(await idsOf(store), ['builtin']);
 });
 
-test('a copied model outlives its original, and goes when it is removed', async ({ store, models, file }) => {
+test('a copied model outlives its original and is deleted when removed', async ({ store, models, file }) => {
   const path = await file('mine.gguf');
   const record = await store.add(path, { copy: true });
   await rm(path);
@@ -101,7 +98,7 @@ test('a copied model outlives its original, and goes when it is removed', async 
   assert.equal(await readdir(join(models, 'blobs')), []);
 });
 
-test('two names for one copied content share it until the last is removed', async ({ store, models, file }) => {
+test('two names for the same copied content share it until the last is removed', async ({ store, models, file }) => {
   const path = await file('mine.gguf');
   await store.add(path, { copy: true });
   await store.add(path, { copy: true });
@@ -114,7 +111,7 @@ test('two names for one copied content share it until the last is removed', asyn
   assert.equal(await readdir(join(models, 'blobs')), []);
 });
 
-test('names: given, made, taken', async ({ store, dir, file }) => {
+test('names may be given, are derived otherwise, and must be unused', async ({ store, dir, file }) => {
   const first = await file('model.gguf');
   await mkdir(join(dir, 'second'));
   const second = join(dir, 'second', 'model.gguf');
@@ -123,13 +120,17 @@ test('names: given, made, taken', async ({ store, dir, file }) => {
   assert.is((await store.add(second)).id, 'model-2');
   assert.is((await store.add(first)).id, 'model');
   assert.is((await store.add(first, { name: 'Third' })).id, 'Third');
-  await rejection(() => store.add(second, { name: 'third' }), 'INVALID_REQUEST', /there is a model Third already/);
+  await rejection(
+    () => store.add(second, { name: 'third' }),
+    'INVALID_REQUEST',
+    /a model with this name exists: Third/,
+  );
   await rejection(() => store.add(second, { name: '../x' }), 'INVALID_REQUEST');
   await rejection(() => store.add(second, { name: 'builtin' }), 'INVALID_REQUEST', /built-in/);
   assert.equal(await idsOf(store), ['builtin', 'model', 'model-2', 'Third']);
 });
 
-test('a model is found by name in any case, by path, and near misses are named', async ({ store, file }) => {
+test('a model is found by name in any case and by path; similar names are suggested', async ({ store, file }) => {
   const path = await file('qwen-small.gguf');
   await store.add(path);
   assert.is((await store.find('Qwen-Small')).id, 'qwen-small');
@@ -146,7 +147,7 @@ test('a model is found by name in any case, by path, and near misses are named',
   await rejection(() => store.find('file:other.gguf'), 'INVALID_REQUEST', /not an absolute path/);
 });
 
-test('the default is the one that was set, until it is removed', async ({ store, file }) => {
+test('the default stays as set until that model is removed', async ({ store, file }) => {
   const path = await file('mine.gguf');
   await store.add(path);
   await store.setDefault('MINE');
@@ -164,14 +165,14 @@ test('the default is the one that was set, until it is removed', async ({ store,
   assert.is((await store.find()).id, 'builtin');
 });
 
-test('the built-in model cannot be removed, and one that is missing says so', async ({ store, dir, models }) => {
+test('the built-in model cannot be removed, and an unknown model is an error', async ({ store, dir, models }) => {
   await rejection(() => store.remove('builtin'), 'INVALID_REQUEST', /cannot be removed/);
   const without = new ModelStore({ dir: models, builtinPath: join(dir, 'none.gguf') });
   assert.is((await without.list())[0]!.state, 'failed');
   await rejection(() => without.find(), 'MODEL_NOT_FOUND', /built-in model cannot be loaded: there is no file/);
 });
 
-test('a file that went, changed or broke since it was added is seen', async ({ store, file }) => {
+test('a file that was removed, changed or damaged after adding is detected', async ({ store, file }) => {
   const path = await file('mine.gguf');
   const { digest } = await store.add(path);
 
@@ -197,18 +198,18 @@ test('a file that went, changed or broke since it was added is seen', async ({ s
   assert.match(hint ?? '', /svc model rm mine/);
 });
 
-test('what is no model is refused, and leaves nothing behind', async ({ store, models, file }) => {
+test('a file that is not a model is refused and leaves nothing behind', async ({ store, models, file }) => {
   const broken = await file('broken.gguf', gguf({ dataBytes: 1 }));
   await rejection(() => store.add(broken), 'MODEL_INVALID', /cut short/);
   await rejection(() => store.add(broken, { copy: true }), 'MODEL_INVALID', /cut short/);
   const part = await file('part.gguf', gguf({ entries: [LLAMA, ...partEntries(0, 3, 3)] }));
-  await rejection(() => store.add(part), 'MODEL_INVALID', /one of the 3 parts of a model, and not named like one/);
+  await rejection(() => store.add(part), 'MODEL_INVALID', /one of the 3 parts of a model, but is not named like one/);
   await rejection(() => store.add('no such file'), 'MODEL_NOT_FOUND');
   assert.equal(await idsOf(store), ['builtin']);
   assert.equal(await readdir(models).catch(() => []), []);
 });
 
-test('a damaged registry is an error, and stays as it is', async ({ store, models, file }) => {
+test('a damaged registry is an error and is not changed', async ({ store, models, file }) => {
   const path = await file('mine.gguf');
   await store.add(path);
   const registry = join(models, 'registry.json');
@@ -227,21 +228,21 @@ test('a damaged registry is an error, and stays as it is', async ({ store, model
   }
 });
 
-test('a store that cannot be written says so', async ({ store, models, file }) => {
+test('an unwritable store is reported', async ({ store, models, file }) => {
   const path = await file('mine.gguf');
   await writeFile(models, 'a file where the folder should be');
   await rejection(() => store.add(path), 'CANNOT_WRITE', /cannot write to/);
   await rejection(() => store.add(path, { copy: true }), 'CANNOT_WRITE', /cannot write to/);
 });
 
-test('the list is for its owner alone', async ({ store, models, file }) => {
+test('only the owner may access the registry', async ({ store, models, file }) => {
   await store.add(await file('mine.gguf'), { copy: true });
   assert.is((await stat(models)).mode & 0o777, 0o700);
   assert.is((await stat(join(models, 'registry.json'))).mode & 0o777, 0o600);
   assert.is((await stat((await store.find('mine')).path)).mode & 0o777, 0o600);
 });
 
-test('four processes that add at once lose nothing', async ({ store, models, file }) => {
+test('four processes that add concurrently lose nothing', async ({ store, models, file }) => {
   const PROCESSES = 4;
   const EACH = 8;
   const path = await file('mine.gguf');

@@ -1,4 +1,4 @@
-/** How deep templates nest: real ones, and each way in which libllama's reading of one goes into itself. */
+/** Nesting depth of chat templates: real ones, and each construct that makes libllama's parser recurse. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -41,7 +41,7 @@ for (const [template, depth] of depths) {
   });
 }
 
-test('real templates are far from the limit', async () => {
+test('real templates are far below the limit', async () => {
   const folder = join(await llamaSource(), 'models', 'templates');
   const names = (await readdir(folder)).filter((name) => name.endsWith('.jinja'));
   assert.ok(names.length > 20);
@@ -53,7 +53,7 @@ test('real templates are far from the limit', async () => {
   }
 });
 
-test('the largest template that is read takes no time', () => {
+test('measuring the largest accepted template is fast', () => {
   for (const piece of ['{', '{{', '{%', '{#', '{{(', '"', "{{ '", '{% if', ' ', '{{ a.', '}}', '\\']) {
     const template = piece.repeat(GGUF_LIMITS.templateBytes / piece.length);
     const before = process.cpuUsage();

@@ -1,4 +1,4 @@
-/** Damage is found and told with what to do, nothing that a model names is lost, and what nobody names goes in time. */
+/** Verification: damage is reported with a hint, referenced files are kept, unreferenced ones deleted after a time. */
 import { existsSync, renameSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, open, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ test.before.each(async (context) => {
 });
 test.after.each(async ({ dir }) => rm(dir, { recursive: true }));
 
-/** Another byte in the middle of the file, whose size and time stay: what a disk does. */
+/** Changes a byte in the middle of a file, keeping size and time, as a failing disk does. */
 async function rot(path: string): Promise<void> {
   const { size, atime, mtime } = await stat(path);
   const file = await open(path, 'r+');
@@ -54,7 +54,7 @@ async function rot(path: string): Promise<void> {
 
 const digestName = (letter: string): string => `sha256-${letter.repeat(64)}`;
 
-test('models that are right are ok, and looking at an empty store makes none', async ({ store, models, verify }) => {
+test('intact models are ok, and verifying an empty store creates nothing', async ({ store, models, verify }) => {
   assert.equal((await verify()).result, { type: 'finished', verified: 1, damaged: [], leftovers: null });
   assert.is(await stat(models).catch(() => null), null);
   await store.add(TINY, { name: 'here' });
@@ -76,7 +76,7 @@ test('models that are right are ok, and looking at an empty store makes none', a
   );
 });
 
-test('progress is that of all files, and ends with the last byte of the largest read', async ({ store }) => {
+test('progress counts the bytes of a model, up to its size', async ({ store }) => {
   await store.add(TINY, { name: 'copy', copy: true });
   const seen: Extract<VerifyEvent, { type: 'progress' }>[] = [];
   await store.verify('copy', (event) => {
@@ -91,7 +91,7 @@ test('progress is that of all files, and ends with the last byte of the largest 
   }
 });
 
-test('a damaged copy is told, refuses to be used, and stays; the same content comes again over it', async ({
+test('a damaged copy is reported, refused for use and kept; adding the content again replaces it', async ({
   store,
   models,
   verify,
@@ -109,7 +109,7 @@ test('a damaged copy is told, refuses to be used, and stays; the same content co
   const refused = await rejection(
     () => store.find('mine'),
     'MODEL_INVALID',
-    /mine cannot be loaded: .*not what it was/,
+    /mine cannot be loaded: .*SHA-256 mismatch/,
   );
   assert.match(refused.hint ?? '', /svc model rm --yes mine/);
   assert.is((await store.list()).find(({ id }) => id === 'mine')?.state, 'failed');
@@ -120,7 +120,7 @@ test('a damaged copy is told, refuses to be used, and stays; the same content co
   assert.equal((await verify()).result.damaged, []);
 });
 
-test('a pulled model says what pulls it again, and is whole after that', async ({ dir, store, verify }) => {
+test('a damaged pulled model names the pull command, which repairs it', async ({ dir, store, verify }) => {
   const fetched = async (): Promise<Parameters<ModelStore['adopt']>[0]> => {
     const path = join(dir, 'fetched');
     await copyFile(TINY, path);
@@ -143,7 +143,7 @@ test('a pulled model says what pulls it again, and is whole after that', async (
   assert.is((await store.find('acme/tiny')).state, 'installed');
 });
 
-test('files that are gone, too short or another are told apart, each with its name', async ({ dir, store, verify }) => {
+test('missing, truncated and replaced files are distinguished, each with its name', async ({ dir, store, verify }) => {
   const lay = async (name: string): Promise<string> => {
     const path = join(dir, `${name}.gguf`);
     await copyFile(TINY, path);
@@ -163,7 +163,7 @@ test('files that are gone, too short or another are told apart, each with its na
   assert.match(models['changed']?.hint ?? '', new RegExp(`svc model add ${changed}`));
 });
 
-test('content that is right counts, whatever the time of its file says', async ({ dir, store, verify }) => {
+test('intact content is ok, whatever the modification time of its file', async ({ dir, store, verify }) => {
   const parts = await splitGguf(TINY, join(dir, 'split'), 'tiny', { count: 2 });
   const { digest } = await store.add(parts[0]!, { name: 'split', copy: true });
   const { path } = await store.find('split');
@@ -179,7 +179,7 @@ test('content that is right counts, whatever the time of its file says', async (
   );
 });
 
-test('facts of the registry that its files do not bear out are read anew', async ({ store, models, verify }) => {
+test('registry data that contradicts the files is read again', async ({ store, models, verify }) => {
   await store.add(TINY, { name: 'mine', copy: true });
   const path = join(models, 'registry.json');
   const text = await readFile(path, 'utf8');
@@ -189,7 +189,7 @@ test('facts of the registry that its files do not bear out are read anew', async
   assert.is((await store.find('mine')).quantization, 'Q8_0');
 });
 
-test('a name that is none, and a file that was not added, are refused', async ({ store }) => {
+test('an unknown name, and a file that was not added, are refused', async ({ store }) => {
   await rejection(() => store.verify('nothing', () => undefined), 'MODEL_NOT_FOUND');
   const { hint } = await rejection(
     () => store.verify(`file:${TINY}`, () => undefined),
@@ -199,7 +199,7 @@ test('a name that is none, and a file that was not added, are refused', async ({
   assert.match(hint ?? '', /svc model add/);
 });
 
-test('a file that a pull replaces while it is read is not marked for what the old one held', async ({
+test('a file that a pull replaces during verification is not marked damaged for its old content', async ({
   dir,
   store,
   verify,
@@ -216,7 +216,7 @@ test('a file that a pull replaces while it is read is not marked for what the ol
   assert.equal((await verify()).result.damaged, []);
 });
 
-test('unfinished files go after a day, content without a model after a week, and nothing else', async ({
+test('unfinished files are deleted after a day, unreferenced content after a week, and nothing else', async ({
   store,
   models,
 }) => {
@@ -260,7 +260,7 @@ test('unfinished files go after a day, content without a model after a week, and
   for (const id of ['mine', 'parts']) assert.is((await store.find(id)).state, 'installed');
 });
 
-test('content that a model takes up again counts anew when it loses it', async ({ store, models }) => {
+test('content that a model references again is kept', async ({ store, models }) => {
   const { path } = await store.add(TINY, { name: 'mine', copy: true });
   const registry = new RegistryFile(models);
   const collect = async (now: number) =>

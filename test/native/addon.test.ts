@@ -1,4 +1,4 @@
-/** What the addon says of itself and of the machine. */
+/** Build information of the addon, and the devices that it finds. */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'uvu';
@@ -24,7 +24,7 @@ test('before setErrorClass an error is a plain Error with a code', () => {
   }
 });
 
-test('says what it was built from', () => {
+test('reports what it was built from', () => {
   const { version } = readJson('package.json') as { version: string };
   const { tag } = readJson('node_modules/node-llama-cpp/llama/llama.cpp.info.json') as { tag: string };
   const { info } = openAddon();
@@ -55,13 +55,13 @@ test('runs a kernel on the CPU, off the JavaScript thread', async () => {
   assert.ok(ticks > 0);
 });
 
-test('refuses a device that is not there, and a folder without backends', async () => {
+test('rejects an unknown device and a folder without backends', async () => {
   const addon = openAddon();
   await rejection(() => addon.measureDevice(99), 'INVALID_REQUEST');
   for (const index of [-1, 0.5, NaN, '0', undefined, 2 ** 32]) {
     await rejection(() => addon.measureDevice(index as number), 'INVALID_REQUEST', /^index must be an integer/);
   }
-  addon.loadBackends(import.meta.dirname); // the CPU that is loaded stays
+  addon.loadBackends(import.meta.dirname); // the loaded CPU backend stays
   assert.ok((await addon.devices()).length > 0);
 });
 

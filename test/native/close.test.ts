@@ -1,4 +1,4 @@
-/** The end of an engine: asked for, or forgotten. */
+/** Closing an engine explicitly, and garbage collection of a forgotten one. */
 import { readdirSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -11,10 +11,10 @@ import { waitFor } from '../support/wait.ts';
 
 const ignore = (): void => undefined;
 
-/** Of this process, counted by the kernel; elsewhere than on Linux not known. */
+/** Number of threads of this process; 0 where it is unknown (not Linux). */
 const threads = (): number => (process.platform === 'linux' ? readdirSync('/proc/self/task').length : 0);
 
-test('close ends what runs, tells so, and only then resolves', async () => {
+test('close ends running generations, reports their end, and then resolves', async () => {
   const engine = await openEngine('tiny-llama', { contextLength: ENDLESS_CONTEXT });
   const answers = Promise.all(
     [1, 2, 3].map(async (id) => {
@@ -31,7 +31,7 @@ test('close ends what runs, tells so, and only then resolves', async () => {
   assert.ok(told !== undefined);
 });
 
-test('close is idempotent, and everything after it is refused', async () => {
+test('close is idempotent, and later calls are rejected', async () => {
   const { native } = await openEngine('tiny-llama');
   const first = native.close();
   const second = native.close();
@@ -52,7 +52,7 @@ test('close is idempotent, and everything after it is refused', async () => {
   await Promise.all([first, second, native.close()]);
 });
 
-test('close while generations are being submitted, paused and held: each is heard of before it resolves', async () => {
+test('close with generations being submitted, paused or held: each gets a result before close resolves', async () => {
   for (let round = 0; round < 5; round++) {
     const engine = await openEngine('tiny-llama');
     const refusals: string[] = [];
@@ -76,7 +76,7 @@ test('close while generations are being submitted, paused and held: each is hear
   }
 });
 
-test('engines come and go without leaving a thread', async () => {
+test('loading and closing engines leaves no thread behind', async () => {
   await (await openEngine('tiny-llama', { threads: 2 })).native.close();
   const before = threads();
   for (let round = 0; round < 8; round++) {
@@ -88,7 +88,7 @@ test('engines come and go without leaving a thread', async () => {
   assert.is(threads(), before);
 });
 
-test('a forgotten engine is collected with its threads, also one that its own onStep refers to', async () => {
+test('a forgotten engine is collected with its threads, even if its own onStep refers to it', async () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const before = threads();
@@ -114,7 +114,7 @@ test('a forgotten engine is collected with its threads, also one that its own on
   });
 });
 
-test('an engine at work is not collected, though nothing else holds it', async () => {
+test('a working engine is not collected, even without other references', async () => {
   const collect = runInNewContext('gc') as () => void;
   const reason = await new Promise<string>((resolve, reject) => {
     const begin = async (): Promise<void> => {

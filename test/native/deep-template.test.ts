@@ -1,4 +1,4 @@
-/** Chat templates as deep as the reader of model files lets them be: libllama reads, runs and frees them. */
+/** Chat templates of the maximum accepted depth: libllama parses, runs and frees them without a crash. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const templates: Readonly<Record<string, string>> = {
 };
 
 for (const [what, template] of Object.entries(templates)) {
-  test(`${what}, as deep as is read`, async () => {
+  test(`${what}, at the maximum depth`, async () => {
     assert.is(templateDepth(template), DEPTH);
     const dir = await mkdtemp(join(tmpdir(), 'svc-deep-'));
     try {

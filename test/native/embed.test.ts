@@ -1,4 +1,4 @@
-/** Embeddings through the addon: typed arrays out, refusals, cancels, and an end in the middle of the work. */
+/** Embeddings through the addon: vectors as typed arrays, rejections, cancels, and close during work. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { NativeEmbedRequest, NativeEngine, NativeOutput } from '../../src/engine/addon.ts';
@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait.ts';
 interface Opened {
   readonly engine: NativeEngine;
   readonly outputs: readonly NativeOutput[];
-  /** The vectors of all inputs. */
+  /** Returns the vectors of all inputs. */
   embed(request: NativeEmbedRequest): Promise<Float32Array[]>;
   end(id: number): Promise<NativeOutput>;
 }
@@ -42,7 +42,7 @@ async function open(model: EmbeddingModel): Promise<Opened> {
   };
 }
 
-/** Of vectors of length 1. */
+/** Cosine similarity. REQUIRES: both vectors have length 1. */
 function cosine(a: Float32Array = new Float32Array(), b: Float32Array = new Float32Array()): number {
   return a.reduce((sum, value, index) => sum + value * (b[index] ?? 0), 0);
 }
@@ -57,7 +57,7 @@ async function refusal(work: Promise<unknown>): Promise<{ code: string; message:
 }
 
 for (const model of EMBEDDING_MODELS) {
-  test(`${model}: one vector for each input, in their order, whoever is computed beside them`, async () => {
+  test(`${model}: one vector for each input, in order, whatever is computed in the same batch`, async () => {
     const { engine, embed } = await open(model);
     assert.is(engine.info.makesEmbeddings, true);
     const inputs = Array.from({ length: 150 }, (_, index) => `river ${String(index * 37)} `.repeat(1 + (index % 5)));
@@ -76,7 +76,7 @@ for (const model of EMBEDDING_MODELS) {
   });
 }
 
-test('tokens are taken as they are, and a text gets what the model asks for', async () => {
+test('tokens are used unchanged, and a text gets the special tokens of the model', async () => {
   const { engine, embed, end } = await open('tiny-bert');
   const tokens = engine.tokenize('a river', { addSpecial: true });
   const [text, same, bare] = await embed({ id: 1, inputs: ['a river', tokens, engine.tokenize('a river')] });
@@ -90,7 +90,7 @@ test('tokens are taken as they are, and a text gets what the model asks for', as
   await engine.close();
 });
 
-test('what cannot be embedded is refused with its place', async () => {
+test('an invalid input is rejected with its index', async () => {
   const { engine, outputs } = await open('tiny-bert');
   const ask = (inputs: unknown): Promise<{ code: string; message: string }> =>
     refusal(engine.embed({ id: 1, inputs } as NativeEmbedRequest));
@@ -112,7 +112,7 @@ test('what cannot be embedded is refused with its place', async () => {
   await writer.native.close();
 });
 
-test('a cancel ends it without the vectors that are left, and a close ends all', async () => {
+test('a cancel drops the remaining vectors, and close ends all requests', async () => {
   const { engine, end, embed } = await open('tiny-bert');
   const many = Array.from({ length: 2000 }, (_, index) => `the river ${String(index)} runs under the old bridge`);
   await engine.embed({ id: 1, inputs: many });

@@ -1,4 +1,4 @@
-/** A chat template that never ends costs its own request, not the model. */
+/** A chat template that never ends fails its own request, not the engine. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { rejection } from '../support/errors.ts';
 import { openAddon } from '../support/native-engine.ts';
 import { modelWithTemplate } from '../support/template-model.ts';
 
-/** Each does no harm until a chat says "spin". */
+/** Templates that are harmless until a message says "spin". */
 const templates: Readonly<Record<string, string>> = {
   'nested loops': inCaseOf('{% for i in range(100000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}'),
   'a macro that calls itself': `{% macro f(n) %}{{ f(n) }}{% endmacro %}${inCaseOf('{{ f(1) }}')}`,
@@ -34,7 +34,7 @@ async function finished(id: number): Promise<void> {
   }
 }
 
-test('a template without end is ended, and the model goes on', async () => {
+test('an endless template is aborted, and the engine keeps working', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'svc-endless-'));
   const addon = openAddon();
   const onStep = (step: readonly NativeOutput[]): void => {
@@ -47,7 +47,7 @@ test('a template without end is ended, and the model goes on', async () => {
       await writeFile(path, await modelWithTemplate(template));
       const engine = await addon.load(path, { contextLength: 256, threads: 1 }, () => undefined, onStep).done;
       await finished(await submit(engine, 'hello'));
-      await rejection(() => submit(engine, 'spin'), 'INVALID_REQUEST', /without end, or for too long/);
+      await rejection(() => submit(engine, 'spin'), 'INVALID_REQUEST', /does not end on this chat, or takes too long/);
       await finished(await submit(engine, 'hello'));
       await engine.close();
     }

@@ -1,4 +1,4 @@
-/** Generations as JavaScript sees them: together, in order, one wake-up a step. */
+/** Generations through the addon: concurrent, in order, one JavaScript wake-up per step. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -16,7 +16,7 @@ test.after(({ engine }) => engine.native.close());
 let nextId = 1;
 const greedy = (maxTokens: number) => ({ id: nextId++, prompt: 'The quick brown fox', temperature: 0, maxTokens });
 
-/** Others go on; this one does not. The first of them ends after all that was under way before. */
+/** Asserts that generation `id` stands still while others run. The first run drains outputs that were in flight. */
 async function assertStands(engine: TestEngine, id: number): Promise<void> {
   await engine.generate(greedy(20));
   const { length } = engine.text(id);
@@ -45,8 +45,8 @@ test('a raw prompt and a chat are answered, with usage and timings', async ({ en
   assert.is(chat.finish.inputTokens, rendered.length);
 });
 
-test('two generations run together and give the text each gives alone', async ({ engine }) => {
-  // Computed as a plain loop does; what comes from the cache, or beside drafts, is rounded otherwise.
+test('two concurrent generations give the same text as each alone', async ({ engine }) => {
+  // Without the prefix cache, because cached cells and draft batches round differently.
   const plain = { cachePrompt: false };
   const alone = [
     await engine.generate({ ...greedy(40), ...plain, prompt: 'One' }),
@@ -68,7 +68,7 @@ test('two generations run together and give the text each gives alone', async ({
   assert.ok(engine.steps.slice(stepsBefore).some((outputs) => outputs.length === 2));
 });
 
-test('JavaScript is woken at most once a step', async ({ engine }) => {
+test('JavaScript is woken at most once per step', async ({ engine }) => {
   const { native, steps } = engine;
   const callsBefore = steps.length;
   const stepsBefore = native.stats().steps;
@@ -83,7 +83,7 @@ test('JavaScript is woken at most once a step', async ({ engine }) => {
   );
 });
 
-test('what a busy JavaScript thread missed comes joined, nothing lost', async ({ engine }) => {
+test('outputs that a busy JavaScript thread missed are joined, and none is lost', async ({ engine }) => {
   const expected = await engine.generate({ ...greedy(60), seed: 1 });
   const request = { ...greedy(60), seed: 1 };
   const answered = engine.answer(request.id);
@@ -94,13 +94,13 @@ test('what a busy JavaScript thread missed comes joined, nothing lost', async ({
     const { active, waiting } = engine.native.stats();
     return active + waiting > 0;
   };
-  // Busy, while the whole answer is produced.
+  // Keeps this thread busy while the whole answer is produced.
   while (isAnswering()) assert.ok(performance.now() < deadline);
   const { text, finish } = await answered;
   assert.is(text, expected.text);
   assert.is(finish.outputTokens, 60);
   const calls = engine.steps.length - callsBefore;
-  assert.ok(calls <= 2, `${String(calls)} calls`); // the last output may just miss the first
+  assert.ok(calls <= 2, `${String(calls)} calls`); // the last output may just miss the first call
 });
 
 test('the promise of submit settles before the first output', async ({ engine }) => {
@@ -119,7 +119,7 @@ test('the promise of submit settles before the first output', async ({ engine })
   }
 });
 
-test('the text ends before a stop string, none of which is seen', async ({ engine }) => {
+test('the text ends before a stop string, and contains no part of it', async ({ engine }) => {
   const { text } = await engine.generate(greedy(40));
   const stop = text.slice(10, 14);
   const stopped = await engine.generate({ ...greedy(40), stop: ['never in the text', stop] });
@@ -127,7 +127,7 @@ test('the text ends before a stop string, none of which is seen', async ({ engin
   assert.is(stopped.text, text.slice(0, text.indexOf(stop)));
 });
 
-test('a seed repeats a text, another changes it, a bias bends it', async ({ engine }) => {
+test('the same seed repeats a text, another seed changes it, a logit bias changes it', async ({ engine }) => {
   const sampled = { prompt: 'Once', temperature: 1, maxTokens: 24 };
   const [first, again, other] = [
     await engine.generate({ ...sampled, id: nextId++, seed: 7 }),
@@ -141,7 +141,7 @@ test('a seed repeats a text, another changes it, a bias bends it', async ({ engi
   assert.is(bent.text, engine.native.detokenize(Int32Array.of(token, token, token)));
 });
 
-test('cancel ends a generation; what came before it stays', async () => {
+test('cancel ends a generation and keeps the text before it', async () => {
   const engine = await openEngine('tiny-qwen2', { contextLength: ENDLESS_CONTEXT });
   const request = greedy(ENDLESS_TOKENS);
   const answered = engine.answer(request.id);
@@ -151,7 +151,7 @@ test('cancel ends a generation; what came before it stays', async () => {
   const { finish, text } = await answered;
   assert.is(finish.reason, 'cancelled');
   assert.ok(text.length > 0 && finish.outputTokens < ENDLESS_TOKENS);
-  engine.native.cancel(request.id); // gone: ignored
+  engine.native.cancel(request.id); // already ended: ignored
   engine.native.cancel(4_000_000_000);
   await engine.native.close();
 });
@@ -174,9 +174,9 @@ test('cancel and pause reach a generation that is still being submitted', async 
   assert.is((await end).finish.reason, 'cancelled');
 });
 
-test('a paused generation waits while others go on, and then ends as it would have', async ({ engine }) => {
+test('a paused generation waits while others continue, and gives the same text after resume', async ({ engine }) => {
   const { native } = engine;
-  // With a seed a text is the same to the bit, whatever is computed beside it.
+  // With a seed the text is deterministic, whatever is computed in the same batch.
   const expected = await engine.generate({ ...greedy(200), seed: 1 });
   const request = { ...greedy(200), seed: 1 };
   const answered = engine.answer(request.id);
@@ -188,10 +188,10 @@ test('a paused generation waits while others go on, and then ends as it would ha
   assert.is((await answered).text, expected.text);
 });
 
-test('hold stops the runner, and what it had produced still comes', async ({ engine }) => {
+test('hold stops the runner, and outputs produced before still arrive', async ({ engine }) => {
   const { native } = engine;
   const request = greedy(2000);
-  // In the very call that brings the first text: what is computed since then is little.
+  // Holds inside the onStep call with the first text, so that little is computed after it.
   const held = new Promise<void>((resolve) => {
     engine.onFirstText(request.id, () => {
       native.hold(true);
@@ -213,7 +213,7 @@ test('hold stops the runner, and what it had produced still comes', async ({ eng
   assert.is((await answered).finish.outputTokens, 2000);
 });
 
-test('counts what it does', async ({ engine }) => {
+test('the statistics count steps and tokens', async ({ engine }) => {
   const { native } = engine;
   const before = native.stats();
   assert.is(before.active, 0);
@@ -226,19 +226,19 @@ test('counts what it does', async ({ engine }) => {
   assert.is(after.cellsTotal, 2048);
 });
 
-test('a text to be had again is not guessed; of what is guessed, no more is accepted', async ({ engine }) => {
+test('with a seed no drafts are made; without one, accepted tokens never exceed drafted ones', async ({ engine }) => {
   const { native } = engine;
   const prompt = 'A list: one, two, three, four; one, two, three, four; one, two,';
   const { draftedTokens } = native.stats();
   await engine.generate({ ...greedy(100), prompt, seed: 1 });
   assert.is(native.stats().draftedTokens, draftedTokens);
-  // Whether it pays to guess is a matter of the machine.
+  // Whether drafting pays depends on the machine.
   await engine.generate({ ...greedy(100), prompt });
   const after = native.stats();
   assert.ok(after.draftedTokens >= draftedTokens && after.acceptedTokens <= after.draftedTokens);
 });
 
-test('a prompt beyond the context is refused with both numbers, and its id is free again', async ({ engine }) => {
+test('a prompt longer than the context is rejected with both lengths, and its id is free again', async ({ engine }) => {
   const prompt = 'word '.repeat(3000);
   const { length } = engine.native.tokenize(prompt);
   const { message } = await rejection(() => engine.native.submit({ id: 77_777, prompt }), 'CONTEXT_OVERFLOW');
@@ -246,9 +246,7 @@ test('a prompt beyond the context is refused with both numbers, and its id is fr
   assert.is((await engine.generate({ ...greedy(2), id: 77_777 })).finish.outputTokens, 2);
 });
 
-test('a prompt that is far too long is refused before it is tokenised, which would take minutes', async ({
-  engine,
-}) => {
+test('a prompt that is far too long is rejected before tokenising, which would take minutes', async ({ engine }) => {
   const text = 'the quick brown fox '.repeat(1_600_000);
   const content = `<|im_end|>${text}`;
   for (const prompt of [{ prompt: text }, { messages: [{ role: 'user', content }] }]) {
@@ -257,7 +255,7 @@ test('a prompt that is far too long is refused before it is tokenised, which wou
   }
 });
 
-test('an id can be used by one generation at a time, and in the very call that ends it', async () => {
+test('an id is usable by one generation at a time, and again inside the onStep call that ends it', async () => {
   const seen: string[] = [];
   const engine = await openEngine('tiny-llama');
   const first = engine.answer(5);
@@ -269,7 +267,7 @@ test('an id can be used by one generation at a time, and in the very call that e
   await engine.native.close();
 });
 
-test('more generations than sequences wait their turn', async () => {
+test('generations beyond the number of sequences wait in a queue', async () => {
   const engine = await openEngine('tiny-llama', { maxSequences: 2 });
   const ids = [1, 2, 3, 4, 5, 6, 7];
   const answers = ids.map((id) => engine.answer(id));
@@ -278,7 +276,7 @@ test('more generations than sequences wait their turn', async () => {
     ids.map((id) => engine.native.submit({ id, prompt: 'x', maxTokens: 200, temperature: 0, cachePrompt: false })),
   );
   assert.is(engine.native.stats().waiting, 7);
-  // In the very call that brings the first text: none has ended by then.
+  // Inside the onStep call with the first text no generation has ended yet.
   const begun = new Promise<void>((resolve) => {
     engine.onFirstText(1, () => {
       engine.native.hold(true);

@@ -1,4 +1,4 @@
-/** Arguments that are wrong in every way: each is refused by name, and nothing breaks. */
+/** Invalid arguments to every function of the addon: each is rejected by name, and the engine keeps working. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { NativeRequest } from '../../src/engine/addon.ts';
@@ -11,7 +11,7 @@ const ignore = (): void => undefined;
 test.before(async (context) => {
   context.engine = await openEngine('tiny-llama');
 });
-/** Whatever a test did, the engine still works. */
+/** Asserts after each test that the engine still works. */
 test.after.each(async ({ engine }) => {
   assert.is((await engine.generate({ id: 1, prompt: 'a', maxTokens: 2 })).finish.outputTokens, 2);
 });
@@ -72,7 +72,7 @@ test('submit', async ({ engine: { native } }) => {
   }
 });
 
-test('settings at the edge of what can be written down', async ({ engine }) => {
+test('extreme sampling settings, stop strings, grammars and prompts', async ({ engine }) => {
   const edges: Partial<NativeRequest>[] = [
     { temperature: 0, topK: 0, topP: 0, minP: 1 },
     { temperature: 3e38 },
@@ -182,7 +182,7 @@ test('tokens and text', async ({ engine: { native } }) => {
   }
 });
 
-test('methods on another object, and an engine out of thin air', async ({ engine: { native } }) => {
+test('methods called on another object, and engines that were not created by load', async ({ engine: { native } }) => {
   assert.throws(() => native.stats.call({} as never), TypeError);
   assert.throws(() => native.cancel.call(Object.create(native) as never, 1), TypeError);
   const Engine = native.constructor as new (...args: unknown[]) => unknown;

@@ -1,4 +1,4 @@
-/** libllama's own log lines, on the JavaScript thread. */
+/** Log lines of libllama, delivered on the JavaScript thread. */
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait.ts';
 const support = new URL('../support/native-engine.ts', import.meta.url).href;
 const LEVELS = new Set(['debug', 'info', 'warn', 'error']);
 
-test('without a logger nothing is written anywhere', () => {
+test('without a logger nothing is written', () => {
   const program = `import { openEngine } from ${JSON.stringify(support)}; await (await openEngine('tiny-llama')).native.close();`;
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
@@ -19,7 +19,7 @@ test('without a logger nothing is written anywhere', () => {
   assert.is(stdout + stderr, '');
 });
 
-test('a load is told line by line, with levels; the last logger set hears it', async () => {
+test('a load is logged line by line with levels, to the logger set last', async () => {
   const addon = openAddon();
   const first: string[] = [];
   const lines: { level: string; text: string }[] = [];
@@ -37,7 +37,7 @@ test('a load is told line by line, with levels; the last logger set hears it', a
   assert.not(lines.some(({ text }) => text.includes('xyzzy') || text.includes('plugh')));
 });
 
-test('a cancelled step is no failure in the log', async () => {
+test('a cancelled step is not logged as a failure', async () => {
   const addon = openAddon();
   const lines: { level: string; text: string }[] = [];
   addon.setLogger((level, text) => lines.push({ level, text }));
@@ -45,7 +45,7 @@ test('a cancelled step is no failure in the log', async () => {
   await engine.generate({ id: 1, prompt: 'hello', maxTokens: 2 });
   lines.length = 0;
   let id = 1;
-  // A cancel that falls between two steps leaves no line: again, until one has met a step.
+  // A cancel between two steps leaves no line; repeats until a cancel falls into a step.
   await waitFor('an aborted step in the log', async () => {
     id++;
     const answered = engine.answer(id);
@@ -61,7 +61,7 @@ test('a cancelled step is no failure in the log', async () => {
   );
 });
 
-test('a logger may set another while it is called', async () => {
+test('a logger may replace itself while it is called', async () => {
   const addon = openAddon();
   let last = '';
   addon.setLogger(() => {

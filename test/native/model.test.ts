@@ -1,4 +1,4 @@
-/** Loading a model, what is known of it, and its words. */
+/** Loading a model, its properties, and its tokens. */
 import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ for (const model of TEST_MODELS) {
   });
   models.after(({ engine }) => engine.native.close());
 
-  models('says what it is', ({ engine }) => {
+  models('reports its description', ({ engine }) => {
     const { info } = engine.native;
     assert.is(info.architecture, ARCHITECTURES[model]);
     assert.is(info.metadata['general.architecture'], info.architecture);
@@ -36,7 +36,7 @@ for (const model of TEST_MODELS) {
     assert.throws(() => Object.assign(info, { layers: 3 }), TypeError);
   });
 
-  models('text becomes tokens and the same text again', ({ engine: { native } }) => {
+  models('text converts to tokens and back to the same text', ({ engine: { native } }) => {
     for (const text of TEXTS) {
       const tokens = native.tokenize(text);
       assert.instance(tokens, Int32Array);
@@ -47,7 +47,7 @@ for (const model of TEST_MODELS) {
     assert.is(native.detokenize(new Int32Array()), '');
   });
 
-  models('a chat names its roles and asks for an answer', ({ engine: { native } }) => {
+  models('a rendered chat has its roles and a generation prompt', ({ engine: { native } }) => {
     const short = native.renderChat([{ role: 'user', content: 'What is svc?' }]);
     const long = native.renderChat([
       { role: 'user', content: 'What is svc?' },
@@ -67,7 +67,7 @@ tokens.before(async (context) => {
 });
 tokens.after(({ engine }) => engine.native.close());
 
-tokens('are parsed and shown only where asked', ({ engine: { native } }) => {
+tokens('are parsed and shown only on request', ({ engine: { native } }) => {
   const parsed = native.tokenize('<|im_end|>', { parseSpecial: true });
   assert.is(parsed.length, 1);
   assert.ok(native.tokenize('<|im_end|>').length > 1);
@@ -75,7 +75,7 @@ tokens('are parsed and shown only where asked', ({ engine: { native } }) => {
   assert.is(native.detokenize(parsed, { special: true }), '<|im_end|>');
 });
 
-tokens('BOS comes only where asked', async () => {
+tokens('BOS is added only on request', async () => {
   const { native } = await openEngine('tiny-llama');
   const plain = native.tokenize('Hello');
   const begun = native.tokenize('Hello', { addSpecial: true });
@@ -91,7 +91,7 @@ loading.before(async (context) => {
 });
 loading.after(({ dir }) => rm(dir, { recursive: true, force: true }));
 
-loading('tells how far it is, rising to the whole', async () => {
+loading('reports progress that rises to 1', async () => {
   const fractions: number[] = [];
   const load = openAddon().load(
     modelPath('tiny-llama'),
@@ -111,7 +111,7 @@ loading('tells how far it is, rising to the whole', async () => {
   await engine.close();
 });
 
-loading('does not stop the JavaScript thread', async () => {
+loading('does not block the JavaScript thread', async () => {
   const [startedAt, taken] = [performance.now(), startStopwatch()];
   const load = openAddon().load(modelPath('tiny-qwen2'), { threads: 1 }, ignore, ignore);
   const returnedMs = taken.ms();
@@ -121,7 +121,7 @@ loading('does not stop the JavaScript thread', async () => {
   await engine.close();
 });
 
-loading('is cancelled at any moment', async () => {
+loading('can be cancelled at any time', async () => {
   const addon = openAddon();
   const atOnce = addon.load(modelPath('tiny-llama'), {}, ignore, ignore);
   atOnce.cancel();
@@ -138,7 +138,7 @@ loading('is cancelled at any moment', async () => {
   onTheWay.cancel();
 });
 
-loading('refuses what is no model, and says so', async ({ dir }) => {
+loading('rejects files that are not models, with the reason', async ({ dir }) => {
   const addon = openAddon();
   const whole = await readFile(modelPath('tiny-llama'));
   const hugeCount = Buffer.from(whole.subarray(0, 4096));
@@ -162,11 +162,11 @@ loading('refuses what is no model, and says so', async ({ dir }) => {
     const { message } = await rejection(() => addon.load(path, {}, ignore, ignore).done, 'MODEL_INVALID');
     assert.ok(message.length > 10 && !message.endsWith('.'), message);
   }
-  const engine = await openEngine('tiny-llama'); // nothing of it broke the process
+  const engine = await openEngine('tiny-llama'); // the process still works
   await engine.native.close();
 });
 
-loading('a damaged file is refused or loads, and never more', async ({ dir }) => {
+loading('a damaged file is rejected or loads, without a crash', async ({ dir }) => {
   const addon = openAddon();
   const path = join(dir, 'damaged.gguf');
   await writeFile(path, await readFile(modelPath('tiny-llama')));

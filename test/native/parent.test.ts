@@ -1,4 +1,4 @@
-/** dieWithParent: no orphan outlives the process that started it. */
+/** dieWithParent: a child process does not outlive its parent. */
 import { spawn } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -17,7 +17,7 @@ const exists = (pid: number): boolean => {
 };
 
 if (process.platform === 'linux') {
-  test('a child whose JavaScript is stuck dies with its parent', async () => {
+  test('a child whose JavaScript thread is blocked dies with its parent', async () => {
     const child = `require(${addon}).dieWithParent(process.ppid); console.log(process.pid); for (;;);`;
     const parent = `require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(child)}], { stdio: 'inherit' }); setInterval(() => {}, 1000);`;
     const started = spawn(process.execPath, ['-e', parent], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -29,13 +29,13 @@ if (process.platform === 'linux') {
     await waitFor('the child to die', () => !exists(pid));
   });
 
-  test('a child whose parent is already gone dies at once', async () => {
+  test('a child whose parent has already exited dies at once', async () => {
     const child = spawn(process.execPath, ['-e', `require(${addon}).dieWithParent(1073741823); for (;;);`]);
     const signal = await new Promise((resolve) => child.once('exit', (_, name) => resolve(name)));
     assert.is(signal, 'SIGKILL');
   });
 } else {
-  test('elsewhere it does nothing', () => {
+  test('on other systems it does nothing', () => {
     assert.ok(exists(process.pid));
   });
 }

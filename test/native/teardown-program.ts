@@ -1,21 +1,21 @@
 /**
- * Ends an environment in the midst of something: `teardown-program.ts SCENARIO main|worker`.
- * In a Worker, scenarios that do not end by themselves are terminated. Prints `ready` when the thing
- * is under way, and whatever else a scenario has to say.
+ * Ends a Node environment during some activity: `teardown-program.ts SCENARIO main|worker`. In a Worker, scenarios
+ * that do not end by themselves are terminated. Prints `ready` when the activity has begun, and further output of the
+ * scenario.
  */
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import type { NativeEngine, NativeOutput } from '../../src/engine/addon.ts';
 import { modelPath, openAddon } from '../support/native-engine.ts';
 
 const ROUNDS = 2;
-/** A Worker does not inherit what makes its parent read TypeScript. */
+/** A Worker does not inherit the TypeScript loader of its parent. */
 const BOOT = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).then(({ register }) => {
   register();
   return import(${JSON.stringify(import.meta.url)});
 });`;
 const ignore = (): void => undefined;
 
-/** Straight to the descriptor: a Worker's own streams pass through the main thread. */
+/** Writes directly to the descriptor, because a Worker's own streams pass through the main thread. */
 const say = (text: string): void => {
   (process as unknown as { _rawDebug: (text: string) => void })._rawDebug(text);
 };
@@ -26,10 +26,10 @@ const load = (
 ): Promise<NativeEngine> =>
   openAddon().load(modelPath('tiny-llama'), { contextLength: 2048, threads: 2 }, onProgress, onStep).done;
 const endless = { id: 1, prompt: 'a', maxTokens: 1900, temperature: 0 };
-/** Templating and tokenising this takes a while. */
+/** A prompt that takes long to template and tokenise. */
 const long = { id: 2, prompt: 'word '.repeat(200_000) };
 
-/** Each resolves when the thing it names is under way. */
+/** Each scenario resolves when its activity has begun. */
 const scenarios: Record<string, () => Promise<void>> = {
   async idle() {
     await load();
@@ -61,7 +61,7 @@ const scenarios: Record<string, () => Promise<void>> = {
     engine.pause(1);
     engine.hold(true);
   },
-  /** Keeps the process until it is answered, and no longer. */
+  /** Must keep the process alive until the answer has arrived, and no longer. */
   async answering() {
     const engine = await load((outputs) => {
       for (const { finish } of outputs) if (finish !== undefined) say(finish.reason);
@@ -78,7 +78,7 @@ const scenarios: Record<string, () => Promise<void>> = {
     });
     await engine.submit(endless);
   },
-  /** Until the load has ended, so that the last progress and the end come in one wake-up. */
+  /** Blocks until the load has ended, so that the last progress and the end arrive in one wake-up. */
   async leavingFromProgress() {
     await load(ignore, () => {
       const until = performance.now() + 500;

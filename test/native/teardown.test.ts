@@ -1,4 +1,4 @@
-/** However an environment ends, and whatever is under way, the process ends cleanly and by itself. */
+/** However a Node environment ends, and whatever the engine is doing, the process exits cleanly by itself. */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
@@ -25,10 +25,10 @@ function run(scenario: string, where: 'main' | 'worker'): Promise<Ended> {
 }
 
 const SCENARIOS: Record<string, string> = {
-  idle: 'an idle engine that nobody closed does not hold it',
-  logging: 'nor does a logger',
-  answering: 'an answer that is still to come does',
-  throwing: 'what onStep throws is an uncaught exception',
+  idle: 'an idle engine that was not closed does not keep it alive',
+  logging: 'a logger does not keep it alive',
+  answering: 'a pending answer keeps it alive until it arrives',
+  throwing: 'an exception in onStep is an uncaught exception',
   loading: 'during a load',
   generating: 'during a generation',
   submitting: 'while a prompt is tokenised',

@@ -1,4 +1,4 @@
-/** How long a server asks to be left alone. */
+/** Parsing of Retry-After headers. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { retryAfterSeconds } from '../../src/net/retry-after.ts';
@@ -11,17 +11,17 @@ const asked = (headers: Readonly<Record<string, string>>): number | null =>
   retryAfterSeconds((name) => headers[name], NOW);
 const after = (value: string): number | null => asked({ 'retry-after': value });
 
-test('nothing is asked', () => {
+test('without a header there is no delay', () => {
   assert.is(asked({}), null);
 });
 
-test('seconds, whole or not', () => {
+test('seconds, integer or fractional', () => {
   assert.is(after('0'), 0);
   assert.is(after('7'), 7);
   assert.is(after('0.25'), 0.25);
 });
 
-test('a date, in each of the notations of HTTP, whatever the zone of this machine', () => {
+test('a date in each HTTP format, in any time zone of this machine', () => {
   for (const date of [
     'Sun, 06 Nov 1994 08:49:37 GMT',
     'Sunday, 06-Nov-94 08:49:37 GMT',
@@ -32,17 +32,17 @@ test('a date, in each of the notations of HTTP, whatever the zone of this machin
   }
 });
 
-test('a date that is past is now', () => {
+test('a past date means now', () => {
   assert.is(after('Sun, 06 Nov 1994 08:49:00 GMT'), 0);
   assert.is(after('Thu, 01 Jan 1970 00:00:00 GMT'), 0);
 });
 
-test('milliseconds, which say it better', () => {
+test('retry-after-ms overrides seconds', () => {
   assert.is(asked({ 'retry-after-ms': '250', 'retry-after': '9' }), 0.25);
   assert.is(asked({ 'retry-after-ms': 'soon', 'retry-after': '9' }), 9);
 });
 
-test('what cannot be understood is nothing', () => {
+test('invalid values are ignored', () => {
   for (const value of ['', ' ', 'soon', 'in 5 minutes', '5s', '-1', '+1', '1e3', '0x10', 'NaN', 'Infinity', '1,5']) {
     assert.is(after(value), null, value);
   }
@@ -50,7 +50,7 @@ test('what cannot be understood is nothing', () => {
   assert.is(after('99:99:99'), null);
 });
 
-test('nobody waits for more than a day', () => {
+test('the delay is clamped to a day', () => {
   assert.is(after('86401'), DAY_SECONDS);
   assert.is(after('9'.repeat(400)), DAY_SECONDS);
   assert.is(after('Fri, 31 Dec 9999 23:59:59 GMT'), DAY_SECONDS);

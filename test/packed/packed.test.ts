@@ -1,6 +1,6 @@
 /**
- * What a user gets: the package as npm packs it, installed from a registry where there is no compiler, no CMake, no
- * git and no Python, with an empty home. It answers a prompt, and every file it runs is its own.
+ * The npm package as a user gets it: packed, then installed from a registry into an empty home on a system without
+ * compiler, CMake, git and Python. It must answer a prompt and run only its own files.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink } from 'node:fs/promises';
@@ -52,7 +52,7 @@ test.after(async () => {
   await rm(world.dir, { recursive: true, force: true, maxRetries: 3 });
 });
 
-test('the bare environment is bare', async () => {
+test('the test environment has no build tools', async () => {
   assert.equal((await readdir(join(world.dir, 'path'))).sort(), ['node', 'npm', 'sh']);
   for (const tool of ['cmake', 'git', 'g++', 'python3', 'make']) {
     const error = await run(tool, ['--version'], { env: world.env }).catch((reason: unknown) => reason);
@@ -60,7 +60,7 @@ test('the bare environment is bare', async () => {
   }
 });
 
-test('doctor finds nothing wrong', async () => {
+test('doctor reports no problem', async () => {
   const { ok, checks } = await json('doctor', '--json');
   assert.equal(
     checks.filter(({ status }: { status: string }) => status === 'fail'),
@@ -69,7 +69,7 @@ test('doctor finds nothing wrong', async () => {
   assert.is(ok, true);
 });
 
-test('run answers, with the addon of the package', async () => {
+test('run answers with the addon of the package', async () => {
   const answer = await json('run', '--json', '--max-tokens', '8', '--seed', '1', 'Hello');
   assert.ok(answer.text.length > 0);
   assert.ok(answer.usage.output_tokens > 0);
@@ -78,18 +78,18 @@ test('run answers, with the addon of the package', async () => {
   assert.ok(addon.path.startsWith(join(prefix, 'lib', 'node_modules', 'svc-runtime', 'prebuilds')), addon.path);
 });
 
-test('the man page is where man finds it', async () => {
+test('man finds the man page', async () => {
   const page = await readFile(join(world.dir, 'prefix', 'share', 'man', 'man1', 'svc.1'), 'utf8');
   assert.match(page, /^\.SH NAME\nsvc /m);
 });
 
-test('stop leaves nothing running', async () => {
+test('stop leaves no process running', async () => {
   await svc('stop');
   const status = await svc('status', '--json').catch((error: unknown) => error as { code: number });
   assert.is('code' in status ? status.code : 0, 3);
 });
 
-test('the package holds no source, no test and no build tool', async () => {
+test('the package contains no source, test or build tool', async () => {
   const installed = join(world.dir, 'prefix', 'lib', 'node_modules', 'svc-runtime');
   const files = (await readdir(installed)).sort();
   const expected = [
@@ -110,7 +110,7 @@ test('the package holds no source, no test and no build tool', async () => {
   assert.ok(native.some((name) => name.startsWith('libggml-cpu')));
 });
 
-test('what is installed beside it is what the lock file says, to the version', async () => {
+test('installed dependencies have exactly the versions of the lock file', async () => {
   const installed = join(world.dir, 'prefix', 'lib', 'node_modules', 'svc-runtime');
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Lock;
   const shrunk = JSON.parse(await readFile(join(installed, 'npm-shrinkwrap.json'), 'utf8')) as Lock;
@@ -131,7 +131,7 @@ test('what is installed beside it is what the lock file says, to the version', a
   );
 });
 
-test('the README tells its true size', async () => {
+test('the README states the true package size', async () => {
   const packed = (await stat(world.tarball)).size / MB;
   const installed = (await sizeOf(join(world.dir, 'prefix'))) / MB;
   const [, saysPacked, saysInstalled] =
@@ -144,7 +144,7 @@ test('the README tells its true size', async () => {
 
 test.run();
 
-/** Node, npm and the shell in which npm runs a dependency's script, and nothing else; npm reaches its registry in the way it does here. */
+/** Environment with only Node, npm and the shell for npm scripts; npm keeps its registry and proxy settings. */
 async function bareEnvironment(dir: string): Promise<Record<string, string>> {
   const [path, home] = [join(dir, 'path'), join(dir, 'home')];
   await Promise.all([path, home].map((folder) => mkdir(folder)));
@@ -169,7 +169,7 @@ async function bareEnvironment(dir: string): Promise<Record<string, string>> {
 
 function svc(...args: string[]): Promise<{ stdout: string }> {
   const done = run(join(world.dir, 'prefix', 'bin', 'svc'), args, { env: world.env, cwd: world.dir, timeout: 180_000 });
-  // A pipe that stays open would be read to its end as part of the prompt.
+  // Otherwise run would read the open pipe to its end as part of the prompt.
   done.child.stdin?.end();
   return done;
 }

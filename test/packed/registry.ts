@@ -1,4 +1,4 @@
-/** A registry on loopback that has one package of its own, as if it were published, and sends npm on for all others. */
+/** A loopback npm registry that serves one package as if published, and redirects npm upstream for all others. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ export interface Registry {
   close(): void;
 }
 
-/** `manifest`: the package.json in `tarball`. `upstream`: where all other packages are. */
+/** `manifest`: package.json in `tarball`. `upstream`: registry of all other packages. */
 export async function startRegistry(
   tarball: string,
   manifest: { readonly name: string; readonly version: string },
@@ -21,7 +21,7 @@ export async function startRegistry(
   const server = createServer((request, response) => {
     const path = request.url ?? '/';
     if (path === `/${manifest.name}`) {
-      // A registry notes of each version whether it came with a lock file, and npm looks for one only then.
+      // A registry records whether a version has a shrinkwrap file, and npm reads that file only then.
       const dist = { tarball: `${url}/${manifest.name}.tgz`, integrity };
       const versions = { [manifest.version]: { ...manifest, dist, _hasShrinkwrap: true } };
       response.setHeader('content-type', 'application/json');

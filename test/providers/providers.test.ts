@@ -1,4 +1,4 @@
-/** Which providers are in use, what each is, and where its key comes from. */
+/** Which providers are active, their settings, and the source of their keys. */
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -41,7 +41,7 @@ function configOf(config: object): Config {
 const namesOf = (config: object, keys: ProviderKeys): string[] =>
   providersInUse(configOf(config), keys).map(({ name }) => name);
 
-test('in use are those in the config, those with a key, and the default', async ({ keys, file }) => {
+test('active providers: those in the config, those with a key, and the default', async ({ keys, file }) => {
   assert.equal(namesOf({}, keys), []);
   assert.equal(namesOf({ providers: { groq: {} } }, keys), ['groq']);
   assert.equal(namesOf({ cloud: { default_provider: 'mistral' } }, keys), ['mistral']);
@@ -50,7 +50,7 @@ test('in use are those in the config, those with a key, and the default', async 
   assert.equal(namesOf({ providers: { groq: {} } }, keys), ['groq', 'openai', 'anthropic']);
 });
 
-test('a token for other things configures nothing; once set, its provider uses it', ({ keys }) => {
+test('a general-purpose token activates no provider, but an active provider uses it', ({ keys }) => {
   process.env['GITHUB_TOKEN'] = 'k';
   assert.equal(namesOf({}, keys), []);
   const config = configOf({ providers: { 'github-models': {} } });
@@ -61,7 +61,7 @@ test('a token for other things configures nothing; once set, its provider uses i
   });
 });
 
-test('the config wins over the catalogue', ({ keys }) => {
+test('the config overrides the catalogue', ({ keys }) => {
   const plain = providerNamed('openai', configOf({}), keys);
   assert.equal(plain?.endpoints, ['https://api.openai.com/v1']);
   assert.equal(
@@ -101,7 +101,7 @@ test('the config wins over the catalogue', ({ keys }) => {
   });
 });
 
-test('another account, a gateway, a server of one’s own', ({ keys }) => {
+test('a second account, a gateway and a self-hosted server can be configured', ({ keys }) => {
   const config = configOf({
     providers: { team: { kind: 'anthropic' }, gate: { base_url: 'https://gate.example/v1' }, ollama: {} },
   });
@@ -120,7 +120,10 @@ test('another account, a gateway, a server of one’s own', ({ keys }) => {
   assert.is(providerNamed('constructor', configOf({}), keys), undefined);
 });
 
-test('the first place that has a key gives it; a named variable shuts the others out', async ({ keys, file }) => {
+test('the first source that has a key is used; an explicitly named variable excludes the others', async ({
+  keys,
+  file,
+}) => {
   const read = async (settings: object): Promise<[string | null, string]> => {
     const provider = providerNamed('openai', configOf({ providers: { openai: settings } }), keys);
     assert.ok(provider);
@@ -138,7 +141,10 @@ test('the first place that has a key gives it; a named variable shuts the others
   assert.equal(await read({ api_key_env: 'MY_LLM' }), ['named', 'env']);
 });
 
-test('a file that cannot be used: the record says that there is none, and reading says why', async ({ keys, file }) => {
+test('an unusable credentials file: the record shows no key, and reading the key reports why', async ({
+  keys,
+  file,
+}) => {
   if (process.platform === 'win32') return;
   await saveCredential(file, 'openai', 'stored');
   chmodSync(file, 0o644);
@@ -147,7 +153,7 @@ test('a file that cannot be used: the record says that there is none, and readin
   await rejection(() => provider?.readKey(), 'CONFIG_INVALID');
 });
 
-test('a key does not leave for another machine over plain http', async ({ keys }) => {
+test('a key is not sent to another machine over plain http', async ({ keys }) => {
   process.env['MY_LLM'] = 'k';
   const at = (base_url: string) =>
     providerNamed('x', configOf({ providers: { x: { base_url, api_key_env: 'MY_LLM' } } }), keys);
@@ -155,7 +161,7 @@ test('a key does not leave for another machine over plain http', async ({ keys }
   await rejection(() => at('http://10.0.0.5:1/v1')?.readKey(), 'CONFIG_INVALID', /plain http/);
 });
 
-test('an engine gets no variable that was looked at for a key, whatever it is called', async ({ keys }) => {
+test('an engine gets none of the variables that are read for keys, whatever their name', async ({ keys }) => {
   process.env['SVC_LLM'] = 'k';
   assert.is(engineEnvironment({})['SVC_LLM'], 'k');
   const config = configOf({ providers: { x: { base_url: 'https://a.example', api_key_env: 'SVC_LLM' } } });

@@ -1,4 +1,4 @@
-/** Retries, fallback, the circuit and deadlines, over backends that do as a test says. */
+/** Retries, fallback, circuit breaker and deadlines, with scripted backends. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setImmediate } from 'node:timers/promises';
@@ -53,7 +53,7 @@ function routeOf(events: readonly (RouteEvent | GenerateEvent)[]): RouteEvent['r
   return first.route;
 }
 
-test('what may succeed without a change is tried again, before the first word', async () => {
+test('a retryable error before the first text is retried', async () => {
   let tries = 0;
   const a = provider('a', async function* () {
     tries += 1;
@@ -79,7 +79,7 @@ test('what may succeed without a change is tried again, before the first word', 
   assert.equal([router.waiting, router.active], [0, 0]);
 });
 
-test('after the first word nothing is tried again', async () => {
+test('after the first text nothing is retried', async () => {
   const a = provider('a', async function* () {
     yield START;
     yield text('half');
@@ -98,7 +98,7 @@ test('after the first word nothing is tried again', async () => {
   assert.equal([a.requests.length, b.requests.length], [1, 0]);
 });
 
-test('what the provider says about trying again counts', async () => {
+test('the retry advice of the provider is followed', async () => {
   for (const error of [
     new SvcError('PROVIDER_AUTH', 'wrong key'),
     new SvcError('INVALID_REQUEST', 'no'),
@@ -122,13 +122,13 @@ test('what the provider says about trying again counts', async () => {
   assert.is(soon.requests.length, 2);
 });
 
-test('this machine is never asked twice: it tries again by itself', async () => {
+test('the local backend is never retried by the router, because it retries by itself', async () => {
   const local = new ScriptedBackend(fails(broken));
   await failure(make({}, local).router.route(REQUEST, context()));
   assert.is(local.requests.length, 1);
 });
 
-test('retries have a budget over all requests', async () => {
+test('retries share a budget over all requests', async () => {
   const a = provider(
     'a',
     fails(() => new SvcError('BUSY', 'full', { retryAfterSeconds: 0 })),
@@ -138,7 +138,7 @@ test('retries have a budget over all requests', async () => {
   assert.ok(a.requests.length >= 20 && a.requests.length <= 25, String(a.requests.length));
 });
 
-test('a policy goes on to the next candidate, and the answer says why', async () => {
+test('a policy falls back to the next candidate, and the answer reports the reason', async () => {
   for (const [error, condition] of [
     [new SvcError('PROVIDER_AUTH', 'no key'), 'unavailable'],
     [new SvcError('BUSY', 'full', { retryAfterSeconds: 60 }), 'overloaded'],
@@ -169,7 +169,7 @@ test('a policy goes on to the next candidate, and the answer says why', async ()
   }
 });
 
-test('when all fail the error names each of them', async () => {
+test('if all candidates fail, the error names each of them', async () => {
   const a = provider(
     'a',
     fails(() => new SvcError('PROVIDER_AUTH', 'no key')),
@@ -180,11 +180,11 @@ test('when all fail the error names each of them', async () => {
   );
   const error = await failure(make(ALL, a, b).router.route(REQUEST, context()));
   assert.is(error.code, 'MODEL_NOT_FOUND');
-  assert.is(error.message, 'no route could answer (a: no key; b: no such model)');
+  assert.is(error.message, 'all routes failed (a: no key; b: no such model)');
   assert.is(error.hint, 'look');
 });
 
-test('below the scope admin reasons are codes: they may name hosts', async () => {
+test('below scope admin, reasons are reduced to codes, because messages may name hosts', async () => {
   const guest = { kind: 'key', name: 'guest', address: '::1', scope: 'inference' } as const;
   const a = provider(
     'a',
@@ -199,11 +199,11 @@ test('below the scope admin reasons are codes: they may name hosts', async () =>
   );
   b.script = a.script;
   const error = await failure(make(ALL, a, b).router.route(REQUEST, asked));
-  assert.is(error.message, 'no route could answer (PROVIDER_AUTH; PROVIDER_AUTH)');
+  assert.is(error.message, 'all routes failed (PROVIDER_AUTH; PROVIDER_AUTH)');
   assert.is((await collect(make(ALL, a, provider('b', hello)).router.route(REQUEST, context()))).length > 0, true);
 });
 
-test('a candidate that says nothing gets its share of the deadline, the last one all the rest', async () => {
+test('a silent candidate gets its share of the deadline, the last one all the rest', async () => {
   let reason: unknown;
   const a = provider('a', async function* (_, { signal }) {
     yield START;
@@ -220,7 +220,7 @@ test('a candidate that says nothing gets its share of the deadline, the last one
   assert.ok(ms >= 1950, `${ms.toFixed(0)} ms`);
 });
 
-test('who leaves while a retry is awaited gets the reason at once', async () => {
+test('an abort while a retry is pending is reported at once', async () => {
   const client = new AbortController();
   const gone = new SvcError('CANCELLED', 'left');
   const a = provider(
@@ -236,7 +236,7 @@ test('who leaves while a retry is awaited gets the reason at once', async () => 
   assert.is(a.requests.length, 1);
 });
 
-test('a provider that keeps failing is left alone, tried by one request, and taken back', async () => {
+test('the circuit of a failing provider opens, is tested by one request, and closes again', async () => {
   let works = false;
   const a = provider('a', async function* () {
     await setImmediate();
@@ -266,7 +266,7 @@ test('a provider that keeps failing is left alone, tried by one request, and tak
   assert.is(router.providerHealth()[0]?.state, 'healthy');
 });
 
-test('an answer that breaks off counts against its provider; what the caller did does not', async () => {
+test('an answer that breaks off counts as a provider failure; errors of the caller do not', async () => {
   const halves = provider('a', async function* () {
     yield START;
     yield text('half');
@@ -274,7 +274,7 @@ test('an answer that breaks off counts against its provider; what the caller did
   });
   const { router } = make({}, halves);
   for (let n = 0; n < 5; n += 1) await failure(router.route(TO_A, context()));
-  assert.match((await failure(router.route(TO_A, context()))).message, /left alone/);
+  assert.match((await failure(router.route(TO_A, context()))).message, /circuit open/);
 
   const strict = provider(
     'a',
@@ -286,7 +286,7 @@ test('an answer that breaks off counts against its provider; what the caller did
   assert.is(other.providerHealth()[0]?.state, 'healthy');
 });
 
-test('the deadline of a caller closes no provider to others', async () => {
+test('short deadlines of a caller do not open the circuit for others', async () => {
   const slow: Script = async function* (_, { signal }) {
     throw await aborted(signal);
   };
@@ -309,7 +309,7 @@ test('the deadline of a caller closes no provider to others', async () => {
   }
 });
 
-test('a deadline of the daemon counts, and one of a caller after long silence', async () => {
+test('a timeout of the daemon counts as a failure, and so does a caller deadline after long silence', async () => {
   const own = provider(
     'a',
     fails(() => new SvcError('TIMEOUT', 'no answer', { retryable: false })),
@@ -328,14 +328,14 @@ test('a deadline of the daemon counts, and one of a caller after long silence', 
         await failure(router.route({ ...TO_A, timeout_ms: 20 }, context()));
       }
       performance.now = now;
-      assert.match((await failure(router.route(TO_A, context()))).message, /left alone/);
+      assert.match((await failure(router.route(TO_A, context()))).message, /circuit open/);
     }
   } finally {
     performance.now = now;
   }
 });
 
-test('what is not admitted is not asked, and may go elsewhere', async () => {
+test('a provider that does not admit the request is not asked, and a fallback may answer', async () => {
   const a = provider('a', hello);
   const b = provider('b', hello);
   const router = new Router(new Map([a, b].map((one) => [one.name, one])), {
@@ -348,7 +348,7 @@ test('what is not admitted is not asked, and may go elsewhere', async () => {
   assert.is(a.requests.length, 0);
 });
 
-test('embeddings are asked of the model that was named, and of no other', async () => {
+test('embeddings use only the named model, without fallback', async () => {
   const a = provider('a', hello);
   const b = provider('b', hello);
   const { router, outcomes } = make(ALL, a, b);

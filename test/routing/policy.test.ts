@@ -55,7 +55,7 @@ const cases: readonly [model: string | undefined, route: string | undefined, exp
   [undefined, 'provider:local', { requested: 'provider:local', provider: 'local', model: undefined }],
 ];
 
-test('a route outweighs a name, and a name counts only when a provider has it', () => {
+test('an explicit route overrides a model prefix, which counts only if a provider has that name', () => {
   for (const [model, route, expected] of cases) {
     const request = { ...(model === undefined ? {} : { model }), ...(route === undefined ? {} : { route }) };
     const { requested, ...candidate } = expected;
@@ -64,7 +64,7 @@ test('a route outweighs a name, and a name counts only when a provider has it', 
   }
 });
 
-test('cloud is the default provider, or the only one with a credential', () => {
+test('route cloud means the default provider, or the only one with a credential', () => {
   const cloud = (...records: ProviderRecord[]): string | undefined =>
     decide({ route: 'cloud' }, [LOCAL, ...records]).candidates[0]?.provider;
   assert.is(cloud(A), 'a');
@@ -74,7 +74,7 @@ test('cloud is the default provider, or the only one with a credential', () => {
   assert.is(cloud({ ...A, enabled: false }, B), 'b');
 });
 
-test('cloud without an answer is a configuration error that names the commands', () => {
+test('route cloud without a provider is a configuration error that names the commands', () => {
   for (const records of [[], [KEYLESS], [{ ...A, enabled: false }]]) {
     const error = refusal(() => decide({ route: 'cloud' }, [LOCAL, ...records]));
     assert.is(error.code, 'CONFIG_INVALID');
@@ -89,7 +89,7 @@ test('cloud without an answer is a configuration error that names the commands',
 
 test('an unknown provider and an unknown route are refused', () => {
   const missing = refusal(() => decide({ route: 'provider:nobody' }, [LOCAL, A]));
-  // The client named it: nothing is wrong with the configuration.
+  // The client named the provider, so this is not a configuration error.
   assert.is(missing.code, 'NOT_FOUND');
   assert.match(missing.message, /'nobody'/);
   assert.match(missing.hint ?? '', /svc provider list/);
@@ -100,7 +100,7 @@ test('an unknown provider and an unknown route are refused', () => {
   }
 });
 
-test('a provider that is disabled is refused by name, however it is named', () => {
+test('a disabled provider is refused by name, however it is selected', () => {
   const off = { ...A, enabled: false };
   for (const request of [{ route: 'provider:a' }, { model: 'a/gpt' }]) {
     const error = refusal(() => decide(request, [LOCAL, off]));
@@ -109,7 +109,7 @@ test('a provider that is disabled is refused by name, however it is named', () =
   }
 });
 
-test('a key of scope local is answered by this machine alone', () => {
+test('requests with a key of scope local are answered only by this machine', () => {
   const plan = (request: Parameters<typeof decide>[0]) => decide(request, [LOCAL, A], POLICIES);
   assert.equal(
     within(plan({}), 'local').candidates.map(({ provider }) => provider),
@@ -130,7 +130,7 @@ const POLICIES: Policies = {
   fast: { candidates: ['a/org/small', 'local/tiny'], fallback_on: ['model_missing'] },
 };
 
-test('a policy is named by the model, or stands for what says nothing', () => {
+test('a policy is selected by the model name, or by default if nothing is specified', () => {
   assert.equal(decide({}, [LOCAL, A], POLICIES), {
     requested: 'default',
     candidates: [
@@ -151,14 +151,14 @@ test('a policy is named by the model, or stands for what says nothing', () => {
   assert.equal(decide({ model: 'constructor' }, [LOCAL], POLICIES).requested, 'default');
 });
 
-test('what is explicit has one candidate, and so has what does not want another', () => {
+test('an explicit choice has one candidate, and so has a request without fallback', () => {
   for (const request of [{ route: 'local' }, { route: 'provider:a' }, { model: 'a/gpt' }]) {
     assert.is(decide(request, [LOCAL, A], POLICIES).candidates.length, 1);
   }
   assert.equal(decide({ fallback: false }, [LOCAL, A], POLICIES).candidates, [{ provider: 'local', model: undefined }]);
 });
 
-test('a plan falls back on its own conditions only', () => {
+test('a plan falls back only on its own conditions', () => {
   const plan = decide({}, [LOCAL, A], POLICIES);
   assert.ok(mayFallBack(plan, new SvcError('BUSY', '')));
   assert.ok(mayFallBack(plan, new SvcError('ENGINE_UNAVAILABLE', '')));

@@ -12,7 +12,7 @@ function make(script: Script, ...more: ScriptedBackend[]): { router: Router; bac
   return { router: new Router(new Map([backend, ...more].map((one) => [one.name, one]))), backend };
 }
 
-test('the route comes first, then what the backend says', async () => {
+test('the route event comes first, then the events of the backend', async () => {
   const { router } = make(hello);
   assert.equal(await collect(router.route(REQUEST, context())), [
     {
@@ -31,7 +31,7 @@ test('the route comes first, then what the backend says', async () => {
   ]);
 });
 
-test('the backend gets the request without what routing used up', async () => {
+test('the backend gets the request without the routing fields', async () => {
   const cloud = new ScriptedBackend(hello, { ...LOCAL, name: 'a', kind: 'openai' });
   const { router, backend } = make(hello, cloud);
   await collect(router.route({ ...REQUEST, model: 'a/gpt', timeout_ms: 1000 }, context()));
@@ -54,7 +54,7 @@ test('an explicit choice never falls back', async () => {
   assert.is(backend.requests.length, 0);
 });
 
-test('what waits and what runs is counted, however it ends', async () => {
+test('waiting and active requests are counted, however they end', async () => {
   const counts: string[] = [];
   const { router, backend } = make(async function* () {
     counts.push(`${String(router.waiting)} ${String(router.active)}`);
@@ -80,7 +80,7 @@ test('what waits and what runs is counted, however it ends', async () => {
   assert.equal([router.waiting, router.active], [0, 0]);
 });
 
-test('returning early returns from the backend', async () => {
+test('returning early also returns from the backend iterator', async () => {
   let ended = false;
   const { router } = make(async function* () {
     try {
@@ -98,7 +98,7 @@ test('returning early returns from the backend', async () => {
   assert.is(router.active, 0);
 });
 
-test('an abort reaches the backend and is what the consumer sees, even when the backend only returns', async () => {
+test('an abort reaches the backend, and the consumer gets its reason even if the backend just returns', async () => {
   const client = new AbortController();
   const gone = new SvcError('CANCELLED', 'the client went away');
   const started = makeGate();
@@ -120,13 +120,13 @@ test('a deadline counts from arrival and ends in TIMEOUT', async () => {
     reason = await aborted(signal);
     throw reason;
   });
-  // Counted from now it would be an hour; a second is left for the backend to begin.
+  // Counted from now the deadline would be an hour away; counted from arrival, one second is left.
   const arrivedAt = performance.now() - 3_600_000;
   const timeout_ms = 3_601_000;
   const error = await failure(router.route({ ...REQUEST, timeout_ms }, { ...context(), arrivedAt }));
   assert.is(error.code, 'TIMEOUT');
   assert.is(reason, error);
-  // A timer counts whole milliseconds.
+  // Timers have millisecond resolution.
   assert.ok(performance.now() - arrivedAt > timeout_ms - 5, 'not before it');
   assert.is((await failure(router.route({ ...REQUEST, timeout_ms: 1 }, { ...context(), arrivedAt }))).code, 'TIMEOUT');
 });
@@ -139,7 +139,7 @@ test('a stream that ends without a finish is a failure', async () => {
   assert.is((await failure(router.route(REQUEST, context()))).code, 'PROVIDER_FAILED');
 });
 
-test('while draining new requests are refused and old ones end; idle tells when', async () => {
+test('while draining, new requests are refused and running ones finish; idle resolves then', async () => {
   const mayEnd = makeGate();
   const { router, backend } = make(async function* () {
     yield START;

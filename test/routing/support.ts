@@ -1,4 +1,4 @@
-/** What tests of the router share: a request, and what becomes of it. */
+/** Helpers for router tests: requests and their outcome. */
 import type { GenerateContext } from '../../src/backends/backend.ts';
 import { CONTROL_CALLER } from '../../src/protocol/caller.ts';
 import type { SvcError } from '../../src/protocol/errors.ts';

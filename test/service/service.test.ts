@@ -1,4 +1,4 @@
-/** The definitions by their text, by systemd's own judgement, and by a daemon that lives under systemd's protocols. */
+/** Service definitions: their text, systemd-analyze, and a daemon under systemd's socket and notify protocols. */
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -51,7 +51,7 @@ test.after.each(async ({ home, children }) => {
   await home.remove();
 });
 
-/** Whether `program` is there; says that the test is skipped where it is not. */
+/** True if `program` is installed; otherwise prints that the test is skipped. */
 function has(program: string): boolean {
   const found = spawnSync(program, ['--version']).status === 0;
   if (!found) console.log(`skipped: ${program} is not installed`);
@@ -67,7 +67,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** systemd's analyser reads a user's units only where there is a runtime directory. */
+/** Runs systemd-analyze, which reads user units only if there is a runtime directory. */
 function analyse({ home }: Context, ...args: readonly string[]): { status: number | null; output: string } {
   const { status, stdout, stderr } = spawnSync('systemd-analyze', ['--user', ...args], {
     encoding: 'utf8',
@@ -76,7 +76,7 @@ function analyse({ home }: Context, ...args: readonly string[]): { status: numbe
   return { status, output: `${stdout}${stderr}` };
 }
 
-test('the unit quotes what systemd would read otherwise', () => {
+test('the unit quotes characters that are special to systemd', () => {
   const unit = serviceUnit(DEFINITION);
   assert.match(unit, '\nExecStart="/opt/my node/bin/node" /opt/svc/bin/svc.js serve --mode service\n');
   assert.match(unit, '\nEnvironment="SVC_HOME=/srv/me/100%% \\"mine\\""\n');
@@ -102,7 +102,7 @@ test('systemd accepts the units, and the sandbox is below 3.0', (context) => {
   assert.ok(exposure < 3, security.output);
 });
 
-test('the filter of system calls lets through all that a daemon and its engine call', async (context) => {
+test('the system call filter allows everything that a daemon and its engine call', async (context) => {
   if (!has('strace') || !has('systemd-analyze')) return;
   if (spawnSync('strace', ['-qq', '-o', '/dev/null', 'true']).status !== 0) {
     console.log('skipped: processes may not be traced here');
@@ -125,8 +125,8 @@ test('the filter of system calls lets through all that a daemon and its engine c
 
   const called = new Set([...readFileSync(trace, 'latin1').matchAll(/^\d+ +(\w+)\(/gm)].map(([, name]) => name ?? ''));
   assert.ok(called.has('execve') && called.size > 30, `${String(called.size)} calls`);
-  // What is refused with EPERM and done without: a finer placement of threads and memory, keys for memory, which are
-  // not used once none has been had, and giving up capabilities, of which the unit leaves none.
+  // Calls that are refused with EPERM without harm: NUMA placement of threads and memory, memory protection keys
+  // (unused after the first refusal), and dropping capabilities, of which the unit leaves none.
   const spared = [
     'capset',
     'sched_setaffinity',
@@ -153,7 +153,7 @@ test('the filter of system calls lets through all that a daemon and its engine c
   );
 });
 
-test('a model answers where only the directories of the unit can be written', async (context) => {
+test('a model answers when only the directories of the unit are writable', async (context) => {
   if (spawnSync('unshare', ['-Urm', 'true']).status !== 0) {
     console.log('skipped: no user namespaces here');
     return;
@@ -197,7 +197,7 @@ test('a model answers where only the directories of the unit can be written', as
   assert.not.match(stderr, /EROFS|EACCES|cannot write/);
 });
 
-/** The system calls of groups, and of the groups in them. */
+/** Expands groups of system calls, including nested groups. */
 function expand(...groups: readonly string[]): Set<string> {
   const calls = new Set<string>();
   const waiting = [...groups];
@@ -212,7 +212,7 @@ function expand(...groups: readonly string[]): Set<string> {
   return calls;
 }
 
-test('the agent of launchd is a property list with the command and the environment', (context) => {
+test('the launchd agent is a property list with the command and the environment', (context) => {
   const plist = launchAgent({ ...DEFINITION, environment: { SVC_HOME: '/a & <b>' } });
   assert.match(plist, '<string>/opt/my node/bin/node</string>\n    <string>/opt/svc/bin/svc.js</string>');
   assert.match(plist, '<key>SVC_HOME</key>\n    <string>/a &amp; &lt;b&gt;</string>');
@@ -231,7 +231,7 @@ test('the agent of launchd is a property list with the command and the environme
   assert.is(read['RunAtLoad'], true);
 });
 
-test('a connection to a socket of systemd starts the daemon, which takes both sockets over', async (context) => {
+test('a connection to a systemd socket starts the daemon, which takes over both sockets', async (context) => {
   if (!has('systemd-socket-activate')) return;
   const { home } = context;
   const runtime = join(home.dir, 'run');
@@ -251,7 +251,7 @@ test('a connection to a socket of systemd starts the daemon, which takes both so
   context.children.push(child);
   await waitFor('the sockets', () => existsSync(socketPath));
   chmodSync(socketPath, 0o600);
-  // The very first connection waits for the daemon, and is answered.
+  // The first connection waits for the daemon and is answered.
   assert.is((await ask({ port }, '/livez')).status, 200);
   const client = new Client(socketPath);
   const status = await client.status();
@@ -275,7 +275,7 @@ while True:
     print(struct.unpack('iii', sender[0][2])[0], text.decode().replace('\\n', ' '), flush=True)
 `;
 
-test('systemd is told: ready only when it is, alive by the watchdog, and stopping', async (context) => {
+test('systemd is notified of readiness, watchdog signs of life, and stopping', async (context) => {
   if (!has('python3')) return;
   const { home } = context;
   const socket = join(home.dir, 'notify');
@@ -306,7 +306,7 @@ test('systemd is told: ready only when it is, alive by the watchdog, and stoppin
   child.kill('SIGTERM');
   await ended;
   await waitFor('STOPPING', () => told.some((line) => line.includes('STOPPING=1')));
-  // The unit lets systemd hear nobody else.
+  // The unit accepts notifications only from the main process.
   assert.equal(
     told.slice(1).filter((line) => !line.startsWith(`${String(child.pid)} `)),
     [],
@@ -314,11 +314,11 @@ test('systemd is told: ready only when it is, alive by the watchdog, and stoppin
   assert.match(serviceUnit(DEFINITION), '\nNotifyAccess=main\n');
 });
 
-test('install writes the units, status knows them, uninstall leaves nothing', async (context) => {
+test('install writes the units, status reports them, uninstall leaves nothing', async (context) => {
   if (!has('systemctl')) return;
   const { home } = context;
   const config = join(home.dir, 'xdg');
-  // A user's systemd that is not there: nothing of the machine's is touched.
+  // Points to a user systemd that does not exist, so that the real one is not touched.
   const env = { XDG_CONFIG_HOME: config, XDG_RUNTIME_DIR: join(home.dir, 'none'), DBUS_SESSION_BUS_ADDRESS: undefined };
   const run = (...args: string[]) => svc(args, { home, env });
   const before = await run('service', 'status', '--json');
@@ -330,7 +330,7 @@ test('install writes the units, status knows them, uninstall leaves nothing', as
   const env2 = { ...env, SVC_HTTP_ADDR: '127.0.0.1:7999' };
   const installed = await svc(['service', 'install', '--json'], { home, env: env2 });
   assert.is(installed.code, 0, installed.stderr);
-  assert.match(installed.stderr, 'does not run here');
+  assert.match(installed.stderr, 'is not running: once it is');
   const { files, started } = JSON.parse(installed.stdout) as { files: string[]; started: boolean };
   assert.is(started, false);
   assert.equal(
@@ -345,7 +345,7 @@ test('install writes the units, status knows them, uninstall leaves nothing', as
   const other = await run('service', 'status');
   assert.match(other.stderr, 'other settings');
 
-  // What systemd holds nobody else can start: it is asked, and here says why not.
+  // An installed service is started through systemd, which fails here and gives its reason.
   const start = await svc(['start'], { home, env: env2 });
   assert.is(start.code, 1);
   assert.match(start.stderr, /ended as it started/);
@@ -358,8 +358,8 @@ test('install writes the units, status knows them, uninstall leaves nothing', as
   assert.match((await run('service', 'uninstall')).stdout, 'not installed');
 });
 
-test('what systemd is asked, in its order; when it refuses, its own words', async ({ home }) => {
-  // In the place of systemctl: it keeps what it was asked, and fails where it is told to.
+test('systemctl is called with the right arguments in order; on failure its own message is shown', async ({ home }) => {
+  // A fake systemctl that records its arguments and fails where the test says.
   const bin = join(home.dir, 'bin');
   const asked = join(home.dir, 'asked');
   mkdirSync(bin);
@@ -400,7 +400,7 @@ exit 0
   assert.equal(verbs(), ['disable --now svc.socket', 'disable --now svc.service', 'daemon-reload']);
 });
 
-test('it is not installed beside a daemon that is no service', async ({ home }) => {
+test('the service is not installed while a daemon runs that is not the service', async ({ home }) => {
   const env = { XDG_CONFIG_HOME: join(home.dir, 'xdg') };
   assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
   try {

@@ -1,4 +1,4 @@
-/** An engine process that crashes at the first word. */
+/** An engine process that crashes on the first data it receives. */
 import { Socket } from 'node:net';
 
 new Socket({ fd: 3 }).once('data', () => {

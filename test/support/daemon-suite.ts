@@ -1,4 +1,4 @@
-/** Suites in which every test has a home of its own, and no daemon outlives its test. */
+/** Suites in which every test gets its own SVC_HOME, and no daemon outlives its test. */
 import { suite, type Test } from 'uvu';
 import { spawnDaemon, type DaemonProcess, type DaemonProcessOptions } from './daemon.ts';
 import { makeHome, type Home } from './home.ts';
@@ -6,7 +6,7 @@ import { makeHome, type Home } from './home.ts';
 export interface DaemonContext {
   home: Home;
   running: DaemonProcess[];
-  /** Run at the end of the test, when its daemons are gone and its home is still there. */
+  /** Run at the end of the test, after its daemons have exited and before its home is removed. */
   cleanups: (() => void)[];
 }
 
@@ -28,7 +28,7 @@ export function daemonSuite<Context extends DaemonContext = DaemonContext>(name:
   return test;
 }
 
-/** Spawned in the home of the test, and ended with it. */
+/** Spawns a daemon in the home of the test; it is killed when the test ends. */
 export function startIn({ home, running }: DaemonContext, options: DaemonProcessOptions = {}): DaemonProcess {
   const daemon = spawnDaemon(home, options);
   running.push(daemon);

@@ -1,4 +1,4 @@
-/** A daemon in a process of its own, in the foreground, so that its log lines can be read as they come. */
+/** A daemon in its own process, running in the foreground so that its log lines can be read as they arrive. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -20,40 +20,40 @@ export interface DaemonProcess {
   readonly pid: number;
   readonly client: Client;
   readonly socketPath: string;
-  /** What it has logged so far. */
+  /** Log records so far. */
   readonly log: readonly LogRecord[];
-  /** What it wrote to standard error that is no log line. */
+  /** Lines on standard error that are not log lines. */
   readonly stray: readonly string[];
-  /** Asked for, it rejects when it has not come within PATIENCE_MS. */
+  /** Exit of the process. Rejects if it has not exited within PATIENCE_MS of reading this property. */
   readonly exit: Promise<Exit>;
-  /** A message on the IPC channel, for entries that read one. */
+  /** Sends a message on the IPC channel, for entry programs that read one. */
   send(message: object): void;
   kill(signal: NodeJS.Signals): void;
-  /** Resolves once it answers on its control socket; throws with all it wrote when it ends before. */
+  /** Resolves once the daemon answers on its control socket; throws with all its output if it exits before. */
   answering(): Promise<this>;
-  /** Once it is not STARTING any more. */
+  /** Resolves once the state is no longer STARTING. */
   settled(): Promise<this>;
 }
 
 export interface DaemonProcessOptions {
-  /** Another program than `svc`. */
+  /** Program to run instead of `svc`. */
   readonly entry?: string;
   readonly args?: readonly string[];
-  /** A command that runs the program that is its last arguments. */
+  /** Wrapper command; the daemon's command line is appended to it. */
   readonly through?: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A test that is ended for its time takes its daemons with it. */
+/** Daemons still running; a test that is terminated for exceeding its time limit kills them. */
 const living = new Set<ChildProcess>();
 process.once('SIGTERM', () => {
   for (const child of living) child.kill('SIGKILL');
   process.exit(143);
 });
 
-/** Kill it, or stop it, before the home is removed. */
+/** The caller must kill or stop the daemon before it removes the home. */
 export function spawnDaemon(
   home: Home,
   { entry, args = ['serve'], through = [], env = {} }: DaemonProcessOptions = {},

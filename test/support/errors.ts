@@ -1,8 +1,8 @@
-/** What a test says of an error: its code, and a part of its message. */
+/** Asserts the code of an error and a part of its message. */
 import * as assert from 'uvu/assert';
 import { SvcError, type ErrorCode } from '../../src/protocol/errors.ts';
 
-/** The SvcError that `act` throws or rejects with; fails if it does not, or with another code. */
+/** Returns the SvcError that `act` throws or rejects with; fails if there is none or its code differs. */
 export async function rejection(act: () => unknown, code: ErrorCode, message?: RegExp): Promise<SvcError> {
   let thrown: unknown;
   try {

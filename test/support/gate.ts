@@ -1,6 +1,6 @@
-/** An event that a test makes happen when it is due, in place of a time that stands for it. */
+/** An event that a test triggers explicitly, instead of a delay. */
 export interface Gate {
-  /** Resolves once it is open. */
+  /** Resolves once `open` was called. */
   readonly opened: Promise<void>;
   open(): void;
 }

@@ -1,4 +1,4 @@
-/** Backends of ggml that misbehave as drivers do, each a shared library of a few lines; and the real one, with a software GPU. */
+/** ggml backends that fail the way GPU drivers fail (tiny shared libraries), and the real one with a software GPU. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ void *ggml_backend_init(void) {
   foreign: 'int nothing;',
 } as const;
 
-/** The path of the library; null: there is no compiler here. */
+/** Compiles the backend and returns the path of the library; null if no C compiler is installed. */
 export async function buildBackend(kind: keyof typeof BROKEN_BACKENDS, directory: string): Promise<string | null> {
   const source = join(directory, `${kind}.c`);
   const library = join(directory, `libggml-${kind}.so`);
@@ -41,9 +41,9 @@ const MODULE = fileURLToPath(
 const LAVAPIPE = '/usr/share/vulkan/icd.d/lvp_icd.x86_64.json';
 
 /**
- * What makes an engine use the Vulkan backend on the processor's own Vulkan driver (Debian:
- * mesa-vulkan-drivers libvulkan1); null where these are not installed. ggml takes a device that is no
- * GPU only when it is named.
+ * Environment that makes an engine use the Vulkan backend on the software driver lavapipe (Debian:
+ * mesa-vulkan-drivers libvulkan1); null if these are not installed. ggml uses a device that is not a GPU
+ * only if it is selected explicitly (GGML_VK_VISIBLE_DEVICES).
  */
 export const SOFTWARE_GPU: Readonly<Record<string, string>> | null =
   existsSync(MODULE) && existsSync(LAVAPIPE)

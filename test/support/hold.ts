@@ -1,17 +1,17 @@
 /**
- * A generation that does not end before the test wants it to, however fast the machine is: its engine process is
- * stopped in the middle. What the daemon promises about it (a deadline, a cancel, an answer to others) then meets a
- * generation that is surely under way.
+ * Pauses a generation by stopping its engine process (SIGSTOP), so that it cannot finish before the test is ready,
+ * however fast the machine is. Tests of deadlines, cancellation and concurrent requests then surely meet a generation
+ * in flight.
  */
 import type { Client } from '../../src/client/client.ts';
 import { waitFor } from './wait.ts';
 
 export interface Held {
-  /** Lets the engine go on. Harmless when the process has ended, or goes on already. */
+  /** Resumes the engine. No-op if the process has exited or already runs. */
   release(): void;
 }
 
-/** Stops the process until `release`; SIGKILL ends it all the same. */
+/** Stops the process until `release`. SIGKILL still ends it. */
 export function hold(pid: number): Held {
   process.kill(pid, 'SIGSTOP');
   return {
@@ -25,7 +25,7 @@ export function hold(pid: number): Held {
   };
 }
 
-/** Stops all engines of the daemon, whichever of them generates. */
+/** Stops all engines of the daemon. */
 export async function holdEngines(client: Client): Promise<Held> {
   const { models } = await client.health();
   const held = models.flatMap(({ pid }) => (pid === null ? [] : hold(pid)));
@@ -36,7 +36,7 @@ export async function holdEngines(client: Client): Promise<Held> {
   };
 }
 
-/** Process id of the engine of the daemon's first model, once that is loaded. */
+/** Waits until the daemon's first model is loaded and returns the process id of its engine. */
 export async function enginePid(client: Client): Promise<number> {
   return await waitFor('an engine', async () => {
     const [model] = (await client.health()).models;

@@ -1,17 +1,17 @@
-/** A home of its own for each daemon under test: nothing of the user's is read or written. */
+/** A temporary SVC_HOME per daemon under test: no file of the user is read or written. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export interface Home {
   readonly dir: string;
-  /** What to add to the environment of a process so that it lives here; HTTP and gRPC take any free port. */
+  /** Environment that points a process to this home; HTTP and gRPC listen on any free port. */
   readonly env: { readonly SVC_HOME: string; readonly SVC_HTTP_ADDR: string; readonly SVC_GRPC_ADDR: string };
-  /** Removes all of it. Whoever started processes in it ends them first. */
+  /** Removes the directory. The test must end the processes that use it first. */
   remove(): Promise<void>;
 }
 
-/** The path is short: the control socket's has to fit into `sun_path`. */
+/** The path is short because the control socket's path must fit into `sun_path`. */
 export async function makeHome(): Promise<Home> {
   const dir = await mkdtemp(join(tmpdir(), 'svc-'));
   return {

@@ -1,4 +1,4 @@
-/** The real addon with a small real model in this very process. */
+/** Loads the real addon and a small real model in this process. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Addon, NativeEngine, NativeLoadOptions, NativeOutput, NativeRequest } from '../../src/engine/addon.ts';
@@ -7,9 +7,9 @@ import { loadAddon } from '../../src/engine/loader.ts';
 export const TEST_MODELS = ['tiny-llama', 'tiny-qwen2', 'tiny-gemma'] as const;
 export type TestModel = (typeof TEST_MODELS)[number];
 
-/** So large that a generation of ENDLESS_TOKENS takes minutes, because each token costs more than the one before. */
+/** Context in tokens. A generation of ENDLESS_TOKENS takes minutes, because attention cost grows with each token. */
 export const ENDLESS_CONTEXT = 65_536;
-/** Three at once fit into ENDLESS_CONTEXT. */
+/** Token limit per generation; three such generations fit into ENDLESS_CONTEXT at once. */
 export const ENDLESS_TOKENS = 20_000;
 
 export interface Generated {
@@ -17,22 +17,22 @@ export interface Generated {
   readonly finish: NonNullable<NativeOutput['finish']>;
 }
 
-/** A loaded model, its outputs sorted by generation. */
+/** A loaded model, with its outputs grouped by generation. */
 export interface TestEngine {
   readonly native: NativeEngine;
-  /** Every call of onStep, as it came. */
+  /** Arguments of every onStep call, in order. */
   readonly steps: readonly (readonly NativeOutput[])[];
-  /** Submits and resolves with the whole answer. */
+  /** Submits a request and resolves with the whole answer. */
   generate(request: NativeRequest): Promise<Generated>;
-  /** The whole answer of what has been, or is about to be, submitted. */
+  /** Resolves with the whole answer of a request that was submitted or is about to be. */
   answer(id: number): Promise<Generated>;
-  /** Calls `then` in the call of onStep that brings its first text. */
+  /** Calls `then` inside the onStep call that delivers the generation's first text. */
   onFirstText(id: number, then: () => void): void;
-  /** Text of a generation up to now. */
+  /** Text of a generation so far. */
   text(id: number): string;
 }
 
-/** They make embeddings, and no text: one attends both ways, the other backwards only. */
+/** Embedding-only models: the first attends bidirectionally, the second is causal. */
 export const EMBEDDING_MODELS = ['tiny-bert', 'tiny-llama-embed'] as const;
 export type EmbeddingModel = (typeof EMBEDDING_MODELS)[number];
 
@@ -85,7 +85,7 @@ export async function openEngine(model: TestModel, options: NativeLoadOptions = 
     text: (id) => texts.get(id) ?? '',
     async generate(request) {
       const answered = answer(request.id);
-      answered.catch(() => undefined); // a refused submit is the error to report
+      answered.catch(() => undefined); // if submit rejects, that is the error to report
       await native.submit(request);
       return answered;
     },

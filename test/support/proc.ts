@@ -1,7 +1,7 @@
-/** What others can see of a process under /proc. */
+/** Reads a file of another process under /proc. */
 import { readFileSync } from 'node:fs';
 
-/** Empty where it is kept from us: of a process that is not dumpable only root sees all. */
+/** Returns '' on EACCES: files of a non-dumpable process are readable only by root. */
 export function seenOf(pid: number, file: string): string {
   try {
     return readFileSync(`/proc/${String(pid)}/${file}`, 'latin1');

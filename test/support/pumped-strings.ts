@@ -1,10 +1,10 @@
 /**
- * The strings at which a regular expression is slowest: for each part that may repeat without a bound, what
- * leads to it followed by the part over and over, and both over and over. An expression that is worse
- * than linear is so in at least one of the two.
+ * Generates worst-case inputs for a regular expression. For each part that may repeat without bound: its prefix
+ * followed by many repetitions of the part, and many repetitions of prefix and part together. A super-linear
+ * expression is super-linear on at least one of the two.
  */
 
-/** `prefix`, then `unit` as often as it takes to be as long as wanted, then `end`. */
+/** A string of any length: `prefix`, repetitions of `unit`, `end`. */
 export interface Pump {
   readonly prefix: string;
   readonly unit: string;
@@ -17,7 +17,7 @@ interface Atom {
 }
 interface Group {
   readonly kind: 'group';
-  /** False for look-arounds: they match no text. */
+  /** False for look-arounds, which consume no text. */
   readonly takesText: boolean;
   readonly alternatives: readonly (readonly Part[])[];
 }
@@ -27,9 +27,9 @@ interface Part {
   readonly most: number;
 }
 
-/** More repeats than this count as no bound. */
+/** A quantifier with a higher maximum counts as unbounded. */
 const BOUND = 100;
-/** Most expressions fail at one of them, which is when they try everything. */
+/** Final characters. Most expressions fail to match one of them and then backtrack through all alternatives. */
 const ENDS = ['\n\u0000', 'a'];
 const CHARACTERS = ['a', '0', ' ', '\n', '-', '.', '_', 'A', '/', ':', '"', '<', '{', '\u0000', '\u0300', 'é'];
 
@@ -60,7 +60,7 @@ export function pumpsOf({ source, flags }: RegExp): Pump[] {
   return unique(found);
 }
 
-/** As many bytes as wanted, or a few more. */
+/** Returns the pump's string with at least `length` characters of repetitions. */
 export function pumped({ prefix, unit, end }: Pump, length: number): string {
   return prefix + unit.repeat(Math.ceil(length / unit.length)) + end;
 }
@@ -69,7 +69,7 @@ function unique(pumps: readonly Pump[]): Pump[] {
   return [...new Map(pumps.filter(({ unit }) => unit !== '').map((pump) => [JSON.stringify(pump), pump])).values()];
 }
 
-/** Texts that a repeated part matches. */
+/** Sample texts that a repeated part matches. */
 function unitsOf(node: Atom | Group, flags: string): string[] {
   if (node.kind === 'group') return [sampleOf(node, flags)];
   return charactersOf(node, flags).slice(0, 3);
@@ -82,7 +82,7 @@ function sampleOf(node: Atom | Group, flags: string): string {
   return first.map((part) => sampleOf(part.node, flags).repeat(Math.min(Math.max(part.least, 1), BOUND))).join('');
 }
 
-/** Those that one atom matches; an assertion matches none. */
+/** Sample characters that an atom matches; none for an assertion or a back-reference. */
 function charactersOf({ source }: Atom, flags: string): string[] {
   if (/^(?:\^|\$|\\[bB]|\\[1-9])$/.test(source)) return [];
   const atom = new RegExp(`^(?:${source})$`, flags.replace(/[gym]/g, ''));
@@ -90,10 +90,10 @@ function charactersOf({ source }: Atom, flags: string): string[] {
   if (known.length > 0) return known;
   for (let code = 0; code <= 0xffff; code++)
     if (atom.test(String.fromCharCode(code))) return [String.fromCharCode(code)];
-  throw new Error(`nothing is known that ${source} matches`);
+  throw new Error(`no single UTF-16 code unit matches ${source}`);
 }
 
-/** Of the syntax of regular expressions, what src/ uses; what is unknown throws. */
+/** Parser for the subset of regular-expression syntax that src/ uses; throws on anything else. */
 class Parser {
   readonly #source: string;
   #at = 0;
@@ -130,7 +130,7 @@ class Parser {
     const opening = /^\((?:\?(?::|<?[=!]|<\w+>))?/.exec(this.#source.slice(this.#at))?.[0] ?? '(';
     this.#at += opening.length;
     const alternatives = this.alternatives();
-    if (this.#source[this.#at] !== ')') throw new Error(`a group does not end: ${this.#source}`);
+    if (this.#source[this.#at] !== ')') throw new Error(`unterminated group: ${this.#source}`);
     this.#at += 1;
     return { kind: 'group', takesText: !/[=!]$/.test(opening), alternatives };
   }
@@ -140,7 +140,7 @@ class Parser {
     const source = /^(?:\[(?:\\.|[^\]\\])*\]|\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|u[0-9a-f]{4}|x[0-9a-f]{2}|.)|[^\\])/isu.exec(
       rest,
     )?.[0];
-    if (source === undefined) throw new Error(`cannot read ${rest} of ${this.#source}`);
+    if (source === undefined) throw new Error(`cannot parse ${rest} in ${this.#source}`);
     this.#at += source.length;
     return { kind: 'atom', source };
   }

@@ -1,4 +1,4 @@
-/** The regular expressions of a source file, and how long they take. */
+/** Finds the regular expressions of a source file and measures their running time. */
 import { Worker } from 'node:worker_threads';
 import ts from 'typescript';
 import type { Pump } from './pumped-strings.ts';
@@ -6,7 +6,7 @@ import type { Pump } from './pumped-strings.ts';
 export interface Expression {
   /** `path:line`. */
   readonly place: string;
-  /** As written, with its flags; null: it is put together while the program runs. */
+  /** Literal with its flags; null if the expression is built at run time. */
   readonly text: string | null;
 }
 
@@ -31,25 +31,25 @@ export function toRegExp(text: string): RegExp {
 
 export interface Slow {
   readonly pump: Pump;
-  /** How many times longer it takes for eight times the text; null: it did not end. */
+  /** Time for the text divided by time for an eighth of it; null if the match did not end by the deadline. */
   readonly ratio: number | null;
 }
 
 const MIB = 1024 * 1024;
-/** Eight times the text: linear is 8, quadratic 64. */
+/** Highest accepted ratio for eight times the text: a linear expression has 8, a quadratic one 64. */
 const MOST_RATIO = 24;
-/** Of processor time. Below this it is too short to be measured, and too short to hurt. */
+/** CPU time. A shorter match cannot be measured reliably and does no harm. */
 const FLOOR_MS = 10;
-/** For one expression at all its strings. A linear one takes a second. */
+/** Limit for one expression with all its strings. A linear expression takes about a second. */
 const DEADLINE_MS = 60_000;
 
-/** Runs in a thread of its own, which can be ended in the middle of a match. */
+/** Runs in a worker thread, which can be terminated in the middle of a match. */
 const MEASURE = `
 const { parentPort } = require('node:worker_threads');
-// Flat: the time to put a rope together is not the expression's.
+// The round trip through a Buffer flattens V8's rope string, so that flattening is not part of the measurement.
 const textOf = ({ prefix, unit, end }, length) =>
   Buffer.from(prefix + unit.repeat(Math.ceil(length / unit.length)) + end).toString();
-// Of the process, which does nothing else: other work on the machine does not count.
+// CPU time of this process, which does nothing else; other load on the machine does not count.
 const timeOf = (expression, text) => {
   expression.lastIndex = 0;
   const from = process.cpuUsage();
@@ -81,11 +81,11 @@ parentPort.on('message', ({ source, flags, pumps }) => {
 
 type Message = { readonly pump: Pump } | { readonly slow: Slow | null };
 
-/** Measures one expression after the other. */
+/** Measures expressions, one at a time. */
 export class Stopwatch {
   #worker = new Worker(MEASURE, { eval: true });
 
-  /** The first of the strings for which the expression takes worse than linear time. null: none. */
+  /** Returns the first string on which the expression takes super-linear time; null if there is none. */
   async measure({ source, flags }: RegExp, pumps: readonly Pump[], deadlineMs = DEADLINE_MS): Promise<Slow | null> {
     let last = pumps[0] as Pump;
     const worker = this.#worker;

@@ -1,7 +1,7 @@
-/** Tests that need what a machine may not have. */
+/** Skips tests that need something which this machine lacks. */
 import type { Callback, Test } from 'uvu';
 
-/** A test of `test`, or, when there is a reason not to run it, one that is counted as skipped and says so. */
+/** Returns `test`, or, if there is a `reason`, a function that registers a skipped test and prints the reason. */
 export function unless<Context>(
   reason: string | undefined,
   test: Test<Context>,

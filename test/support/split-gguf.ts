@@ -1,6 +1,6 @@
 /**
- * A GGUF in parts, as llama-gguf-split writes them: all metadata in the first, `split.no`, `split.count` and
- * `split.tensors.count` in each, the tensors in their order.
+ * Splits a GGUF file as llama-gguf-split does: all metadata in the first part; `split.no`, `split.count` and
+ * `split.tensors.count` in every part; tensors in their original order.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,11 +13,11 @@ const ALIGNMENT = 32;
 
 export interface SplitOptions {
   readonly count: number;
-  /** `--no-tensor-first-split`: the first part holds metadata only. */
+  /** As `--no-tensor-first-split`: the first part holds only metadata. */
   readonly isFirstEmpty?: boolean;
 }
 
-/** The paths of the parts, in their order. */
+/** Writes the parts and returns their paths in order. */
 export async function splitGguf(
   path: string,
   folder: string,

@@ -1,6 +1,6 @@
 /**
- * A file system that stands still, for this process: its asynchronous calls run on libuv's workers, and
- * each of those waits for the other end of a FIFO.
+ * Simulates a stalled file system for this process. Asynchronous file calls run on libuv's worker threads;
+ * here every worker blocks in opening a FIFO.
  */
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 
 const WORKERS = Number(process.env['UV_THREADPOOL_SIZE'] ?? 4);
 
-/** Until the returned function is called no asynchronous call on a file ends; what has begun ends then. */
+/** Blocks all asynchronous file calls until the returned function is called; pending calls complete then. */
 export async function stallFiles(): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-stall-'));
   const pipes = Array.from({ length: WORKERS }, (_, n) => join(directory, String(n)));

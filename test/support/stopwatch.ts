@@ -1,15 +1,15 @@
 /**
- * Time for promises such as "within a second". A machine that is busy with other work keeps a process waiting for a
- * processor, which says nothing about svc: on Linux that time is not counted. What remains is what svc itself took.
+ * Measures guarantees such as "within a second". On a busy machine a process also waits for a CPU, which says nothing
+ * about svc. On Linux that run-queue time is subtracted, so that the time svc itself took remains.
  */
 import { readFileSync } from 'node:fs';
 
 export interface Stopwatch {
-  /** Milliseconds since the start, without those that the processes waited for a processor. */
+  /** Milliseconds since the start, minus the time that the watched processes waited for a CPU. */
   ms(): number;
 }
 
-/** Starts one; it watches the main threads of this process and of `pids`, which take turns in what is measured. */
+/** Starts a stopwatch over the main threads of this process and of `pids`, which run one at a time while measured. */
 export function startStopwatch(...pids: readonly number[]): Stopwatch {
   const watched = [process.pid, ...pids];
   const waited = new Map(watched.map((pid) => [pid, waitedMs(pid)]));
@@ -24,7 +24,7 @@ export function startStopwatch(...pids: readonly number[]): Stopwatch {
   };
 }
 
-/** Of its main thread, since it began, in the queue of a processor; null where the kernel does not tell. */
+/** Run-queue time of the main thread since process start, in ms; null if the kernel does not report it. */
 function waitedMs(pid: number): number | null {
   try {
     return Number(readFileSync(`/proc/${String(pid)}/schedstat`, 'utf8').split(' ')[1]) / 1e6;

@@ -1,4 +1,4 @@
-/** Suites in which every test has a home of its own, runs commands in it, and leaves no daemon. */
+/** Suites in which every test runs svc commands in its own SVC_HOME; a daemon left running is stopped. */
 import { suite, type Test } from 'uvu';
 import { makeHome, type Home } from './home.ts';
 import { svc, type SvcResult } from './svc.ts';

@@ -1,8 +1,8 @@
 /**
- * The CLI in a process of its own, as a person would call it.
+ * Runs the CLI in its own process, as a user would.
  *
- * dist/ is run when it is there and no older than any source, since that starts several times faster;
- * else src/ through tsx. SVC_TEST_DIST=1 insists on dist/, SVC_TEST_DIST=0 on src/.
+ * Runs dist/ if it exists and is not older than any source file, because it starts several times faster;
+ * otherwise src/ through tsx. SVC_TEST_DIST=1 forces dist/, SVC_TEST_DIST=0 forces src/.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,10 +13,10 @@ import { childEnvironment } from '../../src/config/environment.ts';
 import type { Home } from './home.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** A command takes a second or two; more than this only on a machine that has stopped. */
+/** A command takes a second or two; only a hung machine needs longer than this. */
 const TIMEOUT_MS = 180_000;
 
-/** What stands before the arguments of `svc`. */
+/** Program and leading arguments that run `svc`. */
 export const SVC_COMMAND: readonly string[] = [
   process.execPath,
   ...(usesDist() ? ['bin/svc.js'] : ['--import', 'tsx', 'src/cli/main.ts']),
@@ -24,11 +24,11 @@ export const SVC_COMMAND: readonly string[] = [
 
 export interface SvcOptions {
   readonly home: Home;
-  /** On top of the home's; undefined removes. */
+  /** Merged over the home's environment; undefined unsets a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Standard input, which is /dev/null without it. */
+  /** Standard input; /dev/null by default. */
   readonly input?: string | Buffer;
-  /** After so long it is killed and the test fails. */
+  /** Time limit, after which the command is killed and the test fails. */
   readonly timeoutMs?: number;
 }
 
@@ -41,7 +41,7 @@ export interface SvcResult {
 
 export interface RunningSvc {
   readonly child: ChildProcess;
-  /** What it has written so far. */
+  /** Output so far. */
   stdout(): string;
   stderr(): string;
   readonly result: Promise<SvcResult>;
@@ -51,7 +51,7 @@ export async function svc(args: readonly string[], options: SvcOptions): Promise
   return await spawnSvc(args, options).result;
 }
 
-/** For those that are to be signalled, or read while they run. */
+/** Starts a command that the test signals or whose output it reads while it runs. */
 export function spawnSvc(
   args: readonly string[],
   { home, env = {}, input, timeoutMs = TIMEOUT_MS }: SvcOptions,
@@ -66,7 +66,7 @@ export function spawnSvc(
   for (const name of ['stdout', 'stderr'] as const) {
     child[name]?.setEncoding('utf8').on('data', (text: string) => (written[name] += text));
   }
-  // A command may end before it has read its input.
+  // A command may exit before it has read its input.
   child.stdin?.on('error', () => undefined).end(input);
   let isLate = false;
   const timer = setTimeout(() => {

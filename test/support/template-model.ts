@@ -1,4 +1,4 @@
-/** Models whose chat template is another one. */
+/** Test models with a replaced chat template. */
 import { readFile } from 'node:fs/promises';
 import { parseGgufHeader } from '../../src/models/gguf-header.ts';
 import { textEntry } from '../models/raw-gguf.ts';
@@ -6,11 +6,11 @@ import { modelPath } from './native-engine.ts';
 
 const ALIGNMENT = 32;
 
-/** tiny-llama with `template`; its weights lie where they were, or a multiple of the alignment later. */
+/** tiny-llama with `template`, padded so that the weights stay aligned. */
 export async function modelWithTemplate(template: string): Promise<Buffer> {
   const whole = await readFile(modelPath('tiny-llama'));
   const header = parseGgufHeader(whole, whole.length, 'tiny-llama');
-  if (header === 'more') throw new Error('a file without an end');
+  if (header === 'more') throw new Error('tiny-llama: truncated GGUF header');
   const { start, end } = header.metadata.get('tokenizer.chat_template')!;
   const longer = textEntry('tokenizer.chat_template', template).length - (end - start);
   const spaces = ' '.repeat(Math.ceil(longer / ALIGNMENT) * ALIGNMENT - longer);

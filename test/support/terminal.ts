@@ -1,4 +1,4 @@
-/** A program on a terminal of its own, as a person at a keyboard sees it; util-linux `script` makes the terminal. */
+/** Runs a program on its own pseudo-terminal, as a user sees it; util-linux `script` creates the terminal. */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -9,13 +9,13 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export const KEYS = { ctrlC: '\u0003', ctrlD: '\u0004', up: '\u001b[A', enter: '\r', tab: '\t' } as const;
 
-/** undefined: terminals can be made here. Otherwise the reason why a test of them is skipped. */
+/** Reason to skip terminal tests on this machine; undefined if they can run. */
 export const NO_TERMINAL: string | undefined =
   process.platform !== 'linux' || spawnSync('script', ['--version']).status !== 0
-    ? 'there is no util-linux `script`, which makes the terminal'
+    ? 'util-linux `script`, which creates the terminal, is not installed'
     : undefined;
 
-/** A shell or another program that a test needs and may do without. */
+/** True if an optional program, such as a shell, is installed. */
 export function isInstalled(program: string, args: readonly string[] = ['--version']): boolean {
   return spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 }
@@ -37,7 +37,7 @@ export class Terminal {
     this.#end = once(this.#child, 'close').then(([code]) => code as number | null);
   }
 
-  /** All that was written since the last `clear`, without the sequences that move the cursor. */
+  /** Output since the last `clear`, without cursor-control sequences. */
   get screen(): string {
     return this.#screen.replace(/\u001b\[[0-9;?]*[a-zA-Z]|\u001b[=>]/g, '').replaceAll('\r', '');
   }
@@ -50,7 +50,7 @@ export class Terminal {
     this.#child.stdin?.write(keys);
   }
 
-  /** Waits until it stands on the screen. */
+  /** Waits until `what` is on the screen; returns the screen. */
   async shows(what: string | RegExp): Promise<string> {
     const isThere = (): boolean => (typeof what === 'string' ? this.screen.includes(what) : what.test(this.screen));
     try {
@@ -61,7 +61,7 @@ export class Terminal {
     return this.screen;
   }
 
-  /** The exit code of the program. */
+  /** Waits for the program to exit and returns its exit code. */
   async end(): Promise<number | null> {
     const { code } = await waitFor('the program on the terminal to end', async () => ({ code: await this.#end }));
     return code;

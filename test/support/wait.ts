@@ -1,7 +1,7 @@
-/** Polling with a deadline: a test waits for a condition, never for a time. */
+/** Polling with a deadline: tests wait for a condition, never for a fixed time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Long enough for a machine that is many times busier than it should be; only a failure waits so long. */
+/** Long enough for a heavily overloaded machine; only a failing test waits this long. */
 export const PATIENCE_MS = 90_000;
 
 export interface WaitOptions {
@@ -10,8 +10,8 @@ export interface WaitOptions {
 }
 
 /**
- * The first value of `probe` that is neither undefined, null nor false. `what` completes the sentence
- * "timed out waiting for …"; what the probe threw last is the error's cause.
+ * Polls `probe` and returns its first value that is not undefined, null or false. `what` completes the sentence
+ * "timed out waiting for …"; the error of the last probe becomes the cause.
  */
 export async function waitFor<Value>(
   what: string,

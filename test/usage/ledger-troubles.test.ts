@@ -1,4 +1,4 @@
-/** A ledger that cannot be used costs the providers that have a budget, for as long as it cannot be used, and nothing else. */
+/** An unusable usage ledger blocks only providers with a budget, and only while it is unusable. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ const answer = (provider: string): Omit<AnsweredLine, 'event' | 'at'> => ({
   output_tokens: 1,
 });
 
-/** `paid` has a budget of `requests`, every other provider none. */
+/** Provider `paid` has a budget of `requests`, all others have none. */
 function budgetsIn(dir: string, requests = 5, now: () => number = () => NOON): Budgets {
   return new Budgets({
     dir,
@@ -59,7 +59,7 @@ const IN_ITS_PLACE: Record<string, (ledger: string) => void> = {
 };
 
 for (const [name, plant] of Object.entries(IN_ITS_PLACE)) {
-  test(`${name} in its place: refused, not remembered, and healed by itself`, async () => {
+  test(`${name} at the ledger path: requests are refused, the failure is not cached, and it recovers by itself`, async () => {
     const dir = join(scratch, name.replaceAll(' ', '-'));
     const ledger = join(dir, 'usage-2026-11.jsonl');
     mkdirSync(dir);
@@ -80,7 +80,7 @@ for (const [name, plant] of Object.entries(IN_ITS_PLACE)) {
   });
 }
 
-test('a file in the place of the directory', async () => {
+test('a file at the path of the directory', async () => {
   const dir = join(scratch, 'file');
   writeFileSync(dir, '');
   const budgets = budgetsIn(dir);
@@ -92,7 +92,7 @@ test('a file in the place of the directory', async () => {
   await budgets.close();
 });
 
-test('a disk that stands still: no answer waits, that of a provider with a budget a second', async () => {
+test('a stalled disk: answers do not wait, except a second for a provider with a budget', async () => {
   const dir = join(scratch, 'still');
   mkdirSync(dir);
   const budgets = budgetsIn(dir);
@@ -116,7 +116,7 @@ test('a disk that stands still: no answer waits, that of a provider with a budge
   assert.equal(await providersIn(dir), ['local', 'paid']);
 });
 
-test('a disk that stands still as the process ends', async () => {
+test('a stalled disk at process exit', async () => {
   const dir = join(scratch, 'end');
   mkdirSync(dir);
   const budgets = budgetsIn(dir);
@@ -129,7 +129,7 @@ test('a disk that stands still as the process ends', async () => {
   }
 });
 
-test('a clock that steps over midnight and back forgets nothing, whichever day it began with', async () => {
+test('a clock that steps over midnight and back loses no usage, whichever day it started on', async () => {
   for (const steps of [
     [0, 1, 0],
     [1, 0, 1],
@@ -146,7 +146,7 @@ test('a clock that steps over midnight and back forgets nothing, whichever day i
       used.add(step);
     }
     await budgets.close();
-    // Another process, started on another day.
+    // Simulates another process, started on another day.
     now = NOON + 90 * DAY_MS;
     const again = budgetsIn(dir, 1, () => now);
     await again.admit('paid');

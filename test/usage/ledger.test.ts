@@ -54,7 +54,7 @@ async function all(from: string): Promise<UsageLine[]> {
   return lines;
 }
 
-test('lines lie in a file of their month, and only their owner may read them', async () => {
+test('lines are in a file per month, with access for the owner only', async () => {
   const file = new LedgerFile(dir);
   await file.append({ event: 'asked', at: '2026-11-30T23:59:59.999Z', provider: 'a' });
   await file.append({ event: 'asked', at: '2026-12-01T00:00:00.000Z', provider: 'b' });
@@ -70,7 +70,7 @@ test('lines lie in a file of their month, and only their owner may read them', a
   );
 });
 
-test('a torn line is skipped and the next one whole', async () => {
+test('a torn line is skipped and the next one is complete', async () => {
   const name = path.join(dir, 'usage-2026-11.jsonl');
   await appendFile(name, '{"event":"asked","at":"2026-11-30T01:00:00.000Z","provider":"a"}\n{"event":"ask');
   const file = new LedgerFile(dir);
@@ -82,13 +82,13 @@ test('a torn line is skipped and the next one whole', async () => {
   );
 });
 
-test('a budget of requests: refused with what to do, and when the day is over', async () => {
+test('a request budget: requests above it are refused with a hint and the time of its renewal', async () => {
   const today = budgets({ requestsPerDay: 2 });
   await today.admit('a');
   await today.admit('a');
   const error = await refusal(today.admit('a'));
   assert.is(error.code, 'BUSY');
-  assert.is(error.message, 'a has had its 2 requests of today');
+  assert.is(error.message, 'a has used up its budget of 2 requests per day');
   assert.match(error.hint ?? '', /svc config set providers\.a\.requests_per_day/);
   assert.is(error.retryAfterSeconds, 3600);
   await today.admit('b');
@@ -102,14 +102,14 @@ test('a budget of requests: refused with what to do, and when the day is over', 
   await tomorrow.close();
 });
 
-test('a budget of tokens counts prompts and answers, also of before', async () => {
+test('a token budget counts prompts and answers, including those of earlier processes', async () => {
   const first = budgets({ tokensPerDay: 30 });
   await first.answered(ANSWER);
   await first.admit('a');
   await first.answered({ ...ANSWER, outcome: 'PROVIDER_FAILED', input_tokens: null, output_tokens: null });
   await first.admit('a');
   await first.answered(ANSWER);
-  assert.match((await refusal(first.admit('a'))).message, /30 tokens of today/);
+  assert.match((await refusal(first.admit('a'))).message, /budget of 30 tokens per day/);
   await first.close();
   const again = budgets({ tokensPerDay: 31 });
   await again.admit('a');
@@ -118,7 +118,7 @@ test('a budget of tokens counts prompts and answers, also of before', async () =
   await again.close();
 });
 
-test('what cannot be written: an answer is not lost, a budget is not overdrawn', async () => {
+test('if the ledger cannot be written, answers still succeed and budgets are not exceeded', async () => {
   const failures: unknown[] = [];
   const nowhere = new Budgets({
     dir: path.join(dir, 'missing'),
@@ -133,7 +133,7 @@ test('what cannot be written: an answer is not lost, a budget is not overdrawn',
   await nowhere.close();
 });
 
-test('kill -9 forgets nothing that was said to be written', async () => {
+test('kill -9 loses no line that was confirmed as written', async () => {
   const script = `
     import { Budgets } from ${JSON.stringify(new URL('../../src/usage/budgets.ts', import.meta.url).href)};
     const budgets = new Budgets({
@@ -159,7 +159,7 @@ test('kill -9 forgets nothing that was said to be written', async () => {
   assert.ok(said > 100 && lines.length >= said, `${String(lines.length)} of ${String(said)}`);
 });
 
-test('the summary: by day, provider and model', async () => {
+test('the summary has totals by day, provider and model', async () => {
   const file = new LedgerFile(dir);
   const at = (day: string): string => `2026-11-${day}T10:00:00.000Z`;
   await file.append({ event: 'answered', at: at('02'), ...ANSWER });
@@ -202,7 +202,7 @@ test('the summary: by day, provider and model', async () => {
   ]);
 });
 
-test('the summary by API key; lines of an older svc have none', async () => {
+test('the summary has totals by API key; lines of an older svc have no key', async () => {
   const file = new LedgerFile(dir);
   const at = '2026-11-01T10:00:00.000Z';
   const { key: _, ...old } = ANSWER;

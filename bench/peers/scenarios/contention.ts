@@ -1,4 +1,4 @@
-/** Clients that are in each other's way, and a machine with other work. */
+/** Contention: between clients, and with other programs on the machine. */
 import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ask, decodeSpeed, longestGap, ttft, type Answer, type Message } from '../ask.ts';
@@ -26,7 +26,7 @@ export const sharedPrefix: Scenario = {
   },
 };
 
-/** The streams are long enough to be under way until the prompt has been computed. */
+/** The streams are long enough to last until the prompt has been computed. */
 export const longArrives: Scenario = {
   name: 'a prompt of 1,800 tokens arrives while 3 streams decode',
   servers: ['svc', PEER],
@@ -43,7 +43,7 @@ export const longArrives: Scenario = {
   },
 };
 
-/** `begun` resolves at the eighth piece, or when there will be no more. */
+/** `begun` resolves at the eighth piece, or when the answer ends. */
 function begin(start: (onPiece: (count: number) => void) => Promise<Answer>): {
   readonly answer: Promise<Answer>;
   readonly begun: Promise<void>;

@@ -1,4 +1,4 @@
-/** What is remembered of conversations: between their turns, and when the engine is another one. */
+/** Prefix reuse of conversations: between turns, and after a restart of the engine. */
 import { ask, ttft, type Answer, type Message } from '../ask.ts';
 import { median, time, type Scenario } from '../scenario.ts';
 import type { Server } from '../servers/server.ts';
@@ -7,7 +7,7 @@ import { words } from '../words.ts';
 const PEER = 'llama-server';
 const CONVERSATIONS = 10;
 
-/** One at a time. The prompt of the first turn is the cold one, and the shortest of all. */
+/** One request at a time. The first turn is cold and has the shortest prompt. */
 export const conversations: Scenario = {
   name: '10 conversations in turn',
   servers: ['svc', PEER],
@@ -32,7 +32,7 @@ export const conversations: Scenario = {
   },
 };
 
-/** Each conversation is answered, and asked on. */
+/** Asks in each conversation once; returns the conversations with the answer and the next question. */
 async function turn(
   server: Server,
   all: readonly (readonly Message[])[],

@@ -1,4 +1,4 @@
-/** Resident memory of the process that has the model, with as many cells everywhere. */
+/** Resident memory of the process that holds the model; all servers have the same number of KV-cache cells. */
 import type { Bar, Scenario } from '../scenario.ts';
 
 const memory = (name: string, bars: readonly Bar[]): Scenario => ({
@@ -10,6 +10,6 @@ const memory = (name: string, bars: readonly Bar[]): Scenario => ({
   measure: async (server) => [(await server.residentBytes()) / 1e6],
 });
 
-/** Of what the servers keep of prompts later, nothing is there yet. */
+/** Measured before the servers cache any of the scenarios' prompts. */
 export const memoryAtFirst = memory('memory, after the first answers', [{ server: 'llama-server', ratio: 1 }]);
 export const memoryAtLast = memory('memory, after all of the above', []);

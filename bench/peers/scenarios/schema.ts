@@ -1,4 +1,4 @@
-/** Answers that are held to a schema. */
+/** Decode speed of answers constrained by a JSON schema. */
 import { ask, decodeSpeed } from '../ask.ts';
 import { user, type Scenario } from '../scenario.ts';
 import { words } from '../words.ts';
@@ -27,7 +27,7 @@ const SCHEMA = {
   },
 };
 
-/** The same prompt, with and without. */
+/** Compares the same prompt with and without a schema. */
 export const schema: Scenario = {
   name: 'output by a JSON schema',
   servers: ['svc'],

@@ -1,4 +1,4 @@
-/** What it gains to guess tokens ahead, and what it costs where nothing can be guessed. */
+/** Speculative decoding: its gain where drafts are accepted, and its cost where they are not. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,7 +11,10 @@ const against = (name: string, bars: Figure['bars']): Figure => ({
   bars,
 });
 
-/** On the engine itself: who asks svc cannot turn it off. It has a process of its own, while the servers are idle. */
+/**
+ * Runs the engine without the daemon, because clients of svc cannot turn speculation off. It runs in its own process
+ * while the servers are idle.
+ */
 export const speculation: Scenario = {
   name: 'speculation',
   servers: ['svc'],

@@ -1,14 +1,15 @@
-/** Plain speed: a prompt alone, a stream alone, eight at once. */
+/** Plain speed: one stream, one prompt, eight streams at once. */
 import { ask, decodeSpeed, ttft } from '../ask.ts';
 import { speed, together, user, type Bar, type Scenario } from '../scenario.ts';
 import type { ServerName } from '../servers/server.ts';
 import { words } from '../words.ts';
 
-/** Who is asked, what has to be reached, how long the answers are, and how long a turn takes. */
 interface Load {
   readonly servers: readonly ServerName[];
+  /** Targets. */
   readonly bars: readonly Bar[];
   readonly tokens: number;
+  /** Expected duration of a turn. */
   readonly seconds: number;
 }
 
@@ -20,7 +21,7 @@ export const oneStream = ({ servers, bars, tokens, seconds }: Load): Scenario =>
   measure: async (server) => [decodeSpeed(await ask(server, user(words(12), tokens)))],
 });
 
-/** `tokens`: of all of the prompt; the answer is one token. */
+/** `tokens`: length of the whole prompt; the answer has one token. */
 export const prefill = ({ servers, bars, tokens, seconds }: Load): Scenario => ({
   name: `a prompt of ${tokens.toLocaleString('en-US')} tokens`,
   servers,
@@ -32,10 +33,10 @@ export const prefill = ({ servers, bars, tokens, seconds }: Load): Scenario => (
   },
 });
 
-/** About as many as a template puts around a prompt. */
+/** Approximate number of tokens that a chat template adds to a prompt. */
 const TEMPLATE_TOKENS = 20;
 
-/** `tokens`: of each answer. */
+/** `tokens`: length of each answer. */
 export const eightStreams = ({ servers, bars, tokens, seconds }: Load): Scenario => ({
   name: '8 streams at once',
   servers,

@@ -1,10 +1,10 @@
-/** llama-server of the bundled source, built with its own defaults for this machine. */
+/** llama-server, built from the bundled source with its defaults for this machine. */
 import { spawn } from 'node:child_process';
 import { buildLlamaServer } from '../../../scripts/compare/llama-server.ts';
 import { answering, end, freePort, residentBytes } from './processes.ts';
 import type { Server, ServerName, ServerOptions } from './server.ts';
 
-/** `more`: arguments beyond those that all programs share. */
+/** `more`: additional arguments. */
 export async function startLlamaServer(
   name: ServerName,
   options: ServerOptions,

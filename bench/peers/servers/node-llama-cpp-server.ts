@@ -1,12 +1,12 @@
 /**
- * A streaming chat over HTTP around node-llama-cpp's own chat, as its users write one: a sequence for each
- * request under way, the library's batching, no more.
+ * A minimal HTTP server for streamed chats with node-llama-cpp, as its users would write it: one sequence per request,
+ * with the library's own batching.
  *
  *   node --import tsx bench/peers/servers/node-llama-cpp-server.ts '{"port", "model", "threads", "sequences", "contextSize"}'
  *
- * It reads `messages` and `max_tokens` and takes the likeliest token. The repeat penalty is off, as it is with
- * the others: on, it would cost this one alone. A sequence is used for one request after the other and keeps what it has
- * computed, so that a prompt that goes on where the last one ended is not computed again.
+ * It reads `messages` and `max_tokens` and decodes greedily. The repeat penalty is off, as with the other servers. A
+ * sequence serves one request after the other and keeps its KV cache, so that a prompt that continues the previous one
+ * is not computed again.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { getLlama, LlamaChat, LlamaLogLevel, resolveChatWrapper, type ChatHistoryItem } from 'node-llama-cpp';
@@ -29,7 +29,7 @@ const { port, model: modelPath, threads, sequences, contextSize } = JSON.parse(p
 const llama = await getLlama({ gpu: false, build: 'never', maxThreads: threads, logLevel: LlamaLogLevel.error });
 const model = await llama.loadModel({ modelPath });
 const context = await model.createContext({ sequences, contextSize, threads });
-// What "auto" finds, once for all: it takes a second or more.
+// Resolved once, because "auto" takes a second or more for each chat.
 const chatWrapper = resolveChatWrapper(model);
 const idle = Array.from(
   { length: sequences },

@@ -1,10 +1,10 @@
-/** node-llama-cpp behind the least of a server, in a process of its own. */
+/** node-llama-cpp behind a minimal HTTP server, in its own process. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { answering, end, freePort, residentBytes } from './processes.ts';
 import type { Server, ServerOptions } from './server.ts';
 
-/** As many as any scenario has at once. Each has its own part of the cells. */
+/** Maximum number of simultaneous requests in any scenario. The sequences share the cells equally. */
 const SEQUENCES = 8;
 
 export async function startNodeLlamaCpp(options: ServerOptions): Promise<Server> {

@@ -1,4 +1,4 @@
-/** The processes that the benches start: whether they answer, how large they are, and their end. */
+/** Processes that benchmarks start: readiness, memory, and termination. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -7,17 +7,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const READY_MS = 120_000;
 
-/** Resolves when `url` answers well. Rejects when the process ends before, or takes too long; it is then ended. */
+/** Resolves when `url` returns a 2xx status. Rejects if the process exits first, or after two minutes, and ends it. */
 export async function answering(child: ChildProcess, url: string): Promise<void> {
   const deadline = performance.now() + READY_MS;
   while (performance.now() < deadline) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${url}: the server has ended`);
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${url}: the server exited`);
     const response = await fetch(url).catch(() => null);
     if (response?.ok === true) return;
     await sleep(50);
   }
   await end(child);
-  throw new Error(`${url}: the server does not answer`);
+  throw new Error(`${url}: the server did not become ready in time`);
 }
 
 export async function residentBytes(pid: number): Promise<number> {

@@ -1,4 +1,4 @@
-/** A program that is compared: started once, on the same file, with the same threads and cells as the others. */
+/** A program to compare: started once, with the same file, threads and KV-cache cells as the others. */
 import type { Target } from '../ask.ts';
 
 export type ServerName = 'svc' | 'llama-server' | 'llama-server -np 8' | 'node-llama-cpp';
@@ -9,21 +9,21 @@ export interface ServerOptions {
   /** Path of the GGUF file. */
   readonly model: string;
   readonly threads: number;
-  /** KV cells, for all streams together. */
+  /** KV-cache cells, shared by all streams. */
   readonly contextLength: number;
-  /** Tokens of the model. */
+  /** Number of tokens in the model's vocabulary. */
   readonly vocabulary: number;
 }
 
 export interface Server extends Target {
   readonly name: ServerName;
-  /** That it was started with. */
+  /** Options that the server was started with. */
   readonly options: ServerOptions;
-  /** As it was started, for the report. */
+  /** Command line, for the report. */
   readonly command: string;
-  /** Resident bytes of the process that has the model. */
+  /** Resident bytes of the process that holds the model. */
   residentBytes(): Promise<number>;
-  /** Ends the process that has the model, starts another, and resolves when it answers. null: it has none of its own. */
+  /** Restarts the process that holds the model; resolves when the model is loaded. null: the server is that process. */
   readonly restartEngine: (() => Promise<void>) | null;
   stop(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Starts a server by its name, and asks it once, so that none is measured at its first answer. */
+/** Starts a server by its name and warms it up with one request. */
 import { ask } from '../ask.ts';
 import { words } from '../words.ts';
 import { startLlamaServer } from './llama-server.ts';

@@ -1,4 +1,4 @@
-/** svc, as its users start it. */
+/** svc, started as users start it. */
 import { startDaemon } from '../../daemon.ts';
 import { residentBytes } from './processes.ts';
 import type { Server, ServerOptions } from './server.ts';
@@ -19,7 +19,7 @@ export async function startSvc(options: ServerOptions): Promise<Server> {
     vocabulary,
     residentBytes: async () => {
       const pid = (await client.health()).models.find(({ id }) => id === MODEL)?.pid ?? null;
-      if (pid === null) throw new Error('svc has no engine');
+      if (pid === null) throw new Error('svc has no engine process');
       return await residentBytes(pid);
     },
     restartEngine: async () => {

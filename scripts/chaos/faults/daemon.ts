@@ -1,4 +1,4 @@
-/** What befalls the daemon's own process, and those who start, stop and ask it. */
+/** Faults of the daemon process, and of clients that start, stop or query it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { childEnvironment } from '../../../src/config/environment.ts';
@@ -11,12 +11,12 @@ import { CLIENTS } from '../load.ts';
 import type { Scene } from '../scene.ts';
 import { ending } from '../see.ts';
 
-/** Nobody listens until it is started again. */
+/** Errors while no daemon runs. */
 const AWAY = ['no connection', 'not_ready'];
-/** Connections that the kernel has taken and the daemon has not, when it closes its socket, are reset. */
+/** Connections that the kernel accepted but the daemon did not are reset when the daemon closes its socket. */
 const UNTAKEN = CLIENTS;
 
-/** `svc status` without a daemon: how the last one is said to have ended. */
+/** Reads from `svc status`, without a daemon, how the last one ended. */
 async function lastExit(scene: Scene): Promise<string> {
   const { code, stdout } = await scene.svc('status', '--json');
   must(code === 3, `svc status: exit ${String(code)}`);
@@ -188,7 +188,7 @@ export const DAEMON: readonly Fault[] = [
       const pid = await scene.pid();
       const engine = await scene.engine('tiny');
       process.kill(pid, 'SIGSTOP');
-      // The fault is this time itself.
+      // The fault is this delay itself.
       await new Promise((resolve) => setTimeout(resolve, 3000));
       await scene.timed(() => process.kill(pid, 'SIGCONT'));
       const { saw } = await stream.end;

@@ -1,4 +1,4 @@
-/** A disk that is full, for each thing that svc writes. */
+/** A full disk, for each kind of file that svc writes. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { waitFor } from '../wait.ts';
 import { mountDisk, noDisk } from '../disk.ts';

@@ -1,4 +1,4 @@
-/** What comes over HTTP/2 and as large requests, to be held for as long as a client likes. */
+/** Hostile clients: HTTP/2 frames, and large requests that the client holds open. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type ClientHttp2Session } from 'node:http2';
@@ -11,7 +11,7 @@ import type { Scene } from '../scene.ts';
 
 const MIB = 1024 * 1024;
 
-/** What all these have in common: no other client notices anything. */
+/** Common to all of these: other clients are not affected. */
 const HARMLESS = { mended: 'by itself', withinSeconds: 3, daemon: 'lives', underLoad: true } as const;
 
 const FRAME = { headers: 1, reset: 3, settings: 4, ping: 6 } as const;
@@ -27,7 +27,7 @@ function frame(type: number, flags: number, stream: number, payload = Buffer.all
   return Buffer.concat([head, payload]);
 }
 
-/** A header field, neither compressed nor added to the table (RFC 7541, 6.2.2). */
+/** A literal header field without indexing (RFC 7541, 6.2.2). */
 function field(name: string, value: string): Buffer {
   const string = (text: string): Buffer => Buffer.concat([Buffer.from([text.length]), Buffer.from(text)]);
   return Buffer.concat([Buffer.from([0]), string(name), string(value)]);
@@ -36,7 +36,7 @@ function field(name: string, value: string): Buffer {
 const REQUEST = { ':method': 'POST', ':scheme': 'http', ':authority': 'localhost' } as const;
 const GENERATE = '/svc.v1.Inference/Generate';
 
-/** HEADERS and RST_STREAM of one request in one packet, behind a valid preface. */
+/** HEADERS and RST_STREAM of one request in one packet, after a valid preface. */
 function cancelledRequest(fields: readonly (readonly [string, string])[]): Buffer {
   return Buffer.concat([
     Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
@@ -47,7 +47,7 @@ function cancelledRequest(fields: readonly (readonly [string, string])[]): Buffe
   ]);
 }
 
-/** Resolves once the daemon has taken all that was sent: it answers the PING, or ends the connection. */
+/** Resolves once the daemon has processed everything sent: it answers the PING or closes the connection. */
 async function taken(socket: Socket): Promise<void> {
   const pong = frame(FRAME.ping, ACK, 0, Buffer.from('chaoscha'));
   let received = Buffer.alloc(0);
@@ -101,7 +101,7 @@ function rssBytes(pid: number): number {
   return Number(kib) * 1024;
 }
 
-/** A gRPC message of empty chat messages, which takes a hundred times its bytes once it is decoded. */
+/** A gRPC message of empty chat messages, which takes a hundred times its size once decoded. */
 function emptyMessages(bytes: number): Buffer {
   const message = Buffer.alloc(bytes, Buffer.from([0x12, 0x00]));
   const head = Buffer.alloc(5);
@@ -109,7 +109,7 @@ function emptyMessages(bytes: number): Buffer {
   return Buffer.concat([head, message]);
 }
 
-/** Resolves once the daemon has read all that was sent on the session before, or has ended it. */
+/** Resolves once the daemon has read everything sent on the session, or has closed it. */
 async function read(session: ClientHttp2Session): Promise<void> {
   await new Promise<void>((resolve) => {
     session.once('close', resolve);
@@ -213,6 +213,6 @@ function continueQuietly(pid: number): void {
   try {
     process.kill(pid, 'SIGCONT');
   } catch {
-    // It has ended.
+    // The process has already ended.
   }
 }

@@ -1,4 +1,4 @@
-/** What befalls an engine process: it is killed, it crashes, it hangs. */
+/** Faults of an engine process: it is killed, crashes or hangs. */
 import { writeFileSync } from 'node:fs';
 import { modelWithTemplate } from '../../../test/support/template-model.ts';
 import { conditionTurns } from '../conditions.ts';
@@ -7,10 +7,10 @@ import { CLIENTS } from '../load.ts';
 import type { Scene } from '../scene.ts';
 import { ending } from '../see.ts';
 
-/** A second of silence is enough to show what a minute would. */
+/** A stall timeout of one second, to save time; a minute behaves the same. */
 const IMPATIENT = { engine: { stall_timeout_seconds: 1 } };
 
-/** It never ends when a chat says "spin". */
+/** A template that never ends if a message says "spin". */
 const SPINNING_TEMPLATE =
   "{% if messages[0].content == 'spin' %}{% for i in range(100000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}{% endif %}" +
   '{% for m in messages %}{{ m.content }}{% endfor %}';
@@ -59,7 +59,7 @@ export const ENGINE: readonly Fault[] = [
     withinSeconds: 5,
     daemon: 'lives',
     underLoad: true,
-    // Those whose first words were out cannot be tried again.
+    // Requests whose first text was sent cannot be retried.
     mayFail: ['engine_crashed'],
     sees: /^the whole answer$/,
     async plant(scene) {
@@ -119,7 +119,7 @@ export const ENGINE: readonly Fault[] = [
         const { pid } = await scene.engine();
         if (killed.has(pid)) continue;
         killed.add(pid);
-        // The last one counts.
+        // The time of the last kill counts.
         await scene.timed(() => process.kill(pid, 'SIGKILL'));
       }
       await scene.recovered();

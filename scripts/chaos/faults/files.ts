@@ -1,4 +1,4 @@
-/** What befalls the files that a daemon leaves and keeps: its record, its socket, its lock, its log. */
+/** Faults of the files of a daemon: daemon.json, socket, lock and log. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
@@ -15,13 +15,13 @@ async function killDaemon(scene: Scene): Promise<void> {
   await waitFor('the daemon to be gone', async () => (await scene.svc('status')).code === 3);
 }
 
-/** Makes the daemon write a line of its log that names the model. */
+/** Makes the daemon write a log line that names the model. */
 async function writeLine(scene: Scene): Promise<void> {
   const { code, stderr } = await scene.svc('model', 'load', 'tiny');
   must(code === 0, `svc model load: ${stderr}`);
 }
 
-/** What `svc logs` prints has the line of `writeLine`. */
+/** Checks that `svc logs` prints the line of `writeLine`. */
 async function logged(scene: Scene): Promise<string> {
   await waitFor('the line in svc logs', async () => (await scene.svc('logs')).stdout.includes('"model":"tiny"'), {
     intervalMs: 200,
@@ -29,7 +29,7 @@ async function logged(scene: Scene): Promise<string> {
   return 'every line in `svc logs`';
 }
 
-/** Somebody removes the control socket while a client has an answer under way. */
+/** The control socket is removed while an answer is in flight. */
 function socketAway(name: string, planted: string, remove: (scene: Scene) => void): Fault {
   return {
     name,
@@ -48,7 +48,7 @@ function socketAway(name: string, planted: string, remove: (scene: Scene) => voi
   };
 }
 
-/** What another program does to the log while `svc logs -f` reads it. */
+/** Another program rotates the log while `svc logs -f` reads it. */
 function underLogsFollow(name: string, planted: string, rotate: (logFile: string) => void): Fault {
   return {
     name,

@@ -1,4 +1,4 @@
-/** More than there is of anything: requests, tokens, time, file descriptors, memory, processor. */
+/** Exhausted resources: requests, tokens, time, file descriptors, memory, CPU. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
@@ -14,18 +14,18 @@ import { waitFor } from '../wait.ts';
 const MEMORY_CGROUPS = '/sys/fs/cgroup/memory';
 const MIB = 1024 * 1024;
 
-/** Says that it is there, waits to be told, and takes 8 MiB every 10 ms until the kernel ends it. */
+/** A program that prints `ready`, waits for input, then allocates 8 MiB every 10 ms until the kernel kills it. */
 const GLUTTON = `
   const taken = [];
   process.stdin.once('data', () => setInterval(() => taken.push(Buffer.alloc(8 * 1024 * 1024, 1)), 10));
   process.stdout.write('ready');
 `;
 
-/** A memory control group, as a container has one. It is there until the scene closes. */
+/** A memory control group, like that of a container. It exists until the scene closes. */
 interface MemoryGroup {
-  /** Shell command that puts the shell, and what it starts, into the group. */
+  /** Shell command that moves the shell and its later children into the group. */
   readonly join: string;
-  /** Without pages of files, which the kernel drops. */
+  /** Used memory in bytes, without file pages, which the kernel can drop. */
   used(): number;
   limit(bytes: number): void;
   lift(): void;
@@ -33,11 +33,11 @@ interface MemoryGroup {
 
 let groups = 0;
 
-/** REQUIRES: `noMemoryGroup` is undefined. */
+/** Creates the group. REQUIRES: `noMemoryGroup()` is undefined. */
 function memoryGroup(scene: Scene): MemoryGroup {
   const group = join(MEMORY_CGROUPS, `svc-chaos-${process.pid}-${(groups += 1)}`);
   mkdirSync(group);
-  // A group is busy until the last of its processes is gone.
+  // A group cannot be removed until its last process is gone.
   scene.onClose(async () => {
     await waitFor('the control group to be empty', () => readFileSync(join(group, 'cgroup.procs'), 'utf8') === '');
     rmdirSync(group);
@@ -51,7 +51,7 @@ function memoryGroup(scene: Scene): MemoryGroup {
   };
 }
 
-/** Why there can be no memory control group here; undefined: there can. */
+/** Reason why no memory control group can be created here; undefined if it can. */
 function noMemoryGroup(): string | undefined {
   const group = join(MEMORY_CGROUPS, `svc-chaos-${process.pid}`);
   try {
@@ -64,7 +64,7 @@ function noMemoryGroup(): string | undefined {
   }
 }
 
-/** Why the limits of a running process cannot be changed here; undefined: they can. */
+/** Reason why limits of a running process cannot be changed here; undefined if they can. */
 function noPrlimit(): string | undefined {
   const { status } = spawnSync('prlimit', [`--pid=${process.pid}`], { stdio: 'ignore' });
   return status === 0 ? undefined : 'needs prlimit of util-linux';

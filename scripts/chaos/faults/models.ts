@@ -1,4 +1,4 @@
-/** What befalls the files of models, while they are loaded and before. */
+/** Faults of model files, before and while they are loaded. */
 import {
   copyFileSync,
   openSync,
@@ -19,7 +19,7 @@ import { ending } from '../see.ts';
 
 const OTHER = fileURLToPath(new URL('../../../build/models/tiny-gemma.gguf', import.meta.url));
 
-/** A copy of the model in the scene's home, registered as `mine`. */
+/** Copies the model into the scene's home and registers it as `mine`. */
 async function addCopy(scene: Scene): Promise<string> {
   const file = scene.path('mine.gguf');
   copyFileSync(TINY, file);
@@ -45,7 +45,7 @@ function damage(file: string, kind: 'half' | 'garbage' | 'nothing' | 'magic'): v
     writeFileSync(file, Buffer.concat([good.subarray(0, 8), Buffer.alloc(16, 0x7f), good.subarray(24)]));
 }
 
-/** A model that answers is to be taken away. */
+/** A command removes a model while it answers. */
 function takenFromAStream(name: string, command: string, args: readonly string[]): Fault {
   return {
     name,
@@ -57,7 +57,7 @@ function takenFromAStream(name: string, command: string, args: readonly string[]
     sees: /^exit 75: tiny is used by 1 requests, the stream: the whole answer$/,
     async plant(scene) {
       const stream = await scene.stream();
-      // Held, so that the answer is under way however long the command takes to start.
+      // The engine is stopped, so that the answer is in flight however long the command takes to start.
       const { pid } = await scene.engine('tiny');
       process.kill(pid, 'SIGSTOP');
       let saw = '';
@@ -113,7 +113,7 @@ export const MODELS: readonly Fault[] = [
     withinSeconds: 10,
     daemon: 'lives',
     underLoad: true,
-    // The weights were read into memory when the model was loaded.
+    // The answer is complete because the weights were read into memory at load.
     sees: /^the whole answer, svc run: exit 65: .* is cut short: /,
     async plant(scene) {
       const file = await addCopy(scene);

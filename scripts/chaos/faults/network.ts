@@ -1,4 +1,4 @@
-/** What clients do to the listeners, by mistake or on purpose, while others are served. */
+/** Faulty and hostile clients of the listeners, while other clients are served. */
 import { once } from 'node:events';
 import { Agent, request, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -14,7 +14,7 @@ const CHAT = '/v1/chat/completions';
 const MIB = 1024 * 1024;
 const HELLO = JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }], max_tokens: 4 });
 
-/** A stream of seconds. */
+/** A streamed request whose answer takes seconds. */
 const LONG_BODY = JSON.stringify({
   ...(JSON.parse(HELLO) as object),
   model: 'tiny',
@@ -23,7 +23,7 @@ const LONG_BODY = JSON.stringify({
   logit_bias: { '100': 100 },
 });
 
-/** What all these have in common: nobody else notices anything. */
+/** Common to all of these: other clients are not affected. */
 const HARMLESS = { mended: 'by itself', withinSeconds: 3, daemon: 'lives', underLoad: true } as const;
 
 function head(length: number | 'chunked'): string {
@@ -31,7 +31,7 @@ function head(length: number | 'chunked'): string {
   return `POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${how}\r\n\r\n`;
 }
 
-/** Connections that shrug off whatever happens to them, gone with the scene. */
+/** Opens connections that ignore errors and are closed with the scene. */
 async function dialMany(scene: Scene, count: number): Promise<Socket[]> {
   const sockets = await Promise.all(Array.from({ length: count }, () => dial(scene.port)));
   for (const socket of sockets) socket.on('error', () => undefined);
@@ -39,7 +39,7 @@ async function dialMany(scene: Scene, count: number): Promise<Socket[]> {
   return sockets;
 }
 
-/** What `bytes` on a connection of their own are answered. */
+/** Sends `bytes` on a new connection and returns the answer. */
 async function exchange(scene: Scene, bytes: string | Buffer): Promise<string> {
   const [socket] = (await dialMany(scene, 1)) as [Socket];
   const answered = readAll(socket);
@@ -48,7 +48,7 @@ async function exchange(scene: Scene, bytes: string | Buffer): Promise<string> {
   return text === '' ? 'a closed connection' : answer({ status: Number(text.slice(9, 12)), text });
 }
 
-/** A request that is answered with one error, sent ten times. */
+/** A fault: a request that is always answered with the same error, sent ten times. */
 function refused(name: string, planted: string, sees: RegExp, bytes: () => string | Buffer): Fault {
   return {
     name,
@@ -85,13 +85,13 @@ const GRPC_LONG = {
 
 interface Call {
   readonly call: ClientReadableStream<unknown>;
-  /** How it ends. */
+  /** How the call fails. */
   readonly failure: Promise<Failure>;
-  /** Its connection is gone. */
+  /** Closes the connection. */
   close(): void;
 }
 
-/** A call that has begun to answer. */
+/** Starts a call; resolves when its answer has begun. */
 async function grpcCall(scene: Scene, deadline?: number): Promise<Call> {
   const client = connectTo(scene.home.env.SVC_GRPC_ADDR);
   scene.onClose(() => client.close());

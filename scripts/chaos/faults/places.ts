@@ -1,4 +1,4 @@
-/** What befalls directories and files while the daemon runs: another kind of file in their place, or no access. */
+/** Directories and files replaced by another kind of file, or made inaccessible, while the daemon runs. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { conditionTurns } from '../conditions.ts';
@@ -6,7 +6,7 @@ import { must, type Fault } from '../fault.ts';
 import { startInShell } from '../shell.ts';
 import type { Scene } from '../scene.ts';
 
-/** How a directory becomes useless; each returns how it is mended. */
+/** Ways to make a directory unusable; each returns a function that repairs it. */
 const SPOIL = {
   file: (directory: string): (() => void) => {
     renameSync(directory, `${directory}.away`);
@@ -35,7 +35,7 @@ type Kind = keyof typeof SPOIL;
 interface Place {
   readonly directory: string;
   readonly kinds: readonly Kind[];
-  /** Where the trouble is reported; undefined: nothing reads it until a person asks. */
+  /** Condition that reports the fault; undefined if nothing reads the directory until a command does. */
   readonly condition?: string;
   readonly mayFail?: readonly string[];
 }
@@ -43,9 +43,9 @@ interface Place {
 const PLACES: readonly Place[] = [
   { directory: 'state', kinds: ['file', 'loop', 'closed'], condition: 'storage' },
   { directory: 'run', kinds: ['file', 'loop', 'closed'], condition: 'listeners' },
-  // Keys that cannot be read let nobody in.
+  // Keys that cannot be read admit no client.
   { directory: 'data', kinds: ['file', 'loop', 'closed'], condition: 'storage', mayFail: ['invalid_api_key'] },
-  // No name of a model can be looked up.
+  // Model names cannot be resolved.
   {
     directory: 'models',
     kinds: ['file', 'loop', 'closed'],
@@ -63,7 +63,7 @@ function putBack(path: string): void {
   renameSync(`${path}.away`, path);
 }
 
-/** Why no process can be without capabilities here; undefined: it can. */
+/** Reason why no process can drop its capabilities here; undefined if it can. */
 function cannotBeClosed(): string | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const { status } = spawnSync('setpriv', [...NO_CAPABILITIES, 'true'], { stdio: 'ignore' });
@@ -105,7 +105,7 @@ function directoryFault({ directory, condition, mayFail = [] }: Place, kind: Kin
 async function spoiled(scene: Scene, spoil: () => () => void, condition: string | undefined): Promise<string> {
   const pid = await scene.pid();
   const mend = spoil();
-  // A line in the log, and a look at all that a request needs.
+  // Causes a log line and checks everything that a request needs.
   const livez = `HTTP ${(await scene.http('/livez')).status}`;
   await scene.http('/nothing-is-here');
   await scene.requests.ask();
@@ -119,13 +119,13 @@ async function spoiled(scene: Scene, spoil: () => () => void, condition: string 
 interface Intruder {
   readonly name: string;
   readonly planted: string;
-  /** Under the home. */
+  /** Path relative to the home. */
   path(): readonly [string, string];
   readonly condition: string;
   readonly mayFail?: readonly string[];
 }
 
-/** The ledger of this month (UTC). */
+/** File name of the usage ledger of this month (UTC). */
 function ledgerName(): string {
   return `usage-${new Date().toISOString().slice(0, 7)}.jsonl`;
 }

@@ -1,4 +1,4 @@
-/** What a provider, or its clients, do to the others. */
+/** Faults of a provider or its clients, and their effect on other requests. */
 import { status } from '@grpc/grpc-js';
 import { startUpstream, type Script } from '../../../test/backends/cloud/upstream.ts';
 import { connectTo, failureOf } from '../../../test/grpc/scripted.ts';
@@ -18,7 +18,7 @@ const ANSWER = {
   usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
 };
 
-/** A daemon whose provider `farm` answers as `script` says. */
+/** Starts a daemon with a provider `farm` that answers by `script`. */
 async function startWithProvider(scene: Scene, script: Script): Promise<void> {
   const upstream = await startUpstream(script);
   scene.onClose(() => upstream.close());

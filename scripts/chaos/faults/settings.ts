@@ -1,4 +1,4 @@
-/** What befalls the config, the addresses, the addon and the API keys. */
+/** Faults of the config, the addresses, the addon and the API keys. */
 import { once } from 'node:events';
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -35,7 +35,7 @@ function portTaken(what: 'HTTP' | 'gRPC'): Fault {
   };
 }
 
-/** A copy of the addon and its libraries, which `SVC_ADDON` of the daemon names. */
+/** Copies the addon with its libraries; `env` sets `SVC_ADDON` to the copy. */
 function copyAddon(scene: Scene): { readonly directory: string; readonly env: Record<string, string> } {
   const directory = scene.path('addon');
   cpSync(loadAddon().directory, directory, { recursive: true, dereference: true });
@@ -61,14 +61,14 @@ function addonFault(name: string, planted: string, spoil: (directory: string) =>
   };
 }
 
-/** An API key, which every request carries from now on. */
+/** Adds an API key and sends it with every request from now on. */
 async function addKey(scene: Scene): Promise<void> {
   const { code, stdout } = await scene.svc('key', 'add', 'mine');
   must(code === 0, 'no key could be made');
   scene.requests.headers = { authorization: `Bearer ${stdout.trim()}` };
 }
 
-/** The keys vanish from under a daemon that has seen them: nobody is let in until they are back. */
+/** The key file disappears while the daemon runs: no client is admitted until it is back. */
 function keysGone(name: string, planted: string, path: (scene: Scene) => string): Fault {
   return {
     name,
@@ -86,7 +86,7 @@ function keysGone(name: string, planted: string, path: (scene: Scene) => string)
       const reason = await conditionTurns(scene, 'api_keys', /^warn$/);
       const stranger = answer(await ask({ port: scene.port }, '/v1/models'));
       await scene.timed(() => {
-        // The daemon may have written anew what it needs.
+        // The daemon may have created the folder again.
         rmSync(gone, { recursive: true, force: true });
         renameSync(`${gone}.away`, gone);
       });

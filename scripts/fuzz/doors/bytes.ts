@@ -1,13 +1,13 @@
-/** Damage to bytes, and bytes in pieces. */
+/** Damages bytes, and sends bytes in pieces. */
 import { connect, type Socket } from 'node:net';
 import type { Random } from '../random.ts';
 
-/** True in one of `times` cases. */
+/** True with probability 1/`times`. */
 export function once(random: Random, times: number): boolean {
   return random.below(times) === 0;
 }
 
-/** A few bytes changed, taken out, repeated or cut off. */
+/** Returns a copy with a few bytes changed, removed, repeated or cut off. */
 export function damaged(random: Random, bytes: Buffer): Buffer {
   let result = Buffer.from(bytes);
   for (let change = random.below(4); change >= 0; change -= 1) {
@@ -41,11 +41,11 @@ export function randomBytes(random: Random, most: number): Buffer {
 
 export interface Exchange {
   readonly port: number;
-  /** Into how many pieces they are cut. */
+  /** Pieces to send, one after the other. */
   readonly pieces: readonly Buffer[];
-  /** How the connection ends once there is nothing more to wait for. */
+  /** How to end the connection at the end of the exchange. */
   readonly ending: 'end' | 'destroy' | 'reset';
-  /** True: all that is wanted has come. */
+  /** True if the answer is complete. */
   isAnswered(answer: Buffer): boolean;
   readonly patienceMs: number;
 }
@@ -56,7 +56,10 @@ export function cut(random: Random, bytes: Buffer): Buffer[] {
   return bounds.slice(1).map((end, index) => bytes.subarray(bounds[index], end));
 }
 
-/** A connection of its own: sends the pieces, waits for the answer, the other side or its patience, and ends. Resolves with what came. */
+/**
+ * Opens a connection, sends the pieces, and waits for the answer, the end of the connection or the timeout. Resolves
+ * with the received bytes.
+ */
 export function exchange({ port, pieces, ending, isAnswered, patienceMs }: Exchange): Promise<Buffer> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
@@ -86,6 +89,6 @@ function sendAll(socket: Socket, pieces: readonly Buffer[], from = 0): void {
   const piece = pieces[from];
   if (piece === undefined || !socket.writable) return;
   socket.write(piece);
-  // A later turn: another packet, mostly.
+  // In a later turn of the event loop, which usually means another packet.
   if (from + 1 < pieces.length) setImmediate(() => sendAll(socket, pieces, from + 1));
 }

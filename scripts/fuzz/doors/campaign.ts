@@ -1,4 +1,4 @@
-/** Cases of one door, batch by batch; after each batch the daemon is looked at. */
+/** Runs the cases of one target in batches and checks the daemon after each batch. */
 import { Random } from '../random.ts';
 import type { Door, Player } from './doors.ts';
 import { FuzzedDaemon } from './fuzzed-daemon.ts';
@@ -6,16 +6,16 @@ import { FuzzedDaemon } from './fuzzed-daemon.ts';
 const BATCH = 5_000;
 const LANES = 48;
 const TOLD_EVERY_MS = 30_000;
-/** A run that finds more is not worth going on. */
+/** A run stops after this number of findings. */
 const MOST_FINDINGS = 20;
 
 export interface Finding {
-  /** The case, or the first of the batch. */
+  /** Number of the case, or of the first case of the batch. */
   readonly index: number;
   readonly what: string;
 }
 
-/** The cases from `from` up to `to`. Prints what it does; returns what it found. */
+/** Runs cases `from` to `to` - 1. Prints progress; returns the findings. */
 export async function fuzzDoor(door: Door, seed: number, from: number, to: number): Promise<Finding[]> {
   const cases = `cases ${String(from)} to ${String(to - 1)}`;
   console.log(`${door.name}: seed ${String(seed)}, ${cases}, Node ${process.version}`);

@@ -1,4 +1,4 @@
-/** What can be fuzzed over real sockets. */
+/** Fuzzing targets over real sockets. */
 import type { Random } from '../random.ts';
 import { http1 } from './http1.ts';
 import { http2 } from './http2.ts';
@@ -6,18 +6,18 @@ import { json } from './json.ts';
 import { protobuf } from './protobuf.ts';
 import type { FuzzedDaemon } from './fuzzed-daemon.ts';
 
-/** Sends cases to one daemon over connections of its own. */
+/** Sends cases to one daemon over its own connections. */
 export interface Player {
-  /** Resolves when the case is over: what was wrong with it, or null. */
+  /** Runs one case. Resolves with the problem found, or null. */
   play(random: Random): Promise<string | null>;
   close(): void;
 }
 
 export interface Door {
   readonly name: string;
-  /** In a full run. */
+  /** Number of cases in a full run. */
   readonly cases: number;
-  /** True: the daemon as it is shipped. False: the daemon over engines that answer at once. */
+  /** True for the shipped daemon; false for the daemon with fake engines that answer at once. */
   readonly isShipped: boolean;
   open(daemon: FuzzedDaemon): Promise<Player>;
 }

@@ -1,4 +1,4 @@
-/** A daemon in a process of its own, and what must hold of it whatever it was sent. */
+/** A daemon in its own process, with the invariants that must hold whatever it received. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:http2';
 import { once } from 'node:events';
@@ -10,14 +10,14 @@ import { waitFor } from '../../../test/support/wait.ts';
 
 const SCRIPTED = fileURLToPath(new URL('../../../test/daemon/scripted-daemon.ts', import.meta.url));
 const MIB = 1024 * 1024;
-/** Above what it had at the start: room for 64 requests that arrive, and for garbage that is not collected yet. */
+/** Allowed memory growth: 64 arriving requests, and garbage that is not collected yet. */
 const MEMORY_BYTES = 500 * MIB;
 const PATIENT = { timeoutMs: 60_000, intervalMs: 200 };
-/** Calls that may be arriving at once. */
+/** Maximum number of calls that may be arriving at once. */
 const PLACES = 64;
-/** Descriptors that come and go by themselves. */
+/** Tolerance for descriptors that the daemon opens and closes by itself. */
 const SPARE_DESCRIPTORS = 8;
-/** Failures that a request may ask for, and that are not of svc. */
+/** Failures that a request can cause legitimately. */
 const FOREIGN_FAILURES: readonly unknown[] = ['DOWNLOAD_FAILED', 'CONFIG_INVALID', 'PROVIDER_FAILED'];
 
 export class FuzzedDaemon {
@@ -42,7 +42,7 @@ export class FuzzedDaemon {
     const env = { SVC_LOG_LEVEL: 'warn' };
     const daemon = await spawnDaemon(home, isShipped ? { env } : { entry: SCRIPTED, args: [], env }).settled();
     const { http, grpc } = await daemon.client.status();
-    // The first connection loads the gRPC library.
+    // The first connection loads the gRPC library, before memory is measured.
     await checkHealth(portOf(grpc ?? ''));
     return new FuzzedDaemon(home, daemon, http ?? '', grpc ?? '');
   }
@@ -55,7 +55,7 @@ export class FuzzedDaemon {
     return this.#process.pid;
   }
 
-  /** What does not hold. */
+  /** Checks the invariants and returns the violations. */
   async check(): Promise<string[]> {
     const wrong: string[] = [];
     const attempt = async (what: string, work: () => Promise<void>): Promise<void> => {
@@ -65,17 +65,17 @@ export class FuzzedDaemon {
       const { status } = await ask({ port: this.httpPort }, '/livez', { signal: AbortSignal.timeout(30_000) });
       if (status !== 200) throw new Error(`answers ${String(status)}`);
     });
-    // Calls of clients that broke the protocol keep their places until a ping has not been answered.
+    // Calls of clients that broke the protocol keep their slots until a ping times out.
     await attempt('grpc.health.v1', async () => {
       await waitFor('grpc.health.v1', () => checkHealth(this.grpcPort).then(() => true), PATIENT);
     });
     await attempt('process', async () => {
       const { pid } = await this.#process.client.status();
-      if (pid !== this.#process.pid) throw new Error('it is another one');
+      if (pid !== this.#process.pid) throw new Error('the daemon was restarted: its process id differs');
     });
     for (const { level, msg, ...fields } of this.#process.log) {
       const { code } = (fields['err'] ?? {}) as { code?: unknown };
-      const isBroken = level === 'fatal' || level === 'error' || msg.startsWith('a connection broke');
+      const isBroken = level === 'fatal' || level === 'error' || msg.startsWith('a connection failed');
       if (isBroken && !FOREIGN_FAILURES.includes(code)) wrong.push(`log: ${level} ${msg} ${JSON.stringify(fields)}`);
     }
     for (const line of this.#process.stray) wrong.push(`standard error: ${line}`);
@@ -86,7 +86,7 @@ export class FuzzedDaemon {
     return wrong;
   }
 
-  /** What is left of the clients, who are gone. */
+  /** Checks that no generation, connection or slot of the disconnected clients is left. */
   async checkLeft(): Promise<string[]> {
     const wrong: string[] = [];
     const { client, pid } = this.#process;
@@ -139,7 +139,7 @@ async function checkHealth(port: number): Promise<void> {
   }
 }
 
-/** As many calls as may be arriving at once are all let in: none of those before has kept its place. */
+/** Asserts that all slots are free: the maximum number of arriving calls is accepted. */
 async function allPlacesAreFree(port: number): Promise<void> {
   const session = connect(`http://127.0.0.1:${String(port)}`);
   let refused = 0;
@@ -165,7 +165,7 @@ async function allPlacesAreFree(port: number): Promise<void> {
   } finally {
     session.destroy();
   }
-  if (refused > 0) throw new Error(`${String(refused)} of ${String(PLACES)} places were not given back`);
+  if (refused > 0) throw new Error(`${String(refused)} of ${String(PLACES)} slots were not freed`);
 }
 
 function causeOf(error: unknown): string {

@@ -1,4 +1,4 @@
-/** Target `http1`: heads, chunked bodies and pipelines, valid, ambiguous and broken, cut anywhere. No answer is a 5xx. */
+/** Target `http1`: valid and broken heads, chunked bodies and pipelines, cut anywhere. A 5xx is a finding. */
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import type { Random } from '../random.ts';
 import { cut, damaged, exchange, once, randomBytes } from './bytes.ts';

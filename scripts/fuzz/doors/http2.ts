@@ -1,6 +1,6 @@
 /**
- * Target `http2`: frames to the gRPC port, in any order, valid and broken, cut anywhere. A ping at the end
- * tells that the daemon has looked at all of them.
+ * Target `http2`: valid and broken frames to the gRPC port, in any order, cut anywhere. A ping at the end shows that
+ * the daemon has processed all of them.
  */
 import {
   ACK,
@@ -154,7 +154,7 @@ function someFrame(random: Random, id: number): Buffer {
 function headers(random: Random, id: number): Buffer {
   let block = headerBlock(fields(random));
   if (once(random, 6)) block = damaged(random, block);
-  // Indexed fields and sizes of the table, of which many are not there.
+  // Indexed fields and table sizes, many of them invalid.
   if (once(random, 6))
     block = Buffer.concat([block, Buffer.from([random.of([0x80, 0x82, 0xbe, 0xff, 0x3f, 0x20, 0x40])])]);
   let flags = once(random, 3) ? END_STREAM : 0;
@@ -199,7 +199,7 @@ function data(random: Random, id: number): Buffer {
   const frames = messageFrames(id, once(random, 3) ? damaged(random, message) : message, endStream);
   switch (random.below(8)) {
     case 0:
-      // A prefix that says compressed, or another length.
+      // A random prefix: the compressed flag may be set, and the length is wrong.
       return frame(FRAME.data, endStream ? END_STREAM : 0, id, Buffer.concat([randomBytes(random, 5), message]));
     case 1:
       return frame(FRAME.data, PADDED, id, Buffer.concat([Buffer.from([random.below(256)]), randomBytes(random, 30)]));

@@ -1,6 +1,6 @@
 /**
- * Target `json`: a body to each POST route, over TCP and over the control socket. Bodies are valid ones
- * with some values replaced, and the same with damage to their bytes.
+ * Target `json`: bodies to each POST route, over TCP and over the control socket. The bodies are valid ones with some
+ * values replaced, some also with damaged bytes.
  */
 import { Pool } from 'undici';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../../src/protocol/routes.ts';
@@ -12,7 +12,7 @@ import type { FuzzedDaemon } from './fuzzed-daemon.ts';
 const CASES = 200_000;
 const CONNECTIONS = 32;
 const PATIENCE_MS = 300;
-/** A registry that cannot be reached, a model that nobody loads: not of svc. */
+/** Allowed statuses: an unreachable registry or a model that is not loaded is not a fault of svc. */
 const ALLOWED = [502, 503, 504];
 
 const CHAT = {
@@ -65,7 +65,7 @@ interface Body {
   readonly path: string;
   readonly control: boolean;
   readonly value: object;
-  /** Replaces what the body may not say in earnest: the daemon would end, or take nothing more. */
+  /** Overrides for fields whose valid values would stop the daemon or make it refuse requests. */
   readonly spoilt?: object;
 }
 
@@ -167,7 +167,7 @@ class JsonPlayer implements Player {
       if (statusCode < 500 || ALLOWED.includes(statusCode) || /config_invalid/i.test(text)) return null;
       return `${body.path} answers ${String(statusCode)} ${text.trim()} to ${bytes.toString()}`;
     } catch {
-      // A generation that goes on for longer, or a connection that the daemon has closed: check() tells whether it lives.
+      // A longer generation, or a connection that the daemon closed; check() shows whether the daemon lives.
       return null;
     }
   }
@@ -186,7 +186,7 @@ function bodyBytes(random: Random, { value, spoilt }: Body): Buffer {
   return once(random, 3) ? damaged(random, bytes) : bytes;
 }
 
-/** Something in it replaced, removed or added. */
+/** Returns a copy with something replaced, removed or added. */
 function changed(random: Random, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || once(random, 6)) return random.of(STRANGE);
   const keys = Object.keys(value);

@@ -1,4 +1,4 @@
-/** Requests of every gRPC method: valid ones, made from the definitions, and damaged. */
+/** Requests for every gRPC method, generated from the definitions: valid and damaged. */
 import { protoPath as healthProtoPath } from 'grpc-health-check';
 import { Definitions } from '../../../src/grpc/definitions.ts';
 import type { Random } from '../random.ts';
@@ -8,7 +8,7 @@ const definitions = new Definitions([healthProtoPath]);
 
 export interface FuzzedMethod {
   readonly path: string;
-  /** Full name of its request. */
+  /** Full name of the request message. */
   readonly type: string;
 }
 
@@ -69,14 +69,14 @@ const TEXTS: readonly string[] = [
   ],
 ];
 
-/** A request of some method, mostly valid on the wire. */
+/** A random request, mostly valid in the wire format. */
 export function requestBytes(random: Random, type = random.of(METHODS).type): Buffer {
   if (type === '' || once(random, 12)) return randomBytes(random, 40);
   const made = type === 'svc.v1.GenerateRequest' && once(random, 3) ? random.of(VALID) : grown(random, type, 3);
   return once(random, 3) ? damaged(random, made) : made;
 }
 
-/** Some of its fields, with some values, as often as it comes. */
+/** A random message: random fields with random values, possibly repeated. */
 function grown(random: Random, type: string, depth: number): Buffer {
   const fields = definitions.fields(type);
   if (fields.length === 0) return once(random, 4) ? randomBytes(random, 10) : Buffer.alloc(0);

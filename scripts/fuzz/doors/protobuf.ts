@@ -1,4 +1,4 @@
-/** Target `protobuf`: a request to each gRPC method in turn, well framed; what is in it is not well. */
+/** Target `protobuf`: requests to each gRPC method in turn, with valid framing and invalid contents. */
 import { connect, constants, type ClientHttp2Session } from 'node:http2';
 import type { Random } from '../random.ts';
 import type { Door, Player } from './doors.ts';
@@ -7,7 +7,7 @@ import { METHODS, requestBytes } from './protobuf-messages.ts';
 
 const CASES = 200_000;
 const PATIENCE_MS = 150;
-/** Of gRPC: what the daemon, and not the client, has done wrong. */
+/** gRPC statuses that mean a fault of the daemon, not of the client (UNKNOWN, INTERNAL, DATA_LOSS). */
 const BUGS = ['2', '13', '15'];
 
 export const protobuf: Door = {
@@ -44,7 +44,7 @@ class ProtobufPlayer implements Player {
         if (typeof status !== 'string' || !BUGS.includes(status)) return;
         found = `${path} answers ${status} ${String(headers['grpc-message'])} to ${message.toString('hex')}`;
       };
-      // What goes on for long, and watches, which never end.
+      // Cancels long calls, and watches, which never end.
       const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), PATIENCE_MS);
       const isWatch = path.endsWith('Watch') || path.endsWith('WatchHealth');
       stream.on('data', () => {

@@ -1,8 +1,8 @@
 /**
- * Target `gguf`: the reader of model files (src/models/gguf-header.ts) in a process of its own, with little memory:
- * one that ends, or is silent for a minute, is a finding as much as one that tells of something wrong.
+ * Target `gguf`: the GGUF reader (src/models/gguf-header.ts) in its own process with little memory. A crash, or a
+ * minute of silence, is a finding, as is a reported problem.
  *
- * Execution N of a seed is the same on every machine, as long as the test models and the hostile files are.
+ * Execution N of a seed is the same on every machine with the same test models and hostile files.
  */
 import { fork } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -21,11 +21,11 @@ const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));
 
 interface Ended {
   readonly last: Progress | null;
-  /** Null: it did all that it was to do. */
+  /** How the process failed; null if it completed its executions. */
   readonly how: string | null;
 }
 
-/** The executions from `from` up to `to` in one process, told of block by block. */
+/** Runs executions `from` to `to` - 1 in one process, with a progress report per block. */
 async function work(seed: number, from: number, to: number, block: number): Promise<Ended> {
   const child = fork(WORKER, [seed, from, to, block].map(String), {
     execArgv: ['--import', 'tsx', `--max-old-space-size=${HEAP_MEGABYTES}`],
@@ -56,12 +56,12 @@ function tell({ done, tally, findings, peakBytes }: Progress, seconds: number, f
   const { accepted, refused, more, slowestMs } = tally;
   console.log(
     `${done} executions in ${seconds.toFixed(0)} s (${Math.round((done - from) / seconds)} a second): ` +
-      `${refused} refused, ${accepted} accepted, ${more} of which more is wanted; ` +
+      `${refused} refused, ${accepted} accepted, ${more} asked for more bytes; ` +
       `slowest ${slowestMs.toFixed(1)} ms, peak ${Math.round(peakBytes / 1024 / 1024)} MiB, ${findings.length} findings`,
   );
 }
 
-/** False: something was found. */
+/** Returns false if there was a finding. */
 export async function fuzzGguf(seed: number, executions: number): Promise<boolean> {
   console.log(`seed ${seed}, ${executions} executions, heap of ${HEAP_MEGABYTES} MiB, Node ${process.version}`);
   const startedAt = performance.now();
@@ -71,14 +71,12 @@ export async function fuzzGguf(seed: number, executions: number): Promise<boolea
   if (how !== null) {
     const from = last?.done ?? 0;
     const again = await work(seed, from, Math.min(from + BLOCK, executions), 1);
-    console.log(
-      `execution ${again.last?.done ?? from}: the process ${again.how ?? `${how}, and not when asked again`}`,
-    );
+    console.log(`execution ${again.last?.done ?? from}: the process ${again.how ?? `${how}, not reproduced`}`);
   }
   return how === null && last?.findings.length === 0;
 }
 
-/** One execution again, and the file that it reads. */
+/** Repeats one execution, and writes the file that it reads to `out`. */
 export async function again(seed: number, index: number, out: string | undefined): Promise<void> {
   const input = new Mutator(await makeSeeds(), seed).make(index);
   if (out !== undefined) await writeFile(out, input.bytes);

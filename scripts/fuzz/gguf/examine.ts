@@ -1,7 +1,6 @@
 /**
- * One execution: the header is read, and of what was read a summary is made, as for every model file.
- * Either gives a result that the bytes bear out, or throws MODEL_INVALID with a sentence. Anything else
- * is a finding.
+ * One execution: reads the header and makes a summary of it, as for every model file. Each step must give a result
+ * consistent with the bytes, or throw MODEL_INVALID with one sentence. Anything else is a finding.
  */
 import type { parseGgufHeader, GgufHeader } from '../../../src/models/gguf-header.ts';
 import { summarize } from '../../../src/models/gguf.ts';
@@ -13,7 +12,7 @@ export type Outcome = 'accepted' | 'refused' | 'more';
 const NAME = 'the file';
 const MOST_SENTENCE_CHARACTERS = 700;
 
-/** @throws Error that says what is wrong with the reader */
+/** @throws Error that describes the fault of the reader */
 export function examine(parse: typeof parseGgufHeader, { bytes, fileBytes }: Input): Outcome {
   const header = refusalOf(() => parse(bytes, fileBytes, NAME));
   if (header === null) return 'refused';
@@ -26,7 +25,7 @@ export function examine(parse: typeof parseGgufHeader, { bytes, fileBytes }: Inp
   return 'accepted';
 }
 
-/** Null: it was refused, and in the way in which files are refused. */
+/** Returns the result of `act`, or null if it refused the file properly. */
 function refusalOf<Result>(act: () => Result): Result | null {
   try {
     return act();
@@ -43,7 +42,7 @@ function refusalOf<Result>(act: () => Result): Result | null {
 function checkBorneOut({ metadata, tensors }: GgufHeader, bytes: Uint8Array, fileBytes: number): void {
   const within = (start: number, end: number, limit: number): boolean =>
     Number.isSafeInteger(start) && Number.isSafeInteger(end) && start >= 0 && start <= end && end <= limit;
-  // Nothing is made that is larger than what it was made of.
+  // The results must not be larger than the bytes that they were made from.
   let made = 0;
   let last = 0;
   for (const [key, { value, start, end }] of metadata) {

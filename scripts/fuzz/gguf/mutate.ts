@@ -1,17 +1,17 @@
-/** A seed made a little, or much, worse: at random, and mostly where numbers stand. */
+/** Random mutations of a seed, small or large, mostly at the places of numbers. */
 import { Random } from '../random.ts';
 import type { Seed } from './seeds.ts';
 
 export interface Input {
   readonly bytes: Uint8Array;
-  /** Of the file whose first bytes these are. */
+  /** Size of the whole file; `bytes` is its beginning. */
   readonly fileBytes: number;
 }
 
 const MOST_BYTES = 64 * 1024;
 const MOST_CHANGES = 6;
 
-/** Where arithmetic goes wrong: the ends of the integer types, and what wraps when it is multiplied or padded. */
+/** Values that break arithmetic: limits of integer types, and values that wrap when multiplied or padded. */
 const INTERESTING: readonly bigint[] = [
   ...[0n, 1n, 2n, 3n, 4n, 7n, 8n, 9n, 16n, 31n, 32n, 33n, 63n, 64n, 65n, 127n, 128n, 255n, 256n, 1000n, 1024n, 4096n],
   ...[15n, 16n, 24n, 31n, 32n, 33n, 52n, 53n, 54n, 60n, 61n, 62n, 63n, 64n].flatMap((bits) => [
@@ -52,7 +52,7 @@ const WORDS: readonly string[] = [
   ...['\0', '\ufeff', '\u202e', '\u001b[2J'],
 ];
 
-/** The same for the same numbers. */
+/** Deterministic for the same seed and index. */
 export class Mutator {
   readonly #seeds: readonly Seed[];
   readonly #valid: readonly Seed[];
@@ -71,7 +71,7 @@ export class Mutator {
     this.#seed = seeds[0]!;
   }
 
-  /** Valid until the next call. */
+  /** Returns the input with this index. Valid until the next call. */
   make(index: number): Input {
     this.#random = new Random(this.#seedNumber, index);
     this.#seed = this.#random.of(this.#random.below(4) === 0 ? this.#seeds : this.#valid);
@@ -87,7 +87,7 @@ export class Mutator {
     const random = this.#random;
     const at = random.below(this.#length + 1);
     const place = this.#seed.places.length > 0 ? random.of(this.#seed.places) : at;
-    // What moves the bytes behind it is mostly refused at once: less of that.
+    // Mutations that shift later bytes are mostly refused at once, so they are rarer.
     switch (random.below(random.below(2) === 0 ? 8 : 13)) {
       case 0:
         if (at < this.#length) this.#scratch[at]! ^= 1 << random.below(8);
@@ -136,7 +136,7 @@ export class Mutator {
     }
   }
 
-  /** Goes on as another one does, from a place where it may have a number. */
+  /** Continues with the bytes of another seed, from a place where that seed may have a number. */
   #splice(at: number, { bytes, places, fileBytes }: Seed): void {
     const from = places.length > 0 ? this.#random.of(places) : 0;
     const start = Math.min(at, this.#length);

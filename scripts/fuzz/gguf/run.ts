@@ -1,20 +1,20 @@
-/** A row of executions, one after the other. */
+/** Runs a sequence of executions. */
 import { parseGgufHeader } from '../../../src/models/gguf-header.ts';
 import { examine, type Outcome } from './examine.ts';
 import type { Input, Mutator } from './mutate.ts';
 
 export interface Tally extends Record<Outcome, number> {
-  /** Of one execution; where that seems long, of the processor's time and not of the clock's. */
+  /** Longest execution; if the wall-clock time is long, CPU time is measured instead. */
   slowestMs: number;
 }
 
-/** What is wrong, with which execution. */
+/** A problem and the number of its execution. */
 export interface Finding {
   readonly index: number;
   readonly what: string;
 }
 
-/** A hundred times what the slowest takes. */
+/** Time limit: a hundred times the slowest normal execution. */
 const LONGEST_MS = 50;
 
 export class FuzzRun {
@@ -23,13 +23,13 @@ export class FuzzRun {
   readonly #mutator: Mutator;
   readonly #parse: typeof parseGgufHeader;
 
-  /** @param parse another one, in tests of this very thing */
+  /** @param parse replaces the parser in tests of this class */
   constructor(mutator: Mutator, parse: typeof parseGgufHeader = parseGgufHeader) {
     this.#mutator = mutator;
     this.#parse = parse;
   }
 
-  /** The executions from `from` up to `to`, without it. */
+  /** Runs executions `from` to `to` - 1. */
   run(from: number, to: number): void {
     for (let index = from; index < to; index += 1) {
       try {
@@ -50,7 +50,7 @@ export class FuzzRun {
     this.tally.slowestMs = Math.max(this.tally.slowestMs, ms);
     return outcome;
   }
-  /** The machine may have been busy with something else: once more. */
+  /** Repeats the execution and returns its CPU time, because the machine may have been busy. */
   #processorMs(input: Input): number {
     const before = process.cpuUsage();
     examine(this.#parse, input);

@@ -1,9 +1,8 @@
 /**
- * What is mutated: headers of valid models of a few kilobytes, and the hostile files.
+ * Seeds of the mutations: headers of valid models of a few kilobytes, and the hostile files.
  *
- * The models are those that the tests run, with their vocabularies cut to a few tokens: all keys, the
- * templates and the names of tensors are as in real files. Of the weights nothing is read, so none are
- * here; the size of the file is a number beside the bytes.
+ * The models are the test models with vocabularies cut to a few tokens: all keys, templates and tensor names are as
+ * in real files. The reader does not read weights, so none are included; the file size is a separate number.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,7 +28,7 @@ export interface Seed {
   readonly bytes: Uint8Array;
   readonly fileBytes: number;
   readonly isValid: boolean;
-  /** Where a number may stand that counts or measures: eight bytes, of which the upper ones are zero. */
+  /** Offsets of possible counts and sizes: eight bytes whose upper ones are zero. */
   readonly places: readonly number[];
 }
 
@@ -38,7 +37,7 @@ const TOKENS_KEPT = 4;
 const TENSORS_KEPT = 6;
 const MOST_SEED_BYTES = 8 * 1024;
 
-/** REQUIRES: the test models are made. */
+/** REQUIRES: the test models exist. */
 export async function makeSeeds(): Promise<Seed[]> {
   const models = await Promise.all(
     TEST_PRESETS.map(async (name) => {
@@ -56,7 +55,7 @@ function seed(name: string, file: Uint8Array): Seed {
   return { name, bytes: header, fileBytes: file.length, isValid, places: placesIn(header) };
 }
 
-/** What the models of the tests do not have. */
+/** Seeds with features that the test models lack. */
 function handmade(): Seed[] {
   const named = (architecture: string): Buffer => textEntry('general.architecture', architecture);
   const bool = (key: string, value: boolean): Buffer => entry(key, VALUE_TYPE.bool, Buffer.of(value ? 1 : 0));
@@ -135,7 +134,7 @@ function handmade(): Seed[] {
   ];
 }
 
-/** The same keys; of each list the beginning, of the tensors the first few with few rows. */
+/** Returns the header with the same keys, shortened lists, and the first few tensors with few rows. */
 function shrunk(whole: Buffer): Buffer {
   const { metadata, tensors } = parsed(whole);
   const entries = Array.from(metadata, ([key, { value, start, end }]) =>
@@ -178,7 +177,7 @@ function isRead(file: Uint8Array): boolean {
 
 function parsed(file: Uint8Array): GgufHeader {
   const header = parseGgufHeader(file, file.length, 'the seed');
-  if (header === 'more') throw new Error('a seed without an end');
+  if (header === 'more') throw new Error('truncated seed');
   return header;
 }
 

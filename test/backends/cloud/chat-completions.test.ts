@@ -1,4 +1,4 @@
-/** Chat Completions, OpenAI's and that of its many speakers: what is sent, and what recorded answers mean. */
+/** Chat Completions of OpenAI and of compatible servers: the requests sent, and how recorded answers are read. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { chatCompletions as wire } from '../../../src/backends/cloud/chat-completions.ts';
@@ -42,7 +42,7 @@ const CALLED = { role: 'assistant', content: '', tool_calls: [CALL] };
 const SENT_CALL = { id: 'call_1', type: 'function', function: { name: 'get_weather', arguments: '{"city": "Bonn"}' } };
 const RESULT = { role: 'tool', tool_call_id: 'call_1', content: '12 °C' };
 
-test('a request has its path, the key and no field that nobody wished for', () => {
+test('a request has its path, the key and only the fields that were asked for', () => {
   assert.equal(ask(wire, 'm', {}), {
     path: '/chat/completions',
     headers: { authorization: `Bearer ${KEY}` },
@@ -50,7 +50,7 @@ test('a request has its path, the key and no field that nobody wished for', () =
   });
 });
 
-test('a server has its own header for the key, and its own headers', () => {
+test('a server may name its own header for the key, and extra headers', () => {
   assert.equal(ask(wire, 'm', {}, { key_header: 'api-key' }).headers, { 'api-key': KEY });
   assert.equal(ask(wire, 'm', {}, { headers: { 'x-title': 'svc' } }).headers, {
     'x-title': 'svc',
@@ -58,31 +58,31 @@ test('a server has its own header for the key, and its own headers', () => {
   });
 });
 
-test('a request without a key has no header for one', () => {
+test('a request without a key has no key header', () => {
   const request = wire.request({ messages: [USER], sampling: {}, stop: [] }, { model: 'm', key: null, quirks: {} });
   assert.equal(request.headers, {});
 });
 
-feature('text', 'arrives as it was written', () => {
+feature('text', 'arrives unchanged', () => {
   const events = answer(wire, HELLO);
   assert.equal(events[0], { type: 'started', model: MODEL });
   assert.is(joined(events).text, 'Hello! 👋 Grüße');
 });
 
-test('an event without data is none, and so is the word for the end', () => {
+test('an event without data and the [DONE] marker yield nothing', () => {
   for (const data of ['', '[DONE]']) assert.equal(wire.reader({}).read({ name: '', data }), []);
 });
 
-feature('system messages', 'stay where they stood', () => {
+feature('system messages', 'keep their position', () => {
   const messages = [{ role: 'system', content: 'Be brief.' }, USER, { role: 'system', content: 'Be polite.' }];
   assert.equal(sent(messages), messages);
 });
 
-test('a picture in a system message is refused by name', () => {
+test('an image in a system message is rejected, naming its place', () => {
   refuses({ messages: [USER, { role: 'system', content: [IMAGE] }] }, 'messages[1].content');
 });
 
-feature('several turns', 'go one by one, without thoughts, and text alone goes as text', () => {
+feature('several turns', 'are sent one by one without reasoning; text-only content is sent as a string', () => {
   const parts = [
     { type: 'text', text: 'three' },
     { type: 'text', text: 'four' },
@@ -101,7 +101,7 @@ feature('several turns', 'go one by one, without thoughts, and text alone goes a
   );
 });
 
-feature('images', 'go inside a URL; a server that sees none is not asked', () => {
+feature('images', 'are sent as data URLs; a server without image support is not asked', () => {
   const messages = [{ role: 'user', content: [{ type: 'text', text: 'What?' }, IMAGE] }];
   assert.equal(sent(messages), [
     {
@@ -117,20 +117,20 @@ feature('images', 'go inside a URL; a server that sees none is not asked', () =>
   }
 });
 
-feature('images by URL', 'go as a URL', () => {
+feature('images by URL', 'are sent as URLs', () => {
   assert.equal(sent([{ role: 'user', content: [{ type: 'image_url', url: 'https://a.example/b' }] }]), [
     { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://a.example/b' } }] },
   ]);
 });
 
-feature('tools', 'are told with their schema, which one without has empty', () => {
+feature('tools', 'are sent with their schema; a tool without one gets an empty schema', () => {
   assert.equal(body({ tools: [WEATHER, { name: 'get_time' }] })['tools'], [
     { type: 'function', function: WEATHER },
     { type: 'function', function: { name: 'get_time', parameters: {} } },
   ]);
 });
 
-feature('tools', 'are called with their arguments, put together by index', () => {
+feature('tools', 'are called with arguments assembled by index', () => {
   const events = answer(wire, THOUGHT_AND_CALLS);
   assert.equal(joined(events).calls, [
     { id: 'call_a', name: 'get_weather', arguments: '{"city":"Köln"}' },
@@ -139,25 +139,25 @@ feature('tools', 'are called with their arguments, put together by index', () =>
   assert.is(finishOf(events), 'tool_calls');
 });
 
-feature('tool choice', 'has a word for each', () => {
+feature('tool choice', "is sent in the API's own terms", () => {
   const choose = (choice: unknown): unknown => body({ tools: [WEATHER], tool_choice: choice })['tool_choice'];
   assert.is(body({ tools: [WEATHER] })['tool_choice'], undefined);
   for (const choice of ['auto', 'none', 'required']) assert.is(choose(choice), choice);
   assert.equal(choose({ name: 'get_weather' }), { type: 'function', function: { name: 'get_weather' } });
 });
 
-test('a tool choice without tools: none is granted, another is refused by name', () => {
+test('tool choice without tools: none is accepted, any other is rejected by name', () => {
   assert.equal(body({ tool_choice: 'none' }), body({}));
   for (const choice of ['required', { name: 'get_weather' }]) refuses({ tool_choice: choice }, 'tool_choice');
 });
 
-feature('at most one tool call', 'goes as it is, beside tools', () => {
+feature('at most one tool call', 'is sent unchanged if there are tools', () => {
   assert.is(body({ tools: [WEATHER], parallel_tool_calls: false })['parallel_tool_calls'], false);
   assert.is(body({ tools: [WEATHER] })['parallel_tool_calls'], undefined);
   assert.equal(body({ parallel_tool_calls: false }), body({}));
 });
 
-feature('tool results', 'go by the id of the call', () => {
+feature('tool results', 'are sent with the id of the call', () => {
   assert.equal(sent([USER, CALLED, RESULT]), [
     USER,
     { role: 'assistant', content: null, tool_calls: [SENT_CALL] },
@@ -171,7 +171,7 @@ feature('tool results', 'go by the id of the call', () => {
   });
 });
 
-test('a result without the id of its call is refused by name', () => {
+test('a tool result without a call id is rejected by name', () => {
   refuses({ messages: [USER, CALLED, { role: 'tool', content: '1' }] }, 'messages[2].tool_call_id');
 });
 
@@ -179,7 +179,7 @@ refused('images in tool results', () => {
   refuses({ messages: [USER, CALLED, { ...RESULT, content: [IMAGE] }] }, 'messages[2].content');
 });
 
-test('a server that wants thoughts back gets them beside the calls', () => {
+test('a server that requires reasoning back gets it beside the tool calls', () => {
   const messages = [
     USER,
     { ...CALLED, reasoning: 'hm' },
@@ -192,23 +192,23 @@ test('a server that wants thoughts back gets them beside the calls', () => {
   assert.not.match(JSON.stringify(sent(messages)), 'reasoning');
 });
 
-feature('reasoning effort', 'goes as it is', () => {
+feature('reasoning effort', 'is sent unchanged', () => {
   for (const effort of ['none', 'minimal', 'low', 'medium', 'high', 'xhigh']) {
     assert.is(body({ reasoning_effort: effort })['reasoning_effort'], effort);
   }
 });
 
-feature('reasoning told', 'apart from the text', () => {
+feature('reasoning told', 'separate from the text', () => {
   const { text, reasoning } = joined(answer(wire, THOUGHT_AND_CALLS));
   assert.is(reasoning, 'The user wants the weather.');
   assert.is(text, "Let's look.");
 });
 
-feature('JSON of any shape', 'is a type of answer', () => {
+feature('JSON of any shape', 'is sent as a response format', () => {
   assert.equal(body({ format: { type: 'json_object' } })['response_format'], { type: 'json_object' });
 });
 
-feature('JSON schema', 'goes as it is, and is more than advice unless the request says so', () => {
+feature('JSON schema', 'is sent unchanged, and as strict unless the request says otherwise', () => {
   const schema = { type: 'object', properties: { a: { type: 'number' } } };
   const formatOf = (more: object): unknown =>
     body({ format: { type: 'json_schema', schema, ...more } })['response_format'];
@@ -223,48 +223,48 @@ refused('grammar', () => {
   refuses({ format: { type: 'grammar', grammar: 'root ::= "a"' } }, 'format');
 });
 
-test('a server that takes grammars gets one', () => {
+test('a server that supports grammars gets the grammar', () => {
   const format = { type: 'grammar', grammar: 'root ::= "a"' };
   assert.is(body({ format }, { grammar: true })['grammar'], 'root ::= "a"');
 });
 
-feature('stop strings', 'go as they are', () => {
+feature('stop strings', 'are sent unchanged', () => {
   assert.equal(body({ stop: ['\n\n', 'END'] })['stop'], ['\n\n', 'END']);
 });
-feature('max_tokens', 'goes as it is, or by the name that the server has for it', () => {
+feature('max_tokens', 'is sent unchanged, or under the name that the server uses', () => {
   assert.is(body({ max_tokens: 5 })['max_tokens'], 5);
   const renamed = body({ max_tokens: 5 }, { max_tokens_field: 'max_completion_tokens' });
   assert.is(renamed['max_completion_tokens'], 5);
   assert.is(renamed['max_tokens'], undefined);
 });
-feature('temperature', 'goes as it is', () => {
+feature('temperature', 'is sent unchanged', () => {
   assert.is(body({ sampling: { temperature: 0 } })['temperature'], 0);
 });
-feature('top_p', 'goes as it is, 1 too: servers have a default of their own', () => {
+feature('top_p', 'is sent unchanged, 1 too, because servers have other defaults', () => {
   assert.is(body({ sampling: { top_p: 1 } })['top_p'], 1);
 });
-feature('top_k', 'goes by the name that local servers have for it', () => {
+feature('top_k', 'is sent under the name that local servers use', () => {
   assert.is(body({ sampling: { top_k: 40 } })['top_k'], 40);
 });
-feature('min_p', 'goes by the name that local servers have for it', () => {
+feature('min_p', 'is sent under the name that local servers use', () => {
   assert.is(body({ sampling: { min_p: 0.05 } })['min_p'], 0.05);
 });
-feature('repeat_penalty', 'goes by the name that the server has for it', () => {
+feature('repeat_penalty', 'is sent under the name that the server uses', () => {
   assert.is(body({ sampling: { repeat_penalty: 1.1 } })['repeat_penalty'], 1.1);
   const renamed = body({ sampling: { repeat_penalty: 1.1 } }, { repeat_penalty_field: 'repetition_penalty' });
   assert.is(renamed['repetition_penalty'], 1.1);
   assert.is(renamed['repeat_penalty'], undefined);
 });
-feature('frequency_penalty', 'goes as it is', () => {
+feature('frequency_penalty', 'is sent unchanged', () => {
   assert.is(body({ sampling: { frequency_penalty: 0.5 } })['frequency_penalty'], 0.5);
 });
-feature('presence_penalty', 'goes as it is', () => {
+feature('presence_penalty', 'is sent unchanged', () => {
   assert.is(body({ sampling: { presence_penalty: -0.5 } })['presence_penalty'], -0.5);
 });
-feature('seed', 'goes as it is', () => {
+feature('seed', 'is sent unchanged', () => {
   assert.is(body({ sampling: { seed: 0 } })['seed'], 0);
 });
-feature('logit_bias', 'goes by token', () => {
+feature('logit_bias', 'is sent by token', () => {
   assert.equal(
     body({
       sampling: {
@@ -278,13 +278,13 @@ feature('logit_bias', 'goes by token', () => {
   );
   assert.equal(body({ sampling: { logit_bias: [] } }), body({}));
 });
-feature('logprobs', 'are asked for, with or without those of other tokens', () => {
+feature('logprobs', 'are requested, with or without top alternatives', () => {
   const { logprobs, top_logprobs: top } = body({ logprobs: 3 });
   assert.equal([logprobs, top], [true, 3]);
   const own = body({ logprobs: 0 });
   assert.equal([own['logprobs'], own['top_logprobs']], [true, undefined]);
 });
-feature('logprobs', 'come with the text they belong to', () => {
+feature('logprobs', 'arrive with the text that they belong to', () => {
   const e = { token: 'e', bytes: null, logprob: -1 };
   const content = [{ token: 'é', bytes: [195, 169], logprob: -0.5, top_logprobs: [e] }];
   const choices = [{ delta: { content: 'é' }, logprobs: { content } }];
@@ -296,7 +296,7 @@ feature('logprobs', 'come with the text they belong to', () => {
   });
 });
 
-test('what a server does not know is refused by name, in our words or in those of the API', () => {
+test('an unsupported parameter is rejected under the name that the caller used, ours or that of the API', () => {
   const quirks = { unsupported: ['tools', 'top_k', 'min_p', 'repeat_penalty', 'stop', 'response_format'] };
   refuses({ tools: [WEATHER] }, 'tools', quirks);
   refuses({ sampling: { top_k: 3 } }, 'top_k', quirks);
@@ -305,24 +305,24 @@ test('what a server does not know is refused by name, in our words or in those o
   assert.equal(body({ tools: [], stop: [] }, quirks), body({}));
 });
 
-test('what does nothing is not sent to a server that does not know it', () => {
+test('a no-op value is not sent to a server that does not support the parameter', () => {
   const quirks = { unsupported: ['top_k', 'min_p', 'repeat_penalty'] };
   assert.equal(body({ sampling: { top_k: 0, min_p: 0, repeat_penalty: 1 } }, quirks), body({}));
 });
 
-feature('usage', 'is asked for, and comes in a chunk of its own', () => {
+feature('usage', 'is requested, and arrives in a separate chunk', () => {
   assert.equal(usageOf(answer(wire, HELLO)), { input_tokens: 5, output_tokens: 2, cached_tokens: 0 });
 });
 
-test('a server that refuses to be asked for usage is not', () => {
+test('usage is not requested from a server that rejects the request for it', () => {
   assert.is(body({}, { stream_usage: false })['stream_options'], undefined);
 });
 
-feature('cached tokens', 'are input too', () => {
+feature('cached tokens', 'count as input', () => {
   assert.equal(usageOf(answer(wire, CACHED)), { input_tokens: 2132, output_tokens: 12, cached_tokens: 2000 });
 });
 
-feature('finish reasons', 'are known by their meaning, in the words of all who speak the API', () => {
+feature('finish reasons', 'are mapped from the values of all servers that speak this API', () => {
   const words: Readonly<Record<FinishReason, readonly string[]>> = {
     stop: ['stop', 'eos', 'toString'],
     length: ['length', 'max_tokens', 'model_length'],
@@ -335,7 +335,7 @@ feature('finish reasons', 'are known by their meaning, in the words of all who s
   }
 });
 
-feature('errors inside the stream', 'are errors, in the words of the provider', () => {
+feature('errors inside the stream', "are reported with the provider's message", () => {
   const error = thrown(() =>
     answer(wire, [...HELLO.slice(0, 2), piece({}, null, { error: { code: 429, message: 'Slow' } })]),
   );
@@ -352,7 +352,7 @@ feature('errors inside the stream', 'are errors, in the words of the provider', 
   }
 });
 
-feature('errors inside the stream', 'may be reasons to give up', () => {
+feature('errors inside the stream', 'may be non-retryable', () => {
   for (const reason of ['error', 'abort', 'network_error', 'insufficient_system_resource']) {
     const error = thrown(() => answer(wire, [piece({ content: 'secret' }, reason)]));
     assert.is(error.code, 'PROVIDER_FAILED');
@@ -360,17 +360,17 @@ feature('errors inside the stream', 'may be reasons to give up', () => {
   }
 });
 
-feature('answers that break off', 'are failures, however far they came', () => {
+feature('answers that break off', 'are failures, wherever they are cut', () => {
   for (const whole of [HELLO.slice(0, -1), THOUGHT_AND_CALLS]) failsCutAnywhere(wire, whole);
 });
 
-test('figures that do not come are no failure', () => {
+test('missing usage figures are not a failure', () => {
   const events = answer(wire, HELLO.slice(0, -1));
   assert.is(finishOf(events), 'stop');
   assert.is(usageOf(events), undefined);
 });
 
-test('what is not the API is a failure that repeats none of it', () => {
+test('data that is not of this API is a failure, and its text is not repeated', () => {
   refusesWhatIsNotTheApi(wire, ['{"choices":"secret"}']);
   const nameless = callPiece({ index: 0, id: 'a', function: { arguments: '{}' } });
   assert.is(thrown(() => answer(wire, [nameless, piece({}, 'tool_calls')])).code, 'PROVIDER_FAILED');
@@ -394,7 +394,7 @@ const counted = (input_tokens: number, output_tokens: number, cached_tokens = 0)
 });
 const usage = { prompt_tokens: 5, completion_tokens: 2 };
 
-/** How servers differ from OpenAI's own. */
+/** Deviations of other servers from OpenAI's stream: recorded events and what they are read as. */
 const STREAMS: Readonly<Record<string, readonly [readonly Recorded[], readonly WireEvent[]]>> = {
   'an empty first chunk, as Azure sends it': [
     [[undefined, { choices: [], model: '', prompt_filter_results: [] }], piece({ content: 'Hi' }), piece({}, 'stop')],
@@ -421,15 +421,15 @@ const STREAMS: Readonly<Record<string, readonly [readonly Recorded[], readonly W
     [piece({ role: '', content: 'Hi' }, null, { base_resp: { status_code: 0, status_msg: '' } }), piece({}, 'stop')],
     [STARTED, text('Hi'), finish('stop')],
   ],
-  'thoughts in reasoning_content': [
+  'reasoning in reasoning_content': [
     [piece({ reasoning_content: 'hm', content: null }), piece({ content: '<think>x' }), piece({}, 'stop')],
     [STARTED, thought('hm'), text('<think>x'), finish('stop')],
   ],
-  'thoughts in both fields, as vLLM sends them': [
+  'reasoning in both fields, as vLLM sends it': [
     [piece({ reasoning_content: 'hm', reasoning: 'hm' }), piece({ content: 'Hi' }, 'stop')],
     [STARTED, thought('hm'), text('Hi'), finish('stop')],
   ],
-  'thoughts in parts, as Mistral sends them': [
+  'reasoning in parts, as Mistral sends it': [
     [
       piece({ content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }] }),
       piece({ content: [{ type: 'text', text: 'Hi' }] }),
@@ -437,7 +437,7 @@ const STREAMS: Readonly<Record<string, readonly [readonly Recorded[], readonly W
     ],
     [STARTED, thought('hm'), text('Hi'), finish('stop')],
   ],
-  'thoughts in tags': [
+  'reasoning in tags': [
     [
       piece({ content: '\n<thi' }),
       piece({ content: 'nk>h' }),
@@ -447,11 +447,11 @@ const STREAMS: Readonly<Record<string, readonly [readonly Recorded[], readonly W
     ],
     [STARTED, thought('h'), thought('m'), text('Hi'), finish('stop')],
   ],
-  'what only looks like a tag': [
+  'text that only looks like a tag': [
     [piece({ content: '<' }), piece({ content: 'b>' }), piece({}, 'stop')],
     [STARTED, text('<b>'), finish('stop')],
   ],
-  'a beginning of a tag at the end': [
+  'an incomplete tag at the end': [
     [piece({ content: '<thi' }), piece({}, 'length')],
     [STARTED, finish('length'), text('<thi')],
   ],
@@ -476,7 +476,7 @@ const STREAMS: Readonly<Record<string, readonly [readonly Recorded[], readonly W
     ],
     [STARTED, named(0, 'a', 'weather', '{}'), named(1, 'b', 'weather', '{}'), finish('tool_calls')],
   ],
-  'a call without an id, its arguments an object, its name told again': [
+  'a call without an id, with object arguments and a repeated name': [
     [
       callPiece({ index: 0, function: { name: 'weather', arguments: { x: 1 } } }),
       callPiece({ index: 0, function: { name: 'weather', arguments: '' } }),
@@ -507,12 +507,12 @@ const STREAMS: Readonly<Record<string, readonly [readonly Recorded[], readonly W
   ],
 };
 for (const [name, [events, told]] of Object.entries(STREAMS)) {
-  test(`answers differ: ${name}`, () => {
+  test(`deviating answer: ${name}`, () => {
     assert.equal(answer(wire, events), told);
   });
 }
 
-test('pieces cut anywhere give the same thought and text', () => {
+test('reasoning and text are the same wherever the pieces are cut', () => {
   const whole = '<think>a < b </thin k></think>\n\nThe <think> answer';
   for (let cut = 0; cut <= whole.length; cut++) {
     for (const second of [cut + 1, cut + 5, cut + 9]) {
@@ -523,14 +523,14 @@ test('pieces cut anywhere give the same thought and text', () => {
   }
 });
 
-test('an error without words is an error still', () => {
+test('an error without a message is still an error', () => {
   assert.equal(wire.error({ error: {} }), { message: '', code: null });
   for (const none of [null, undefined, 'x', 7, [], {}, { choices: [] }, { base_resp: { status_code: 0 } }]) {
     assert.is(wire.error(none), null);
   }
 });
 
-feature('list of models', 'is read page by page, whether or not it is wrapped', () => {
+feature('list of models', 'is read page by page, also if it is a bare list', () => {
   const target = { key: KEY, quirks: {} };
   assert.equal(wire.listModels(target, null), {
     path: '/models',
@@ -543,7 +543,7 @@ feature('list of models', 'is read page by page, whether or not it is wrapped', 
   assert.equal(wire.readModels(MODELS_PAGE.data), wire.readModels(MODELS_PAGE));
 });
 
-test('a server has its own path for the list, or none', () => {
+test('a server may have its own path for the model list, or no list', () => {
   const path = (models_path: string | null): string | undefined =>
     wire.listModels({ key: null, quirks: { models_path } }, 'b')?.path;
   assert.is(path('/models?type=chat'), '/models?type=chat&after=b');

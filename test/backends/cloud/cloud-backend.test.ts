@@ -1,4 +1,4 @@
-/** The cloud backend against servers that answer in every way but the plain one. */
+/** The cloud backend against servers that deviate, fail, stall or cut their answers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -36,7 +36,10 @@ const answer = ({ backend }: Cloud, request: GenerateRequest = ask()): Promise<G
   collect(backend.generate(request, context()));
 const finishOf = (events: readonly GenerateEvent[]): FinishEvent => events.at(-1) as FinishEvent;
 
-test('a whole answer, with all that belongs to it', async ({ upstream, open }) => {
+test('a whole answer has model, text, finish reason and usage; the request has key and request id', async ({
+  upstream,
+  open,
+}) => {
   upstream.script(sayHello);
   const events = await answer(open());
   assert.equal(events[0], { type: 'start', model: 'small-2026-07', provider: 'acme' });
@@ -53,26 +56,26 @@ test('a whole answer, with all that belongs to it', async ({ upstream, open }) =
   assert.is(asked?.headers['content-type'], 'application/json');
 });
 
-test('connections are kept', async ({ upstream, open }) => {
+test('connections are kept alive and reused', async ({ upstream, open }) => {
   upstream.script(sayHello);
   const opened = open();
   for (let n = 0; n < 5; n++) {
     await answer(opened);
-    // undici takes a connection back in its next turn.
+    // undici returns a connection to its pool in the next turn of the event loop.
     await new Promise((resolve) => setImmediate(resolve));
   }
   assert.is(upstream.connections(), 1);
 });
 
-/** What a server may do to a stream without changing the answer. */
+/** Ways to frame a stream that do not change the answer. */
 const FRAMINGS: Readonly<Record<string, Script>> = {
-  'a byte at a time': async (turn) => {
+  'one byte at a time': async (turn) => {
     for (const content of ['Grüße, ', '世界 ', '👩‍👩‍👧'])
       await turn.bytes(`data: ${JSON.stringify(chunk({ content }))}\n\n`);
     await turn.bytes(`data: ${JSON.stringify(chunk({}, 'stop'))}\n\ndata: [DONE]\n\n`);
     turn.end();
   },
-  'comments, blank lines and pings between': async (turn) => {
+  'comments, blank lines and pings in between': async (turn) => {
     await turn.write(': OPENROUTER PROCESSING\n\n\n\n');
     await turn.event(chunk({ content: 'Grüße, ' }));
     await turn.write(':\n\n: keep-alive\n\nretry: 3000\n\nevent: ping\n\n');
@@ -111,7 +114,7 @@ const FRAMINGS: Readonly<Record<string, Script>> = {
     await sleep(20);
     turn.reset();
   },
-  'all of it at once, as JSON': (turn) =>
+  'not streamed, as one JSON document': (turn) =>
     turn.json(200, {
       ...chunk({}),
       choices: [{ message: { role: 'assistant', content: 'Grüße, 世界 👩‍👩‍👧' }, finish_reason: 'stop' }],
@@ -119,7 +122,7 @@ const FRAMINGS: Readonly<Record<string, Script>> = {
     }),
 };
 for (const [name, script] of Object.entries(FRAMINGS)) {
-  test(`the same answer: ${name}`, async ({ upstream, open }) => {
+  test(`the framing does not change the answer: ${name}`, async ({ upstream, open }) => {
     upstream.script(script);
     const events = await answer(open());
     assert.is(textOf(events), 'Grüße, 世界 👩‍👩‍👧');
@@ -131,7 +134,7 @@ for (const [name, script] of Object.entries(FRAMINGS)) {
   });
 }
 
-test('a thought is no part of the answer, and usage that is not told is null', async ({ upstream, open }) => {
+test('reasoning is not part of the answer, and missing usage is null', async ({ upstream, open }) => {
   upstream.script(async (turn) => {
     for (const content of ['<th', 'ink>2+', '2</thi', 'nk>\n\n', '4']) await turn.event(chunk({ content }));
     await turn.event(chunk({}, 'stop'));
@@ -157,14 +160,14 @@ const said = (message: string, more: object = {}): object => ({ error: { message
 
 const REFUSALS: Readonly<Record<string, Refusal>> = {
   'a wrong key': { status: 401, body: said('bad key'), code: 'PROVIDER_AUTH' },
-  'a key that may not': { status: 403, body: said('not you'), code: 'PROVIDER_AUTH' },
+  'a key without permission': { status: 403, body: said('not you'), code: 'PROVIDER_AUTH' },
   'an unknown model': {
     status: 404,
     body: said('no such model', { code: 'model_not_found' }),
     code: 'MODEL_NOT_FOUND',
   },
   'an unknown model, as 400': { status: 400, body: said('?', { code: 'model_not_found' }), code: 'MODEL_NOT_FOUND' },
-  'a page that is not there': { status: 404, body: '<html>404</html>', code: 'MODEL_NOT_FOUND' },
+  'a path that does not exist': { status: 404, body: '<html>404</html>', code: 'MODEL_NOT_FOUND' },
   'a bad request': { status: 400, body: said('bad', { type: 'invalid_request_error' }), code: 'INVALID_REQUEST' },
   'a bad request, FastAPI': { status: 422, body: { detail: [{ msg: 'field required' }] }, code: 'INVALID_REQUEST' },
   'a prompt too long, by its code': {
@@ -195,14 +198,14 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
     code: 'BUSY',
     retryAfterSeconds: 7,
   },
-  'too many requests, by the millisecond': {
+  'too many requests, retry-after in milliseconds': {
     status: 429,
     body: said('slow down', { code: 'rate_limit_exceeded' }),
     headers: { 'retry-after-ms': '250', 'retry-after': '9' },
     code: 'BUSY',
     retryAfterSeconds: 0.25,
   },
-  'too many requests, not again': {
+  'too many requests, no retry': {
     status: 429,
     body: said('slow down'),
     headers: { 'x-should-retry': 'false' },
@@ -218,8 +221,8 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
   'no credit': { status: 402, body: said('pay'), code: 'PROVIDER_FAILED', retryable: false },
   'a timeout': { status: 408, body: said('late'), code: 'PROVIDER_FAILED', retryable: true },
   'a conflict': { status: 409, body: said('locked'), code: 'PROVIDER_FAILED', retryable: true },
-  'an error of the server': { status: 500, body: said('oops'), code: 'PROVIDER_FAILED', retryable: true },
-  'an error of the server, not again': {
+  'a server error': { status: 500, body: said('oops'), code: 'PROVIDER_FAILED', retryable: true },
+  'a server error, no retry': {
     status: 500,
     body: said('oops'),
     headers: { 'x-should-retry': 'false' },
@@ -236,13 +239,13 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
   },
   'an overload': { status: 529, body: said('overloaded'), code: 'PROVIDER_FAILED', retryable: true },
   'a method that is not allowed': { status: 405, body: '', code: 'PROVIDER_FAILED', retryable: false },
-  'an error inside of success': { body: said('no credit', { code: 402 }), code: 'PROVIDER_FAILED', retryable: false },
-  'an error inside of success, MiniMax': {
+  'an error with status 200': { body: said('no credit', { code: 402 }), code: 'PROVIDER_FAILED', retryable: false },
+  'an error with status 200, MiniMax': {
     body: { base_resp: { status_code: 1004, status_msg: 'login fail' } },
     code: 'PROVIDER_AUTH',
   },
   'an empty answer': { body: {}, code: 'PROVIDER_FAILED', retryable: true },
-  'JSON that is none': { body: '{"choices": [', code: 'PROVIDER_FAILED', retryable: true },
+  'invalid JSON': { body: '{"choices": [', code: 'PROVIDER_FAILED', retryable: true },
 };
 for (const [name, refusal] of Object.entries(REFUSALS)) {
   test(`refused: ${name}`, async ({ upstream, open }) => {
@@ -254,7 +257,7 @@ for (const [name, refusal] of Object.entries(REFUSALS)) {
   });
 }
 
-test('the hints name the next command', async ({ upstream, open }) => {
+test('the hints name the command to run next', async ({ upstream, open }) => {
   const opened = open();
   upstream.script((turn) => turn.json(401, said('bad key')));
   const { hint: auth } = await rejection(() => answer(opened), 'PROVIDER_AUTH');
@@ -264,7 +267,7 @@ test('the hints name the next command', async ({ upstream, open }) => {
   assert.match(model ?? '', /svc provider models acme/);
 });
 
-/** What is no answer, though a part of one has come. */
+/** Answers that break off after the first text. */
 const CUTS: Readonly<Record<string, Script>> = {
   'an end without a finish': async (turn) => {
     await turn.event(chunk({ content: 'Hel' }));
@@ -296,12 +299,12 @@ const CUTS: Readonly<Record<string, Script>> = {
     await turn.event({ object: 'error', message: 'the GPU is gone', type: 'InternalServerError', code: 500 });
     turn.end();
   },
-  'what is no JSON': async (turn) => {
+  'invalid JSON': async (turn) => {
     await turn.event(chunk({ content: 'Hel' }));
     await turn.event('<html>');
     turn.end();
   },
-  'a finish that is none': async (turn) => {
+  'a finish reason "error"': async (turn) => {
     await turn.event(chunk({ content: 'Hel' }));
     await turn.event(chunk({}, 'error'));
     turn.end();
@@ -326,7 +329,10 @@ for (const [name, script] of Object.entries(CUTS)) {
   });
 }
 
-test('an error before any content comes before `start`: somebody else may still answer', async ({ upstream, open }) => {
+test('an error before any content is thrown before `start`, so that a fallback can still answer', async ({
+  upstream,
+  open,
+}) => {
   upstream.script(async (turn) => {
     await turn.write(': PROCESSING\n\n');
     await turn.event(chunk({ role: 'assistant', content: '' }));
@@ -340,7 +346,10 @@ test('an error before any content comes before `start`: somebody else may still 
   assert.equal(events, []);
 });
 
-test('the words of a provider are for the caller, not for the log, and hold no key', async ({ upstream, open }) => {
+test('the message of a provider reaches the caller but not the log, and never contains the key', async ({
+  upstream,
+  open,
+}) => {
   const opened = open();
   upstream.script((turn) => {
     const { authorization } = turn.request.headers;
@@ -357,7 +366,7 @@ test('the words of a provider are for the caller, not for the log, and hold no k
   assert.not.match(JSON.stringify(opened.backend.record()), /secret|sk-test/);
 });
 
-test('a long error body is cut', async ({ upstream, open }) => {
+test('a long error body is truncated', async ({ upstream, open }) => {
   upstream.script(async (turn) => {
     turn.head(500, { 'content-type': 'application/json' });
     while (!turn.isOver) await turn.write('x'.repeat(64 * 1024));
@@ -366,7 +375,7 @@ test('a long error body is cut', async ({ upstream, open }) => {
   assert.ok(upstream.written() < 500, String(upstream.written()));
 });
 
-test('an event without an end is not kept', async ({ upstream, open }) => {
+test('an endless event is not buffered without bound', async ({ upstream, open }) => {
   upstream.script(async (turn) => {
     await turn.write('data: ');
     while (!turn.isOver) await turn.write('x'.repeat(256 * 1024));
@@ -374,7 +383,7 @@ test('an event without an end is not kept', async ({ upstream, open }) => {
   await rejection(() => answer(open()), 'PROVIDER_FAILED', /longer than/);
 });
 
-test('a caller that leaves closes the connection within 100 ms', async ({ upstream, open }) => {
+test('aborting a request closes its connection', async ({ upstream, open }) => {
   const taken: Stopwatch[] = [];
   let took: number | undefined;
   upstream.script(async (turn) => {
@@ -391,12 +400,12 @@ test('a caller that leaves closes the connection within 100 ms', async ({ upstre
   controller.abort(reason);
   await rejection(() => pending, 'CANCELLED');
   const ms = await waitFor('the provider to notice', () => took);
-  // Two event loops of one busy process stand between; the bound is for what a person would notice.
+  // Client and server share one busy process, so the limit is generous: what a user would notice.
   assert.ok(ms < 1000, `${String(ms)} ms`);
 });
 
 for (const concurrency of [1, 3]) {
-  test(`${String(concurrency)} at once, the others in line`, async ({ upstream, open }) => {
+  test(`with concurrency ${String(concurrency)}, the other requests wait in the queue`, async ({ upstream, open }) => {
     let active = 0;
     let most = 0;
     upstream.script(async (turn) => {
@@ -420,7 +429,7 @@ for (const concurrency of [1, 3]) {
   });
 }
 
-test('one that leaves the line takes no turn', async ({ upstream, open }) => {
+test('a request aborted in the queue is never sent', async ({ upstream, open }) => {
   upstream.script(() => undefined);
   const opened = open({ concurrency: 1 });
   const first = new AbortController();
@@ -441,7 +450,7 @@ test('one that leaves the line takes no turn', async ({ upstream, open }) => {
   );
 });
 
-test('no key where one is meant to be: nothing is sent', async ({ upstream, open }) => {
+test('without its required key, nothing is sent', async ({ upstream, open }) => {
   const opened = open({
     readKey: () => Promise.resolve(null),
     credential: () => ({ source: 'env', name: 'ACME_API_KEY', present: false }),
@@ -452,7 +461,7 @@ test('no key where one is meant to be: nothing is sent', async ({ upstream, open
   assert.is(upstream.asked.length, 0);
 });
 
-test('a server that wants no key gets none', async ({ upstream, open }) => {
+test('a server that needs no key gets none', async ({ upstream, open }) => {
   upstream.script(sayHello);
   await answer(
     open({ readKey: () => Promise.resolve(null), credential: () => ({ source: 'none', name: null, present: false }) }),
@@ -460,7 +469,7 @@ test('a server that wants no key gets none', async ({ upstream, open }) => {
   assert.is(upstream.asked[0]?.headers.authorization, undefined);
 });
 
-test('a key that HTTP cannot carry is not told', async ({ open }) => {
+test('a key that is invalid in a header is not repeated in the error', async ({ open }) => {
   const error = await rejection(
     () => answer(open({ readKey: () => Promise.resolve('sk-line\nbreak') })),
     'PROVIDER_FAILED',
@@ -468,7 +477,7 @@ test('a key that HTTP cannot carry is not told', async ({ open }) => {
   assert.not.match(error.told, /sk-line/);
 });
 
-test('models over several pages', async ({ upstream, open }) => {
+test('the model list is read over several pages', async ({ upstream, open }) => {
   upstream.script((turn) => {
     const after = new URL(turn.request.path, 'http://x').searchParams.get('after');
     const page = { null: ['a', 'b'], b: ['c', 'd'], d: ['e'] }[String(after)] ?? [];
@@ -481,7 +490,10 @@ test('models over several pages', async ({ upstream, open }) => {
   );
 });
 
-test('models: pages that never end do end; a bare list; no list; a refusal', async ({ upstream, open }) => {
+test('model list: endless pages stop, a bare list is read, a missing list and refusals are errors', async ({
+  upstream,
+  open,
+}) => {
   const { signal } = new AbortController();
   upstream.script((turn) => turn.json(200, { data: [{ id: 'a' }], has_more: true, last_id: 'a' }));
   assert.equal(await open().backend.modelNames(signal), ['a']);
@@ -494,7 +506,7 @@ test('models: pages that never end do end; a bare list; no list; a refusal', asy
   await rejection(() => open().backend.modelNames(signal), 'PROVIDER_FAILED');
 });
 
-test('the record tells how the provider fares', async ({ upstream, open }) => {
+test('the record shows the health of the provider', async ({ upstream, open }) => {
   const opened = open();
   assert.is(opened.backend.record().state, 'unknown');
   upstream.script((turn) => turn.json(500, said('a secret')));
@@ -511,13 +523,13 @@ test('the record tells how the provider fares', async ({ upstream, open }) => {
   assert.ok(well.last_checked_at);
 });
 
-test('without a default model one has to be named', async ({ open }) => {
+test('without a default model, the request must name one', async ({ open }) => {
   const { param, hint } = await rejection(() => answer(open({ defaultModel: null })), 'INVALID_REQUEST');
   assert.is(param, 'model');
   assert.match(hint ?? '', /svc provider models acme/);
 });
 
-test('nothing is left open', async ({ upstream, open }) => {
+test('close leaves no connection open', async ({ upstream, open }) => {
   upstream.script(sayHello);
   const opened = open();
   await answer(opened);

@@ -1,4 +1,4 @@
-/** What tests of the cloud backend share. */
+/** Helpers for tests of the cloud backend. */
 import { subscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { CloudBackend } from '../../../src/backends/cloud/cloud-backend.ts';
@@ -9,7 +9,7 @@ import type { Turn } from './upstream.ts';
 
 export const KEY = 'sk-test-0123456789abcdef';
 
-/** A provider whose endpoint somebody has put into the config. */
+/** A provider whose endpoint comes from the config. */
 export function provider(url: string, changes: Partial<Provider> = {}): Provider {
   return {
     name: 'acme',
@@ -47,7 +47,7 @@ export function reasoningOf(events: readonly GenerateEvent[]): string {
   return events.map((event) => (event.type === 'reasoning' ? event.text : '')).join('');
 }
 
-/** A chunk of Chat Completions. */
+/** A Chat Completions chunk. */
 export function chunk(delta: object, finishReason: string | null = null, more: object = {}): object {
   return {
     id: 'chatcmpl-1',
@@ -61,7 +61,7 @@ export function chunk(delta: object, finishReason: string | null = null, more: o
 
 export const USAGE = { prompt_tokens: 11, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 4 } };
 
-/** A whole answer as OpenAI sends it. */
+/** Sends a whole answer as OpenAI does. */
 export async function sayHello(turn: Turn): Promise<void> {
   await turn.event(chunk({ role: 'assistant', content: '' }));
   for (const content of ['Hel', 'lo ', 'there']) await turn.event(chunk({ content }));
@@ -71,7 +71,7 @@ export async function sayHello(turn: Turn): Promise<void> {
   turn.end();
 }
 
-/** The connections that this process has opened, by way of undici, and not closed. */
+/** Returns a counter of the connections that this process has open through undici. */
 export function openConnections(): () => number {
   const open = new Set<Socket>();
   subscribe('undici:client:connected', (message) => {

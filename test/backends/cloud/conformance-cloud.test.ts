@@ -5,7 +5,7 @@ import { startUpstream, type Turn } from './upstream.ts';
 
 const owned = openConnections();
 
-/** Long answers come as fast as they are read; the reader can be slower than any buffer. */
+/** Sends a long answer as fast as it is read; its size exceeds every buffer on the way. */
 async function endless(turn: Turn): Promise<void> {
   const piece = 'x'.repeat(8 * 1024);
   while (!turn.isOver) {

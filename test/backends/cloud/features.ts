@@ -1,15 +1,15 @@
 /**
- * What svc can do with each API of providers, declared where a test shows it. The table in
- * docs/providers.md is made of these declarations (scripts/feature-table.ts), so they are written out:
- * the API and the name of the feature as literals.
+ * Declares, beside the test that shows it, which features svc supports with each provider API. The table in
+ * docs/providers.md is generated from these declarations (scripts/feature-table.ts), so the API and the feature
+ * name must be literals.
  *
  *   const { feature, refused } = featuresOf('messages', test);
- *   feature('tools', 'are told with their schema', () => { … });
+ *   feature('tools', 'are sent with their schema', () => { … });
  *   refused('seed', () => { … });
  */
 import type { Api } from '../../../src/backends/cloud/provider.ts';
 
-/** The rows of the table, in its order. */
+/** Rows of the table, in order. */
 export const FEATURES = [
   'text',
   'system messages',
@@ -51,9 +51,9 @@ type Body = () => void | Promise<void>;
 type Test = (name: string, body: Body) => void;
 
 interface Declare {
-  /** The API has it, and `body` shows so. */
+  /** The API has the feature; `body` shows it. */
   readonly feature: (feature: Feature, what: string, body: Body) => void;
-  /** The API has no words for it, and `body` shows that svc refuses it by name. */
+  /** The API lacks the feature; `body` shows that svc rejects it by name. */
   readonly refused: (feature: Feature, body: Body) => void;
 }
 
@@ -63,7 +63,7 @@ export function featuresOf(api: Api, test: Test): Declare {
       test(`${api}, ${feature}: ${what}`, body);
     },
     refused: (feature, body) => {
-      test(`${api}, ${feature}: is refused by name`, body);
+      test(`${api}, ${feature}: is rejected by name`, body);
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Gemini's own API: what is sent, and what recorded answers mean. */
+/** Gemini's native API: the requests sent, and how recorded answers are read. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { gemini as wire } from '../../../src/backends/cloud/gemini.ts';
@@ -35,7 +35,7 @@ import {
 
 const { feature, refused } = featuresOf('gemini', test);
 
-/** Thinks by the token, and wants no signatures. */
+/** Takes a reasoning budget in tokens, and requires no thought signatures. */
 const OLD = 'gemini-2.5-flash';
 const NEW = 'gemini-3.8-flash';
 
@@ -50,7 +50,7 @@ const FUNCTION_CALL = { functionCall: { id: 'c1', name: 'get_weather', args: { c
 const RESULT = { role: 'tool', tool_call_id: 'c1', content: '12 °C' };
 const SKIP = 'skip_thought_signature_validator';
 
-test('a request has its path, the key and no field that nobody wished for', () => {
+test('a request has its path, the key and only the fields that were asked for', () => {
   assert.equal(ask(wire, NEW, {}), {
     path: '/models/gemini-3.8-flash:streamGenerateContent?alt=sse',
     headers: { 'x-goog-api-key': KEY },
@@ -58,34 +58,34 @@ test('a request has its path, the key and no field that nobody wished for', () =
   });
 });
 
-test('a model may be told with its folder, and no name leads out of it', () => {
+test('a model name may have its "models/" prefix, and no name escapes that path', () => {
   const path = (model: string): string => ask(wire, model, {}).path.replace(':streamGenerateContent?alt=sse', '');
   assert.is(path('models/x'), '/models/x');
   assert.is(path('tunedModels/x'), '/tunedModels/x');
   assert.is(path('../files/x?y#z'), '/models/..%2Ffiles%2Fx%3Fy%23z');
 });
 
-test('a server has its own header for the key', () => {
+test('a server may name its own header for the key', () => {
   assert.equal(ask(wire, NEW, {}, { key_header: 'authorization' }).headers, { authorization: `Bearer ${KEY}` });
 });
 
-feature('text', 'arrives as it was written', () => {
+feature('text', 'arrives unchanged', () => {
   const events = answer(wire, HELLO);
   assert.equal(events[0], { type: 'started', model: NEW });
   assert.is(joined(events).text, 'Hello! 👋 Grüße');
 });
 
-test('an event without data is none', () => {
+test('an event without data yields nothing', () => {
   assert.equal(wire.reader({}).read({ name: '', data: '' }), []);
 });
 
-test('alternatives, sources, and tools of the server itself are left out', () => {
+test('alternatives, sources and server-side tools are ignored', () => {
   const events = answer(wire, ODD);
   assert.equal(joined(events), { text: 'Found.', reasoning: '', calls: [] });
   assert.is(finishOf(events), 'stop');
 });
 
-feature('system messages', 'are joined in front, wherever they stood', () => {
+feature('system messages', 'are joined at the front, wherever they were', () => {
   const asked = body({
     messages: [{ role: 'system', content: 'Be brief.' }, USER, { role: 'system', content: 'Be polite.' }],
   });
@@ -93,7 +93,7 @@ feature('system messages', 'are joined in front, wherever they stood', () => {
   assert.equal(asked['contents'], [{ role: 'user', parts: [{ text: 'Hi' }] }]);
 });
 
-feature('several turns', 'alternate: what follows in the same role joins it, and nothing empty is sent', () => {
+feature('several turns', 'alternate: consecutive messages of one role are joined, and nothing empty is sent', () => {
   assert.equal(
     sent([
       { role: 'user', content: 'one' },
@@ -116,32 +116,36 @@ feature('several turns', 'alternate: what follows in the same role joins it, and
   );
 });
 
-test('a conversation of nothing but a system message is refused by name', () => {
+test('a conversation of only a system message is rejected by name', () => {
   refusesByName(wire, NEW, { messages: [{ role: 'system', content: 'Be brief.' }] }, 'messages');
 });
 
-feature('images', 'go as they are, in base64', () => {
+feature('images', 'are sent inline as base64', () => {
   assert.equal(sent([{ role: 'user', content: [{ type: 'image', media_type: 'image/png', data: PIXEL }] }]), [
     { role: 'user', parts: [{ inlineData: { mimeType: 'image/png', data: PIXEL } }] },
   ]);
 });
 
-feature('images by URL', 'go as a URL whose ending tells the type; another is refused by name', () => {
-  const image = (url: string): object[] => [{ role: 'user', content: [{ type: 'image_url', url }] }];
-  assert.equal(sent(image('https://a.example/b.JPG?sig=1.png')), [
-    { role: 'user', parts: [{ fileData: { mimeType: 'image/jpeg', fileUri: 'https://a.example/b.JPG?sig=1.png' } }] },
-  ]);
-  for (const url of [
-    'https://a.example/b',
-    'https://a.example/b.html',
-    'https://a.example/b.constructor',
-    'https://png',
-  ]) {
-    refusesByName(wire, NEW, { messages: image(url) }, 'messages[0].content[0].url');
-  }
-});
+feature(
+  'images by URL',
+  'are sent as URLs whose extension gives the type; an unknown extension is rejected by name',
+  () => {
+    const image = (url: string): object[] => [{ role: 'user', content: [{ type: 'image_url', url }] }];
+    assert.equal(sent(image('https://a.example/b.JPG?sig=1.png')), [
+      { role: 'user', parts: [{ fileData: { mimeType: 'image/jpeg', fileUri: 'https://a.example/b.JPG?sig=1.png' } }] },
+    ]);
+    for (const url of [
+      'https://a.example/b',
+      'https://a.example/b.html',
+      'https://a.example/b.constructor',
+      'https://png',
+    ]) {
+      refusesByName(wire, NEW, { messages: image(url) }, 'messages[0].content[0].url');
+    }
+  },
+);
 
-feature('tools', 'are told with their schema', () => {
+feature('tools', 'are sent with their schema', () => {
   assert.equal(body({ tools: [WEATHER, { name: 'get_time' }] })['tools'], [
     {
       functionDeclarations: [
@@ -152,7 +156,7 @@ feature('tools', 'are told with their schema', () => {
   ]);
 });
 
-feature('tools', 'are called, by the ids of the model', () => {
+feature('tools', 'are called under the ids that the model gave', () => {
   const events = answer(wire, THOUGHT_AND_CALLS);
   assert.equal(joined(events).calls, [
     { id: 'a1b2c3d4', name: 'get_weather', arguments: '{"city":"Köln"}' },
@@ -161,7 +165,7 @@ feature('tools', 'are called, by the ids of the model', () => {
   assert.is(finishOf(events), 'tool_calls');
 });
 
-feature('tools', 'are called by ids of ours where the model has none, the same each time', () => {
+feature('tools', 'are called under stable ids of ours if the model gives none', () => {
   const { calls } = joined(answer(wire, CALLS_WITHOUT_IDS));
   assert.equal(calls, [
     { id: 'call_sN8UafDwJ4TWz7IP_0', name: 'get_weather', arguments: '{"city":"Köln"}' },
@@ -170,7 +174,7 @@ feature('tools', 'are called by ids of ours where the model has none, the same e
   ]);
 });
 
-feature('tool choice', 'has a word for each', () => {
+feature('tool choice', "is sent in the API's own terms", () => {
   const choose = (choice: unknown): unknown => body({ tools: [WEATHER], tool_choice: choice })['toolConfig'];
   assert.is(body({ tools: [WEATHER] })['toolConfig'], undefined);
   assert.is(choose('auto'), undefined);
@@ -187,7 +191,7 @@ refused('at most one tool call', () => {
   assert.equal(body({ parallel_tool_calls: false }), body({}));
 });
 
-feature('tool results', 'go by the name of the function, found by the id of the call', () => {
+feature('tool results', 'are sent under the function name, which is looked up by the call id', () => {
   assert.equal(sent([USER, CALLED, RESULT, { role: 'user', content: 'Thanks' }], OLD), [
     { role: 'user', parts: [{ text: 'Hi' }] },
     { role: 'model', parts: [FUNCTION_CALL] },
@@ -201,7 +205,7 @@ feature('tool results', 'go by the name of the function, found by the id of the 
   ]);
 });
 
-feature('tool results', 'belong to the last call that had the id', () => {
+feature('tool results', 'belong to the last call with that id', () => {
   const again = { role: 'assistant', content: '', tool_calls: [{ id: 'c1', name: 'get_time', arguments: '{}' }] };
   const turns = sent([USER, CALLED, RESULT, again, RESULT]) as {
     parts: { functionResponse?: { name: string } }[];
@@ -212,12 +216,12 @@ feature('tool results', 'belong to the last call that had the id', () => {
   );
 });
 
-test('a result of no call is refused by name', () => {
+test('a tool result without a matching call is rejected by name', () => {
   refusesByName(wire, NEW, { messages: [USER, RESULT] }, 'messages[1].tool_call_id');
   refusesByName(wire, NEW, { messages: [USER, CALLED, { role: 'tool', content: '1' }] }, 'messages[2].tool_call_id');
 });
 
-test('the first call of a turn has, in place of the signature that is lost, the word for that', () => {
+test('the first call of a turn carries the placeholder for its missing signature', () => {
   const two = { ...CALLED, tool_calls: [CALL, { ...CALL, id: 'c2' }] };
   const [, turn] = sent([USER, two]) as object[];
   assert.equal(turn, {
@@ -231,7 +235,7 @@ test('the first call of a turn has, in place of the signature that is lost, the 
   assert.match(JSON.stringify(sent([USER, two], 'gemini-flash-latest')), SKIP);
 });
 
-feature('images in tool results', 'go with them', () => {
+feature('images in tool results', 'are sent inside the tool results', () => {
   const content = [
     { type: 'image', media_type: 'image/png', data: PIXEL },
     { type: 'text', text: 'Look' },
@@ -247,7 +251,7 @@ feature('images in tool results', 'go with them', () => {
   });
 });
 
-feature('reasoning effort', 'is a level from Gemini 3 on, and a number of tokens before', () => {
+feature('reasoning effort', 'is a level from Gemini 3 on, and a token budget before', () => {
   const think = (effort: string, model: string): unknown => config({ reasoning_effort: effort }, model);
   const level = (name: string): object => ({ thinkingConfig: { thinkingLevel: name, includeThoughts: true } });
   assert.equal(think('minimal', NEW), level('MINIMAL'));
@@ -268,17 +272,17 @@ feature('reasoning effort', 'is a level from Gemini 3 on, and a number of tokens
   assert.equal(think('xhigh', OLD), budget(24_576));
 });
 
-feature('reasoning told', 'apart from the text', () => {
+feature('reasoning told', 'separate from the text', () => {
   const { text, reasoning } = joined(answer(wire, THOUGHT_AND_CALLS));
   assert.is(reasoning, '**Weather**\n\nThe user wants the weather.');
   assert.is(text, "Let's look.");
 });
 
-feature('JSON of any shape', 'is a type of answer', () => {
+feature('JSON of any shape', 'is sent as a response format', () => {
   assert.equal(config({ format: { type: 'json_object' } }), { responseMimeType: 'application/json' });
 });
 
-feature('JSON schema', 'goes as it is', () => {
+feature('JSON schema', 'is sent unchanged', () => {
   const schema = { type: 'object', properties: { a: { type: 'number' } } };
   assert.equal(config({ format: { type: 'json_schema', schema } }), {
     responseMimeType: 'application/json',
@@ -290,29 +294,29 @@ refused('grammar', () => {
   refusesByName(wire, NEW, { format: { type: 'grammar', grammar: 'root ::= "a"' } }, 'format');
 });
 
-feature('stop strings', 'go as they are', () => {
+feature('stop strings', 'are sent unchanged', () => {
   assert.equal(config({ stop: ['\n\n', 'END'] }), { stopSequences: ['\n\n', 'END'] });
 });
-feature('max_tokens', 'goes as it is', () => {
+feature('max_tokens', 'is sent unchanged', () => {
   assert.equal(config({ max_tokens: 5 }), { maxOutputTokens: 5 });
 });
-feature('temperature', 'goes as it is', () => {
+feature('temperature', 'is sent unchanged', () => {
   assert.equal(config({ sampling: { temperature: 0 } }), { temperature: 0 });
 });
-feature('top_p', 'goes as it is, 1 too: models have a default of their own', () => {
+feature('top_p', 'is sent unchanged, 1 too, because models have other defaults', () => {
   assert.equal(config({ sampling: { top_p: 1 } }), { topP: 1 });
 });
-feature('top_k', 'goes as it is; all is refused by name', () => {
+feature('top_k', 'is sent unchanged; 0 (no limit) is rejected by name', () => {
   assert.equal(config({ sampling: { top_k: 40 } }), { topK: 40 });
   refusesByName(wire, NEW, { sampling: { top_k: 0 } }, 'top_k');
 });
-feature('frequency_penalty', 'goes as it is', () => {
+feature('frequency_penalty', 'is sent unchanged', () => {
   assert.equal(config({ sampling: { frequency_penalty: 0.5 } }), { frequencyPenalty: 0.5 });
 });
-feature('presence_penalty', 'goes as it is', () => {
+feature('presence_penalty', 'is sent unchanged', () => {
   assert.equal(config({ sampling: { presence_penalty: -0.5 } }), { presencePenalty: -0.5 });
 });
-feature('seed', 'goes as it is', () => {
+feature('seed', 'is sent unchanged', () => {
   assert.equal(config({ sampling: { seed: 0 } }), { seed: 0 });
 });
 refused('min_p', () => {
@@ -330,7 +334,7 @@ refused('logprobs', () => {
   refusesByName(wire, NEW, { logprobs: 0 }, 'logprobs');
 });
 
-test('what a server does not know is refused by name, in our words or in those of the API', () => {
+test('an unsupported parameter is rejected under the name that the caller used, ours or that of the API', () => {
   const quirks = { unsupported: ['tools', 'seed', 'stopSequences'] };
   refusesByName(wire, NEW, { tools: [WEATHER] }, 'tools', quirks);
   refusesByName(wire, NEW, { sampling: { seed: 1 } }, 'seed', quirks);
@@ -338,15 +342,15 @@ test('what a server does not know is refused by name, in our words or in those o
   assert.equal(body({ tools: [], stop: [] }, NEW, quirks), body({}));
 });
 
-feature('usage', 'counts thoughts as output; the last figures hold', () => {
+feature('usage', 'counts reasoning as output; the last figures count', () => {
   assert.equal(usageOf(answer(wire, HELLO)), { input_tokens: 4, output_tokens: 26, cached_tokens: 0 });
 });
 
-feature('cached tokens', 'are input too', () => {
+feature('cached tokens', 'count as input', () => {
   assert.equal(usageOf(answer(wire, CACHED)), { input_tokens: 2132, output_tokens: 12, cached_tokens: 2000 });
 });
 
-feature('finish reasons', 'are known by their meaning', () => {
+feature('finish reasons', 'are mapped to ours', () => {
   const finish = (reason: string): string | undefined => finishOf(answer(wire, ending(reason)));
   assert.is(finish('STOP'), 'stop');
   assert.is(finish('MAX_TOKENS'), 'length');
@@ -354,13 +358,13 @@ feature('finish reasons', 'are known by their meaning', () => {
     assert.is(finish(reason), 'content_filter', reason);
 });
 
-feature('finish reasons', 'tell a prompt that was blocked', () => {
+feature('finish reasons', 'report a blocked prompt', () => {
   const events = answer(wire, BLOCKED_PROMPT);
   assert.is(finishOf(events), 'content_filter');
   assert.equal(usageOf(events), { input_tokens: 8, output_tokens: 0, cached_tokens: 0 });
 });
 
-feature('errors inside the stream', 'are errors, in the words of the provider', () => {
+feature('errors inside the stream', "are reported with the provider's message", () => {
   const error = thrown(() => answer(wire, [...HELLO.slice(0, 1), OVERLOADED]));
   assert.is(error.code, 'BUSY');
   assert.is(error.retryable, true);
@@ -369,7 +373,7 @@ feature('errors inside the stream', 'are errors, in the words of the provider', 
   assert.is(thrown(() => answer(wire, [[undefined, spent]])).code, 'BUSY');
 });
 
-feature('errors inside the stream', 'may be reasons to give up', () => {
+feature('errors inside the stream', 'may be non-retryable', () => {
   for (const reason of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'OTHER', 'BRAND_NEW', 'toString']) {
     const error = thrown(() => answer(wire, ending(reason)));
     assert.is(error.code, 'PROVIDER_FAILED');
@@ -378,15 +382,15 @@ feature('errors inside the stream', 'may be reasons to give up', () => {
   }
 });
 
-feature('answers that break off', 'are failures, however far they came', () => {
+feature('answers that break off', 'are failures, wherever they are cut', () => {
   for (const whole of [HELLO, THOUGHT_AND_CALLS]) failsCutAnywhere(wire, whole);
 });
 
-test('what is not the API is a failure that repeats none of it', () => {
+test('data that is not of this API is a failure, and its text is not repeated', () => {
   refusesWhatIsNotTheApi(wire, ['{"candidates":"secret"}', '{"candidates":[{"content":"secret"}]}']);
 });
 
-test('the body of an error has its words and what it is called, the details first', () => {
+test('an error body gives the message and the reason, preferring the details', () => {
   assert.equal(wire.error(BAD_KEY), {
     message: 'API key not valid. Please pass a valid API key.',
     code: 'API_KEY_INVALID',
@@ -398,7 +402,7 @@ test('the body of an error has its words and what it is called, the details firs
     assert.is(wire.error(other), null);
 });
 
-feature('list of models', 'is read page by page, without the folder of their names', () => {
+feature('list of models', 'is read page by page, without the "models/" prefix', () => {
   const target = { key: KEY, quirks: {} };
   assert.equal(wire.listModels(target, null), {
     path: '/models?pageSize=1000',

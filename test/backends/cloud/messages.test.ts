@@ -1,4 +1,4 @@
-/** Anthropic's Messages API: what is sent, and what recorded answers mean. */
+/** Anthropic's Messages API: the requests sent, and how recorded answers are read. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { messages as wire } from '../../../src/backends/cloud/messages.ts';
@@ -36,9 +36,9 @@ import {
 
 const { feature, refused } = featuresOf('messages', test);
 
-/** Takes sampling, and thinks by the token. */
+/** Accepts sampling parameters, and a reasoning budget in tokens. */
 const OLD = 'claude-sonnet-4-5';
-/** Takes neither. */
+/** Accepts neither. */
 const NEW = 'claude-sonnet-5-5';
 
 const body = (wish: Parameters<typeof bodyOf>[2], model = OLD, quirks: Quirks = {}): Record<string, unknown> =>
@@ -51,7 +51,7 @@ const CALLED = { role: 'assistant', content: '', tool_calls: [CALL] };
 const TOOL_USE = { type: 'tool_use', id: 'toolu_1', name: 'get_weather', input: { city: 'Bonn' } };
 const RESULT = { role: 'tool', tool_call_id: 'toolu_1', content: '12 °C' };
 
-test('a request has its path, the version of the API, the key and no field that nobody wished for', () => {
+test('a request has its path, the API version, the key and only the fields that were asked for', () => {
   assert.equal(ask(wire, NEW, {}), {
     path: '/v1/messages',
     headers: { 'anthropic-version': '2023-06-01', 'x-api-key': KEY },
@@ -64,7 +64,7 @@ test('a request has its path, the version of the API, the key and no field that 
   });
 });
 
-test('a server has its own header for the key, and its own headers', () => {
+test('a server may name its own header for the key, and extra headers', () => {
   const { headers } = ask(
     wire,
     NEW,
@@ -74,28 +74,28 @@ test('a server has its own header for the key, and its own headers', () => {
   assert.equal(headers, { 'anthropic-version': '2026-10-21', authorization: `Bearer ${KEY}` });
 });
 
-test('a request without a key has no header for one', () => {
+test('a request without a key has no key header', () => {
   const request = wire.request({ messages: [USER], sampling: {}, stop: [] }, { model: OLD, key: null, quirks: {} });
   assert.equal(Object.keys(request.headers), ['anthropic-version']);
 });
 
-feature('text', 'arrives as it was written, pings between', () => {
+feature('text', 'arrives unchanged, despite pings in between', () => {
   const events = answer(wire, HELLO);
   assert.equal(events[0], { type: 'started', model: NEW });
   assert.is(joined(events).text, 'Hello! 👋 Grüße');
 });
 
-test('an event without data is none', () => {
+test('an event without data yields nothing', () => {
   assert.equal(wire.reader({}).read({ name: 'ping', data: '' }), []);
 });
 
-test('events and blocks that nobody knows, and tools of the server itself, are left out', () => {
+test('unknown events and blocks, and server-side tools, are ignored', () => {
   const events = answer(wire, SEARCHED);
   assert.equal(joined(events), { text: 'Found.', reasoning: '', calls: [] });
   assert.is(finishOf(events), 'stop');
 });
 
-feature('system messages', 'are joined in front, wherever they stood', () => {
+feature('system messages', 'are joined at the front, wherever they were', () => {
   const asked = body({
     messages: [
       { role: 'system', content: 'Be brief.' },
@@ -112,12 +112,12 @@ feature('system messages', 'are joined in front, wherever they stood', () => {
   );
 });
 
-test('a picture in a system message is refused by name', () => {
+test('an image in a system message is rejected, naming its place', () => {
   const content = [{ type: 'image', media_type: 'image/png', data: PIXEL }];
   refusesByName(wire, OLD, { messages: [USER, { role: 'system', content }] }, 'messages[1].content');
 });
 
-feature('several turns', 'alternate: what follows in the same role joins it, and nothing empty is sent', () => {
+feature('several turns', 'alternate: consecutive messages of one role are joined, and nothing empty is sent', () => {
   assert.equal(
     sent([
       { role: 'user', content: 'one' },
@@ -134,11 +134,11 @@ feature('several turns', 'alternate: what follows in the same role joins it, and
   );
 });
 
-test('a conversation of nothing but a system message is refused by name', () => {
+test('a conversation of only a system message is rejected by name', () => {
   refusesByName(wire, OLD, { messages: [{ role: 'system', content: 'Be brief.' }] }, 'messages');
 });
 
-feature('images', 'go as they are, in base64', () => {
+feature('images', 'are sent inline as base64', () => {
   assert.equal(
     sent([{ role: 'user', content: [text('What?'), { type: 'image', media_type: 'image/png', data: PIXEL }] }]),
     [
@@ -150,20 +150,20 @@ feature('images', 'go as they are, in base64', () => {
   );
 });
 
-feature('images by URL', 'go as a URL', () => {
+feature('images by URL', 'are sent as URLs', () => {
   assert.equal(sent([{ role: 'user', content: [{ type: 'image_url', url: 'https://a.example/b' }] }]), [
     { role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://a.example/b' } }] },
   ]);
 });
 
-feature('tools', 'are told with their schema, and one without gets an empty one', () => {
+feature('tools', 'are sent with their schema; a tool without one gets an empty schema', () => {
   assert.equal(body({ tools: [WEATHER, { name: 'get_time' }] })['tools'], [
     { name: 'get_weather', description: 'The weather in a city.', input_schema: WEATHER.parameters },
     { name: 'get_time', input_schema: { type: 'object' } },
   ]);
 });
 
-feature('tools', 'are called with their arguments, which are never empty text', () => {
+feature('tools', 'are called with arguments that are never an empty string', () => {
   const events = answer(wire, THOUGHT_AND_CALLS);
   assert.equal(joined(events).calls, [
     { id: 'toolu_01T1x1fJ34qAmk2tNTrN7Up6', name: 'get_weather', arguments: '{"city": "Köln"}' },
@@ -172,13 +172,13 @@ feature('tools', 'are called with their arguments, which are never empty text', 
   assert.is(finishOf(events), 'tool_calls');
 });
 
-test('a call that comes in one piece, from a server that names no events, is whole', () => {
+test('a call that arrives in one piece, from a server that names no events, is complete', () => {
   assert.equal(joined(answer(wire, CALL_IN_ONE_PIECE)).calls, [
     { id: 'call_0', name: 'get_weather', arguments: '{"city":"Bonn"}' },
   ]);
 });
 
-test('calls whose blocks are told badly stay apart', () => {
+test('calls with wrong or unclosed block indices stay separate', () => {
   assert.equal(joined(answer(wire, CALLS_LEFT_OPEN)).calls, [
     { id: 'a', name: 'get_weather', arguments: '{"city":"a"}' },
     { id: 'b', name: 'get_weather', arguments: '{"city":"b"}' },
@@ -186,7 +186,7 @@ test('calls whose blocks are told badly stay apart', () => {
   ]);
 });
 
-feature('tool choice', 'has a word for each', () => {
+feature('tool choice', "is sent in the API's own terms", () => {
   const choose = (choice: unknown): unknown => body({ tools: [WEATHER], tool_choice: choice })['tool_choice'];
   assert.is(body({ tools: [WEATHER] })['tool_choice'], undefined);
   assert.is(choose('auto'), undefined);
@@ -195,12 +195,12 @@ feature('tool choice', 'has a word for each', () => {
   assert.equal(choose({ name: 'get_weather' }), { type: 'tool', name: 'get_weather' });
 });
 
-test('a tool choice without tools: none is granted, another is refused by name', () => {
+test('tool choice without tools: none is accepted, any other is rejected by name', () => {
   assert.is(body({ tool_choice: 'none' })['tool_choice'], undefined);
   refusesByName(wire, OLD, { tool_choice: 'required' }, 'tool_choice');
 });
 
-feature('at most one tool call', 'goes with the choice', () => {
+feature('at most one tool call', 'is sent as part of the tool choice', () => {
   const choose = (choice: unknown): unknown =>
     body({ tools: [WEATHER], tool_choice: choice, parallel_tool_calls: false })['tool_choice'];
   assert.equal(choose('auto'), { type: 'auto', disable_parallel_tool_use: true });
@@ -208,7 +208,7 @@ feature('at most one tool call', 'goes with the choice', () => {
   assert.equal(choose({ name: 'a' }), { type: 'tool', name: 'a', disable_parallel_tool_use: true });
 });
 
-feature('tool results', "are the user's, and join what the user says next", () => {
+feature('tool results', 'are sent as user content, joined with the next user message', () => {
   assert.equal(sent([USER, CALLED, RESULT, { role: 'user', content: 'Thanks' }]), [
     { role: 'user', content: [text('Hi')] },
     { role: 'assistant', content: [TOOL_USE] },
@@ -219,7 +219,7 @@ feature('tool results', "are the user's, and join what the user says next", () =
   ]);
 });
 
-feature('tool results', 'of a conversation that began elsewhere have ids that the API takes', () => {
+feature('tool results', 'with ids from another API get ids that this API accepts', () => {
   const [, assistant, user] = sent([
     USER,
     { role: 'assistant', content: '', tool_calls: [{ ...CALL, id: 'functions.get_weather:0' }] },
@@ -229,7 +229,7 @@ feature('tool results', 'of a conversation that began elsewhere have ids that th
   assert.equal(user?.content, [{ type: 'tool_result', tool_use_id: 'functions_get_weather_0' }]);
 });
 
-feature('images in tool results', 'go with them', () => {
+feature('images in tool results', 'are sent inside the tool results', () => {
   const [, , user] = sent([
     USER,
     CALLED,
@@ -241,7 +241,7 @@ feature('images in tool results', 'go with them', () => {
   ]);
 });
 
-test('a result without the id of its call, and arguments that are no object, are refused by name', () => {
+test('a tool result without a call id, and arguments that are not an object, are rejected by name', () => {
   refusesByName(wire, OLD, { messages: [USER, CALLED, { role: 'tool', content: '1' }] }, 'messages[2].tool_call_id');
   for (const args of ['{"city":', '[1]', '"Bonn"']) {
     const called = { role: 'assistant', content: '', tool_calls: [{ ...CALL, arguments: args }] };
@@ -254,7 +254,7 @@ test('a result without the id of its call, and arguments that are no object, are
   ]);
 });
 
-feature('reasoning effort', 'is an effort for models that decide how long to think', () => {
+feature('reasoning effort', 'is an effort for models that choose their own reasoning budget', () => {
   const think = (effort: string): unknown[] => {
     const { thinking, output_config: config } = body({ reasoning_effort: effort }, NEW);
     return [thinking, config];
@@ -269,7 +269,7 @@ feature('reasoning effort', 'is an effort for models that decide how long to thi
   assert.is(body({}, NEW)['thinking'], undefined);
 });
 
-feature('reasoning effort', 'is a number of tokens for older models, and leaves half for the answer', () => {
+feature('reasoning effort', 'is a token budget for older models, and leaves half for the answer', () => {
   const think = (effort: string, max_tokens?: number): unknown =>
     body({ reasoning_effort: effort, ...(max_tokens === undefined ? {} : { max_tokens }) })['thinking'];
   const budget = (tokens: number): object => ({ type: 'enabled', budget_tokens: tokens });
@@ -284,13 +284,13 @@ feature('reasoning effort', 'is a number of tokens for older models, and leaves 
   refusesByName(wire, OLD, { reasoning_effort: 'low', max_tokens: 1024 }, 'max_tokens');
 });
 
-feature('reasoning effort', 'rests between tool calls where the API wants back a signed thought', () => {
+feature('reasoning effort', 'is off between tool calls, where the API would require the signed reasoning back', () => {
   const messages = [USER, { ...CALLED, reasoning: 'hm' }, RESULT];
   assert.is(body({ messages, reasoning_effort: 'high' })['thinking'], undefined);
   assert.equal(body({ messages, reasoning_effort: 'high' }, NEW)['output_config'], { effort: 'high' });
 });
 
-test('a server that wants thoughts back gets them before the calls', () => {
+test('a server that requires reasoning back gets it before the tool calls', () => {
   const quirks = { replay_reasoning: true };
   const messages = [USER, { ...CALLED, reasoning: 'hm' }, RESULT];
   const asked = body({ messages, reasoning_effort: 'low' }, 'deepseek-v4-flash', quirks);
@@ -301,13 +301,13 @@ test('a server that wants thoughts back gets them before the calls', () => {
   assert.equal(asked['thinking'], { type: 'enabled', budget_tokens: 4096 });
 });
 
-feature('reasoning told', 'apart from the text, without its signature', () => {
+feature('reasoning told', 'separate from the text, without its signature', () => {
   const { text: words, reasoning } = joined(answer(wire, THOUGHT_AND_CALLS));
   assert.is(reasoning, 'The user wants the weather.');
   assert.is(words, "Let's look.");
 });
 
-test('the generation of a model stands in its name', () => {
+test('the generation of a model is read from its name', () => {
   const thinks = (model: string): unknown =>
     (body({ reasoning_effort: 'low' }, model)['thinking'] as { type: string }).type;
   for (const model of [
@@ -340,7 +340,7 @@ refused('JSON of any shape', () => {
   refusesByName(wire, NEW, { format: { type: 'json_object' } }, 'format');
 });
 
-feature('JSON schema', 'goes as it is, and beside an effort', () => {
+feature('JSON schema', 'is sent unchanged, also together with an effort', () => {
   const schema = { type: 'object', properties: { a: { type: 'number' } }, additionalProperties: false };
   const format = { type: 'json_schema', name: 'answer', schema };
   assert.equal(body({ format }, NEW)['output_config'], { format: { type: 'json_schema', schema } });
@@ -354,29 +354,29 @@ refused('grammar', () => {
   refusesByName(wire, NEW, { format: { type: 'grammar', grammar: 'root ::= "a"' } }, 'format');
 });
 
-feature('stop strings', 'go as they are', () => {
+feature('stop strings', 'are sent unchanged', () => {
   assert.equal(body({ stop: ['\n\n', 'END'] })['stop_sequences'], ['\n\n', 'END']);
 });
 
-feature('max_tokens', 'goes as it is; the API wants one, so there is a default', () => {
+feature('max_tokens', 'is sent unchanged; the API requires it, so there is a default', () => {
   assert.is(body({ max_tokens: 5 })['max_tokens'], 5);
   assert.is(body({})['max_tokens'], 32_000);
 });
 
-feature('temperature', 'goes to models that take it, and is refused by name for others', () => {
+feature('temperature', 'is sent to models that accept it, and rejected by name for others', () => {
   assert.is(body({ sampling: { temperature: 0 } })['temperature'], 0);
   assert.is(body({ sampling: { temperature: 1 } }, 'qwen')['temperature'], 1);
   assert.is(body({ sampling: { temperature: 1 } }, NEW)['temperature'], undefined);
   refusesByName(wire, NEW, { sampling: { temperature: 0.7 } }, 'temperature');
 });
 
-feature('top_p', 'goes to models that take it, and is refused by name for others', () => {
+feature('top_p', 'is sent to models that accept it, and rejected by name for others', () => {
   assert.is(body({ sampling: { top_p: 0.9 } })['top_p'], 0.9);
   assert.is(body({ sampling: { top_p: 1 } }, NEW)['top_p'], undefined);
   refusesByName(wire, NEW, { sampling: { top_p: 0.9 } }, 'top_p');
 });
 
-feature('top_k', 'goes to models that take it, and is refused by name for others', () => {
+feature('top_k', 'is sent to models that accept it, and rejected by name for others', () => {
   assert.is(body({ sampling: { top_k: 40 } })['top_k'], 40);
   assert.is(body({ sampling: { top_k: 0 } }, NEW)['top_k'], undefined);
   refusesByName(wire, NEW, { sampling: { top_k: 40 } }, 'top_k');
@@ -409,7 +409,7 @@ refused('logprobs', () => {
   refusesByName(wire, OLD, { logprobs: 0 }, 'logprobs');
 });
 
-test('what a server does not know is refused by name, in our words or in those of the API', () => {
+test('an unsupported parameter is rejected under the name that the caller used, ours or that of the API', () => {
   const quirks = { unsupported: ['tools', 'top_k', 'stop_sequences', 'output_config'] };
   refusesByName(wire, OLD, { tools: [WEATHER] }, 'tools', quirks);
   refusesByName(wire, OLD, { sampling: { top_k: 40 } }, 'top_k', quirks);
@@ -420,16 +420,16 @@ test('what a server does not know is refused by name, in our words or in those o
   refusesByName(wire, OLD, { messages: [{ role: 'user', content }] }, 'images', { unsupported: ['images'] });
 });
 
-feature('usage', 'counts all input and all output, thoughts included', () => {
+feature('usage', 'counts all input and all output, including reasoning', () => {
   assert.equal(usageOf(answer(wire, HELLO)), { input_tokens: 25, output_tokens: 15, cached_tokens: 0 });
   assert.equal(usageOf(answer(wire, THOUGHT_AND_CALLS)), { input_tokens: 472, output_tokens: 89, cached_tokens: 0 });
 });
 
-feature('cached tokens', 'are input too, whether read or written', () => {
+feature('cached tokens', 'count as input, whether read or written', () => {
   assert.equal(usageOf(answer(wire, CACHED)), { input_tokens: 2122, output_tokens: 5, cached_tokens: 2000 });
 });
 
-feature('finish reasons', 'are known by their meaning', () => {
+feature('finish reasons', 'are mapped to ours', () => {
   const finish = (reason: string): string | undefined =>
     finishOf(answer(wire, [...HELLO_WITHOUT_ITS_END, ...stop(reason)]));
   assert.is(finish('end_turn'), 'stop');
@@ -440,11 +440,11 @@ feature('finish reasons', 'are known by their meaning', () => {
   assert.is(finishOf(answer(wire, REFUSED)), 'content_filter');
 });
 
-test('the body of an error may be shaped as others have it', () => {
+test('error bodies in the format of other APIs are understood', () => {
   assert.equal(wire.error({ object: 'error', message: 'no', code: 400 }), { message: 'no', code: '400' });
 });
 
-feature('errors inside the stream', 'are errors, in the words of the provider', () => {
+feature('errors inside the stream', "are reported with the provider's message", () => {
   const error = thrown(() => answer(wire, [...HELLO_WITHOUT_ITS_END, OVERLOADED]));
   assert.is(error.code, 'BUSY');
   assert.is(error.retryable, true);
@@ -453,7 +453,7 @@ feature('errors inside the stream', 'are errors, in the words of the provider', 
   assert.is(thrown(() => answer(wire, [['error', busy]])).code, 'BUSY');
 });
 
-feature('answers that break off', 'are failures, however far they came', () => {
+feature('answers that break off', 'are failures, wherever they are cut', () => {
   failsCutAnywhere(wire, HELLO);
   for (const reason of [null, 'brand_new_reason', 'toString']) {
     const events = [...HELLO_WITHOUT_ITS_END, ...stop(reason)];
@@ -461,13 +461,13 @@ feature('answers that break off', 'are failures, however far they came', () => {
   }
 });
 
-test('what is not the API is a failure that repeats none of it', () => {
+test('data that is not of this API is a failure, and its text is not repeated', () => {
   refusesWhatIsNotTheApi(wire, ['{"secret":1}', '{"type":"message_start","message":"secret"}']);
   const nameless = { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', id: 'a', input: {} } };
   assert.is(thrown(() => answer(wire, [[undefined, nameless]])).code, 'PROVIDER_FAILED');
 });
 
-test('the body of an error has its words and its type', () => {
+test('an error body gives the message and the type', () => {
   const said = { type: 'error', error: { type: 'not_found_error', message: 'model: x' }, request_id: 'req_1' };
   assert.equal(wire.error(said), { message: 'model: x', code: 'not_found_error' });
   assert.equal(wire.error({ error: {} }), { message: '', code: null });
@@ -489,7 +489,7 @@ feature('list of models', 'is read page by page', () => {
   assert.is(wire.readModels({ ...MODELS_PAGE, has_more: false }).after, null);
 });
 
-test('a server has its own path for the list, or none', () => {
+test('a server may have its own path for the model list, or no list', () => {
   assert.is(wire.listModels({ key: null, quirks: { models_path: '/models' } }, null)?.path, '/models?limit=1000');
   assert.is(wire.listModels({ key: null, quirks: { models_path: null } }, null), null);
   assert.is(thrown(() => wire.readModels({ models: [] })).code, 'PROVIDER_FAILED');

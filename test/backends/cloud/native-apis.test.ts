@@ -1,4 +1,4 @@
-/** Responses and the APIs of Anthropic and Gemini over real sockets, by way of the backend: cut, slow, broken, and refused. */
+/** OpenAI Responses, Anthropic and Gemini over real sockets: answers that are cut, slow, broken or refused. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Api } from '../../../src/backends/cloud/provider.ts';
@@ -21,14 +21,14 @@ interface Subject {
   readonly hello: readonly Recorded[];
   readonly calls: readonly Recorded[];
   readonly usage: object;
-  /** One event that holds `text`. */
+  /** One event that contains `text`. */
   readonly piece: (text: string) => Recorded;
   readonly inside: Recorded;
-  /** What else the server may say no with: the status, the body, and what it means. */
+  /** Further refusals of the server: status, body and the expected error code. */
   readonly refusals: readonly (readonly [status: number, body: unknown, code: string])[];
   readonly pages: readonly unknown[];
   readonly models: readonly string[];
-  /** Of the second request of a conversation with tools. */
+  /** Picks the tool results out of the second request of a conversation with tools. */
   readonly results: (body: any) => unknown;
 }
 
@@ -142,7 +142,7 @@ for (const subject of SUBJECTS) {
 
   const test = suite(`${api} over sockets`);
 
-  /** Runs with a provider that answers by `script`; nothing is left open. */
+  /** Runs `body` with a provider that answers by `script`; checks that no connection is left open. */
   const it = (what: string, script: Script, body: (cloud: Cloud, upstream: Upstream) => Promise<void>): void => {
     test(what, async () => {
       const upstream = await startUpstream(script);
@@ -159,7 +159,7 @@ for (const subject of SUBJECTS) {
     collect(backend.generate(ask('Hi', changes), context()));
 
   it(
-    'an answer has its text, its figures and its model, and the key went where the API has it',
+    'an answer has text, usage and model, and the key is sent in the header of the API',
     recorded(hello),
     async (cloud, upstream) => {
       const events = await generate(cloud);
@@ -178,7 +178,7 @@ for (const subject of SUBJECTS) {
   );
 
   it(
-    'cuts within characters, lines and line ends, comments and empty lines change nothing',
+    'cuts inside characters and lines, comments and empty lines do not change the answer',
     async (turn) => {
       await turn.bytes(`: hello\r\n\r\n${hello.map(lines).join(': still there\r\n\r\n\r\n')}`);
       turn.end();
@@ -190,7 +190,7 @@ for (const subject of SUBJECTS) {
     },
   );
 
-  test('text is told as it comes', async () => {
+  test('text is delivered as it arrives', async () => {
     let goOn: () => void = () => undefined;
     const isRead = new Promise<void>((resolve) => (goOn = resolve));
     const upstream = await startUpstream(async (turn) => {
@@ -210,7 +210,7 @@ for (const subject of SUBJECTS) {
   });
 
   it(
-    'a reset in the middle is a failure',
+    'a connection reset mid-stream is a failure',
     async (turn) => {
       for (const [name, data] of hello.slice(0, -1)) await turn.event(data, name);
       turn.reset();
@@ -220,12 +220,12 @@ for (const subject of SUBJECTS) {
     },
   );
 
-  it('a stream that ends without its end is a failure', recorded(hello.slice(0, -1)), async (cloud) => {
+  it('a stream without its final event is a failure', recorded(hello.slice(0, -1)), async (cloud) => {
     assert.is((await failure(generate(cloud))).code, 'PROVIDER_FAILED');
   });
 
   it(
-    'an error inside the stream is one after the text before it',
+    'an error inside the stream is thrown after the text before it',
     recorded([subject.piece('Hel'), subject.inside]),
     async (cloud) => {
       const seen: GenerateEvent[] = [];
@@ -259,7 +259,7 @@ for (const subject of SUBJECTS) {
   );
 
   it(
-    'a key that the provider repeats is not told, nor logged',
+    'a key that the provider repeats is neither returned nor logged',
     (turn) =>
       turn.json(401, { error: { message: `bad key ${KEY}`, type: 'authentication_error', status: 'UNAUTHENTICATED' } }),
     async (cloud) => {
@@ -269,7 +269,7 @@ for (const subject of SUBJECTS) {
     },
   );
 
-  it('a conversation with tools goes there and back', recorded(subject.calls), async (cloud, upstream) => {
+  it('a conversation with tools makes the full round trip', recorded(subject.calls), async (cloud, upstream) => {
     const calls: { id: string; name: string; arguments: string }[] = [];
     for (const event of await generate(cloud, { tools: [WEATHER] })) {
       if (event.type !== 'tool_call') continue;
@@ -291,7 +291,7 @@ for (const subject of SUBJECTS) {
 
   let page = 0;
   it(
-    'the models of all pages are one list',
+    'the models of all pages are returned as one list',
     (turn) => turn.json(200, subject.pages[page++]),
     async (cloud, upstream) => {
       assert.equal(await cloud.backend.modelNames(new AbortController().signal), subject.models);

@@ -41,14 +41,14 @@ const ADDRESSES: Readonly<Record<AddressKind, readonly string[]>> = {
   ],
 };
 
-test('an address is of one kind', () => {
+test('each address has one kind', () => {
   for (const [kind, addresses] of Object.entries(ADDRESSES)) {
     for (const address of addresses) assert.is(kindOf(address), kind, address);
   }
   for (const nonsense of ['', 'localhost', '127.1', '1.2.3', '::g']) assert.is(kindOf(nonsense), 'forbidden', nonsense);
 });
 
-/** Every way in which a URL can spell the same IPv4 address. */
+/** All notations of one IPv4 address in a URL. */
 function notations(address: string): string[] {
   const bytes = address.split('.').map(Number) as [number, number, number, number];
   const [a, b, c, d] = bytes;
@@ -73,7 +73,7 @@ function notations(address: string): string[] {
   ];
 }
 
-/** Every IPv6 address that carries it. */
+/** All IPv6 addresses that embed an IPv4 address. */
 function carriers(address: string): string[] {
   const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number);
   const high = ((a << 8) | b).toString(16);
@@ -90,11 +90,11 @@ function carriers(address: string): string[] {
   ];
 }
 
-test('an address is of the same kind in every notation, and inside of IPv6', () => {
+test('an address has the same kind in every notation, also embedded in IPv6', () => {
   const ipv4 = Object.entries(ADDRESSES).flatMap(([kind, addresses]) =>
     addresses.filter((address) => /^[\d.]+$/.test(address)).map((address) => [kind, address] as const),
   );
-  // Any other address as well: what is asked is only that they agree.
+  // Random addresses as well: all notations must agree.
   let seed = 7;
   const random = (): number => (seed = (seed * 1_103_515_245 + 12_345) & 0x7fffffff) >> 8;
   for (let n = 0; n < 300; n++) {
@@ -109,7 +109,7 @@ test('an address is of the same kind in every notation, and inside of IPv6', () 
   }
 });
 
-test('names of this machine and of metadata services need no look-up', () => {
+test('names of this machine and of metadata services are classified without DNS', () => {
   for (const name of ['localhost', 'LOCALHOST', 'localhost.', 'a.localhost']) assert.is(kindOfHost(name), 'loopback');
   for (const name of ['metadata', 'metadata.google.internal', 'METADATA.google.internal.', 'instance-data']) {
     assert.is(kindOfHost(name), 'forbidden', name);
@@ -117,7 +117,7 @@ test('names of this machine and of metadata services need no look-up', () => {
   for (const name of ['example.com', 'localhost.example.com', 'mylocalhost']) assert.is(kindOfHost(name), null, name);
 });
 
-test('a host outside of the reach is refused by name, and for good', async () => {
+test('a host outside the allowed reach is rejected by name, without retry', async () => {
   const error = await rejection(() => checkHost('[::ffff:a9fe:a9fe]', new Set(['public'])), 'PROVIDER_FAILED', /a9fe/);
   assert.is(error.retryable, false);
   assert.ok(error.hint);
@@ -125,7 +125,7 @@ test('a host outside of the reach is refused by name, and for good', async () =>
   checkHost('example.com', new Set(['public']));
 });
 
-/** What a connection is told. `answers` are given in turn: a name may change its mind. */
+/** Result of the lookup that a connection uses. `answers` are the successive DNS answers, which may differ. */
 function resolve(reach: readonly AddressKind[], all: boolean, ...answers: (readonly string[])[]): Promise<unknown> {
   const lookup = ((_name: string, _options: unknown, done: (error: null, addresses: object[]) => void) => {
     const addresses = answers.shift() ?? [];
@@ -142,7 +142,7 @@ function resolve(reach: readonly AddressKind[], all: boolean, ...answers: (reado
   });
 }
 
-test('a name is connected to at the very addresses that were checked, asked for once', async () => {
+test('a connection uses exactly the addresses that were checked; the name is resolved once', async () => {
   const addresses = [
     { address: '1.1.1.1', family: 4 },
     { address: '2606:4700::1', family: 6 },
@@ -151,13 +151,17 @@ test('a name is connected to at the very addresses that were checked, asked for 
   assert.equal(await resolve(['public'], false, ['1.1.1.1'], ['127.0.0.1']), ['1.1.1.1', 4]);
 });
 
-test('a name with any address outside of the reach is refused', async () => {
+test('a name with any address outside the allowed reach is rejected', async () => {
   for (const address of ['127.0.0.1', '10.0.0.1', '169.254.169.254', '::1', '::ffff:127.0.0.1', 'fe80::1%eth0']) {
     await rejection(() => resolve(['public'], true, [address]), 'PROVIDER_FAILED', /provider\.example leads to/);
     await rejection(() => resolve(['public'], true, ['1.1.1.1', address]), 'PROVIDER_FAILED');
   }
   await rejection(() => resolve(['loopback', 'private', 'public'], true, ['169.254.169.254']), 'PROVIDER_FAILED');
-  await rejection(() => resolve(['loopback'], true, ['192.168.1.1']), 'PROVIDER_FAILED', /no key goes over plain http/);
+  await rejection(
+    () => resolve(['loopback'], true, ['192.168.1.1']),
+    'PROVIDER_FAILED',
+    /sends no key over plain http/,
+  );
   await rejection(() => resolve(['loopback', 'private'], true, ['8.8.8.8']), 'PROVIDER_FAILED', /plain http/);
   assert.ok(await resolve(['loopback', 'private'], true, ['192.168.1.1']));
 });

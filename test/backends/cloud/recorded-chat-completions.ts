@@ -1,4 +1,4 @@
-/** Answers of Chat Completions, event by event, as OpenAI and those who speak it send them. */
+/** Chat Completions answers, event by event, as OpenAI and compatible servers send them. */
 import { chunk } from './cloud-support.ts';
 import type { Recorded } from './wire-support.ts';
 
@@ -12,7 +12,7 @@ export function piece(delta: object, finish: string | null = null, more: object 
 /** A chunk with a piece of a tool call. */
 export const callPiece = (call: object): Recorded => piece({ tool_calls: [call] });
 
-/** The last chunk, which has figures and no choice. */
+/** The last chunk, which has usage and no choice. */
 const figures = (usage: object): Recorded => piece({}, null, { choices: [], usage });
 
 export const HELLO: readonly Recorded[] = [

@@ -1,4 +1,4 @@
-/** Answers of Gemini's streamGenerateContent, event by event, as it sends them. */
+/** Answers of Gemini's streamGenerateContent, event by event. */
 import type { Recorded } from './wire-support.ts';
 
 const MODEL = 'gemini-3.8-flash';
@@ -22,7 +22,7 @@ const model = (...parts: object[]): object => ({ content: { parts, role: 'model'
 export const HELLO: readonly Recorded[] = [
   response(model({ text: 'Hello' }), { promptTokenCount: 4, totalTokenCount: 5, candidatesTokenCount: 1 }),
   response(model({ text: '! 👋 Grüße' }), { promptTokenCount: 4, totalTokenCount: 9, candidatesTokenCount: 5 }),
-  // The last one has a signature in place of a text.
+  // The last part has a signature instead of text.
   response(
     { ...model({ text: '', thoughtSignature: 'EjQKMgFyyZq0cNtXb3u+K5yQ' }), finishReason: 'STOP' },
     {
@@ -54,7 +54,7 @@ export const THOUGHT_AND_CALLS: readonly Recorded[] = [
   ),
 ];
 
-/** From a model that gives its calls no ids. */
+/** Calls of a model that gives them no ids. */
 export const CALLS_WITHOUT_IDS: readonly Recorded[] = [
   response({
     ...model(
@@ -80,7 +80,7 @@ export const CACHED: readonly Recorded[] = [
   ),
 ];
 
-/** Nothing but figures, then an alternative that nobody asked for, code that the server ran, and a source. */
+/** Only usage, then an unrequested alternative, code that the server ran, and a source. */
 export const ODD: readonly Recorded[] = [
   response(null, { promptTokenCount: 4 }),
   response(model({ text: 'Fo' }), undefined, {

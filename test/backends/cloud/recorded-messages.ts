@@ -1,4 +1,4 @@
-/** Answers of the Messages API, event by event, as its servers send them. */
+/** Answers of the Messages API, event by event. */
 import type { Recorded } from './wire-support.ts';
 
 const MODEL = 'claude-sonnet-5-5';
@@ -60,10 +60,10 @@ export const HELLO: readonly Recorded[] = [
   ...stop('end_turn'),
 ];
 
-/** Everything but the end. */
+/** The answer without its final events. */
 export const HELLO_WITHOUT_ITS_END: readonly Recorded[] = HELLO.slice(0, -2);
 
-/** The thought, its signature, then a text and two calls, the second without arguments. */
+/** Reasoning with its signature, then text and two calls, the second without arguments. */
 export const THOUGHT_AND_CALLS: readonly Recorded[] = [
   start({ input_tokens: 472 }),
   open(0, { type: 'thinking', thinking: '', signature: '' }),
@@ -87,7 +87,7 @@ export const THOUGHT_AND_CALLS: readonly Recorded[] = [
   ...stop('tool_use', { output_tokens: 89, output_tokens_details: { thinking_tokens: 40 } }),
 ];
 
-/** From a server that gives all its blocks one index, and closes none. */
+/** Calls of a server that gives all blocks the same index and closes none. */
 export const CALLS_LEFT_OPEN: readonly Recorded[] = [
   start(),
   ...['a', 'b', 'c'].flatMap((id) => [
@@ -97,7 +97,7 @@ export const CALLS_LEFT_OPEN: readonly Recorded[] = [
   ...stop('tool_use'),
 ];
 
-/** From a server that streams no arguments, and names no events. */
+/** A call of a server that does not stream arguments and names no events. */
 export const CALL_IN_ONE_PIECE: readonly Recorded[] = [
   start(),
   open(0, { type: 'tool_use', id: 'call_0', name: 'get_weather', input: { city: 'Bonn' } }),
@@ -113,7 +113,7 @@ export const CACHED: readonly Recorded[] = [
   ...stop('end_turn', { input_tokens: 22, output_tokens: 5, cache_read_input_tokens: null }),
 ];
 
-/** The server's own search, which nobody asked for here, around a text with a citation. */
+/** An unrequested server-side search around text with a citation. */
 export const SEARCHED: readonly Recorded[] = [
   start(),
   open(0, { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} }),

@@ -1,10 +1,10 @@
-/** Answers of OpenAI's Responses, event by event, as it sends them. */
+/** Answers of OpenAI's Responses API, event by event. */
 import type { Recorded } from './wire-support.ts';
 
 export const MODEL = 'gpt-6.1-terra';
 const ID = 'resp_68af4030';
 
-/** An event; its name stands in its data too. */
+/** An event; its data repeats its name. */
 export function event(type: string, more: object = {}): Recorded {
   return [type, { type, ...more }];
 }
@@ -16,7 +16,7 @@ export const CREATED = event('response.created', response({ status: 'in_progress
 export const text = (delta: string): Recorded =>
   event('response.output_text.delta', { item_id: 'msg_1', output_index: 1, content_index: 0, delta, logprobs: [] });
 
-/** A piece of the summary of a thought: `part` of the thought that stands at `output`. */
+/** A piece of a reasoning summary: `part` of the reasoning item at index `output`. */
 export const summary = (delta: string, part = 0, output = 0): Recorded =>
   event('response.reasoning_summary_text.delta', { output_index: output, summary_index: part, delta });
 
@@ -59,7 +59,7 @@ const call = (id: string, name: string, args: string): object => ({
   item: { id: `fc_${id}`, type: 'function_call', call_id: id, name, arguments: args },
 });
 
-/** The first call comes in pieces, the second all at once. */
+/** Reasoning and two calls: the first arrives in pieces, the second at once. */
 export const THOUGHT_AND_CALLS: readonly Recorded[] = [
   CREATED,
   event('response.output_item.added', { output_index: 0, item: { id: 'rs_1', type: 'reasoning', summary: [] } }),

@@ -1,4 +1,4 @@
-/** OpenAI's Responses: what is sent, and what recorded answers mean. */
+/** OpenAI's Responses API: the requests sent, and how recorded answers are read. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
@@ -54,7 +54,7 @@ const CALLED = { role: 'assistant', content: '', tool_calls: [CALL] };
 const SENT_CALL = { type: 'function_call', call_id: 'call_1', name: 'get_weather', arguments: '{"city": "Bonn"}' };
 const RESULT = { role: 'tool', tool_call_id: 'call_1', content: '12 °C' };
 
-test('a request has its path, the key and no field that nobody wished for, and nothing of it is kept there', () => {
+test('a request has its path, the key and only the fields that were asked for, and is not stored there', () => {
   assert.equal(ask(wire, MODEL, {}), {
     path: '/responses',
     headers: { authorization: `Bearer ${KEY}` },
@@ -62,17 +62,17 @@ test('a request has its path, the key and no field that nobody wished for, and n
   });
 });
 
-test('a server has its own header for the key', () => {
+test('a server may name its own header for the key', () => {
   assert.equal(ask(wire, MODEL, {}, { key_header: 'api-key' }).headers, { 'api-key': KEY });
 });
 
-feature('text', 'arrives as it was written', () => {
+feature('text', 'arrives unchanged', () => {
   const events = answer(wire, HELLO);
   assert.equal(events[0], { type: 'started', model: MODEL });
   assert.is(joined(events).text, 'Hello! 👋 Grüße');
 });
 
-test('an event without data is none, and one that nobody knows is left out', () => {
+test('an event without data and an unknown event yield nothing', () => {
   assert.equal(wire.reader({}).read({ name: 'response.queued', data: '' }), []);
   assert.equal(joined(answer(wire, [CREATED, event('response.brand_new', { delta: 'x' }), completed()])), {
     text: '',
@@ -81,21 +81,21 @@ test('an event without data is none, and one that nobody knows is left out', () 
   });
 });
 
-test('an event may be named outside its data', () => {
+test('the name of an event may be only outside its data', () => {
   const events = HELLO.map(([name, data]) => [name, { ...(data as object), type: undefined }] as const);
   assert.equal(answer(wire, events), answer(wire, HELLO));
 });
 
-feature('system messages', 'stay where they stood', () => {
+feature('system messages', 'keep their position', () => {
   const messages = [{ role: 'system', content: 'Be brief.' }, USER, { role: 'system', content: 'Be polite.' }];
   assert.equal(sent(messages), messages);
 });
 
-test('a picture in a system message is refused by name', () => {
+test('an image in a system message is rejected, naming its place', () => {
   refuses({ messages: [USER, { role: 'system', content: [IMAGE] }] }, 'messages[1].content');
 });
 
-feature('several turns', 'go one by one, without thoughts', () => {
+feature('several turns', 'are sent one by one, without reasoning', () => {
   const parts = [
     { type: 'text', text: 'three' },
     { type: 'text', text: 'four' },
@@ -114,26 +114,26 @@ feature('several turns', 'go one by one, without thoughts', () => {
   );
 });
 
-feature('images', 'go inside a URL', () => {
+feature('images', 'are sent as data URLs', () => {
   assert.equal(sent([{ role: 'user', content: [{ type: 'text', text: 'What?' }, IMAGE] }]), [
     { role: 'user', content: [{ type: 'input_text', text: 'What?' }, SENT_IMAGE] },
   ]);
 });
 
-feature('images by URL', 'go as a URL', () => {
+feature('images by URL', 'are sent as URLs', () => {
   assert.equal(sent([{ role: 'user', content: [{ type: 'image_url', url: 'https://a.example/b' }] }]), [
     { role: 'user', content: [{ type: 'input_image', detail: 'auto', image_url: 'https://a.example/b' }] },
   ]);
 });
 
-feature('tools', 'are told with their schema, which one without has empty', () => {
+feature('tools', 'are sent with their schema; a tool without one gets an empty schema', () => {
   assert.equal(body({ tools: [WEATHER, { name: 'get_time' }] })['tools'], [
     { type: 'function', ...WEATHER, strict: false },
     { type: 'function', name: 'get_time', parameters: {}, strict: false },
   ]);
 });
 
-feature('tools', 'are called with their arguments, which come in pieces or at once', () => {
+feature('tools', 'are called with arguments that arrive in pieces or at once', () => {
   const events = answer(wire, THOUGHT_AND_CALLS);
   assert.equal(joined(events).calls, [
     { id: 'call_a', name: 'get_weather', arguments: '{"city":"Köln"}' },
@@ -142,25 +142,25 @@ feature('tools', 'are called with their arguments, which come in pieces or at on
   assert.is(finishOf(events), 'tool_calls');
 });
 
-feature('tool choice', 'has a word for each', () => {
+feature('tool choice', "is sent in the API's own terms", () => {
   const choose = (choice: unknown): unknown => body({ tools: [WEATHER], tool_choice: choice })['tool_choice'];
   assert.is(body({ tools: [WEATHER] })['tool_choice'], undefined);
   for (const choice of ['auto', 'none', 'required']) assert.is(choose(choice), choice);
   assert.equal(choose({ name: 'get_weather' }), { type: 'function', name: 'get_weather' });
 });
 
-test('a tool choice without tools: none is granted, another is refused by name', () => {
+test('tool choice without tools: none is accepted, any other is rejected by name', () => {
   assert.equal(body({ tool_choice: 'none' }), body({}));
   for (const choice of ['required', { name: 'get_weather' }]) refuses({ tool_choice: choice }, 'tool_choice');
 });
 
-feature('at most one tool call', 'goes as it is, beside tools', () => {
+feature('at most one tool call', 'is sent unchanged if there are tools', () => {
   assert.is(body({ tools: [WEATHER], parallel_tool_calls: false })['parallel_tool_calls'], false);
   assert.is(body({ tools: [WEATHER] })['parallel_tool_calls'], undefined);
   assert.equal(body({ parallel_tool_calls: false }), body({}));
 });
 
-feature('tool results', 'are items, as the calls are, and go by their id', () => {
+feature('tool results', 'are sent as items, like the calls, with the id of the call', () => {
   const output = { type: 'function_call_output', call_id: 'call_1', output: '12 °C' };
   assert.equal(sent([USER, CALLED, RESULT]), [USER, SENT_CALL, output]);
   assert.equal(sent([USER, { ...CALLED, content: 'I look.' }, RESULT]), [
@@ -171,11 +171,11 @@ feature('tool results', 'are items, as the calls are, and go by their id', () =>
   ]);
 });
 
-test('a result without the id of its call is refused by name', () => {
+test('a tool result without a call id is rejected by name', () => {
   refuses({ messages: [USER, CALLED, { role: 'tool', content: '1' }] }, 'messages[2].tool_call_id');
 });
 
-feature('images in tool results', 'go with them', () => {
+feature('images in tool results', 'are sent inside the tool results', () => {
   const content = [{ type: 'text', text: 'Look' }, IMAGE];
   assert.equal((sent([USER, CALLED, { ...RESULT, content }]) as object[])[2], {
     type: 'function_call_output',
@@ -184,14 +184,14 @@ feature('images in tool results', 'go with them', () => {
   });
 });
 
-feature('reasoning effort', 'goes as it is, and asks for a summary of what is thought', () => {
+feature('reasoning effort', 'is sent unchanged, together with a request for a reasoning summary', () => {
   for (const effort of ['minimal', 'low', 'medium', 'high', 'xhigh']) {
     assert.equal(body({ reasoning_effort: effort })['reasoning'], { effort, summary: 'auto' });
   }
   assert.equal(body({ reasoning_effort: 'none' })['reasoning'], { effort: 'none' });
 });
 
-feature('reasoning told', 'apart from the text, each part a paragraph', () => {
+feature('reasoning told', 'separate from the text, each part as a paragraph', () => {
   const { text: words, reasoning } = joined(answer(wire, THOUGHT_AND_CALLS));
   assert.is(reasoning, '**Weather**\n\nThe user wants the weather.');
   assert.is(words, "Let's look.");
@@ -199,16 +199,16 @@ feature('reasoning told', 'apart from the text, each part a paragraph', () => {
   assert.is(joined(answer(wire, [CREATED, ...thoughts, completed()])).reasoning, 'One\n\ntwo.');
 });
 
-feature('reasoning told', 'as it was thought, by servers that hide nothing', () => {
+feature('reasoning told', 'in full, from servers that send it unsummarised', () => {
   const thoughts = ['h', 'm'].map((delta) => event('response.reasoning_text.delta', { content_index: 0, delta }));
   assert.is(joined(answer(wire, [CREATED, ...thoughts, completed()])).reasoning, 'hm');
 });
 
-feature('JSON of any shape', 'is a type of text', () => {
+feature('JSON of any shape', 'is sent as a text format', () => {
   assert.equal(body({ format: { type: 'json_object' } })['text'], { format: { type: 'json_object' } });
 });
 
-feature('JSON schema', 'goes as it is, and is more than advice unless the request says so', () => {
+feature('JSON schema', 'is sent unchanged, and as strict unless the request says otherwise', () => {
   const schema = { type: 'object', properties: { a: { type: 'number' } } };
   const textOf = (more: object): unknown => body({ format: { type: 'json_schema', schema, ...more } })['text'];
   assert.equal(textOf({}), { format: { type: 'json_schema', name: 'answer', schema, strict: true } });
@@ -223,13 +223,13 @@ refused('grammar', () => {
 refused('stop strings', () => {
   refuses({ stop: ['END'] }, 'stop');
 });
-feature('max_tokens', 'goes by its name here', () => {
+feature('max_tokens', 'is sent under the name that this API uses', () => {
   assert.is(body({ max_tokens: 5 })['max_output_tokens'], 5);
 });
-feature('temperature', 'goes as it is', () => {
+feature('temperature', 'is sent unchanged', () => {
   assert.is(body({ sampling: { temperature: 0 } })['temperature'], 0);
 });
-feature('top_p', 'goes as it is, 1 too: models have a default of their own', () => {
+feature('top_p', 'is sent unchanged, 1 too, because models have other defaults', () => {
   assert.is(body({ sampling: { top_p: 1 } })['top_p'], 1);
 });
 refused('top_k', () => {
@@ -260,12 +260,12 @@ refused('logit_bias', () => {
   refuses({ sampling: { logit_bias: [[1, 2]] } }, 'logit_bias');
 });
 
-feature('logprobs', 'are asked for', () => {
+feature('logprobs', 'are requested', () => {
   const asked = body({ logprobs: 2 });
   assert.is(asked['top_logprobs'], 2);
   assert.equal(asked['include'], ['message.output_text.logprobs']);
 });
-feature('logprobs', 'come with the text they belong to', () => {
+feature('logprobs', 'arrive with the text that they belong to', () => {
   const logprobs = [{ token: 'é', logprob: -0.5, top_logprobs: [{ token: 'e', logprob: -1 }] }];
   const events = answer(wire, [CREATED, event('response.output_text.delta', { delta: 'é', logprobs }), completed()]);
   assert.equal(events[1], {
@@ -275,7 +275,7 @@ feature('logprobs', 'come with the text they belong to', () => {
   });
 });
 
-test('what a server does not know is refused by name, in our words or in those of the API', () => {
+test('an unsupported parameter is rejected under the name that the caller used, ours or that of the API', () => {
   const quirks = { unsupported: ['tools', 'temperature', 'max_output_tokens', 'images'] };
   refuses({ tools: [WEATHER] }, 'tools', quirks);
   refuses({ sampling: { temperature: 0.5 } }, 'temperature', quirks);
@@ -284,21 +284,21 @@ test('what a server does not know is refused by name, in our words or in those o
   assert.equal(body({ tools: [], stop: [] }, quirks), body({}));
 });
 
-feature('usage', 'counts thoughts as output', () => {
+feature('usage', 'counts reasoning as output', () => {
   assert.equal(usageOf(answer(wire, HELLO)), { input_tokens: 25, output_tokens: 15, cached_tokens: 0 });
 });
 
-test('figures that do not come are no failure', () => {
+test('missing usage figures are not a failure', () => {
   const events = answer(wire, [CREATED, text('Hello'), completed(null)]);
   assert.is(finishOf(events), 'stop');
   assert.is(usageOf(events), undefined);
 });
 
-feature('cached tokens', 'are input too', () => {
+feature('cached tokens', 'count as input', () => {
   assert.equal(usageOf(answer(wire, CACHED)), { input_tokens: 2132, output_tokens: 12, cached_tokens: 2000 });
 });
 
-feature('finish reasons', 'are known by their meaning', () => {
+feature('finish reasons', 'are mapped to ours', () => {
   const cut = (reason: string): string | undefined =>
     finishOf(answer(wire, [CREATED, text('Hello'), incomplete(reason)]));
   assert.is(finishOf(answer(wire, HELLO)), 'stop');
@@ -306,13 +306,13 @@ feature('finish reasons', 'are known by their meaning', () => {
   assert.is(cut('content_filter'), 'content_filter');
 });
 
-feature('finish reasons', 'tell an answer that was withheld', () => {
+feature('finish reasons', 'report a withheld answer', () => {
   const events = answer(wire, REFUSED);
   assert.is(joined(events).text, 'No.');
   assert.is(finishOf(events), 'content_filter');
 });
 
-feature('errors inside the stream', 'are errors, in the words of the provider', () => {
+feature('errors inside the stream', "are reported with the provider's message", () => {
   const error = thrown(() => answer(wire, [...HELLO.slice(0, 5), FAILED]));
   assert.is(error.code, 'BUSY');
   assert.is(error.retryable, true);
@@ -322,17 +322,17 @@ feature('errors inside the stream', 'are errors, in the words of the provider', 
   assert.is(thrown(() => answer(wire, [['error', wrapped]])).code, 'BUSY');
 });
 
-feature('answers that break off', 'are failures, however far they came', () => {
+feature('answers that break off', 'are failures, wherever they are cut', () => {
   for (const whole of [HELLO, THOUGHT_AND_CALLS, REFUSED]) failsCutAnywhere(wire, whole);
 });
 
-test('what is not the API is a failure that repeats none of it', () => {
+test('data that is not of this API is a failure, and its text is not repeated', () => {
   refusesWhatIsNotTheApi(wire, ['{"secret":1}', '{"type":"response.output_text.delta","delta":{"secret":1}}']);
   const nameless = event('response.function_call_arguments.delta', { output_index: 0, delta: '{}' });
   assert.is(thrown(() => answer(wire, [CREATED, nameless, completed()])).code, 'PROVIDER_FAILED');
 });
 
-feature('list of models', 'is that of Chat Completions', () => {
+feature('list of models', 'is read as in Chat Completions', () => {
   assert.equal(wire.listModels({ key: KEY, quirks: {} }, null), {
     path: '/models',
     headers: { authorization: `Bearer ${KEY}` },

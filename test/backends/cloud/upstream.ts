@@ -1,6 +1,6 @@
 /**
- * A provider on this machine that answers as a test tells it to, over real sockets: slowly, in pieces
- * of a byte, with comments in between, with an error where an answer was due, never, or not to the end.
+ * A fake provider on real loopback sockets, scripted by the test: it can answer slowly, byte by byte, with comments
+ * in between, with an error, incompletely, or never.
  *
  *   const upstream = await startUpstream(async (turn) => {
  *     turn.event({ choices: [{ delta: { content: 'Hi' } }] });
@@ -11,29 +11,29 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo, Socket } from 'node:net';
 import { once } from 'node:events';
 
-/** What was asked. */
+/** A received request. */
 export interface Asked {
   readonly method: string;
-  /** With the query. */
+  /** Path with query. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** Of a JSON body; each test knows its shape. null: there was none. */
+  /** Parsed JSON body, whose shape each test knows; null if there was none. */
   readonly body: any;
 }
 
-/** Answers one request. A script that returns without an end leaves the answer open: a silence that never ends. */
+/** Answers one request. If it returns without ending the answer, the answer stays open and silent. */
 export type Script = (turn: Turn) => Promise<void> | void;
 
 export interface Upstream {
   /** `http://127.0.0.1:PORT` */
   readonly url: string;
-  /** Every request so far. */
+  /** All requests so far. */
   readonly asked: readonly Asked[];
-  /** Pieces written so far, of all answers. */
+  /** Number of pieces written so far, over all answers. */
   written(): number;
-  /** Connections that are open now. */
+  /** Number of open connections. */
   connections(): number;
-  /** What the next requests get. */
+  /** Sets the script for the next requests. */
   script(script: Script): void;
   close(): Promise<void>;
 }
@@ -96,7 +96,7 @@ export class Turn {
     res.on('error', () => undefined);
   }
 
-  /** The client has left, or the answer is complete. */
+  /** True if the client has disconnected or the answer is complete. */
   get isOver(): boolean {
     return this.#res.closed;
   }
@@ -105,19 +105,19 @@ export class Turn {
     if (!this.isOver) await once(this.#res, 'close');
   }
 
-  /** A whole answer; a string goes out as it is. */
+  /** Sends a whole answer; a string is sent unchanged, anything else as JSON. */
   json(status: number, body: unknown, headers: Record<string, string> = {}): void {
     this.#res
       .writeHead(status, { 'content-type': 'application/json', ...headers })
       .end(typeof body === 'string' ? body : JSON.stringify(body));
   }
 
-  /** Without it the first piece begins a stream of events. */
+  /** Sends the response head. Without this call, the first piece sends the head of an event stream. */
   head(status = 200, headers: Record<string, string> = {}): void {
     this.#res.writeHead(status, { 'content-type': 'text/event-stream', ...headers }).flushHeaders();
   }
 
-  /** Resolves when the next piece may be written: sooner or later the client has to read. */
+  /** Resolves when the next piece may be written, with back-pressure from the client. */
   async write(piece: string | Uint8Array): Promise<void> {
     if (this.isOver) return;
     if (!this.#res.headersSent) this.head();
@@ -125,13 +125,13 @@ export class Turn {
     if (!this.#res.write(piece)) await this.#drained();
   }
 
-  /** One server-sent event; a string is sent as it is, anything else as JSON. */
+  /** Sends one server-sent event; a string is sent unchanged, anything else as JSON. */
   async event(data: unknown, name?: string): Promise<void> {
     const text = typeof data === 'string' ? data : JSON.stringify(data);
     await this.write(`${name === undefined ? '' : `event: ${name}\n`}data: ${text}\n\n`);
   }
 
-  /** Each byte by itself, so that characters, lines and line ends are cut. */
+  /** Sends each byte separately, which splits characters, lines and line ends. */
   async bytes(text: string): Promise<void> {
     for (const byte of Buffer.from(text)) {
       await this.write(Uint8Array.of(byte));
@@ -143,7 +143,7 @@ export class Turn {
     this.#res.end();
   }
 
-  /** The connection breaks, whatever has been said. */
+  /** Resets the connection. */
   reset(): void {
     this.#res.socket?.resetAndDestroy();
   }
@@ -160,7 +160,7 @@ export class Turn {
   }
 }
 
-/** What was sent and received when somebody spoke to a real server: a file of lines, one event each. */
+/** A script that replays recorded events, then ends the answer. */
 export function recorded(events: readonly (readonly [name: string | undefined, data: unknown])[]): Script {
   return async (turn) => {
     for (const [name, data] of events) await turn.event(data, name);

@@ -1,4 +1,4 @@
-/** Asks a Wire without a network: what it would send, and what it makes of recorded events. */
+/** Exercises a Wire without a network: the requests that it builds, and how it reads recorded events. */
 import * as assert from 'uvu/assert';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
 import type { Wire, WireEvent, WireRequest } from '../../../src/backends/cloud/wire.ts';
@@ -6,7 +6,7 @@ import { SvcError } from '../../../src/protocol/errors.ts';
 import { GenerateRequestSchema, type GenerateRequest } from '../../../src/protocol/generate.ts';
 import { parse } from '../../../src/protocol/validate.ts';
 
-/** An event as it was recorded: its name, if the API names events, and its JSON. */
+/** A recorded event: its name, if the API names events, and its JSON data. */
 export type Recorded = readonly [name: string | undefined, data: unknown];
 
 export const USER = { role: 'user', content: 'Hi' } as const;
@@ -25,18 +25,18 @@ export function ask(wire: Wire, model: string, wish: Wish, quirks: Quirks = {}):
   return wire.request(request, { model, key: KEY, quirks });
 }
 
-/** The body as it goes over the network. */
+/** Request body as sent over the network. */
 export function bodyOf(wire: Wire, model: string, wish: Wish, quirks: Quirks = {}): Record<string, unknown> {
   return JSON.parse(JSON.stringify(ask(wire, model, wish, quirks).body)) as Record<string, unknown>;
 }
 
-/** All that is told of an answer whose stream ends after these events. */
+/** All wire events of an answer whose stream ends after the recorded events. */
 export function answer(wire: Wire, events: readonly Recorded[], quirks: Quirks = {}): WireEvent[] {
   const reader = wire.reader(quirks);
   return [...events.flatMap(([name = '', data]) => reader.read({ name, data: JSON.stringify(data) })), ...reader.end()];
 }
 
-/** The text, the thoughts and the calls of an answer, joined. */
+/** Text, reasoning and calls of an answer, joined. */
 export function joined(events: readonly WireEvent[]): {
   text: string;
   reasoning: string;
@@ -63,7 +63,7 @@ export function usageOf(events: readonly WireEvent[]): unknown {
   return events.flatMap((event) => (event.type === 'usage' ? [event.usage] : [])).at(-1);
 }
 
-/** The SvcError that `run` throws. */
+/** Returns the SvcError that `run` throws. */
 export function thrown(run: () => unknown): SvcError {
   try {
     run();
@@ -74,21 +74,21 @@ export function thrown(run: () => unknown): SvcError {
   throw new Error('it did not fail');
 }
 
-/** The request is refused, and the error names the wish. */
+/** Asserts that the request is rejected and that the error names the parameter. */
 export function refusesByName(wire: Wire, model: string, wish: Wish, param: string, quirks: Quirks = {}): void {
   const error = thrown(() => ask(wire, model, wish, quirks));
   assert.is(error.code, 'INVALID_REQUEST');
   assert.is(error.param, param);
 }
 
-/** Cut off before its end, however late, an answer is a failure. */
+/** Asserts that the answer is a failure wherever it is cut off. */
 export function failsCutAnywhere(wire: Wire, whole: readonly Recorded[]): void {
   for (let length = 0; length < whole.length; length++) {
     assert.is(thrown(() => answer(wire, whole.slice(0, length))).code, 'PROVIDER_FAILED', String(length));
   }
 }
 
-/** What is no event of the API is a failure that repeats none of it. `near`: what is almost one, and says "secret". */
+/** Asserts that invalid data fails and is not repeated. `near`: almost valid events that contain "secret". */
 export function refusesWhatIsNotTheApi(wire: Wire, near: readonly string[]): void {
   for (const data of ['<html>secret</html>', '"secret"', ...near]) {
     const error = thrown(() => wire.reader({}).read({ name: '', data }));

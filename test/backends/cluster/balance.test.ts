@@ -9,7 +9,7 @@ const cluster = (...loads: number[]): Choice[] =>
 const keys = Array.from({ length: 2000 }, (_, index) => `key ${String(index)}`);
 const first = (choices: readonly Choice[], key: string): string => preferred(choices, key)[0]?.url ?? '';
 
-test('keys spread evenly, and each stays where it is', () => {
+test('keys spread evenly over the endpoints, and each key keeps its endpoint', () => {
   const counts = new Map<string, number>();
   for (const key of keys) {
     const url = first(cluster(0, 0, 0, 0), key);
@@ -19,7 +19,7 @@ test('keys spread evenly, and each stays where it is', () => {
   for (const count of counts.values()) assert.ok(count > 400 && count < 600, String(count));
 });
 
-test('an endpoint that goes takes only its own keys along', () => {
+test('removing an endpoint moves only its own keys', () => {
   const all = cluster(0, 0, 0, 0);
   for (const key of keys) {
     const before = preferred(all, key).map(({ url }) => url);
@@ -35,7 +35,7 @@ test('an endpoint that goes takes only its own keys along', () => {
   }
 });
 
-test('nobody gets more than a quarter above the mean while another has room', () => {
+test('no endpoint gets more than 25 % above the mean while another has capacity', () => {
   const loads = [0, 0, 0, 0];
   for (let n = 0; n < 400; n += 1) {
     const url = first(cluster(...loads), 'the same for all');
@@ -45,7 +45,7 @@ test('nobody gets more than a quarter above the mean while another has room', ()
   }
 });
 
-test('all are in the list, whatever their load', () => {
+test('the list contains every endpoint, whatever its load', () => {
   assert.is(preferred(cluster(100, 0, 50, 70), 'x').length, 4);
   assert.equal(
     preferred(cluster(90, 100, 0, 95), 'x')
@@ -58,7 +58,7 @@ test('all are in the list, whatever their load', () => {
 const ask = (messages: Message[], more: Partial<GenerateRequest> = {}): string =>
   prefixKey({ messages, sampling: {}, stop: [], ...more });
 
-test('turns of a conversation share a key; another beginning, model or set of tools has another', () => {
+test('turns of a conversation share a key; another beginning, model or tool set gets another key', () => {
   const system: Message = { role: 'system', content: 'Be kind' };
   const turn: Message = { role: 'user', content: 'Hello' };
   const key = ask([system, turn]);
@@ -70,7 +70,7 @@ test('turns of a conversation share a key; another beginning, model or set of to
   assert.is.not(ask([system, turn], { tools: [{ name: 'f', parameters: {} }] }), key);
 });
 
-test('the load that servers tell', () => {
+test('the load is read from the metrics that servers report', () => {
   assert.is(
     requestsOn('vllm:num_requests_waiting{model_name="m"} 2.0\nvllm:num_requests_running{model_name="m"} 3.0\n'),
     5,

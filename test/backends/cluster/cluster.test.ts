@@ -1,4 +1,4 @@
-/** A cluster of four servers, each on its own socket: what is done when one of them is no good. */
+/** A cluster of four servers, each on its own socket, and failures of single servers. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,7 +20,7 @@ interface World {
 
 const test = suite<World>('cluster');
 
-/** Says which server it is. */
+/** Answers with the number of the server. */
 const answer =
   (index: number, ms = 0): Script =>
   async (turn) => {
@@ -52,11 +52,11 @@ const textOf = (events: readonly GenerateEvent[]): string =>
   events.map((event) => (event.type === 'text' ? event.text : '')).join('');
 const asking = async (backend: ClusterBackend, prompt: string): Promise<number> =>
   Number(textOf(await collect(backend.generate(ask(prompt), context()))).slice('server '.length));
-/** The server that `prompt` goes to as long as all is well. */
+/** The server that `prompt` is sent to while all servers are healthy. */
 const homeOf = asking;
 const posts = (server: Upstream): number => server.asked.filter(({ method }) => method === 'POST').length;
 
-test('requests that begin alike go to the same server', async ({ backend }) => {
+test('requests with the same beginning go to the same server', async ({ backend }) => {
   const seen = new Set<number>();
   for (let n = 0; n < 12; n += 1) {
     const home = await homeOf(backend, `question ${String(n)}`);
@@ -66,7 +66,7 @@ test('requests that begin alike go to the same server', async ({ backend }) => {
   assert.ok(seen.size >= 3, [...seen].join());
 });
 
-test('a process that was away for longer than a probe may take does not blame the servers', async ({
+test('servers stay healthy if svc itself was blocked for longer than the probe timeout', async ({
   backend,
   servers,
 }) => {
@@ -94,7 +94,7 @@ const breakOff: Script = (turn) => {
 const ills: readonly [name: string, ill: (server: Upstream) => Promise<void> | void][] = [
   ['is killed', (server) => server.close()],
   ['resets', (server) => server.script((turn) => turn.reset())],
-  ['begins and breaks off before a word', (server) => server.script(breakOff)],
+  ['breaks off before the first text', (server) => server.script(breakOff)],
   ['fails', (server) => server.script((turn) => turn.json(500, {}))],
   ['drains', (server) => server.script((turn) => turn.json(503, {}, { 'retry-after': '5' }))],
   ['is full', (server) => server.script((turn) => turn.json(429, {}, { 'retry-after': '5' }))],
@@ -102,7 +102,7 @@ const ills: readonly [name: string, ill: (server: Upstream) => Promise<void> | v
 ];
 
 for (const [name, ill] of ills) {
-  test(`a server that ${name}: another answers, at once`, async ({ backend, servers }) => {
+  test(`a server that ${name}: another one answers at once`, async ({ backend, servers }) => {
     const home = await homeOf(backend, 'hello');
     await ill(servers[home] as Upstream);
     const taken = startStopwatch();
@@ -113,7 +113,7 @@ for (const [name, ill] of ills) {
   });
 }
 
-test('a server that says nothing: what waits for it goes elsewhere, and what is new does not go there', async ({
+test('a silent server: waiting requests are moved to others, and new requests avoid it', async ({
   backend,
   servers,
 }) => {
@@ -126,7 +126,7 @@ test('a server that says nothing: what waits for it goes elsewhere, and what is 
   assert.is(servers[home]?.asked.filter(({ method }) => method === 'POST').length, asked);
 });
 
-test('a server that comes back is taken back, and its requests with it', async ({ backend, servers }) => {
+test('a server that recovers gets its requests back', async ({ backend, servers }) => {
   const home = await homeOf(backend, 'hello');
   servers[home]?.script((turn) => turn.json(503, {}, { 'retry-after': '1' }));
   assert.is.not(await asking(backend, 'hello'), home);
@@ -135,7 +135,7 @@ test('a server that comes back is taken back, and its requests with it', async (
   assert.is(backend.record().last_error, null);
 });
 
-test('a slow server gets less', async ({ backend, servers }) => {
+test('a slow server gets fewer requests', async ({ backend, servers }) => {
   const home = await homeOf(backend, 'hello');
   servers[home]?.script(answer(home, 3000));
   const answers = await Promise.all(Array.from({ length: 40 }, () => asking(backend, 'hello')));
@@ -143,7 +143,7 @@ test('a slow server gets less', async ({ backend, servers }) => {
   assert.ok(slow > 0 && slow <= 16, String(slow));
 });
 
-test('after the first word nothing is asked again', async ({ backend, servers }) => {
+test('after the first text no request is retried', async ({ backend, servers }) => {
   for (const server of servers) {
     server.script(async (turn) => {
       if (turn.request.method === 'GET') turn.json(200, {});
@@ -161,14 +161,14 @@ test('after the first word nothing is asked again', async ({ backend, servers })
   );
 });
 
-test('when all fail each was asked once, and the last error is told', async ({ backend, servers }) => {
+test('if all servers fail, each was asked once, and the last error is returned', async ({ backend, servers }) => {
   for (const server of servers) server.script((turn) => turn.json(500, { error: { message: 'broken' } }));
   assert.is((await failure(collect(backend.generate(ask('hello'), context())))).code, 'PROVIDER_FAILED');
   assert.equal(servers.map(posts), [1, 1, 1, 1]);
   assert.is(backend.record().state, 'unhealthy');
 });
 
-test('what the caller did wrong goes nowhere else', async ({ backend, servers }) => {
+test('an error caused by the caller is not retried on another server', async ({ backend, servers }) => {
   for (const server of servers) server.script((turn) => turn.json(400, { error: { message: 'no' } }));
   assert.is((await failure(collect(backend.generate(ask('hello'), context())))).code, 'INVALID_REQUEST');
   assert.is(
@@ -177,7 +177,7 @@ test('what the caller did wrong goes nowhere else', async ({ backend, servers })
   );
 });
 
-test('who leaves leaves the server too', async ({ backend, servers }) => {
+test('aborting a request also closes its connection to the server', async ({ backend, servers }) => {
   for (const server of servers)
     server.script((turn) => (turn.request.method === 'GET' ? turn.json(200, {}) : undefined));
   const client = new AbortController();
@@ -188,7 +188,7 @@ test('who leaves leaves the server too', async ({ backend, servers }) => {
   assert.is(await outcome, gone);
 });
 
-test('a server that is busy for others gets less', async ({ backend, servers }) => {
+test('a server that is busy with requests of other clients gets fewer', async ({ backend, servers }) => {
   const home = await homeOf(backend, 'hello');
   servers[home]?.script(async (turn) => {
     if (turn.request.path === '/metrics') {

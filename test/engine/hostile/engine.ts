@@ -1,6 +1,6 @@
 /**
- * An engine process with a foreign addon in it. The addon is loaded, and has a thread, before the sandbox is entered; on
- * SIGUSR2 it does its worst. What came of it is written to standard output, a line for each thread and attack.
+ * An engine process with a hostile addon. The addon is loaded, and starts a thread, before the sandbox is entered. On
+ * SIGUSR2 it runs its attacks and writes one line per thread and attack to standard output.
  */
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -20,7 +20,7 @@ interface Target {
 
 const target = JSON.parse(process.env['SVC_TEST_TARGET'] ?? '') as Target;
 const hostile = createRequire(import.meta.url)(target.addon) as Hostile;
-// libuv's threads exist, too.
+// Makes sure that libuv's worker threads exist too.
 await readFile(target.addon);
 
 process.on('SIGUSR2', () => {

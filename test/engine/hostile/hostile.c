@@ -1,7 +1,7 @@
-// What code that got to run inside an engine would try. A test-only addon, compiled by its test.
+// Attacks that hostile code inside an engine could try. A test-only addon, compiled by its test.
 //
-// Attacks are made by a thread that existed before the sandbox, by JavaScript's, and by one that is
-// new. Each returns 0 if it succeeded, else errno.
+// The attacks run on a thread that existed before the sandbox, on the JavaScript thread, and on a
+// new thread. Each returns 0 if it succeeded, else errno.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Node-API, as far as it is needed here: no header has to be installed.
+// The part of Node-API that is needed here, so that no header has to be installed.
 typedef struct env_* napi_env;
 typedef struct value_* napi_value;
 typedef struct info_* napi_callback_info;
@@ -42,7 +42,7 @@ int napi_get_value_int32(napi_env, napi_value, int32_t*);
 static char home[512];
 static int daemon_pid;
 static int tcp_port;
-// Nothing that would end this process or hold the daemon up if it succeeded.
+// Restricts the run to attacks that would neither end this process nor block the daemon.
 static int harmless_only;
 
 static int result(long value) { return value < 0 ? errno : 0; }
@@ -289,7 +289,7 @@ static void* wait_and_attack(void* thread) {
   return NULL;
 }
 
-// attack(home, daemonPid, tcpPort, harmlessOnly): a line for each thread and attack.
+// attack(home, daemonPid, tcpPort, harmlessOnly): returns one line per thread and attack.
 static napi_value run_attacks(napi_env env, napi_callback_info info) {
   napi_value arguments[4];
   size_t count = 4;

@@ -1,4 +1,4 @@
-/** The catalogue is one that can be used: its schema, its names, and what is asked of the hub by them. */
+/** The model catalogue is valid: its schema, names and hub references. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { checkModelId } from '../../../src/models/model-id.ts';
@@ -11,7 +11,7 @@ import {
 } from '../../../src/models/pull/catalogue.ts';
 import { parseReference } from '../../../src/models/pull/reference.ts';
 
-test('at least thirty models from 0.3 to 30 billion parameters, each by one name', () => {
+test('it has at least thirty models from 0.3 to 30 billion parameters, with unique names', () => {
   const { models, date } = catalogue();
   assert.ok(models.length >= 30);
   assert.ok(Date.parse(date) > Date.parse('2025-01-01'));
@@ -28,7 +28,7 @@ test('at least thirty models from 0.3 to 30 billion parameters, each by one name
   }
 });
 
-test('it is found by name in any case, and searched by every word', () => {
+test('entries are found by name in any case, and searched by every word', () => {
   assert.is(findInCatalogue('QWEN3-4B')?.name, 'qwen3-4b');
   assert.is(findInCatalogue('qwen3'), null);
   assert.ok(searchCatalogue('code').some(({ name }) => name === 'qwen2.5-coder-7b'));

@@ -1,7 +1,7 @@
 /**
- * A hub and the store behind it, on two ports of this machine, which speak as the real ones do: the
- * revision, the tree (in pages), HEAD of `resolve` with a redirect to the store's origin, X-Linked-Etag
- * and X-Linked-Size, error codes, ranges with If-Range. What they do wrong a test says, request by request.
+ * A fake Hugging Face hub and its file store, on two ports of this machine. Like the real ones they serve the
+ * revision, the tree (paged), HEAD of `resolve` with a redirect to the store, X-Linked-Etag and X-Linked-Size, error
+ * codes, and ranges with If-Range. Tests inject faults per request.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -12,23 +12,23 @@ export const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 
 export interface HubFile {
   readonly content: Buffer;
-  /** What the tree says, where that is not the truth. */
+  /** False values in the tree, if set. */
   readonly saidDigest?: string;
   readonly saidSize?: number;
-  /** What `resolve` says. */
+  /** Digest that `resolve` reports. */
   readonly linkedDigest?: string;
   readonly linkedSize?: number;
 }
 
-/** A request for bytes. */
+/** A request for file bytes. */
 export interface BytesRequest {
   readonly path: string;
-  /** Counts from 1, over all requests for bytes. */
+  /** Number of the request, from 1, over all requests for bytes. */
   readonly number: number;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly content: Buffer;
-  /** What was asked for; the whole without a range. */
+  /** Requested range; the whole file without a Range header. */
   readonly from: number;
   readonly to: number;
 }
@@ -41,19 +41,19 @@ export interface Seen {
 }
 
 export class FakeHub {
-  /** By repository, then by path. */
+  /** Files by repository and path. */
   readonly repositories: Map<string, Map<string, HubFile>> = new Map<string, Map<string, HubFile>>();
   readonly seen: Seen[] = [];
-  /** Answers instead of the hub where it returns true. */
+  /** Hook; if it returns true, it has answered instead of the hub. */
   onHub: (req: IncomingMessage, res: ServerResponse) => boolean | Promise<boolean> = () => false;
-  /** Answers instead of the store where it returns true. */
+  /** Hook; if it returns true, it has answered instead of the store. */
   onBytes: (request: BytesRequest) => boolean | Promise<boolean> = () => false;
   etag: (content: Buffer) => string = (content) => `"${sha256(content).slice(0, 32)}"`;
-  /** Bytes that the store sent. */
+  /** Number of bytes that the store sent. */
   sent = 0;
-  /** Entries of a page of the tree. */
+  /** Entries per page of the tree. */
   pageLength = 1000;
-  /** A token that every request to the hub needs. */
+  /** Token that every request to the hub must have; null if none. */
   token: string | null = null;
   tags: readonly string[] = ['gguf', 'license:apache-2.0'];
   #hub!: Server;
@@ -80,7 +80,7 @@ export class FakeHub {
     this.repositories.set(repo, files);
   }
 
-  /** Everything that a test has changed, but for the files. */
+  /** Resets everything that tests change, except the files. */
   reset(): void {
     this.onHub = () => false;
     this.onBytes = () => false;
@@ -105,7 +105,7 @@ export class FakeHub {
     }
   }
 
-  /** Bytes as a store sends them; a test may send fewer, or other ones. */
+  /** Sends bytes as a store does; tests may send fewer or different ones. */
   async send({ req, res, content, from, to }: BytesRequest, body = content.subarray(from, to)): Promise<void> {
     const isPart = req.headers.range !== undefined;
     res.writeHead(isPart ? 206 : 200, {
@@ -222,7 +222,7 @@ export class FakeHub {
   }
 }
 
-/** Resolves when more may be written, or nobody reads any more. */
+/** Resolves when more may be written, or the connection is closed. */
 async function writable(res: ServerResponse): Promise<void> {
   await new Promise<void>((resolve) => {
     const done = (): void => {
@@ -235,7 +235,7 @@ async function writable(res: ServerResponse): Promise<void> {
 
 const digests = new WeakMap<Buffer, string>();
 
-/** Reckoned once: a store knows the digests of its files. REQUIRES: the content does not change. */
+/** SHA-256 of a file, cached. REQUIRES: the content does not change. */
 export function sha256(content: Buffer): string {
   const digest = digests.get(content) ?? createHash('sha256').update(content).digest('hex');
   digests.set(content, digest);

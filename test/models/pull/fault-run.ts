@@ -1,4 +1,4 @@
-/** One fault from beginning to end: what came of it, for the test and for the page. */
+/** Runs a pull with one fault and returns the outcome, for the test and for docs/pull-faults.md. */
 import { SvcError } from '../../../src/protocol/errors.ts';
 import { CONTENT, FILE, REPO, type Fault } from './faults.ts';
 import type { Pulled } from '../../../src/models/pull/puller.ts';
@@ -6,7 +6,7 @@ import { NEVER, type PullContext } from './pull-support.ts';
 
 export interface FaultResult {
   readonly error: SvcError | null;
-  /** What was told on the way. */
+  /** Messages during the pull. */
   readonly said: readonly string[];
   readonly fetchedTwice: number;
 }

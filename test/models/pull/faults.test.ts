@@ -1,4 +1,4 @@
-/** Whatever a server does: the right file, or an error in words and no file under its name. */
+/** For every server fault: the right file, or an error message and no file under the model name. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,19 +1,19 @@
-/** What hubs and stores do wrong, one case each, and what must come of it. The page of faults is made from these. */
+/** Faults of hubs and stores, each with the required outcome. docs/pull-faults.md is generated from them. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ErrorCode } from '../../../src/protocol/errors.ts';
 import { json, refuse, sha256, type FakeHub } from './fake-hub.ts';
 import { KIB, MIB, modelOf } from './pull-support.ts';
 
 export interface Fault {
-  /** What the server did. */
+  /** What the server does. */
   readonly name: string;
-  /** undefined: the pull succeeds. */
+  /** Expected error; undefined if the pull succeeds. */
   readonly error?: ErrorCode;
-  /** A part of what the person reads. */
+  /** Matches a part of the message. */
   readonly says?: RegExp;
-  /** Bytes that came more than once, at most; bytes of no use count too. */
+  /** Maximum number of bytes fetched more than once or in vain. */
   readonly twice: number;
-  /** Before the first pull, which is cut off on the way, and after it. */
+  /** If set, prepares the hub for a first pull, which is cut off; `begin` then prepares the second. */
   readonly first?: (hub: FakeHub) => void;
   readonly begin: (hub: FakeHub, content: Buffer) => void;
 }
@@ -21,11 +21,11 @@ export interface Fault {
 export const REPO = 'acme/m';
 export const FILE = 'm-Q4_0.gguf';
 export const CONTENT: Buffer = modelOf(2 * MIB);
-/** A part of `SMALL`, and what is on its way in each of them. */
+/** Part size of `SMALL`. */
 const PART = 256 * KIB;
 const IN_FLIGHT = 3 * PART;
 
-/** The store ends the connection in the middle of every third answer. */
+/** The store closes the connection in the middle of every third answer. */
 const breakOff =
   (hub: FakeHub, isReset: boolean): FakeHub['onBytes'] =>
   async (request) => {
@@ -37,7 +37,7 @@ const breakOff =
       'content-range': `bytes ${from}-${to - 1}/${content.length}`,
     });
     await hub.write(res, content.subarray(from, from + Math.floor((to - from) / 2)));
-    // What was written is on its way before the end is.
+    // Lets the written bytes leave before the connection ends.
     await sleep(20);
     if (isReset) res.socket?.resetAndDestroy();
     else res.destroy();
@@ -53,7 +53,7 @@ const once = (answer: FakeHub['onBytes']): FakeHub['onBytes'] => {
   };
 };
 
-/** It has never heard of ranges. */
+/** The store ignores Range headers. */
 const sendsTheWhole = (hub: FakeHub): void => {
   hub.onBytes = async (request) => {
     delete request.req.headers.range;
@@ -69,7 +69,7 @@ const status =
     return true;
   };
 
-/** A first pull that is cut off after some parts. */
+/** Cuts off the first pull after some parts. */
 const cutOff = (hub: FakeHub): void => {
   hub.onBytes = ({ number, res }) => {
     if (number <= 4) return false;
@@ -133,7 +133,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: '429 with Retry-After: 3600',
     error: 'DOWNLOAD_FAILED',
-    says: /left alone for 60 minutes/,
+    says: /asks to wait 60 minutes/,
     twice: 0,
     begin: (hub) => (hub.onBytes = status(429, { 'retry-after': '3600' })),
   },
@@ -145,7 +145,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: '500 always',
     error: 'DOWNLOAD_FAILED',
-    says: /status 500 .*again and again/,
+    says: /status 500 .*repeated failures/,
     twice: 0,
     begin: (hub) => (hub.onBytes = status(500)),
   },
@@ -183,7 +183,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'has another file than before under the old digest',
     error: 'DOWNLOAD_FAILED',
-    says: /its SHA-256 is another/,
+    says: /SHA-256 mismatch/,
     first: cutOff,
     twice: 2 * MIB + 4 * PART + KIB,
     begin: (hub, content) => hub.add(REPO, FILE, { content: modelOf(2 * MIB, 99), saidDigest: sha256(content) }),
@@ -191,7 +191,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'changes the last byte',
     error: 'DOWNLOAD_FAILED',
-    says: /its SHA-256 is another/,
+    says: /SHA-256 mismatch/,
     twice: 0,
     begin: (hub) =>
       (hub.onBytes = async (request) => {
@@ -205,14 +205,14 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'says a digest that the file does not have',
     error: 'DOWNLOAD_FAILED',
-    says: /its SHA-256 is another/,
+    says: /SHA-256 mismatch/,
     twice: 0,
     begin: (hub, content) => hub.add(REPO, FILE, { content, saidDigest: 'ab'.repeat(32) }),
   },
   {
     name: 'says one digest in the list and another in the link',
     error: 'DOWNLOAD_FAILED',
-    says: /two different things about the SHA-256/,
+    says: /two different values for the SHA-256/,
     twice: 0,
     begin: (hub, content) => hub.add(REPO, FILE, { content, linkedDigest: 'ab'.repeat(32) }),
   },
@@ -233,19 +233,19 @@ export const FAULTS: readonly Fault[] = [
   {
     name: '416 for every part',
     error: 'DOWNLOAD_FAILED',
-    says: /has fewer bytes of it/,
+    says: /bytes, but \S+ has fewer/,
     twice: 0,
     begin: (hub) => (hub.onBytes = status(416)),
   },
   {
     name: 'sends more than it was asked for, without an end',
     error: 'DOWNLOAD_FAILED',
-    says: /sent more than it was asked for, again/,
+    says: /sent more bytes than requested; gave up/,
     twice: 5 * PART,
     begin: (hub) =>
       (hub.onBytes = async ({ res, from, to, content }) => {
         res.writeHead(206, { 'content-range': `bytes ${from}-${to - 1}/${content.length}` });
-        // From the start of a part on, so that it never gets anywhere.
+        // Each attempt sends the file from its start, so the pull makes no progress.
         while (!res.destroyed) await hub.write(res, content);
         return true;
       }),
@@ -253,7 +253,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'sends another part than it was asked for',
     error: 'DOWNLOAD_FAILED',
-    says: /another part/,
+    says: /another byte range/,
     twice: 5 * PART,
     begin: (hub) =>
       (hub.onBytes = async (request) => {
@@ -271,7 +271,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'redirects without an end',
     error: 'DOWNLOAD_FAILED',
-    says: /redirects without an end/,
+    says: /redirects too many times/,
     twice: 0,
     begin: (hub) =>
       (hub.onBytes = ({ req, res }) => {
@@ -282,14 +282,14 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'redirects to a service of the cloud that hands out credentials',
     error: 'DOWNLOAD_FAILED',
-    says: /no server of models/,
+    says: /a reserved address/,
     twice: 0,
     begin: redirect(() => 'http://169.254.169.254/latest/meta-data'),
   },
   {
     name: 'redirects to what is no http',
     error: 'DOWNLOAD_FAILED',
-    says: /no URL/,
+    says: /an invalid URL/,
     twice: 0,
     begin: redirect(() => 'file:///etc/passwd'),
   },
@@ -347,7 +347,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'answers with JSON of another kind',
     error: 'DOWNLOAD_FAILED',
-    says: /not answer as a hub/,
+    says: /not answer like a Hugging Face hub/,
     twice: 0,
     begin: (hub) =>
       (hub.onHub = (_, res) => {
@@ -358,14 +358,14 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'asks for a token (gated)',
     error: 'PROVIDER_AUTH',
-    says: /accepted its terms/,
+    says: /terms must be accepted/,
     twice: 0,
     begin: (hub) => (hub.token = 'another'),
   },
   {
     name: 'does not know the repository',
     error: 'MODEL_NOT_FOUND',
-    says: /there is no acme\/m/,
+    says: /there is no repository acme\/m/,
     twice: 0,
     begin: (hub) =>
       (hub.onHub = (_, res) => {

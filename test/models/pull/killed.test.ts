@@ -1,4 +1,4 @@
-/** kill -9 in the middle: what was written down is not fetched again, and the file is right. */
+/** kill -9 during a pull: recorded parts are not fetched again, and the file is correct. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
@@ -12,14 +12,14 @@ import { KIB, lastOf, MIB, modelOf, pullSuite, SMALL } from './pull-support.ts';
 const PROCESS = fileURLToPath(new URL('pull-process.ts', import.meta.url));
 const test = pullSuite('killed');
 
-test('a pull that is killed loses no more than what was on its way', async ({ hub, dir, pull }) => {
+test('a killed pull loses at most the parts in flight', async ({ hub, dir, pull }) => {
   const content = modelOf(6 * MIB);
   hub.add('acme/m', 'm-Q4_0.gguf', content);
   const PARTS = 8;
   let isHeld = false;
   hub.onBytes = async (request) => {
     if (request.number <= PARTS) return false;
-    // The rest of the parts stay open, half sent: what a kill finds on its way.
+    // The remaining parts stay half sent, so that the kill interrupts them.
     isHeld = true;
     const { res, from, to } = request;
     res.writeHead(206, {

@@ -1,4 +1,4 @@
-/** A registry that speaks as Ollama's does: manifest, layers, a redirect to where the bytes are; and one that lies. */
+/** Pulls from a fake Ollama registry: manifest, layers, redirect to the bytes, and false manifests. */
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -59,7 +59,7 @@ const says =
   (res) =>
     void res.writeHead(200).end(JSON.stringify(value));
 
-test('a model, its projector and its licence', async ({ pull, store }) => {
+test('a model is pulled with its projector and licence', async ({ pull, store }) => {
   const layers = [
     layer('model', MODEL),
     layer('template', Buffer.from('{{ .Prompt }}')),
@@ -77,7 +77,7 @@ test('a model, its projector and its licence', async ({ pull, store }) => {
   assert.is((await store.find(`ollama:${name}`)).id, name);
 });
 
-test('a manifest that lies or is broken is refused before anything is asked by it', async ({ pull, store }) => {
+test('a false or broken manifest is refused before any layer is requested', async ({ pull, store }) => {
   const bad = [
     {},
     { layers: [] },
@@ -95,7 +95,7 @@ test('a manifest that lies or is broken is refused before anything is asked by i
   }
   for (const layers of [[layer('license', LICENSE)], [layer('model', MODEL), layer('model', MODEL)]]) {
     manifest = says({ layers });
-    await rejection(() => pull(`ollama:${name}`), 'MODEL_NOT_FOUND', /no model that can be run/);
+    await rejection(() => pull(`ollama:${name}`), 'MODEL_NOT_FOUND', /no model that svc can run/);
   }
   manifest = (res) => void res.writeHead(200).end(Buffer.alloc(2 * 1024 * KIB, ' '));
   await rejection(() => pull(`ollama:${name}`), 'DOWNLOAD_FAILED', /larger than/);
@@ -105,7 +105,7 @@ test('a manifest that lies or is broken is refused before anything is asked by i
   assert.is((await store.list()).length, 1);
 });
 
-test('what is not there is told', async ({ pull }) => {
+test('a missing model is reported', async ({ pull }) => {
   await rejection(() => pull(`ollama:${name.replace('tiny', 'none')}`), 'MODEL_NOT_FOUND', /there is no/);
 });
 

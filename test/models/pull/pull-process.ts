@@ -1,4 +1,4 @@
-/** A puller in a process of its own, to be killed: `pull-process.ts DIR ENDPOINT NAME`. Tells its progress on standard output. */
+/** A pull in its own process, to be killed: `pull-process.ts DIR ENDPOINT NAME`. Prints progress to standard output. */
 import { join } from 'node:path';
 import { builtinModelPath } from '../../../src/models/builtin.ts';
 import { Puller } from '../../../src/models/pull/puller.ts';
@@ -9,7 +9,7 @@ import { full, NEVER, SMALL } from './pull-support.ts';
 const [dir = '', endpoint = '', name = ''] = process.argv.slice(2);
 const storeDir = join(dir, 'models');
 const store = new ModelStore({ dir: storeDir, builtinPath: builtinModelPath() });
-// It is killed in the middle of a standstill, and does not end that by itself.
+// The process is killed while the server stalls, so it must not time out by itself.
 const limits = { ...SMALL, stallMs: 3_600_000 };
 const puller = new Puller({ store, storeDir, dir: join(dir, 'downloads'), limits });
 const settings = { endpoint, token: null, isOffline: false };

@@ -1,4 +1,4 @@
-/** A store, a folder of downloads and a hub for each suite; models of any size whose bytes are no pattern. */
+/** Suites with a model store, a download folder and a fake hub, and generated models of any size. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ export const NEVER = new AbortController().signal;
 export const KIB = 1024;
 export const MIB = 1024 * 1024;
 
-/** So small that a test of a megabyte has many parts, and so quick that nobody waits. */
+/** Small part sizes, so that a megabyte has many parts, and short timeouts. */
 export const SMALL = {
   connections: 3,
   partBytes: 256 * KIB,
@@ -33,7 +33,7 @@ export interface PullContext {
   store: ModelStore;
   puller: Puller;
   settings: HubSettings;
-  /** What a pull said, to its end. */
+  /** Runs a pull to its end and returns its events. */
   pull(name: string, signal?: AbortSignal, onEvent?: (event: Pulled) => void): Promise<Pulled[]>;
 }
 
@@ -78,7 +78,7 @@ export function full(reference: Reference): Exclude<Reference, { kind: 'short' }
   return reference;
 }
 
-/** A GGUF of about so many bytes; a part of one as llama-gguf-split makes it: only the first says what it is of. */
+/** A GGUF of about `bytes` bytes with random data; `part`: one part of it, of which only the first has metadata. */
 export function modelOf(bytes: number, seed = 1, part?: { readonly index: number; readonly count: number }): Buffer {
   const { index, count } = part ?? { index: 0, count: 1 };
   const entries = [...(index === 0 ? [LLAMA] : []), ...(part === undefined ? [] : partEntries(index, count, count))];

@@ -1,4 +1,4 @@
-/** From a name to a model in the store, over a hub that speaks as the real one does. */
+/** Pulling models by name into the store, from a fake hub. */
 import { existsSync } from 'node:fs';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,12 +12,7 @@ import { full, KIB, lastOf, makePuller, MIB, modelOf, NEVER, projectorOf, pullSu
 
 const test = pullSuite('pull');
 
-test('a file comes in parts, is checked, and is a model by the names that people use', async ({
-  hub,
-  store,
-  pull,
-  dir,
-}) => {
+test('a file is fetched in parts, verified, and available under its usual names', async ({ hub, store, pull, dir }) => {
   const content = modelOf(2 * MIB);
   hub.add('acme/Tiny-GGUF', 'Tiny-Q4_K_M.gguf', content);
   hub.add('acme/Tiny-GGUF', 'Tiny-Q8_0.gguf', modelOf(1000));
@@ -52,7 +47,7 @@ test('a file comes in parts, is checked, and is a model by the names that people
   assert.is(existsSync(model.path), false);
 });
 
-test('each byte is counted once, though parts are written at the same time', async ({ hub, pull }) => {
+test('progress counts each byte once, although parts are written concurrently', async ({ hub, pull }) => {
   const content = modelOf(24 * MIB);
   hub.add('acme/large', 'm-Q4_0.gguf', content);
   const events = await pull('hf:acme/large');
@@ -60,10 +55,10 @@ test('each byte is counted once, though parts are written at the same time', asy
   assert.is(done.at(-1), content.length);
 });
 
-test('the token goes to the hub and to nobody else', async ({ hub, pull, settings, ...context }) => {
+test('the token is sent only to the hub', async ({ hub, pull, settings, ...context }) => {
   hub.token = 'hf_secret';
   hub.add('acme/gated', 'm-Q4_0.gguf', modelOf(MIB));
-  const error = await rejection(() => pull('hf:acme/gated'), 'PROVIDER_AUTH', /accepted its terms/);
+  const error = await rejection(() => pull('hf:acme/gated'), 'PROVIDER_AUTH', /terms must be accepted/);
   assert.match(error.hint ?? '', /accept its terms at .*acme\/gated.*HF_TOKEN/);
   for await (const _ of context.puller.pull(
     full(parseReference('hf:acme/gated')),
@@ -77,7 +72,7 @@ test('the token goes to the hub and to nobody else', async ({ hub, pull, setting
   assert.not.match(JSON.stringify(await readdir(context.dir, { recursive: true })), /secret/);
 });
 
-test('a model in parts is fetched whole, and lies as libllama looks for it', async ({ hub, store, pull }) => {
+test('a split model is fetched completely, with the file names that libllama expects', async ({ hub, store, pull }) => {
   const parts = [0, 1, 2].map((index) => modelOf(300 * KIB, index, { index, count: 3 }));
   parts.forEach((part, index) => hub.add('acme/large', `sub/large-Q4_0-0000${index + 1}-of-00003.gguf`, part));
   const { model } = lastOf(await pull('hf:acme/large'));
@@ -97,7 +92,7 @@ test('a model in parts is fetched whole, and lies as libllama looks for it', asy
   await rejection(() => pull('hf:acme/large'), 'MODEL_NOT_FOUND', /2 of the 3 parts/);
 });
 
-test('a projector comes along, is noted, and is shared until the last model that has it goes', async ({
+test('a projector is fetched and recorded with its model, and deleted with the last model that uses it', async ({
   hub,
   store,
   pull,
@@ -117,7 +112,7 @@ test('a projector comes along, is noted, and is shared until the last model that
   assert.is(existsSync(path), false);
 });
 
-test('a projector is read like every model file before it gets its place', async ({ hub, store, dir, pull }) => {
+test('a projector is validated like every model file before it is stored', async ({ hub, store, dir, pull }) => {
   hub.add('acme/seer', 'seer-Q8_0.gguf', modelOf(100 * KIB));
   hub.add('acme/seer', 'mmproj-seer-f16.gguf', Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(50 * KIB, 0xff)]));
   await rejection(() => pull('hf:acme/seer'), 'MODEL_INVALID', /cannot be used: it is/);
@@ -127,7 +122,7 @@ test('a projector is read like every model file before it gets its place', async
   assert.equal(await readdir(join(dir, 'models')).catch(() => []), []);
 });
 
-test('what could be meant is told where a name does not say it', async ({ hub, pull }) => {
+test('an ambiguous name is refused with the possible choices', async ({ hub, pull }) => {
   hub.add('acme/several', 'a-Q4_0.gguf', modelOf(1000));
   hub.add('acme/several', 'b-Q4_0.gguf', modelOf(1000, 2));
   const { hint } = await rejection(() => pull('hf:acme/several'), 'INVALID_REQUEST', /several/);
@@ -141,14 +136,14 @@ test('what could be meant is told where a name does not say it', async ({ hub, p
   await rejection(() => pull('hf:acme/words'), 'MODEL_NOT_FOUND', /no GGUF/);
 });
 
-test('a list of files in pages is read to its end', async ({ hub, pull }) => {
+test('a paged file list is read completely', async ({ hub, pull }) => {
   hub.pageLength = 2;
   for (let index = 0; index < 7; index += 1) hub.add('acme/pages', `note-${index}.txt`, Buffer.from('x'));
   hub.add('acme/pages', 'm-Q4_0.gguf', modelOf(1000));
   assert.is(lastOf(await pull('hf:acme/pages')).model.id, 'acme/pages:Q4_0');
 });
 
-test('two who want the same share one download; it goes on while one of them waits', async ({
+test('concurrent pulls of one model share a download, which continues while one of them waits', async ({
   hub,
   puller,
   settings,
@@ -174,12 +169,7 @@ test('two who want the same share one download; it goes on while one of them wai
   assert.is(hub.sent, content.length);
 });
 
-test('two stores of one folder, as two processes have them, share one download', async ({
-  hub,
-  pull,
-  settings,
-  ...context
-}) => {
+test('two processes that pull into the same store share one download', async ({ hub, pull, settings, ...context }) => {
   const content = modelOf(2 * MIB);
   hub.add('acme/m', 'm-Q4_0.gguf', content);
   const other = makePuller(context);
@@ -195,7 +185,7 @@ test('two stores of one folder, as two processes have them, share one download',
   await other.close();
 });
 
-test('a pause keeps what has come, and the next pull goes on from there', async ({ hub, pull, dir }) => {
+test('a paused pull keeps its data, and the next pull resumes there', async ({ hub, pull, dir }) => {
   const content = modelOf(3 * MIB);
   hub.add('acme/m', 'm-Q4_0.gguf', content);
   const stop = new AbortController();
@@ -225,9 +215,9 @@ test('a pause keeps what has come, and the next pull goes on from there', async 
   assert.ok(resolved.present_bytes >= before - 3 * 64 * KIB, `${before} came, ${resolved.present_bytes} were kept`);
 });
 
-test('a disk without room is asked before anything is fetched', async ({ hub, pull }) => {
+test('free disk space is checked before anything is fetched', async ({ hub, pull }) => {
   hub.add('acme/huge', 'm-Q4_0.gguf', { content: modelOf(1000), saidSize: 2 ** 41 });
-  const { hint } = await rejection(() => pull('hf:acme/huge'), 'CANNOT_WRITE', /GB free, and .* GB are needed/);
+  const { hint } = await rejection(() => pull('hf:acme/huge'), 'CANNOT_WRITE', /GB free, .* GB needed/);
   assert.match(hint ?? '', /models\.dir/);
   assert.is(
     hub.seen.some(({ server }) => server === 'store'),
@@ -235,7 +225,7 @@ test('a disk without room is asked before anything is fetched', async ({ hub, pu
   );
 });
 
-test('offline nothing is asked', async ({ hub, puller, settings }) => {
+test('offline, no server is contacted', async ({ hub, puller, settings }) => {
   const events = puller.pull(full(parseReference('hf:acme/m')), [], { ...settings, isOffline: true }, NEVER);
   await rejection(() => events.next(), 'DOWNLOAD_FAILED', /HF_HUB_OFFLINE/);
   assert.equal(hub.seen, []);

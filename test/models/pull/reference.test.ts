@@ -1,4 +1,4 @@
-/** Names, right and hostile: what comes through stands in a URL, and never in a path. */
+/** Model references, valid and hostile: accepted names are safe in URLs and never used in paths. */
 import { join, posix, win32 } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -8,7 +8,7 @@ import { StorePaths } from '../../../src/models/store-paths.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import { rejection } from '../../support/errors.ts';
 
-test('what names mean', () => {
+test('names are parsed into their meaning', () => {
   const hub = { kind: 'hub', repo: 'Qwen/Qwen3-4B-GGUF', revision: null, file: null, quantization: null };
   assert.equal(parseReference('hf:Qwen/Qwen3-4B-GGUF'), hub);
   assert.equal(parseReference('Qwen/Qwen3-4B-GGUF'), hub);
@@ -30,7 +30,7 @@ test('what names mean', () => {
   assert.is(parseReference('https://example.com/m.gguf', 'AB'.repeat(32)).kind, 'url');
 });
 
-test('what cannot be a name is refused', async () => {
+test('invalid names are refused', async () => {
   const bad = [
     '',
     ' ',
@@ -59,7 +59,7 @@ test('what cannot be a name is refused', async () => {
   for (const name of bad) await rejection(() => parseReference(name), 'INVALID_REQUEST');
   await rejection(() => parseReference('https://example.com/m.gguf'), 'INVALID_REQUEST', /SHA-256/);
   await rejection(() => parseReference('https://me:pw@example.com/m.gguf', 'a'.repeat(64)), 'INVALID_REQUEST');
-  await rejection(() => parseReference('hf:a/b', 'a'.repeat(64)), 'INVALID_REQUEST', /for a URL/);
+  await rejection(() => parseReference('hf:a/b', 'a'.repeat(64)), 'INVALID_REQUEST', /only with a URL/);
 });
 
 const PIECES = [
@@ -107,7 +107,7 @@ const random = (below: number): number => {
 const hostile = (): string =>
   Array.from({ length: 1 + random(9) }, () => [...PIECES, ...MORE][random(PIECES.length + MORE.length)]).join('');
 
-test('whatever a name is, what comes of it is harmless in a URL, on Linux and on Windows', () => {
+test('the result for any name is harmless in a URL, on Linux and on Windows', () => {
   let accepted = 0;
   for (let round = 0; round < 50_000; round += 1) {
     const text = round % 3 === 0 ? `hf:a/b:${hostile()}` : round % 3 === 1 ? `ollama:${hostile()}` : hostile();
@@ -135,7 +135,7 @@ test('whatever a name is, what comes of it is harmless in a URL, on Linux and on
   assert.ok(accepted > 1000, `${accepted}`);
 });
 
-test('whatever a digest is, no path leads out of the store or the downloads', () => {
+test('no digest leads to a path outside the store or the download folder', () => {
   const store = new StorePaths('/store');
   for (let round = 0; round < 20_000; round += 1) {
     const digest = round % 2 === 0 ? hostile() : `sha256:${hostile()}`;
