@@ -155,6 +155,7 @@ test('a keyword that a grammar cannot enforce is reported with its place', async
     [{ $ref: 'https://example.com/schema' }, 'schema.$ref'],
     [{ $ref: '#/$defs/missing' }, 'schema.$ref'],
     [{ $ref: '#' }, 'schema.$ref'],
+    [{ anyOf: [{}, { $ref: 'any' }] }, 'schema.anyOf[1].$ref'],
     [{ $ref: '#/$defs/a', $defs: { a: {} }, minLength: 1 }, 'schema.minLength'],
     [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, 'schema.oneOf'],
     [{ oneOf: [inObject({ const: 1 }), inObject({ const: 2 })] }, 'schema.oneOf'], // `a` is optional

@@ -294,14 +294,12 @@ test('unconfigured catalogue providers are listed on request, and errors name th
   assert.is(set.code, 0);
   assert.is((JSON.parse(set.stdout) as ProviderRecord).state, 'unconfigured');
   assert.match(set.stderr, /no key for groq yet.*GROQ_API_KEY/);
-  const { conditions } = JSON.parse((await run('health', '--source', 'socket', '--json')).stdout);
   await waitFor('the condition', async () => {
     const found = JSON.parse((await run('health', '--source', 'socket', '--json')).stdout).conditions;
     return found.some(
       ({ name, status, reason }: any) => name === 'providers' && status === 'warn' && /groq/.test(reason),
     );
   });
-  assert.ok(Array.isArray(conditions));
 });
 
 test('local servers are searched for only with --probe', async ({ run }) => {

@@ -64,7 +64,6 @@ test('with engine.prefix_sharing key nothing is reused between keys, also after 
   assert.is((await chat(bob, SECRET)).cached, 0);
   await waitFor("the other key's to be written", () => saved(context).length === 2);
   assert.ok((await chat(alice, SECRET)).cached > 64);
-  const [again] = [await reused(daemon)];
   daemon.kill('SIGTERM');
   await daemon.exit;
 
@@ -73,7 +72,6 @@ test('with engine.prefix_sharing key nothing is reused between keys, also after 
   const carol = await addKey(join(context.home.dir, 'data', 'keys.json'), 'carol', 'inference');
   assert.is((await chat({ key: carol.key, port }, SECRET)).cached, 0);
   assert.ok((await chat({ ...alice, port }, SECRET)).cached > 64);
-  assert.ok(again >= 0);
 });
 
 test('requests with store: false do not reach the disk', async (context) => {

@@ -52,6 +52,17 @@ std::vector<Found> FilesIn(const fs::path& folder) {
   return files;
 }
 
+// Marks the pieces of one prompt, in their order, as used now. The first gets the latest time, so
+// that it outlives those that continue it and are of no use without it.
+void MarkUsed(const std::vector<fs::path>& pieces) {
+  auto used_at = fs::file_time_type::clock::now();
+  for (const fs::path& path : pieces) {
+    std::error_code gone;
+    fs::last_write_time(path, used_at, gone);
+    used_at -= kUseStep;
+  }
+}
+
 // Creates the folder and its parents, accessible to the owner only. False if it cannot be created,
 // or the path is not a folder itself (a symbolic link is refused).
 bool MakeFolder(const fs::path& folder) {
@@ -254,13 +265,9 @@ FetchedPiece PrefixStore::ReadNext(Wish& wish) {
   piece.state = std::move(*state);
   wish.read.push_back(step.entry);
   if (!piece.last) return piece;
-  // The prompt's first piece gets the latest time, so that it outlives those that continue it.
-  auto used_at = fs::file_time_type::clock::now();
-  for (const EntryPtr& entry : wish.read) {
-    std::error_code gone;
-    fs::last_write_time(entry->path, used_at, gone);
-    used_at -= kUseStep;
-  }
+  std::vector<fs::path> used;
+  for (const EntryPtr& entry : wish.read) used.push_back(entry->path);
+  MarkUsed(used);
   return piece;
 }
 
@@ -279,12 +286,12 @@ void PrefixStore::WriteFile(const Writing& writing) {
   std::vector<fs::path> covered;
   {
     const std::lock_guard lock(mutex_);
-    auto used_at = fs::file_time_type::clock::now();
+    std::vector<fs::path> used;
     for (const Step& step : Chain(head.scope.salt, tokens.first(head.begin), 0)) {
-      used_at += kUseStep;
-      std::error_code gone;
-      fs::last_write_time(step.entry->path, used_at, gone);
+      used.push_back(step.entry->path);
     }
+    used.push_back(entry.path);
+    MarkUsed(used);
     // Existing pieces that the new one contains.
     for (const EntryPtr& old : entries_) {
       const PrefixHead& other = old->head;

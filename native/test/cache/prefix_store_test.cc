@@ -366,6 +366,27 @@ TEST(TheFolderIsBoundedAndWhatWasUsedStays) {
   EXPECT_EQ(folder.Files().size(), 1U);
 }
 
+// Written piece by piece and never read: the pieces that are evicted are the last ones.
+TEST(ThePromptsEndGoesFirst) {
+  const Folder folder;
+  const Tokens tokens = Sequence(0, 400);
+  const Tokens other = Sequence(10'000, 100);
+  const auto piece = [&](std::uint32_t begin) {
+    return PrefixHead{.tokens = {tokens.begin(), tokens.begin() + begin + 100}, .begin = begin};
+  };
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t begin : {0U, 100U, 200U, 300U}) {
+    bytes += PrefixFileBytes(piece(begin), 5003);
+  }
+  const auto store = Open(folder.path(), bytes);
+  for (const std::uint32_t begin : {0U, 100U, 200U, 300U}) Write(*store, piece(begin));
+  EXPECT_EQ(Fetch(*store, tokens).size(), 4U);
+  const auto fresh = Open(folder.path() / "fresh", bytes);
+  for (const std::uint32_t begin : {0U, 100U, 200U, 300U}) Write(*fresh, piece(begin));
+  Write(*fresh, {.tokens = other, .begin = 0});
+  EXPECT_EQ(Fetch(*fresh, tokens).size(), 3U);
+}
+
 TEST(FilesAreTheirOwnersAlone) {
   const Folder folder;
   const fs::path inside = folder.path() / "made" / "prefixes";

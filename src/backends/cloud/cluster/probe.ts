@@ -61,7 +61,7 @@ export class Probe {
     try {
       reply = await this.#transport.send(
         { path, headers: {}, body: null },
-        { signal: within, hasKey: false, traceId: '' },
+        { signal: within, hasKey: false, traceId: null },
       );
       return await read(reply);
     } catch {

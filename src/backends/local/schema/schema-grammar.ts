@@ -54,6 +54,9 @@ class SchemaCompiler {
   readonly #rules: string[] = [];
   /** Rule name of each `$ref`, reserved before the rule is written, because it may be recursive. */
   readonly #references = new Map<string, string>();
+  /** Name of the rule for any JSON value; null: it is not written yet. */
+  #anyRule: string | null = null;
+  #reserved = 0;
   #length = 0;
   #depth = 0;
   #work = 0;
@@ -116,9 +119,9 @@ class SchemaCompiler {
   // ---- alternatives, references and combinations ------------------------------------------------
 
   #any(): string {
-    const known = this.#references.get('any');
-    if (known !== undefined) return known;
-    const name = this.#reserve('any');
+    if (this.#anyRule !== null) return this.#anyRule;
+    const name = this.#reserve();
+    this.#anyRule = name;
     const types: readonly TypeName[] = ['object', 'array', 'string', 'number', 'boolean', 'null'];
     this.#write(name, types.map((type) => this.#typed(type, {}, '')).join(' | '));
     return name;
@@ -131,7 +134,8 @@ class SchemaCompiler {
     const known = this.#references.get(reference);
     if (known !== undefined) return known;
     const target = this.#resolve(schema, path);
-    const name = this.#reserve(reference);
+    const name = this.#reserve();
+    this.#references.set(reference, name);
     this.#write(name, this.value(target, path));
     return name;
   }
@@ -438,9 +442,9 @@ class SchemaCompiler {
     return name;
   }
 
-  #reserve(reference: string): string {
-    const name = `d${String(this.#references.size)}`;
-    this.#references.set(reference, name);
+  #reserve(): string {
+    const name = `d${String(this.#reserved)}`;
+    this.#reserved += 1;
     return name;
   }
 
