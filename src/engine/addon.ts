@@ -84,6 +84,20 @@ export interface NativeEmbedRequest {
   readonly truncate?: boolean;
 }
 
+/** The end of a generation or a request for embeddings. */
+export interface NativeFinish {
+  readonly reason: FinishReason;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedTokens: number;
+  /** Not counted in inputTokens. Absent: the request did not allow truncation. */
+  readonly truncatedTokens?: number;
+  /** Milliseconds since submit; null: it did not happen. */
+  readonly startedMs: number | null;
+  readonly firstTokenMs: number | null;
+  readonly finishedMs: number;
+}
+
 /** Output of one generation or embedding request in one step. */
 export interface NativeOutput {
   readonly id: number;
@@ -93,18 +107,7 @@ export interface NativeOutput {
   readonly embeddings?: Float32Array;
   /** For the tokens that begin in `text`. */
   readonly logprobs?: readonly (NativeLogprob & { readonly top: readonly NativeLogprob[] })[];
-  readonly finish?: {
-    readonly reason: FinishReason;
-    readonly inputTokens: number;
-    readonly outputTokens: number;
-    readonly cachedTokens: number;
-    /** Not counted in inputTokens. Absent: the request did not allow truncation. */
-    readonly truncatedTokens?: number;
-    /** Milliseconds since submit; null: it did not happen. */
-    readonly startedMs: number | null;
-    readonly firstTokenMs: number | null;
-    readonly finishedMs: number;
-  };
+  readonly finish?: NativeFinish;
   readonly error?: { readonly code: string; readonly message: string; readonly param?: string };
 }
 

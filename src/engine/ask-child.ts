@@ -1,5 +1,6 @@
 /** Starts an engine process for a single question. A crash, hang or invalid output is a result, not an exception. */
-import { encodeFrame, FrameDecoder, FROM_ENGINE, type FromEngine, type ToEngine } from './frames.ts';
+import { encodeFrame, FrameDecoder, FROM_ENGINE } from './frames.ts';
+import type { FromEngine, ToEngine } from './messages.ts';
 import { describeExit, spawnEngine, type SpawnOptions } from './spawn.ts';
 
 export interface Question<Answer> extends SpawnOptions {

@@ -21,7 +21,7 @@ import type {
   SandboxAttempt,
   StepOutput,
   SubmitProgress,
-} from './frames.ts';
+} from './messages.ts';
 
 type Check = (value: unknown) => boolean;
 type Fields<Type> = { readonly [Name in keyof Required<Type>]: Check };

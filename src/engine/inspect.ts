@@ -1,6 +1,6 @@
 /** The child's side of a probe. Reports each action before starting it, because it might crash. */
 import { SvcError } from '../protocol/errors.ts';
-import type { FromEngine, ProbedDevice, ProbeFacts, ToEngine } from './frames.ts';
+import type { FromEngine, ProbedDevice, ProbeFacts, ToEngine } from './messages.ts';
 import { loadAddon } from './loader.ts';
 import { enterSandbox } from './sandbox.ts';
 

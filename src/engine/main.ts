@@ -14,7 +14,8 @@
  */
 import { Socket } from 'node:net';
 import { SvcError } from '../protocol/errors.ts';
-import { encodeFrame, FrameDecoder, TO_ENGINE, type FromEngine, type ToEngine } from './frames.ts';
+import { encodeFrame, FrameDecoder, TO_ENGINE } from './frames.ts';
+import type { FromEngine, ToEngine } from './messages.ts';
 import { inspectMachine } from './inspect.ts';
 import { ModelHost } from './model-host.ts';
 import { goFirst } from './priority.ts';

@@ -10,14 +10,8 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../protocol/errors.ts';
 import type { Addon, NativeEmbedRequest, NativeEngine, NativeOutput } from './addon.ts';
-import {
-  type EmbedFrameRequest,
-  encodeFrame,
-  type EngineInfo,
-  type FromEngine,
-  type StepOutput,
-  type ToEngine,
-} from './frames.ts';
+import { encodeFrame } from './frames.ts';
+import type { EmbedFrameRequest, EngineInfo, FromEngine, StepOutput, ToEngine } from './messages.ts';
 import { loadAddon, type LoadedAddon } from './loader.ts';
 import { enterSandbox, keepShaders, leaveLastCapability, missingParts } from './sandbox.ts';
 

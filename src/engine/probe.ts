@@ -4,7 +4,7 @@
  */
 import { SvcError } from '../protocol/errors.ts';
 import { askChild } from './ask-child.ts';
-import type { ProbeFacts } from './frames.ts';
+import type { ProbeFacts } from './messages.ts';
 import type { SpawnOptions } from './spawn.ts';
 
 export interface ProbeOptions extends SpawnOptions {

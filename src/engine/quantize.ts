@@ -2,7 +2,7 @@
 import { closeSync } from 'node:fs';
 import { openToAppendSync } from '../files/open-file.ts';
 import { SvcError } from '../protocol/errors.ts';
-import type { FromEngine, ToEngine } from './frames.ts';
+import type { FromEngine, ToEngine } from './messages.ts';
 import { loadAddon } from './loader.ts';
 import { enterSandbox } from './sandbox.ts';
 

@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SvcError } from '../protocol/errors.ts';
-import type { FromEngine, SandboxAttempt, ToEngine } from './frames.ts';
+import type { FromEngine, SandboxAttempt, ToEngine } from './messages.ts';
 import { loadAddon } from './loader.ts';
 import { enterSandbox } from './sandbox.ts';
 

@@ -2,7 +2,7 @@
 import type { SandboxReport } from '../process/addon.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { askChild } from './ask-child.ts';
-import type { SandboxAttempt } from './frames.ts';
+import type { SandboxAttempt } from './messages.ts';
 
 export interface TriedSandbox {
   readonly report: SandboxReport;

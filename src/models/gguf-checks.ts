@@ -6,7 +6,7 @@
  */
 import { VALUE_TYPE } from './ggml-types.ts';
 import { quoted } from './gguf-cursor.ts';
-import type { GgufArray, GgufEntry, GgufHeader } from './gguf-header.ts';
+import type { GgufArray, GgufEntry, GgufHeader } from './gguf-values.ts';
 import { GGUF_LIMITS, MODEL_RANGES, PROJECTOR_RANGES, type Range } from './gguf-limits.ts';
 import { templateDepth } from './template-depth.ts';
 import type { SvcError } from '../protocol/errors.ts';

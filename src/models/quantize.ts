@@ -14,7 +14,7 @@ import { digestOf } from './digest.ts';
 import { askForSpace } from './free-space.ts';
 import { FILE_TYPES } from './ggml-types.ts';
 import { inspectGguf, readGgufHeader } from './gguf.ts';
-import type { GgufTensor } from './gguf-header.ts';
+import type { GgufTensor } from './gguf-values.ts';
 import { modelIdFor } from './model-id.ts';
 import { filesOfModel } from './parts.ts';
 import { Rate } from './pull/rate.ts';

@@ -41,6 +41,21 @@ test('imports go only in the allowed directions', () => {
   assert.equal(wrong, []);
 });
 
+test('no file imports itself through others, type-only imports included', () => {
+  const edges = new Map(sources.map((path) => [path, importsOf(path).map(({ target }) => target)]));
+  const done = new Set<string>();
+  const circles: string[] = [];
+  const visit = (path: string, way: readonly string[]): void => {
+    const start = way.indexOf(path);
+    if (start >= 0) circles.push([...way.slice(start), path].join(' → '));
+    if (start >= 0 || done.has(path)) return;
+    for (const target of edges.get(path) ?? []) visit(target, [...way, path]);
+    done.add(path);
+  };
+  for (const path of sources) visit(path, []);
+  assert.equal(circles, []);
+});
+
 test('the rule rejects imports that are not allowed', () => {
   assert.is(mayImport('src/protocol/errors.ts', 'src/config/config.ts'), false);
   assert.is(mayImport('src/routing/router.ts', 'src/backends/local/local-backend.ts'), false);

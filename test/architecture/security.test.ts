@@ -5,7 +5,7 @@ import * as v from 'valibot';
 import { ConfigSchema } from '../../src/config/config.ts';
 import { MAX_KEYS } from '../../src/config/key-file.ts';
 import type { RouteScope } from '../../src/daemon/http/authorize.ts';
-import { LIMITS as GRPC } from '../../src/daemon/grpc/listener.ts';
+import { LIMITS as GRPC } from '../../src/daemon/grpc/limits.ts';
 import { VALUE_BYTES } from '../../src/daemon/grpc/requests.ts';
 import { MAX_PIECES } from '../../src/daemon/http/body.ts';
 import { MAX_DEPTH, MAX_VALUES } from '../../src/daemon/http/json-gauge.ts';

@@ -10,14 +10,8 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { NativeLoadOptions, NativeRequest } from '../../src/engine/addon.ts';
-import {
-  encodeFrame,
-  FrameDecoder,
-  MAX_FRAME_BYTES,
-  TO_ENGINE,
-  type FromEngine,
-  type ToEngine,
-} from '../../src/engine/frames.ts';
+import { encodeFrame, FrameDecoder, MAX_FRAME_BYTES, TO_ENGINE } from '../../src/engine/frames.ts';
+import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
 
 export interface Behaviour {
   /** `hang`: one heartbeat, then nothing. `rest`: heartbeats, but the load makes no progress. */

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { LocalBackend, Store } from '../../src/backends/local/local-backend.ts';
+import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
+import type { Store } from '../../src/backends/local/store.ts';
 import type { Logger } from '../../src/log/log.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';

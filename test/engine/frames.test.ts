@@ -8,7 +8,7 @@ import {
   MAX_FRAME_BYTES,
   TO_ENGINE,
 } from '../../src/engine/frames.ts';
-import type { FromEngine, ToEngine } from '../../src/engine/frames.ts';
+import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
 
 const messages: FromEngine[] = [
   { type: 'progress', fraction: 0.5 },

@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { encodeFrame, FrameDecoder, FROM_ENGINE, type FromEngine, type ToEngine } from '../../src/engine/frames.ts';
+import { encodeFrame, FrameDecoder, FROM_ENGINE } from '../../src/engine/frames.ts';
+import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
 import { spawnEngine } from '../../src/engine/spawn.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -2,7 +2,8 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { Client, credentials, Metadata, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js';
-import { GrpcListener, type GrpcLimits } from '../../src/daemon/grpc/listener.ts';
+import { GrpcListener } from '../../src/daemon/grpc/listener.ts';
+import type { GrpcLimits } from '../../src/daemon/grpc/limits.ts';
 import { Definitions } from '../../src/grpc/definitions.ts';
 import { scriptedServices, type ScriptedOptions, type ScriptedServices } from '../http/scripted.ts';
 

@@ -2,7 +2,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
-import { parseGgufHeader, type GgufHeader } from '../../src/models/gguf-header.ts';
+import { parseGgufHeader } from '../../src/models/gguf-header.ts';
+import type { GgufHeader } from '../../src/models/gguf-values.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { HOSTILE, tokens } from './hostile-files.ts';
 import { arrayEntry, gguf, LLAMA, numberEntry, string, tensor, textEntry, u32, u64 } from './raw-gguf.ts';

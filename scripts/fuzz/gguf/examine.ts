@@ -2,7 +2,8 @@
  * One execution: reads the header and makes a summary of it, as for every model file. Each step must give a result
  * consistent with the bytes, or throw MODEL_INVALID with one sentence. Anything else is a finding.
  */
-import type { parseGgufHeader, GgufHeader } from '../../../src/models/gguf-header.ts';
+import type { parseGgufHeader } from '../../../src/models/gguf-header.ts';
+import type { GgufHeader } from '../../../src/models/gguf-values.ts';
 import { summarize } from '../../../src/models/gguf.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import type { Input } from './mutate.ts';

@@ -8,7 +8,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { TENSOR_TYPES, VALUE_BYTES, VALUE_TYPE } from '../../../src/models/ggml-types.ts';
-import { parseGgufHeader, type GgufArray, type GgufHeader } from '../../../src/models/gguf-header.ts';
+import { parseGgufHeader } from '../../../src/models/gguf-header.ts';
+import type { GgufArray, GgufHeader } from '../../../src/models/gguf-values.ts';
 import { HOSTILE, tokens } from '../../../test/models/hostile-files.ts';
 import {
   arrayEntry,

@@ -1,7 +1,7 @@
 /** Resolves `engine.draft_model`, the model for speculative decoding (native/engine/draft/drafter.h). */
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { Store } from './local-backend.ts';
+import type { Store } from './store.ts';
 import type { Model } from './pool.ts';
 
 export interface DraftModelOptions {

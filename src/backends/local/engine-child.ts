@@ -9,16 +9,8 @@ import type {
   NativeRequest,
   NativeStats,
 } from '../../engine/addon.ts';
-import {
-  encodeFrame,
-  FrameDecoder,
-  FROM_ENGINE,
-  type EmbedFrameRequest,
-  type EngineInfo,
-  type FromEngine,
-  type StepOutput,
-  type ToEngine,
-} from '../../engine/frames.ts';
+import { encodeFrame, FrameDecoder, FROM_ENGINE } from '../../engine/frames.ts';
+import type { EmbedFrameRequest, EngineInfo, FromEngine, StepOutput, ToEngine } from '../../engine/messages.ts';
 import { usableGpu } from '../../engine/gpu.ts';
 import { describeExit, spawnEngine, type SpawnedEngine } from '../../engine/spawn.ts';
 import type { Logger } from '../../log/log.ts';

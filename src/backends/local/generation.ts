@@ -9,8 +9,8 @@
  * An engine that ignores a pause or sends more vectors than requested is killed: it no longer runs the code that we
  * loaded into it.
  */
-import type { NativeOutput } from '../../engine/addon.ts';
-import type { StepOutput, ToEngine } from '../../engine/frames.ts';
+import type { NativeFinish } from '../../engine/addon.ts';
+import type { StepOutput, ToEngine } from '../../engine/messages.ts';
 import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
 import type { TextEvent, TokenLogprobs } from '../../protocol/generate.ts';
 import { toLogprobs } from './request.ts';
@@ -22,8 +22,6 @@ const PAUSE_LOGPROBS = 256;
 /** Far more than an engine can have in flight when it is paused. */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
 const MOST_LOGPROBS = 64 * 1024;
-
-export type NativeFinish = NonNullable<NativeOutput['finish']>;
 
 export type GenerationEvent =
   /** The engine has admitted the request. First, and once. */

@@ -41,6 +41,7 @@ import {
   withWayOut,
 } from './request.ts';
 import { Residency } from './residency.ts';
+import type { Store } from './store.ts';
 import { Supervisor } from './supervisor.ts';
 
 /** The engine's own default, passed explicitly so that both agree. */
@@ -48,13 +49,6 @@ const DEFAULT_MAX_SEQUENCES = 64;
 const LOAD_PROGRESS_MS = 100;
 /** Engines report device memory every two seconds; older values are discarded. */
 const DEVICES_FRESH_MS = 5_000;
-
-/** The part of the model store used here. */
-export interface Store {
-  list(): Promise<readonly ModelRecord[]>;
-  /** An id, an alias or a path; absent: the default. Throws MODEL_NOT_FOUND. */
-  find(name?: string): Promise<ModelRecord>;
-}
 
 /** The config's `engine` section. */
 export interface EngineSettings {

@@ -1,5 +1,6 @@
 /** Converts between protocol types and the native engine's. */
-import type { NativeLogprob, NativeOutput, NativeRequest } from '../../engine/addon.ts';
+import type { NativeFinish, NativeLogprob, NativeOutput, NativeRequest } from '../../engine/addon.ts';
+import type { EngineInfo } from '../../engine/messages.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type {
   FinishEvent,
@@ -11,9 +12,7 @@ import type {
 } from '../../protocol/generate.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import { invalid } from '../../protocol/validate.ts';
-import type { NativeFinish } from './generation.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
-import type { Supervisor } from './supervisor.ts';
 
 /** Throws INVALID_REQUEST for tools, images and schemas that it cannot enforce. Ignores `reasoning_effort`. */
 export function toNativeRequest(
@@ -126,15 +125,21 @@ export function checkKind({ id, capabilities }: ModelRecord, wanted: 'text' | 'e
   });
 }
 
+/** A model and what its engine reports of it; null before it is loaded. */
+export interface LoadedModel {
+  readonly model: { readonly id: string };
+  readonly info: EngineInfo | null;
+}
+
 /** Vectors are never cut: model files do not say whether a shorter vector is still meaningful. REQUIRES: loaded. */
-export function checkDimensions(dimensions: number | undefined, { model, info }: Supervisor): void {
+export function checkDimensions(dimensions: number | undefined, { model, info }: LoadedModel): void {
   if (dimensions === undefined || info === null || dimensions === info.embeddingLength) return;
   const length = String(info.embeddingLength);
   throw invalid('dimensions', `must be ${length} or absent: the vectors of ${model.id} have ${length} numbers`);
 }
 
 /** Splits the numbers into one vector per input. REQUIRES: loaded. */
-export function toVectors(flat: Float32Array, { info }: Supervisor): Float32Array[] {
+export function toVectors(flat: Float32Array, { info }: Pick<LoadedModel, 'info'>): Float32Array[] {
   const length = info?.embeddingLength ?? flat.length;
   return Array.from({ length: flat.length / length }, (_, index) =>
     flat.subarray(index * length, (index + 1) * length),

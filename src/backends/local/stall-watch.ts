@@ -12,7 +12,7 @@
  * blocked, heartbeats waited in the pipe, which is not the engine's fault.
  */
 import type { NativeStats } from '../../engine/addon.ts';
-import type { SubmitProgress } from '../../engine/frames.ts';
+import type { SubmitProgress } from '../../engine/messages.ts';
 
 /** Stall timeouts that a load may stay at one fraction. */
 const LOAD_PATIENCE = 10;

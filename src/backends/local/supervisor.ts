@@ -16,7 +16,7 @@
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { NativeDevice, NativeLoadOptions, NativeRequest } from '../../engine/addon.ts';
-import type { EmbedFrameRequest, EngineInfo, ToEngine } from '../../engine/frames.ts';
+import type { EmbedFrameRequest, EngineInfo, ToEngine } from '../../engine/messages.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { abortable } from '../abortable.ts';

@@ -15,7 +15,7 @@ import { BodyBudget, BodyShare } from '../http/body-budget.ts';
 import { keyField, logFailure } from '../request-log.ts';
 import type { Services } from '../services.ts';
 import { callers, errorStatus, ID_KEY } from './calls.ts';
-import type { GrpcLimits } from './listener.ts';
+import type { GrpcLimits } from './limits.ts';
 import type { Requests } from './requests.ts';
 import type { Streams } from './streams.ts';
 

@@ -14,7 +14,7 @@ import { inferenceService } from './embed-response.ts';
 import { guard } from './guard.ts';
 import { HealthService } from './health.ts';
 import { inference } from './inference.ts';
-import type { GrpcLimits } from './listener.ts';
+import type { GrpcLimits } from './limits.ts';
 import { addReflection } from './reflection.ts';
 import { Requests } from './requests.ts';
 import { runtime } from './runtime.ts';
