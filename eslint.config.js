@@ -36,9 +36,21 @@ function layerRule(place) {
 
 const banned = {
   env: { object: 'process', property: 'env', message: 'src/config/environment.ts alone reads the environment.' },
-  exit: { object: 'process', property: 'exit', message: 'Only src/cli/output.ts and the entry files end the process.' },
-  stdout: { object: 'process', property: 'stdout', message: 'src/cli/output.ts alone writes to the terminal.' },
-  stderr: { object: 'process', property: 'stderr', message: 'src/cli/output.ts alone writes to the terminal.' },
+  exit: {
+    object: 'process',
+    property: 'exit',
+    message: 'Only src/cli/terminal/output.ts and the entry files end the process.',
+  },
+  stdout: {
+    object: 'process',
+    property: 'stdout',
+    message: 'src/cli/terminal/output.ts alone writes to the terminal.',
+  },
+  stderr: {
+    object: 'process',
+    property: 'stderr',
+    message: 'src/cli/terminal/output.ts alone writes to the terminal.',
+  },
 };
 const allBut = (...names) => [
   'error',
@@ -83,7 +95,7 @@ export default defineConfig(
     rules: { 'no-console': 'error', 'no-restricted-properties': allBut() },
   },
   { files: ['src/config/environment.ts'], rules: { 'no-restricted-properties': allBut('env') } },
-  { files: ['src/cli/output.ts'], rules: { 'no-restricted-properties': allBut('exit', 'stdout', 'stderr') } },
+  { files: ['src/cli/terminal/output.ts'], rules: { 'no-restricted-properties': allBut('exit', 'stdout', 'stderr') } },
   {
     files: ['src/cli/main.ts', 'src/engine/main.ts'],
     rules: { 'no-restricted-properties': allBut('exit'), 'no-console': 'off' },

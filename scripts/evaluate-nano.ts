@@ -10,7 +10,7 @@
  * missed or anything was invented.
  */
 import { parseArgs } from 'node:util';
-import { builtinModelPath } from '../src/models/builtin.ts';
+import { builtinModelPath } from '../src/models/store/builtin.ts';
 import { BARS, evaluate, tally, type Scored } from './nano/evaluate.ts';
 import { UNKNOWN } from './nano/questions.ts';
 

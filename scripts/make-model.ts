@@ -12,7 +12,7 @@ import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { readGgufHeader } from '../src/models/gguf.ts';
+import { readGgufHeader } from '../src/models/gguf/gguf.ts';
 import { isMixture, MIXTURES, quantizeFile, type Mixture } from './gguf/llama-quantize.ts';
 import { writeModel } from './gguf/model.ts';
 import { PRESETS, TEST_PRESETS, type PresetName } from './gguf/presets.ts';

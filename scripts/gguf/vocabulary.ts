@@ -1,7 +1,7 @@
 /** Reads a real vocabulary from llama.cpp's tree, to be copied byte for byte into another file. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseGgufHeader } from '../../src/models/gguf-header.ts';
+import { parseGgufHeader } from '../../src/models/gguf/gguf-header.ts';
 import type { Entry } from './writer.ts';
 
 export const TOKEN_TYPE = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 } as const;

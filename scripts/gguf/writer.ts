@@ -1,6 +1,6 @@
 /** Writes a GGUF file sequentially: the header, then the data of each tensor, in pieces of any size. */
 import { open, rename, rm, type FileHandle } from 'node:fs/promises';
-import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
+import { VALUE_TYPE } from '../../src/models/gguf/ggml-types.ts';
 import { encodedBytes, TYPE_NUMBER, type Encoding } from './quantize.ts';
 
 const ALIGNMENT = 32;

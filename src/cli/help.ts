@@ -1,6 +1,6 @@
 /** Generates the help from the table of commands. */
 import { COMMANDS, GROUPS, type Command, type Flag } from './commands.ts';
-import { table, wrap } from './format.ts';
+import { table, wrap } from './terminal/format.ts';
 
 const INDENT = '  ';
 

@@ -10,7 +10,7 @@ import { basename, delimiter, dirname, join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { setForDrivers, variable } from '../config/environment.ts';
 import { makeDirectorySync } from '../files/make-directory.ts';
-import { PART, partsBeside } from '../models/part-names.ts';
+import { PART, partsBeside } from '../models/gguf/part-names.ts';
 import { loadProcessAddon, type SandboxReport } from '../process/addon.ts';
 import { SvcError } from '../protocol/errors.ts';
 

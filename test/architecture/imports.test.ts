@@ -2,6 +2,7 @@
  * Imports go only in the allowed directions. The table `src` in layers.json lists for each folder (or file) of src/
  * what it may import besides itself. Type-only imports count too: they are dependencies as well.
  */
+import { dirname } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { importsOf, read, trackedFiles } from './source-files.ts';
@@ -56,12 +57,21 @@ test('no file imports itself through others, type-only imports included', () => 
   assert.equal(circles, []);
 });
 
+test('no folder holds more than 24 files directly', () => {
+  const counts = new Map<string, number>();
+  for (const path of sources) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+  assert.equal(
+    [...counts].filter(([, count]) => count > 24),
+    [],
+  );
+});
+
 test('the rule rejects imports that are not allowed', () => {
   assert.is(mayImport('src/protocol/errors.ts', 'src/config/config.ts'), false);
   assert.is(mayImport('src/routing/router.ts', 'src/backends/local/local-backend.ts'), false);
   assert.is(mayImport('src/daemon/health.ts', 'src/backends/local/local-backend.ts'), false);
   assert.is(mayImport('src/daemon/main.ts', 'src/backends/local/local-backend.ts'), true);
-  assert.is(mayImport('src/cli/run.ts', 'src/daemon/main.ts'), false);
+  assert.is(mayImport('src/cli/commands/run.ts', 'src/daemon/main.ts'), false);
 });
 
 test('src/ imports nothing outside itself except Node and the declared dependencies', () => {
@@ -77,9 +87,9 @@ test('src/ imports nothing outside itself except Node and the declared dependenc
   assert.equal(wrong, []);
 });
 
-test('only cli/serve.ts imports the daemon, and only by import() when it runs', () => {
-  const source = read('src/cli/serve.ts');
-  assert.match(source, /await import\('\.\.\/daemon\/main\.ts'\)/);
+test('only cli/commands/serve.ts imports the daemon, and only by import() when it runs', () => {
+  const source = read('src/cli/commands/serve.ts');
+  assert.match(source, /await import\('\.\.\/\.\.\/daemon\/main\.ts'\)/);
   assert.not.match(source, /^import(?! type).*\.\.\/daemon\//m);
 });
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { COMMANDS, GROUPS } from '../../src/cli/commands.ts';
-import { SHELLS } from '../../src/cli/completion/shells.ts';
+import { SHELLS } from '../../src/cli/commands/completion/shells.ts';
 import { settingNames } from '../../src/config/settings.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';

@@ -1,7 +1,7 @@
 /** What doctor reports about CPU kernels, with and without a GPU. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { checkProcessor } from '../../src/cli/doctor/engine-checks.ts';
+import { checkProcessor } from '../../src/cli/commands/doctor/engine-checks.ts';
 import type { EngineProbe } from '../../src/engine/probe.ts';
 
 const device = (type: string): EngineProbe['devices'][number] =>

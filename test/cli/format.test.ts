@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { bytes, duration, facts, short, table, wrap } from '../../src/cli/format.ts';
+import { bytes, duration, facts, short, table, wrap } from '../../src/cli/terminal/format.ts';
 import { suggest } from '../../src/protocol/suggest.ts';
 
 test('sizes', () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { endOfLines, follow, lastLines, openLog } from '../../src/cli/log-tail.ts';
+import { endOfLines, follow, lastLines, openLog } from '../../src/cli/terminal/log-tail.ts';
 import { waitFor } from '../support/wait.ts';
 
 interface Context {

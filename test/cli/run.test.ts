@@ -7,7 +7,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Client } from '../../src/client/client.ts';
 import { childEnvironment } from '../../src/config/environment.ts';
-import { builtinModelPath } from '../../src/models/builtin.ts';
+import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import type { UsageRecord } from '../../src/usage/summary.ts';
 import type { GenerateResult, Usage } from '../../src/protocol/generate.ts';
 import { holdEngines } from '../support/hold.ts';

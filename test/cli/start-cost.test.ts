@@ -41,7 +41,7 @@ test('the entry loads the parser, the command table and the output module, but n
 });
 
 test('run loads the client and the paths, but no library, store or schema', () => {
-  const loaded = loadedWith('src/cli/run.ts');
+  const loaded = loadedWith('src/cli/commands/run.ts');
   assert.ok(loaded.has('src/client/client.ts'));
   assert.equal(
     outside(
@@ -71,7 +71,7 @@ test('only serve loads the daemon, and only by import()', () => {
     'completion',
     'config/set',
   ]) {
-    const loaded = [...loadedWith(`src/cli/${command}.ts`)];
+    const loaded = [...loadedWith(`src/cli/commands/${command}.ts`)];
     assert.equal(
       loaded.filter((path) => /^(pino|src\/(daemon|backends|routing)\/)/.test(path)),
       [],
@@ -82,7 +82,12 @@ test('only serve loads the daemon, and only by import()', () => {
 
 test('only modules that use gRPC load it, and none at startup', () => {
   const grpc = /^(@grpc\/|grpc-health-check|protobufjs)/;
-  for (const entry of ['src/cli/health.ts', 'src/cli/status.ts', 'src/cli/run.ts', 'src/daemon/main.ts']) {
+  for (const entry of [
+    'src/cli/commands/health.ts',
+    'src/cli/commands/status.ts',
+    'src/cli/commands/run.ts',
+    'src/daemon/main.ts',
+  ]) {
     assert.equal(
       [...loadedWith(entry)].filter((path) => grpc.test(path)),
       [],

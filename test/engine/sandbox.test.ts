@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { judge } from '../../src/cli/doctor/sandbox-check.ts';
+import { judge } from '../../src/cli/commands/doctor/sandbox-check.ts';
 import { encodeFrame, FrameDecoder, FROM_ENGINE } from '../../src/engine/frames.ts';
 import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
 import { missingParts } from '../../src/engine/sandbox.ts';

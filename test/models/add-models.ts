@@ -1,6 +1,6 @@
 /** Program that adds one file under many names: `add-models.ts STORE FILE PREFIX COUNT`. */
-import { builtinModelPath } from '../../src/models/builtin.ts';
-import { ModelStore } from '../../src/models/store.ts';
+import { builtinModelPath } from '../../src/models/store/builtin.ts';
+import { ModelStore } from '../../src/models/store/store.ts';
 
 const [dir, file, prefix, count] = process.argv.slice(2) as [string, string, string, string];
 const store = new ModelStore({ dir, builtinPath: builtinModelPath() });

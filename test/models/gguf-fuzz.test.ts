@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { Mutator } from '../../scripts/fuzz/gguf/mutate.ts';
 import { FuzzRun } from '../../scripts/fuzz/gguf/run.ts';
 import { makeSeeds } from '../../scripts/fuzz/gguf/seeds.ts';
-import { parseGgufHeader } from '../../src/models/gguf-header.ts';
+import { parseGgufHeader } from '../../src/models/gguf/gguf-header.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 
 const EXECUTIONS = 50_000;

@@ -1,9 +1,9 @@
 /** The pure GGUF header parser: accepted files, and refusal of every hostile one. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
-import { parseGgufHeader } from '../../src/models/gguf-header.ts';
-import type { GgufHeader } from '../../src/models/gguf-values.ts';
+import { VALUE_TYPE } from '../../src/models/gguf/ggml-types.ts';
+import { parseGgufHeader } from '../../src/models/gguf/gguf-header.ts';
+import type { GgufHeader } from '../../src/models/gguf/gguf-values.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { HOSTILE, tokens } from './hostile-files.ts';
 import { arrayEntry, gguf, LLAMA, numberEntry, string, tensor, textEntry, u32, u64 } from './raw-gguf.ts';

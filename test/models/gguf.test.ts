@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 import { readGgufFileInfo } from 'node-llama-cpp';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { builtinModelPath } from '../../src/models/builtin.ts';
-import { checkProjector, inspectGguf, inspectParts, readGgufHeader } from '../../src/models/gguf.ts';
-import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
+import { builtinModelPath } from '../../src/models/store/builtin.ts';
+import { checkProjector, inspectGguf, inspectParts, readGgufHeader } from '../../src/models/gguf/gguf.ts';
+import { VALUE_TYPE } from '../../src/models/gguf/ggml-types.ts';
 import { rejection } from '../support/errors.ts';
 import {
   arrayEntry,

@@ -5,8 +5,8 @@
  *
  *   node --import tsx scripts/make-hostile-models.ts DIR      writes all of them
  */
-import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
-import { GGUF_LIMITS } from '../../src/models/gguf-limits.ts';
+import { VALUE_TYPE } from '../../src/models/gguf/ggml-types.ts';
+import { GGUF_LIMITS } from '../../src/models/gguf/gguf-limits.ts';
 import {
   arrayEntry,
   entry,

@@ -9,7 +9,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { encode, toHalf } from '../../scripts/gguf/quantize.ts';
 import { randomRows } from '../../scripts/gguf/random.ts';
-import { readGgufHeader } from '../../src/models/gguf.ts';
+import { readGgufHeader } from '../../src/models/gguf/gguf.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 

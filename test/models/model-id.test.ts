@@ -1,7 +1,7 @@
 /** Model ids: for any file name the id is short, plain and unused. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { checkModelId, modelIdFor } from '../../src/models/model-id.ts';
+import { checkModelId, modelIdFor } from '../../src/models/store/model-id.ts';
 import { rejection } from '../support/errors.ts';
 
 const none: ReadonlySet<string> = new Set();

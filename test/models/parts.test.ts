@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { tryModel } from '../../src/engine/try-model.ts';
-import { builtinModelPath } from '../../src/models/builtin.ts';
-import { inspectGguf, inspectParts } from '../../src/models/gguf.ts';
-import { filesOfModel } from '../../src/models/parts.ts';
-import { ModelStore } from '../../src/models/store.ts';
+import { builtinModelPath } from '../../src/models/store/builtin.ts';
+import { inspectGguf, inspectParts } from '../../src/models/gguf/gguf.ts';
+import { filesOfModel } from '../../src/models/gguf/parts.ts';
+import { ModelStore } from '../../src/models/store/store.ts';
 import { rejection } from '../support/errors.ts';
 import { splitGguf } from '../support/split-gguf.ts';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { clearPrefixes, prefixFolder, prefixKey, prefixName, removePrefixes } from '../../src/models/prefixes.ts';
+import { clearPrefixes, prefixFolder, prefixKey, prefixName, removePrefixes } from '../../src/models/store/prefixes.ts';
 
 const test = suite<{ cache: string }>('prefixes');
 

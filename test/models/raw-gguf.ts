@@ -1,5 +1,5 @@
 /** Builds GGUF bytes, valid by default, with any part overridable by tests. */
-import { VALUE_TYPE } from '../../src/models/ggml-types.ts';
+import { VALUE_TYPE } from '../../src/models/gguf/ggml-types.ts';
 
 export function u32(value: number): Buffer {
   const bytes = Buffer.alloc(4);

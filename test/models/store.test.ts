@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { builtinModelPath } from '../../src/models/builtin.ts';
-import { ModelStore } from '../../src/models/store.ts';
+import { builtinModelPath } from '../../src/models/store/builtin.ts';
+import { ModelStore } from '../../src/models/store/store.ts';
 import { rejection } from '../support/errors.ts';
 import { gguf, LLAMA, numberEntry, partEntries } from './raw-gguf.ts';
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { llamaSource } from '../../scripts/llama-source.js';
-import { GGUF_LIMITS } from '../../src/models/gguf-limits.ts';
-import { templateDepth } from '../../src/models/template-depth.ts';
+import { GGUF_LIMITS } from '../../src/models/gguf/gguf-limits.ts';
+import { templateDepth } from '../../src/models/gguf/template-depth.ts';
 
 const depths: readonly [template: string, depth: number][] = [
   ['', 0],

@@ -6,12 +6,12 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { builtinModelPath } from '../../src/models/builtin.ts';
-import { collectLeftovers, UNFINISHED_MS, UNREFERENCED_MS } from '../../src/models/leftovers.ts';
-import { RegistryFile } from '../../src/models/registry.ts';
-import { StorePaths } from '../../src/models/store-paths.ts';
-import { ModelStore } from '../../src/models/store.ts';
-import type { VerifyEvent, VerifyResult } from '../../src/models/verify.ts';
+import { builtinModelPath } from '../../src/models/store/builtin.ts';
+import { collectLeftovers, UNFINISHED_MS, UNREFERENCED_MS } from '../../src/models/store/leftovers.ts';
+import { RegistryFile } from '../../src/models/store/registry.ts';
+import { StorePaths } from '../../src/models/store/store-paths.ts';
+import { ModelStore } from '../../src/models/store/store.ts';
+import type { VerifyEvent, VerifyResult } from '../../src/models/store/verify.ts';
 import { rejection } from '../support/errors.ts';
 import { splitGguf } from '../support/split-gguf.ts';
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseGgufHeader } from '../../src/models/gguf-header.ts';
-import { GGUF_LIMITS } from '../../src/models/gguf-limits.ts';
-import { templateDepth } from '../../src/models/template-depth.ts';
+import { parseGgufHeader } from '../../src/models/gguf/gguf-header.ts';
+import { GGUF_LIMITS } from '../../src/models/gguf/gguf-limits.ts';
+import { templateDepth } from '../../src/models/gguf/template-depth.ts';
 import { openAddon } from '../support/native-engine.ts';
 import { modelWithTemplate } from '../support/template-model.ts';
 

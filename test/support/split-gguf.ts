@@ -4,9 +4,9 @@
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TENSOR_TYPES, VALUE_TYPE } from '../../src/models/ggml-types.ts';
-import { readGgufHeader } from '../../src/models/gguf.ts';
-import type { GgufTensor } from '../../src/models/gguf-values.ts';
+import { TENSOR_TYPES, VALUE_TYPE } from '../../src/models/gguf/ggml-types.ts';
+import { readGgufHeader } from '../../src/models/gguf/gguf.ts';
+import type { GgufTensor } from '../../src/models/gguf/gguf-values.ts';
 import { gguf, string, tensor, u32 } from '../models/raw-gguf.ts';
 
 const ALIGNMENT = 32;

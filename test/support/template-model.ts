@@ -1,6 +1,6 @@
 /** Test models with a replaced chat template. */
 import { readFile } from 'node:fs/promises';
-import { parseGgufHeader } from '../../src/models/gguf-header.ts';
+import { parseGgufHeader } from '../../src/models/gguf/gguf-header.ts';
 import { textEntry } from '../models/raw-gguf.ts';
 import { modelPath } from './native-engine.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Target `gguf`: the GGUF reader (src/models/gguf-header.ts) in its own process with little memory. A crash, or a
+ * Target `gguf`: the GGUF reader (src/models/gguf/gguf-header.ts) in its own process with little memory. A crash, or a
  * minute of silence, is a finding, as is a reported problem.
  *
  * Execution N of a seed is the same on every machine with the same test models and hostile files.
@@ -7,7 +7,7 @@
 import { fork } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { parseGgufHeader } from '../../../src/models/gguf-header.ts';
+import { parseGgufHeader } from '../../../src/models/gguf/gguf-header.ts';
 import { examine } from './examine.ts';
 import { Mutator } from './mutate.ts';
 import { makeSeeds } from './seeds.ts';

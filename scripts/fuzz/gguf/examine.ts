@@ -2,9 +2,9 @@
  * One execution: reads the header and makes a summary of it, as for every model file. Each step must give a result
  * consistent with the bytes, or throw MODEL_INVALID with one sentence. Anything else is a finding.
  */
-import type { parseGgufHeader } from '../../../src/models/gguf-header.ts';
-import type { GgufHeader } from '../../../src/models/gguf-values.ts';
-import { summarize } from '../../../src/models/gguf.ts';
+import type { parseGgufHeader } from '../../../src/models/gguf/gguf-header.ts';
+import type { GgufHeader } from '../../../src/models/gguf/gguf-values.ts';
+import { summarize } from '../../../src/models/gguf/gguf.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import type { Input } from './mutate.ts';
 

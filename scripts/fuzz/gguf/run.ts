@@ -1,5 +1,5 @@
 /** Runs a sequence of executions. */
-import { parseGgufHeader } from '../../../src/models/gguf-header.ts';
+import { parseGgufHeader } from '../../../src/models/gguf/gguf-header.ts';
 import { examine, type Outcome } from './examine.ts';
 import type { Input, Mutator } from './mutate.ts';
 

@@ -7,9 +7,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { TENSOR_TYPES, VALUE_BYTES, VALUE_TYPE } from '../../../src/models/ggml-types.ts';
-import { parseGgufHeader } from '../../../src/models/gguf-header.ts';
-import type { GgufArray, GgufHeader } from '../../../src/models/gguf-values.ts';
+import { TENSOR_TYPES, VALUE_BYTES, VALUE_TYPE } from '../../../src/models/gguf/ggml-types.ts';
+import { parseGgufHeader } from '../../../src/models/gguf/gguf-header.ts';
+import type { GgufArray, GgufHeader } from '../../../src/models/gguf/gguf-values.ts';
 import { HOSTILE, tokens } from '../../../test/models/hostile-files.ts';
 import {
   arrayEntry,

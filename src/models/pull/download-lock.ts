@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { lock } from 'proper-lockfile';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import { cannotWrite } from '../registry.ts';
+import { cannotWrite } from '../store/registry.ts';
 
 /** The holder updates its lock every few seconds; a lock older than this belongs to a process that was killed. */
 const STALE_MS = 5000;

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { openToAppend, readText } from '../../files/open-file.ts';
-import { cannotWrite } from '../registry.ts';
+import { cannotWrite } from '../store/registry.ts';
 import { Ranges } from './ranges.ts';
 
 export interface PartialFacts {

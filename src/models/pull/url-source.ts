@@ -1,7 +1,7 @@
 /** A file at a URL, with a SHA-256 given by the user. */
 import { SvcError } from '../../protocol/errors.ts';
 import { decodePercent } from '../../protocol/foreign-text.ts';
-import { modelIdFor } from '../model-id.ts';
+import { modelIdFor } from '../store/model-id.ts';
 import { downloadFailed } from './failures.ts';
 import type { UrlReference } from './reference.ts';
 import { MOST_FILE_BYTES, type Source } from './source.ts';

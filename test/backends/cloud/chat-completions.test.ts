@@ -1,7 +1,7 @@
 /** Chat Completions of OpenAI and of compatible servers: the requests sent, and how recorded answers are read. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { chatCompletions as wire } from '../../../src/backends/cloud/chat-completions.ts';
+import { chatCompletions as wire } from '../../../src/backends/cloud/wires/chat-completions/chat-completions.ts';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
 import type { WireEvent } from '../../../src/backends/cloud/wire.ts';
 import type { FinishReason } from '../../../src/protocol/generate.ts';

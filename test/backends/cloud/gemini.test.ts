@@ -1,7 +1,7 @@
 /** Gemini's native API: the requests sent, and how recorded answers are read. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { gemini as wire } from '../../../src/backends/cloud/gemini.ts';
+import { gemini as wire } from '../../../src/backends/cloud/wires/gemini/gemini.ts';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
 import { featuresOf } from './features.ts';
 import {

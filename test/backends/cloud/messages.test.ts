@@ -1,7 +1,7 @@
 /** Anthropic's Messages API: the requests sent, and how recorded answers are read. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { messages as wire } from '../../../src/backends/cloud/messages.ts';
+import { messages as wire } from '../../../src/backends/cloud/wires/messages/messages.ts';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
 import { featuresOf } from './features.ts';
 import {

@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
-import { responses as wire } from '../../../src/backends/cloud/responses.ts';
+import { responses as wire } from '../../../src/backends/cloud/wires/responses/responses.ts';
 import { featuresOf } from './features.ts';
 import { MODELS_PAGE } from './recorded-chat-completions.ts';
 import {

@@ -1,7 +1,7 @@
 /** The model catalogue is valid: its schema, names and hub references. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { checkModelId } from '../../../src/models/model-id.ts';
+import { checkModelId } from '../../../src/models/store/model-id.ts';
 import {
   catalogue,
   estimatedBytes,

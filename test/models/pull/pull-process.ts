@@ -1,8 +1,8 @@
 /** A pull in its own process, to be killed: `pull-process.ts DIR ENDPOINT NAME`. Prints progress to standard output. */
 import { join } from 'node:path';
-import { builtinModelPath } from '../../../src/models/builtin.ts';
+import { builtinModelPath } from '../../../src/models/store/builtin.ts';
 import { Puller } from '../../../src/models/pull/puller.ts';
-import { ModelStore } from '../../../src/models/store.ts';
+import { ModelStore } from '../../../src/models/store/store.ts';
 import { parseReference } from '../../../src/models/pull/reference.ts';
 import { full, NEVER, SMALL } from './pull-support.ts';
 

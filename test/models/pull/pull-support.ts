@@ -3,12 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite, type Test } from 'uvu';
-import { builtinModelPath } from '../../../src/models/builtin.ts';
+import { builtinModelPath } from '../../../src/models/store/builtin.ts';
 import type { DownloadLimits } from '../../../src/models/pull/download.ts';
 import type { HubSettings } from '../../../src/models/pull/hub.ts';
 import { Puller, type Pulled } from '../../../src/models/pull/puller.ts';
 import { parseReference, type Reference } from '../../../src/models/pull/reference.ts';
-import { ModelStore } from '../../../src/models/store.ts';
+import { ModelStore } from '../../../src/models/store/store.ts';
 import { gguf, LLAMA, partEntries, tensor, textEntry, type FileParts } from '../raw-gguf.ts';
 import { FakeHub } from './fake-hub.ts';
 

@@ -4,7 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { downloadPaths } from '../../../src/models/pull/partial-file.ts';
 import { isFileName, parseOllamaReference, parseReference } from '../../../src/models/pull/reference.ts';
-import { StorePaths } from '../../../src/models/store-paths.ts';
+import { StorePaths } from '../../../src/models/store/store-paths.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import { rejection } from '../../support/errors.ts';
 

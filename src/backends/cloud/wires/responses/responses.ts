@@ -1,0 +1,18 @@
+/** OpenAI's Responses API. */
+import { listOpenAiModels, openAiHeaders, readOpenAiModels } from '../chat-completions/chat-completions.ts';
+import { openAiError } from '../../openai-error.ts';
+import { responsesBody } from './responses-request.ts';
+import { ResponsesReader } from './responses-reader.ts';
+import type { Wire } from '../../wire.ts';
+
+export const responses: Wire = {
+  request: (request, target) => ({
+    path: '/responses',
+    headers: openAiHeaders(target),
+    body: responsesBody(request, target.model, target.quirks),
+  }),
+  reader: () => new ResponsesReader(),
+  error: openAiError,
+  listModels: listOpenAiModels,
+  readModels: readOpenAiModels,
+};

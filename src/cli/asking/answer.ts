@@ -1,0 +1,154 @@
+/** Shared by `run`, `chat` and `bench`: building a request from flags, and receiving its streamed answer. */
+import type { Client } from '../../client/client.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type {
+  FinishEvent,
+  GenerateRequest,
+  GenerateResult,
+  Message,
+  RouteEvent,
+  Sampling,
+  StartEvent,
+} from '../../protocol/generate.ts';
+import type { Flags } from '../commands.ts';
+import { count } from '../terminal/format.ts';
+import { modelName } from '../machine/model-name.ts';
+import { say, sayProgress } from '../terminal/output.ts';
+
+/** After this long without an event, a terminal shows "waiting for the model". */
+const QUIET_MS = 1000;
+
+export interface AnswerOptions {
+  /** Aborting stops the generation in the engine. */
+  readonly signal: AbortSignal;
+  readonly onText?: (text: string) => void;
+}
+
+/** Rejects with the SvcError that ended the answer; text received before has been passed to `onText`. */
+export async function receive(
+  client: Client,
+  request: GenerateRequest,
+  { signal, onText }: AnswerOptions,
+): Promise<GenerateResult> {
+  const quiet = setTimeout(() => {
+    sayProgress('waiting for the model');
+  }, QUIET_MS);
+  let route: RouteEvent | undefined;
+  let start: StartEvent | undefined;
+  let finish: FinishEvent | undefined;
+  let text = '';
+  try {
+    for await (const event of client.generate(request, signal)) {
+      clearTimeout(quiet);
+      if (text === '') sayProgress('');
+      switch (event.type) {
+        case 'route':
+          route = event;
+          break;
+        case 'start':
+          start = event;
+          break;
+        case 'text':
+          text += event.text;
+          onText?.(event.text);
+          break;
+        case 'finish':
+          finish = event;
+          break;
+        case 'reasoning':
+        case 'tool_call':
+          // Not part of the answer; these commands never request tools.
+          break;
+      }
+    }
+  } finally {
+    clearTimeout(quiet);
+    if (text === '') sayProgress('');
+  }
+  if (route === undefined || start === undefined || finish === undefined) {
+    throw new SvcError('INTERNAL', 'unexpected answer from the daemon: events are missing');
+  }
+  return {
+    text,
+    model: start.model,
+    provider: start.provider,
+    route: route.route,
+    finish_reason: finish.reason,
+    usage: finish.usage,
+    timings: finish.timings,
+    trace_id: route.trace_id,
+  };
+}
+
+/** Reports on standard error how many prompt tokens were dropped by truncation. */
+export function sayTruncated({ usage }: GenerateResult): void {
+  const went = usage?.truncated_tokens ?? 0;
+  if (went > 0) say(`the prompt did not fit in the model's context: ${count(went)} tokens were dropped`);
+}
+
+/** Returns `local`, `cloud` or `provider:NAME`; undefined means the configured order. */
+export function routeOf({
+  local,
+  cloud,
+  provider,
+}: Pick<Flags<'run'>, 'local' | 'cloud' | 'provider'>): string | undefined {
+  const chosen = [local ? 'local' : undefined, cloud ? 'cloud' : undefined, provider && `provider:${provider}`];
+  const routes = chosen.filter((route) => route !== undefined);
+  if (routes.length > 1) {
+    throw new SvcError('INVALID_REQUEST', '--local, --cloud and --provider exclude each other', {
+      hint: 'give one of them',
+    });
+  }
+  return routes[0];
+}
+
+type SamplingFlags = Pick<
+  Flags<'run'>,
+  | 'temperature'
+  | 'top-k'
+  | 'top-p'
+  | 'min-p'
+  | 'seed'
+  | 'stop'
+  | 'max-tokens'
+  | 'truncate'
+  | 'local'
+  | 'cloud'
+  | 'provider'
+>;
+
+/** Builds a request. `model`: as typed. */
+export function requestOf(
+  flags: SamplingFlags,
+  model: string | undefined,
+  messages: readonly Message[],
+): GenerateRequest {
+  const sampling: Sampling = given({
+    temperature: flags.temperature,
+    top_k: flags['top-k'],
+    top_p: flags['top-p'],
+    min_p: flags['min-p'],
+    seed: flags.seed,
+  });
+  return {
+    messages: [...messages],
+    sampling,
+    stop: [...flags.stop],
+    ...given({
+      model: model === undefined ? undefined : modelName(model),
+      max_tokens: flags['max-tokens'],
+      truncate: flags.truncate ? true : undefined,
+      route: routeOf(flags),
+    }),
+  };
+}
+
+/** Returns `values` without the undefined ones. */
+export function given<Values extends object>(
+  values: Values,
+): {
+  [Key in keyof Values]?: Exclude<Values[Key], undefined>;
+} {
+  const entries = Object.entries(values).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [Key in keyof Values]?: Exclude<Values[Key], undefined> };
+}

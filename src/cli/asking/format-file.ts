@@ -1,0 +1,100 @@
+/**
+ * `--schema FILE` and `--grammar FILE`. Errors in the file, found here or by the engine, are reported with line and
+ * column.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { getNodeValue, parseTree, printParseErrorCode, type Node, type ParseError } from 'jsonc-parser';
+import { position } from '../../config/config.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { Format } from '../../protocol/generate.ts';
+import { LIMITS } from '../../protocol/limits.ts';
+
+export interface FormatFile {
+  readonly format: Format;
+  /** Turns the daemon's refusal of the format into an error with its place in the file; returns others unchanged. */
+  blame(error: unknown): unknown;
+}
+
+/** Returns null if neither is given. Throws INPUT_INVALID. */
+export function readFormat(schema: string | undefined, grammar: string | undefined): FormatFile | null {
+  if (schema !== undefined && grammar !== undefined)
+    throw new SvcError('INVALID_REQUEST', '--schema and --grammar exclude each other', { hint: 'give one of them' });
+  if (schema !== undefined) return readSchema(schema);
+  return grammar === undefined ? null : readGrammar(grammar);
+}
+
+function readSchema(file: string): FormatFile {
+  const source = readText(file, LIMITS.schemaBytes);
+  const errors: ParseError[] = [];
+  const root = parseTree(source, errors, { disallowComments: true });
+  const [error] = errors;
+  if (root === undefined || error !== undefined) {
+    const words =
+      error === undefined ? 'is empty' : printParseErrorCode(error.error).replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
+    throw wrong(file, source, error?.offset ?? 0, `not valid JSON: ${words.toLowerCase()}`);
+  }
+  if (root.type !== 'object') throw wrong(file, source, root.offset, 'the schema must be a JSON object');
+  return {
+    format: { type: 'json_schema', schema: getNodeValue(root) as Record<string, unknown> },
+    blame: (thrown) => {
+      const error = refusal(thrown, 'format.schema');
+      if (error === null) return thrown;
+      const place = error.param?.slice('format.schema'.length) ?? '';
+      const message = error.message.replace(error.param ?? '', place.replace(/^\./, '') || 'the schema');
+      return wrong(file, source, locate(root, place).offset, message);
+    },
+  };
+}
+
+function readGrammar(file: string): FormatFile {
+  const source = readText(file, LIMITS.grammarBytes);
+  if (source === '') throw new SvcError('INPUT_INVALID', `${file} is empty: a grammar needs a rule named root`);
+  return {
+    format: { type: 'grammar', grammar: source },
+    blame: (thrown) => {
+      const error = refusal(thrown, 'format.grammar');
+      if (error === null) return thrown;
+      const [, line, column, what] = /line (\d+), column (\d+): (.*)$/s.exec(error.message) ?? [];
+      if (line === undefined || column === undefined) {
+        return new SvcError('INPUT_INVALID', `${file}: ${error.message.replace(/^format\.grammar /, 'the grammar ')}`);
+      }
+      return new SvcError('INPUT_INVALID', `${file}:${line}:${column}: ${what ?? ''}`);
+    },
+  };
+}
+
+function refusal(thrown: unknown, param: string): SvcError | null {
+  const isIt =
+    thrown instanceof SvcError && thrown.code === 'INVALID_REQUEST' && thrown.param?.startsWith(param) === true;
+  return isIt ? thrown : null;
+}
+
+/** Returns the innermost existing node on the path `.properties.a.items[1]`; names may contain dots. */
+function locate(node: Node, place: string): Node {
+  for (const [index, child] of (node.children ?? []).entries()) {
+    const [key, value = child] = node.type === 'object' ? (child.children ?? []) : [];
+    const step = key === undefined ? `[${String(index)}]` : `.${String(key.value).slice(0, 64)}`;
+    if (place === step) return key ?? value;
+    if (place.startsWith(`${step}.`) || place.startsWith(`${step}[`)) return locate(value, place.slice(step.length));
+  }
+  return node;
+}
+
+function readText(file: string, limit: number): string {
+  try {
+    const { size } = statSync(file);
+    if (size > limit) throw new SvcError('INPUT_INVALID', `${file} is larger than ${String(limit)} bytes`);
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why =
+      code === 'ENOENT' ? 'no such file' : code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'not valid UTF-8' : message;
+    throw new SvcError('INPUT_INVALID', `cannot read ${file}: ${why}`, { cause: error });
+  }
+}
+
+function wrong(file: string, source: string, offset: number, what: string): SvcError {
+  const { line, column } = position(source, offset);
+  return new SvcError('INPUT_INVALID', `${file}:${String(line)}:${String(column)}: ${what}`);
+}

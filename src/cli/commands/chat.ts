@@ -1,0 +1,177 @@
+/**
+ * `svc chat`: every turn sends the whole conversation. It is kept only in memory; a history file would expose prompts
+ * to anyone who can read the disk.
+ *
+ * Ctrl-C stops the answer in the engine and keeps the chat. The text received so far stays in the conversation,
+ * because the user has read it; a failed turn does not.
+ */
+import { Client } from '../../client/client.ts';
+import { resolvePaths, type Paths } from '../../config/paths.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { GenerateResult, Message } from '../../protocol/generate.ts';
+import { suggest } from '../../protocol/suggest.ts';
+import { receive, requestOf, routeOf, sayTruncated } from '../asking/answer.ts';
+import type { Flags, Run } from '../commands.ts';
+import { ensureServing } from '../machine/daemon.ts';
+import { table } from '../terminal/format.ts';
+import { introduceBuiltin } from '../asking/introduce.ts';
+import { modelName } from '../machine/model-name.ts';
+import { report, say, sayMore, write } from '../terminal/output.ts';
+import { openTurns, type Turns } from '../asking/turns.ts';
+
+const SLASH_COMMANDS = {
+  '/help': 'show this help',
+  '/model NAME': 'switch to another model; without a name, show the current one',
+  '/clear': 'clear the conversation',
+  '/exit': 'leave, as Ctrl-D does',
+  '"""': 'begin and end a turn of several lines',
+} as const;
+
+export const run: Run<'chat'> = async (flags) => {
+  routeOf(flags);
+  const paths = resolvePaths();
+  const chat = new Chat(paths, flags);
+  await chat.connect();
+  if (flags.provider !== undefined || flags.cloud) {
+    const { ensureKey } = await import('../asking/provider-key.ts');
+    await ensureKey(new Client(paths.socketPath), paths, flags);
+  }
+  const turns = openTurns(() => {
+    chat.interrupt();
+  });
+  try {
+    if (turns.isTerminal) say(`talking with ${await chat.modelInUse()}; /help lists the commands, Ctrl-D leaves`);
+    await converse(chat, turns, turns.isTerminal);
+  } finally {
+    turns.close();
+  }
+  return 0;
+};
+
+/** On a terminal an error is shown and the chat goes on; from a pipe it ends the chat. */
+async function converse(chat: Chat, turns: Turns, isTerminal: boolean): Promise<void> {
+  for (let turn = await turns.next(); turn !== undefined; turn = await turns.next()) {
+    if (turn.trim() === '') continue;
+    try {
+      const [, command, rest = ''] = /^(\/[a-z]+)(?:[ \t]+([^ \t].*)?)?$/i.exec(turn.trimEnd()) ?? [];
+      if (command === '/exit') return;
+      if (command === undefined) await chat.say(turn);
+      else await chat.obey(command, rest.trim());
+    } catch (error) {
+      if (!isTerminal) throw error;
+      if (SvcError.from(error).code !== 'CANCELLED') report(error, false);
+    }
+  }
+}
+
+class Chat {
+  readonly #paths: Paths;
+  readonly #flags: Flags<'chat'>;
+  readonly #client: Client;
+  #model: string | undefined;
+  #messages: Message[] = [];
+  #answering: AbortController | undefined;
+
+  constructor(paths: Paths, flags: Flags<'chat'>) {
+    this.#paths = paths;
+    this.#flags = flags;
+    this.#model = flags.model;
+    this.#client = new Client(paths.socketPath);
+  }
+
+  /** Called before every turn, so that the chat survives a daemon that has ended meanwhile. */
+  async connect(): Promise<void> {
+    if (this.#flags['no-start']) await this.#client.ready();
+    else await ensureServing(this.#paths, false);
+  }
+
+  interrupt(): void {
+    this.#answering?.abort();
+  }
+
+  async modelInUse(): Promise<string> {
+    if (this.#model !== undefined) return this.#model;
+    if (routeOf(this.#flags) !== undefined && !this.#flags.local) return 'the default model of its provider';
+    return (await this.#client.models()).find((model) => model.default)?.id ?? 'the default model';
+  }
+
+  /**
+   * Sends a turn and writes its answer. Throws the error that ended the answer; the turn is then dropped from the
+   * conversation, unless the user interrupted an answer that had text.
+   */
+  async say(turn: string): Promise<void> {
+    const controller = new AbortController();
+    this.#answering = controller;
+    const { system } = this.#flags;
+    const asked: Message = { role: 'user', content: turn };
+    const before: Message[] = system === undefined ? [] : [{ role: 'system', content: system }];
+    const request = requestOf(this.#flags, this.#model, [...before, ...this.#messages, asked]);
+    let result: GenerateResult;
+    let text = '';
+    const keep = (): void => {
+      this.#messages.push(asked, { role: 'assistant', content: text });
+    };
+    try {
+      await this.connect();
+      result = await receive(this.#client, request, {
+        signal: controller.signal,
+        onText: (more) => {
+          text += more;
+          write(more);
+        },
+      });
+      keep();
+      sayTruncated(result);
+      if (result.finish_reason === 'length' && this.#flags['max-tokens'] === undefined) {
+        say("the answer is cut off: the model's context is full; /clear starts over");
+      }
+    } catch (error) {
+      if (controller.signal.aborted && text !== '') keep();
+      if (SvcError.from(error).code === 'CONTEXT_OVERFLOW')
+        say('the conversation is too long: /clear starts over, `svc chat --truncate` drops its oldest turns');
+      throw error;
+    } finally {
+      this.#answering = undefined;
+      if (text !== '' && !text.endsWith('\n')) write('\n');
+    }
+    introduceBuiltin(result, this.#paths);
+  }
+
+  async obey(command: string, argument: string): Promise<void> {
+    switch (command) {
+      case '/help':
+        sayMore(table(Object.entries(SLASH_COMMANDS)));
+        return;
+      case '/clear':
+        this.#messages = [];
+        say('the conversation was cleared');
+        return;
+      case '/model':
+        if (argument !== '') await this.#useModel(argument);
+        say(`talking with ${await this.modelInUse()}`);
+        return;
+      default: {
+        const likely = suggest(command, ['/help', '/model', '/clear', '/exit']);
+        throw new SvcError('INVALID_REQUEST', `unknown command ${command}`, {
+          hint: `${likely === undefined ? 'see /help.' : `did you mean ${likely}?`} To send a turn that begins with a slash, put a space before it.`,
+        });
+      }
+    }
+  }
+
+  /** Checks the name of a local model now; a provider checks its own names when it is asked. */
+  async #useModel(typed: string): Promise<void> {
+    const name = modelName(typed);
+    const route = routeOf(this.#flags);
+    if (!name.startsWith('file:') && (route === undefined || route === 'local')) {
+      const known = (await this.#client.models()).flatMap(({ id, aliases }) => [id, ...aliases]);
+      if (!known.includes(name)) {
+        const likely = suggest(name, known);
+        throw new SvcError('MODEL_NOT_FOUND', `no model ${JSON.stringify(typed.slice(0, 80))}`, {
+          hint: likely === undefined ? 'see `svc model list`' : `did you mean "${likely}"?`,
+        });
+      }
+    }
+    this.#model = typed;
+  }
+}

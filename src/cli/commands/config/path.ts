@@ -1,0 +1,11 @@
+import { existsSync } from 'node:fs';
+import { resolvePaths } from '../../../config/paths.ts';
+import type { Run } from '../../commands.ts';
+import { print, printJson } from '../../terminal/output.ts';
+
+export const run: Run<'config path'> = ({ json }) => {
+  const { configFile: path } = resolvePaths();
+  if (json) printJson({ path, exists: existsSync(path) });
+  else print(path);
+  return Promise.resolve(0);
+};

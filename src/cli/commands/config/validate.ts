@@ -1,0 +1,32 @@
+import { environmentSettings, parseConfig, readConfigFile, type ConfigProblem } from '../../../config/config.ts';
+import { resolvePaths } from '../../../config/paths.ts';
+import { existsSync } from 'node:fs';
+import { ERRORS, SvcError } from '../../../protocol/errors.ts';
+import type { Run } from '../../commands.ts';
+import { out, print, printJson } from '../../terminal/output.ts';
+
+/** Problems in the environment have no line or column. */
+type Problem = ConfigProblem | { readonly line: null; readonly column: null; readonly message: string };
+
+export const run: Run<'config validate'> = ({ json }) => {
+  const { configFile: file } = resolvePaths();
+  const problems: Problem[] = [...parseConfig(readConfigFile(file)).problems, ...problemsOfEnvironment()];
+  if (json) printJson({ valid: problems.length === 0, file, problems });
+  else if (problems.length > 0) for (const problem of problems) print(describe(file, problem));
+  else print(existsSync(file) ? `${file} is valid` : `${file} does not exist: the defaults apply`);
+  return Promise.resolve(problems.length === 0 ? 0 : ERRORS.CONFIG_INVALID.exit);
+};
+
+function problemsOfEnvironment(): Problem[] {
+  try {
+    environmentSettings();
+    return [];
+  } catch (error) {
+    return [{ line: null, column: null, message: SvcError.from(error).message }];
+  }
+}
+
+/** Formats a problem as compilers do, so that editors can jump to it. */
+function describe(file: string, { line, column, message }: Problem): string {
+  return line === null ? out.red(message) : `${file}:${String(line)}:${String(column)}: ${out.red(message)}`;
+}

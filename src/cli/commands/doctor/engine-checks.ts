@@ -1,0 +1,79 @@
+/** Checks of the addon, the devices and the processor, as an engine process sees them. */
+import { examineGpu, type GpuExamination } from '../../../engine/gpu.ts';
+import { probeEngine, type EngineProbe } from '../../../engine/probe.ts';
+import type { DoctorCheck } from '../../../protocol/doctor.ts';
+import { bytes } from '../../terminal/format.ts';
+import { check, skipped } from './check.ts';
+
+export interface CheckedEngine {
+  readonly checks: readonly DoctorCheck[];
+  /** True if an engine can be started on this machine. */
+  readonly works: boolean;
+}
+
+export async function checkEngine(): Promise<CheckedEngine> {
+  const gpu = await examineGpu({ measure: true });
+  // A crash of the GPU's driver must not fail the other checks: probe again without the GPU.
+  const probe = gpu.probe === null || gpu.probe.error !== null ? await probeEngine({ measure: true }) : gpu.probe;
+  return {
+    checks: [checkAddon(probe), checkGpu(gpu, probe), ...probe.devices.map(checkDevice), checkProcessor(probe)],
+    works: probe.error === null,
+  };
+}
+
+function checkAddon({ addon, error }: EngineProbe): DoctorCheck {
+  const path = addon?.path ?? null;
+  if (error !== null)
+    return check('addon', 'fail', path, { detail: error.message, hint: error.hint ?? 'reinstall svc-runtime' });
+  if (addon === null) return check('addon', 'fail', null, { hint: 'reinstall svc-runtime' });
+  const detail = `loads in a process of its own; for ${addon.builtFor}, llama.cpp ${addon.llamaCpp} (${addon.llama}), Node-API ${process.versions['napi'] ?? 'unknown'}`;
+  return check('addon', 'ok', path, { detail });
+}
+
+function checkGpu({ gpus, module, trouble }: GpuExamination, probe: EngineProbe): DoctorCheck {
+  if (probe.error !== null) return skipped('gpu', 'the addon cannot be loaded');
+  const present = gpus.map(({ name, driver }) => `${name} (${driver ?? 'no driver'})`).join(', ') || null;
+  if (trouble !== null) {
+    return check('gpu', 'warn', present, { detail: `not used: ${trouble.reason}`, hint: trouble.hint });
+  }
+  if (module === undefined) return skipped('gpu', 'no GPU: models run on the processor');
+  return check('gpu', 'ok', present, { detail: `used through ${module}` });
+}
+
+function checkDevice(device: EngineProbe['devices'][number]): DoctorCheck {
+  const { memoryTotalBytes: total, memoryFreeBytes: free } = device;
+  const of = free === null ? '' : `${bytes(free)} free of `;
+  const memory = total === null ? '' : `, ${of}${bytes(total)} of memory`;
+  const detail = `${device.description} (${device.backend}${memory})`;
+  const name = `device ${device.name}` as const;
+  if (device.gflops !== null) return check(name, 'ok', `${device.gflops.toFixed(1)} GFLOP/s`, { detail });
+  return check(name, 'fail', null, {
+    detail: `${detail}: ${device.error ?? 'no kernel was run on it'}`,
+    hint: device.type === 'cpu' ? 'reinstall svc-runtime' : 'update its driver',
+  });
+}
+
+export function checkProcessor({
+  cpuFeatures,
+  devices,
+  log,
+}: Pick<EngineProbe, 'cpuFeatures' | 'devices' | 'log'>): DoctorCheck {
+  if (cpuFeatures === null) return skipped('cpu_features', 'the addon cannot be loaded');
+  const variant = kernelVariant(log);
+  const value = variant === null ? 'kernels built into the addon' : `kernels for ${variant}`;
+  const features = presentFeatures(cpuFeatures);
+  const hasGpu = devices.some(({ type }) => type === 'gpu' || type === 'igpu');
+  const unless =
+    hasGpu && features.includes('SVC_') ? '; SVC_… kernels only for models that have no layer on a GPU' : '';
+  return check('cpu_features', 'ok', value, { detail: features + unless || null });
+}
+
+/** Reads ggml's log line `loaded CPU backend from …/libggml-cpu-zen4.so`. null: the CPU backend is linked in. */
+function kernelVariant(log: readonly string[]): string | null {
+  return log.flatMap((line) => /ggml-cpu-(\w+)\.\w+$/.exec(line)?.[1] ?? [])[0] ?? null;
+}
+
+/** Reads ggml's list `CPU : SSE3 = 1 | AVX = 0 | …`. */
+function presentFeatures(features: string): string {
+  return [...features.matchAll(/\b(\w+) = 1/g)].map(([, name]) => name).join(' ');
+}

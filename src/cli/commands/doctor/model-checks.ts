@@ -1,0 +1,117 @@
+/** Checks of the model store, file by file, and of the default model, by generating one token. */
+import { Client } from '../../../client/client.ts';
+import type { Paths } from '../../../config/paths.ts';
+import { tryModel } from '../../../engine/try-model.ts';
+import { digestOfModel } from '../../../models/store/adopted.ts';
+import { builtinModelPath } from '../../../models/store/builtin.ts';
+import { ModelStore } from '../../../models/store/store.ts';
+import type { DoctorCheck } from '../../../protocol/doctor.ts';
+import type { ModelRecord } from '../../../protocol/records.ts';
+import { check, failed, skipped } from './check.ts';
+
+const TOKEN_MS = 120_000;
+/** Total size of files whose digest is checked, smallest first; takes some seconds. */
+const READ_BYTES = 2 * 1024 ** 3;
+
+export interface ModelCheckOptions {
+  readonly modelsDir: string;
+  readonly daemonServes: boolean;
+  /** True if an engine can be started on this machine. */
+  readonly engineWorks: boolean;
+}
+
+export async function checkModels(paths: Paths, options: ModelCheckOptions): Promise<DoctorCheck[]> {
+  const { modelsDir } = options;
+  let models: readonly ModelRecord[];
+  try {
+    models = await new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() }).list();
+  } catch (error) {
+    return [failed('model_store', error, modelsDir), skipped('default_model', 'the model store cannot be read')];
+  }
+  return [await checkStore(models, modelsDir), await checkDefaultModel(paths, models, options)];
+}
+
+interface FileState {
+  readonly id: string;
+  readonly state: string;
+  readonly isBroken: boolean;
+}
+
+async function checkStore(models: readonly ModelRecord[], modelsDir: string): Promise<DoctorCheck> {
+  const states = await stateOfFiles(models);
+  const broken = states.find(({ isBroken }) => isBroken);
+  return check('model_store', broken === undefined ? 'ok' : 'warn', `${String(models.length)} in ${modelsDir}`, {
+    detail: states.map(({ id, state }) => `${id}: ${state}`).join('; ') || null,
+    hint:
+      broken === undefined
+        ? null
+        : `restore the file of ${broken.id} and add it again, or remove the model: svc model rm ${broken.id}`,
+  });
+}
+
+async function stateOfFiles(models: readonly ModelRecord[]): Promise<FileState[]> {
+  let left = READ_BYTES;
+  const states = new Map<string, FileState>();
+  for (const model of [...models].sort((a, b) => a.size_bytes - b.size_bytes)) {
+    const { id, size_bytes } = model;
+    const isRead = size_bytes <= left;
+    if (isRead) left -= size_bytes;
+    states.set(id, { id, ...(await stateOf(model, isRead)) });
+  }
+  return models.map(({ id }) => states.get(id) as FileState);
+}
+
+async function stateOf(model: ModelRecord, isRead: boolean): Promise<Omit<FileState, 'id'>> {
+  const { state, digest, builtin, path } = model;
+  if (state === 'failed') return { state: 'its file is missing or broken', isBroken: true };
+  if (digest === null) return { state: 'its file has changed since it was added', isBroken: true };
+  // The built-in model's digest has just been computed from its file.
+  if (builtin) return { state: digest.slice(0, 19), isBroken: false };
+  if (!isRead) return { state: 'size and time are unchanged (too large for a digest check)', isBroken: false };
+  try {
+    if ((await digestOfModel(path)) === digest) return { state: 'digest verified', isBroken: false };
+    return { state: 'SHA-256 mismatch: its content has changed since it was added', isBroken: true };
+  } catch {
+    return { state: 'its file cannot be read', isBroken: true };
+  }
+}
+
+async function checkDefaultModel(
+  paths: Paths,
+  models: readonly ModelRecord[],
+  { daemonServes, engineWorks }: ModelCheckOptions,
+): Promise<DoctorCheck> {
+  const model = models.find((each) => each.default);
+  if (model === undefined) {
+    return check('default_model', 'fail', null, {
+      detail: 'no default model',
+      hint: 'add a model: svc model add FILE',
+    });
+  }
+  if (!daemonServes && !engineWorks) return skipped('default_model', 'the addon cannot be loaded', model.id);
+  try {
+    const startedAt = performance.now();
+    if (daemonServes) await oneToken(new Client(paths.socketPath), model.id);
+    else await tryModel(model.id, model.path, TOKEN_MS);
+    const where = daemonServes ? 'in the daemon' : 'in an engine process of its own';
+    const took = ((performance.now() - startedAt) / 1000).toFixed(1);
+    return check('default_model', 'ok', model.id, { detail: `one token ${where} after ${took} s` });
+  } catch (error) {
+    return failed('default_model', error, model.id);
+  }
+}
+
+async function oneToken(client: Client, model: string): Promise<void> {
+  const request = {
+    model,
+    messages: [{ role: 'user' as const, content: 'Hello' }],
+    max_tokens: 1,
+    sampling: { temperature: 0 },
+    stop: [],
+    route: 'local',
+    timeout_ms: TOKEN_MS,
+  };
+  for await (const event of client.generate(request, new AbortController().signal)) {
+    if (event.type === 'finish' && event.usage?.output_tokens === 0) throw new Error('the model generated no token');
+  }
+}

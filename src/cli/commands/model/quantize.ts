@@ -1,0 +1,51 @@
+/** `svc model quantize`. Ctrl-C ends the quantising process; nothing is kept. */
+import { quantizeFile } from '../../../engine/quantize-file.ts';
+import { quantizeModel, type QuantizeEvent } from '../../../models/store/quantize.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import { ByteProgress } from '../../terminal/byte-progress.ts';
+import type { Run } from '../../commands.ts';
+import { bytes } from '../../terminal/format.ts';
+import { modelName } from '../../machine/model-name.ts';
+import { openStore } from '../../machine/models.ts';
+import { print, printJsonLine, say, sayProgress } from '../../terminal/output.ts';
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+export const run: Run<'model quantize'> = async (flags, { model, type }) => {
+  const { name, json } = flags;
+  const cancelled = new AbortController();
+  const onSignal = (): void => cancelled.abort(new SvcError('CANCELLED', 'cancelled; nothing was kept'));
+  for (const signal of SIGNALS) process.on(signal, onSignal);
+  try {
+    const made = await quantizeModel(
+      openStore(),
+      {
+        model: modelName(model),
+        type,
+        ...(name === undefined ? {} : { name }),
+        allowRequantize: flags['allow-requantize'],
+      },
+      quantizeFile,
+      json ? printJsonLine : shower(),
+      cancelled.signal,
+    );
+    sayProgress('');
+    if (!json) print(`created ${made.id} (${bytes(made.size_bytes)}); try it: svc run -m ${made.id} "Hello"`);
+    return 0;
+  } finally {
+    sayProgress('');
+    for (const signal of SIGNALS) process.off(signal, onSignal);
+  }
+};
+
+function shower(): (event: QuantizeEvent) => void {
+  const progress = { quantizing: new ByteProgress('quantising'), checking: new ByteProgress('checking') };
+  return (event) => {
+    if (event.type === 'planned') {
+      const { model, source, source_bytes, expected_bytes } = event;
+      say(`creating ${model} from ${source} (${bytes(source_bytes)} to ${bytes(expected_bytes)})`);
+    } else if (event.type === 'progress') {
+      progress[event.stage].show(event);
+    }
+  };
+}

@@ -1,0 +1,37 @@
+import { join, sep } from 'node:path';
+import { resolvePaths } from '../../../config/paths.ts';
+import { prefixFolder, removePrefixes } from '../../../models/store/prefixes.ts';
+import { dropUnfinished } from '../../../models/pull/unfinished.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import type { ModelRecord } from '../../../protocol/records.ts';
+import type { Run } from '../../commands.ts';
+import { bytes } from '../../terminal/format.ts';
+import { findModel, fromDaemon, openStore, storeDirectory } from '../../machine/models.ts';
+import { askYesNo, print, printJson } from '../../terminal/output.ts';
+
+export const run: Run<'model rm'> = async ({ yes, json }, { model }) => {
+  const dropped = await dropUnfinished(join(resolvePaths().cacheDir, 'downloads'), model);
+  if (dropped !== null) {
+    if (json) printJson({ removed: dropped });
+    else print(`removed the partial download of ${dropped}`);
+    return 0;
+  }
+  const record = await findModel(model);
+  const isCopy = record.path.startsWith(storeDirectory() + sep);
+  if (isCopy && !yes) await confirm(record);
+  if (record.loaded !== null) await fromDaemon((client) => client.unload(record.id));
+  await openStore().remove(record.id);
+  await removePrefixes(prefixFolder(resolvePaths().cacheDir), record.path);
+  if (json) printJson({ removed: record.id });
+  else print(`removed ${record.id}`);
+  return 0;
+};
+
+async function confirm({ id, path, size_bytes }: ModelRecord): Promise<void> {
+  const agreed = await askYesNo(`remove ${id} and delete ${path} (${bytes(size_bytes)})?`);
+  if (agreed === true) return;
+  if (agreed === false) throw new SvcError('CANCELLED', `${id} was not removed`);
+  throw new SvcError('INVALID_REQUEST', `removing ${id} deletes ${path} (${bytes(size_bytes)})`, {
+    hint: `confirm it: svc model rm --yes ${id}`,
+  });
+}

@@ -1,0 +1,72 @@
+import { hubEnvironment } from '../../../config/hub.ts';
+import { catalogue, estimatedBytes, searchCatalogue, type CatalogueEntry } from '../../../models/pull/catalogue.ts';
+import type { HubModel } from '../../../models/pull/hub.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import type { Run } from '../../commands.ts';
+import { bytes, count, table, text } from '../../terminal/format.ts';
+import { print, printJson, say } from '../../terminal/output.ts';
+
+const MOST_OF_HUB = 20;
+const HUB_MS = 10_000;
+
+export const run: Run<'model search'> = async ({ json, local }, { words = '' }) => {
+  const known = searchCatalogue(words);
+  const hub = local || words === '' ? [] : await askHub(words);
+  if (json) {
+    printJson({
+      catalogue_date: catalogue().date,
+      catalogue: known.map((entry) => ({ ...entry, estimated_bytes: sizeOf(entry) })),
+      hub,
+    });
+    return 0;
+  }
+  if (known.length === 0 && hub.length === 0) print('no models found');
+  if (known.length > 0) print(ofCatalogue(known));
+  if (hub.length > 0) print(`${known.length > 0 ? '\n' : ''}${ofHub(hub)}`);
+  return 0;
+};
+
+/** Searches the hub. An error is reported on standard error; the catalogue is shown all the same. */
+async function askHub(words: string): Promise<readonly HubModel[]> {
+  const settings = hubEnvironment();
+  if (settings.isOffline) return [];
+  const { Hub } = await import('../../../models/pull/hub.ts');
+  const { Web } = await import('../../../models/pull/web.ts');
+  const web = new Web({ stallMs: HUB_MS });
+  try {
+    return await new Hub(web, settings).search(words, MOST_OF_HUB, AbortSignal.timeout(HUB_MS));
+  } catch (error) {
+    const { code, message } = SvcError.from(error);
+    say(code === 'INTERNAL' ? 'the hub did not answer in time' : `the hub could not be searched: ${message}`);
+    return [];
+  } finally {
+    await web.close();
+  }
+}
+
+function ofCatalogue(entries: readonly CatalogueEntry[]): string {
+  const rows = entries.map((entry) => [
+    entry.name,
+    `${String(entry.parameters_billions)}B`,
+    entry.default_quantization,
+    `~${bytes(sizeOf(entry))}`,
+    count(entry.context_length),
+    entry.license,
+    entry.good_at,
+  ]);
+  return table([['NAME', 'PARAMETERS', 'QUANTIZATION', 'SIZE', 'CONTEXT', 'LICENSE', 'GOOD AT'], ...rows]);
+}
+
+function ofHub(models: readonly HubModel[]): string {
+  const rows = models.map(({ repo, downloads, license, updated_at }) => [
+    `hf:${repo}`,
+    count(downloads),
+    text(license),
+    updated_at?.slice(0, 10) ?? '-',
+  ]);
+  return table([['ON THE HUB', 'DOWNLOADS', 'LICENSE', 'UPDATED'], ...rows]);
+}
+
+function sizeOf(entry: CatalogueEntry): number {
+  return Math.round(estimatedBytes(entry, entry.default_quantization));
+}

@@ -1,0 +1,49 @@
+import { SvcError } from '../../../protocol/errors.ts';
+import type { ModelMemory, ModelRecord } from '../../../protocol/records.ts';
+import type { Run } from '../../commands.ts';
+import { bytes, count, facts, short, text } from '../../terminal/format.ts';
+import { findModel } from '../../machine/models.ts';
+import { print, printJson, say } from '../../terminal/output.ts';
+import { memoryOf, memoryTable } from './memory.ts';
+
+export const run: Run<'model show'> = async ({ json }, { model }) => {
+  const record = await findModel(model);
+  let memory: readonly ModelMemory[] | null = null;
+  try {
+    memory = await memoryOf(record);
+  } catch (error) {
+    say(`the memory of ${record.id} cannot be estimated: ${SvcError.from(error).message}`);
+  }
+  if (json) printJson({ ...record, memory });
+  else print([describe(record), ...(memory === null ? [] : ['', memoryTable(memory)])].join('\n'));
+  return 0;
+};
+
+function describe(model: ModelRecord): string {
+  const { loaded } = model;
+  const rows: [string, string][] = [
+    ['id', model.default ? `${model.id} (default)` : model.id],
+    ['aliases', model.aliases.join(', ') || '-'],
+    ['source', model.source],
+    ['path', model.path],
+    ['digest', text(model.digest)],
+    ['size', bytes(model.size_bytes)],
+    ['architecture', text(model.architecture)],
+    ['parameters', short(model.parameters)],
+    ['quantization', text(model.quantization)],
+    ['context', count(model.context_length)],
+    ['capabilities', model.capabilities.join(', ') || '-'],
+    ['license', text(model.license)],
+    ['modified', model.modified_at],
+    ['state', model.state],
+  ];
+  if (loaded !== null) {
+    rows.push(
+      ['pid', String(loaded.pid)],
+      ['device', loaded.device],
+      ['loaded context', count(loaded.context_length)],
+      ['memory', bytes(loaded.memory_bytes)],
+    );
+  }
+  return facts(rows);
+}

@@ -1,0 +1,55 @@
+import type { VerifyEvent, VerifyResult } from '../../../models/store/verify.ts';
+import { ERRORS, SvcError } from '../../../protocol/errors.ts';
+import { ByteProgress } from '../../terminal/byte-progress.ts';
+import type { Run } from '../../commands.ts';
+import { bytes, count } from '../../terminal/format.ts';
+import { modelName } from '../../machine/model-name.ts';
+import { openStore } from '../../machine/models.ts';
+import { print, printJsonLine, say, sayProgress } from '../../terminal/output.ts';
+
+export const run: Run<'model verify'> = async ({ all, json }, { model }) => {
+  if (all && model !== undefined) {
+    throw new SvcError('INVALID_REQUEST', 'a model and --all exclude each other', { hint: 'give one of them' });
+  }
+  const show = json ? printJsonLine : shower();
+  let result: VerifyResult;
+  try {
+    result = await openStore().verify(model === undefined ? undefined : modelName(model), show);
+  } finally {
+    sayProgress('');
+  }
+  if (json) printJsonLine(result);
+  else tell(result);
+  return result.damaged.length === 0 ? 0 : ERRORS.MODEL_INVALID.exit;
+};
+
+function shower(): (event: VerifyEvent) => void {
+  const progress = new ByteProgress('verifying');
+  return (event) => {
+    if (event.type === 'progress') {
+      progress.show(event);
+      return;
+    }
+    sayProgress('');
+    const { model, state, size_bytes, problems, hint } = event;
+    print(`${model}: ${state === 'ok' ? `ok (${bytes(size_bytes)})` : 'damaged'}`);
+    for (const { file, message } of problems) print(`  ${file} ${message}`);
+    if (hint !== null && problems.length > 0) print(`  ${hint}`);
+  };
+}
+
+function tell({ verified, damaged, leftovers }: VerifyResult): void {
+  if (leftovers !== null && leftovers.removed.length > 0) {
+    say(`removed ${files(leftovers.removed.length)} that belonged to no model (${bytes(leftovers.freed_bytes)})`);
+  }
+  for (const { path, size_bytes, removed_after } of leftovers?.kept ?? []) {
+    say(
+      `${path} (${bytes(size_bytes)}) belongs to no model; the first \`svc model verify\` after ${removed_after} removes it`,
+    );
+  }
+  if (damaged.length > 0) say(`${count(damaged.length)} of ${count(verified)} models are damaged`);
+}
+
+function files(number: number): string {
+  return number === 1 ? 'a file' : `${count(number)} files`;
+}

@@ -1,0 +1,133 @@
+import { catalogue, PROVIDER_NAME, VARIABLE_NAME } from '../../../config/catalogue.ts';
+import { checkedKey, removeCredential, saveCredential } from '../../../config/credentials-file.ts';
+import { resolvePaths } from '../../../config/paths.ts';
+import { isLoopbackUrl, problemOfUrl } from '../../../config/provider-settings.ts';
+import { changeConfig, type Change } from '../../../config/settings.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import { LIMITS } from '../../../protocol/limits.ts';
+import type { ProviderRecord } from '../../../protocol/records.ts';
+import { lacksKey, providerNamed, recordOf } from '../../../providers/providers.ts';
+import type { Flags, Run } from '../../commands.ts';
+import { askSecret, print, printJson, say } from '../../terminal/output.ts';
+import { findProvider, keyHint, providersHere, titleOf } from '../../machine/providers.ts';
+import { readInput } from '../../asking/stdin.ts';
+import { askDaemonToReload, recordInDaemon } from './effect.ts';
+
+export const run: Run<'provider set'> = async (flags, { provider: name }) => {
+  check(name, flags);
+  const paths = resolvePaths();
+  const before = providersHere();
+  const key = flags['api-key-stdin'] ? await readKey(name) : await askForKey(name, flags);
+  const urls =
+    flags['base-url'].length > 0
+      ? flags['base-url']
+      : (providerNamed(name, before.config, before.keys)?.endpoints ?? []);
+  if (key !== undefined) refusePlainHttp(urls);
+
+  await changeConfig(paths, changesOf(name, flags, key, Object.hasOwn(before.config.providers, name)));
+  if (key !== undefined) await saveCredential(paths.credentialsFile, name, key);
+  else if (flags['api-key-env'] !== undefined) await removeCredential(paths.credentialsFile, name);
+
+  await askDaemonToReload();
+  const here = recordOf(findProvider(name, providersHere()));
+  const running = await recordInDaemon(name);
+  const record = running ?? here;
+  if (flags.json) printJson(record);
+  else print(describe(record));
+  warn(here, running);
+  return 0;
+};
+
+/** Checks the flags before anything is read or written. Errors never repeat a value: it may be a misplaced key. */
+function check(name: string, flags: Flags<'provider set'>): void {
+  if (!PROVIDER_NAME.test(name)) {
+    throw new SvcError('INVALID_REQUEST', `${JSON.stringify(name.slice(0, 80))} is not a valid provider name`, {
+      hint: 'use lower-case letters, digits and dashes; `local` is reserved for this machine',
+    });
+  }
+  const variable = flags['api-key-env'];
+  if (variable !== undefined && flags['api-key-stdin']) {
+    throw new SvcError('INVALID_REQUEST', '--api-key-env and --api-key-stdin exclude each other', {
+      hint: 'give one of them',
+    });
+  }
+  if (variable !== undefined && !VARIABLE_NAME.test(variable)) {
+    throw new SvcError('INVALID_REQUEST', '--api-key-env must be the name of an environment variable, in capitals', {
+      hint: `pipe the key itself to standard input: svc provider set ${name} --api-key-stdin`,
+    });
+  }
+  for (const url of flags['base-url']) {
+    const problem = problemOfUrl(url);
+    if (problem !== undefined) throw new SvcError('INVALID_REQUEST', `--base-url ${problem}`);
+  }
+  const isKnown = catalogue().has(name) || Object.hasOwn(providersHere().config.providers, name);
+  const isLike = flags.kind !== undefined && flags.kind !== 'openai_compatible';
+  if (isKnown || isLike || flags['base-url'].length > 0) return;
+  // Its hint suggests a similar name.
+  const { hint } = notFound(name);
+  throw new SvcError('INVALID_REQUEST', `unknown provider ${JSON.stringify(name)}: give its address with --base-url`, {
+    hint: hint ?? `svc provider set ${name} --base-url https://HOST/v1`,
+  });
+}
+
+function notFound(name: string): SvcError {
+  try {
+    findProvider(name, providersHere());
+  } catch (error) {
+    return SvcError.from(error);
+  }
+  return new SvcError('INTERNAL', `${name} is there`);
+}
+
+async function readKey(name: string): Promise<string> {
+  const typed = await askSecret(`API key of ${titleOf(name)} (input is hidden)`);
+  return checkedKey(typed ?? (await readInput(2 * LIMITS.providerKeyLength)));
+}
+
+/** Asks for a missing key on a terminal, unless the flags say where it comes from. An empty line skips it. */
+async function askForKey(name: string, flags: Flags<'provider set'>): Promise<string | undefined> {
+  if (flags.json || flags['api-key-env'] !== undefined || flags['base-url'].length > 0) return undefined;
+  const { config, keys } = providersHere();
+  const provider = providerNamed(name, config, keys);
+  if (provider === undefined || !lacksKey({ credential: provider.credential() })) return undefined;
+  const typed = await askSecret(`API key of ${titleOf(name)} (input is hidden; press Enter to skip)`);
+  return typed === undefined || typed.trim() === '' ? undefined : checkedKey(typed);
+}
+
+function refusePlainHttp(urls: readonly string[]): void {
+  if (urls.every((url) => url.startsWith('https:') || isLoopbackUrl(url))) return;
+  throw new SvcError('INVALID_REQUEST', 'a key is never sent over plain http to another machine', {
+    hint: 'use an https:// URL, or set no key',
+  });
+}
+
+function changesOf(name: string, flags: Flags<'provider set'>, key: string | undefined, isThere: boolean): Change[] {
+  const { kind, 'base-url': urls, 'api-key-env': variable, 'default-model': model } = flags;
+  const at = (setting: string, value: unknown): Change => ({ path: ['providers', name, setting], value });
+  return [
+    ...(isThere ? [] : [{ path: ['providers', name], value: {} }]),
+    ...(kind === undefined ? [] : [at('kind', kind)]),
+    ...(urls.length === 0 ? [] : [at('base_url', urls.length === 1 ? urls[0] : urls)]),
+    ...(variable === undefined ? [] : [at('api_key_env', variable)]),
+    // A key given now replaces the variable.
+    ...(key === undefined ? [] : [at('api_key_env', undefined)]),
+    ...(model === undefined ? [] : [at('default_model', model)]),
+    ...(flags.default ? [{ path: ['cloud', 'default_provider'], value: name }] : []),
+  ];
+}
+
+function describe({ name, endpoints, default_model, default_cloud }: ProviderRecord): string {
+  const model = default_model === null ? 'no default model' : `default model ${default_model}`;
+  return `${name}: ${endpoints.join(', ')}, ${model}${default_cloud ? ', the default of --cloud' : ''}`;
+}
+
+/** Warns if a key is still missing, here or in the running daemon. */
+function warn(here: ProviderRecord, running: ProviderRecord | undefined): void {
+  if (running !== undefined && lacksKey(running) && here.credential.present) {
+    say(
+      `the running daemon was started without ${here.credential.name ?? 'the key'}: svc stop && svc start; or store the key: svc provider set ${here.name} --api-key-stdin`,
+    );
+  } else if (lacksKey(running ?? here)) {
+    say(`there is no key for ${here.name} yet: ${keyHint(running ?? here)}`);
+  }
+}

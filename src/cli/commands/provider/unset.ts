@@ -1,0 +1,36 @@
+import { removeCredential } from '../../../config/credentials-file.ts';
+import { resolvePaths } from '../../../config/paths.ts';
+import { changeConfig } from '../../../config/settings.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import { providerNamed } from '../../../providers/providers.ts';
+import type { Run } from '../../commands.ts';
+import { print, printJson, say } from '../../terminal/output.ts';
+import { providersHere } from '../../machine/providers.ts';
+import { askDaemonToReload } from './effect.ts';
+
+export const run: Run<'provider unset'> = async ({ json }, { provider: name }) => {
+  const paths = resolvePaths();
+  const { config } = providersHere();
+  const isConfigured = Object.hasOwn(config.providers, name);
+  const isDefault = config.cloud.default_provider === name;
+  if (isConfigured || isDefault) {
+    await changeConfig(paths, [
+      { path: ['providers', name], value: undefined },
+      ...(isDefault ? [{ path: ['cloud', 'default_provider'], value: undefined }] : []),
+    ]);
+  }
+  const hadKey = await removeCredential(paths.credentialsFile, name);
+  if (!isConfigured && !isDefault && !hadKey) {
+    throw new SvcError('NOT_FOUND', `${JSON.stringify(name.slice(0, 80))} is not configured`, {
+      hint: 'list the configured providers: svc provider list',
+    });
+  }
+  await askDaemonToReload();
+  if (json) printJson({ removed: name, key_removed: hadKey });
+  else print(`${name} is no longer configured${hadKey ? '; its key was deleted' : ''}`);
+  const after = providersHere();
+  const credential = providerNamed(name, after.config, after.keys)?.credential();
+  if (credential?.present === true)
+    say(`${name} can still be used: ${credential.name ?? 'a key'} is in the environment`);
+  return 0;
+};

@@ -1,0 +1,39 @@
+/** The models in memory: their health records, with device and expiry from their model records. */
+import { Client } from '../../client/client.ts';
+import { resolvePaths } from '../../config/paths.ts';
+import type { LoadedModel, LoadedModelHealth } from '../../protocol/records.ts';
+import type { Run } from '../commands.ts';
+import { bytes, count, duration, table, text } from '../terminal/format.ts';
+import { print, printJson } from '../terminal/output.ts';
+
+type Process = LoadedModelHealth & Pick<LoadedModel, 'expires_at'> & { readonly device: string | null };
+
+export const run: Run<'ps'> = async ({ json }) => {
+  const client = new Client(resolvePaths().socketPath);
+  const [health, records] = await Promise.all([client.health(), client.models()]);
+  const models = health.models.map((model): Process => {
+    const loaded = records.find(({ id }) => id === model.id)?.loaded;
+    return { ...model, device: loaded?.device ?? null, expires_at: loaded?.expires_at ?? null };
+  });
+  if (json) printJson({ models });
+  else print(models.length === 0 ? 'no model is in memory' : describe(models));
+  return 0;
+};
+
+function describe(models: readonly Process[]): string {
+  const rows = models.map((model) => [
+    model.id,
+    model.state,
+    text(model.pid === null ? null : String(model.pid)),
+    text(model.device),
+    bytes(model.rss_bytes),
+    count(model.context_length),
+    String(model.active),
+    String(model.waiting),
+    model.kv_cells_total === null ? text(null) : `${count(model.kv_cells_used)}/${count(model.kv_cells_total)}`,
+    model.tokens_per_second === null ? text(null) : model.tokens_per_second.toFixed(1),
+    model.expires_at === null ? 'never' : `in ${duration((Date.parse(model.expires_at) - Date.now()) / 1000)}`,
+  ]);
+  const titles = ['MODEL', 'STATE', 'PID', 'DEVICE', 'MEMORY', 'CONTEXT', 'ACTIVE', 'WAITING', 'CELLS', 'TOKENS/S'];
+  return table([[...titles, 'EXPIRES'], ...rows]);
+}

@@ -1,0 +1,126 @@
+/**
+ * `svc run`: one prompt, one answer. The text is streamed to standard output; messages about it go to standard error.
+ * Ctrl-C closes the connection, which stops the generation in the engine.
+ */
+import { Client } from '../../client/client.ts';
+import { resolvePaths } from '../../config/paths.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { ContentPart, GenerateRequest, GenerateResult, Message } from '../../protocol/generate.ts';
+import { LIMITS } from '../../protocol/limits.ts';
+import { given, receive, requestOf, routeOf, sayTruncated } from '../asking/answer.ts';
+import type { Flags, Run } from '../commands.ts';
+import { ensureServing } from '../machine/daemon.ts';
+import type { FormatFile } from '../asking/format-file.ts';
+import { readImages } from '../asking/images.ts';
+import { introduceBuiltin } from '../asking/introduce.ts';
+import { offeringPull } from '../asking/offer-pull.ts';
+import { exit, printJson, say, write } from '../terminal/output.ts';
+import { hasInput, readInput, readPromptInput, type PromptInput } from '../asking/stdin.ts';
+
+const INTERRUPTED = 130;
+
+export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) => {
+  // Before reading standard input, which may take long.
+  routeOf(flags);
+  const images = await readImages(flags.image);
+  const { text: prompt, late } = await readPrompt(argument, dash === '-');
+  const file = await formatFile(flags);
+  const request: GenerateRequest = { ...withPrompt(flags, prompt, images), ...given({ format: file?.format }) };
+  const paths = resolvePaths();
+  if (!flags['no-start']) await ensureServing(paths, flags.json);
+  const client = new Client(paths.socketPath);
+  if (flags.provider !== undefined || flags.cloud) {
+    // Imported only here: it loads the config and the catalogue.
+    const { ensureKey } = await import('../asking/provider-key.ts');
+    await ensureKey(client, paths, flags);
+  }
+  const live = !flags.json && !flags['no-stream'];
+  const ask = (): Promise<GenerateResult> => answer(client, request, live, late);
+  const result = await offeringPull(flags.model, flags.json, ask).catch((error: unknown) => {
+    throw file?.blame(error) ?? error;
+  });
+  if (flags.json) printJson(result);
+  else if (flags['no-stream']) write(asLine(result.text));
+  if (result.finish_reason === 'length' && flags['max-tokens'] === undefined) {
+    say("the answer is cut off: the model's context is full");
+  }
+  sayTruncated(result);
+  if (flags.stats) say(statsOf(result));
+  introduceBuiltin(result, paths);
+  return 0;
+};
+
+/** Returns the argument, standard input, or both. A silent pipe is ignored only beside an argument without `-`. */
+async function readPrompt(argument: string | undefined, isAwaited: boolean): Promise<PromptInput> {
+  const typed = argument === '-' ? '' : (argument ?? '');
+  const isNeeded = argument === '-' || isAwaited;
+  const { text: input, late } =
+    isNeeded || (hasInput() && typed.trim() === '')
+      ? { text: await readInput(LIMITS.bodyBytes), late: undefined }
+      : await readPromptInput(LIMITS.bodyBytes);
+  const parts = [typed, input].filter((part) => part.trim() !== '');
+  if (parts.length > 0) return { text: parts.join('\n\n'), late };
+  throw new SvcError('INVALID_REQUEST', 'no prompt was given', {
+    hint: 'give one: svc run "Why is the sky blue?", or pipe it in: svc run - < question.txt',
+  });
+}
+
+/** Reads `--schema` or `--grammar`; its module is imported only if one is given. */
+async function formatFile({ schema, grammar }: Flags<'run'>): Promise<FormatFile | null> {
+  if (schema === undefined && grammar === undefined) return null;
+  const { readFormat } = await import('../asking/format-file.ts');
+  return readFormat(schema, grammar);
+}
+
+function withPrompt(flags: Flags<'run'>, prompt: string, images: readonly ContentPart[]): GenerateRequest {
+  const { system, model, timeout } = flags;
+  const messages: Message[] = [
+    ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
+    { role: 'user', content: images.length === 0 ? prompt : [...images, { type: 'text', text: prompt }] },
+  ];
+  return { ...requestOf(flags, model, messages), ...given({ timeout_ms: timeout }) };
+}
+
+/** `late` aborts if data arrives on standard input after the answer was requested: the prompt was incomplete. */
+async function answer(
+  client: Client,
+  request: GenerateRequest,
+  live: boolean,
+  late: AbortSignal | undefined,
+): Promise<GenerateResult> {
+  const controller = new AbortController();
+  const onInterrupt = (): void => {
+    if (controller.signal.aborted) exit(INTERRUPTED);
+    controller.abort();
+  };
+  process.on('SIGINT', onInterrupt);
+  let last = '\n';
+  try {
+    return await receive(client, request, {
+      signal: late === undefined ? controller.signal : AbortSignal.any([controller.signal, late]),
+      onText: (text) => {
+        last = text;
+        if (live) write(text);
+      },
+    });
+  } catch (error) {
+    throw late?.aborted === true ? late.reason : error;
+  } finally {
+    process.off('SIGINT', onInterrupt);
+    if (live && !last.endsWith('\n')) write('\n');
+  }
+}
+
+function asLine(text: string): string {
+  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
+}
+
+function statsOf({ model, provider, usage, timings }: GenerateResult): string {
+  const cached = usage === null || usage.cached_tokens === 0 ? '' : ` (${String(usage.cached_tokens)} cached)`;
+  const first = timings.ttft_ms === null ? '' : `, first token after ${timings.ttft_ms.toFixed(0)} ms`;
+  const speed = timings.tokens_per_second === null ? '' : `, ${timings.tokens_per_second.toFixed(1)} tokens/s`;
+  return (
+    `${model} (${provider}): ${String(usage?.input_tokens ?? '?')} tokens in${cached}, ${String(usage?.output_tokens ?? '?')} out` +
+    `${first}${speed}, ${(timings.total_ms / 1000).toFixed(2)} s in total`
+  );
+}

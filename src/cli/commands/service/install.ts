@@ -1,0 +1,63 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { makeDirectorySync } from '../../../files/make-directory.ts';
+import { Client } from '../../../client/client.ts';
+import { loadConfig } from '../../../config/config.ts';
+import { makePrivateDirectory, resolvePaths, type Paths } from '../../../config/paths.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import { defineService } from '../../../service/definition.ts';
+import { serviceManager, type Manager, type ServiceFile } from '../../../service/manager.ts';
+import type { Run } from '../../commands.ts';
+import { print, printJson, say } from '../../terminal/output.ts';
+import { serviceFiles } from './definition.ts';
+
+export const run: Run<'service install'> = async ({ json }) => {
+  const manager = serviceManager();
+  const paths = resolvePaths();
+  await refuseBesideAnother(paths);
+  const files = serviceFiles(manager, paths);
+  write(files);
+  // systemd's sandbox allows only directories that exist.
+  for (const directory of defineService(paths, loadConfig(paths)).writable) makePrivateDirectory(directory);
+
+  const started = await enable(manager);
+  const written = files.flatMap(({ path, text }) => (text === null ? [] : [path]));
+  if (json) printJson({ manager: manager.name, files: written, started });
+  else print(started ? `svc runs as a service of ${manager.name}` : `wrote ${written.join(' and ')}`);
+  return 0;
+};
+
+/** Refuses if a daemon that is not a service holds the address. */
+async function refuseBesideAnother(paths: Paths): Promise<void> {
+  try {
+    const { mode, pid } = await new Client(paths.socketPath).status();
+    if (mode === 'service') return;
+    throw new SvcError('ALREADY_RUNNING', `svc is running already, not as a service (pid ${String(pid)})`, {
+      hint: 'stop it first: svc stop',
+    });
+  } catch (error) {
+    if (!(error instanceof SvcError) || error.code !== 'DAEMON_NOT_RUNNING') throw error;
+  }
+}
+
+function write(files: readonly ServiceFile[]): void {
+  for (const { path, text } of files) {
+    try {
+      makeDirectorySync(dirname(path));
+      if (text === null) rmSync(path, { force: true });
+      else writeFileSync(path, text);
+    } catch (error) {
+      throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+}
+
+/** Returns false if the manager is not running now (a container, a login without one); it will find the files later. */
+async function enable(manager: Manager): Promise<boolean> {
+  if ((await manager.state()) === null) {
+    say(`the ${manager.name} of this user is not running: once it is, run \`svc service install\` again`);
+    return false;
+  }
+  await manager.enable();
+  return true;
+}

@@ -1,0 +1,40 @@
+import { resolvePaths } from '../../../config/paths.ts';
+import { serviceManager } from '../../../service/manager.ts';
+import type { Run } from '../../commands.ts';
+import { facts } from '../../terminal/format.ts';
+import { print, printJson, say } from '../../terminal/output.ts';
+import { serviceFiles, textOf } from './definition.ts';
+
+/** Exit code if the service is not running, as for `svc status`. */
+const NOT_RUNNING = 3;
+
+export const run: Run<'service status'> = async ({ json }) => {
+  const manager = serviceManager();
+  const files = serviceFiles(manager, resolvePaths());
+  const installed = files.some(({ path }) => textOf(path) !== null);
+  const current = files.every(({ path, text }) => textOf(path) === text);
+  const state = installed ? await manager.state() : null;
+  const record = {
+    manager: manager.name,
+    installed,
+    /** True if installing again, with this version and these settings, would write the same files. */
+    current: installed ? current : null,
+    enabled: state?.enabled ?? null,
+    active: state?.active ?? null,
+    files: files.flatMap(({ path }) => (textOf(path) === null ? [] : [path])),
+  };
+  if (json) printJson(record);
+  else {
+    const word = (value: boolean | null): string => (value === null ? 'unknown' : value ? 'yes' : 'no');
+    const rows: [string, string][] = [
+      ['manager', record.manager],
+      ['installed', word(installed)],
+    ];
+    if (installed) rows.push(['enabled', word(record.enabled)], ['active', word(record.active)]);
+    for (const path of record.files) rows.push(['file', path]);
+    print(facts(rows));
+  }
+  if (installed && !current)
+    say('it was installed by another version or with other settings: run `svc service install`');
+  return state?.active === true ? 0 : NOT_RUNNING;
+};

@@ -1,0 +1,24 @@
+import { rmSync } from 'node:fs';
+import { SvcError } from '../../../protocol/errors.ts';
+import { serviceManager } from '../../../service/manager.ts';
+import type { Run } from '../../commands.ts';
+import { print, printJson } from '../../terminal/output.ts';
+import { textOf } from './definition.ts';
+
+export const run: Run<'service uninstall'> = async ({ json }) => {
+  const manager = serviceManager();
+  const present = manager.paths.filter((path) => textOf(path) !== null);
+  const reachable = (await manager.state()) !== null;
+  if (present.length > 0 && reachable) await manager.disable();
+  for (const path of present) {
+    try {
+      rmSync(path);
+    } catch (error) {
+      throw new SvcError('CANNOT_WRITE', `cannot remove ${path}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+  if (present.length > 0 && reachable) await manager.forget();
+  if (json) printJson({ manager: manager.name, removed: present });
+  else print(present.length === 0 ? 'svc is not installed as a service' : 'the service was removed');
+  return 0;
+};

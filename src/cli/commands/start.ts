@@ -1,0 +1,22 @@
+import { Client } from '../../client/client.ts';
+import { resolvePaths } from '../../config/paths.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { Run } from '../commands.ts';
+import { ensureDaemon } from '../machine/daemon.ts';
+import { print, printJson, say } from '../terminal/output.ts';
+
+export const run: Run<'start'> = async ({ timeout, json }) => {
+  const paths = resolvePaths();
+  const { wasRunning, trouble } = await ensureDaemon(paths, { timeoutMs: timeout, json });
+  // A failed start exits with 1; exit code 4 is for `status` and `health`.
+  if (trouble !== null)
+    throw new SvcError('INTERNAL', trouble.message, { ...(trouble.hint && { hint: trouble.hint }) });
+  const status = await new Client(paths.socketPath).status();
+  if (json) printJson({ ...status, already_running: wasRunning });
+  else
+    print(
+      `svc ${wasRunning ? 'is already running' : 'is ready'} (pid ${String(status.pid)})${status.http === null ? '' : ` at http://${status.http}`}`,
+    );
+  if (status.state === 'DEGRADED') say('the state is DEGRADED: `svc status` shows why');
+  return 0;
+};

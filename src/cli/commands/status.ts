@@ -1,0 +1,96 @@
+import { Client } from '../../client/client.ts';
+import { lastExit } from '../../config/last-exit.ts';
+import { resolvePaths, type Paths } from '../../config/paths.ts';
+import { VERSION } from '../../config/version.ts';
+import { ERRORS, SvcError } from '../../protocol/errors.ts';
+import type { LoadedModelHealth, ReadyRecord, StatusRecord } from '../../protocol/records.ts';
+import type { Run } from '../commands.ts';
+import { bytes, count, duration, facts, table, text } from '../terminal/format.ts';
+import { out, print, printJson, say } from '../terminal/output.ts';
+
+export const run: Run<'status'> = async ({ json }) => {
+  const paths = resolvePaths();
+  const { status, ready } = await ask(paths);
+  if (json) printJson(status);
+  else print(describe(status, ready));
+  if (status.version !== null && status.version !== VERSION)
+    say(
+      `the daemon has version ${status.version}, this command ${VERSION}: restart the daemon (svc stop && svc start)`,
+    );
+  if (ready === null) return ERRORS.DAEMON_NOT_RUNNING.exit;
+  return ready.status === 'ready' ? 0 : ERRORS.NOT_READY.exit;
+};
+
+/** `ready` is null if no daemon is running. */
+async function ask(paths: Paths): Promise<{ status: StatusRecord; ready: ReadyRecord | null }> {
+  const client = new Client(paths.socketPath);
+  try {
+    const [status, ready] = await Promise.all([client.status(), client.ready()]);
+    return { status, ready };
+  } catch (error) {
+    if (error instanceof SvcError && error.code === 'DAEMON_NOT_RUNNING')
+      return { status: stopped(paths), ready: null };
+    throw error;
+  }
+}
+
+function stopped(paths: Paths): StatusRecord {
+  return {
+    state: 'STOPPED',
+    pid: null,
+    mode: null,
+    version: null,
+    http: null,
+    grpc: null,
+    socket: paths.socketPath,
+    log_path: paths.logFile,
+    started_at: null,
+    uptime_seconds: null,
+    models: [],
+    last_exit: lastExit(paths.daemonFile),
+  };
+}
+
+function describe(status: StatusRecord, ready: ReadyRecord | null): string {
+  const exit = status.last_exit;
+  const rows: [string, string][] = [['state', paintState(status.state, ready)]];
+  for (const condition of ready?.conditions ?? []) {
+    if (condition.status !== 'ok') rows.push(['', `${condition.name}: ${condition.reason}`]);
+  }
+  if (ready !== null) {
+    rows.push(
+      ['pid', `${String(status.pid)} (${text(status.mode)})`],
+      ['version', text(status.version)],
+      ['http', status.http === null ? text(null) : `http://${status.http}`],
+      ['grpc', text(status.grpc)],
+      ['uptime', duration(status.uptime_seconds)],
+    );
+  }
+  rows.push(['socket', status.socket], ['log', status.log_path]);
+  if (exit !== null) rows.push(['last exit', `${exit.at}, ${exit.reason}`]);
+  const parts = [facts(rows)];
+  if (status.models.length > 0) parts.push(modelTable(status.models));
+  if (ready === null) parts.push('Start it with `svc start`.');
+  return parts.join('\n\n');
+}
+
+function paintState(state: StatusRecord['state'], ready: ReadyRecord | null): string {
+  if (ready === null) return out.dim(state);
+  if (ready.status !== 'ready') return out.red(state);
+  return state === 'READY' ? out.green(state) : out.yellow(state);
+}
+
+/** Shared by `status` and `health`. */
+export function modelTable(models: readonly LoadedModelHealth[]): string {
+  const rows = models.map((model) => [
+    model.id,
+    model.state,
+    text(model.pid === null ? null : String(model.pid)),
+    bytes(model.rss_bytes),
+    count(model.context_length),
+    String(model.active),
+    String(model.waiting),
+    model.tokens_per_second === null ? '-' : model.tokens_per_second.toFixed(1),
+  ]);
+  return table([['MODEL', 'STATE', 'PID', 'MEMORY', 'CONTEXT', 'ACTIVE', 'WAITING', 'TOKENS/S'], ...rows]);
+}

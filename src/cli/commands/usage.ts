@@ -1,0 +1,42 @@
+/** `svc usage`: requests and tokens from the ledger; works without a daemon. */
+import { resolvePaths } from '../../config/paths.ts';
+import { readUsage } from '../../usage/ledger.ts';
+import { summarise } from '../../usage/summary.ts';
+import type { Run } from '../commands.ts';
+import { count, table, text } from '../terminal/format.ts';
+import { print, printJson } from '../terminal/output.ts';
+
+const DAY_MS = 86_400_000;
+
+export const run: Run<'usage'> = async ({ days, json, 'by-key': byKey }) => {
+  const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10);
+  const usage = await summarise(readUsage(resolvePaths().stateDir, from), { byKey });
+  if (json) {
+    printJson({ usage });
+    return 0;
+  }
+  const rows = usage.map((row) => [
+    row.day,
+    row.provider,
+    ...(byKey ? [text(row.key ?? null)] : []),
+    text(row.model),
+    count(row.requests),
+    count(row.failed),
+    count(row.input_tokens),
+    count(row.cached_tokens),
+    count(row.output_tokens),
+  ]);
+  const titles = [
+    'DAY',
+    'PROVIDER',
+    ...(byKey ? ['KEY'] : []),
+    'MODEL',
+    'REQUESTS',
+    'FAILED',
+    'INPUT',
+    'CACHED',
+    'OUTPUT',
+  ];
+  print(rows.length === 0 ? 'no requests were recorded' : table([titles, ...rows]));
+  return 0;
+};

@@ -1,0 +1,49 @@
+import { VERSION } from '../../config/version.ts';
+import { probeEngine } from '../../engine/probe.ts';
+import type { VersionRecord } from '../../protocol/records.ts';
+import { commit } from '../machine/commit.ts';
+import type { Run } from '../commands.ts';
+import { facts, text } from '../terminal/format.ts';
+import { print, printJson } from '../terminal/output.ts';
+
+export const run: Run<'version'> = async ({ json }) => {
+  const record = await versionRecord();
+  if (json) printJson(record);
+  else print(describe(record));
+  return 0;
+};
+
+async function versionRecord(): Promise<VersionRecord> {
+  const { addon, devices, error } = await probeEngine({ measure: false });
+  return {
+    version: VERSION,
+    commit: commit(),
+    node: process.versions.node,
+    platform: process.platform,
+    arch: process.arch,
+    addon: {
+      path: addon?.path ?? null,
+      built_for: addon?.builtFor ?? null,
+      llama_cpp: addon?.llamaCpp ?? null,
+      backends: [...new Set(devices.map((device) => device.backend))],
+      error: error?.message ?? null,
+    },
+  };
+}
+
+function describe({ version, commit: revision, node, platform, arch, addon }: VersionRecord): string {
+  const rows: [string, string][] = [
+    ['svc', revision === null ? version : `${version} (${revision.slice(0, 12)})`],
+    ['node', `${node} (${platform}-${arch})`],
+    ['addon', text(addon.path)],
+  ];
+  if (addon.path !== null) {
+    rows.push(
+      ['built for', text(addon.built_for)],
+      ['llama.cpp', text(addon.llama_cpp)],
+      ['backends', addon.backends.join(', ') || '-'],
+    );
+  }
+  if (addon.error !== null) rows.push(['error', addon.error]);
+  return facts(rows);
+}

@@ -1,0 +1,89 @@
+/** Starting the daemon for commands that need one. */
+import { startDaemon, type StartOutcome } from '../../client/start-daemon.ts';
+import type { Paths } from '../../config/paths.ts';
+import { formatLogLine } from '../../log/format.ts';
+import { ERRORS, SvcError } from '../../protocol/errors.ts';
+import type { ReadyRecord } from '../../protocol/records.ts';
+import { err, say, sayMore } from '../terminal/output.ts';
+
+export interface EnsuredDaemon {
+  readonly wasRunning: boolean;
+  /** Why the running daemon cannot serve; null if it is ready. */
+  readonly trouble: SvcError | null;
+  /** True if the daemon may still become ready. */
+  readonly isStarting: boolean;
+}
+
+export interface EnsureOptions {
+  readonly timeoutMs: number;
+  /** True if an error must be one line of JSON and nothing else. */
+  readonly json: boolean;
+  readonly onSpawn?: () => void;
+}
+
+/** Starts the daemon if none is running. If it dies while starting, prints its last output lines and throws. */
+export async function ensureDaemon(paths: Paths, { timeoutMs, json, onSpawn }: EnsureOptions): Promise<EnsuredDaemon> {
+  const outcome = await startDaemon(paths, timeoutMs, onSpawn);
+  switch (outcome.kind) {
+    case 'ready':
+      return { wasRunning: outcome.wasRunning, trouble: null, isStarting: false };
+    case 'not_ready':
+      return {
+        wasRunning: true,
+        trouble: notReady(outcome.ready, timeoutMs),
+        isStarting: outcome.ready === null || outcome.ready.state === 'STARTING',
+      };
+    case 'died':
+      throw died(outcome, json);
+  }
+}
+
+/** Timeout of a start for `run` and `chat`. */
+const START_MS = 60_000;
+
+/**
+ * Like `ensureDaemon`, for commands that then send a prompt. A daemon that has started but is not ready may still
+ * serve this model, or return a better error. Throws only if it is still starting.
+ */
+export async function ensureServing(paths: Paths, json: boolean): Promise<void> {
+  const onSpawn = (): void => {
+    say('starting the daemon');
+  };
+  const { trouble, isStarting } = await ensureDaemon(paths, { timeoutMs: START_MS, json, onSpawn });
+  if (trouble !== null && isStarting) throw trouble;
+}
+
+type Died = Extract<StartOutcome, { kind: 'died' }>;
+
+/** Returns the daemon's own error if it wrote one; prints its other last lines first. */
+function died({ end, code, lines }: Died, json: boolean): SvcError {
+  const after = (prefix: string): string | undefined =>
+    lines.findLast((line) => line.startsWith(prefix))?.slice(prefix.length);
+  const reason = after('svc: ');
+  const others = lines.filter((line) => !/^(svc|hint): /.test(line));
+  if (!json && others.length > 0) {
+    say('the last lines of the daemon:');
+    for (const line of others) sayMore(formatLogLine(line, { colour: err.hasColour, date: false }));
+  }
+  return new SvcError(
+    // A failed start is exit 1, except for files that cannot be written.
+    code === ERRORS.CANNOT_WRITE.exit ? 'CANNOT_WRITE' : 'INTERNAL',
+    `the daemon ended as it started (${end})${reason === undefined ? '' : `: ${reason}`}`,
+    {
+      hint:
+        after('hint: ') ?? 'run `svc doctor` to check everything, or `svc serve` to start the daemon in the foreground',
+    },
+  );
+}
+
+function notReady(ready: ReadyRecord | null, timeoutMs: number): SvcError {
+  const after = `after ${String(timeoutMs / 1000)} s`;
+  if (ready === null)
+    return new SvcError('NOT_READY', `the daemon is not listening ${after}`, { hint: 'see `svc logs`' });
+  const troubles = ready.conditions.filter((condition) => condition.status !== 'ok');
+  const reasons = troubles.map((condition) => `${condition.name}: ${condition.reason}`).join('; ');
+  const when = ready.state === 'STARTING' ? `is still starting ${after}` : `is ${ready.state} and cannot serve`;
+  return new SvcError('NOT_READY', `the daemon ${when}${reasons === '' ? '' : ` (${reasons})`}`, {
+    hint: ready.state === 'STARTING' ? 'give it more time with --timeout, or see `svc logs`' : 'see `svc doctor`',
+  });
+}

@@ -1,0 +1,42 @@
+/**
+ * Models, from the daemon or, without one, from the store. The store is a directory of files; a daemon sees the
+ * changes of a command when it next reads them.
+ */
+import { Client } from '../../client/client.ts';
+import { loadConfig } from '../../config/config.ts';
+import { resolvePaths } from '../../config/paths.ts';
+import { builtinModelPath } from '../../models/store/builtin.ts';
+import { ModelStore } from '../../models/store/store.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
+import { modelName } from './model-name.ts';
+
+export function storeDirectory(): string {
+  const paths = resolvePaths();
+  return loadConfig(paths).models.dir ?? paths.modelsDir;
+}
+
+export function openStore(): ModelStore {
+  return new ModelStore({ dir: storeDirectory(), builtinPath: builtinModelPath() });
+}
+
+export async function listModels(): Promise<readonly ModelRecord[]> {
+  return (await fromDaemon((client) => client.models())) ?? (await openStore().list());
+}
+
+/** Finds a model by id, alias or path. A registered model is found even if its file is broken. */
+export async function findModel(typed: string): Promise<ModelRecord> {
+  const name = modelName(typed);
+  const known = (await listModels()).find((model) => model.id === name || model.aliases.includes(name));
+  return known ?? (await openStore().find(name));
+}
+
+/** Returns undefined if no daemon is running. */
+export async function fromDaemon<Answer>(ask: (client: Client) => Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await ask(new Client(resolvePaths().socketPath));
+  } catch (error) {
+    if (error instanceof SvcError && error.code === 'DAEMON_NOT_RUNNING') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,189 @@
+/**
+ * The only file of the CLI that writes to the terminal. Standard output has data, standard error has messages. Each
+ * may be a terminal independently of the other.
+ */
+import { Writable } from 'node:stream';
+import { variable } from '../../config/environment.ts';
+import { errorOfFiles } from '../../files/svc-error.ts';
+import { SvcError } from '../../protocol/errors.ts';
+
+type Stream = NodeJS.WriteStream;
+
+export interface Terminal {
+  readonly isTerminal: boolean;
+  readonly hasColour: boolean;
+  readonly columns: number;
+  bold(text: string): string;
+  dim(text: string): string;
+  red(text: string): string;
+  green(text: string): string;
+  yellow(text: string): string;
+}
+
+/** Terminal properties of standard output. */
+export const out: Terminal = terminal(process.stdout);
+/** Terminal properties of standard error. */
+export const err: Terminal = terminal(process.stderr);
+
+/** Prints one line of data. */
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Writes text of a model or a log. On a terminal, control characters are removed. */
+export function write(text: string): void {
+  process.stdout.write(out.isTerminal ? harmless(text) : text);
+}
+
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value, null, 2));
+}
+
+/** Prints one value of a JSON stream. */
+export function printJsonLine(value: unknown): void {
+  print(JSON.stringify(value));
+}
+
+/** Prints a message for the user. */
+export function say(message: string): void {
+  process.stderr.write(`svc: ${message}\n`);
+}
+
+/** Prints lines that belong to a message, such as the end of a log. */
+export function sayMore(text: string): void {
+  process.stderr.write(`${err.isTerminal ? harmless(text) : text}\n`);
+}
+
+let progress = '';
+
+/** Shows progress in place, only on a terminal. An empty text clears it. */
+export function sayProgress(text: string): void {
+  if (!err.isTerminal || variable('TERM') === 'dumb' || text === progress) return;
+  progress = text;
+  process.stderr.write(`\r\u001b[K${text === '' ? '' : `svc: ${text}`}`);
+}
+
+/** Asks a yes/no question; undefined without a terminal. */
+export async function askYesNo(question: string): Promise<boolean | undefined> {
+  if (!err.isTerminal || !(process.stdin as { isTTY?: boolean }).isTTY) return undefined;
+  const { createInterface } = await import('node:readline/promises');
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`svc: ${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+/** Reads a line without echoing it, empty if nothing is typed; undefined without a terminal. */
+export async function askSecret(question: string): Promise<string | undefined> {
+  if (!err.isTerminal || !(process.stdin as { isTTY?: boolean }).isTTY) return undefined;
+  const { createInterface } = await import('node:readline');
+  const output = new PromptOutput();
+  output.isMuted = true;
+  // Turns the terminal's echo off before the question is printed.
+  const editor = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 });
+  process.stderr.write(`svc: ${question}: `);
+  try {
+    return await new Promise((resolve) => {
+      editor.once('line', resolve);
+      editor.once('close', () => {
+        resolve('');
+      });
+      editor.once('SIGINT', () => {
+        editor.close();
+        process.stderr.write('\n');
+        exit(130);
+      });
+    });
+  } finally {
+    editor.close();
+    process.stderr.write('\n');
+  }
+}
+
+/** Standard error for a line editor; can be muted while an answer is printed. */
+export class PromptOutput extends Writable {
+  isMuted = false;
+
+  constructor() {
+    super();
+    process.stderr.on('resize', () => this.emit('resize'));
+  }
+
+  get columns(): number {
+    return process.stderr.columns;
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    if (!this.isMuted) process.stderr.write(chunk);
+    done();
+  }
+}
+
+/** Prints the error that ended the command. Returns its exit code. */
+export function report(thrown: unknown, json: boolean): number {
+  const error = errorOfFiles(thrown);
+  sayProgress('');
+  if (json) {
+    const { code, message, hint } = error.toRecord();
+    process.stderr.write(`${JSON.stringify({ error: { code, message, hint } })}\n`);
+  } else {
+    process.stderr.write(`${err.red('svc:')} ${error.told}\n`);
+    if (error.hint !== undefined) process.stderr.write(`${err.dim('hint:')} ${error.hint}\n`);
+    if (error.code === 'INTERNAL' && error.cause instanceof Error)
+      sayMore(err.dim(error.cause.stack ?? error.cause.message));
+  }
+  return error.facts.exit;
+}
+
+/** Ends the process if standard output fails: quietly if its reader is gone, otherwise with an error. */
+export function guardOutput(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0);
+    const failure = new SvcError('CANNOT_WRITE', `cannot write to standard output: ${error.message}`);
+    process.exit(report(failure, false));
+  });
+  process.stderr.on('error', () => undefined);
+}
+
+/** Ends the process now, without waiting for work in flight. */
+export function exit(code: number): never {
+  process.exit(code);
+}
+
+/** Sets the code with which the process exits once all work is done. */
+export function setExitCode(code: number): void {
+  process.exitCode = code;
+}
+
+function terminal(stream: Stream): Terminal {
+  // Missing at run time if the stream is not a terminal.
+  const { isTTY = false, columns } = stream as { isTTY?: boolean; columns?: number };
+  const colour = wantsColour(isTTY);
+  const paint = (open: number, close: number) => (text: string) =>
+    colour ? `\u001b[${String(open)}m${text}\u001b[${String(close)}m` : text;
+  return {
+    isTerminal: isTTY,
+    hasColour: colour,
+    columns: columns ?? (Number(variable('COLUMNS')) || 100),
+    bold: paint(1, 22),
+    dim: paint(2, 22),
+    red: paint(31, 39),
+    green: paint(32, 39),
+    yellow: paint(33, 39),
+  };
+}
+
+function wantsColour(isTerminal: boolean): boolean {
+  if (variable('NO_COLOR') !== undefined) return false;
+  const forced = variable('FORCE_COLOR');
+  if (forced !== undefined) return forced !== '0';
+  return isTerminal && variable('TERM') !== 'dumb';
+}
+
+/** Removes control characters except tab and newline: a model must not control the terminal. */
+function harmless(text: string): string {
+  // eslint-disable-next-line no-control-regex
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '');
+}

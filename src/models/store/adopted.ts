@@ -1,0 +1,101 @@
+/** Downloaded files, and how they are moved into the store. */
+import { copyFile, open, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { makeDirectory } from '../../files/make-directory.ts';
+import { digestOf } from './digest.ts';
+import { filesOfModel } from '../gguf/parts.ts';
+import type { Registry, RegistryEntry, StoredFile } from './registry.ts';
+import { digestOfParts, type StorePaths } from './store-paths.ts';
+
+/** A file whose digest was verified. */
+export interface FetchedFile {
+  readonly digest: string;
+  readonly sizeBytes: number;
+  /** Where it was downloaded to; it is moved from there. null: the store has it already. */
+  readonly path: string | null;
+}
+
+export interface FetchedModel {
+  readonly id: string;
+  readonly aliases: readonly string[];
+  readonly source: string;
+  readonly license: string | null;
+  /** In the order of the parts. */
+  readonly weights: readonly FetchedFile[];
+  readonly projector: FetchedFile | null;
+}
+
+/** The digest of a model that consists of files with these digests. */
+export function digestOfWeights(digests: readonly string[]): string {
+  const [only, ...others] = digests;
+  return only !== undefined && others.length === 0 ? only : digestOfParts(digests);
+}
+
+/** The digest of the model of which `path` is one file. @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID */
+export async function digestOfModel(path: string): Promise<string> {
+  const digests: string[] = [];
+  for (const file of await filesOfModel(path)) digests.push(await digestOf(file));
+  return digestOfWeights(digests);
+}
+
+/** The path of each file in the store. */
+export function placesOf(paths: StorePaths, digests: readonly string[]): string[] {
+  const [only, ...others] = digests;
+  if (only !== undefined && others.length === 0) return [paths.blob(only)];
+  const whole = digestOfParts(digests);
+  return digests.map((_, index) => paths.part(whole, index, digests.length));
+}
+
+/**
+ * True if the file at `place` has the content. A file of a model in the registry was verified when it was added and
+ * is trusted; a file found damaged since, or not in the registry, is hashed.
+ */
+export async function holds(place: string, { digest, size_bytes }: StoredFile, registry: Registry): Promise<boolean> {
+  const found = await stat(place).catch(() => null);
+  if (found?.isFile() !== true || found.size !== size_bytes) return false;
+  const isDamaged = registry.damaged.includes(digest);
+  const isKnown =
+    !isDamaged &&
+    registry.models.some(
+      (entry) =>
+        entry.path === null &&
+        (entry.digest === digest
+          ? entry.modified_at_ms === found.mtimeMs
+          : [...(entry.parts ?? []), entry.projector].some((file) => file?.digest === digest)),
+    );
+  return isKnown || (await digestOf(place)) === digest;
+}
+
+/** Moves a file, also to another disk. Under its new name it appears whole or not at all. */
+export async function bring(from: string, to: string): Promise<void> {
+  await makeDirectory(dirname(to));
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
+    const unfinished = `${to}.unfinished-${process.pid}`;
+    try {
+      await copyFile(from, unfinished);
+      const copy = await open(unfinished, 'r+');
+      await copy.sync().finally(() => copy.close());
+      await rename(unfinished, to);
+    } finally {
+      await rm(unfinished, { force: true });
+    }
+    await rm(from, { force: true });
+  }
+}
+
+/** Deletes the files of `removed` that no other model uses. REQUIRES: the registry's lock. */
+export async function deleteFiles(paths: StorePaths, removed: RegistryEntry, registry: Registry): Promise<void> {
+  const others = registry.models.filter((entry) => entry !== removed);
+  const blobsOf = (entry: RegistryEntry): string[] => [
+    ...(entry.path === null && entry.parts === undefined ? [entry.digest] : []),
+    ...(entry.projector === undefined ? [] : [entry.projector.digest]),
+  ];
+  const kept = new Set(others.flatMap(blobsOf));
+  for (const digest of blobsOf(removed)) if (!kept.has(digest)) await rm(paths.blob(digest), { force: true });
+  if (removed.path !== null || removed.parts === undefined) return;
+  if (others.some(({ parts, digest }) => parts !== undefined && digest === removed.digest)) return;
+  await rm(paths.parts(removed.digest), { recursive: true, force: true });
+}

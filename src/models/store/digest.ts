@@ -1,0 +1,50 @@
+/** The SHA-256 of a model file, in one pass: while it is read, or while it is copied. */
+import { createHash } from 'node:crypto';
+import { open, type FileHandle } from 'node:fs/promises';
+import { openModelFile } from '../gguf/gguf.ts';
+
+export type OnProgress = (doneBytes: number, totalBytes: number) => void;
+
+const PIECE_BYTES = 4 * 1024 * 1024;
+
+/** @returns `sha256:` and 64 hexadecimal digits. @throws SvcError as openModelFile */
+export async function digestOf(path: string, onProgress?: OnProgress): Promise<string> {
+  const file = await openModelFile(path);
+  return await digestPieces(file, onProgress).finally(() => file.close());
+}
+
+/** Copies the file and syncs it to disk; returns its digest. Throws when `to` exists. */
+export async function copyWithDigest(path: string, to: string, onProgress?: OnProgress): Promise<string> {
+  const file = await openModelFile(path);
+  try {
+    const copy = await open(to, 'wx', 0o600);
+    try {
+      const digest = await digestPieces(file, onProgress, (piece) => copy.writeFile(piece));
+      await copy.sync();
+      return digest;
+    } finally {
+      await copy.close();
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function digestPieces(
+  file: FileHandle,
+  onProgress: OnProgress | undefined,
+  use?: (piece: Uint8Array) => Promise<void>,
+): Promise<string> {
+  const hash = createHash('sha256');
+  const { size } = await file.stat();
+  const buffer = Buffer.allocUnsafe(PIECE_BYTES);
+  for (let done = 0; ;) {
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, done);
+    if (bytesRead === 0) return `sha256:${hash.digest('hex')}`;
+    const piece = buffer.subarray(0, bytesRead);
+    hash.update(piece);
+    await use?.(piece);
+    done += bytesRead;
+    onProgress?.(done, size);
+  }
+}

@@ -1,0 +1,60 @@
+/** Resolves a typed name to one of the added models. */
+import { SvcError } from '../../protocol/errors.ts';
+import { suggest } from '../../protocol/suggest.ts';
+import { BUILTIN_ID } from './builtin.ts';
+import { modelIdFor } from './model-id.ts';
+import type { Registry } from './registry.ts';
+
+/** Id of the default model: the built-in one if none was set, or if the one that was set is gone. */
+export function defaultIdOf(registry: Registry): string {
+  return registry.models.find(({ id }) => id === registry.default)?.id ?? BUILTIN_ID;
+}
+
+/** All names in use, in lower case. */
+export function namesIn(registry: Registry): Set<string> {
+  return new Set(
+    [BUILTIN_ID, ...registry.models.flatMap(({ id, aliases }) => [id, ...aliases])].map((name) => name.toLowerCase()),
+  );
+}
+
+/**
+ * Returns the id for `name`, ignoring case. `name` is an id, an alias, or the name that the model was pulled by; the
+ * tag after its colon may be omitted if only one model matches, or one has the tag `latest`.
+ * @throws SvcError MODEL_NOT_FOUND
+ */
+export function idOf(name: string, registry: Registry): string {
+  if (name.toLowerCase() === BUILTIN_ID) return BUILTIN_ID;
+  const plain = name.toLowerCase().replace(/^(hf:|ollama:|hf\.co\/|huggingface\.co\/)/, '');
+  const named = registry.models.find(({ id, aliases }) =>
+    [id, ...aliases].some((each) => [name.toLowerCase(), plain].includes(each.toLowerCase())),
+  );
+  if (named !== undefined) return named.id;
+  const begun = registry.models.filter(({ id }) => id.toLowerCase().startsWith(`${plain}:`));
+  const latest = begun.find(({ id }) => id.toLowerCase() === `${plain}:latest`) ?? begun[0];
+  if (latest !== undefined && (begun.length === 1 || latest.id.endsWith(':latest'))) return latest.id;
+  const likely = suggest(name, [BUILTIN_ID, ...registry.models.flatMap(({ id, aliases }) => [id, ...aliases])]);
+  const several = begun.length > 1 ? `there are ${begun.map(({ id }) => id).join(', ')}` : undefined;
+  throw new SvcError('MODEL_NOT_FOUND', `there is no model ${JSON.stringify(name)}`, {
+    hint: several ?? (likely === undefined ? 'see what there is: svc model list' : `did you mean ${likely}?`),
+    param: 'model',
+  });
+}
+
+/** Returns `name` if it is free; without a name, an id made from the file name. @throws SvcError INVALID_REQUEST */
+export function newId(name: string | undefined, path: string, registry: Registry): string {
+  if (name === undefined) return modelIdFor(path, namesIn(registry));
+  checkFree(name, registry);
+  return name;
+}
+
+/** @throws SvcError INVALID_REQUEST */
+export function checkFree(name: string, registry: Registry): void {
+  const isHolder = ({ id, aliases }: Registry['models'][number]): boolean =>
+    [id, ...aliases].some((each) => each.toLowerCase() === name.toLowerCase());
+  const holder = registry.models.find(isHolder);
+  if (holder === undefined) return;
+  throw new SvcError('INVALID_REQUEST', `a model with this name exists: ${holder.id}`, {
+    hint: `choose another --name, or remove that one: svc model rm ${holder.id}`,
+    param: 'name',
+  });
+}

@@ -1,0 +1,88 @@
+/** Registry entries and records of models. */
+import type { ModelRecord } from '../../protocol/records.ts';
+import { digestOfWeights } from './adopted.ts';
+import type { GgufSummary } from '../gguf/gguf.ts';
+import type { RegistryEntry, StoredFile } from './registry.ts';
+
+/**
+ * @param path null: in the store
+ * @param files in their order; more than one: a model in parts
+ */
+export function entryOf(
+  id: string,
+  path: string | null,
+  files: readonly StoredFile[],
+  summary: GgufSummary,
+): RegistryEntry {
+  return {
+    id,
+    aliases: [],
+    source: 'file',
+    path,
+    digest: digestOfWeights(files.map(({ digest }) => digest)),
+    size_bytes: summary.sizeBytes,
+    ...(files.length === 1 ? {} : { parts: [...files] }),
+    modified_at_ms: summary.modifiedAtMs,
+    architecture: summary.architecture,
+    parameters: summary.parameters,
+    quantization: summary.quantization,
+    context_length: summary.contextLength,
+    capabilities: [...summary.capabilities],
+    license: summary.license,
+  };
+}
+
+/** @param path of the file, in or outside the store */
+export function recordOf(
+  { modified_at_ms, parts: _parts, projector: _projector, ...entry }: RegistryEntry,
+  path: string,
+  isDefault: boolean,
+  projector?: ModelRecord['projector'],
+): ModelRecord {
+  return {
+    ...unknownFile(entry.id, entry.source, path),
+    ...entry,
+    path,
+    ...(projector === undefined ? {} : { projector }),
+    default: isDefault,
+    modified_at: new Date(modified_at_ms).toISOString(),
+  };
+}
+
+/** The record of a file of which only the path is known. */
+export function unknownFile(id: string, source: string, path: string): ModelRecord {
+  return {
+    id,
+    aliases: [],
+    source,
+    path,
+    digest: null,
+    size_bytes: 0,
+    format: 'gguf',
+    architecture: null,
+    parameters: null,
+    quantization: null,
+    context_length: null,
+    capabilities: [],
+    license: null,
+    state: 'installed',
+    default: false,
+    builtin: false,
+    modified_at: new Date(0).toISOString(),
+    loaded: null,
+  };
+}
+
+/** The fields of a record that come from the file itself. */
+export function factsOf(summary: GgufSummary): Partial<ModelRecord> {
+  return {
+    size_bytes: summary.sizeBytes,
+    architecture: summary.architecture,
+    parameters: summary.parameters,
+    quantization: summary.quantization,
+    context_length: summary.contextLength,
+    capabilities: summary.capabilities,
+    license: summary.license,
+    modified_at: new Date(summary.modifiedAtMs).toISOString(),
+  };
+}

@@ -1,0 +1,412 @@
+/**
+ * The models on this machine: the built-in one, and added ones. The file of an added model stays in its place, or is
+ * copied into the store.
+ *
+ *   <dir>/registry.json           the added models (registry.ts)
+ *   <dir>/blobs, <dir>/parts      copied and pulled files, named after their content (store-paths.ts)
+ *
+ * Paths in the store are made only from checked digests (store-paths.ts), never from a name or an id.
+ *
+ * A record describes the file as it is now. The registry's facts are valid while the file has the size and the time
+ * that it had when it was added; a file that has changed since is read again and has no digest.
+ */
+import { rm, stat } from 'node:fs/promises';
+import { isAbsolute, resolve } from 'node:path';
+import { makeDirectory } from '../../files/make-directory.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
+import {
+  bring,
+  deleteFiles,
+  digestOfWeights,
+  holds,
+  placesOf,
+  type FetchedFile,
+  type FetchedModel,
+} from './adopted.ts';
+import { BUILTIN_ID } from './builtin.ts';
+import { copyWithDigest, digestOf, type OnProgress } from './digest.ts';
+import { checkProjector, inspectParts, modelFileError, type GgufSummary } from '../gguf/gguf.ts';
+import { checkFree, defaultIdOf, idOf, namesIn, newId } from './lookup.ts';
+import { checkModelId } from './model-id.ts';
+import { wholeName } from '../gguf/part-names.ts';
+import { filesOfModel } from '../gguf/parts.ts';
+import { entryOf, factsOf, recordOf, unknownFile } from './record.ts';
+import { cannotWrite, RegistryFile, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
+import { StorePaths } from './store-paths.ts';
+import { isDamaged, mendingOf, Verification, weightsOf, type VerifyEvent, type VerifyResult } from './verify.ts';
+
+export interface ModelStoreOptions {
+  /** Created when the first model is added. */
+  readonly dir: string;
+  readonly builtinPath: string;
+}
+
+export interface AddOptions {
+  /** The id. Absent: made from the file's name. */
+  readonly name?: string;
+  /** Copies the file into the store. */
+  readonly copy?: boolean;
+  readonly onProgress?: OnProgress;
+}
+
+/** A record, and the error if its file cannot be loaded. */
+interface Looked {
+  readonly record: ModelRecord;
+  readonly failure?: SvcError;
+}
+
+const FILE_PREFIX = 'file:';
+const MOST_INSPECTED = 64;
+
+/** Instances and processes may share a directory. Nothing is held open. */
+export class ModelStore {
+  readonly #dir: string;
+  readonly #paths: StorePaths;
+  readonly #builtinPath: string;
+  readonly #registry: RegistryFile;
+  /** Summaries of files that the registry does not describe, so that not every request reads a vocabulary. */
+  readonly #inspected = new Map<string, GgufSummary>();
+  /** Digest of the built-in model's file, and the version of the file that it belongs to. */
+  #builtinDigest: { readonly version: string; readonly digest: string } | undefined;
+
+  constructor({ dir, builtinPath }: ModelStoreOptions) {
+    this.#dir = dir;
+    this.#paths = new StorePaths(dir);
+    this.#builtinPath = builtinPath;
+    this.#registry = new RegistryFile(dir);
+  }
+
+  /** Lists all models, the built-in one first. A model whose file is missing or broken has the state `failed`. */
+  async list(): Promise<ModelRecord[]> {
+    const registry = await this.#registry.read();
+    const looked = await Promise.all([
+      this.#lookAtBuiltin(registry),
+      ...registry.models.map((entry) => this.#lookAt(entry, registry)),
+    ]);
+    return looked.map(({ record }) => record);
+  }
+
+  /**
+   * @param name an id, or `file:` and an absolute path; absent: the default model
+   * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID
+   */
+  async find(name?: string): Promise<ModelRecord> {
+    const registry = await this.#registry.read();
+    const { record, failure } = await this.#look(name ?? defaultIdOf(registry), registry);
+    if (failure !== undefined) throw failure;
+    return record;
+  }
+
+  /**
+   * Adds a model: checks its file and computes its digest. For a model in parts `file` is any of them. A file that was
+   * added before keeps its id, unless a new name is given: then it has both.
+   * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST for a bad name or one that is taken
+   */
+  async add(file: string, { name, copy = false, onProgress }: AddOptions = {}): Promise<ModelRecord> {
+    const path = resolve(file);
+    if (name !== undefined) await this.checkName(name);
+    const files = await filesOfModel(path);
+    const summary = await inspectParts(files);
+    const entry = copy
+      ? await this.#addCopy(files, name, onProgress)
+      : await this.#addReference(files, summary, name, onProgress);
+    return (await this.#lookAt(entry, await this.#registry.read())).record;
+  }
+
+  /**
+   * Removes the model. Its file is deleted only if it is in the store.
+   * @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST for the built-in model
+   */
+  async remove(name: string): Promise<void> {
+    await this.#registry.update(async (registry) => {
+      const id = idOf(name, registry);
+      const removed = registry.models.find((entry) => entry.id === id);
+      if (removed === undefined) {
+        throw new SvcError('INVALID_REQUEST', 'the built-in model cannot be removed', { param: 'model' });
+      }
+      registry.models = registry.models.filter((entry) => entry !== removed);
+      if (registry.default === id) registry.default = null;
+      // Delete the files before writing the registry: on a full disk that makes room for it.
+      await deleteFiles(this.#paths, removed, registry);
+    });
+  }
+
+  /** Returns for each file of a model whether the store has it. @throws SvcError CONFIG_INVALID */
+  async held(files: readonly Omit<FetchedFile, 'path'>[]): Promise<boolean[]> {
+    const registry = await this.#registry.read();
+    const places = placesOf(
+      this.#paths,
+      files.map(({ digest }) => digest),
+    );
+    const look = async ({ digest, sizeBytes }: Omit<FetchedFile, 'path'>, index: number): Promise<boolean> =>
+      await holds(places[index] ?? '', { digest, size_bytes: sizeBytes }, registry);
+    return await Promise.all(files.map(look));
+  }
+
+  /**
+   * Moves a pulled model into the store under its id; replaces the model that had the id, and its files.
+   * @throws SvcError MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST when the id belongs to a file outside the store
+   */
+  async adopt(model: FetchedModel): Promise<ModelRecord> {
+    const { weights, projector, license } = model;
+    const digests = weights.map(({ digest }) => digest);
+    const places = placesOf(this.#paths, digests);
+    // Checked before the files are moved, so that an invalid model never gets into the store.
+    const summary = await inspectParts(weights.map(({ path }, index) => path ?? places[index] ?? ''));
+    if (projector !== null) await checkProjector(projector.path ?? this.#paths.blob(projector.digest));
+    const entry = await this.#registry.update(async (registry) => {
+      const before = registry.models.find(({ id }) => id.toLowerCase() === model.id.toLowerCase());
+      if (before !== undefined && before.path !== null) checkFree(model.id, registry);
+      for (const [index, { path }] of weights.entries()) if (path !== null) await bring(path, places[index] ?? '');
+      if (projector !== null && projector.path !== null)
+        await bring(projector.path, this.#paths.blob(projector.digest));
+      const { mtimeMs } = await stat(places[0] ?? '');
+      const stored = weights.map(({ digest, sizeBytes }) => ({ digest, size_bytes: sizeBytes }));
+      const made = entryOf(before?.id ?? model.id, null, stored, { ...summary, modifiedAtMs: mtimeMs });
+      const known = namesIn({ ...registry, models: registry.models.filter((each) => each !== before) });
+      const added: RegistryEntry = {
+        ...made,
+        aliases: [...new Set([...(before?.aliases ?? []), ...model.aliases])].filter(
+          (each) => !known.has(each.toLowerCase()),
+        ),
+        source: model.source,
+        license: made.license ?? license,
+        ...(projector === null ? {} : { projector: { digest: projector.digest, size_bytes: projector.sizeBytes } }),
+      };
+      for (const each of registry.models) {
+        if (each.path === null && each.digest === added.digest) each.modified_at_ms = mtimeMs;
+      }
+      registry.models = [...registry.models.filter((each) => each !== before), added];
+      const came = [...digests, ...(projector === null ? [] : [projector.digest])];
+      registry.damaged = registry.damaged.filter((each) => !came.includes(each));
+      if (before !== undefined) await deleteFiles(this.#paths, before, registry);
+      return added;
+    });
+    return (await this.#lookAt(entry, await this.#registry.read())).record;
+  }
+
+  /**
+   * Verifies the digests of the models (verify.ts).
+   * @param name absent: all models; then leftovers in the store are deleted, too
+   * @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST for a file that was not added
+   */
+  async verify(name: string | undefined, emit: (event: VerifyEvent) => void): Promise<VerifyResult> {
+    const registry = await this.#registry.read();
+    const id = name === undefined ? undefined : this.#idOfAdded(name, registry);
+    const chosen = id === undefined ? registry.models : registry.models.filter((entry) => entry.id === id);
+    const verification = new Verification({ registry: this.#registry, paths: this.#paths, emit });
+    await verification.verify(chosen);
+    if (id === undefined || id === BUILTIN_ID) {
+      const { record, failure } = await this.#lookAtBuiltin(registry);
+      verification.told(record, failure);
+    }
+    return await verification.end(id === undefined);
+  }
+
+  /** Checks that a new model may have this name. @throws SvcError INVALID_REQUEST */
+  async checkName(name: string): Promise<void> {
+    checkModelId(name);
+    checkFree(name, await this.#registry.read());
+  }
+
+  /** A path in the store for an unfinished file. */
+  async unfinished(): Promise<string> {
+    try {
+      await makeDirectory(this.#paths.blobs);
+    } catch (error) {
+      throw cannotWrite(error, this.#dir);
+    }
+    return this.#paths.unfinished();
+  }
+
+  /** @throws SvcError as `find`; INVALID_REQUEST for a path */
+  async setDefault(name: string): Promise<void> {
+    if (name.startsWith(FILE_PREFIX)) {
+      throw new SvcError('INVALID_REQUEST', 'only a model that was added can be the default', {
+        hint: `svc model add ${name.slice(FILE_PREFIX.length)}`,
+        param: 'model',
+      });
+    }
+    const { id, builtin } = await this.find(name);
+    await this.#registry.update((registry) => {
+      registry.default = builtin ? null : idOf(id, registry);
+    });
+  }
+
+  async #addReference(
+    files: readonly string[],
+    before: GgufSummary,
+    name: string | undefined,
+    onProgress: OnProgress | undefined,
+  ): Promise<RegistryEntry> {
+    const [path = ''] = files;
+    const read = await this.#readAll(files, onProgress, (file, tell) => digestOf(file, tell));
+    const summary = await inspectParts(files);
+    if (versionOf(summary) !== versionOf(before)) {
+      throw new SvcError('MODEL_INVALID', `${path} changed while it was read`, { hint: 'add it once it is complete' });
+    }
+    return await this.#registry.update((registry) => {
+      const known = registry.models.filter((each) => each.path === path);
+      registry.models = registry.models.map((each) =>
+        each.path === path ? entryOf(each.id, path, read, summary) : each,
+      );
+      if (name === undefined && known[0] !== undefined) return entryOf(known[0].id, path, read, summary);
+      const entry = entryOf(newId(name, wholeName(path), registry), path, read, summary);
+      registry.models.push(entry);
+      return entry;
+    });
+  }
+
+  async #addCopy(
+    files: readonly string[],
+    name: string | undefined,
+    onProgress: OnProgress | undefined,
+  ): Promise<RegistryEntry> {
+    const { blobs } = this.#paths;
+    const unfinished = files.map(() => this.#paths.unfinished());
+    try {
+      await makeDirectory(blobs);
+      const copied = await this.#readAll(files, onProgress, (file, tell, index) =>
+        copyWithDigest(file, unfinished[index] ?? '', tell),
+      );
+      // Describe the copy: the original may have changed since it was read.
+      const summary = await inspectParts(unfinished);
+      const digests = copied.map(({ digest }) => digest);
+      const places = placesOf(this.#paths, digests);
+      return await this.#registry.update(async (registry) => {
+        const digest = digestOfWeights(digests);
+        const known = registry.models.filter((each) => each.path === null && each.digest === digest);
+        const entry = name === undefined ? known[0] : undefined;
+        const added = entry ?? entryOf(newId(name, wholeName(files[0] ?? ''), registry), null, copied, summary);
+        if (entry === undefined) registry.models.push(added);
+        // Also if the store has it already: that copy may be damaged.
+        for (const [index, place] of places.entries()) await bring(unfinished[index] ?? '', place);
+        registry.damaged = registry.damaged.filter((each) => !digests.includes(each));
+        for (const each of known) each.modified_at_ms = summary.modifiedAtMs;
+        return added;
+      });
+    } catch (error) {
+      throw cannotWrite(error, this.#dir);
+    } finally {
+      for (const file of unfinished) await rm(file, { force: true }).catch(() => undefined);
+    }
+  }
+
+  /** Returns the digests that `read` computes, one file after the other; reports the progress over all files. */
+  async #readAll(
+    files: readonly string[],
+    onProgress: OnProgress | undefined,
+    read: (file: string, tell: OnProgress, index: number) => Promise<string>,
+  ): Promise<StoredFile[]> {
+    const sizes = await Promise.all(files.map(async (file) => (await stat(file)).size));
+    const total = sizes.reduce((sum, size) => sum + size, 0);
+    const all: StoredFile[] = [];
+    let before = 0;
+    for (const [index, file] of files.entries()) {
+      const digest = await read(file, (done) => onProgress?.(before + done, total), index);
+      all.push({ digest, size_bytes: sizes[index] ?? 0 });
+      before += sizes[index] ?? 0;
+    }
+    return all;
+  }
+
+  #idOfAdded(name: string, registry: Registry): string {
+    if (!name.startsWith(FILE_PREFIX)) return idOf(name, registry);
+    const path = name.slice(FILE_PREFIX.length);
+    const added = registry.models.find((entry) => entry.path === path);
+    if (added !== undefined) return added.id;
+    throw new SvcError('INVALID_REQUEST', `${path} was not added, so there is no digest to verify it against`, {
+      hint: `svc model add ${path}`,
+      param: 'model',
+    });
+  }
+
+  async #look(name: string, registry: Registry): Promise<Looked> {
+    if (name.startsWith(FILE_PREFIX)) return await this.#lookAtFile(name.slice(FILE_PREFIX.length), registry);
+    const id = idOf(name, registry);
+    const entry = registry.models.find((each) => each.id === id);
+    return entry === undefined ? await this.#lookAtBuiltin(registry) : await this.#lookAt(entry, registry);
+  }
+
+  async #lookAt(entry: RegistryEntry, registry: Registry): Promise<Looked> {
+    const files = this.#filesOf(entry);
+    const [path = ''] = files;
+    const record = recordOf(entry, path, defaultIdOf(registry) === entry.id, this.#projectorOf(entry));
+    try {
+      const found = await Promise.all(files.map((file) => stat(file)));
+      const size = found.reduce((sum, each) => sum + each.size, 0);
+      if (isDamaged(entry, registry)) throw new SvcError('MODEL_INVALID', 'its content has changed (SHA-256 mismatch)');
+      if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms) return { record };
+      return { record: { ...record, ...factsOf(await this.#inspect(files)), digest: null } };
+    } catch (error) {
+      const { code, message } = modelFileError(error, path);
+      const failure = new SvcError(code, `the model ${entry.id} cannot be loaded: ${message}`, {
+        hint: mendingOf(entry),
+        cause: error,
+      });
+      return { record: { ...record, state: 'failed' }, failure };
+    }
+  }
+
+  #filesOf(entry: RegistryEntry): string[] {
+    return weightsOf(entry, this.#paths).map(({ path }) => path);
+  }
+
+  #projectorOf({ projector }: RegistryEntry): ModelRecord['projector'] {
+    return projector === undefined ? undefined : { path: this.#paths.blob(projector.digest), ...projector };
+  }
+
+  async #lookAtFile(path: string, registry: Registry): Promise<Looked> {
+    if (!isAbsolute(path)) {
+      throw new SvcError('INVALID_REQUEST', `${FILE_PREFIX}${path} is not an absolute path`, { param: 'model' });
+    }
+    const known = registry.models.find((entry) => entry.path === path);
+    if (known !== undefined) return await this.#lookAt(known, registry);
+    const files = await filesOfModel(path);
+    const unknown = unknownFile(`${FILE_PREFIX}${path}`, 'file', files[0] ?? path);
+    return { record: { ...unknown, ...factsOf(await this.#inspect(files)) } };
+  }
+
+  async #lookAtBuiltin(registry: Registry): Promise<Looked> {
+    const path = this.#builtinPath;
+    const isDefault = defaultIdOf(registry) === BUILTIN_ID;
+    const record: ModelRecord = { ...unknownFile(BUILTIN_ID, 'builtin', path), default: isDefault, builtin: true };
+    try {
+      const summary = await this.#inspect([path]);
+      return { record: { ...record, ...factsOf(summary), digest: await this.#digestOfBuiltin(summary) } };
+    } catch (error) {
+      const { code, message } = modelFileError(error, path);
+      const failure = new SvcError(code, `the built-in model cannot be loaded: ${message}`, {
+        hint: 'reinstall svc; in a source tree: npm run build',
+        cause: error,
+      });
+      return { record: { ...record, state: 'failed' }, failure };
+    }
+  }
+
+  async #inspect(files: readonly string[]): Promise<GgufSummary> {
+    const [path = ''] = files;
+    const known = this.#inspected.get(path);
+    const now = known === undefined ? [] : await Promise.all(files.map((file) => stat(file).catch(() => undefined)));
+    const sizeBytes = now.reduce((sum, each) => sum + (each?.size ?? 0), 0);
+    if (known !== undefined && sizeBytes === known.sizeBytes && now[0]?.mtimeMs === known.modifiedAtMs) return known;
+    const summary = await inspectParts(files);
+    if (this.#inspected.size >= MOST_INSPECTED) this.#inspected.clear();
+    this.#inspected.set(path, summary);
+    return summary;
+  }
+
+  async #digestOfBuiltin(summary: GgufSummary): Promise<string> {
+    const version = versionOf(summary);
+    if (this.#builtinDigest?.version !== version) {
+      this.#builtinDigest = { version, digest: await digestOf(this.#builtinPath) };
+    }
+    return this.#builtinDigest.digest;
+  }
+}
+
+/** Identifies a state of a file, as far as possible without reading it. */
+function versionOf({ sizeBytes, modifiedAtMs }: GgufSummary): string {
+  return `${sizeBytes} ${modifiedAtMs}`;
+}

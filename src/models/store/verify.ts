@@ -1,0 +1,277 @@
+/**
+ * Verifies models: hashes every file and compares it with its digest, and compares the registry's facts of a model
+ * with its files.
+ *
+ * This may take hours, so nothing is locked meanwhile. The results are written at the end, under the registry's lock,
+ * and only for models whose files are still the ones that were read:
+ *
+ * - Digests of damaged files in the store, so that loading such a model fails instead of producing noise, and a pull
+ *   of it downloads the file again. Damaged files stay: a model refers to them.
+ * - For a model whose content is right: size and time of its files (a restored backup has others) and its facts,
+ *   which a newer svc may read better.
+ */
+import { stat } from 'node:fs/promises';
+import type { SvcError } from '../../protocol/errors.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
+import { placesOf } from './adopted.ts';
+import { digestOf } from './digest.ts';
+import { modelFileError, type GgufSummary } from '../gguf/gguf.ts';
+import { collectLeftovers, type Leftovers } from './leftovers.ts';
+import { inspectParts } from '../gguf/gguf.ts';
+import { partsBeside } from '../gguf/part-names.ts';
+import { Rate } from './rate.ts';
+import type { Registry, RegistryEntry, RegistryFile, StoredFile } from './registry.ts';
+import type { StorePaths } from './store-paths.ts';
+
+export interface Problem {
+  readonly file: string;
+  readonly kind: 'missing' | 'unreadable' | 'size' | 'digest' | 'invalid';
+  /** The fault, as a predicate after the file's name. */
+  readonly message: string;
+}
+
+export type VerifyEvent =
+  | {
+      readonly type: 'progress';
+      readonly model: string;
+      readonly done_bytes: number;
+      readonly total_bytes: number;
+      readonly bytes_per_second: number | null;
+    }
+  | {
+      readonly type: 'verified';
+      readonly model: string;
+      readonly state: 'ok' | 'damaged';
+      readonly size_bytes: number;
+      readonly problems: readonly Problem[];
+      /** How to repair them; null: nothing to do. */
+      readonly hint: string | null;
+    };
+
+export interface VerifyResult {
+  readonly type: 'finished';
+  readonly verified: number;
+  /** Ids of damaged models. */
+  readonly damaged: readonly string[];
+  /** null: not all models were verified, or there is no store, so nothing was deleted. */
+  readonly leftovers: Leftovers | null;
+}
+
+const PROGRESS_MS = 250;
+
+interface PlacedFile extends StoredFile {
+  readonly path: string;
+}
+
+/** Result for one file, and the version of the file that was read. */
+interface Finding {
+  readonly problem: Problem | null;
+  /** Inode, size and time; if they differ now, the file has changed. */
+  readonly version: string;
+}
+
+export interface VerificationOptions {
+  readonly registry: RegistryFile;
+  readonly paths: StorePaths;
+  readonly emit: (event: VerifyEvent) => void;
+}
+
+export class Verification {
+  readonly #options: VerificationOptions;
+  readonly #findings = new Map<string, Finding>();
+  readonly #summaries = new Map<string, GgufSummary>();
+  readonly #entries: RegistryEntry[] = [];
+  readonly #damaged: string[] = [];
+  #verified = 0;
+
+  constructor(options: VerificationOptions) {
+    this.#options = options;
+  }
+
+  /** Verifies the files of the models, each once; reports the progress over all files. */
+  async verify(entries: readonly RegistryEntry[]): Promise<void> {
+    const { paths } = this.#options;
+    const files = new Map(entries.flatMap((entry) => filesOf(entry, paths)).map((file) => [file.path, file]));
+    const progress = new Progress([...files.values()], this.#options.emit);
+    for (const entry of entries) {
+      for (const file of filesOf(entry, paths)) {
+        if (this.#findings.has(file.path)) continue;
+        this.#findings.set(file.path, await lookAt(file, (done) => progress.tell(entry.id, done)));
+        progress.over(file);
+      }
+      await this.#judge(entry);
+    }
+  }
+
+  /** Adds the result for a model that has no digest to compare with. */
+  told({ id, path, size_bytes }: ModelRecord, failure: SvcError | undefined): void {
+    const problems: Problem[] =
+      failure === undefined ? [] : [{ file: path, kind: 'invalid', message: failure.message }];
+    this.#say(id, size_bytes, problems, failure?.hint ?? null);
+  }
+
+  /** Writes the results to the registry. @throws SvcError CANNOT_WRITE, BUSY */
+  async end(isAll: boolean): Promise<VerifyResult> {
+    const { registry: file, paths } = this.#options;
+    const result = { type: 'finished', verified: this.#verified, damaged: this.#damaged } as const;
+    // Without a store nothing was ever added; do not create one.
+    if ((await stat(paths.dir).catch(() => null)) === null) return { ...result, leftovers: null };
+    const leftovers = await file.update(async (registry) => {
+      for (const entry of this.#entries) await this.#note(entry, registry);
+      const held = new Set(registry.models.flatMap((entry) => filesOf(entry, paths)).map(({ digest }) => digest));
+      registry.damaged = registry.damaged.filter((digest) => held.has(digest));
+      return isAll ? await collectLeftovers(paths, registry, Date.now()) : null;
+    });
+    return { ...result, leftovers };
+  }
+
+  async #judge(entry: RegistryEntry): Promise<void> {
+    const { paths } = this.#options;
+    const files = filesOf(entry, paths);
+    const problems = files.flatMap(({ path }) => this.#findings.get(path)?.problem ?? []);
+    const weights = weightsOf(entry, paths).map(({ path }) => path);
+    if (problems.length === 0) {
+      try {
+        this.#summaries.set(entry.id, await inspectParts(weights));
+      } catch (error) {
+        problems.push({ file: weights[0] ?? '', kind: 'invalid', message: modelFileError(error, 'it').message });
+      }
+    }
+    this.#entries.push(entry);
+    this.#say(entry.id, sum(files), problems, problems.length === 0 ? null : mendingOf(entry));
+  }
+
+  #say(model: string, sizeBytes: number, problems: readonly Problem[], hint: string | null): void {
+    this.#verified += 1;
+    const state = problems.length === 0 ? 'ok' : 'damaged';
+    if (state === 'damaged') this.#damaged.push(model);
+    this.#options.emit({ type: 'verified', model, state, size_bytes: sizeBytes, problems, hint });
+  }
+
+  /** REQUIRES: the registry's lock. */
+  async #note(verified: RegistryEntry, registry: Registry): Promise<void> {
+    const { paths } = this.#options;
+    const entry = registry.models.find(({ id, digest }) => id === verified.id && digest === verified.digest);
+    if (entry === undefined) return;
+    for (const { path, digest } of filesOf(entry, paths)) {
+      const finding = this.#findings.get(path);
+      // A file outside the store is not marked as damaged: it is reported now and verified again the next time.
+      if (entry.path === path || finding === undefined || finding.version !== (await versionOf(path))) continue;
+      const others = registry.damaged.filter((each) => each !== digest);
+      registry.damaged = finding.problem === null ? others : [...others, digest];
+    }
+    const summary = this.#summaries.get(entry.id);
+    if (summary === undefined) return;
+    for (const { path } of weightsOf(entry, paths)) {
+      if (this.#findings.get(path)?.version !== (await versionOf(path))) return;
+    }
+    entry.modified_at_ms = summary.modifiedAtMs;
+    entry.size_bytes = summary.sizeBytes;
+    entry.architecture = summary.architecture;
+    entry.parameters = summary.parameters;
+    entry.quantization = summary.quantization;
+    entry.context_length = summary.contextLength;
+    entry.capabilities = [...summary.capabilities];
+  }
+}
+
+/** The files with a model's weights, with their paths. */
+export function weightsOf({ path, digest, size_bytes, parts }: RegistryEntry, paths: StorePaths): PlacedFile[] {
+  const files = parts ?? [{ digest, size_bytes }];
+  const places =
+    path === null
+      ? placesOf(
+          paths,
+          files.map((file) => file.digest),
+        )
+      : parts === undefined
+        ? [path]
+        : partsBeside(path, parts.length);
+  return files.map((file, index) => ({ ...file, path: places[index] ?? '' }));
+}
+
+function filesOf(entry: RegistryEntry, paths: StorePaths): PlacedFile[] {
+  const { projector } = entry;
+  const besides = projector === undefined ? [] : [{ ...projector, path: paths.blob(projector.digest) }];
+  return [...weightsOf(entry, paths), ...besides];
+}
+
+/** True if a file in the store was found not to match its digest. */
+export function isDamaged({ path, digest, parts }: RegistryEntry, { damaged }: Registry): boolean {
+  if (path !== null || damaged.length === 0) return false;
+  return (parts?.map((part) => part.digest) ?? [digest]).some((each) => damaged.includes(each));
+}
+
+/** Returns a hint how to repair a model whose files are missing or damaged. */
+export function mendingOf({ id, source, path, digest, parts }: RegistryEntry): string {
+  if (path !== null)
+    return `restore its file and add it again: svc model add ${path}; or remove it: svc model rm ${id}`;
+  const made = /^quantized:(.*)$/.exec(source)?.[1];
+  if (made !== undefined) return `remove it, and make it again from ${made}: svc model rm --yes ${id}`;
+  if (source === 'file') return `remove it, and add it again with --copy: svc model rm --yes ${id}`;
+  const isUrl = /^https?:/.test(source) && parts === undefined;
+  return `pull it again: svc model pull ${source}${isUrl ? ` --sha256 ${digest.replace('sha256:', '')}` : ''}`;
+}
+
+async function lookAt({ path, digest, size_bytes }: PlacedFile, tell: (done: number) => void): Promise<Finding> {
+  const version = await versionOf(path);
+  const found = (kind: Problem['kind'], message: string): Finding => ({
+    problem: { file: path, kind, message },
+    version,
+  });
+  try {
+    const { size } = await stat(path);
+    if (size !== size_bytes) return found('size', `has ${size} bytes where ${size_bytes} are expected`);
+    const now = await digestOf(path, tell);
+    return now === digest
+      ? { problem: null, version }
+      : found('digest', `has changed (SHA-256 mismatch): its digest is ${now}`);
+  } catch (error) {
+    const { code, message } = modelFileError(error, 'it');
+    return code === 'MODEL_NOT_FOUND'
+      ? found('missing', 'is missing')
+      : found('unreadable', message.replace(/^it /, ''));
+  }
+}
+
+async function versionOf(path: string): Promise<string> {
+  const found = await stat(path).catch(() => null);
+  return found === null ? 'gone' : `${found.ino} ${found.size} ${found.mtimeMs}`;
+}
+
+class Progress {
+  readonly #emit: (event: VerifyEvent) => void;
+  readonly #rate = new Rate();
+  readonly #total: number;
+  #done = 0;
+  #toldAt = 0;
+
+  constructor(files: readonly StoredFile[], emit: (event: VerifyEvent) => void) {
+    this.#emit = emit;
+    this.#total = sum(files);
+    this.#rate.sample(0);
+  }
+
+  /** @param done bytes of the file that is being read */
+  tell(model: string, done: number): void {
+    if (performance.now() - this.#toldAt < PROGRESS_MS) return;
+    this.#toldAt = performance.now();
+    const doneBytes = this.#done + done;
+    this.#rate.sample(doneBytes);
+    this.#emit({
+      type: 'progress',
+      model,
+      done_bytes: doneBytes,
+      total_bytes: this.#total,
+      bytes_per_second: this.#rate.bytesPerSecond,
+    });
+  }
+
+  over({ size_bytes }: StoredFile): void {
+    this.#done += size_bytes;
+  }
+}
+
+function sum(files: readonly StoredFile[]): number {
+  return files.reduce((total, { size_bytes }) => total + size_bytes, 0);
+}
