@@ -29,21 +29,22 @@ export class Suspects {
     const before = this.#queue.at(-1);
     this.#queue.push(cleared);
     const clear = (): void => {
-      clearTimeout(timer);
       const at = this.#queue.indexOf(cleared);
       if (at >= 0) this.#queue.splice(at, 1);
       cleared.resolve();
     };
-    let timer: NodeJS.Timeout | undefined;
     try {
       if (before !== undefined) await abortable(before.promise, signal);
     } catch (error) {
-      // The next request now waits for the one before this.
+      // The next one in the queue then waits for the one before this.
       void before?.promise.then(clear);
       throw error;
     }
-    timer = setTimeout(clear, this.#clearedAfterMs).unref();
-    return clear;
+    const timer = setTimeout(clear, this.#clearedAfterMs).unref();
+    return () => {
+      clearTimeout(timer);
+      clear();
+    };
   }
 
   /** Resolves when no suspect is left; with false if there was none. Throws `signal.reason`. */

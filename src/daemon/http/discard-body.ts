@@ -8,15 +8,15 @@ import type { IncomingMessage } from 'node:http';
 const MOST_MS = 10_000;
 const SILENT_MS = 2000;
 
-/** Resolves when the body has ended, the client has sent nothing for 2 s, 10 s have passed, or the client is gone. */
-export function discardBody(req: IncomingMessage): Promise<void> {
-  if (req.complete || req.destroyed) return Promise.resolve();
+/** Resolves, with true if the body is complete, when it has ended, the client has sent nothing for 2 s, 10 s have passed, or the client is gone. */
+export function discardBody(req: IncomingMessage): Promise<boolean> {
+  if (req.complete || req.destroyed) return Promise.resolve(req.complete);
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(most);
       clearTimeout(silence);
       req.off('data', onData).off('end', done).off('close', done);
-      resolve();
+      resolve(req.complete);
     };
     const most = setTimeout(done, MOST_MS).unref();
     const silence = setTimeout(done, SILENT_MS).unref();

@@ -159,8 +159,8 @@ export class Reply {
       if (!res.req.complete) {
         res.write(bytes.subarray(at));
         at = bytes.length;
-        await discardBody(res.req);
-        if (!res.req.complete) res.once('finish', () => res.req.socket.destroy());
+        const isComplete = await discardBody(res.req);
+        if (!isComplete) res.once('finish', () => res.req.socket.destroy());
       }
       res.end(bytes.subarray(at));
       this.#cutUnlessRead();

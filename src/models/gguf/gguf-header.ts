@@ -11,7 +11,7 @@
  * - nothing is allocated by a count: arrays and long texts stay in the file, as a span of bytes;
  * - libllama reads names as they are read here: libllama ends names at a NUL, so a name with a NUL is rejected.
  */
-import { TENSOR_TYPES, VALUE_BYTES, VALUE_TYPE, type TensorType } from './ggml-types.ts';
+import { TENSOR_TYPES, VALUE_BYTES, VALUE_TYPE } from './ggml-types.ts';
 import { checkContents } from './gguf-checks.ts';
 import { Cursor, MORE, quoted } from './gguf-cursor.ts';
 import { GGUF_LIMITS } from './gguf-limits.ts';
