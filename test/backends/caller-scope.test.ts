@@ -53,7 +53,7 @@ test('below admin, context_length cannot recreate the context', async () => {
   } catch (error) {
     assert.instance(error, SvcError);
     assert.equal([(error as SvcError).code, (error as SvcError).param], ['FORBIDDEN', 'context_length']);
-    assert.match((error as SvcError).message, /context of 1000 tokens/);
+    assert.match((error as SvcError).message, /larger than the 1000 tokens that main is loaded with/);
   }
   await ask(GUEST, { model: 'main' });
   assert.is((await local.starts('main')).length, 1);

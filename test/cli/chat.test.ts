@@ -100,7 +100,7 @@ test('a line that begins with a slash is a command; an unknown command is refuse
   const wrong = await chat('/modle\nHello\n');
   assert.is(wrong.code, 2);
   assert.is(wrong.stdout, '');
-  assert.match(wrong.stderr, /there is no \/modle\nhint: did you mean \/model\?/);
+  assert.match(wrong.stderr, /unknown command \/modle\nhint: did you mean \/model\?/);
   assert.is((await chat('/exit\nHello\n')).stdout, '');
   assert.is(lines((await chat(' /exit\n')).stdout), lines(await answerTo(' /exit')));
   const paths = await chat('/etc/passwd is what?\n');
@@ -191,7 +191,7 @@ atKeyboard('on a terminal: errors are printed, the chat continues, and /exit lea
   const chat = terminal(...STEADY);
   await chat.shows(/talking with random[^]*>>> $/);
   chat.type(`/modle x${KEYS.enter}`);
-  await chat.shows(/there is no \/modle\nhint: did you mean \/model[^]*>>> $/);
+  await chat.shows(/unknown command \/modle\nhint: did you mean \/model[^]*>>> $/);
   chat.clear();
   chat.type(`"""${KEYS.enter}`);
   await chat.shows(/\.\.\. $/);

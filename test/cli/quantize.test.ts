@@ -17,7 +17,7 @@ test('makes a smaller copy, named after the model and the type', async ({ run })
   assert.is((await run('model', 'add', F16, '--name', 'gemma')).code, 0);
   const made = await run('model', 'quantize', 'gemma', 'q8_0');
   assert.is(made.code, 0, made.stderr);
-  assert.match(made.stderr, /making gemma-q8_0 from gemma \([\d.]+ MB become [\d.]+ MB\)/);
+  assert.match(made.stderr, /creating gemma-q8_0 from gemma \([\d.]+ MB to [\d.]+ MB\)/);
   assert.match(made.stderr, /100 %/);
   assert.match(made.stdout, /^created gemma-q8_0 \([\d.]+ MB\); try it: svc run -m gemma-q8_0 "Hello"\n$/);
   const shown = JSON.parse((await run('model', 'show', 'gemma-q8_0', '--json')).stdout) as ModelRecord;

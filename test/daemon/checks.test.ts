@@ -91,7 +91,7 @@ test('a model with a broken file is a warning that names the model', async () =>
   });
   await checks.run();
   assert.is(conditions.get('model_store').status, 'warn');
-  assert.is(conditions.get('model_store').reason, 'cannot be loaded: m2');
+  assert.is(conditions.get('model_store').reason, 'models that cannot be loaded: m2');
 });
 
 test('a store that cannot be read fails with its reason, and recovers', async () => {

@@ -41,7 +41,7 @@ const SAID: Readonly<Record<keyof typeof BROKEN_BACKENDS, RegExp>> = {
   hang: /gave no answer for 20 s while looking for compute devices/,
   old: /driver is too old for the Vulkan backend \(ggml_vulkan: Error: Vulkan 1\.2 required\.\)/,
   deviceless: /no installed driver provides one/,
-  foreign: /does not fit \(.*failed to find ggml_backend_init/,
+  foreign: /is incompatible with this svc \(.*failed to find ggml_backend_init/,
 };
 
 for (const kind of Object.keys(SAID) as (keyof typeof BROKEN_BACKENDS)[]) {

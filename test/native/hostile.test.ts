@@ -187,7 +187,7 @@ test('methods called on another object, and engines that were not created by loa
   assert.throws(() => native.cancel.call(Object.create(native) as never, 1), TypeError);
   const Engine = native.constructor as new (...args: unknown[]) => unknown;
   for (const args of [[], [{}], [native]]) {
-    await rejection(() => new Engine(...args), 'INVALID_REQUEST', /comes from load/);
+    await rejection(() => new Engine(...args), 'INVALID_REQUEST', /use load\(\) to create an engine/);
   }
   for (const method of ['cancel', 'pause', 'resume'] as const) {
     for (const id of [-1, 0.5, NaN, undefined, '1', 2 ** 32]) {

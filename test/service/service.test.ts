@@ -293,7 +293,7 @@ test('systemd is notified of readiness, watchdog signs of life, and stopping', a
   context.children.push(child);
   const client = new Client(join(home.dir, 'run', 'svc.sock'));
   await waitFor('READY', () => told.some((line) => line.includes('READY=1')));
-  assert.is((await client.ready()).state, 'READY');
+  await waitFor('the state READY', async () => (await client.ready()).state === 'READY');
   const beats = (): number => told.filter((line) => line.includes('WATCHDOG=1')).length;
   await waitFor('three signs of life', () => beats() >= 3);
 
