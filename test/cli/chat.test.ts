@@ -105,7 +105,7 @@ test('a line that begins with a slash is a command; an unknown command is refuse
   assert.is(lines((await chat(' /exit\n')).stdout), lines(await answerTo(' /exit')));
   const paths = await chat('/etc/passwd is what?\n');
   assert.is(lines(paths.stdout), lines(await answerTo('/etc/passwd is what?')));
-  assert.match((await chat('/help\n')).stderr, /\/clear +forget[^]*\/exit/);
+  assert.match((await chat('/help\n')).stderr, /\/clear +clear the conversation[^]*\/exit/);
 });
 
 test('/model switches the model; an unknown model is refused', async ({ chat, home }) => {
