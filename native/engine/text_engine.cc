@@ -85,10 +85,7 @@ class TextEngine final : public Engine {
     const auto input_tokens = static_cast<std::uint32_t>(submission.prompt.size());
     if (input_tokens == 0) return Status(StatusCode::kInvalidRequest, "the prompt is empty");
     if (input_tokens + 1 > info_.context_length) {
-      return Status(StatusCode::kContextOverflow,
-                    "the prompt has " + std::to_string(input_tokens) +
-                        " tokens, and with one to generate that is more than the context of " +
-                        std::to_string(info_.context_length));
+      return LlamaModel::TooLong(std::to_string(input_tokens), info_.context_length);
     }
     SamplerOptions options{.params = request.sampling,
                            .prompt = submission.prompt,

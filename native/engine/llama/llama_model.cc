@@ -214,9 +214,9 @@ ModelInfo LlamaModel::Describe() const {
   return info;
 }
 
-Status LlamaModel::TooLong(std::size_t least, std::uint32_t context_length) {
+Status LlamaModel::TooLong(const std::string& tokens, std::uint32_t context_length) {
   return Status(StatusCode::kContextOverflow,
-                "the prompt has at least " + std::to_string(least) +
+                "the prompt has " + tokens +
                     " tokens, and with one to generate that is more than the context of " +
                     std::to_string(context_length));
 }
@@ -226,7 +226,9 @@ Result<std::vector<Token>> LlamaModel::Tokenize(const std::string& text, bool ad
                                                 std::uint32_t context_length) const {
   if (context_length > 0 && longest_piece_ > 0) {
     const std::size_t least = (text.size() + longest_piece_ - 1) / longest_piece_;
-    if (least + 1 > context_length) return TooLong(least, context_length);
+    if (least + 1 > context_length) {
+      return TooLong("at least " + std::to_string(least), context_length);
+    }
   }
   // Nearly always an upper bound: one token for each byte, and the special ones at the ends. If it
   // is too small, llama_tokenize returns the required size, negated.

@@ -73,6 +73,13 @@ double DraftRound::CostOfDecoding(const Step& step, std::uint32_t rows) const {
   return costs_->model().Predict(padded, padded);
 }
 
+// Number of drafts of each proposal that pay in this step (draft/speculation.h).
+std::vector<std::uint32_t> DraftRound::Choose(const Step& step, const DraftLimits& limits,
+                                              const std::vector<Proposal>& proposals) const {
+  return ChooseDrafts(proposals, limits,
+                      [&](std::uint32_t rows) { return CostOfDecoding(step, rows); });
+}
+
 // Number of tokens that may be drafted for the generation, at most `most`. None where the text has
 // to equal that of a plain loop, and at its very beginning.
 std::uint32_t DraftRound::MostDrafts(const Generation& generation, std::uint32_t most) const {
@@ -116,8 +123,7 @@ void DraftRound::Draft(Step* step, const std::atomic<bool>& abort) {
   if (step->parts.size() > 1 && costs_->measured()) limits.ms = costs_->targets().decoding_ms;
   std::vector<Proposal> proposals = Proposals(*step, limits.rows - step->size());
   if (drafter_ != nullptr) AskModel(*step, limits, abort, &proposals);
-  const std::vector<std::uint32_t> chosen = ChooseDrafts(
-      proposals, limits, [&](std::uint32_t count) { return CostOfDecoding(*step, count); });
+  const std::vector<std::uint32_t> chosen = Choose(*step, limits, proposals);
   if (std::all_of(chosen.begin(), chosen.end(), [](auto count) { return count == 0; })) return;
   AddRows(step, proposals, chosen);
 }
@@ -215,8 +221,7 @@ DraftRound::Request DraftRound::MakeRequest(const Step& step, const DraftLimits&
 std::vector<std::size_t> DraftRound::PartsToAsk(const Step& step, const DraftLimits& limits,
                                                 const std::vector<Proposal>& proposals,
                                                 const std::atomic<bool>& abort, Request* request) {
-  const std::vector<std::uint32_t> wanted = ChooseDrafts(
-      request->hoped, limits, [&](std::uint32_t rows) { return CostOfDecoding(step, rows); });
+  const std::vector<std::uint32_t> wanted = Choose(step, limits, request->hoped);
   std::vector<std::size_t> asking;
   for (std::size_t i = 0; i < step.parts.size(); ++i) {
     if (request->most[i] == 0) continue;
@@ -251,8 +256,7 @@ void DraftRound::DraftInTurns(const Step& step, const DraftLimits& limits,
         request->hoped[i].drafts[drafts.size() - 1] = drafts.back();
       }
     }
-    const std::vector<std::uint32_t> wanted = ChooseDrafts(
-        request->hoped, limits, [&](std::uint32_t rows) { return CostOfDecoding(step, rows); });
+    const std::vector<std::uint32_t> wanted = Choose(step, limits, request->hoped);
     std::erase_if(asking, [&](std::size_t i) {
       const std::size_t drafted = request->lines[i].drafts.size();
       return drafted == request->most[i] || wanted[i] <= drafted;

@@ -72,6 +72,8 @@ class DraftRound {
   };
 
   double CostOfDecoding(const Step& step, std::uint32_t rows) const;
+  std::vector<std::uint32_t> Choose(const Step& step, const DraftLimits& limits,
+                                    const std::vector<Proposal>& proposals) const;
   std::uint32_t MostDrafts(const Generation& generation, std::uint32_t most) const;
   std::vector<Proposal> Proposals(const Step& step, std::uint32_t most);
   void AddRows(Step* step, const std::vector<Proposal>& proposals,

@@ -22,8 +22,6 @@ Status WhyNoToken(Token token) {
   }
 }
 
-bool WantsLogits(const Row& row) { return row.wants_logits; }
-
 }  // namespace
 
 Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
@@ -268,7 +266,7 @@ void Loop::Compute(const std::atomic<bool>& abort) {
 }
 
 void Loop::ComputeStep(const std::atomic<bool>& abort) {
-  const bool all_wanted = std::all_of(step_.rows.begin(), step_.rows.end(), WantsLogits);
+  const bool all_wanted = step_.outputs() == step_.size();
   if (all_wanted) drafts_.Draft(&step_, abort);
   padding_.Add(&step_, all_wanted);
   (void)admission_.FreeCellsFor(step_.size());
@@ -484,7 +482,6 @@ void Loop::Emit(Generation& generation, std::string text) {
 
 void Loop::Finish(Generation& generation, GenerationOutput output, bool keep_prefix) {
   admission_.Leave(generation, keep_prefix);
-  admission_.Changed();
   outbox_.Add(std::move(output), /*urgent=*/true);
 }
 
