@@ -244,7 +244,7 @@ export const COMMANDS = {
     examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
   },
   ps: {
-    summary: 'Show the models in memory and what they are doing',
+    summary: 'Show the models in memory and their requests',
     arguments: [],
     flags: { json },
     examples: ['svc ps', 'svc ps --json'],

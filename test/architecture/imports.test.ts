@@ -5,7 +5,7 @@
 import { dirname } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { importsOf, read, trackedFiles } from './source-files.ts';
+import { cyclesOf, deepestOf, importsOf, read, trackedFiles } from './source-files.ts';
 
 const { src: LAYERS } = JSON.parse(read('test/architecture/layers.json')) as { src: Record<string, string[]> };
 const FOLDERS = Object.keys(LAYERS).filter((place) => !place.endsWith('.ts'));
@@ -13,7 +13,7 @@ const sources = trackedFiles().filter((path) => path.startsWith('src/') && path.
 
 /** Returns the most specific row of the table that contains the file. */
 function layerOf(path: string): string | undefined {
-  return FOLDERS.filter((folder) => path.startsWith(`src/${folder}/`)).sort((a, b) => b.length - a.length)[0];
+  return path.startsWith('src/') ? deepestOf(FOLDERS, path.slice('src/'.length)) : undefined;
 }
 
 /** True if the row of the file, or of a folder that contains it, allows the import. */
@@ -44,17 +44,7 @@ test('imports go only in the allowed directions', () => {
 
 test('no file imports itself through others, type-only imports included', () => {
   const edges = new Map(sources.map((path) => [path, importsOf(path).map(({ target }) => target)]));
-  const done = new Set<string>();
-  const circles: string[] = [];
-  const visit = (path: string, way: readonly string[]): void => {
-    const start = way.indexOf(path);
-    if (start >= 0) circles.push([...way.slice(start), path].join(' → '));
-    if (start >= 0 || done.has(path)) return;
-    for (const target of edges.get(path) ?? []) visit(target, [...way, path]);
-    done.add(path);
-  };
-  for (const path of sources) visit(path, []);
-  assert.equal(circles, []);
+  assert.equal(cyclesOf(edges), []);
 });
 
 test('no folder holds more than 24 files directly', () => {

@@ -5,7 +5,7 @@
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { read, trackedFiles } from './source-files.ts';
+import { cyclesOf, deepestOf, read, trackedFiles } from './source-files.ts';
 
 const NODE_API = /^(napi|node_api|js_native_api|node|v8|uv)\.h$/;
 const LIBLLAMA =
@@ -42,11 +42,14 @@ test('only native/engine/llama and the tests include libllama', () => {
   );
 });
 
+/** Returns the names that a file includes in quotes. */
+function quotedIncludesOf(path: string): string[] {
+  return [...read(path).matchAll(/^\s*#\s*include\s*"([^"]+)"/gm)].map(([, name = '']) => name);
+}
+
 /** Deepest folder of the table that contains a path below native/. */
 function roomOf(path: string): string | undefined {
-  return Object.keys(ROOMS)
-    .filter((room) => path.startsWith(`${room}/`))
-    .sort((a, b) => b.length - a.length)[0];
+  return deepestOf(Object.keys(ROOMS), path);
 }
 
 test('every file belongs to a listed folder, and no folder has more than 20 pairs of files', () => {
@@ -70,7 +73,7 @@ test('includes go only in the allowed directions', () => {
   for (const path of sources) {
     const room = roomOf(path.slice('native/'.length));
     if (room === undefined) continue;
-    for (const [, name = ''] of read(path).matchAll(/^\s*#\s*include\s*"([^"]+)"/gm)) {
+    for (const name of quotedIncludesOf(path)) {
       const target = roomOf(name);
       if (target !== undefined && target !== room && !ROOMS[room]?.includes(target)) wrong.push(`${path}: ${name}`);
     }
@@ -79,11 +82,7 @@ test('includes go only in the allowed directions', () => {
 });
 
 test('the table has no cycle', () => {
-  const below = (room: string, path: readonly string[]): void => {
-    assert.not.ok(path.includes(room), [...path, room].join(' includes '));
-    for (const next of ROOMS[room] ?? []) below(next, [...path, room]);
-  };
-  for (const room of Object.keys(ROOMS)) below(room, []);
+  assert.equal(cyclesOf(new Map(Object.entries(ROOMS))), []);
 });
 
 test('each native test lies in the folder named after the code that it tests', () => {
@@ -98,9 +97,7 @@ test('native/kernels includes only its own and system headers', () => {
   const files = sources.filter((path) => path.startsWith('native/kernels/'));
   assert.ok(files.length > 0);
   for (const path of files) {
-    for (const [, quoted] of read(path).matchAll(/^\s*#\s*include\s*"([^"]+)"/gm)) {
-      assert.match(quoted ?? '', /^kernels\//, path);
-    }
+    for (const name of quotedIncludesOf(path)) assert.match(name, /^kernels\//, path);
   }
 });
 

@@ -18,6 +18,26 @@ export function trackedFiles(): string[] {
     .filter((path) => path !== '' && existsSync(join(root, path)));
 }
 
+/** Returns the deepest of the folders that contains the path; undefined: none does. */
+export function deepestOf(folders: readonly string[], path: string): string | undefined {
+  return folders.filter((folder) => path.startsWith(`${folder}/`)).sort((a, b) => b.length - a.length)[0];
+}
+
+/** Returns each cycle of a graph that a search finds, as its nodes in order. */
+export function cyclesOf(edges: ReadonlyMap<string, readonly string[]>): string[] {
+  const done = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (node: string, way: readonly string[]): void => {
+    const start = way.indexOf(node);
+    if (start >= 0) cycles.push([...way.slice(start), node].join(' → '));
+    if (start >= 0 || done.has(node)) return;
+    for (const next of edges.get(node) ?? []) visit(next, [...way, node]);
+    done.add(node);
+  };
+  for (const node of edges.keys()) visit(node, []);
+  return cycles;
+}
+
 export interface Import {
   /** Path relative to the root for our own file, else the package name. */
   readonly target: string;

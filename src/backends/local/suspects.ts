@@ -12,13 +12,8 @@ import { deferred, type Deferred } from './deferred.ts';
 const CLEARED_AFTER_MS = 10_000;
 
 export class Suspects {
-  readonly #clearedAfterMs: number;
   /** The first is the one being retried. */
   readonly #queue: Deferred[] = [];
-
-  constructor(clearedAfterMs = CLEARED_AFTER_MS) {
-    this.#clearedAfterMs = clearedAfterMs;
-  }
 
   /**
    * Resolves when it is this request's turn, with a function to call when its answer begins or it ends; calling it
@@ -40,7 +35,7 @@ export class Suspects {
       void before?.promise.then(clear);
       throw error;
     }
-    const timer = setTimeout(clear, this.#clearedAfterMs).unref();
+    const timer = setTimeout(clear, CLEARED_AFTER_MS).unref();
     return () => {
       clearTimeout(timer);
       clear();

@@ -1,14 +1,17 @@
 /**
  * Lingering close, as nginx has it. An answer may be sent before the request's body has arrived: it is too large, or
- * not valid. Closing the connection then would reset it, and the client, still sending, would lose the answer. So the rest
- * of the body is discarded first, while the client goes on sending, and for a limited time.
+ * not valid. Closing the connection then would reset it, and the client, still sending, would lose the answer. So the
+ * rest of the body is discarded first, while the client goes on sending, and for a limited time.
  */
 import type { IncomingMessage } from 'node:http';
 
 const MOST_MS = 10_000;
 const SILENT_MS = 2000;
 
-/** Resolves, with true if the body is complete, when it has ended, the client has sent nothing for 2 s, 10 s have passed, or the client is gone. */
+/**
+ * Resolves when the body has ended, the client has sent nothing for 2 s, 10 s have passed, or the client is gone. True:
+ * the body is complete.
+ */
 export function discardBody(req: IncomingMessage): Promise<boolean> {
   if (req.complete || req.destroyed) return Promise.resolve(req.complete);
   return new Promise((resolve) => {
