@@ -7,7 +7,8 @@
  * uses exactly those: there is no second DNS lookup (DNS rebinding).
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
-import { BlockList, isIP, SocketAddress, type LookupFunction } from 'node:net';
+import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { ipv4At } from './ip-address.ts';
 
 export type AddressKind = 'public' | 'loopback' | 'private' | 'forbidden';
 
@@ -128,23 +129,4 @@ export function guardedLookup(reach: Reach, refuse: Refuse, lookup: typeof dnsLo
       }
     });
   };
-}
-
-/** The IPv4 address that begins at `group`. SocketAddress formats like inet_ntop, possibly with dotted decimals. */
-function ipv4At(address: string, group: number): string {
-  const groups = groupsOf(address);
-  return [groups[group] ?? 0, groups[group + 1] ?? 0].flatMap((value) => [value >> 8, value & 255]).join('.');
-}
-
-function groupsOf(address: string): number[] {
-  const plain = new SocketAddress({ address, family: 'ipv6' }).address.replace(/\d{1,3}(?:\.\d{1,3}){3}$/, (dotted) => {
-    const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number);
-    return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
-  });
-  const [head = '', tail] = plain.split('::');
-  const parse = (part: string): number[] => (part === '' ? [] : part.split(':').map((value) => parseInt(value, 16)));
-  const before = parse(head);
-  if (tail === undefined) return before;
-  const after = parse(tail);
-  return [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after];
 }

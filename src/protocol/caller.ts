@@ -9,7 +9,7 @@ export interface Caller {
   readonly kind: 'control' | 'key' | 'address';
   /** Name of the API key. null: no key. */
   readonly name: string | null;
-  /** Peer IP address. null: the control socket. */
+  /** Network of the peer (net/ip-address.ts). null: the control socket. */
   readonly address: string | null;
   readonly scope: KeyScope;
 }

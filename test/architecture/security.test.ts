@@ -11,6 +11,7 @@ import { MAX_PIECES } from '../../src/daemon/http/body.ts';
 import { MAX_DEPTH, MAX_VALUES } from '../../src/daemon/http/json-gauge.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
 import { LIMITS as LISTENER } from '../../src/daemon/http/server.ts';
+import { mostOfOneAddress } from '../../src/net/connection-shares.ts';
 import { LIMITS } from '../../src/protocol/limits.ts';
 import { read } from './source-files.ts';
 
@@ -67,6 +68,10 @@ test('the table of limits has the values of the code', () => {
       ['inputs to embed', String(LIMITS.embedInputs)],
       ['token ids to embed', String(LIMITS.embedTokens)],
       ['connections', String(LISTENER.connections)],
+      [
+        'connections of one address (in IPv6: of all with the same first 64 bits)',
+        String(mostOfOneAddress(LISTENER.connections)),
+      ],
       ['requests on one connection that wait for their answers', String(LISTENER.pipelined)],
       ['a client that does not read the next 64 KiB of its answer, whole or streamed', seconds(LISTENER.stallMs)],
       ['requests that wait for an engine', String(config.engine.queue_limit)],
@@ -80,6 +85,7 @@ test('the table of limits of the gRPC port has the values of the code', () => {
   const seconds = (milliseconds: number): string => `${String(milliseconds / 1000)} s`;
   const expected: readonly [bound: string, value: string][] = [
     ['connections', String(GRPC.connections)],
+    ['connections of one address', String(mostOfOneAddress(GRPC.connections))],
     ['first bytes of a connection', seconds(GRPC.prefaceMs)],
     ['a connection without a call', seconds(GRPC.idleMs)],
     ['a connection that answers no ping', seconds(GRPC.pingMs)],

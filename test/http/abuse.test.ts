@@ -375,7 +375,9 @@ test('pipelined requests end with their connection and free their resources', as
 
 test('connections above the limit are dropped, and the others still work', async () => {
   await withListener({ limits: { connections: 50 } }, async (listener) => {
-    const sockets = await Promise.all(Array.from({ length: 49 }, () => dial(listener.port)));
+    const sockets = await Promise.all(
+      Array.from({ length: 49 }, (_, i) => dial(listener.port, i % 2 === 0 ? '127.0.0.1' : '127.0.0.2')),
+    );
     await alive(listener);
     const more = await Promise.all(Array.from({ length: 20 }, () => dial(listener.port)));
     const ends = await Promise.all(more.slice(1).map((socket) => readAll(socket)));
@@ -384,6 +386,23 @@ test('connections above the limit are dropped, and the others still work', async
     await waitFor('room', async () => {
       await alive(listener);
       return true;
+    });
+  });
+});
+
+test('one address gets three quarters of the connections, and another one still gets in', async () => {
+  await withListener({ limits: { connections: 40 } }, async (listener) => {
+    const sockets = await Promise.all(Array.from({ length: 30 }, () => dial(listener.port, '127.0.0.2')));
+    const more = await Promise.all(Array.from({ length: 10 }, () => dial(listener.port, '127.0.0.2')));
+    const ends = await Promise.all(more.map((socket) => readAll(socket)));
+    assert.ok(ends.every((answer) => answer === ''));
+    assert.ok(sockets.every((socket) => !socket.destroyed));
+    await alive(listener);
+    for (const socket of sockets) socket.destroy();
+    await waitFor('its places', async () => {
+      const again = await dial(listener.port, '127.0.0.2');
+      again.write('GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n');
+      return (await readAll(again)).startsWith('HTTP/1.1 200 ');
     });
   });
 });

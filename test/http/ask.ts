@@ -68,9 +68,9 @@ export async function ask(to: To, path: string, options: AskOptions = {}): Promi
   };
 }
 
-/** Opens a bare TCP connection. */
-export async function dial(port: number): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1');
+/** Opens a bare TCP connection, from the given address of this machine. */
+export async function dial(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
   await once(socket, 'connect');
   return socket;
 }

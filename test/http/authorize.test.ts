@@ -46,12 +46,12 @@ test('the caller is the API key, or the address if no key is needed', async () =
   const laptop = await from('laptop', '::ffff:10.0.0.7');
   assert.equal(laptop, { kind: 'key', name: 'laptop', address: '10.0.0.7', scope: 'inference' });
   const nobody = await from(null, '::1');
-  assert.equal(nobody, { kind: 'address', name: null, address: '::1', scope: 'inference' });
+  assert.equal(nobody, { kind: 'address', name: null, address: '0:0:0:0::/64', scope: 'inference' });
   const gone = await from(null);
   assert.equal(gone, { kind: 'address', name: null, address: null, scope: 'inference' });
   assert.equal(
     [laptop, nobody, gone, CONTROL_CALLER].map((each) => shareOf(each!)),
-    ['key:laptop', 'address:::1', 'address:', 'control'],
+    ['key:laptop', 'address:0:0:0:0::/64', 'address:', 'control'],
   );
 });
 

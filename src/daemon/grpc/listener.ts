@@ -7,6 +7,7 @@
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { shareConnections } from '../../net/connection-shares.ts';
 import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
 import { LIMITS, type GrpcLimits } from './limits.ts';
@@ -31,7 +32,7 @@ export class GrpcListener {
     this.#limits = { ...LIMITS, ...limits };
     this.server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
     new Containment(services.log).serve(this.server);
-    this.server.maxConnections = this.#limits.connections;
+    shareConnections(this.server, this.#limits.connections);
     this.server.once('listening', () => {
       this.server.on('error', (err) => services.log.error({ err }, 'a gRPC connection could not be accepted'));
     });

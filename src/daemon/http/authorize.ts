@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { networkOf } from '../../net/ip-address.ts';
 import { allows, type KeyScope } from '../../protocol/keys.ts';
 import type { Access } from '../services.ts';
 
@@ -40,7 +41,8 @@ export async function authorize(req: Arrival, needed: RouteScope, access: Access
       hint: `use a key of that scope: svc key add NAME --scope ${least}`,
     });
   }
-  const address = req.socket.remoteAddress?.replace(/^::ffff:/, '') ?? null;
+  const { remoteAddress } = req.socket;
+  const address = remoteAddress === undefined ? null : networkOf(remoteAddress);
   return { kind: name === null ? 'address' : 'key', name, address, scope };
 }
 

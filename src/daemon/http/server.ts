@@ -12,6 +12,7 @@ import type { Duplex } from 'node:stream';
 import { CONTROL_CALLER, type Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { keyField, logFailure } from '../request-log.ts';
+import { shareConnections } from '../../net/connection-shares.ts';
 import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
 import { checkContentType, checkExpectation, checkOrigin } from './access.ts';
@@ -80,7 +81,7 @@ export function createListener({ services, control, limits: changed = {} }: List
     // checkOrigin answers with an id and in the right error format.
     requireHostHeader: false,
   });
-  server.maxConnections = limits.connections;
+  shareConnections(server, limits.connections);
   const containment = new Containment(services.log);
   containment.serve(server);
 
