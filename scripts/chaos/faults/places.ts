@@ -1,6 +1,8 @@
 /** Directories and files replaced by another kind of file, or made inaccessible, while the daemon runs. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { conditionTurns } from '../conditions.ts';
 import { must, type Fault } from '../fault.ts';
 import { startInShell } from '../shell.ts';
@@ -8,6 +10,10 @@ import type { Scene } from '../scene.ts';
 
 /** Ways to make a directory unusable; each returns a function that repairs it. */
 const SPOIL = {
+  failing: (directory: string): (() => void) => {
+    writeFileSync(failingDisk(directory).control, directory);
+    return () => rmSync(failingDisk(directory).control);
+  },
   file: (directory: string): (() => void) => {
     renameSync(directory, `${directory}.away`);
     writeFileSync(directory, 'not a directory');
@@ -28,6 +34,14 @@ const PLANTED = {
   file: 'a file in its place (ENOTDIR)',
   loop: 'a link to itself in its place (ELOOP)',
   closed: '`chmod 000` of it under a daemon without capabilities (EACCES)',
+  failing: 'every call of the daemon on its files fails, as on a broken disk (EIO)',
+} as const;
+
+const SHOWN = {
+  file: 'a file in its place',
+  loop: 'a link to itself',
+  closed: 'no access',
+  failing: 'a broken disk',
 } as const;
 
 type Kind = keyof typeof SPOIL;
@@ -41,18 +55,23 @@ interface Place {
 }
 
 const PLACES: readonly Place[] = [
-  { directory: 'state', kinds: ['file', 'loop', 'closed'], condition: 'storage' },
+  { directory: 'state', kinds: ['file', 'loop', 'closed', 'failing'], condition: 'storage' },
   { directory: 'run', kinds: ['file', 'loop', 'closed'], condition: 'listeners' },
   // Keys that cannot be read admit no client.
-  { directory: 'data', kinds: ['file', 'loop', 'closed'], condition: 'storage', mayFail: ['invalid_api_key'] },
+  {
+    directory: 'data',
+    kinds: ['file', 'loop', 'closed', 'failing'],
+    condition: 'storage',
+    mayFail: ['invalid_api_key'],
+  },
   // Model names cannot be resolved.
   {
     directory: 'models',
-    kinds: ['file', 'loop', 'closed'],
+    kinds: ['file', 'loop', 'closed', 'failing'],
     condition: 'model_store',
     mayFail: ['config_invalid'],
   },
-  { directory: 'cache', kinds: ['file', 'loop', 'closed'], condition: 'storage' },
+  { directory: 'cache', kinds: ['file', 'loop', 'closed', 'failing'], condition: 'storage' },
   { directory: 'config', kinds: ['file', 'loop'] },
 ];
 
@@ -62,6 +81,33 @@ function putBack(path: string): void {
   rmSync(path, { force: true, recursive: true });
   renameSync(`${path}.away`, path);
 }
+
+const SHIM = fileURLToPath(new URL('../failing-disk.c', import.meta.url));
+
+/** Where a fault of kind `failing` has its compiled shim and the file that turns it on: beside the home. */
+function failingDisk(directory: string): { library: string; control: string } {
+  const home = dirname(directory);
+  return { library: join(home, 'failing-disk.so'), control: join(home, 'failing-disk') };
+}
+
+/** Reason why a daemon cannot be started in the state that a kind of fault needs; undefined if it can. */
+const CANNOT: Partial<Record<Kind, () => string | undefined>> = {
+  closed: cannotBeClosed,
+  failing: () =>
+    process.platform !== 'linux' || spawnSync('cc', ['--version'], { stdio: 'ignore' }).status !== 0
+      ? 'needs Linux and a C compiler'
+      : undefined,
+};
+
+/** Starts the daemon in the state that a kind of fault needs. */
+const START: Partial<Record<Kind, (scene: Scene, directory: string) => Promise<void>>> = {
+  closed: startClosed,
+  failing: async (scene, directory) => {
+    const { library, control } = failingDisk(directory);
+    execFileSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, SHIM, '-ldl']);
+    await startInShell(scene, 'true', ['env', `LD_PRELOAD=${library}`, `SVC_CHAOS_FAILING=${control}`]);
+  },
+};
 
 /** Reason why no process can drop its capabilities here; undefined if it can. */
 function cannotBeClosed(): string | undefined {
@@ -79,21 +125,21 @@ async function startClosed(scene: Scene): Promise<void> {
 }
 
 function directoryFault({ directory, condition, mayFail = [] }: Place, kind: Kind): Fault {
-  const isClosed = kind === 'closed';
+  const [start, impossible] = [START[kind], CANNOT[kind]];
   return {
-    name: `${directory} directory: ${{ file: 'a file in its place', loop: 'a link to itself', closed: 'no access' }[kind]}`,
+    name: `${directory} directory: ${SHOWN[kind]}`,
     planted: `the ${directory} directory while three clients ask: ${PLANTED[kind]}`,
     mended: MENDED,
     withinSeconds: 5,
-    daemon: isClosed ? 'absent' : 'lives',
+    daemon: start === undefined ? 'lives' : 'absent',
     mayFail,
     sees:
       condition === undefined
         ? /^\/livez: HTTP 200$/
         : new RegExp(`^/livez: HTTP 200, ${condition} (warn|fail): .*\\$SVC_HOME/${directory}.*$`),
-    ...(isClosed ? { impossible: cannotBeClosed } : {}),
+    ...(impossible === undefined ? {} : { impossible }),
     async plant(scene) {
-      if (isClosed) await startClosed(scene);
+      await start?.(scene, scene.path(directory));
       mkdirSync(scene.path(directory), { recursive: true, mode: 0o700 });
       await scene.load();
       return await spoiled(scene, () => SPOIL[kind](scene.path(directory)), condition);
