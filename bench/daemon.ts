@@ -18,6 +18,8 @@ export interface Daemon {
   readonly grpc: string;
   /** Client of the control socket. */
   readonly client: Client;
+  /** Its SVC_HOME. */
+  readonly home: string;
   stop(): Promise<void>;
 }
 
@@ -59,7 +61,7 @@ export async function startDaemon({ models = {}, config }: DaemonOptions): Promi
     throw error;
   }
   const client = new Client(join(home, 'run', 'svc.sock'));
-  return { pid: child.pid as number, url, grpc: `127.0.0.1:${String(grpcPort)}`, client, stop };
+  return { pid: child.pid as number, url, grpc: `127.0.0.1:${String(grpcPort)}`, client, home, stop };
 }
 
 async function succeed(child: ChildProcess): Promise<void> {

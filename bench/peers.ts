@@ -11,20 +11,17 @@
  *
  * With any option but --from, results are only printed; docs/benchmarks.md stays unchanged.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { buildLlamaServer } from '../scripts/compare/llama-server.ts';
-import { readGgufHeader } from '../src/models/gguf/gguf.ts';
 import { machine, writeSection } from './page.ts';
 import { compare, turnsOf } from './peers/compare.ts';
 import { Progress } from './peers/progress.ts';
 import { report } from './peers/report.ts';
 import { readResults, saveResults, type Result, type Results } from './peers/results.ts';
 import type { Server } from './peers/servers/server.ts';
-import { subjectOf, subjects, type Subject } from './peers/subjects.ts';
+import { makeSubject, subjectOf, subjects, vocabularySize, type Subject } from './peers/subjects.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { values } = parseArgs({
@@ -53,7 +50,7 @@ async function measureAll(): Promise<void> {
   const wanted = all.map(onlyWanted).filter(({ scenarios }) => scenarios.length > 0);
   const scenarios = wanted.flatMap((subject) => subject.scenarios);
   await buildLlamaServer(root);
-  for (const { make } of wanted) if (make !== null) await makeModel(make);
+  for (const subject of wanted) await makeSubject(subject);
 
   let isOver = false;
   const running = new Set<Server>();
@@ -101,18 +98,4 @@ async function measureAll(): Promise<void> {
 function onlyWanted(subject: Subject): Subject {
   const scenarios = subject.scenarios.filter(({ name }) => `${basename(subject.model)} ${name}`.includes(values.only));
   return { ...subject, scenarios };
-}
-
-async function vocabularySize(model: string): Promise<number> {
-  const tokens = (await readGgufHeader(model)).metadata.get('tokenizer.ggml.tokens')?.value;
-  if (typeof tokens !== 'object') throw new Error(`${model} has no vocabulary`);
-  return tokens.count;
-}
-
-async function makeModel(args: readonly string[]): Promise<void> {
-  const child = spawn(process.execPath, ['--import', 'tsx', join(root, 'scripts', 'make-model.ts'), ...args], {
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
-  const [code] = (await once(child, 'exit')) as [number | null];
-  if (code !== 0) throw new Error(`scripts/make-model.ts ${args.join(' ')} failed`);
 }

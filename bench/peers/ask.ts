@@ -12,6 +12,10 @@ export interface Question {
   readonly maxTokens: number;
   /** Further fields of the request, as in OpenAI's API. */
   readonly more?: Readonly<Record<string, unknown>>;
+  /** API key of the client. */
+  readonly key?: string;
+  /** Aborted when the client leaves; `ask` rejects then. */
+  readonly signal?: AbortSignal;
   /** Called for each piece of text with the number of pieces so far. */
   readonly onPiece?: (count: number) => void;
 }
@@ -51,7 +55,7 @@ export interface Told {
 /** Rejects if the answer is not a stream, has no text, or ends without a finish reason. */
 export async function ask(
   target: Target,
-  { messages, maxTokens, more = {}, onPiece }: Question,
+  { messages, maxTokens, more = {}, key, signal, onPiece }: Question,
   told: Told = { pieces: 0, model: null },
 ): Promise<Answer> {
   const body = JSON.stringify({
@@ -67,10 +71,14 @@ export async function ask(
   const from = performance.now();
   const outgoing = request(`${target.url}/v1/chat/completions`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+    headers: {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+    },
     // No keep-alive: servers close idle connections.
     agent: false,
-    signal: AbortSignal.timeout(LONGEST_MS),
+    signal: AbortSignal.any([AbortSignal.timeout(LONGEST_MS), ...(signal === undefined ? [] : [signal])]),
   });
   outgoing.end(body);
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage];

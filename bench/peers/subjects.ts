@@ -1,5 +1,9 @@
 /** The models, and the scenarios measured on each. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readGgufHeader } from '../../src/models/gguf/gguf.ts';
 import type { Bar, Scenario } from './scenario.ts';
 import { busyMachine, longArrives, sharedPrefix, shortBehindLong } from './scenarios/contention.ts';
 import { conversations } from './scenarios/conversations.ts';
@@ -80,3 +84,22 @@ export const subjects = (root: string): readonly Subject[] => {
 
 /** Subject for a user's own file. */
 export const subjectOf = (model: string): Subject => ({ model, make: null, scenarios: MAIN });
+
+const MAKE_MODEL = fileURLToPath(new URL('../../scripts/make-model.ts', import.meta.url));
+
+/** Creates the subject's file if it is one of ours. */
+export async function makeSubject({ make }: Subject): Promise<void> {
+  if (make === null) return;
+  const child = spawn(process.execPath, ['--import', 'tsx', MAKE_MODEL, ...make], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  if (code !== 0) throw new Error(`scripts/make-model.ts ${make.join(' ')} failed`);
+}
+
+/** Number of tokens in the vocabulary of a GGUF file. */
+export async function vocabularySize(model: string): Promise<number> {
+  const tokens = (await readGgufHeader(model)).metadata.get('tokenizer.ggml.tokens')?.value;
+  if (typeof tokens !== 'object') throw new Error(`${model} has no vocabulary`);
+  return tokens.count;
+}
