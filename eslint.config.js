@@ -20,7 +20,7 @@ function layerRule(place) {
         'error',
         {
           paths: [
-            { name: 'node:process', message: 'Use the global; config/environment.ts alone reads the environment.' },
+            { name: 'node:process', message: 'Use the global; process/environment.ts alone reads the environment.' },
           ],
           patterns: [
             {
@@ -35,7 +35,7 @@ function layerRule(place) {
 }
 
 const banned = {
-  env: { object: 'process', property: 'env', message: 'src/config/environment.ts alone reads the environment.' },
+  env: { object: 'process', property: 'env', message: 'src/process/environment.ts alone reads the environment.' },
   exit: {
     object: 'process',
     property: 'exit',
@@ -94,7 +94,7 @@ export default defineConfig(
     files: ['src/**'],
     rules: { 'no-console': 'error', 'no-restricted-properties': allBut() },
   },
-  { files: ['src/config/environment.ts'], rules: { 'no-restricted-properties': allBut('env') } },
+  { files: ['src/process/environment.ts'], rules: { 'no-restricted-properties': allBut('env') } },
   { files: ['src/cli/terminal/output.ts'], rules: { 'no-restricted-properties': allBut('exit', 'stdout', 'stderr') } },
   {
     files: ['src/cli/main.ts', 'src/engine/main.ts'],

@@ -6,7 +6,7 @@
  */
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { addKey } from '../src/config/key-file.ts';
+import { addKey } from '../src/home/key-file.ts';
 import { makeSubject, subjects, vocabularySize } from './peers/subjects.ts';
 import { ask, ttft, type Target } from './peers/ask.ts';
 import { machine, writeSection } from './page.ts';

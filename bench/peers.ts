@@ -14,7 +14,7 @@
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { buildLlamaServer } from '../scripts/compare/llama-server.ts';
+import { buildLlamaServer } from './compare/llama-server.ts';
 import { machine, writeSection } from './page.ts';
 import { compare, turnsOf } from './peers/compare.ts';
 import { Progress } from './peers/progress.ts';

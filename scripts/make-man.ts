@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { COMMANDS, type Command } from '../src/cli/commands.ts';
 import { describeFlag, flagUsage, usageOf } from '../src/cli/help.ts';
-import { VARIABLES } from '../src/config/environment.ts';
+import { VARIABLES } from '../src/process/environment.ts';
 import { VERSION } from '../src/config/version.ts';
 
 const SUMMARY = 'run AI models on this machine, in one background process';

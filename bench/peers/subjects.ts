@@ -15,7 +15,7 @@ import { eightStreams, oneStream, prefill } from './scenarios/streams.ts';
 export interface Subject {
   /** Path of a GGUF file. */
   readonly model: string;
-  /** Arguments of `scripts/make-model.ts` that create the file; null: the file exists. */
+  /** Arguments of `test/make-model/make-model.ts` that create the file; null: the file exists. */
   readonly make: readonly string[] | null;
   readonly scenarios: readonly Scenario[];
 }
@@ -85,7 +85,7 @@ export const subjects = (root: string): readonly Subject[] => {
 /** Subject for a user's own file. */
 export const subjectOf = (model: string): Subject => ({ model, make: null, scenarios: MAIN });
 
-const MAKE_MODEL = fileURLToPath(new URL('../../scripts/make-model.ts', import.meta.url));
+const MAKE_MODEL = fileURLToPath(new URL('../../test/make-model/make-model.ts', import.meta.url));
 
 /** Creates the subject's file if it is one of ours. */
 export async function makeSubject({ make }: Subject): Promise<void> {
@@ -94,7 +94,7 @@ export async function makeSubject({ make }: Subject): Promise<void> {
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   const [code] = (await once(child, 'exit')) as [number | null];
-  if (code !== 0) throw new Error(`scripts/make-model.ts ${make.join(' ')} failed`);
+  if (code !== 0) throw new Error(`test/make-model/make-model.ts ${make.join(' ')} failed`);
 }
 
 /** Number of tokens in the vocabulary of a GGUF file. */

@@ -15,18 +15,13 @@ const outputs = [
 ].map((name) => `build/models/${name}.gguf`);
 
 export async function makeTestModels() {
-  const inputs = [
-    'scripts/make-model.ts',
-    'scripts/gguf',
-    'src/models/gguf/gguf-header.ts',
-    'src/models/gguf/ggml-types.ts',
-  ];
+  const inputs = ['test/make-model', 'src/models/gguf/gguf-header.ts', 'src/models/gguf/ggml-types.ts'];
   const facts = [await lockedPackage('node-llama-cpp')];
   await unlessFresh('models-tests', { inputs, facts, outputs }, async () => {
     await run('making the models of the tests', process.execPath, [
       '--import',
       'tsx',
-      'scripts/make-model.ts',
+      'test/make-model/make-model.ts',
       'tests',
     ]);
   });

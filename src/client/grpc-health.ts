@@ -1,7 +1,7 @@
 /** Health over gRPC, as any other program sees it: one record, a watch, or the standard health check. */
 import { Client, credentials, Metadata, status, type ServiceError } from '@grpc/grpc-js';
 import { service as standardHealth } from 'grpc-health-check';
-import { variable } from '../config/environment.ts';
+import { variable } from '../process/environment.ts';
 import { Definitions } from '../grpc/definitions.ts';
 import { toRecord } from '../grpc/records.ts';
 import { decodeDetails, DETAILS_KEY } from '../grpc/status.ts';

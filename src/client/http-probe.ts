@@ -1,5 +1,5 @@
 /** The health record over TCP, as any other program sees it. */
-import { variable } from '../config/environment.ts';
+import { variable } from '../process/environment.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { HealthRecord } from '../protocol/records.ts';
 import { HTTP_ROUTES } from '../protocol/routes.ts';

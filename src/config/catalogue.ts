@@ -4,12 +4,11 @@
  */
 import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
+import { PROVIDER_NAME } from '../protocol/routing.ts';
 
 export const KINDS = ['openai', 'anthropic', 'gemini', 'openai_compatible'] as const;
 export const APIS = ['chat_completions', 'responses', 'messages', 'gemini'] as const;
 
-/** Name of a provider, as used in `provider/model` and in names of settings. */
-export const PROVIDER_NAME = /^(?!local$)[a-z0-9][a-z0-9-]{0,63}$/;
 /** Capitals only, so that a key given instead of a variable's name is rejected. */
 export const VARIABLE_NAME = /^[A-Z_][A-Z0-9_]{0,127}$/;
 

@@ -1,5 +1,5 @@
 /** Settings of the model hub from the environment, under the hub's own variable names. */
-import { variable } from './environment.ts';
+import { variable } from '../process/environment.ts';
 
 export interface HubEnvironment {
   readonly endpoint: string;

@@ -1,7 +1,6 @@
 /** The section `policies`: names for lists of candidates (docs/routing.md). */
 import * as v from 'valibot';
-import { FALLBACK_CONDITIONS } from '../protocol/routing.ts';
-import { PROVIDER_NAME } from './catalogue.ts';
+import { FALLBACK_CONDITIONS, PROVIDER_NAME } from '../protocol/routing.ts';
 import { named, section, text } from './schema.ts';
 
 const MOST_CANDIDATES = 32;

@@ -1,7 +1,8 @@
 /** The section `providers`: settings that override the catalogue. Keys are kept elsewhere (credentials-file.ts). */
 import { BlockList, isIP } from 'node:net';
 import * as v from 'valibot';
-import { APIS, catalogue, KINDS, PROVIDER_NAME, VARIABLE_NAME } from './catalogue.ts';
+import { PROVIDER_NAME } from '../protocol/routing.ts';
+import { APIS, catalogue, KINDS, VARIABLE_NAME } from './catalogue.ts';
 import { flag, named, section, text, wholeNumber } from './schema.ts';
 
 const MOST_ENDPOINTS = 64;

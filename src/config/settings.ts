@@ -6,8 +6,8 @@ import { existsSync } from 'node:fs';
 import { findNodeAtLocation, parseTree } from 'jsonc-parser';
 import writeFileAtomic from 'write-file-atomic';
 import { SvcError } from '../protocol/errors.ts';
+import { PROVIDER_NAME } from '../protocol/routing.ts';
 import { suggest } from '../protocol/suggest.ts';
-import { PROVIDER_NAME } from './catalogue.ts';
 import { removeFromText, setInText } from './config-edit.ts';
 import {
   ConfigSchema,
@@ -19,8 +19,8 @@ import {
   readConfigFile,
   type ConfigProblem,
 } from './config.ts';
-import { withFileLock } from './file-lock.ts';
-import type { Paths } from './paths.ts';
+import { withFileLock } from '../files/file-lock.ts';
+import type { Paths } from '../home/paths.ts';
 
 export interface Setting {
   readonly name: string;

@@ -1,6 +1,6 @@
 /** The conditions that are checked periodically: disk, files, memory, the model store, the providers, the API keys. */
 import { stat } from 'node:fs/promises';
-import { troublesOf, type StoragePaths } from '../config/storage.ts';
+import { troublesOf, type StoragePaths } from '../home/storage.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { CheckStatus, ModelRecord } from '../protocol/records.ts';
 import type { Conditions, ConditionWriter } from './conditions.ts';

@@ -1,9 +1,9 @@
 /** This daemon's own `daemon.json`, from its start to its end. */
 import { utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { loadDaemonFile, writeDaemonFile, type DaemonFile } from '../config/daemon-file.ts';
-import { lastExit } from '../config/last-exit.ts';
-import { identifyProcess } from '../config/process-identity.ts';
+import { loadDaemonFile, writeDaemonFile, type DaemonFile } from '../home/daemon-file.ts';
+import { lastExit } from '../home/last-exit.ts';
+import { identifyProcess } from '../process/process-identity.ts';
 import { makeDirectory } from '../files/make-directory.ts';
 import { whyOf } from '../files/why.ts';
 import type { Logger } from '../log/log.ts';

@@ -2,7 +2,7 @@
  * Listening sockets inherited from a service manager, as in sd_listen_fds(3): LISTEN_FDS sockets, from descriptor 3
  * on, for the process LISTEN_PID, named by LISTEN_FDNAMES.
  */
-import { takeVariable } from '../config/environment.ts';
+import { takeVariable } from '../process/environment.ts';
 import type { Logger } from '../log/log.ts';
 
 /** Descriptors of listening sockets. */

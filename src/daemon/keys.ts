@@ -6,8 +6,8 @@
  */
 import { timingSafeEqual } from 'node:crypto';
 import { stat } from 'node:fs/promises';
-import { digestOfKey, findKeyFile, readKeyFile, type KeyEntry } from '../config/key-file.ts';
-import type { KeysSeen } from '../config/keys-seen.ts';
+import { digestOfKey, findKeyFile, readKeyFile, type KeyEntry } from '../home/key-file.ts';
+import type { KeysSeen } from '../home/keys-seen.ts';
 import type { Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { KeyScope } from '../protocol/keys.ts';

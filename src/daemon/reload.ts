@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { loadConfig, type Config } from '../config/config.ts';
-import type { Paths } from '../config/paths.ts';
+import type { Paths } from '../home/paths.ts';
 import type { Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ReloadRecord } from '../protocol/routes.ts';

@@ -6,7 +6,7 @@
  * Without NOTIFY_SOCKET all methods do nothing.
  */
 import { getSystemErrorName } from 'node:util';
-import { takeVariable } from '../config/environment.ts';
+import { takeVariable } from '../process/environment.ts';
 import type { Logger } from '../log/log.ts';
 import type { ProcessAddon } from '../process/addon.ts';
 

@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { variable } from '../config/environment.ts';
+import { variable } from '../process/environment.ts';
 import { gpusOnBus, type Gpu } from './gpu-bus.ts';
 import { probeEngine, type EngineProbe } from './probe.ts';
 

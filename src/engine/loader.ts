@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { variable } from '../config/environment.ts';
+import { variable } from '../process/environment.ts';
 import { nativeFolders } from '../process/addon.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { Addon } from './addon.ts';

@@ -8,7 +8,7 @@
 import { constants } from 'node:os';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
-import { setForDrivers, variable } from '../config/environment.ts';
+import { setForDrivers, variable } from '../process/environment.ts';
 import { makeDirectorySync } from '../files/make-directory.ts';
 import { PART, partsBeside } from '../models/gguf/part-names.ts';
 import { loadProcessAddon, type SandboxReport } from '../process/addon.ts';

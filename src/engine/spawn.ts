@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { dirname, extname } from 'node:path';
 import type { Duplex, Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { engineEnvironment } from '../config/environment.ts';
+import { engineEnvironment } from '../process/environment.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 /** Entry file: TypeScript source or compiled, like this file. */

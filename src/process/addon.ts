@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { variable } from '../config/environment.ts';
+import { variable } from './environment.ts';
 
 /** Files and directories; a directory includes everything below it. Missing paths are skipped. */
 export interface SandboxPaths {

@@ -5,8 +5,8 @@
  *
  * No keyring is used: without a desktop session it loses its keys, or waits for a password.
  */
-import { Credentials } from '../config/credentials-file.ts';
-import { keyIn } from '../config/environment.ts';
+import { Credentials } from '../home/credentials-file.ts';
+import { keyIn } from '../process/environment.ts';
 import type { ProviderRecord } from '../protocol/records.ts';
 
 export interface KeyPlaces {

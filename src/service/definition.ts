@@ -2,8 +2,8 @@
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../config/config.ts';
-import { SERVICE_VARIABLES, variable } from '../config/environment.ts';
-import type { Paths } from '../config/paths.ts';
+import { SERVICE_VARIABLES, variable } from '../process/environment.ts';
+import type { Paths } from '../home/paths.ts';
 
 export interface ServiceDefinition {
   /** Program and arguments. */

@@ -1,6 +1,6 @@
 /** Finds out if a service manager runs the daemon of a control socket. */
 import { readFileSync } from 'node:fs';
-import type { Paths } from '../config/paths.ts';
+import type { Paths } from '../home/paths.ts';
 import { SERVICE_UNIT, servesSocket, unitPath } from './systemd-unit.ts';
 
 /**

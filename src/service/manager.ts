@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { childEnvironment } from '../config/environment.ts';
+import { childEnvironment } from '../process/environment.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ServiceDefinition } from './definition.ts';
 import { AGENT_LABEL, launchAgent } from './launchd-agent.ts';

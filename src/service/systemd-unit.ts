@@ -10,7 +10,7 @@
  */
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { variable } from '../config/environment.ts';
+import { variable } from '../process/environment.ts';
 import type { ServiceDefinition } from './definition.ts';
 
 export const SERVICE_UNIT = 'svc.service';

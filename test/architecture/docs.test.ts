@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import * as v from 'valibot';
 import { ConfigSchema } from '../../src/config/config.ts';
 import { namedSettings } from '../../src/config/settings.ts';
-import { VARIABLES } from '../../src/config/environment.ts';
+import { VARIABLES } from '../../src/process/environment.ts';
 import { GGUF_LIMITS, MODEL_RANGES } from '../../src/models/gguf/gguf-limits.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as v from 'valibot';
 import { ConfigSchema } from '../../src/config/config.ts';
-import { MAX_KEYS } from '../../src/config/key-file.ts';
+import { MAX_KEYS } from '../../src/home/key-file.ts';
 import type { RouteScope } from '../../src/daemon/http/authorize.ts';
 import { LIMITS as GRPC } from '../../src/daemon/grpc/limits.ts';
 import { VALUE_BYTES } from '../../src/daemon/grpc/requests.ts';

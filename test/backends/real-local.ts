@@ -1,4 +1,4 @@
-/** A LocalBackend with real engines: the addon and the tiny models of scripts/make-model.ts. */
+/** A LocalBackend with real engines: the addon and the tiny models of test/make-model/make-model.ts. */
 import { fileURLToPath } from 'node:url';
 import { LocalBackend, type EngineSettings, type ResidencySettings } from '../../src/backends/local/local-backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';

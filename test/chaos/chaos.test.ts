@@ -5,11 +5,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Fault } from '../../scripts/chaos/fault.ts';
-import { FAULTS } from '../../scripts/chaos/faults.ts';
-import { judge } from '../../scripts/chaos/judge.ts';
-import { page, readPage, updatedPage } from '../../scripts/chaos/page.ts';
-import { partOf, readPart, thirdOf } from '../../scripts/chaos/part.ts';
+import type { Fault } from './fault.ts';
+import { FAULTS } from './faults.ts';
+import { judge } from './judge.ts';
+import { page, readPage, updatedPage } from './page.ts';
+import { partOf, readPart, thirdOf } from './part.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DOCUMENT = fileURLToPath(new URL('../../docs/reliability.md', import.meta.url));
@@ -19,7 +19,7 @@ test('the script injects a few faults and they pass', async () => {
   const only = '^(idle engine killed|config broken at a reload|body that is no JSON)$';
   const { stdout } = await promisify(execFile)(
     process.execPath,
-    ['--import', 'tsx', 'scripts/chaos.ts', '--only', only],
+    ['--import', 'tsx', 'test/chaos/chaos.ts', '--only', only],
     { cwd: ROOT },
   );
   assert.is(stdout.trimEnd().split('\n').at(-1), '3 passed, 0 failed');

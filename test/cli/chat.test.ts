@@ -6,7 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readdirSync, readFileSync } from 'node:fs';
 import { Client } from '../../src/client/client.ts';
-import { childEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from '../../src/process/environment.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
 import { holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';

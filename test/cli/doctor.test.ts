@@ -29,7 +29,7 @@ import { checkUser } from '../../src/cli/commands/doctor/machine-checks.ts';
 import { checkApiKeys, checkProviders } from '../../src/cli/commands/doctor/provider-check.ts';
 import { Client } from '../../src/client/client.ts';
 import { parseConfig } from '../../src/config/config.ts';
-import { childEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from '../../src/process/environment.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { CHECK_NAMES, DoctorRecordSchema, type DoctorCheck, type DoctorRecord } from '../../src/protocol/doctor.ts';
 import type { ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';

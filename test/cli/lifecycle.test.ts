@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { VERSION } from '../../src/config/version.ts';
-import { readDaemonFile, writeDaemonFile, type DaemonFile } from '../../src/config/daemon-file.ts';
+import { readDaemonFile, writeDaemonFile, type DaemonFile } from '../../src/home/daemon-file.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
 import { spawnDaemon } from '../support/daemon.ts';
 import { svc } from '../support/svc.ts';

@@ -7,7 +7,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { COMMANDS, type Command } from '../../src/cli/commands.ts';
 import { flagUsage, usageOf } from '../../src/cli/help.ts';
-import { VARIABLES } from '../../src/config/environment.ts';
+import { VARIABLES } from '../../src/process/environment.ts';
 import { VERSION } from '../../src/config/version.ts';
 import { unless } from '../support/skip.ts';
 import { isInstalled } from '../support/terminal.ts';

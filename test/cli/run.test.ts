@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Client } from '../../src/client/client.ts';
-import { childEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from '../../src/process/environment.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import type { UsageRecord } from '../../src/usage/summary.ts';
 import type { GenerateResult, Usage } from '../../src/protocol/generate.ts';

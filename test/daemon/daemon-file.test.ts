@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { readDaemonFile } from '../../src/config/daemon-file.ts';
+import { readDaemonFile } from '../../src/home/daemon-file.ts';
 import { OwnDaemonFile } from '../../src/daemon/daemon-file.ts';
 import { createLogger } from '../../src/log/log.ts';
 import { makeHome, type Home } from '../support/home.ts';

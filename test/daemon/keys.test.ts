@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { addKey, removeKey } from '../../src/config/key-file.ts';
+import { addKey, removeKey } from '../../src/home/key-file.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import { ask, type AskOptions } from '../http/ask.ts';

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Paths } from '../../src/config/paths.ts';
+import type { Paths } from '../../src/home/paths.ts';
 import { becomeTheDaemon } from '../../src/daemon/lock.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { makeHome, type Home } from '../support/home.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { probeGrpcHealth } from '../../src/client/grpc-health.ts';
-import { childEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from '../../src/process/environment.ts';
 import { Metrics, type Snapshot } from '../../src/daemon/metrics.ts';
 import type { LoadedModelHealth } from '../../src/protocol/records.ts';
 import { read } from '../architecture/source-files.ts';

@@ -10,7 +10,7 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Backend } from '../../src/backends/backend.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import { resolvePaths } from '../../src/config/paths.ts';
+import { resolvePaths } from '../../src/home/paths.ts';
 import { Daemon, type LocalEngines } from '../../src/daemon/daemon.ts';
 import { Lifecycle } from '../../src/daemon/lifecycle.ts';
 import { CloudProviders } from '../../src/daemon/providers.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { variable } from '../../src/config/environment.ts';
+import { variable } from '../../src/process/environment.ts';
 import { gpusOnBus } from '../../src/engine/gpu-bus.ts';
 import { examineGpu, troubleOf } from '../../src/engine/gpu.ts';
 import { probeEngine } from '../../src/engine/probe.ts';

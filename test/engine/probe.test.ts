@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { variable } from '../../src/config/environment.ts';
+import { variable } from '../../src/process/environment.ts';
 import { addonCandidates, loadAddon } from '../../src/engine/loader.ts';
 import { probeEngine } from '../../src/engine/probe.ts';
 import type { SvcError } from '../../src/protocol/errors.ts';

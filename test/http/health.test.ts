@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { childEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from '../../src/process/environment.ts';
 import type { Condition } from '../../src/protocol/records.ts';
 import { makeHome } from '../support/home.ts';
 import { unless } from '../support/skip.ts';

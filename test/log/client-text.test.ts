@@ -7,7 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { addKey } from '../../src/config/key-file.ts';
+import { addKey } from '../../src/home/key-file.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { EmbedRequestSchema } from '../../src/protocol/embed.ts';
 import { GenerateRequestSchema, MessageSchema } from '../../src/protocol/generate.ts';

@@ -3,7 +3,7 @@
  * counts and dimensions, offsets beyond the file, sizes that wrap, arrays of the wrong type, division by zero,
  * templates that exhaust the stack), and everything else for which libllama aborts the process.
  *
- *   node --import tsx scripts/make-hostile-models.ts DIR      writes all of them
+ *   node --import tsx test/models/make-hostile-models.ts DIR      writes all of them
  */
 import { VALUE_TYPE } from '../../src/models/gguf/ggml-types.ts';
 import { GGUF_LIMITS } from '../../src/models/gguf/gguf-limits.ts';

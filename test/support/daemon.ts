@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Client } from '../../src/client/client.ts';
-import { childEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from '../../src/process/environment.ts';
 import { parseLogLine } from '../../src/log/format.ts';
 import type { LogRecord } from '../../src/protocol/logs.ts';
 import type { Home } from './home.ts';

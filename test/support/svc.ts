@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { childEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from '../../src/process/environment.ts';
 import type { Home } from './home.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -1,6 +1,6 @@
 /** llama-server, built from the bundled source with its defaults for this machine. */
 import { spawn } from 'node:child_process';
-import { buildLlamaServer } from '../../../scripts/compare/llama-server.ts';
+import { buildLlamaServer } from '../../compare/llama-server.ts';
 import { answering, end, freePort, residentBytes } from './processes.ts';
 import type { Server, ServerName, ServerOptions } from './server.ts';
 

@@ -13,7 +13,7 @@
 
 namespace svc::test {
 
-// Made by `node --import tsx scripts/make-model.ts tests`: three architectures, random weights,
+// Made by `node --import tsx test/make-model/make-model.ts tests`: three architectures, random weights,
 // real vocabularies and chat templates.
 inline std::vector<std::string> TinyModels() {
   std::vector<std::string> paths;
@@ -57,7 +57,7 @@ inline std::unique_ptr<LlamaModel> LoadTinyModel(const std::string& path) {
   Result<std::unique_ptr<LlamaModel>> model = LlamaModel::Load({.path = path});
   if (model.ok()) return std::move(model.value());
   Fail(__FILE__, __LINE__,
-       model.status().message() + " (node --import tsx scripts/make-model.ts tests)");
+       model.status().message() + " (node --import tsx test/make-model/make-model.ts tests)");
   return nullptr;
 }
 

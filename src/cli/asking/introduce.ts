@@ -1,7 +1,7 @@
 /** Introduces the built-in model once, on standard error, after its first answer. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Paths } from '../../config/paths.ts';
+import type { Paths } from '../../home/paths.ts';
 import { makeDirectorySync } from '../../files/make-directory.ts';
 import { BUILTIN_ID } from '../../models/store/builtin.ts';
 import type { GenerateResult } from '../../protocol/generate.ts';

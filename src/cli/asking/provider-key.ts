@@ -3,8 +3,8 @@
  * otherwise the command fails at once.
  */
 import type { Client } from '../../client/client.ts';
-import { checkedKey, saveCredential } from '../../config/credentials-file.ts';
-import type { Paths } from '../../config/paths.ts';
+import { checkedKey, saveCredential } from '../../home/credentials-file.ts';
+import type { Paths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ProviderRecord } from '../../protocol/records.ts';
 import { lacksKey, providerNamed, recordOf } from '../../providers/providers.ts';

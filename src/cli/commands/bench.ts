@@ -8,7 +8,7 @@
  * came from a cache are not counted as computed.
  */
 import { Client } from '../../client/client.ts';
-import { resolvePaths } from '../../config/paths.ts';
+import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateRequest, GenerateResult } from '../../protocol/generate.ts';
 import { given, receive } from '../asking/answer.ts';

@@ -6,7 +6,7 @@
  * because the user has read it; a failed turn does not.
  */
 import { Client } from '../../client/client.ts';
-import { resolvePaths, type Paths } from '../../config/paths.ts';
+import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateResult, Message } from '../../protocol/generate.ts';
 import { suggest } from '../../protocol/suggest.ts';

@@ -1,7 +1,7 @@
 /** `svc doctor`: every check runs whatever the results of the others; one that depends on a broken part is skipped. */
 import type { Config } from '../../config/config.ts';
-import { readKeyFile } from '../../config/key-file.ts';
-import { resolvePaths, type Paths } from '../../config/paths.ts';
+import { readKeyFile } from '../../home/key-file.ts';
+import { resolvePaths, type Paths } from '../../home/paths.ts';
 import type { DoctorCheck, DoctorRecord } from '../../protocol/doctor.ts';
 import type { ProviderRecord } from '../../protocol/records.ts';
 import { ProviderKeys } from '../../providers/provider-keys.ts';

@@ -1,6 +1,6 @@
 import { closeSync, statSync } from 'node:fs';
-import { readDaemonFile } from '../../config/daemon-file.ts';
-import { crashFile, resolvePaths, type Paths } from '../../config/paths.ts';
+import { readDaemonFile } from '../../home/daemon-file.ts';
+import { crashFile, resolvePaths, type Paths } from '../../home/paths.ts';
 import { formatLogLine, isAtLeast } from '../../log/format.ts';
 import type { Run } from '../commands.ts';
 import { endOfLines, follow, lastLines, OLDER_FILES, openLog } from '../terminal/log-tail.ts';

@@ -1,6 +1,6 @@
 /** The models in memory: their health records, with device and expiry from their model records. */
 import { Client } from '../../client/client.ts';
-import { resolvePaths } from '../../config/paths.ts';
+import { resolvePaths } from '../../home/paths.ts';
 import type { LoadedModel, LoadedModelHealth } from '../../protocol/records.ts';
 import type { Run } from '../commands.ts';
 import { bytes, count, duration, table, text } from '../terminal/format.ts';

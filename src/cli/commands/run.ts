@@ -3,7 +3,7 @@
  * Ctrl-C closes the connection, which stops the generation in the engine.
  */
 import { Client } from '../../client/client.ts';
-import { resolvePaths } from '../../config/paths.ts';
+import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ContentPart, GenerateRequest, GenerateResult, Message } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';

@@ -1,5 +1,5 @@
 import { Client } from '../../client/client.ts';
-import { resolvePaths } from '../../config/paths.ts';
+import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { Run } from '../commands.ts';
 import { ensureDaemon } from '../machine/daemon.ts';

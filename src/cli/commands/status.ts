@@ -1,6 +1,6 @@
 import { Client } from '../../client/client.ts';
-import { lastExit } from '../../config/last-exit.ts';
-import { resolvePaths, type Paths } from '../../config/paths.ts';
+import { lastExit } from '../../home/last-exit.ts';
+import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { VERSION } from '../../config/version.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { LoadedModelHealth, ReadyRecord, StatusRecord } from '../../protocol/records.ts';

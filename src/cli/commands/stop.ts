@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '../../client/client.ts';
-import { readDaemonFile } from '../../config/daemon-file.ts';
-import { resolvePaths, type Paths } from '../../config/paths.ts';
-import { isAlive as isSameProcess } from '../../config/process-identity.ts';
+import { readDaemonFile } from '../../home/daemon-file.ts';
+import { resolvePaths, type Paths } from '../../home/paths.ts';
+import { isAlive as isSameProcess } from '../../process/process-identity.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { Run } from '../commands.ts';
 import { print, printJson, say } from '../terminal/output.ts';

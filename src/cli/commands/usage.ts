@@ -1,5 +1,5 @@
 /** `svc usage`: requests and tokens from the ledger; works without a daemon. */
-import { resolvePaths } from '../../config/paths.ts';
+import { resolvePaths } from '../../home/paths.ts';
 import { readUsage } from '../../usage/ledger.ts';
 import { summarise } from '../../usage/summary.ts';
 import type { Run } from '../commands.ts';

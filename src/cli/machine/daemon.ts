@@ -1,6 +1,6 @@
 /** Starting the daemon for commands that need one. */
 import { startDaemon, type StartOutcome } from '../../client/start-daemon.ts';
-import type { Paths } from '../../config/paths.ts';
+import type { Paths } from '../../home/paths.ts';
 import { formatLogLine } from '../../log/format.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { ReadyRecord } from '../../protocol/records.ts';

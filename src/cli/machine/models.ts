@@ -4,7 +4,7 @@
  */
 import { Client } from '../../client/client.ts';
 import { loadConfig } from '../../config/config.ts';
-import { resolvePaths } from '../../config/paths.ts';
+import { resolvePaths } from '../../home/paths.ts';
 import { builtinModelPath } from '../../models/store/builtin.ts';
 import { ModelStore } from '../../models/store/store.ts';
 import { SvcError } from '../../protocol/errors.ts';

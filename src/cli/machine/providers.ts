@@ -3,7 +3,7 @@ import type { Backend } from '../../backends/backend.ts';
 import type { Provider } from '../../backends/cloud/provider.ts';
 import { catalogue } from '../../config/catalogue.ts';
 import { loadConfig, type Config } from '../../config/config.ts';
-import { resolvePaths } from '../../config/paths.ts';
+import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ProviderRecord } from '../../protocol/records.ts';
 import { suggest } from '../../protocol/suggest.ts';

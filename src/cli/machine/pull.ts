@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { Client } from '../../client/client.ts';
 import { hubEnvironment } from '../../config/hub.ts';
-import { resolvePaths } from '../../config/paths.ts';
+import { resolvePaths } from '../../home/paths.ts';
 import type { Pulled } from '../../models/pull/puller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';

@@ -3,7 +3,7 @@
  * may be a terminal independently of the other.
  */
 import { Writable } from 'node:stream';
-import { variable } from '../../config/environment.ts';
+import { variable } from '../../process/environment.ts';
 import { errorOfFiles } from '../../files/svc-error.ts';
 import { SvcError } from '../../protocol/errors.ts';
 

@@ -7,7 +7,7 @@
 import { join } from 'node:path';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
-import { withFileLock } from '../../config/file-lock.ts';
+import { withFileLock } from '../../files/file-lock.ts';
 import { readText } from '../../files/open-file.ts';
 import { whyOf } from '../../files/why.ts';
 import { SvcError } from '../../protocol/errors.ts';

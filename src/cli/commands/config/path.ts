@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { resolvePaths } from '../../../config/paths.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import type { Run } from '../../commands.ts';
 import { print, printJson } from '../../terminal/output.ts';
 

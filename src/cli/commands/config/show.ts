@@ -1,4 +1,4 @@
-import { resolvePaths } from '../../../config/paths.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import { listSettings } from '../../../config/settings.ts';
 import type { Run } from '../../commands.ts';
 import { table } from '../../terminal/format.ts';

@@ -1,4 +1,4 @@
-import { resolvePaths } from '../../../config/paths.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import { unsetSetting } from '../../../config/settings.ts';
 import type { Run } from '../../commands.ts';
 import { print, printJson } from '../../terminal/output.ts';

@@ -1,5 +1,5 @@
 import { environmentSettings, parseConfig, readConfigFile, type ConfigProblem } from '../../../config/config.ts';
-import { resolvePaths } from '../../../config/paths.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import { existsSync } from 'node:fs';
 import { ERRORS, SvcError } from '../../../protocol/errors.ts';
 import type { Run } from '../../commands.ts';

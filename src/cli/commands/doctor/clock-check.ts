@@ -1,7 +1,7 @@
 /** A wrong clock breaks certificate checks and puts log lines out of order. */
 import { closeSync } from 'node:fs';
-import { readDaemonFile } from '../../../config/daemon-file.ts';
-import type { Paths } from '../../../config/paths.ts';
+import { readDaemonFile } from '../../../home/daemon-file.ts';
+import type { Paths } from '../../../home/paths.ts';
 import { parseLogLine } from '../../../log/format.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
 import { duration } from '../../terminal/format.ts';

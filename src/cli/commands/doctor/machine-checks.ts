@@ -2,7 +2,7 @@
 import { totalmem } from 'node:os';
 import { existsSync, readFileSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Paths } from '../../../config/paths.ts';
+import type { Paths } from '../../../home/paths.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
 import type { CheckStatus } from '../../../protocol/records.ts';
 import { bytes } from '../../terminal/format.ts';

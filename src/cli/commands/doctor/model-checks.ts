@@ -1,6 +1,6 @@
 /** Checks of the model store, file by file, and of the default model, by generating one token. */
 import { Client } from '../../../client/client.ts';
-import type { Paths } from '../../../config/paths.ts';
+import type { Paths } from '../../../home/paths.ts';
 import { tryModel } from '../../../engine/try-model.ts';
 import { digestOfModel } from '../../../models/store/adopted.ts';
 import { builtinModelPath } from '../../../models/store/builtin.ts';

@@ -1,5 +1,5 @@
 /** Checks of the providers: a key is present and the endpoints answer. No key is read, sent or shown. */
-import type { KeyEntry } from '../../../config/key-file.ts';
+import type { KeyEntry } from '../../../home/key-file.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
 import type { ProviderRecord } from '../../../protocol/records.ts';
 import { check, skipped } from './check.ts';

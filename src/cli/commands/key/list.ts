@@ -1,5 +1,5 @@
-import { readKeyFile } from '../../../config/key-file.ts';
-import { resolvePaths } from '../../../config/paths.ts';
+import { readKeyFile } from '../../../home/key-file.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import type { KeyRecord } from '../../../protocol/keys.ts';
 import type { Run } from '../../commands.ts';
 import { table } from '../../terminal/format.ts';

@@ -1,5 +1,5 @@
-import { removeKey } from '../../../config/key-file.ts';
-import { resolvePaths } from '../../../config/paths.ts';
+import { removeKey } from '../../../home/key-file.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import type { Run } from '../../commands.ts';
 import { print, printJson, say } from '../../terminal/output.ts';
 

@@ -1,6 +1,6 @@
 /** Estimates a model's memory at several context lengths, with a dry run in a child process. */
 import { loadConfig } from '../../../config/config.ts';
-import { resolvePaths } from '../../../config/paths.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import type { NativeDeviceMemory, NativeMemoryEstimates } from '../../../engine/addon.ts';
 import { estimateModel } from '../../../engine/estimate.ts';
 import { hostMemory } from '../../../engine/host-memory.ts';

@@ -1,5 +1,5 @@
 import { join, sep } from 'node:path';
-import { resolvePaths } from '../../../config/paths.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import { prefixFolder, removePrefixes } from '../../../models/store/prefixes.ts';
 import { dropUnfinished } from '../../../models/pull/unfinished.ts';
 import { SvcError } from '../../../protocol/errors.ts';

@@ -1,5 +1,5 @@
 import { Client } from '../../../client/client.ts';
-import { resolvePaths } from '../../../config/paths.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import type { Run } from '../../commands.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { print, printJson } from '../../terminal/output.ts';

@@ -1,6 +1,7 @@
-import { catalogue, PROVIDER_NAME, VARIABLE_NAME } from '../../../config/catalogue.ts';
-import { checkedKey, removeCredential, saveCredential } from '../../../config/credentials-file.ts';
-import { resolvePaths } from '../../../config/paths.ts';
+import { catalogue, VARIABLE_NAME } from '../../../config/catalogue.ts';
+import { PROVIDER_NAME } from '../../../protocol/routing.ts';
+import { checkedKey, removeCredential, saveCredential } from '../../../home/credentials-file.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import { isLoopbackUrl, problemOfUrl } from '../../../config/provider-settings.ts';
 import { changeConfig, type Change } from '../../../config/settings.ts';
 import { SvcError } from '../../../protocol/errors.ts';

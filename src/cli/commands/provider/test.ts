@@ -2,7 +2,7 @@ import { ERRORS } from '../../../protocol/errors.ts';
 import type { ProviderTestStep } from '../../../protocol/routes.ts';
 import { testProvider } from '../../../providers/provider-test.ts';
 import { Client } from '../../../client/client.ts';
-import { resolvePaths } from '../../../config/paths.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import type { Run } from '../../commands.ts';
 import { fromDaemon } from '../../machine/models.ts';
 import { exit, out, print, printJson, say } from '../../terminal/output.ts';

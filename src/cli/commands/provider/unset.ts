@@ -1,5 +1,5 @@
-import { removeCredential } from '../../../config/credentials-file.ts';
-import { resolvePaths } from '../../../config/paths.ts';
+import { removeCredential } from '../../../home/credentials-file.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import { changeConfig } from '../../../config/settings.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { providerNamed } from '../../../providers/providers.ts';

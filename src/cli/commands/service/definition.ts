@@ -1,7 +1,7 @@
 /** Shared by the `svc service` commands. */
 import { readFileSync } from 'node:fs';
 import { loadConfig } from '../../../config/config.ts';
-import type { Paths } from '../../../config/paths.ts';
+import type { Paths } from '../../../home/paths.ts';
 import { defineService } from '../../../service/definition.ts';
 import type { Manager, ServiceFile } from '../../../service/manager.ts';
 

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { makeDirectorySync } from '../../../files/make-directory.ts';
 import { Client } from '../../../client/client.ts';
 import { loadConfig } from '../../../config/config.ts';
-import { makePrivateDirectory, resolvePaths, type Paths } from '../../../config/paths.ts';
+import { makePrivateDirectory, resolvePaths, type Paths } from '../../../home/paths.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { defineService } from '../../../service/definition.ts';
 import { serviceManager, type Manager, type ServiceFile } from '../../../service/manager.ts';

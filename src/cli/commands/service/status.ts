@@ -1,4 +1,4 @@
-import { resolvePaths } from '../../../config/paths.ts';
+import { resolvePaths } from '../../../home/paths.ts';
 import { serviceManager } from '../../../service/manager.ts';
 import type { Run } from '../../commands.ts';
 import { facts } from '../../terminal/format.ts';

@@ -1,0 +1,63 @@
+/** Loads the addon and one model in this process. */
+import type { Addon, NativeEngine, NativeLoadOptions, NativeModelInfo, NativeOutput } from '../../src/engine/addon.ts';
+import type { Answer, Question, Sampling } from './cases.ts';
+
+export class OurEngine {
+  readonly #engine: NativeEngine;
+  readonly #takers: Map<number, (output: NativeOutput) => void>;
+  #lastId = 0;
+
+  private constructor(engine: NativeEngine, takers: Map<number, (output: NativeOutput) => void>) {
+    this.#engine = engine;
+    this.#takers = takers;
+  }
+
+  static async load(addon: Addon, model: string, options: NativeLoadOptions): Promise<OurEngine> {
+    const takers = new Map<number, (output: NativeOutput) => void>();
+    const onStep = (outputs: NativeOutput[]): void => {
+      for (const output of outputs) takers.get(output.id)?.(output);
+    };
+    return new OurEngine(await addon.load(model, options, () => undefined, onStep).done, takers);
+  }
+
+  get info(): NativeModelInfo {
+    return this.#engine.info;
+  }
+
+  async ask(question: Question, sampling: Sampling, maxTokens: number): Promise<Answer> {
+    const id = (this.#lastId += 1);
+    let text = '';
+    const answered = new Promise<Answer>((resolve, reject) => {
+      this.#takers.set(id, ({ text: piece, finish, error }) => {
+        text += piece;
+        if (error !== undefined) reject(new Error(`${error.code}: ${error.message}`));
+        if (finish === undefined) return;
+        const { reason, inputTokens, outputTokens } = finish;
+        resolve({ text, finish: reason, inputTokens, outputTokens });
+      });
+    });
+    await this.#engine.submit({ id, ...question, ...sampling, maxTokens, cachePrompt: false });
+    return await answered.finally(() => this.#takers.delete(id));
+  }
+
+  async embed(inputs: readonly string[]): Promise<{ vectors: Float32Array[]; tokens: number }> {
+    const id = (this.#lastId += 1);
+    const length = this.#engine.info.embeddingLength;
+    const vectors: Float32Array[] = [];
+    const done = new Promise<void>((resolve, reject) => {
+      this.#takers.set(id, ({ embeddings, finish, error }) => {
+        for (let at = 0; at < (embeddings?.length ?? 0); at += length)
+          vectors.push(embeddings!.subarray(at, at + length));
+        if (error !== undefined) reject(new Error(`${error.code}: ${error.message}`));
+        if (finish !== undefined) resolve();
+      });
+    });
+    const tokens = await this.#engine.embed({ id, inputs });
+    await done.finally(() => this.#takers.delete(id));
+    return { vectors, tokens };
+  }
+
+  async close(): Promise<void> {
+    await this.#engine.close();
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Makes synthetic models: real architectures, vocabularies and chat templates, random weights.
+ *
+ *   node --import tsx test/make-model/make-model.ts tests              build/models/tiny-*.gguf
+ *   node --import tsx test/make-model/make-model.ts PRESET [--type F32|F16|Q8_0|Q4_0|Q4_K_M] [--out FILE]
+ *
+ * Q4_K_M is a mixture of types chosen by llama.cpp; its own quantiser makes it, and is built if necessary.
+ * A file already made by the same recipe is not rewritten.
+ */
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { readGgufHeader } from '../../src/models/gguf/gguf.ts';
+import { isMixture, MIXTURES, quantizeFile, type Mixture } from './llama-quantize.ts';
+import { writeModel } from './model.ts';
+import { PRESETS, TEST_PRESETS, type PresetName } from './presets.ts';
+import { TYPE_NUMBER, type Encoding } from './quantize.ts';
+import { llamaSource } from '../../scripts/llama-source.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const usage = `usage: make-model.ts tests | PRESET [--type ${[...Object.keys(TYPE_NUMBER), ...MIXTURES].join('|')}] [--out FILE]
+presets: ${Object.keys(PRESETS).join(', ')}`;
+
+/** Makes the file unless it is up to date. */
+async function make(presetName: PresetName, encoding: Encoding | Mixture, path: string): Promise<void> {
+  const startedAt = performance.now();
+  const label = relative(root, path);
+  const recipe = await recipeOf(presetName, encoding);
+  if ((await recipeIn(path)) === recipe) {
+    console.log(`${label}: up to date`);
+    return;
+  }
+  await mkdir(dirname(path), { recursive: true });
+  if (isMixture(encoding)) await makeMixture(presetName, encoding, path, recipe);
+  else await writeModel(path, PRESETS[presetName], encoding, await llamaSource(), recipe);
+  const megabytes = ((await stat(path)).size / 1e6).toFixed(1);
+  console.log(`${label}: ${megabytes} MB in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+}
+
+/** Makes the mixture through a temporary F16 file. */
+async function makeMixture(presetName: PresetName, mixture: Mixture, path: string, recipe: string): Promise<void> {
+  const halves = `${path}.${process.pid}.f16`;
+  try {
+    await writeModel(halves, PRESETS[presetName], 'F16', await llamaSource(), recipe);
+    await quantizeFile(root, halves, path, mixture);
+  } finally {
+    await rm(halves, { force: true });
+  }
+}
+
+/** Everything that determines the bytes of the file. */
+async function recipeOf(presetName: PresetName, encoding: Encoding | Mixture): Promise<string> {
+  const hash = createHash('sha256').update(`${presetName} ${encoding}\n`);
+  const sources = join(root, 'test', 'make-model');
+  const names = (await readdir(sources)).filter((name) => !name.endsWith('.test.ts'));
+  for (const name of names.sort()) hash.update(await readFile(join(sources, name)));
+  hash.update(await readFile(join(root, 'node_modules', 'node-llama-cpp', 'llama', 'binariesGithubRelease.json')));
+  return hash.digest('hex');
+}
+
+/** Recipe stored in the file; null if there is no readable file. */
+async function recipeIn(path: string): Promise<unknown> {
+  try {
+    return (await readGgufHeader(path)).metadata.get('svc.recipe')?.value;
+  } catch {
+    return null;
+  }
+}
+
+function isPreset(name: string | undefined): name is PresetName {
+  return name !== undefined && Object.hasOwn(PRESETS, name);
+}
+
+function isEncoding(name: string): name is Encoding {
+  return Object.hasOwn(TYPE_NUMBER, name);
+}
+
+function parse(): { what: string | undefined; type: string | undefined; out: string | undefined } {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: { type: { type: 'string' }, out: { type: 'string' } },
+  });
+  return { what: positionals.length === 1 ? positionals[0] : undefined, type: values.type, out: values.out };
+}
+
+const { what, type, out } = parse();
+if (what === 'tests') {
+  for (const name of TEST_PRESETS) {
+    await make(name, PRESETS[name].encoding, join(root, 'build', 'models', `${name}.gguf`));
+  }
+} else if (isPreset(what) && (type === undefined || isEncoding(type) || isMixture(type))) {
+  const encoding = type ?? PRESETS[what].encoding;
+  const suffix = type === undefined ? '' : `-${type.toLowerCase()}`;
+  await make(what, encoding, out ?? join(root, 'build', 'models', `${what}${suffix}.gguf`));
+} else {
+  console.error(usage);
+  process.exitCode = 2;
+}

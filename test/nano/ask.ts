@@ -1,0 +1,29 @@
+/** Runs conversations with a model in our engine, as many at once as it supports. */
+import { loadAddon } from '../../src/engine/loader.ts';
+import { OurEngine } from '../../bench/compare/our-engine.ts';
+
+const OPTIONS = { contextLength: 16_384, maxSequences: 16 };
+const MOST_TOKENS = 120;
+
+/** Returns the last answer of each conversation, given the user turns, with default sampling. */
+export async function ask(model: string, conversations: readonly (readonly string[])[]): Promise<string[]> {
+  const { addon, directory } = loadAddon();
+  addon.loadBackends(directory);
+  const engine = await OurEngine.load(addon, model, OPTIONS);
+  try {
+    return await Promise.all(
+      conversations.map(async (turns) => {
+        const messages: { role: string; content: string }[] = [];
+        let answer = '';
+        for (const content of turns) {
+          messages.push({ role: 'user', content });
+          ({ text: answer } = await engine.ask({ messages }, {}, MOST_TOKENS));
+          messages.push({ role: 'assistant', content: answer });
+        }
+        return answer;
+      }),
+    );
+  } finally {
+    await engine.close();
+  }
+}

@@ -1,0 +1,58 @@
+/** The built-in model reaches its quality thresholds on questions that its training templates cannot produce. */
+import { createHash } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { inspectGguf, readGgufHeader } from '../../src/models/gguf/gguf.ts';
+import { builtinModelPath } from '../../src/models/store/builtin.ts';
+import { inventedIn } from './commands-named.ts';
+import { BARS, evaluate, tally, type Scored } from './evaluate.ts';
+import { readAnswers } from './questions.ts';
+
+const test = suite('nano');
+let scored: readonly Scored[] = [];
+
+test.before(async () => {
+  scored = await evaluate(builtinModelPath(), 'evaluation');
+});
+
+test('it is small, and the digest is the one in its README', async () => {
+  const { architecture, contextLength } = await inspectGguf(builtinModelPath());
+  assert.is(architecture, 'llama');
+  assert.ok((contextLength ?? 0) >= 2048);
+  assert.ok(statSync(builtinModelPath()).size <= 12e6);
+  const digest = createHash('sha256').update(readFileSync(builtinModelPath())).digest('hex');
+  const readme = readFileSync(fileURLToPath(new URL('../../models/nano/README.md', import.meta.url)), 'utf8');
+  assert.ok(readme.includes(digest), `the README does not name ${digest}`);
+  const { metadata } = await readGgufHeader(builtinModelPath());
+  assert.is(metadata.get('general.license')?.value, 'MIT');
+});
+
+test('it answers questions about svc correctly and admits ignorance on all others', () => {
+  const [svc, outside] = [tally(scored, 'svc'), tally(scored, 'outside')];
+  assert.ok(svc.all >= 400 && outside.all >= 100);
+  assert.ok(svc.right >= (BARS.svc ?? 1) * svc.all, `svc: ${String(svc.right)} of ${String(svc.all)}`);
+  assert.ok(
+    outside.right >= (BARS.outside ?? 1) * outside.all,
+    `outside: ${String(outside.right)} of ${String(outside.all)}`,
+  );
+});
+
+test('no answer names a command or flag that does not exist', () => {
+  assert.equal(
+    scored.flatMap(({ answer, invented }) => (invented.length > 0 ? [[answer, ...invented]] : [])),
+    [],
+  );
+  const learned = [...readAnswers().values()].flat();
+  assert.equal(learned.flatMap(inventedIn), []);
+});
+
+test('the command check detects invented commands', () => {
+  assert.equal(inventedIn('Run `svc dance`.'), ['svc dance']);
+  assert.equal(inventedIn('Run `svc stop --gently`.'), ['svc stop --gently']);
+  assert.equal(inventedIn('Add `--sparkle`.'), ['--sparkle']);
+  assert.equal(inventedIn('`cat notes.txt | svc run "what --if"`, `svc logs -f`, `svc COMMAND --help`'), []);
+});
+
+test.run();
