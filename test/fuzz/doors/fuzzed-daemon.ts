@@ -61,18 +61,11 @@ export class FuzzedDaemon {
     const attempt = async (what: string, work: () => Promise<void>): Promise<void> => {
       await work().catch((error: unknown) => wrong.push(`${what}: ${causeOf(error)}`));
     };
-    await attempt('/livez', async () => {
-      const { status } = await ask({ port: this.httpPort }, '/livez', { signal: AbortSignal.timeout(30_000) });
-      if (status !== 200) throw new Error(`answers ${String(status)}`);
-    });
-    // Calls of clients that broke the protocol keep their slots until a ping times out.
-    await attempt('grpc.health.v1', async () => {
-      await waitFor('grpc.health.v1', () => checkHealth(this.grpcPort).then(() => true), PATIENT);
-    });
     await attempt('process', async () => {
       const { pid } = await this.#process.client.status();
       if (pid !== this.#process.pid) throw new Error('the daemon was restarted: its process id differs');
     });
+    if (wrong.length === 0) await this.#checkListeners(attempt);
     for (const { level, msg, ...fields } of this.#process.log) {
       const { code } = (fields['err'] ?? {}) as { code?: unknown };
       const isBroken = level === 'fatal' || level === 'error' || msg.startsWith('a connection failed');
@@ -84,6 +77,17 @@ export class FuzzedDaemon {
       wrong.push(`memory: ${mib(this.#memoryBytes)} at the start, ${mib(memory)} now`);
     }
     return wrong;
+  }
+
+  async #checkListeners(attempt: (what: string, work: () => Promise<void>) => Promise<void>): Promise<void> {
+    await attempt('/livez', async () => {
+      const { status } = await ask({ port: this.httpPort }, '/livez', { signal: AbortSignal.timeout(30_000) });
+      if (status !== 200) throw new Error(`answers ${String(status)}`);
+    });
+    // Calls of clients that broke the protocol keep their slots until a ping times out.
+    await attempt('grpc.health.v1', async () => {
+      await waitFor('grpc.health.v1', () => checkHealth(this.grpcPort).then(() => true), PATIENT);
+    });
   }
 
   /** Checks that no generation, connection or slot of the disconnected clients is left. */
