@@ -1,7 +1,7 @@
 /**
  * Access control over TCP. Without keys, clients on this machine are admitted; otherwise every client needs a key.
  * If the key file disappears after keys were seen, all clients are refused, also after a restart
- * (config/keys-seen.ts); a key file with an empty list admits this machine again. Every request checks the version of
+ * (home/keys-seen.ts); a key file with an empty list admits this machine again. Every request checks the version of
  * the key file, so that added and removed keys take effect at once; the file is read only when it has changed.
  */
 import { timingSafeEqual } from 'node:crypto';

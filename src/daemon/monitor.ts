@@ -3,6 +3,7 @@
  * control socket and daemon.json. Cheap enough to run all the time.
  */
 import { lstat } from 'node:fs/promises';
+import { StallTimer } from '../files/stall-timer.ts';
 import { whyOf } from '../files/why.ts';
 import type { Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
@@ -16,8 +17,6 @@ const SAMPLE_MS = 2_000;
 /** Readiness changes within a second of its cause. */
 const CHECK_MS = 500;
 const TOUCH_MS = 10_000;
-/** Checks that take longer are waiting for a file system that does not respond. */
-const STANDSTILL_MS = 1_000;
 
 export interface MonitorOptions {
   readonly log: Logger;
@@ -42,8 +41,9 @@ export class Monitor {
     rssBytes: null,
     memoryAvailableBytes: null,
   };
-  /** Start time of the running checks, by the monotonic clock; null: none are running. */
-  #checkingSince: number | null = null;
+  #checking = false;
+  /** Runs while the checks do. */
+  readonly #stall = new StallTimer();
   #touching = false;
   /** Inode of the control socket's file. */
   #inode: number | null = null;
@@ -87,15 +87,17 @@ export class Monitor {
 
   /** Runs the checks, unless they still run: they must not pile up while a file system does not respond. */
   async #check(addresses: string): Promise<void> {
-    if (this.#checkingSince !== null) {
-      if (performance.now() - this.#checkingSince >= STANDSTILL_MS) this.#options.checks.standStill();
+    if (this.#checking) {
+      if (this.#stall.isStalled) this.#options.checks.standStill();
       return;
     }
-    this.#checkingSince = performance.now();
+    this.#checking = true;
+    this.#stall.restart();
     try {
       await Promise.all([this.#checkSocket(addresses), this.#options.checks.run()]);
     } finally {
-      this.#checkingSince = null;
+      this.#checking = false;
+      this.#stall.stop();
     }
   }
 

@@ -13,6 +13,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeDirectory } from '../files/make-directory.ts';
 import { openToAppend, openToAppendSync, openToReadSync } from '../files/open-file.ts';
+import { StallTimer } from '../files/stall-timer.ts';
 import { whyOf } from '../files/why.ts';
 import type { LogDestination } from './log.ts';
 
@@ -28,8 +29,8 @@ const KEEP = 4;
 const WAITING_BYTES = 4 * 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
 const REOPEN_AFTER_MS = 2000;
-/** A write that takes longer counts as stalled: it is not awaited at exit, and health reports it. */
-const STANDSTILL_MS = 1000;
+/** Interval at which `close` looks whether a write has stalled. */
+const CLOSE_CHECK_MS = 1000;
 
 /** The open file. */
 interface Current {
@@ -48,8 +49,8 @@ export class LogFile implements LogDestination {
   #dropped = 0;
   /** The chunk passed to the kernel and not confirmed yet. */
   #underWay: Buffer = Buffer.alloc(0);
-  /** Start time of the write in flight, by the monotonic clock; null: none. */
-  #busySince: number | null = null;
+  /** Runs while a write is in flight. A stalled one is not awaited at exit. */
+  readonly #stall = new StallTimer();
   #failure: string | null = null;
   #pumping: Promise<void> | null = null;
   #reopenTimer: NodeJS.Timeout | null = null;
@@ -63,7 +64,7 @@ export class LogFile implements LogDestination {
   /** The error that keeps lines out of the file. null: none. */
   get trouble(): string | null {
     if (this.#failure !== null) return this.#failure;
-    return this.#standsStill() ? `${this.#path} has not taken a line for a second or more` : null;
+    return this.#stall.isStalled ? `${this.#path} has not taken a line for a second or more` : null;
   }
 
   write(line: string): void {
@@ -93,16 +94,16 @@ export class LogFile implements LogDestination {
   /** Resolves when every line is in the file, or a write failed or stalled. Later lines are written synchronously. */
   async close(): Promise<void> {
     if (this.#closed) return;
-    while (this.#pumping !== null && !this.#standsStill()) {
+    while (this.#pumping !== null && !this.#stall.isStalled) {
       const given = new AbortController();
       const { signal } = given;
-      await Promise.race([this.#pumping, sleep(STANDSTILL_MS, undefined, { signal }).catch(() => undefined)]);
+      await Promise.race([this.#pumping, sleep(CLOSE_CHECK_MS, undefined, { signal }).catch(() => undefined)]);
       given.abort();
     }
     this.#closed = true;
     if (this.#reopenTimer !== null) clearTimeout(this.#reopenTimer);
     this.flushSync();
-    if (!this.#standsStill()) await this.#drop();
+    if (!this.#stall.isStalled) await this.#drop();
   }
 
   #start(): void {
@@ -124,7 +125,7 @@ export class LogFile implements LogDestination {
       }
     } catch (error) {
       this.#failure = `cannot write the log: ${whyOf(error)}`;
-      this.#busySince = null;
+      this.#stall.stop();
       await this.#drop();
       this.#reopenTimer = setTimeout(() => {
         this.#reopenTimer = null;
@@ -137,15 +138,15 @@ export class LogFile implements LogDestination {
 
   /** Writes the chunk in flight, and removes the bytes that the kernel has taken from it. */
   async #writeOut(): Promise<void> {
-    this.#busySince = performance.now();
+    this.#stall.restart();
     const file = await this.#ready();
     while (this.#underWay.length > 0) {
-      this.#busySince = performance.now();
+      this.#stall.restart();
       const { bytesWritten } = await file.handle.write(this.#underWay);
       file.size += bytesWritten;
       this.#underWay = this.#underWay.subarray(bytesWritten);
     }
-    this.#busySince = null;
+    this.#stall.stop();
   }
 
   #takeChunk(): string {
@@ -203,12 +204,8 @@ export class LogFile implements LogDestination {
     await file?.handle.close().catch(() => undefined);
   }
 
-  #standsStill(): boolean {
-    return this.#busySince !== null && performance.now() - this.#busySince >= STANDSTILL_MS;
-  }
-
   #append(text: Buffer): void {
-    if (text.length === 0 || this.#standsStill()) return;
+    if (text.length === 0 || this.#stall.isStalled) return;
     try {
       const descriptor = openToAppendSync(this.#path);
       try {

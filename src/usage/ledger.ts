@@ -10,6 +10,7 @@ import { readdir, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { openToAppend, openToRead } from '../files/open-file.ts';
+import { StallTimer } from '../files/stall-timer.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
 
 export interface AskedLine {
@@ -35,16 +36,14 @@ export interface AnsweredLine {
 export type UsageLine = AskedLine | AnsweredLine;
 
 const FILE = /^usage-(\d{4}-\d{2})\.jsonl$/;
-/** A write that takes longer counts as stalled. */
-const STANDSTILL_MS = 1000;
 
 export class LedgerFile {
   readonly #dir: string;
   #month = '';
   #file: FileHandle | null = null;
   #writing: Promise<void> = Promise.resolve();
-  /** Start time of the write in flight, by the monotonic clock; null: none. */
-  #busySince: number | null = null;
+  /** Runs while a write is in flight. */
+  readonly #stall = new StallTimer();
 
   constructor(dir: string) {
     this.#dir = dir;
@@ -52,7 +51,7 @@ export class LedgerFile {
 
   /** True if a write has not completed for a second or more. */
   get standsStill(): boolean {
-    return this.#busySince !== null && performance.now() - this.#busySince >= STANDSTILL_MS;
+    return this.#stall.isStalled;
   }
 
   /** Resolves when the kernel has the line; rejects when it cannot be written. Lines keep the order of the calls. */
@@ -73,7 +72,7 @@ export class LedgerFile {
   }
 
   async #write(line: UsageLine): Promise<void> {
-    this.#busySince = performance.now();
+    this.#stall.restart();
     try {
       await this.#openMonth(line.at.slice(0, 7));
       await this.#file?.appendFile(`${JSON.stringify(line)}\n`);
@@ -82,7 +81,7 @@ export class LedgerFile {
       await this.#letGo();
       throw error;
     } finally {
-      this.#busySince = null;
+      this.#stall.stop();
     }
   }
 

@@ -34,7 +34,7 @@ test('the entry loads the parser, the command table and the output module, but n
   assert.equal(
     outside(
       loaded,
-      /^(sade|node:[\w/]+|src\/cli\/(main|parse|commands|terminal\/output)\.ts|src\/config\/environment\.ts|src\/files\/(svc-error|why)\.ts|src\/protocol\/(errors|suggest)\.ts)$/,
+      /^(sade|node:[\w/]+|src\/cli\/(main|parse|commands|terminal\/output)\.ts|src\/process\/environment\.ts|src\/files\/(svc-error|why)\.ts|src\/protocol\/(errors|suggest)\.ts)$/,
     ),
     [],
   );
@@ -46,7 +46,7 @@ test('run loads the client and the paths, but no library, store or schema', () =
   assert.equal(
     outside(
       loaded,
-      /^(node:[\w/]+|src\/client\/[\w-]+\.ts|src\/cli\/([\w-]+\/)?[\w-]+\.ts|src\/config\/(paths|environment|home)\.ts|src\/files\/[\w-]+\.ts|src\/log\/format\.ts|src\/models\/store\/builtin\.ts|src\/protocol\/[\w-]+\.ts)$/,
+      /^(node:[\w/]+|src\/client\/[\w-]+\.ts|src\/cli\/([\w-]+\/)?[\w-]+\.ts|src\/home\/(paths|home)\.ts|src\/process\/environment\.ts|src\/files\/[\w-]+\.ts|src\/log\/format\.ts|src\/models\/store\/builtin\.ts|src\/protocol\/[\w-]+\.ts)$/,
     ),
     [],
   );

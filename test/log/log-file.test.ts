@@ -147,6 +147,15 @@ test('while the file cannot be opened lines are buffered, and written once it ca
   await file.close();
 });
 
+test('an event loop that was blocked is not taken for a disk that stalls', () => {
+  const path = fresh('blocked-loop');
+  const file = new LogFile(path);
+  file.write(line(0));
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
+  file.flushSync();
+  assert.equal(numbers(path), [0]);
+});
+
 test('a process that exits while writes fail reports the number of lost lines', () => {
   const path = fresh('end');
   const file = new LogFile(path);
