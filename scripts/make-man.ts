@@ -1,17 +1,18 @@
 /**
- * Generates the man page svc(1) from the table of commands, the table of variables and the exit codes in docs/cli.md.
+ * Generates the man page svc(1) from the specs of the commands, the table of variables and the exit codes in docs/cli.md.
  *
  *   node --import tsx scripts/make-man.ts FILE
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { COMMANDS, type Command } from '../src/cli/commands.ts';
+import { loadSpecs } from '../src/cli/commands.ts';
 import { describeFlag, flagUsage, usageOf } from '../src/cli/help.ts';
+import type { Spec, Specs } from '../src/cli/spec.ts';
 import { VARIABLES } from '../src/process/environment.ts';
 import { VERSION } from '../src/config/version.ts';
 
 const SUMMARY = 'run AI models on this machine, in one background process';
 
-function manPage(): string {
+function manPage(specs: Specs): string {
   return [
     `.\\" Made by scripts/make-man.ts from the table of commands.`,
     `.TH SVC 1 "" "svc ${VERSION}" "User Commands"`,
@@ -29,9 +30,7 @@ function manPage(): string {
     '.PP',
     text('A time is a number with ms, s, m or h, or of seconds. After -- everything is an argument.'),
     '.SH COMMANDS',
-    ...Object.entries(COMMANDS as Readonly<Record<string, Command>>).flatMap(([name, command]) =>
-      section(name, command),
-    ),
+    ...Object.entries(specs).flatMap(([name, spec]) => section(name, spec)),
     '.SH EXIT STATUS',
     ...exitCodes().flatMap(([code, meaning]) => ['.TP', `.B ${code}`, text(meaning)]),
     '.SH ENVIRONMENT',
@@ -42,23 +41,23 @@ function manPage(): string {
   ].join('\n');
 }
 
-function section(name: string, command: Command): string[] {
-  const flags = Object.entries(command.flags).flatMap(([flag, facts]) => [
+function section(name: string, spec: Spec): string[] {
+  const flags = Object.entries(spec.flags).flatMap(([flag, facts]) => [
     '.TP',
     `.B ${text(flagUsage(flag, facts))}`,
     text(describeFlag(facts)),
   ]);
   return [
-    `.SS ${text(usageOf(name, command))}`,
-    text(`${command.summary}.`),
-    ...(command.detail ?? []).flatMap((paragraph) => ['.PP', text(paragraph)]),
+    `.SS ${text(usageOf(name, spec))}`,
+    text(`${spec.summary}.`),
+    ...(spec.detail ?? []).flatMap((paragraph) => ['.PP', text(paragraph)]),
     ...flags,
     '.PP',
     'Examples:',
     '.PP',
     '.RS 4',
     '.EX',
-    ...command.examples.map(text),
+    ...spec.examples.map(text),
     '.EE',
     '.RE',
   ];
@@ -82,5 +81,6 @@ function text(plain: string): string {
 }
 
 const [file] = process.argv.slice(2);
-if (file === undefined) process.stdout.write(manPage());
-else writeFileSync(file, manPage());
+const page = manPage(await loadSpecs());
+if (file === undefined) process.stdout.write(page);
+else writeFileSync(file, page);

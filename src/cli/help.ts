@@ -1,19 +1,24 @@
-/** Generates the help from the table of commands. */
-import { COMMANDS, GROUPS, type Command, type Flag } from './commands.ts';
+/** Generates the help from the specs of the commands. */
+import { COMMANDS, isCommand, loadSpecs } from './commands.ts';
+import { GROUPS, type GroupName } from './groups.ts';
+import type { Topic } from './parse.ts';
+import type { Flag, Spec } from './spec.ts';
 import { table, wrap } from './terminal/format.ts';
 
 const INDENT = '  ';
 
-/** Returns the help for `topic`: a command, a group of commands, or undefined for the overview. */
-export function help(topic: string | undefined, columns: number): string {
-  if (topic === undefined) return overview();
-  const command: Command | undefined = (COMMANDS as Readonly<Record<string, Command>>)[topic];
-  return command === undefined ? groupHelp(topic as keyof typeof GROUPS) : commandHelp(topic, command, columns);
+type Entries = readonly (readonly [name: string, spec: Spec])[];
+
+/** Returns the help for a command, a group of commands, or (undefined) the overview. */
+export async function help(topic: Topic, columns: number): Promise<string> {
+  if (topic !== undefined && isCommand(topic)) return commandHelp(topic, (await COMMANDS[topic]()).spec, columns);
+  const specs = Object.entries(await loadSpecs());
+  return topic === undefined ? overview(specs) : groupHelp(topic, specs);
 }
 
-export function usageOf(name: string, command: Command): string {
-  const args = command.arguments.map((argument) => (argument.required ? `<${argument.name}>` : `[${argument.name}]`));
-  return ['svc', name, ...args, ...(Object.keys(command.flags).length > 0 ? ['[flags]'] : [])].join(' ');
+export function usageOf(name: string, spec: Spec): string {
+  const args = spec.arguments.map((argument) => (argument.required ? `<${argument.name}>` : `[${argument.name}]`));
+  return ['svc', name, ...args, ...(Object.keys(spec.flags).length > 0 ? ['[flags]'] : [])].join(' ');
 }
 
 /** Returns for example `-m, --model MODEL`. */
@@ -22,34 +27,34 @@ export function flagUsage(name: string, flag: Flag): string {
   return `${short}--${name}${flag.kind === 'switch' ? '' : ` ${flag.kind === 'choice' ? flag.choices.join('|') : flag.value}`}`;
 }
 
-function overview(): string {
+function overview(specs: Entries): string {
   return sections([
     ['', 'svc runs AI models on this machine, in one background process.'],
     ['Usage', indent('svc <command> [arguments] [flags]')],
-    ['Commands', commandTable(Object.entries(COMMANDS))],
+    ['Commands', commandTable(specs)],
     ['Examples', indent(['svc run "Why is the sky blue?"', 'svc model add ./model.gguf', 'svc doctor'].join('\n'))],
     ['', 'Run `svc <command> --help` for flags and examples, `svc --version` for the version.'],
   ]);
 }
 
-function groupHelp(group: keyof typeof GROUPS): string {
-  const members = Object.entries(COMMANDS).filter(([name]) => name.startsWith(`${group} `));
+function groupHelp(group: GroupName, specs: Entries): string {
+  const members = specs.filter(([name]) => name.startsWith(`${group} `));
   return sections([
     ['', GROUPS[group]],
     ['Usage', indent(`svc ${group} <command> [arguments] [flags]`)],
     ['Commands', commandTable(members)],
-    ['Examples', indent(members.map(([, command]) => command.examples[0]).join('\n'))],
+    ['Examples', indent(members.map(([, spec]) => spec.examples[0]).join('\n'))],
   ]);
 }
 
-function commandHelp(name: string, command: Command, columns: number): string {
-  const flags = Object.entries(command.flags).map(([flag, facts]) => [flagUsage(flag, facts), describeFlag(facts)]);
+function commandHelp(name: string, spec: Spec, columns: number): string {
+  const flags = Object.entries(spec.flags).map(([flag, facts]) => [flagUsage(flag, facts), describeFlag(facts)]);
   return sections([
-    ['', command.summary],
-    ['Usage', indent(usageOf(name, command))],
-    ['', (command.detail ?? []).map((paragraph) => wrap(paragraph, columns, '')).join('\n')],
+    ['', spec.summary],
+    ['Usage', indent(usageOf(name, spec))],
+    ['', (spec.detail ?? []).map((paragraph) => wrap(paragraph, columns, '')).join('\n')],
     ['Flags', indent(table([...flags, ['-h, --help', 'show this help']]))],
-    ['Examples', indent(command.examples.join('\n'))],
+    ['Examples', indent(spec.examples.join('\n'))],
   ]);
 }
 
@@ -59,13 +64,12 @@ export function describeFlag(flag: Flag): string {
   return flag.summary + standard;
 }
 
-function commandTable(entries: readonly (readonly [string, Command])[]): string {
-  const rows = entries.map(([name, command]) => [
-    [
-      name,
-      ...command.arguments.map((argument) => (argument.required ? `<${argument.name}>` : `[${argument.name}]`)),
-    ].join(' '),
-    command.summary,
+function commandTable(entries: Entries): string {
+  const rows = entries.map(([name, spec]) => [
+    [name, ...spec.arguments.map((argument) => (argument.required ? `<${argument.name}>` : `[${argument.name}]`))].join(
+      ' ',
+    ),
+    spec.summary,
   ]);
   return indent(table(rows));
 }

@@ -1,55 +1,61 @@
 /**
- * Parses argv into one command with its flags and arguments.
+ * Parses the command line in two steps, so that only the command that is used is loaded. `dispatch` finds its name and
+ * calls its action, with sade. `parse` reads its flags and arguments by its spec. Errors are INVALID_REQUEST (exit 2).
  *
- * sade finds the command and collects the values. By itself it would drop a bare `-`, consume the word after a switch
- * and turn it into a number (`run --json 007`), accept unknown flags, read `-v` as `--version` anywhere, and end the
- * process on an error. Therefore argv is first rewritten into an unambiguous form: the command, each flag as `--name`
- * or `--name=value`, `--`, the arguments. Errors found on the way are thrown as INVALID_REQUEST (exit 2).
+ * By itself sade would drop a bare `-`, consume the word after a switch and turn it into a number (`run --json 007`),
+ * accept unknown flags, read `-v` as `--version` anywhere, and end the process on an error. Therefore `parse` first
+ * rewrites argv into an unambiguous form: the command, each flag as `--name` or `--name=value`, `--`, the arguments.
  */
 import sade from 'sade';
 import { SvcError } from '../protocol/errors.ts';
-import { COMMANDS, GROUPS, type Command, type CommandName, type Flag } from './commands.ts';
+import { COMMANDS, isCommand, type CommandName } from './commands.ts';
+import { GROUPS, isGroup, type GroupName } from './groups.ts';
+import type { Flag, Spec } from './spec.ts';
 import { suggest } from '../protocol/suggest.ts';
 
-export type Parsed =
-  | { readonly kind: 'version' }
-  /** Help for a command, a group of commands, or (undefined) all. */
-  | { readonly kind: 'help'; readonly topic: string | undefined }
-  | {
-      readonly kind: 'command';
-      readonly name: CommandName;
-      readonly flags: Readonly<Record<string, unknown>>;
-      readonly args: Readonly<Record<string, string | undefined>>;
-    };
+/** A command, a group of commands, or (undefined) all. */
+export type Topic = CommandName | GroupName | undefined;
 
-export function parse(argv: readonly string[]): Parsed {
-  const end = argv.indexOf('--');
-  const open = end === -1 ? argv : argv.slice(0, end);
-  const asksHelp = open.includes('--help') || open.includes('-h');
+export interface Actions<Result> {
+  version(): Result;
+  help(topic: Topic): Result;
+  /** `rest`: the arguments without the words of the name. */
+  command(name: CommandName, rest: readonly string[]): Result;
+}
+
+/** Calls the one action that the arguments ask for. Flags without a value may come before the command. */
+export function dispatch<Result>(argv: readonly string[], actions: Actions<Result>): Result {
+  const open = beforeDashes(argv);
   const words = open.filter((token) => !token.startsWith('-'));
-  if (words[0] === 'help') return { kind: 'help', topic: topicOf(words.slice(1)) };
-  if (words.length === 0) {
-    if (argv.length === 0 || asksHelp) return { kind: 'help', topic: undefined };
-    if (open[0] === '-v' || open[0] === '--version') return { kind: 'version' };
+  const asksHelp = words[0] === 'help' || open.includes('--help') || open.includes('-h');
+  if (words.length === 0 && argv.length > 0 && !asksHelp) {
+    if (open[0] === '-v' || open[0] === '--version') return actions.version();
     throw usage(open[0] === undefined ? 'no command' : `unknown flag ${open[0]}`);
   }
-  const topic = topicOf(words);
-  if (topic === undefined || asksHelp || isGroup(topic)) return { kind: 'help', topic };
-  return { kind: 'command', name: topic, ...read(topic, withoutWords(argv, topic)) };
+  // Before sade, which ends the process if a command is unknown, and finds `constructor` in the prototype of its table.
+  const topic = topicOf(words[0] === 'help' ? words.slice(1) : words);
+  const name = topic?.split(' ') ?? [];
+  const program = sade('svc');
+  program.command('help', '', { default: true }).action(() => actions.help(topic));
+  for (const each of Object.keys(COMMANDS) as CommandName[])
+    program.command(each).action(() => actions.command(each, without(argv, name)));
+  const { handler } = program.parse(['node', 'svc', ...(asksHelp ? ['help'] : []), ...name], { lazy: true });
+  return handler() as Result;
 }
 
 /** True if errors of this call must be JSON; works even if argv does not parse. */
 export function wantsJson(argv: readonly string[]): boolean {
-  const json = argv.indexOf('--json');
+  return beforeDashes(argv).includes('--json');
+}
+
+function beforeDashes(argv: readonly string[]): readonly string[] {
   const end = argv.indexOf('--');
-  return json !== -1 && (end === -1 || json < end);
+  return end === -1 ? argv : argv.slice(0, end);
 }
 
 /** Returns the command or group that the first words name; undefined without words. */
-function topicOf(words: readonly string[]): CommandName | keyof typeof GROUPS | undefined {
-  const [first, second] = words;
-  if (first === undefined) return undefined;
-  if (isCommand(first)) return first;
+function topicOf([first, second]: readonly string[]): Topic {
+  if (first === undefined || isCommand(first)) return first;
   const names = Object.keys(COMMANDS);
   if (!isGroup(first)) {
     // The group's name may be missing: `svc load`.
@@ -65,18 +71,20 @@ function topicOf(words: readonly string[]): CommandName | keyof typeof GROUPS | 
   throw usage(`unknown command ${quote(both)}`, didYouMean(likely && `${first} ${likely}`, first));
 }
 
-function withoutWords(argv: readonly string[], name: CommandName): string[] {
+function without(argv: readonly string[], words: readonly string[]): string[] {
   const rest = [...argv];
-  for (const word of name.split(' ')) rest.splice(rest.indexOf(word), 1);
+  for (const word of words) rest.splice(rest.indexOf(word), 1);
   return rest;
 }
 
-function read(
-  name: CommandName,
-  rest: readonly string[],
-): Pick<Extract<Parsed, { kind: 'command' }>, 'flags' | 'args'> {
-  const command: Command = COMMANDS[name];
-  const { flags, positionals } = spell(name, rest);
+export interface Parsed {
+  readonly flags: Readonly<Record<string, unknown>>;
+  readonly args: Readonly<Record<string, string | undefined>>;
+}
+
+/** Parses the flags and arguments of a command. `argv`: without the words of its name. */
+export function parse(name: CommandName, command: Spec, argv: readonly string[]): Parsed {
+  const { flags, positionals } = spell(name, command, argv);
   const program = sade('svc');
   program.command([name, ...command.arguments.map((argument) => `[${argument.name}]`)].join(' '));
   const valued = Object.keys(command.flags).filter((flag) => command.flags[flag]?.kind !== 'switch');
@@ -117,7 +125,7 @@ function read(
 }
 
 /** Splits the words into flags, by their long names with values, and positionals. */
-function spell(name: CommandName, rest: readonly string[]): { flags: string[]; positionals: string[] } {
+function spell(name: CommandName, command: Spec, rest: readonly string[]): { flags: string[]; positionals: string[] } {
   const flags: string[] = [];
   const positionals: string[] = [];
   const tokens = rest[Symbol.iterator]();
@@ -127,13 +135,13 @@ function spell(name: CommandName, rest: readonly string[]): { flags: string[]; p
     } else if (token === '-' || !token.startsWith('-')) {
       positionals.push(token);
     } else {
-      for (const { flag, spelled, value } of flagsIn(name, token)) {
-        if (flagsOf(name)[flag]?.kind === 'switch') {
+      for (const { flag, spelled, value } of flagsIn(name, command, token)) {
+        if (command.flags[flag]?.kind === 'switch') {
           if (value !== undefined) throw usage(`${spelled} takes no value`, seeHelp(name));
           flags.push(`--${flag}`);
           continue;
         }
-        const given = value ?? nextValue(name, tokens);
+        const given = value ?? nextValue(command, tokens);
         if (given === undefined) throw usage(`${spelled} needs a value`, seeHelp(name));
         flags.push(`--${flag}=${given}`);
       }
@@ -150,20 +158,20 @@ interface SpelledFlag {
 }
 
 /** Parses `--name`, `--name=value`, `-x`, `-xvalue`, `-x=value`; `-xy` is `-x -y`. */
-function flagsIn(name: CommandName, token: string): SpelledFlag[] {
-  const flags = flagsOf(name);
+function flagsIn(name: CommandName, command: Spec, token: string): SpelledFlag[] {
+  const flags = command.flags;
   if (token.startsWith('--')) {
     const equals = token.indexOf('=');
     const spelled = equals === -1 ? token : token.slice(0, equals);
     const flag = spelled.slice(2);
-    if (!Object.hasOwn(flags, flag)) throw unknownFlag(name, spelled);
+    if (!Object.hasOwn(flags, flag)) throw unknownFlag(name, command, spelled);
     return [{ flag, spelled, value: equals === -1 ? undefined : token.slice(equals + 1) }];
   }
   const found: SpelledFlag[] = [];
   for (let i = 1; i < token.length; i += 1) {
     const spelled = `-${token.charAt(i)}`;
     const entry = Object.entries(flags).find(([, facts]) => facts.short === token.charAt(i));
-    if (entry === undefined) throw unknownFlag(name, spelled);
+    if (entry === undefined) throw unknownFlag(name, command, spelled);
     const [flag, facts] = entry;
     const attached = token.slice(i + 1);
     if (facts.kind !== 'switch' && attached !== '') {
@@ -176,14 +184,14 @@ function flagsIn(name: CommandName, token: string): SpelledFlag[] {
 }
 
 /** Returns the token after a flag, unless it is a flag of this command; a value may begin with a dash. */
-function nextValue(name: CommandName, tokens: Iterator<string>): string | undefined {
+function nextValue(command: Spec, tokens: Iterator<string>): string | undefined {
   const next = tokens.next();
   if (next.done === true || next.value === '--') return undefined;
-  return isFlagOf(name, next.value) ? undefined : next.value;
+  return isFlagOf(command, next.value) ? undefined : next.value;
 }
 
-function isFlagOf(name: CommandName, token: string): boolean {
-  return Object.entries(flagsOf(name)).some(
+function isFlagOf(command: Spec, token: string): boolean {
+  return Object.entries(command.flags).some(
     ([flag, facts]) => token === `--${flag}` || (facts.short !== undefined && token === `-${facts.short}`),
   );
 }
@@ -241,23 +249,9 @@ function expected(facts: Exclude<Flag, { kind: 'switch' | 'strings' }>): string 
   }
 }
 
-function flagsOf(name: CommandName): Readonly<Record<string, Flag>> {
-  return COMMANDS[name].flags;
-}
-
-function isCommand(name: string): name is CommandName {
-  return Object.hasOwn(COMMANDS, name);
-}
-
-function isGroup(name: string): name is keyof typeof GROUPS {
-  return Object.hasOwn(GROUPS, name);
-}
-
-function unknownFlag(name: CommandName, spelled: string): SvcError {
-  const likely = suggest(
-    spelled,
-    [...Object.keys(flagsOf(name)), 'help'].map((flag) => `--${flag}`),
-  );
+function unknownFlag(name: CommandName, spec: Spec, spelled: string): SvcError {
+  const known = [...Object.keys(spec.flags), 'help'].map((flag) => `--${flag}`);
+  const likely = suggest(spelled, known);
   const hint = likely === undefined && name === 'run' ? 'put a prompt that begins with a dash after `--`' : undefined;
   return usage(`unknown flag ${spelled} for svc ${name}`, hint ?? didYouMean(likely, name));
 }

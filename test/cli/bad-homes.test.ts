@@ -8,10 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { loadSpecs } from '../../src/cli/commands.ts';
 import type { DoctorRecord } from '../../src/protocol/doctor.ts';
 import { spawnSvc, svc, type SvcResult } from '../support/svc.ts';
 
+const COMMANDS = await loadSpecs();
 const scratch = mkdtempSync(join(tmpdir(), 'svc-bad-homes-'));
 const mounted: string[] = [];
 test.after(() => {
@@ -45,9 +46,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
 
 function commandLine(name: string): string[] {
   const given = ARGUMENTS[name];
-  const needed = (COMMANDS[name as keyof typeof COMMANDS].arguments as readonly { readonly required: boolean }[])
-    .filter(({ required }) => required)
-    .map(() => 'x');
+  const needed = COMMANDS[name as keyof typeof COMMANDS].arguments.filter(({ required }) => required).map(() => 'x');
   return [...name.split(' '), ...(given ?? needed)];
 }
 

@@ -4,14 +4,16 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { COMMANDS, GROUPS } from '../../src/cli/commands.ts';
+import { loadSpecs } from '../../src/cli/commands.ts';
 import { SHELLS } from '../../src/cli/commands/completion/shells.ts';
+import { GROUPS } from '../../src/cli/groups.ts';
 import { settingNames } from '../../src/config/settings.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
 import { isInstalled, KEYS, NO_TERMINAL, Terminal } from '../support/terminal.ts';
 
+const COMMANDS = await loadSpecs();
 const ROOT = join(import.meta.dirname, '..', '..');
 
 interface Context {
@@ -32,7 +34,7 @@ test.before(async (context) => {
   context.env = { ...(process.env as Record<string, string>), ...env, PATH: path, HOME: dir, ZDOTDIR: dir };
   context.script = (shell) => {
     const file = join(dir, `svc.${shell}`);
-    writeFileSync(file, SHELLS[shell]());
+    writeFileSync(file, SHELLS[shell](Object.entries(COMMANDS)));
     return file;
   };
 });
@@ -145,7 +147,7 @@ test('svc completion prints the script', async ({ home }) => {
   for (const shell of ['bash', 'zsh', 'fish'] as const) {
     const { code, stdout } = await svc(['completion', shell], { home });
     assert.is(code, 0);
-    assert.is(stdout.trimEnd(), SHELLS[shell]().trimEnd());
+    assert.is(stdout.trimEnd(), SHELLS[shell](Object.entries(COMMANDS)).trimEnd());
   }
   const wrong = await svc(['completion', 'fsh'], { home });
   assert.is(wrong.code, 2);

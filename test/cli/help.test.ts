@@ -2,10 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { COMMANDS, GROUPS, type Command } from '../../src/cli/commands.ts';
+import { loadSpecs } from '../../src/cli/commands.ts';
+import { GROUPS } from '../../src/cli/groups.ts';
 import { describeFlag, flagUsage, help, usageOf } from '../../src/cli/help.ts';
+import type { Topic } from '../../src/cli/parse.ts';
 
-const commands = Object.entries(COMMANDS) as [string, Command][];
+const commands = Object.entries(await loadSpecs());
 const docs = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8');
 const sections = new Map(
   docs
@@ -14,19 +16,20 @@ const sections = new Map(
     .map((part) => [part.split('\n', 1)[0] ?? '', part]),
 );
 
-test('the overview lists every command, and the help of a group lists its commands', () => {
-  const overview = help(undefined, 100);
+test('the overview lists every command, and the help of a group lists its commands', async () => {
+  const overview = await help(undefined, 100);
   for (const [name, command] of commands) {
     assert.ok(overview.includes(`  ${name}`) && overview.includes(command.summary), name);
     const [group] = name.split(' ');
-    if (name.includes(' ')) assert.ok(help(group, 100).includes(command.summary), `svc ${String(group)} lacks ${name}`);
+    if (name.includes(' '))
+      assert.ok((await help(group as Topic, 100)).includes(command.summary), `svc ${String(group)} lacks ${name}`);
   }
-  assert.not.match(help('provider', 100), /model (add|load)/);
+  assert.not.match(await help('provider', 100), /model (add|load)/);
 });
 
-test('the help of a command has its usage, flags, defaults and examples', () => {
+test('the help of a command has its usage, flags, defaults and examples', async () => {
   for (const [name, command] of commands) {
-    const text = help(name, 100);
+    const text = await help(name as Topic, 100);
     assert.ok(text.includes(usageOf(name, command)), name);
     for (const [flag, facts] of Object.entries(command.flags)) {
       assert.ok(text.includes(flagUsage(flag, facts)) && text.includes(describeFlag(facts)), `${name} ${flag}`);

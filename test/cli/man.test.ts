@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { COMMANDS, type Command } from '../../src/cli/commands.ts';
+import { loadSpecs } from '../../src/cli/commands.ts';
 import { flagUsage, usageOf } from '../../src/cli/help.ts';
 import { VARIABLES } from '../../src/process/environment.ts';
 import { VERSION } from '../../src/config/version.ts';
@@ -36,7 +36,7 @@ test('npm installs it as svc(1), and the package contains it', () => {
 
 unless(isInstalled('groff') ? undefined : 'groff is not installed', test)(
   'groff renders it without warnings, with everything from the table',
-  () => {
+  async () => {
     // -c -P-bou: plain text without bold or underline. The line length is large enough to avoid wrapping.
     const groff = ['-man', '-Tutf8', '-ww', '-rLL=400n', '-c', '-P-bou', file];
     const { stdout, stderr, status } = spawnSync('groff', groff, { encoding: 'utf8' });
@@ -46,7 +46,7 @@ unless(isInstalled('groff') ? undefined : 'groff is not installed', test)(
     const has = (text: string): void => {
       assert.ok(page.includes(text.replace(/ +/g, ' ')), text);
     };
-    for (const [name, command] of Object.entries(COMMANDS) as [string, Command][]) {
+    for (const [name, command] of Object.entries(await loadSpecs())) {
       has(usageOf(name, command));
       has(command.summary);
       for (const paragraph of command.detail ?? []) has(paragraph);

@@ -1,10 +1,21 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { COMMANDS } from '../../src/cli/commands.ts';
-import { parse, wantsJson, type Parsed } from '../../src/cli/parse.ts';
+import { loadSpecs, type CommandName } from '../../src/cli/commands.ts';
+import * as parser from '../../src/cli/parse.ts';
 import { rejection } from '../support/errors.ts';
 
-type Command = Extract<Parsed, { kind: 'command' }>;
+const { wantsJson } = parser;
+const COMMANDS = await loadSpecs();
+
+type Command = parser.Parsed & { readonly kind: 'command'; readonly name: CommandName };
+type Parsed = { readonly kind: 'version' } | { readonly kind: 'help'; readonly topic: parser.Topic } | Command;
+
+const parse = (argv: readonly string[]): Parsed =>
+  parser.dispatch<Parsed>(argv, {
+    version: () => ({ kind: 'version' }),
+    help: (topic) => ({ kind: 'help', topic }),
+    command: (name, rest) => ({ kind: 'command', name, ...parser.parse(name, COMMANDS[name], rest) }),
+  });
 
 function command(...argv: string[]): Command {
   const parsed = parse(argv);

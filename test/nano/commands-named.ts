@@ -1,5 +1,9 @@
 /** Finds the commands and flags that a text names, and checks that svc has them. */
-import { COMMANDS, GROUPS, type Command } from '../../src/cli/commands.ts';
+import { loadSpecs } from '../../src/cli/commands.ts';
+import { GROUPS } from '../../src/cli/groups.ts';
+import type { Specs } from '../../src/cli/spec.ts';
+
+const COMMANDS: Specs = await loadSpecs();
 
 const GLOBAL_FLAGS = ['help', 'version', 'json'];
 /** Placeholder for any command. */
@@ -31,7 +35,7 @@ function inventedInCall(call: string): string[] {
 
 /** Flags of a command; undefined if there is no such command. */
 function flagsOfCommand(name: string): readonly string[] | undefined {
-  const command = Object.hasOwn(COMMANDS, name) ? (COMMANDS[name as keyof typeof COMMANDS] as Command) : undefined;
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (command === undefined) return undefined;
   const shorts = Object.values(command.flags).flatMap(({ short }) => short ?? []);
   return [...Object.keys(command.flags), ...shorts];

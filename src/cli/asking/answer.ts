@@ -10,7 +10,7 @@ import type {
   Sampling,
   StartEvent,
 } from '../../protocol/generate.ts';
-import type { Flags } from '../commands.ts';
+import type { answerFlags, FlagValues, routingFlags } from '../spec.ts';
 import { count } from '../terminal/format.ts';
 import { modelName } from '../machine/model-name.ts';
 import { say, sayProgress } from '../terminal/output.ts';
@@ -91,7 +91,7 @@ export function routeOf({
   local,
   cloud,
   provider,
-}: Pick<Flags<'run'>, 'local' | 'cloud' | 'provider'>): string | undefined {
+}: Omit<FlagValues<typeof routingFlags>, 'no-start'>): string | undefined {
   const chosen = [local ? 'local' : undefined, cloud ? 'cloud' : undefined, provider && `provider:${provider}`];
   const routes = chosen.filter((route) => route !== undefined);
   if (routes.length > 1) {
@@ -102,24 +102,9 @@ export function routeOf({
   return routes[0];
 }
 
-type SamplingFlags = Pick<
-  Flags<'run'>,
-  | 'temperature'
-  | 'top-k'
-  | 'top-p'
-  | 'min-p'
-  | 'seed'
-  | 'stop'
-  | 'max-tokens'
-  | 'truncate'
-  | 'local'
-  | 'cloud'
-  | 'provider'
->;
-
 /** Builds a request. `model`: as typed. */
 export function requestOf(
-  flags: SamplingFlags,
+  flags: FlagValues<typeof answerFlags & typeof routingFlags>,
   model: string | undefined,
   messages: readonly Message[],
 ): GenerateRequest {

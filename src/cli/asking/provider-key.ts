@@ -8,7 +8,7 @@ import type { Paths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ProviderRecord } from '../../protocol/records.ts';
 import { lacksKey, providerNamed, recordOf } from '../../providers/providers.ts';
-import type { Flags } from '../commands.ts';
+import type { FlagValues, routingFlags } from '../spec.ts';
 import { askSecret, askYesNo, say } from '../terminal/output.ts';
 import { keyHint, providersHere, titleOf } from '../machine/providers.ts';
 
@@ -19,7 +19,7 @@ import { keyHint, providersHere, titleOf } from '../machine/providers.ts';
 export async function ensureKey(
   client: Client,
   paths: Paths,
-  flags: Pick<Flags<'run'>, 'provider' | 'cloud'>,
+  flags: Pick<FlagValues<typeof routingFlags>, 'provider' | 'cloud'>,
 ): Promise<void> {
   const running = (await client.providers()).find(({ name, default_cloud }) =>
     flags.cloud ? default_cloud : name === flags.provider,

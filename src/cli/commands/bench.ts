@@ -13,7 +13,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateRequest, GenerateResult } from '../../protocol/generate.ts';
 import { given, receive } from '../asking/answer.ts';
 import type { LoadedModelHealth, StepsHealth } from '../../protocol/records.ts';
-import type { Flags, Run } from '../commands.ts';
+import { jsonFlag, modelFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { count, facts } from '../terminal/format.ts';
 import { modelName } from '../machine/model-name.ts';
 import { print, printJson, say, sayProgress } from '../terminal/output.ts';
@@ -24,7 +24,23 @@ const WORDS = 'time year people way day man thing woman life child world school 
 /** null: no run could measure it. */
 type Figure = { readonly median: number; readonly min: number; readonly max: number } | null;
 
-export const run: Run<'bench'> = async (flags) => {
+export const spec = {
+  summary: 'Measure how fast a model answers',
+  detail: [
+    'Sends one prompt at a time through the running daemon: a warm-up, then several runs. Prints their median, minimum and maximum.',
+  ],
+  arguments: [],
+  flags: {
+    model: modelFlag,
+    runs: { kind: 'count', value: 'N', default: '5', summary: 'number of measured runs' },
+    'prompt-tokens': { kind: 'count', value: 'N', default: '512', summary: 'approximate prompt length in tokens' },
+    'max-tokens': { kind: 'count', value: 'N', default: '128', summary: 'maximum answer length in tokens' },
+    json: jsonFlag,
+  },
+  examples: ['svc bench', 'svc bench -m qwen --prompt-tokens 4000 --runs 3', 'svc bench --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async (flags) => {
   if (flags.runs < 1 || flags.runs > MOST_RUNS)
     throw new SvcError('INVALID_REQUEST', `--runs must be from 1 to ${MOST_RUNS}`);
   const client = new Client(resolvePaths().socketPath);
@@ -61,7 +77,7 @@ type Steps = StepsHealth & Cells & { readonly rows_per_step: number };
 /** `before`: the models that were loaded before the benchmark. */
 async function measure(
   client: Client,
-  flags: Flags<'bench'>,
+  flags: Flags<typeof spec>,
   before: readonly LoadedModelHealth[],
 ): Promise<BenchRecord> {
   const wanted = flags['prompt-tokens'];
@@ -114,7 +130,7 @@ function grown({ threads, ...counters }: StepsHealth, before: StepsHealth | null
   return { ...(Object.fromEntries(growth) as typeof counters), threads };
 }
 
-function requestOf({ model, 'max-tokens': maxTokens }: Flags<'bench'>, words: number): GenerateRequest {
+function requestOf({ model, 'max-tokens': maxTokens }: Flags<typeof spec>, words: number): GenerateRequest {
   const chosen = Array.from({ length: words }, () => WORDS[Math.floor(Math.random() * WORDS.length)]);
   return {
     messages: [{ role: 'user', content: chosen.join(' ') }],

@@ -11,7 +11,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateResult, Message } from '../../protocol/generate.ts';
 import { suggest } from '../../protocol/suggest.ts';
 import { receive, requestOf, routeOf, sayTruncated } from '../asking/answer.ts';
-import type { Flags, Run } from '../commands.ts';
+import { answerFlags, modelFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { ensureServing } from '../machine/daemon.ts';
 import { table } from '../terminal/format.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
@@ -27,7 +27,18 @@ const SLASH_COMMANDS = {
   '"""': 'begin and end a turn of several lines',
 } as const;
 
-export const run: Run<'chat'> = async (flags) => {
+export const spec = {
+  summary: 'Chat with a model, turn by turn',
+  detail: [
+    'On a terminal: Ctrl-C stops the answer, Ctrl-D or /exit leaves, /help lists the commands. From a pipe, every line is a turn.',
+    'The conversation is kept in memory only.',
+  ],
+  arguments: [],
+  flags: { model: modelFlag, system: systemFlag, ...answerFlags, ...routingFlags },
+  examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async (flags) => {
   routeOf(flags);
   const paths = resolvePaths();
   const chat = new Chat(paths, flags);
@@ -66,13 +77,13 @@ async function converse(chat: Chat, turns: Turns, isTerminal: boolean): Promise<
 
 class Chat {
   readonly #paths: Paths;
-  readonly #flags: Flags<'chat'>;
+  readonly #flags: Flags<typeof spec>;
   readonly #client: Client;
   #model: string | undefined;
   #messages: Message[] = [];
   #answering: AbortController | undefined;
 
-  constructor(paths: Paths, flags: Flags<'chat'>) {
+  constructor(paths: Paths, flags: Flags<typeof spec>) {
     this.#paths = paths;
     this.#flags = flags;
     this.#model = flags.model;

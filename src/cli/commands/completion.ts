@@ -1,8 +1,18 @@
 import { SHELLS } from './completion/shells.ts';
-import type { Run } from '../commands.ts';
+import type { Run, Spec } from '../spec.ts';
 import { print } from '../terminal/output.ts';
 
-export const run: Run<'completion'> = (_flags, { shell }) => {
-  print(SHELLS[shell]().trimEnd());
-  return Promise.resolve(0);
+export const spec = {
+  summary: 'Print the completion script for a shell',
+  detail: [
+    'bash: `svc completion bash > ~/.local/share/bash-completion/completions/svc`. zsh: save it as `_svc` in a directory of $fpath. fish: `svc completion fish > ~/.config/fish/completions/svc.fish`.',
+  ],
+  arguments: [{ name: 'shell', required: true, choices: ['bash', 'zsh', 'fish'] }],
+  flags: {},
+  examples: ['svc completion bash', 'svc completion zsh', 'svc completion fish'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async (_flags, { shell }, loadSpecs) => {
+  print(SHELLS[shell](Object.entries(await loadSpecs())).trimEnd());
+  return 0;
 };

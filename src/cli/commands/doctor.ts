@@ -6,7 +6,7 @@ import type { DoctorCheck, DoctorRecord } from '../../protocol/doctor.ts';
 import type { ProviderRecord } from '../../protocol/records.ts';
 import { ProviderKeys } from '../../providers/provider-keys.ts';
 import { providersInUse, recordOf } from '../../providers/providers.ts';
-import type { Run } from '../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { failed, guarded } from './doctor/check.ts';
 import { checkClock } from './doctor/clock-check.ts';
 import {
@@ -25,7 +25,15 @@ import { checkApiKeys, checkProviders } from './doctor/provider-check.ts';
 import { checkSandbox } from './doctor/sandbox-check.ts';
 import { out, print, printJson, sayProgress } from '../terminal/output.ts';
 
-export const run: Run<'doctor'> = async ({ json, offline }) => {
+export const spec = {
+  summary: 'Check everything svc needs, and run a real kernel on every device',
+  detail: ['Works with and without a daemon.'],
+  arguments: [],
+  flags: { offline: { kind: 'switch', summary: 'do not contact the providers' }, json: jsonFlag },
+  examples: ['svc doctor', 'svc doctor --offline --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json, offline }) => {
   const checks = await examine(offline);
   sayProgress('');
   const record: DoctorRecord = { ok: checks.every((each) => each.status !== 'fail'), checks };

@@ -6,7 +6,7 @@ import { readDaemonFile } from '../../home/daemon-file.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { CheckStatus, HealthRecord } from '../../protocol/records.ts';
-import type { Run } from '../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { bytes, duration, facts, percent, table, text } from '../terminal/format.ts';
 import { out, print, printJson, printJsonLine, report } from '../terminal/output.ts';
 import { modelTable } from './status.ts';
@@ -14,7 +14,23 @@ import { modelTable } from './status.ts';
 /** Exit code if no record arrives: no daemon, no answer, or another program at the address. */
 const UNREACHABLE = 69;
 
-export const run: Run<'health'> = async ({ source, watch, json }) => {
+export const spec = {
+  summary: 'Show the health record of the running daemon',
+  arguments: [],
+  flags: {
+    source: {
+      kind: 'choice',
+      choices: ['http', 'grpc', 'socket'],
+      default: 'http',
+      summary: 'which listener to ask; the record is the same',
+    },
+    watch: { kind: 'switch', short: 'w', summary: 'keep running and print each change' },
+    json: jsonFlag,
+  },
+  examples: ['svc health', 'svc health --source grpc --json', 'svc health --watch'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ source, watch, json }) => {
   const paths = resolvePaths();
   try {
     const health = await open(source, paths);

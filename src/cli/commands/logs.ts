@@ -2,11 +2,27 @@ import { closeSync, statSync } from 'node:fs';
 import { readDaemonFile } from '../../home/daemon-file.ts';
 import { crashFile, resolvePaths, type Paths } from '../../home/paths.ts';
 import { formatLogLine, isAtLeast } from '../../log/format.ts';
-import type { Run } from '../commands.ts';
+import type { Run, Spec } from '../spec.ts';
 import { endOfLines, follow, lastLines, OLDER_FILES, openLog } from '../terminal/log-tail.ts';
 import { out, print, say } from '../terminal/output.ts';
 
-export const run: Run<'logs'> = async ({ tail, follow: follows, level }) => {
+export const spec = {
+  summary: "Print the daemon's log",
+  detail: ['Reads the log file, so it also works after a crash. Prints JSON lines, or readable text on a terminal.'],
+  arguments: [],
+  flags: {
+    tail: { kind: 'count', value: 'N', default: '200', summary: 'print the last N lines' },
+    follow: { kind: 'switch', short: 'f', summary: 'keep printing new lines' },
+    level: {
+      kind: 'choice',
+      choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'],
+      summary: 'only lines at this level and above',
+    },
+  },
+  examples: ['svc logs', 'svc logs --tail 50 --level warn', 'svc logs -f'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ tail, follow: follows, level }) => {
   const paths = resolvePaths();
   const wanted = (line: string): boolean => level === undefined || isAtLeast(line, level);
 

@@ -2,13 +2,20 @@
 import { Client } from '../../client/client.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import type { LoadedModel, LoadedModelHealth } from '../../protocol/records.ts';
-import type { Run } from '../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { bytes, count, duration, table, text } from '../terminal/format.ts';
 import { print, printJson } from '../terminal/output.ts';
 
 type Process = LoadedModelHealth & Pick<LoadedModel, 'expires_at'> & { readonly device: string | null };
 
-export const run: Run<'ps'> = async ({ json }) => {
+export const spec = {
+  summary: 'Show the models in memory and their requests',
+  arguments: [],
+  flags: { json: jsonFlag },
+  examples: ['svc ps', 'svc ps --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }) => {
   const client = new Client(resolvePaths().socketPath);
   const [health, records] = await Promise.all([client.health(), client.models()]);
   const models = health.models.map((model): Process => {

@@ -8,7 +8,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { ContentPart, GenerateRequest, GenerateResult, Message } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import { given, receive, requestOf, routeOf, sayTruncated } from '../asking/answer.ts';
-import type { Flags, Run } from '../commands.ts';
+import { answerFlags, modelFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { ensureServing } from '../machine/daemon.ts';
 import type { FormatFile } from '../asking/format-file.ts';
 import { readImages } from '../asking/images.ts';
@@ -19,7 +19,56 @@ import { hasInput, readInput, readPromptInput, type PromptInput } from '../askin
 
 const INTERRUPTED = 130;
 
-export const run: Run<'run'> = async (flags, { prompt: argument, '-': dash }) => {
+export const spec = {
+  summary: 'Answer one prompt',
+  detail: [
+    'Reads standard input if it is a pipe or a file, or if the prompt is `-`. With a prompt, the input is appended to it after a blank line; a pipe that stays silent is then ignored, unless `-` follows the prompt.',
+    'Starts the daemon if none is running. Ctrl-C stops the generation in the engine.',
+  ],
+  arguments: [
+    { name: 'prompt', required: false },
+    { name: '-', required: false },
+  ],
+  flags: {
+    model: modelFlag,
+    system: systemFlag,
+    json: { kind: 'switch', summary: 'print the whole answer as JSON, with route, usage and timings' },
+    'no-stream': { kind: 'switch', summary: 'print the answer only when it is complete' },
+    ...answerFlags,
+    schema: {
+      kind: 'string',
+      value: 'FILE',
+      summary: 'constrain the answer to JSON that is valid against this JSON Schema',
+      completes: 'file',
+    },
+    grammar: {
+      kind: 'string',
+      value: 'FILE',
+      summary: 'constrain the answer to this grammar (GBNF)',
+      completes: 'file',
+    },
+    timeout: { kind: 'duration', value: 'TIME', summary: 'give up after this time' },
+    stats: { kind: 'switch', summary: 'print token counts and speed on standard error' },
+    image: {
+      kind: 'strings',
+      value: 'FILE',
+      summary: 'send a PNG, JPEG, GIF or WebP file to the model; may be given more than once',
+      completes: 'file',
+    },
+    ...routingFlags,
+  },
+  examples: [
+    'svc run "Why is the sky blue?"',
+    'svc run -m ./model.gguf --temperature 0 "Count to ten"',
+    'cat report.txt | svc run "Summarise this"',
+    'slow-report | svc run "Summarise this" -',
+    'svc run --json --seed 7 --max-tokens 64 "Hello"',
+    'svc run --provider openai --image photo.jpg "What is this?"',
+    'svc run --schema person.schema.json "Invent a person"',
+  ],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash }) => {
   // Before reading standard input, which may take long.
   routeOf(flags);
   const images = await readImages(flags.image);
@@ -66,13 +115,13 @@ async function readPrompt(argument: string | undefined, isAwaited: boolean): Pro
 }
 
 /** Reads `--schema` or `--grammar`; its module is imported only if one is given. */
-async function formatFile({ schema, grammar }: Flags<'run'>): Promise<FormatFile | null> {
+async function formatFile({ schema, grammar }: Flags<typeof spec>): Promise<FormatFile | null> {
   if (schema === undefined && grammar === undefined) return null;
   const { readFormat } = await import('../asking/format-file.ts');
   return readFormat(schema, grammar);
 }
 
-function withPrompt(flags: Flags<'run'>, prompt: string, images: readonly ContentPart[]): GenerateRequest {
+function withPrompt(flags: Flags<typeof spec>, prompt: string, images: readonly ContentPart[]): GenerateRequest {
   const { system, model, timeout } = flags;
   const messages: Message[] = [
     ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),

@@ -1,11 +1,27 @@
 import { Client } from '../../client/client.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { Run } from '../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { ensureDaemon } from '../machine/daemon.ts';
 import { print, printJson, say } from '../terminal/output.ts';
 
-export const run: Run<'start'> = async ({ timeout, json }) => {
+export const spec = {
+  summary: 'Start the daemon in the background',
+  detail: ['Returns when the daemon is ready, or reports why it is not. Succeeds if the daemon is already running.'],
+  arguments: [],
+  flags: {
+    timeout: {
+      kind: 'duration',
+      value: 'TIME',
+      default: '15s',
+      summary: 'how long to wait for the daemon to become ready',
+    },
+    json: jsonFlag,
+  },
+  examples: ['svc start', 'svc start --timeout 1m', 'svc start --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ timeout, json }) => {
   const paths = resolvePaths();
   const { wasRunning, trouble } = await ensureDaemon(paths, { timeoutMs: timeout, json });
   // A failed start exits with 1; exit code 4 is for `status` and `health`.

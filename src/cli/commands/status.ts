@@ -4,11 +4,18 @@ import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { VERSION } from '../../config/version.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { LoadedModelHealth, ReadyRecord, StatusRecord } from '../../protocol/records.ts';
-import type { Run } from '../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { bytes, count, duration, facts, table, text } from '../terminal/format.ts';
 import { out, print, printJson, say } from '../terminal/output.ts';
 
-export const run: Run<'status'> = async ({ json }) => {
+export const spec = {
+  summary: 'Show whether the daemon is running, its addresses and its loaded models',
+  arguments: [],
+  flags: { json: jsonFlag },
+  examples: ['svc status', 'svc status --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }) => {
   const paths = resolvePaths();
   const { status, ready } = await ask(paths);
   if (json) printJson(status);

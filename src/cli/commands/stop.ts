@@ -6,7 +6,7 @@ import { readDaemonFile } from '../../home/daemon-file.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { isAlive as isSameProcess } from '../../process/process-identity.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
-import type { Run } from '../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { print, printJson, say } from '../terminal/output.ts';
 
 /** Time after the drain for closing engines and listeners, and for the last log lines. */
@@ -14,7 +14,26 @@ const CLOSING_MS = 10_000;
 const FORCED_CLOSING_MS = 3000;
 const POLL_MS = 25;
 
-export const run: Run<'stop'> = async ({ timeout, force, json }) => {
+export const spec = {
+  summary: 'Stop the daemon',
+  detail: [
+    'Running generations may finish until the timeout; then they are cancelled. Succeeds if no daemon is running.',
+  ],
+  arguments: [],
+  flags: {
+    timeout: {
+      kind: 'duration',
+      value: 'TIME',
+      default: '30s',
+      summary: 'how long running generations may take to finish',
+    },
+    force: { kind: 'switch', summary: 'do not wait for running generations' },
+    json: jsonFlag,
+  },
+  examples: ['svc stop', 'svc stop --timeout 5s', 'svc stop --force'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ timeout, force, json }) => {
   const drainMs = force ? 0 : timeout;
   const asked = await askToStop(resolvePaths(), drainMs);
   if (asked === undefined) {

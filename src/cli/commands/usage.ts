@@ -2,13 +2,24 @@
 import { resolvePaths } from '../../home/paths.ts';
 import { readUsage } from '../../usage/ledger.ts';
 import { summarise } from '../../usage/summary.ts';
-import type { Run } from '../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { count, table, text } from '../terminal/format.ts';
 import { print, printJson } from '../terminal/output.ts';
 
 const DAY_MS = 86_400_000;
 
-export const run: Run<'usage'> = async ({ days, json, 'by-key': byKey }) => {
+export const spec = {
+  summary: 'Show requests and tokens by day, provider and model',
+  arguments: [],
+  flags: {
+    days: { kind: 'count', value: 'N', default: '30', summary: 'the last N days, in UTC' },
+    'by-key': { kind: 'switch', summary: 'group by API key, too' },
+    json: jsonFlag,
+  },
+  examples: ['svc usage', 'svc usage --days 1', 'svc usage --by-key', 'svc usage --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ days, json, 'by-key': byKey }) => {
   const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10);
   const usage = await summarise(readUsage(resolvePaths().stateDir, from), { byKey });
   if (json) {

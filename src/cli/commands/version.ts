@@ -2,11 +2,18 @@ import { VERSION } from '../../config/version.ts';
 import { probeEngine } from '../../engine/probe.ts';
 import type { VersionRecord } from '../../protocol/records.ts';
 import { commit } from '../machine/commit.ts';
-import type { Run } from '../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { facts, text } from '../terminal/format.ts';
 import { print, printJson } from '../terminal/output.ts';
 
-export const run: Run<'version'> = async ({ json }) => {
+export const spec = {
+  summary: 'Show the versions of svc, Node and the engine',
+  arguments: [],
+  flags: { json: jsonFlag },
+  examples: ['svc version', 'svc version --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }) => {
   const record = await versionRecord();
   if (json) printJson(record);
   else print(describe(record));

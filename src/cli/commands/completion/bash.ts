@@ -1,16 +1,17 @@
 /** For bash 3.2 and later, without the bash-completion package. */
 import {
-  commands,
   firstWords,
   groups,
   offerOfArgument,
   offerOfFlag,
   secondWords,
   spellings,
+  type Commands,
   type Offer,
 } from './offers.ts';
 
-export function bash(): string {
+export function bash(commands: Commands): string {
+  const first = reply({ kind: 'words', words: firstWords(commands).map(([word]) => word) });
   return `# bash completion for svc, made by \`svc completion bash\`.
 
 _svc_listed() {
@@ -38,7 +39,7 @@ _svc() {
     case "$word" in
       -?*)
         case "$command $word" in
-${valuedFlags()}
+${patterns(commands, () => 'skip=1')}
         esac
         continue ;;
     esac
@@ -49,7 +50,7 @@ ${valuedFlags()}
   done
 
   case "$command $previous" in
-${flagValues()}
+${patterns(commands, (offer) => `${reply(offer)}; return`)}
   esac
   if [[ $current == -* ]]; then
     case "$command" in
@@ -59,9 +60,9 @@ ${commands.map(([name, { flags }]) => `      ${quote(name)}) ${reply({ kind: 'wo
     return
   fi
   case "$command $arguments" in
-    ' 0') ${reply({ kind: 'words', words: firstWords().map(([word]) => word) })} ;;
-    'help 0') ${reply({ kind: 'words', words: firstWords().map(([word]) => word) })} ;;
-${groups.map((group) => `    ${quote(`${group} 0`)}) ${reply({ kind: 'words', words: secondWords(group).map(([word]) => word) })} ;;`).join('\n')}
+    ' 0') ${first} ;;
+    'help 0') ${first} ;;
+${groups.map((group) => `    ${quote(`${group} 0`)}) ${reply({ kind: 'words', words: secondWords(commands, group).map(([word]) => word) })} ;;`).join('\n')}
 ${commands.flatMap(([name, command]) => command.arguments.map((argument, index) => `    ${quote(`${name} ${String(index)}`)}) ${reply(offerOfArgument(argument))} ;;`)).join('\n')}
   esac
 }
@@ -73,16 +74,8 @@ complete -F _svc svc
 /** Appends a slash to directories; bash 3.2 has no compopt. */
 const FILES = 'compopt -o filenames 2>/dev/null; ';
 
-/** Flags whose next word is their value. */
-function valuedFlags(): string {
-  return patterns(() => 'skip=1');
-}
-
-function flagValues(): string {
-  return patterns((offer) => `${reply(offer)}; return`);
-}
-
-function patterns(act: (offer: Offer) => string): string {
+/** Returns a case for each flag that takes a value. */
+function patterns(commands: Commands, act: (offer: Offer) => string): string {
   return commands
     .flatMap(([name, { flags }]) =>
       Object.entries(flags).flatMap(([flag, facts]) => {

@@ -1,11 +1,11 @@
 /** For fish 3 and later. */
-import { commands, firstWords, groups, offerOfArgument, offerOfFlag, secondWords, type Offer } from './offers.ts';
+import { firstWords, groups, offerOfArgument, offerOfFlag, secondWords, type Commands, type Offer } from './offers.ts';
 
-export function fish(): string {
+export function fish(commands: Commands): string {
   const lines = [
-    ...firstWords().map(([word, summary]) => complete(`_svc_at ''`, `-a ${quote(word)} -d ${quote(summary)}`)),
+    ...firstWords(commands).map(([word, summary]) => complete(`_svc_at ''`, `-a ${quote(word)} -d ${quote(summary)}`)),
     ...groups.flatMap((group) =>
-      secondWords(group).map(([word, summary]) =>
+      secondWords(commands, group).map(([word, summary]) =>
         complete(`_svc_at ${quote(group)}`, `-a ${quote(word)} -d ${quote(summary)}`),
       ),
     ),

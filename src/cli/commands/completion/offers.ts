@@ -4,7 +4,8 @@
  * of a second. Everything else is written into the script.
  */
 import { settingNames } from '../../../config/settings.ts';
-import { COMMANDS, GROUPS, type Argument, type Command, type Flag } from '../../commands.ts';
+import { GROUPS } from '../../groups.ts';
+import type { Argument, Flag, Spec } from '../../spec.ts';
 
 export type Offer =
   | { readonly kind: 'words'; readonly words: readonly string[] }
@@ -13,10 +14,10 @@ export type Offer =
   | { readonly kind: 'file' }
   | { readonly kind: 'nothing' };
 
-export const commands: readonly (readonly [name: string, command: Command])[] = Object.entries(COMMANDS);
+export type Commands = readonly (readonly [name: string, spec: Spec])[];
 
 /** Returns the first words (commands and groups) with their summaries. */
-export function firstWords(): [word: string, summary: string][] {
+export function firstWords(commands: Commands): [word: string, summary: string][] {
   const single = commands
     .filter(([name]) => !name.includes(' '))
     .map(([name, { summary }]) => [name, summary] as const);
@@ -24,7 +25,7 @@ export function firstWords(): [word: string, summary: string][] {
 }
 
 /** Returns the second words of a group, with their summaries. */
-export function secondWords(group: string): [word: string, summary: string][] {
+export function secondWords(commands: Commands, group: string): [word: string, summary: string][] {
   return commands
     .filter(([name]) => name.startsWith(`${group} `))
     .map(([name, { summary }]) => [name.slice(group.length + 1), summary]);

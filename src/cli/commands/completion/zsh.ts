@@ -1,17 +1,17 @@
 /** For zsh 5 with compinit; the file may be `_svc` in $fpath, or be sourced. */
-import type { Command, Flag } from '../../commands.ts';
+import type { Flag, Spec } from '../../spec.ts';
 import {
-  commands,
   firstWords,
   groups,
   offerOfArgument,
   offerOfFlag,
   secondWords,
   spellings,
+  type Commands,
   type Offer,
 } from './offers.ts';
 
-export function zsh(): string {
+export function zsh(commands: Commands): string {
   return `#compdef svc
 # zsh completion for svc, made by \`svc completion zsh\`.
 
@@ -27,7 +27,7 @@ _svc() {
   _arguments -C '(-h --help)'{-h,--help}'[show help]' '(-v --version)'{-v,--version}'[show the version]' '1: :->command' '*:: :->rest' && return
   case $state in
     command)
-      local -a words_first=(${described(firstWords())})
+      local -a words_first=(${described(firstWords(commands))})
       _describe -t commands command words_first ;;
     rest)
       case $line[1] in
@@ -35,9 +35,9 @@ ${commands
   .filter(([name]) => !name.includes(' '))
   .map(([name, command]) => `        ${name}) ${argumentsOf(command)} ;;`)
   .join('\n')}
-${groups.map(groupCase).join('\n')}
+${groups.map((group) => groupCase(commands, group)).join('\n')}
         help)
-          local -a words_help=(${described(firstWords())})
+          local -a words_help=(${described(firstWords(commands))})
           _describe -t commands command words_help ;;
       esac ;;
   esac
@@ -51,13 +51,13 @@ fi
 `;
 }
 
-function groupCase(group: string): string {
+function groupCase(commands: Commands, group: string): string {
   const members = commands.filter(([name]) => name.startsWith(`${group} `));
   return `        ${group})
           _arguments -C '1: :->second' '*:: :->rest' && return
           case $state in
             second)
-              local -a words_second=(${described(secondWords(group))})
+              local -a words_second=(${described(secondWords(commands, group))})
               _describe -t commands command words_second ;;
             rest)
               case $line[1] in
@@ -66,7 +66,7 @@ ${members.map(([name, command]) => `                ${name.slice(group.length + 
           esac ;;`;
 }
 
-function argumentsOf(command: Command): string {
+function argumentsOf(command: Spec): string {
   const flags = Object.entries(command.flags).map(([name, flag]) => flagSpec(name, flag));
   const positionals = command.arguments.map((argument, index) =>
     quote(`${String(index + 1)}:${escape(argument.name)}:${action(offerOfArgument(argument))}`),

@@ -1,10 +1,17 @@
 import { resolvePaths } from '../../../home/paths.ts';
 import { readSetting } from '../../../config/settings.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, settingArgument, type Run, type Spec } from '../../spec.ts';
 import { print, printJson } from '../../terminal/output.ts';
 import { shown } from './value.ts';
 
-export const run: Run<'config get'> = ({ json }, { setting: name }) => {
+export const spec = {
+  summary: 'Print the value of a setting',
+  arguments: [settingArgument],
+  flags: { json: jsonFlag },
+  examples: ['svc config get http.port', 'svc config get engine.threads --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = ({ json }, { setting: name }) => {
   const setting = readSetting(resolvePaths(), name);
   if (json) printJson(setting);
   else print(shown(setting.value));

@@ -1,11 +1,23 @@
 import { resolvePaths } from '../../../home/paths.ts';
 import { setSetting } from '../../../config/settings.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, settingArgument, type Run, type Spec } from '../../spec.ts';
 import { print, printJson } from '../../terminal/output.ts';
 import { tellWhatHolds } from './effect.ts';
 import { shown } from './value.ts';
 
-export const run: Run<'config set'> = async ({ json }, { setting: name, value: typed }) => {
+export const spec = {
+  summary: 'Write a setting to the config file',
+  detail: ['The value is checked before anything is written; comments in the file are kept.'],
+  arguments: [settingArgument, { name: 'value', required: true }],
+  flags: { json: jsonFlag },
+  examples: [
+    'svc config set http.port 8000',
+    'svc config set log.level debug',
+    'svc config set models.dir /srv/models',
+  ],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }, { setting: name, value: typed }) => {
   const paths = resolvePaths();
   const value = await setSetting(paths, name, typed);
   const effect = await tellWhatHolds(name);

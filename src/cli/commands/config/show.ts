@@ -1,11 +1,18 @@
 import { resolvePaths } from '../../../home/paths.ts';
 import { listSettings } from '../../../config/settings.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { table } from '../../terminal/format.ts';
 import { print, printJson } from '../../terminal/output.ts';
 import { shown } from './value.ts';
 
-export const run: Run<'config show'> = ({ origin, json }) => {
+export const spec = {
+  summary: 'Show every setting',
+  arguments: [],
+  flags: { origin: { kind: 'switch', summary: 'also show where each value comes from' }, json: jsonFlag },
+  examples: ['svc config show', 'svc config show --origin', 'svc config show --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = ({ origin, json }) => {
   const { configFile } = resolvePaths();
   const settings = listSettings({ configFile });
   if (json) {

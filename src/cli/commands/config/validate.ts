@@ -2,13 +2,20 @@ import { environmentSettings, parseConfig, readConfigFile, type ConfigProblem } 
 import { resolvePaths } from '../../../home/paths.ts';
 import { existsSync } from 'node:fs';
 import { ERRORS, SvcError } from '../../../protocol/errors.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { out, print, printJson } from '../../terminal/output.ts';
 
 /** Problems in the environment have no line or column. */
 type Problem = ConfigProblem | { readonly line: null; readonly column: null; readonly message: string };
 
-export const run: Run<'config validate'> = ({ json }) => {
+export const spec = {
+  summary: 'Check the config file and the environment',
+  arguments: [],
+  flags: { json: jsonFlag },
+  examples: ['svc config validate', 'SVC_CONFIG=/tmp/new.json svc config validate', 'svc config validate --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = ({ json }) => {
   const { configFile: file } = resolvePaths();
   const problems: Problem[] = [...parseConfig(readConfigFile(file)).problems, ...problemsOfEnvironment()];
   if (json) printJson({ valid: problems.length === 0, file, problems });

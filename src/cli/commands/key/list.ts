@@ -1,11 +1,18 @@
 import { readKeyFile } from '../../../home/key-file.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import type { KeyRecord } from '../../../protocol/keys.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { table } from '../../terminal/format.ts';
 import { print, printJson } from '../../terminal/output.ts';
 
-export const run: Run<'key list'> = ({ json }) => {
+export const spec = {
+  summary: 'List the API keys',
+  arguments: [],
+  flags: { json: jsonFlag },
+  examples: ['svc key list', 'svc key list --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = ({ json }) => {
   const keys = readKeyFile(resolvePaths().keyFile).map(({ name, scope, created_at }): KeyRecord => ({
     name,
     scope,

@@ -1,9 +1,17 @@
 import { removeKey } from '../../../home/key-file.ts';
 import { resolvePaths } from '../../../home/paths.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { print, printJson, say } from '../../terminal/output.ts';
 
-export const run: Run<'key rm'> = async ({ json }, { name }) => {
+export const spec = {
+  summary: 'Remove an API key',
+  detail: ['Requests with this key are refused from then on, also by a running daemon.'],
+  arguments: [{ name: 'name', required: true }],
+  flags: { json: jsonFlag },
+  examples: ['svc key rm laptop'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }, { name }) => {
   const left = await removeKey(resolvePaths().keyFile, name);
   if (json) printJson({ removed: name });
   else print(`removed ${name}; requests with this key are refused from now on`);

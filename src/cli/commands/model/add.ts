@@ -1,10 +1,22 @@
 import { resolve } from 'node:path';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
 import { openStore } from '../../machine/models.ts';
 import { print, printJson, sayProgress } from '../../terminal/output.ts';
 
-export const run: Run<'model add'> = async ({ name, copy, json }, { file }) => {
+export const spec = {
+  summary: 'Check a GGUF file and register it as a model',
+  detail: ['The file stays in its place unless --copy copies it into the store.'],
+  arguments: [{ name: 'file', required: true, completes: 'file' }],
+  flags: {
+    name: { kind: 'string', value: 'ID', summary: 'model id; otherwise made from the file name' },
+    copy: { kind: 'switch', summary: 'copy the file into the store' },
+    json: jsonFlag,
+  },
+  examples: ['svc model add ./qwen3-4b-q4_k_m.gguf', 'svc model add --copy --name qwen ./qwen3-4b-q4_k_m.gguf'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ name, copy, json }, { file }) => {
   const onProgress = (done: number, total: number): void => {
     sayProgress(`reading ${file}: ${((done / total) * 100).toFixed(0)} %`);
   };

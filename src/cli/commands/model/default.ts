@@ -1,9 +1,16 @@
-import type { Run } from '../../commands.ts';
+import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { findModel, openStore } from '../../machine/models.ts';
 import { print, printJson } from '../../terminal/output.ts';
 
-export const run: Run<'model default'> = async ({ json }, { model }) => {
+export const spec = {
+  summary: 'Set the default model, used when none is named',
+  arguments: [modelArgument],
+  flags: { json: jsonFlag },
+  examples: ['svc model default qwen'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }, { model }) => {
   await openStore().setDefault(modelName(model));
   const record = await findModel(model);
   if (json) printJson(record);

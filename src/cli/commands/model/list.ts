@@ -1,9 +1,16 @@
-import type { Run } from '../../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { bytes, count, short, table, text } from '../../terminal/format.ts';
 import { listModels } from '../../machine/models.ts';
 import { print, printJson } from '../../terminal/output.ts';
 
-export const run: Run<'model list'> = async ({ json }) => {
+export const spec = {
+  summary: 'List the models on this machine',
+  arguments: [],
+  flags: { json: jsonFlag },
+  examples: ['svc model list', 'svc model list --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }) => {
   const models = await listModels();
   if (json) {
     printJson({ models });

@@ -1,11 +1,24 @@
 import { Client } from '../../../client/client.ts';
 import { resolvePaths } from '../../../home/paths.ts';
-import type { Run } from '../../commands.ts';
+import { jsonLinesFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { count } from '../../terminal/format.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { print, printJsonLine, sayProgress } from '../../terminal/output.ts';
 
-export const run: Run<'model load'> = async ({ json, context, 'keep-alive': keepAliveMs, pin }, { model }) => {
+export const spec = {
+  summary: 'Load a model into memory now',
+  detail: ['It stays loaded until it is unloaded or its memory is needed for another model.'],
+  arguments: [modelArgument],
+  flags: {
+    context: { kind: 'count', value: 'N', summary: 'minimum context length in tokens' },
+    'keep-alive': { kind: 'duration', value: 'TIME', summary: 'unload it when it was not used for this long' },
+    pin: { kind: 'switch', summary: 'never unload it to make room for other models' },
+    json: jsonLinesFlag,
+  },
+  examples: ['svc model load qwen', 'svc model load qwen --pin', 'svc model load qwen --context 32768 --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json, context, 'keep-alive': keepAliveMs, pin }, { model }) => {
   const client = new Client(resolvePaths().socketPath);
   const wishes = {
     ...(context === undefined ? {} : { context_length: context }),

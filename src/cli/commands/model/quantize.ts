@@ -3,7 +3,7 @@ import { quantizeFile } from '../../../engine/quantize-file.ts';
 import { quantizeModel, type QuantizeEvent } from '../../../models/store/quantize.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { ByteProgress } from '../../terminal/byte-progress.ts';
-import type { Run } from '../../commands.ts';
+import { jsonLinesFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { openStore } from '../../machine/models.ts';
@@ -11,7 +11,24 @@ import { print, printJsonLine, say, sayProgress } from '../../terminal/output.ts
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-export const run: Run<'model quantize'> = async (flags, { model, type }) => {
+export const spec = {
+  summary: 'Make a smaller, faster copy of a model',
+  detail: [
+    'TYPE is a quantisation such as Q8_0, Q6_K or Q4_K_M; the best source is a model in F16 or BF16. The copy is added to the store under its own id; the source model is not changed. Ctrl-C leaves nothing behind.',
+  ],
+  arguments: [modelArgument, { name: 'type', required: true }],
+  flags: {
+    name: { kind: 'string', value: 'ID', summary: "id of the copy; otherwise made from the model's id and the type" },
+    'allow-requantize': {
+      kind: 'switch',
+      summary: 'accept a source that is already quantised, at a loss of quality',
+    },
+    json: jsonLinesFlag,
+  },
+  examples: ['svc model quantize qwen-f16 Q4_K_M', 'svc model quantize qwen-f16 q8_0 --name qwen-q8 --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async (flags, { model, type }) => {
   const { name, json } = flags;
   const cancelled = new AbortController();
   const onSignal = (): void => cancelled.abort(new SvcError('CANCELLED', 'cancelled; nothing was kept'));

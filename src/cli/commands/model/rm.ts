@@ -4,12 +4,20 @@ import { prefixFolder, removePrefixes } from '../../../models/store/prefixes.ts'
 import { dropUnfinished } from '../../../models/pull/unfinished.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
 import { findModel, fromDaemon, openStore, storeDirectory } from '../../machine/models.ts';
 import { askYesNo, print, printJson } from '../../terminal/output.ts';
 
-export const run: Run<'model rm'> = async ({ yes, json }, { model }) => {
+export const spec = {
+  summary: 'Remove a model',
+  detail: ['A file in the store is deleted. A file that was registered in its own place stays there.'],
+  arguments: [modelArgument],
+  flags: { yes: { kind: 'switch', short: 'y', summary: 'do not ask before deleting a file' }, json: jsonFlag },
+  examples: ['svc model rm qwen', 'svc model rm --yes qwen'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ yes, json }, { model }) => {
   const dropped = await dropUnfinished(join(resolvePaths().cacheDir, 'downloads'), model);
   if (dropped !== null) {
     if (json) printJson({ removed: dropped });

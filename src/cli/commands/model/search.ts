@@ -2,14 +2,22 @@ import { hubEnvironment } from '../../../config/hub.ts';
 import { catalogue, estimatedBytes, searchCatalogue, type CatalogueEntry } from '../../../models/pull/catalogue.ts';
 import type { HubModel } from '../../../models/pull/hub.ts';
 import { SvcError } from '../../../protocol/errors.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { bytes, count, table, text } from '../../terminal/format.ts';
 import { print, printJson, say } from '../../terminal/output.ts';
 
 const MOST_OF_HUB = 20;
 const HUB_MS = 10_000;
 
-export const run: Run<'model search'> = async ({ json, local }, { words = '' }) => {
+export const spec = {
+  summary: 'Search for models to pull',
+  detail: ['Searches the catalogue that comes with svc and, if words are given, the Hugging Face hub.'],
+  arguments: [{ name: 'words', required: false }],
+  flags: { local: { kind: 'switch', summary: 'do not search the hub' }, json: jsonFlag },
+  examples: ['svc model search', 'svc model search code', 'svc model search "mistral instruct" --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json, local }, { words = '' }) => {
   const known = searchCatalogue(words);
   const hub = local || words === '' ? [] : await askHub(words);
   if (json) {

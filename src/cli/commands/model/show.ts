@@ -1,12 +1,20 @@
 import { SvcError } from '../../../protocol/errors.ts';
 import type { ModelMemory, ModelRecord } from '../../../protocol/records.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes, count, facts, short, text } from '../../terminal/format.ts';
 import { findModel } from '../../machine/models.ts';
 import { print, printJson, say } from '../../terminal/output.ts';
 import { memoryOf, memoryTable } from './memory.ts';
 
-export const run: Run<'model show'> = async ({ json }, { model }) => {
+export const spec = {
+  summary: 'Show one model and the memory that it needs',
+  detail: ["The memory is estimated without loading the model, at the daemon's context length and at several others."],
+  arguments: [modelArgument],
+  flags: { json: jsonFlag },
+  examples: ['svc model show builtin', 'svc model show builtin --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }, { model }) => {
   const record = await findModel(model);
   let memory: readonly ModelMemory[] | null = null;
   try {

@@ -1,10 +1,17 @@
 import { Client } from '../../../client/client.ts';
 import { resolvePaths } from '../../../home/paths.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { print, printJson } from '../../terminal/output.ts';
 
-export const run: Run<'model unload'> = async ({ json }, { model }) => {
+export const spec = {
+  summary: 'Unload a model and free all its memory',
+  arguments: [modelArgument],
+  flags: { json: jsonFlag },
+  examples: ['svc model unload qwen'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }, { model }) => {
   await new Client(resolvePaths().socketPath).unload(modelName(model));
   if (json) printJson({ unloaded: model });
   else print(`unloaded ${model}`);

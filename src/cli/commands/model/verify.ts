@@ -1,13 +1,26 @@
 import type { VerifyEvent, VerifyResult } from '../../../models/store/verify.ts';
 import { ERRORS, SvcError } from '../../../protocol/errors.ts';
 import { ByteProgress } from '../../terminal/byte-progress.ts';
-import type { Run } from '../../commands.ts';
+import { jsonLinesFlag, type Run, type Spec } from '../../spec.ts';
 import { bytes, count } from '../../terminal/format.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { openStore } from '../../machine/models.ts';
 import { print, printJsonLine, say, sayProgress } from '../../terminal/output.ts';
 
-export const run: Run<'model verify'> = async ({ all, json }, { model }) => {
+export const spec = {
+  summary: 'Check model files against their SHA-256 digests',
+  detail: [
+    'Without a model, checks all models and removes what killed commands left in the store. Files that belong to a model are never deleted.',
+  ],
+  arguments: [{ name: 'model', required: false, completes: 'model' }],
+  flags: {
+    all: { kind: 'switch', summary: 'check all models, the same as without a model' },
+    json: jsonLinesFlag,
+  },
+  examples: ['svc model verify', 'svc model verify qwen', 'svc model verify --all --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ all, json }, { model }) => {
   if (all && model !== undefined) {
     throw new SvcError('INVALID_REQUEST', 'a model and --all exclude each other', { hint: 'give one of them' });
   }

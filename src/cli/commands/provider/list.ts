@@ -1,14 +1,29 @@
 import { catalogue } from '../../../config/catalogue.ts';
 import type { ProviderRecord } from '../../../protocol/records.ts';
 import { lacksKey, providersInUse, providerNamed, recordOf } from '../../../providers/providers.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { table, text } from '../../terminal/format.ts';
 import { fromDaemon, openStore } from '../../machine/models.ts';
 import { print, printJson, say } from '../../terminal/output.ts';
 import { providersHere } from '../../machine/providers.ts';
 import { findServers } from './find-servers.ts';
 
-export const run: Run<'provider list'> = async ({ all, probe, json }) => {
+export const spec = {
+  summary: 'List what can answer a prompt: this machine and the providers',
+  detail: ['This machine comes first, then configured providers and those whose key is in the environment.'],
+  arguments: [],
+  flags: {
+    all: { kind: 'switch', summary: 'also list known providers that are not configured' },
+    probe: {
+      kind: 'switch',
+      summary: 'look for servers on this machine, at the usual addresses of Ollama and others',
+    },
+    json: jsonFlag,
+  },
+  examples: ['svc provider list', 'svc provider list --all', 'svc provider list --probe --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ all, probe, json }) => {
   const inUse = (await fromDaemon((client) => client.providers())) ?? [await localProvider(), ...withoutDaemon()];
   const providers = all ? [...inUse, ...othersThan(inUse)] : inUse;
   const found = probe ? await findServers() : undefined;

@@ -1,9 +1,16 @@
-import type { Run } from '../../commands.ts';
+import { jsonFlag, providerArgument, type Run, type Spec } from '../../spec.ts';
 import { fromDaemon } from '../../machine/models.ts';
 import { print, printJson } from '../../terminal/output.ts';
 import { connectHere, findProvider, providersHere } from '../../machine/providers.ts';
 
-export const run: Run<'provider models'> = async ({ json }, { provider: name }) => {
+export const spec = {
+  summary: 'List the models that a provider offers now',
+  arguments: [providerArgument],
+  flags: { json: jsonFlag },
+  examples: ['svc provider models openai', 'svc provider models ollama --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }, { provider: name }) => {
   const models = name === 'local' ? await localModels() : await modelsOf(name);
   if (json) printJson({ provider: name, models });
   else for (const model of models) print(model);

@@ -8,13 +8,41 @@ import { SvcError } from '../../../protocol/errors.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
 import type { ProviderRecord } from '../../../protocol/records.ts';
 import { lacksKey, providerNamed, recordOf } from '../../../providers/providers.ts';
-import type { Flags, Run } from '../../commands.ts';
+import { jsonFlag, providerArgument, type Flags, type Run, type Spec } from '../../spec.ts';
 import { askSecret, print, printJson, say } from '../../terminal/output.ts';
 import { findProvider, keyHint, providersHere, titleOf } from '../../machine/providers.ts';
 import { readInput } from '../../asking/stdin.ts';
 import { askDaemonToReload, recordInDaemon } from './effect.ts';
 
-export const run: Run<'provider set'> = async (flags, { provider: name }) => {
+export const spec = {
+  summary: 'Configure a provider',
+  detail: [
+    'A provider that svc knows (`svc provider list --all`) needs only its key; on a terminal, svc asks for it. Settings that are not given again keep their values. A running daemon applies the change at once.',
+    'A key is never an argument: type it, pipe it to standard input, or keep it in an environment variable of the daemon.',
+  ],
+  arguments: [providerArgument],
+  flags: {
+    kind: {
+      kind: 'choice',
+      choices: ['openai', 'anthropic', 'gemini', 'openai_compatible'],
+      summary: 'API of a provider that svc does not know',
+    },
+    'base-url': { kind: 'strings', value: 'URL', summary: 'base URL; several make a cluster' },
+    'api-key-env': { kind: 'string', value: 'VAR', summary: 'environment variable that holds the key' },
+    'api-key-stdin': { kind: 'switch', summary: 'read the key from standard input and store it' },
+    'default-model': { kind: 'string', value: 'MODEL', summary: 'model to use when none is named' },
+    default: { kind: 'switch', summary: 'make it the default provider for --cloud' },
+    json: jsonFlag,
+  },
+  examples: [
+    'svc provider set openai',
+    'cat key.txt | svc provider set anthropic --api-key-stdin --default',
+    'svc provider set groq --api-key-env GROQ_API_KEY --default-model openai/gpt-oss-120b',
+    'svc provider set rack --base-url http://10.0.0.5:8000/v1 --base-url http://10.0.0.6:8000/v1',
+  ],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async (flags, { provider: name }) => {
   check(name, flags);
   const paths = resolvePaths();
   const before = providersHere();
@@ -40,7 +68,7 @@ export const run: Run<'provider set'> = async (flags, { provider: name }) => {
 };
 
 /** Checks the flags before anything is read or written. Errors never repeat a value: it may be a misplaced key. */
-function check(name: string, flags: Flags<'provider set'>): void {
+function check(name: string, flags: Flags<typeof spec>): void {
   if (!PROVIDER_NAME.test(name)) {
     throw new SvcError('INVALID_REQUEST', `${JSON.stringify(name.slice(0, 80))} is not a valid provider name`, {
       hint: 'use lower-case letters, digits and dashes; `local` is reserved for this machine',
@@ -86,7 +114,7 @@ async function readKey(name: string): Promise<string> {
 }
 
 /** Asks for a missing key on a terminal, unless the flags say where it comes from. An empty line skips it. */
-async function askForKey(name: string, flags: Flags<'provider set'>): Promise<string | undefined> {
+async function askForKey(name: string, flags: Flags<typeof spec>): Promise<string | undefined> {
   if (flags.json || flags['api-key-env'] !== undefined || flags['base-url'].length > 0) return undefined;
   const { config, keys } = providersHere();
   const provider = providerNamed(name, config, keys);
@@ -102,7 +130,7 @@ function refusePlainHttp(urls: readonly string[]): void {
   });
 }
 
-function changesOf(name: string, flags: Flags<'provider set'>, key: string | undefined, isThere: boolean): Change[] {
+function changesOf(name: string, flags: Flags<typeof spec>, key: string | undefined, isThere: boolean): Change[] {
   const { kind, 'base-url': urls, 'api-key-env': variable, 'default-model': model } = flags;
   const at = (setting: string, value: unknown): Change => ({ path: ['providers', name, setting], value });
   return [

@@ -3,12 +3,20 @@ import type { ProviderTestStep } from '../../../protocol/routes.ts';
 import { testProvider } from '../../../providers/provider-test.ts';
 import { Client } from '../../../client/client.ts';
 import { resolvePaths } from '../../../home/paths.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, providerArgument, type Run, type Spec } from '../../spec.ts';
 import { fromDaemon } from '../../machine/models.ts';
 import { exit, out, print, printJson, say } from '../../terminal/output.ts';
 import { connectHere, findProvider, keyHint, providersHere } from '../../machine/providers.ts';
 
-export const run: Run<'provider test'> = async ({ json }, { provider: name }) => {
+export const spec = {
+  summary: 'Test a provider: its key, its address, the connection and a short answer',
+  detail: ["Runs in the daemon if one is running, with the daemon's environment. The answer costs some tokens."],
+  arguments: [providerArgument],
+  flags: { json: jsonFlag },
+  examples: ['svc provider test openai', 'svc provider test openai --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }, { provider: name }) => {
   const controller = new AbortController();
   const onInterrupt = (): void => {
     exit(130);

@@ -3,12 +3,19 @@ import { resolvePaths } from '../../../home/paths.ts';
 import { changeConfig } from '../../../config/settings.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { providerNamed } from '../../../providers/providers.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, providerArgument, type Run, type Spec } from '../../spec.ts';
 import { print, printJson, say } from '../../terminal/output.ts';
 import { providersHere } from '../../machine/providers.ts';
 import { askDaemonToReload } from './effect.ts';
 
-export const run: Run<'provider unset'> = async ({ json }, { provider: name }) => {
+export const spec = {
+  summary: 'Remove a provider from the config and delete its stored key',
+  arguments: [providerArgument],
+  flags: { json: jsonFlag },
+  examples: ['svc provider unset openai'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }, { provider: name }) => {
   const paths = resolvePaths();
   const { config } = providersHere();
   const isConfigured = Object.hasOwn(config.providers, name);

@@ -7,11 +7,21 @@ import { makePrivateDirectory, resolvePaths, type Paths } from '../../../home/pa
 import { SvcError } from '../../../protocol/errors.ts';
 import { defineService } from '../../../service/definition.ts';
 import { serviceManager, type Manager, type ServiceFile } from '../../../service/manager.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { print, printJson, say } from '../../terminal/output.ts';
 import { serviceFiles } from './definition.ts';
 
-export const run: Run<'service install'> = async ({ json }) => {
+export const spec = {
+  summary: 'Run the daemon as a service of this user, now and at every login',
+  detail: [
+    'Uses systemd (user units) on Linux and launchd on macOS. Run it again after an update or a change of address.',
+  ],
+  arguments: [],
+  flags: { json: jsonFlag },
+  examples: ['svc service install'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }) => {
   const manager = serviceManager();
   const paths = resolvePaths();
   await refuseBesideAnother(paths);

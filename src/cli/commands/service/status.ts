@@ -1,6 +1,6 @@
 import { resolvePaths } from '../../../home/paths.ts';
 import { serviceManager } from '../../../service/manager.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { facts } from '../../terminal/format.ts';
 import { print, printJson, say } from '../../terminal/output.ts';
 import { serviceFiles, textOf } from './definition.ts';
@@ -8,7 +8,14 @@ import { serviceFiles, textOf } from './definition.ts';
 /** Exit code if the service is not running, as for `svc status`. */
 const NOT_RUNNING = 3;
 
-export const run: Run<'service status'> = async ({ json }) => {
+export const spec = {
+  summary: 'Show whether the service is installed and running',
+  arguments: [],
+  flags: { json: jsonFlag },
+  examples: ['svc service status', 'svc service status --json'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }) => {
   const manager = serviceManager();
   const files = serviceFiles(manager, resolvePaths());
   const installed = files.some(({ path }) => textOf(path) !== null);

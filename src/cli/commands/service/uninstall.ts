@@ -1,11 +1,19 @@
 import { rmSync } from 'node:fs';
 import { SvcError } from '../../../protocol/errors.ts';
 import { serviceManager } from '../../../service/manager.ts';
-import type { Run } from '../../commands.ts';
+import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { print, printJson } from '../../terminal/output.ts';
 import { textOf } from './definition.ts';
 
-export const run: Run<'service uninstall'> = async ({ json }) => {
+export const spec = {
+  summary: 'Stop the service and remove it',
+  detail: ['Models, configuration and log are kept. Succeeds if no service is installed.'],
+  arguments: [],
+  flags: { json: jsonFlag },
+  examples: ['svc service uninstall'],
+} as const satisfies Spec;
+
+export const run: Run<typeof spec> = async ({ json }) => {
   const manager = serviceManager();
   const present = manager.paths.filter((path) => textOf(path) !== null);
   const reachable = (await manager.state()) !== null;

@@ -1,0 +1,14 @@
+/** Titles of the command groups, for example for `svc model --help`. */
+export const GROUPS = {
+  model: 'Manage the models on this machine',
+  key: 'Manage API keys for clients that connect over TCP',
+  provider: 'Manage cloud providers and your own servers',
+  config: 'Read and change settings',
+  service: 'Run the daemon as a service of this user',
+} as const satisfies Record<string, string>;
+
+export type GroupName = keyof typeof GROUPS;
+
+export function isGroup(name: string): name is GroupName {
+  return Object.hasOwn(GROUPS, name);
+}

@@ -1,0 +1,124 @@
+/**
+ * The form of a command's spec: its arguments, flags, help and examples. Each command's file exports its `spec` beside
+ * its `run`, whose types follow from it. Flags and arguments of several commands are at the end.
+ */
+
+/** Kind of names that shell completion offers, where there are no fixed choices. */
+export type Completes = 'model' | 'provider' | 'setting' | 'file';
+
+interface FlagFacts {
+  readonly summary: string;
+  /** One letter: `-m`. */
+  readonly short?: string;
+  readonly completes?: Completes;
+}
+
+/** Flag without a value, off by default. */
+interface Switch extends FlagFacts {
+  readonly kind: 'switch';
+}
+interface Choice extends FlagFacts {
+  readonly kind: 'choice';
+  readonly choices: readonly string[];
+  readonly default?: string;
+}
+interface Valued extends FlagFacts {
+  /** `count`: whole number from 0. `duration`: `500ms`, `15s`, `2m`, `1h` or plain seconds, parsed to milliseconds. */
+  readonly kind: 'string' | 'count' | 'number' | 'duration';
+  /** Placeholder of the value in the help. */
+  readonly value: string;
+  /** As typed on the command line. */
+  readonly default?: string;
+}
+interface Repeatable extends FlagFacts {
+  readonly kind: 'strings';
+  readonly value: string;
+}
+export type Flag = Switch | Choice | Valued | Repeatable;
+
+export interface Argument {
+  /** An argument named `-` accepts only `-`. */
+  readonly name: string;
+  readonly required: boolean;
+  readonly choices?: readonly string[];
+  readonly completes?: Completes;
+}
+
+export interface Spec {
+  readonly summary: string;
+  /** Paragraphs below the summary in the command's own help. */
+  readonly detail?: readonly string[];
+  readonly arguments: readonly Argument[];
+  readonly flags: Readonly<Record<string, Flag>>;
+  readonly examples: readonly string[];
+}
+
+/** Names and specs of all commands, in the order of the help. */
+export type Specs = Readonly<Record<string, Spec>>;
+
+type Given<F, T> = F extends { readonly default: string } ? T : T | undefined;
+type FlagValue<F> = F extends { readonly kind: 'switch' }
+  ? boolean
+  : F extends { readonly kind: 'strings' }
+    ? readonly string[]
+    : F extends { readonly kind: 'choice'; readonly choices: readonly (infer C)[] }
+      ? Given<F, C>
+      : F extends { readonly kind: 'string' }
+        ? Given<F, string>
+        : Given<F, number>;
+/** Parsed values of a record of flags. */
+export type FlagValues<Facts> = { readonly [F in keyof Facts]: FlagValue<Facts[F]> };
+export type Flags<S extends Spec> = FlagValues<S['flags']>;
+
+type ArgumentValue<A> = A extends { readonly choices: readonly (infer C)[] } ? C : string;
+export type Arguments<S extends Spec> = {
+  readonly [A in S['arguments'][number] as A['name']]: A['required'] extends true
+    ? ArgumentValue<A>
+    : ArgumentValue<A> | undefined;
+};
+
+/**
+ * Type of the `run` that each command's file exports. Resolves with the exit code. `loadSpecs` is passed in because a
+ * command cannot import the list that imports it.
+ */
+export type Run<S extends Spec> = (
+  flags: Flags<S>,
+  args: Arguments<S>,
+  loadSpecs: () => Promise<Specs>,
+) => Promise<number>;
+
+export const modelArgument = { name: 'model', required: true, completes: 'model' } as const;
+export const providerArgument = { name: 'provider', required: true, completes: 'provider' } as const;
+export const settingArgument = { name: 'setting', required: true, completes: 'setting' } as const;
+
+export const jsonFlag = { kind: 'switch', summary: 'print JSON' } as const;
+export const jsonLinesFlag = { kind: 'switch', summary: 'print progress and the result as JSON lines' } as const;
+export const modelFlag = {
+  kind: 'string',
+  short: 'm',
+  value: 'MODEL',
+  summary: 'model id or alias, or path to a .gguf file',
+  completes: 'model',
+} as const;
+export const systemFlag = { kind: 'string', short: 's', value: 'TEXT', summary: 'the system message' } as const;
+/** Flags that say how an answer is generated. */
+export const answerFlags = {
+  'max-tokens': { kind: 'count', value: 'N', summary: 'stop after N tokens' },
+  temperature: { kind: 'number', value: 'X', summary: 'randomness; 0 always picks the most likely token' },
+  'top-p': { kind: 'number', value: 'X', summary: 'keep the most likely tokens, up to this total probability' },
+  'top-k': { kind: 'count', value: 'N', summary: 'keep the N most likely tokens; 0 keeps all' },
+  'min-p': { kind: 'number', value: 'X', summary: 'drop tokens less likely than X times the most likely one' },
+  seed: { kind: 'count', value: 'N', summary: 'random seed; the same seed gives the same answer' },
+  stop: { kind: 'strings', value: 'TEXT', summary: 'stop before this text; may be given more than once' },
+  truncate: {
+    kind: 'switch',
+    summary: 'if the prompt does not fit in the context, drop its oldest turns and report how much',
+  },
+} as const;
+/** Flags that choose what answers. */
+export const routingFlags = {
+  'no-start': { kind: 'switch', summary: 'fail if no daemon is running, instead of starting one' },
+  local: { kind: 'switch', summary: 'use only models on this machine' },
+  cloud: { kind: 'switch', summary: 'use the default cloud provider' },
+  provider: { kind: 'string', value: 'NAME', summary: 'use only this provider', completes: 'provider' },
+} as const;
