@@ -1,11 +1,9 @@
 /**
  * Parses the command line in two steps, so that only the command that is used is loaded. `dispatch` finds its name and
- * calls its action, with sade. `parse` reads its flags and arguments by its spec. Errors are INVALID_REQUEST (exit 2).
- *
- * By itself sade would drop a bare `-`, consume the word after a switch and turn it into a number (`run --json 007`),
- * accept unknown flags, read `-v` as `--version` anywhere, and end the process on an error. Therefore `parse` first
- * rewrites argv into an unambiguous form: the command, each flag as `--name` or `--name=value`, `--`, the arguments.
+ * calls its action, with sade. `parse` reads its flags and arguments by its spec, with parseArgs of Node. Errors are
+ * INVALID_REQUEST (exit 2).
  */
+import { parseArgs } from 'node:util';
 import sade from 'sade';
 import { SvcError } from '../protocol/errors.ts';
 import { COMMANDS, isCommand, type CommandName } from './commands.ts';
@@ -83,171 +81,113 @@ export interface Parsed {
 }
 
 /** Parses the flags and arguments of a command. `argv`: without the words of its name. */
-export function parse(name: CommandName, command: Spec, argv: readonly string[]): Parsed {
-  const { flags, positionals } = spell(name, command, argv);
-  const program = sade('svc');
-  program.command([name, ...command.arguments.map((argument) => `[${argument.name}]`)].join(' '));
-  const valued = Object.keys(command.flags).filter((flag) => command.flags[flag]?.kind !== 'switch');
-  const parsed = program.parse(['node', 'svc', ...name.split(' '), ...flags, '--', ...positionals], {
-    lazy: true,
-    string: valued,
+export function parse(name: CommandName, spec: Spec, argv: readonly string[]): Parsed {
+  const flags = Object.entries(spec.flags);
+  // Words that are never the value of the flag before them.
+  const spellings = ['--', ...flags.flatMap(([flag, { short }]) => [`--${flag}`, ...(short ? [`-${short}`] : [])])];
+  const options = flags.map(([flag, { kind, short }]) => {
+    return [flag, { type: kind === 'switch' ? 'boolean' : 'string', ...(short && { short }) }] as const;
   });
-  const collected = parsed.args.at(-1) as unknown as {
-    readonly _: readonly string[];
-    readonly [flag: string]: unknown;
+  const { tokens } = parseArgs({
+    args: [...argv],
+    options: Object.fromEntries(options),
+    allowPositionals: true,
+    // A strict parse throws errors of its own, and refuses every value that begins with a dash, such as `-1`.
+    strict: false,
+    tokens: true,
+  });
+  const words: string[] = [];
+  const given = new Map<string, string[]>(flags.map(([flag]) => [flag, []]));
+  for (const token of tokens) {
+    if (token.kind === 'positional') words.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { name: flag, rawName: spelled, value, inlineValue } = token;
+    const values = given.get(flag);
+    if (values === undefined) throw unknownFlag(name, spec, spelled);
+    if (spec.flags[flag]?.kind === 'switch') {
+      if (value !== undefined) throw usage(`${spelled} takes no value`, seeHelp(name));
+      values.push('');
+    } else if (value === undefined || (!inlineValue && spellings.includes(value))) {
+      throw usage(`${spelled} needs a value`, seeHelp(name));
+    } else {
+      // parseArgs keeps the equals sign of `-m=x`.
+      values.push(inlineValue && !spelled.startsWith('--') ? value.replace(/^=/, '') : value);
+    }
+  }
+  return {
+    args: argumentsOf(name, spec, words),
+    flags: Object.fromEntries(flags.map(([flag, facts]) => [flag, valueOf(name, flag, facts, given.get(flag) ?? [])])),
   };
-  // An argument named `-` accepts only `-`.
-  const strays = command.arguments.map(({ name: word }, index) => (word === '-' ? parsed.args[index] : undefined));
-  const unexpected = collected._[0] ?? strays.find((stray) => stray !== undefined && stray !== '-');
+}
+
+function argumentsOf(name: CommandName, spec: Spec, words: readonly string[]): Parsed['args'] {
+  const unexpected = words.find((word, index) => {
+    const argument = spec.arguments[index];
+    return argument === undefined || (argument.name === '-' && word !== '-');
+  });
   if (unexpected !== undefined) {
     const hint = name === 'run' ? 'put quotes around the prompt; name the model with -m' : seeHelp(name);
     throw usage(`unexpected argument ${quote(unexpected)}`, hint);
   }
-  const args: Record<string, string | undefined> = {};
-  command.arguments.forEach((argument, index) => {
-    const value = parsed.args[index];
+  const entries = spec.arguments.map((argument, index) => {
+    const value = words[index];
     if (value === undefined && argument.required) throw usage(`svc ${name} needs a ${argument.name}`, seeHelp(name));
     if (value !== undefined && argument.choices?.includes(value) === false) {
-      const likely = suggest(value, argument.choices);
-      throw usage(
-        `the ${argument.name} must be one of ${argument.choices.join(', ')}, not ${quote(value)}`,
-        didYouMean(likely, name),
-      );
+      const message = `the ${argument.name} must be one of ${argument.choices.join(', ')}, not ${quote(value)}`;
+      throw usage(message, didYouMean(suggest(value, argument.choices), name));
     }
-    args[argument.name] = value;
+    return [argument.name, value];
   });
+  return Object.fromEntries(entries) as Parsed['args'];
+}
+
+function valueOf(name: CommandName, flag: string, facts: Flag, given: readonly string[]): unknown {
+  if (facts.kind === 'switch') return given.length > 0;
+  if (facts.kind === 'strings') return given;
+  if (given.length > 1) throw usage(`--${flag} may be given only once`, seeHelp(name));
+  const value = given[0] ?? facts.default;
+  if (value === undefined) return undefined;
+  const { expected, read } = facts.kind === 'choice' ? oneOf(facts.choices) : VALUES[facts.kind];
+  const result = read(value);
+  if (result === undefined) throw usage(`--${flag} must be ${expected}, not ${quote(value)}`, seeHelp(name));
+  return result;
+}
+
+interface ValueKind {
+  readonly expected: string;
+  /** Returns undefined if the value is invalid. */
+  read(value: string): string | number | undefined;
+}
+
+function oneOf(choices: readonly string[]): ValueKind {
   return {
-    args,
-    flags: Object.fromEntries(
-      Object.entries(command.flags).map(([flag, facts]) => [flag, valueOf(name, flag, facts, collected)]),
-    ),
+    expected: `one of ${choices.join(', ')}`,
+    read: (value) => (choices.includes(value) ? value : undefined),
   };
 }
 
-/** Splits the words into flags, by their long names with values, and positionals. */
-function spell(name: CommandName, command: Spec, rest: readonly string[]): { flags: string[]; positionals: string[] } {
-  const flags: string[] = [];
-  const positionals: string[] = [];
-  const tokens = rest[Symbol.iterator]();
-  for (const token of tokens) {
-    if (token === '--') {
-      positionals.push(...tokens);
-    } else if (token === '-' || !token.startsWith('-')) {
-      positionals.push(token);
-    } else {
-      for (const { flag, spelled, value } of flagsIn(name, command, token)) {
-        if (command.flags[flag]?.kind === 'switch') {
-          if (value !== undefined) throw usage(`${spelled} takes no value`, seeHelp(name));
-          flags.push(`--${flag}`);
-          continue;
-        }
-        const given = value ?? nextValue(command, tokens);
-        if (given === undefined) throw usage(`${spelled} needs a value`, seeHelp(name));
-        flags.push(`--${flag}=${given}`);
-      }
-    }
-  }
-  return { flags, positionals };
-}
-
-interface SpelledFlag {
-  /** Long name. */
-  readonly flag: string;
-  readonly spelled: string;
-  readonly value: string | undefined;
-}
-
-/** Parses `--name`, `--name=value`, `-x`, `-xvalue`, `-x=value`; `-xy` is `-x -y`. */
-function flagsIn(name: CommandName, command: Spec, token: string): SpelledFlag[] {
-  const flags = command.flags;
-  if (token.startsWith('--')) {
-    const equals = token.indexOf('=');
-    const spelled = equals === -1 ? token : token.slice(0, equals);
-    const flag = spelled.slice(2);
-    if (!Object.hasOwn(flags, flag)) throw unknownFlag(name, command, spelled);
-    return [{ flag, spelled, value: equals === -1 ? undefined : token.slice(equals + 1) }];
-  }
-  const found: SpelledFlag[] = [];
-  for (let i = 1; i < token.length; i += 1) {
-    const spelled = `-${token.charAt(i)}`;
-    const entry = Object.entries(flags).find(([, facts]) => facts.short === token.charAt(i));
-    if (entry === undefined) throw unknownFlag(name, command, spelled);
-    const [flag, facts] = entry;
-    const attached = token.slice(i + 1);
-    if (facts.kind !== 'switch' && attached !== '') {
-      found.push({ flag, spelled, value: attached.replace(/^=/, '') });
-      break;
-    }
-    found.push({ flag, spelled, value: undefined });
-  }
-  return found;
-}
-
-/** Returns the token after a flag, unless it is a flag of this command; a value may begin with a dash. */
-function nextValue(command: Spec, tokens: Iterator<string>): string | undefined {
-  const next = tokens.next();
-  if (next.done === true || next.value === '--') return undefined;
-  return isFlagOf(command, next.value) ? undefined : next.value;
-}
-
-function isFlagOf(command: Spec, token: string): boolean {
-  return Object.entries(command.flags).some(
-    ([flag, facts]) => token === `--${flag}` || (facts.short !== undefined && token === `-${facts.short}`),
-  );
-}
-
-function valueOf(name: CommandName, flag: string, facts: Flag, collected: Readonly<Record<string, unknown>>): unknown {
-  // mri reads `--no-stream` as `stream: false`.
-  if (facts.kind === 'switch') {
-    return flag.startsWith('no-') ? collected[flag.slice('no-'.length)] === false : collected[flag] !== undefined;
-  }
-  const given = collected[flag] as string | string[] | undefined;
-  const all = given === undefined ? [] : Array.isArray(given) ? given : [given];
-  if (facts.kind === 'strings') return all;
-  if (all.length > 1) throw usage(`--${flag} may be given only once`, seeHelp(name));
-  const value = all[0] ?? facts.default;
-  if (value === undefined) return undefined;
-  const read = readValue(facts, value);
-  if (read === undefined) throw usage(`--${flag} must be ${expected(facts)}, not ${quote(value)}`, seeHelp(name));
-  return read;
-}
-
-function readValue(facts: Exclude<Flag, { kind: 'switch' | 'strings' }>, value: string): string | number | undefined {
-  switch (facts.kind) {
-    case 'string':
-      return value === '' ? undefined : value;
-    case 'choice':
-      return facts.choices.includes(value) ? value : undefined;
-    case 'count':
-      return /^\d{1,15}$/.test(value) ? Number(value) : undefined;
-    case 'number':
-      return /^[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value) ? Number(value) : undefined;
-    case 'duration':
-      return readDuration(value);
-  }
-}
-
-function readDuration(value: string): number | undefined {
-  const match = /^(\d{1,9}(?:\.\d+)?)(ms|s|m|h)?$/.exec(value);
-  if (match === null) return undefined;
-  const milliseconds = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[(match[2] ?? 's') as 'ms' | 's' | 'm' | 'h'];
-  return Math.round(Number(match[1]) * milliseconds);
-}
-
-function expected(facts: Exclude<Flag, { kind: 'switch' | 'strings' }>): string {
-  switch (facts.kind) {
-    case 'string':
-      return 'a non-empty text';
-    case 'choice':
-      return `one of ${facts.choices.join(', ')}`;
-    case 'count':
-      return 'a whole number, 0 or more';
-    case 'number':
-      return 'a number';
-    case 'duration':
-      return 'a time such as 15s, 500ms or 2m';
-  }
-}
+const VALUES: Readonly<Record<'string' | 'count' | 'number' | 'duration', ValueKind>> = {
+  string: {
+    expected: 'a non-empty text',
+    read: (value) => (value === '' ? undefined : value),
+  },
+  count: {
+    expected: 'a whole number, 0 or more',
+    read: (value) => (/^\d{1,15}$/.test(value) ? Number(value) : undefined),
+  },
+  number: {
+    expected: 'a number',
+    read: (value) => (/^[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value) ? Number(value) : undefined),
+  },
+  duration: {
+    expected: 'a time such as 15s, 500ms or 2m',
+    read(value) {
+      const [, amount, unit = 's'] = /^(\d{1,9}(?:\.\d+)?)(ms|s|m|h)?$/.exec(value) ?? [];
+      if (amount === undefined) return undefined;
+      return Math.round(Number(amount) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit as 'ms' | 's' | 'm' | 'h']);
+    },
+  },
+};
 
 function unknownFlag(name: CommandName, spec: Spec, spelled: string): SvcError {
   const known = [...Object.keys(spec.flags), 'help'].map((flag) => `--${flag}`);
