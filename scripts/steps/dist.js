@@ -1,6 +1,9 @@
-/** Builds dist/: the JavaScript of src/, and the man page generated from it. */
-import { rename, rm } from 'node:fs/promises';
-import { inRoot } from './root.js';
+/** Builds dist/: the JavaScript of src/, the man page generated from it, and the commit that `svc version` shows. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { inRoot, root } from './root.js';
 import { lockedPackage } from './packages.js';
 import { run } from './run.js';
 import { unlessFresh } from './unless-fresh.js';
@@ -26,4 +29,17 @@ export async function compileSources() {
       await rename(inRoot(fresh), inRoot('dist'));
     },
   );
+  await stampCommit();
+}
+
+/** Not an input of the step above: a commit that changes no source compiles nothing. */
+async function stampCommit() {
+  const stamp = inRoot('dist', 'commit');
+  await rm(stamp, { force: true });
+  // In an unpacked archive git would find the repository of a parent folder.
+  if (!existsSync(inRoot('.git'))) return;
+  const { stdout } = await promisify(execFile)('git', ['rev-parse', 'HEAD'], { cwd: root }).catch(() => ({
+    stdout: '',
+  }));
+  if (stdout !== '') await writeFile(stamp, stdout.trim());
 }

@@ -73,7 +73,7 @@ test('only files/make-directory.ts creates directories: it returns on every file
 
 /** Files outside files/ that open a path themselves, with the reason why a FIFO there is impossible or harmless. */
 const OPENED: Readonly<Record<string, string>> = {
-  'src/cli/machine/commit.ts': 'a file of the checkout',
+  'src/cli/commands/version.ts': 'a file of the build',
   'src/cli/commands/doctor/machine-checks.ts': 'a file of the package',
   'src/cli/asking/format-file.ts': 'named by the user, who may intend a FIFO',
   'src/cli/asking/images.ts': 'named by the user',

@@ -3,6 +3,7 @@
  * compiler, CMake, git and Python. It must answer a prompt and run only its own files.
  */
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -76,6 +77,12 @@ test('run answers with the addon of the package', async () => {
   const { addon } = await json('version', '--json');
   const prefix = await realpath(join(world.dir, 'prefix'));
   assert.ok(addon.path.startsWith(join(prefix, 'lib', 'node_modules', 'svc-runtime', 'prebuilds')), addon.path);
+});
+
+test('version shows the commit that the package was built from', async () => {
+  const head = existsSync(join(root, '.git')) ? await run('git', ['rev-parse', 'HEAD'], { cwd: root }) : null;
+  const { commit } = await json('version', '--json');
+  assert.is(commit, head?.stdout.trim() ?? null);
 });
 
 test('man finds the man page', async () => {

@@ -1,7 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { VERSION } from '../../config/version.ts';
 import { probeEngine } from '../../engine/probe.ts';
 import type { VersionRecord } from '../../protocol/records.ts';
-import { commit } from '../machine/commit.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { facts, text } from '../terminal/format.ts';
 import { print, printJson } from '../terminal/output.ts';
@@ -36,6 +36,15 @@ async function versionRecord(): Promise<VersionRecord> {
       error: error?.message ?? null,
     },
   };
+}
+
+/** Returns the commit that dist/ was built from, which scripts/steps/dist.js wrote; null if svc runs from source. */
+function commit(): string | null {
+  try {
+    return readFileSync(new URL('../../commit', import.meta.url), 'utf8');
+  } catch {
+    return null;
+  }
 }
 
 function describe({ version, commit: revision, node, platform, arch, addon }: VersionRecord): string {
