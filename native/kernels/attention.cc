@@ -9,9 +9,7 @@ namespace svc {
 
 std::span<const AttentionKernel> AttentionKernels() {
   static constexpr std::array<AttentionKernel, 2> kKernels = {AttendAvx512, AttendAvx2};
-  const std::span<const AttentionKernel> all = kKernels;
-  if (!HasAvx2()) return {};
-  return HasAvx512() ? all : all.subspan(1);
+  return Supported(kKernels);
 }
 
 bool CanAttend(std::size_t head_length) {
