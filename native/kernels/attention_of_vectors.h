@@ -22,6 +22,7 @@
 #include <limits>
 
 #include "kernels/attention.h"
+#include "kernels/sum_of_eight.h"
 
 namespace svc {
 namespace {
@@ -78,12 +79,7 @@ SVC_TARGET float Largest(Vector v) {
 
 SVC_TARGET __m256 AddHalves(Vector v) { return _mm256_add_ps(LowHalf(v), HighHalf(v)); }
 
-SVC_TARGET float Sum(Vector v) {
-  const __m256 eight = AddHalves(v);
-  __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
-}
+SVC_TARGET float Sum(Vector v) { return SumOfEight(AddHalves(v)); }
 
 // Returns the sums of eight registers, one per lane.
 SVC_TARGET __m256 SumEach(const __m256* parts) {

@@ -1,9 +1,14 @@
 #include "kernels/half_matrix.h"
 
+#include <array>
+
 #include "kernels/instructions.h"
 
 namespace svc {
 
-MultiplyHalves* HalfKernel() { return HasAvx512() ? MultiplyHalvesAvx512 : nullptr; }
+std::span<const HalfKernel> HalfKernels() {
+  static constexpr std::array<HalfKernel, 2> kKernels = {MultiplyHalvesAvx512, MultiplyHalvesAvx2};
+  return Supported(kKernels);
+}
 
 }  // namespace svc

@@ -170,8 +170,10 @@ class Multiplication final : public ggml::cpu::tensor_traits {
 // Operation: rows of activations times F16 weights in any buffer.
 class HalfMultiplication final : public ggml::cpu::tensor_traits {
  public:
+  explicit HalfMultiplication(HalfKernel kernel) : kernel_(kernel) {}
+
   static bool Takes(const ggml_tensor* op) {
-    if (op->op != GGML_OP_MUL_MAT || HalfKernel() == nullptr) return false;
+    if (op->op != GGML_OP_MUL_MAT) return false;
     const ggml_tensor* weights = op->src[0];
     const ggml_tensor* input = op->src[1];
     return weights->type == GGML_TYPE_F16 && weights->nb[0] == sizeof(std::uint16_t) &&
@@ -203,10 +205,10 @@ class HalfMultiplication final : public ggml::cpu::tensor_traits {
       rows[row] = RowOf(op->src[1], row);
       out[row] = RowOf(op, row);
     }
-    const std::size_t tiles = (matrix.outputs + kHalfOutputs - 1) / kHalfOutputs;
-    Share(*params, tiles, [&](std::size_t begin, std::size_t end) {
-      HalfKernel()(matrix, begin * kHalfOutputs, std::min(end * kHalfOutputs, matrix.outputs), rows,
-                   count, out);
+    const std::size_t parts = (matrix.outputs + kHalfOutputs - 1) / kHalfOutputs;
+    Share(*params, parts, [&](std::size_t begin, std::size_t end) {
+      kernel_(matrix, begin * kHalfOutputs, std::min(end * kHalfOutputs, matrix.outputs), rows,
+              count, out);
     });
     return true;
   }
@@ -216,6 +218,8 @@ class HalfMultiplication final : public ggml::cpu::tensor_traits {
     const std::size_t bytes = 2 * sizeof(float*) * static_cast<std::size_t>(ggml_nrows(op->src[1]));
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
+
+  const HalfKernel kernel_;
 };
 
 // Operation: for each token id, one output row of the weights.
@@ -335,8 +339,8 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
 // ggml's hooks: a memory layout for weights, and for each operation whether our kernels compute it.
 class OwnKernels final : public ggml::cpu::extra_buffer_type {
  public:
-  OwnKernels(const MatrixKernel& matrices, AttentionKernel attention)
-      : multiplication_(matrices), attention_(attention) {}
+  OwnKernels(const MatrixKernel& matrices, HalfKernel halves, AttentionKernel attention)
+      : multiplication_(matrices), halves_(halves), attention_(attention) {}
 
   bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
     if (!HasOurWeights(op) || !MatrixOf(op->src[0]) || op->src[0]->view_src != nullptr)
@@ -399,7 +403,8 @@ ggml_backend_buffer_type_t BufferType() {
           .is_host = nullptr,
       },
       .device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU),
-      .context = new OwnKernels(MatrixKernels().front(), AttentionKernels().front()),
+      .context = new OwnKernels(MatrixKernels().front(), HalfKernels().front(),
+                                AttentionKernels().front()),
   };
   return &type;
 }

@@ -1,4 +1,4 @@
-// The half-float kernel, compared with sums in double precision.
+// The half-float kernels, compared with sums in double precision.
 #include "kernels/half_matrix.h"
 
 #include <cmath>
@@ -38,7 +38,7 @@ class Product {
   }
   // Returns outputs [begin, end) of the rows as [row][output]; all other outputs are 77.
   std::vector<float> Of(const std::vector<std::vector<float>>& rows, std::size_t begin,
-                        std::size_t end) const {
+                        std::size_t end, HalfKernel kernel) const {
     std::vector<float> all(rows.size() * outputs_, 77);
     std::vector<const float*> in;
     std::vector<float*> out;
@@ -46,8 +46,8 @@ class Product {
       in.push_back(rows[r].data());
       out.push_back(all.data() + r * outputs_);
     }
-    HalfKernel()({.data = halves_.data(), .stride = depth_, .outputs = outputs_, .depth = depth_},
-                 begin, end, in.data(), rows.size(), out.data());
+    kernel({.data = halves_.data(), .stride = depth_, .outputs = outputs_, .depth = depth_}, begin,
+           end, in.data(), rows.size(), out.data());
     return all;
   }
   double Expected(const std::vector<float>& row, std::size_t output) const {
@@ -66,53 +66,63 @@ class Product {
   std::mt19937 random_{1};
 };
 
+void ExpectSums(const Product& product, const std::vector<std::vector<float>>& rows,
+                std::size_t outputs, HalfKernel kernel) {
+  const std::vector<float> actual = product.Of(rows, 0, outputs, kernel);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t o = 0; o < outputs; ++o) {
+      EXPECT(std::abs(actual[r * outputs + o] - product.Expected(rows[r], o)) < 1e-3);
+    }
+  }
+}
+
 TEST(EachOutputOfEachRowIsTheSumOfItsProducts) {
-  if (HalfKernel() == nullptr) return;
   for (const std::size_t outputs : {1U, 4U, 7U, 16U}) {
     for (const std::size_t depth : {16U, 896U}) {
       Product product(outputs, depth);
       for (const std::size_t count : {1U, 2U, 5U, 6U, 7U, 13U, 160U}) {
         std::vector<std::vector<float>> rows;
         for (std::size_t r = 0; r < count; ++r) rows.push_back(product.Row());
-        const std::vector<float> actual = product.Of(rows, 0, outputs);
-        for (std::size_t r = 0; r < count; ++r) {
-          for (std::size_t o = 0; o < outputs; ++o) {
-            EXPECT(std::abs(actual[r * outputs + o] - product.Expected(rows[r], o)) < 1e-3);
-          }
+        for (const HalfKernel kernel : HalfKernels()) ExpectSums(product, rows, outputs, kernel);
+      }
+    }
+  }
+}
+
+// A row's result must not depend on other rows in the batch, nor on the processor, nor on the
+// outputs computed beside it.
+TEST(ARowComesOutTheSameInWhateverCompanyAndShareAndOfEachKernel) {
+  if (HalfKernels().empty()) return;
+  Product product(11, 256);
+  const std::vector<float> row = product.Row();
+  const std::vector<float> alone = product.Of({row}, 0, 11, HalfKernels().front());
+  for (const HalfKernel kernel : HalfKernels()) {
+    for (std::size_t count = 1; count <= 30; ++count) {
+      std::vector<std::vector<float>> rows;
+      for (std::size_t r = 0; r + 1 < count; ++r) rows.push_back(product.Row());
+      rows.push_back(row);
+      const std::vector<float> together = product.Of(rows, 0, 11, kernel);
+      EXPECT(std::memcmp(together.data() + (count - 1) * 11, alone.data(), 11 * sizeof(float)) ==
+             0);
+    }
+    for (std::size_t begin = 0; begin < 11; ++begin) {
+      for (std::size_t end = begin; end <= 11; ++end) {
+        const std::vector<float> part = product.Of({row}, begin, end, kernel);
+        for (std::size_t o = 0; o < 11; ++o) {
+          EXPECT_EQ(part[o], o >= begin && o < end ? alone[o] : 77.0F);
         }
       }
     }
   }
 }
 
-TEST(ARowComesOutTheSameInWhateverCompanyAndShare) {
-  if (HalfKernel() == nullptr) return;
-  Product product(11, 256);
-  const std::vector<float> row = product.Row();
-  const std::vector<float> alone = product.Of({row}, 0, 11);
-  for (std::size_t count = 1; count <= 30; ++count) {
-    std::vector<std::vector<float>> rows;
-    for (std::size_t r = 0; r + 1 < count; ++r) rows.push_back(product.Row());
-    rows.push_back(row);
-    const std::vector<float> together = product.Of(rows, 0, 11);
-    EXPECT(std::memcmp(&together[(count - 1) * 11], alone.data(), 11 * sizeof(float)) == 0);
-  }
-  for (std::size_t begin = 0; begin < 11; ++begin) {
-    for (std::size_t end = begin; end <= 11; ++end) {
-      const std::vector<float> part = product.Of({row}, begin, end);
-      for (std::size_t o = 0; o < 11; ++o) {
-        EXPECT_EQ(part[o], o >= begin && o < end ? alone[o] : 77.0F);
-      }
-    }
-  }
-}
-
 TEST(WhatIsNoNumberStaysNone) {
-  if (HalfKernel() == nullptr) return;
   Product product(4, 64);
   std::vector<float> row = product.Row();
   row[9] = NAN;
-  for (const float output : product.Of({row}, 0, 4)) EXPECT(std::isnan(output));
+  for (const HalfKernel kernel : HalfKernels()) {
+    for (const float output : product.Of({row}, 0, 4, kernel)) EXPECT(std::isnan(output));
+  }
 }
 
 }  // namespace
