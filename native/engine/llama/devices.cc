@@ -11,7 +11,7 @@
 #include "ggml-backend.h"
 #include "llama.h"
 #ifdef SVC_KERNELS
-#include "engine/llama/cpu_kernels.h"
+#include "engine/llama/cpu/cpu_kernels.h"
 #endif
 
 namespace svc {

@@ -14,7 +14,7 @@
 #include "engine/llama/log_capture.h"
 #include "engine/llama/mapped_pages.h"
 #ifdef SVC_KERNELS
-#include "engine/llama/cpu_kernels.h"
+#include "engine/llama/cpu/cpu_kernels.h"
 #endif
 
 namespace svc {

@@ -16,7 +16,7 @@
 #include "models.h"
 #include "test.h"
 #ifdef SVC_KERNELS
-#include "engine/llama/cpu_kernels.h"
+#include "engine/llama/cpu/cpu_kernels.h"
 #endif
 
 namespace svc {

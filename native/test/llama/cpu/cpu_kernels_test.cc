@@ -1,5 +1,5 @@
 // Our kernels inside ggml: compares graphs with weights in our layout and in ggml's.
-#include "engine/llama/cpu_kernels.h"
+#include "engine/llama/cpu/cpu_kernels.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,0 +1,14 @@
+// Attention, as ggml calls it.
+#pragma once
+
+#include "engine/llama/cpu/matrix_ops.h"
+#include "kernels/attention.h"
+
+namespace svc {
+
+// Each row of queries attends to its visible cells.
+Operation NewAttention(AttentionKernel kernel);
+// True if the operation computes this node of a graph.
+bool TakesAttention(const ggml_tensor* op);
+
+}  // namespace svc

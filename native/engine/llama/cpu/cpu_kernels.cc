@@ -1,0 +1,190 @@
+#include "engine/llama/cpu/cpu_kernels.h"
+
+#include <dlfcn.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/llama/cpu/attention_op.h"
+#include "engine/llama/cpu/matrix_ops.h"
+#include "engine/llama/cpu/thread_shares.h"
+#include "ggml-backend-impl.h"
+#include "ggml-cpu/traits.h"
+#include "gguf.h"
+#include "kernels/attention.h"
+#include "kernels/half_matrix.h"
+#include "kernels/matrix_kernel.h"
+#include "kernels/weight_matrix.h"
+
+// ggml declares these destructors and defines them in a module that is loaded at run time, so
+// nothing can be linked.
+ggml::cpu::tensor_traits::~tensor_traits() = default;
+ggml::cpu::extra_buffer_type::~extra_buffer_type() = default;
+
+namespace svc {
+namespace {
+
+// libllama's name for the token-embedding matrix.
+constexpr const char* kEmbeddings = "token_embd.weight";
+
+// Value of EmbeddingsInMemory for the model being loaded on this thread; true outside a load.
+thread_local bool are_embeddings_wanted = true;
+
+ggml_backend_buffer_type_t BufferType();
+
+bool HasOurWeights(const ggml_tensor* op) {
+  const ggml_tensor* weights = op->src[0];
+  return weights != nullptr && weights->buffer != nullptr && weights->buffer->buft == BufferType();
+}
+
+bool IsLookUp(const ggml_tensor* op) {
+  return op->op == GGML_OP_GET_ROWS && std::string_view(op->src[0]->name) == kEmbeddings;
+}
+
+// ggml's hooks: a memory layout for weights, and for each operation whether our kernels compute it.
+class OwnKernels final : public ggml::cpu::extra_buffer_type {
+ public:
+  OwnKernels(const MatrixKernel& matrices, HalfKernel halves, AttentionKernel attention)
+      : product_(NewProduct(matrices)),
+        look_up_(NewLookUp()),
+        half_product_(NewHalfProduct(halves)),
+        attention_(NewAttention(attention)) {}
+
+  bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
+    if (!HasOurWeights(op) || !MatrixOf(op->src[0]) || op->src[0]->view_src != nullptr)
+      return false;
+    const ggml_tensor* input = op->src[1];
+    if (IsLookUp(op)) return are_embeddings_wanted && ggml_is_contiguous(input);
+    return op->op == GGML_OP_MUL_MAT && input->type == GGML_TYPE_F32 &&
+           input->nb[0] == sizeof(float) &&
+           (input->buffer == nullptr || ggml_backend_buft_is_host(input->buffer->buft));
+  }
+
+  ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
+    if (HasOurWeights(op)) {
+      if (op->op == GGML_OP_MUL_MAT) return product_.get();
+      if (IsLookUp(op)) return look_up_.get();
+    }
+    if (TakesHalfProduct(op)) return half_product_.get();
+    return TakesAttention(op) ? attention_.get() : nullptr;
+  }
+
+ private:
+  const Operation product_;
+  const Operation look_up_;
+  const Operation half_product_;
+  const Operation attention_;
+};
+
+void SetTensor(ggml_backend_buffer_t, ggml_tensor* tensor, const void* data, std::size_t offset,
+               std::size_t size) {
+  GGML_ASSERT(offset == 0 && size == ggml_nbytes(tensor));
+  Interleave(static_cast<const std::uint8_t*>(data), *MatrixOf(tensor));
+}
+
+// CPU memory whose set_tensor interleaves the weights; it cannot be read back.
+ggml_backend_buffer_t Allocate(ggml_backend_buffer_type_t type, std::size_t size) {
+  ggml_backend_buffer_t buffer =
+      ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
+  if (buffer == nullptr) return nullptr;
+  buffer->buft = type;
+  buffer->iface.init_tensor = nullptr;
+  buffer->iface.set_tensor = SetTensor;
+  buffer->iface.get_tensor = nullptr;
+  buffer->iface.cpy_tensor = nullptr;
+  return buffer;
+}
+
+// Never destroyed: models may be freed after the end of main.
+ggml_backend_buffer_type_t BufferType() {
+  static ggml_backend_buffer_type type{
+      .iface = {
+          .get_name = [](ggml_backend_buffer_type_t) { return "SVC_INTERLEAVED"; },
+          .alloc_buffer = Allocate,
+          .get_alignment = [](ggml_backend_buffer_type_t) { return kAlignment; },
+          .get_max_size = nullptr,
+          .get_alloc_size =
+              [](ggml_backend_buffer_type_t, const ggml_tensor* tensor) {
+                const std::optional<WeightMatrix> matrix = MatrixOf(tensor);
+                return matrix ? matrix->bytes() : ggml_nbytes(tensor);
+              },
+          .is_host = nullptr,
+      },
+      .device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU),
+      .context = new OwnKernels(MatrixKernels().front(), HalfKernels().front(),
+                                AttentionKernels().front()),
+  };
+  return &type;
+}
+
+using BufferTypes = std::vector<ggml_backend_buffer_type_t>&();
+
+template <typename Function>
+bool Find(void* library, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(dlsym(library, name));
+  return function != nullptr;
+}
+
+// True if the library has the version of the headers that this file was compiled with: those are
+// internal to ggml and may change with any version.
+bool IsOfOurHeaders() { return std::string_view(ggml_version()) == SVC_GGML_VERSION; }
+
+// Finds what we need in the CPU module; returns the function that lists its buffer types. Null: a
+// function is missing.
+BufferTypes* FindModule() {
+  ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+  if (device == nullptr) return nullptr;
+  void* known = ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device),
+                                                  "ggml_threadpool_new");
+  Dl_info info{};
+  if (known == nullptr || dladdr(known, &info) == 0) return nullptr;
+  void* library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  BufferTypes* types = nullptr;
+  const bool found = Find(library, "_Z39ggml_backend_cpu_get_extra_buffer_typesv", types) &&
+                     Find(library, "ggml_barrier", pool.barrier) &&
+                     Find(library, "ggml_threadpool_chunk_set", pool.set_share) &&
+                     Find(library, "ggml_threadpool_chunk_add", pool.add_share);
+  return found ? types : nullptr;
+}
+
+}  // namespace
+
+const MatrixKernel* UseOwnKernels() {
+  static const MatrixKernel* const used = []() -> const MatrixKernel* {
+    if (MatrixKernels().empty() || !IsOfOurHeaders()) return nullptr;
+    BufferTypes* const buffer_types = FindModule();
+    if (buffer_types == nullptr) return nullptr;
+    // After the buffer type of a matrix unit (AMX), but before ggml's repacking one.
+    std::vector<ggml_backend_buffer_type_t>& types = buffer_types();
+    types.insert(types.empty() ? types.end() : types.end() - 1, BufferType());
+    return &MatrixKernels().front();
+  }();
+  return used;
+}
+
+bool TakeAllOf(const std::string& path) {
+  if (UseOwnKernels() == nullptr) return false;
+  ggml_context* context = nullptr;
+  const std::unique_ptr<gguf_context, decltype(&gguf_free)> file(
+      gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &context}), gguf_free);
+  const std::unique_ptr<ggml_context, decltype(&ggml_free)> tensors(context, ggml_free);
+  if (file == nullptr || gguf_find_key(file.get(), "split.count") >= 0) return false;
+  const auto has = [&](const char* name) { return gguf_find_tensor(file.get(), name) >= 0; };
+  // gemma3n's per-layer embeddings are large and only looked up.
+  if (!has(kEmbeddings) || has("output.weight") || has("per_layer_token_embd.weight")) return false;
+  for (ggml_tensor* tensor = ggml_get_first_tensor(context); tensor != nullptr;
+       tensor = ggml_get_next_tensor(context, tensor)) {
+    if (ggml_n_dims(tensor) > 1 && !MatrixOf(tensor)) return false;
+  }
+  return true;
+}
+
+EmbeddingsInMemory::EmbeddingsInMemory(bool are_wanted) { are_embeddings_wanted = are_wanted; }
+
+EmbeddingsInMemory::~EmbeddingsInMemory() { are_embeddings_wanted = true; }
+
+}  // namespace svc
