@@ -8,125 +8,72 @@
 namespace svc {
 
 Embedder::Embedder(std::unique_ptr<Encoder> encoder, OutputSink sink)
-    : encoder_(std::move(encoder)), sink_(std::move(sink)) {
-  thread_ = std::thread([this] { Run(); });
-}
-
-Embedder::~Embedder() { Close(); }
-
-double Embedder::Job::SinceSubmit() const {
-  return std::chrono::duration<double, std::milli>(Clock::now() - submission.submitted_at).count();
+    : encoder_(std::move(encoder)), worker_(std::move(sink)) {
+  worker_.Start([this] { Run(); });
 }
 
 // ---- any thread ---------------------------------------------------------------------------------
 
+Embedder::Jobs::iterator Embedder::Find(GenerationId id) {
+  return std::find_if(jobs_.begin(), jobs_.end(),
+                      [&](const Job& job) { return job.submission.id == id; });
+}
+
 Status Embedder::Submit(EmbeddingSubmission submission) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (closing_) return {StatusCode::kEngineUnavailable, "the engine is closed"};
-    if (jobs_.size() >= kMaxJobs) {
-      return {StatusCode::kBusy,
-              std::to_string(kMaxJobs) + " requests are waiting for this model already"};
-    }
-    const auto same = [&](const Job& job) { return job.submission.id == submission.id; };
-    if (std::any_of(jobs_.begin(), jobs_.end(), same)) {
-      return {StatusCode::kInvalidRequest,
-              "request " + std::to_string(submission.id) + " is alive already"};
-    }
-    jobs_.emplace_back().submission = std::move(submission);
-  }
-  wake_.notify_one();
-  return Status::Ok();
+  return worker_.Change([&] {
+    const bool in_use = Find(submission.id) != jobs_.end();
+    Status status = worker_.Accepts(submission.id, jobs_.size(), in_use);
+    if (status.ok()) jobs_.emplace_back().submission = std::move(submission);
+    return status;
+  });
 }
 
 void Embedder::Cancel(GenerationId id) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(jobs_.begin(), jobs_.end(),
-                                    [&](const Job& job) { return job.submission.id == id; });
+  worker_.Change([&] {
+    const auto found = Find(id);
     if (found == jobs_.end()) return;
-    found->cancelled = true;
-    has_cancelled_ = true;
-    if (std::all_of(batch_.begin(), batch_.end(), [](const Job* job) { return job->cancelled; })) {
-      abort_ = true;
-    }
-  }
-  wake_.notify_one();
-}
-
-void Embedder::Hold(bool on) {
-  {
-    const std::lock_guard lock(mutex_);
-    held_ = on;
-  }
-  wake_.notify_one();
+    found->cancelled = has_cancelled_ = true;
+    worker_.Cancelled(id);
+  });
 }
 
 EngineStats Embedder::stats() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = worker_.Lock();
   EngineStats stats = stats_;
   stats.active =
       static_cast<std::uint32_t>(std::set<const Job*>(batch_.begin(), batch_.end()).size());
   stats.waiting = static_cast<std::uint32_t>(jobs_.size()) - stats.active;
-  if (!batch_.empty()) {
-    const auto age = Clock::now() - batch_started_;
-    stats.step_age_ms = std::chrono::duration<double, std::milli>(age).count();
-  }
+  stats.step_age_ms = worker_.BatchAgeMs();
   return stats;
-}
-
-void Embedder::Close() {
-  std::call_once(closed_, [this] {
-    {
-      const std::lock_guard lock(mutex_);
-      closing_ = true;
-      abort_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-    encoder_.reset();
-  });
 }
 
 // ---- the embedder's thread ----------------------------------------------------------------------
 
 void Embedder::Run() {
-  std::unique_lock lock(mutex_);
   std::vector<float> vectors;
-  for (;;) {
-    wake_.wait(lock, [this] { return closing_ || has_cancelled_ || (!held_ && !jobs_.empty()); });
-    const bool last = closing_;
-    if (last) {
-      for (Job& job : jobs_) job.cancelled = true;
-    }
-    EndCancelled();
-    // Who has left hears so before the others' next batch.
-    if (outputs_.empty() && !held_ && !jobs_.empty()) {
-      PlanBatch();
+  auto lock = worker_.Lock();
+  for (bool last = false; !last;) {
+    worker_.Wait(lock, [this] { return has_cancelled_ || MayEncode(); });
+    last = worker_.closing();
+    has_cancelled_ = false;
+    EndIf([&](const Job& job) { return last || job.cancelled; }, FinishReason::kCancelled);
+    // Cancelled jobs get their end before the next batch of the others.
+    if (outputs_.empty() && MayEncode() && worker_.Claim(PlanBatch())) {
       lock.unlock();
       const Status status = Encode(&vectors);
       lock.lock();
-      if (status.ok()) {
-        TakeVectors(vectors);
-      } else if (status.code() != StatusCode::kCancelled) {
-        FailBatch(status);
-      }
-      batch_.clear();
-      ++stats_.steps;
+      EndBatch(status, vectors);
     }
-    if (!outputs_.empty()) {
-      std::vector<GenerationOutput> outputs = std::exchange(outputs_, {});
-      lock.unlock();
-      sink_(std::move(outputs));
-      lock.lock();
-    }
-    if (last) return;
+    std::vector<GenerationOutput> outputs = std::exchange(outputs_, {});
+    lock.unlock();
+    worker_.Deliver(std::move(outputs));
+    lock.lock();
   }
 }
 
 Status Embedder::Encode(std::vector<float>* vectors) {
   try {
-    return encoder_->Encode(inputs_, abort_, vectors);
+    return encoder_->Encode(inputs_, worker_.abort(), vectors);
   } catch (const std::bad_alloc&) {
     return {StatusCode::kOutOfMemory, "no memory to compute these embeddings"};
   } catch (const std::exception& error) {
@@ -134,14 +81,8 @@ Status Embedder::Encode(std::vector<float>* vectors) {
   }
 }
 
-void Embedder::EndCancelled() {
-  has_cancelled_ = false;
-  for (auto job = jobs_.begin(); job != jobs_.end();) {
-    job = job->cancelled ? End(job, FinishReason::kCancelled, Status::Ok()) : std::next(job);
-  }
-}
-
-void Embedder::PlanBatch() {
+std::unordered_set<GenerationId> Embedder::PlanBatch() {
+  std::unordered_set<GenerationId> ids;
   inputs_.clear();
   std::size_t tokens = 0;
   for (Job& job : jobs_) job.planned = job.computed;
@@ -157,12 +98,26 @@ void Embedder::PlanBatch() {
       tokens += input.size();
       batch_.push_back(&job);
       inputs_.emplace_back(input);
+      ids.insert(job.submission.id);
       added = true;
     }
   }
   jobs_.splice(jobs_.end(), jobs_, jobs_.begin());
-  abort_ = false;
-  batch_started_ = Clock::now();
+  return ids;
+}
+
+void Embedder::EndBatch(const Status& status, const std::vector<float>& vectors) {
+  worker_.EndBatch();
+  ++stats_.steps;
+  if (status.ok()) {
+    TakeVectors(vectors);
+  } else if (status.code() != StatusCode::kCancelled) {
+    const auto failed = [this](const Job& job) {
+      return std::find(batch_.begin(), batch_.end(), &job) != batch_.end();
+    };
+    EndIf(failed, FinishReason::kStop, status);
+  }
+  batch_.clear();
 }
 
 void Embedder::TakeVectors(const std::vector<float>& vectors) {
@@ -178,34 +133,29 @@ void Embedder::TakeVectors(const std::vector<float>& vectors) {
     const auto from = vectors.begin() + static_cast<std::ptrdiff_t>(i * length);
     target.insert(target.end(), from, from + static_cast<std::ptrdiff_t>(length));
   }
-  for (auto job = jobs_.begin(); job != jobs_.end();) {
-    const bool complete = job->computed == job->submission.inputs.size();
-    job =
-        complete && !job->cancelled ? End(job, FinishReason::kStop, Status::Ok()) : std::next(job);
-  }
+  const auto complete = [](const Job& job) {
+    return !job.cancelled && job.computed == job.submission.inputs.size();
+  };
+  EndIf(complete, FinishReason::kStop);
 }
 
-void Embedder::FailBatch(const Status& status) {
-  for (auto job = jobs_.begin(); job != jobs_.end();) {
-    const bool failed = std::find(batch_.begin(), batch_.end(), &*job) != batch_.end();
-    job = failed ? End(job, FinishReason::kStop, status) : std::next(job);
-  }
+template <typename F>
+void Embedder::EndIf(F ends, FinishReason reason, const Status& status) {
+  jobs_.remove_if([&](const Job& job) {
+    if (!ends(job)) return false;
+    GenerationOutput& output = OutputOf(job.submission.id);
+    output.done = true;
+    output.reason = reason;
+    output.status = status;
+    output.usage = job.usage;
+    output.usage.truncated_tokens = job.submission.truncated_tokens;
+    output.timings = job.timings;
+    output.timings.finished_ms = job.SinceSubmit();
+    return true;
+  });
 }
 
-std::list<Embedder::Job>::iterator Embedder::End(std::list<Job>::iterator job, FinishReason reason,
-                                                 const Status& status) {
-  GenerationOutput& output = OutputOf(job->submission.id);
-  output.done = true;
-  output.reason = reason;
-  output.status = status;
-  output.usage = job->usage;
-  output.usage.truncated_tokens = job->submission.truncated_tokens;
-  output.timings = job->timings;
-  output.timings.finished_ms = job->SinceSubmit();
-  return jobs_.erase(job);
-}
-
-// Of what is not delivered yet: one for each job.
+// Returns the output of the job that is not delivered yet.
 GenerationOutput& Embedder::OutputOf(GenerationId id) {
   const auto found = std::find_if(outputs_.begin(), outputs_.end(),
                                   [&](const auto& output) { return output.id == id; });

@@ -12,19 +12,17 @@
 // A failure of the device fails the jobs of that batch; the others go on.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
+#include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/base/request.h"
 #include "engine/model/encoder.h"
-#include "engine/run/generation.h"
+#include "engine/run/worker.h"
 
 namespace svc {
 
@@ -41,26 +39,22 @@ struct EmbeddingSubmission {
 // sink.
 class Embedder {
  public:
-  // Jobs that may be alive; more are refused with kBusy.
-  static constexpr std::size_t kMaxJobs = 1024;
-
   // Starts the thread. The sink is called on it, at most once a batch, with no lock held.
   Embedder(std::unique_ptr<Encoder> encoder, OutputSink sink);
-  ~Embedder();
-  Embedder(const Embedder&) = delete;
-  Embedder& operator=(const Embedder&) = delete;
 
-  // Errors: kBusy, kInvalidRequest (the id is in use), kEngineUnavailable (closed). After an error
-  // the sink hears nothing of it; after success it hears exactly one `done`.
+  // Errors: as Worker::Accepts, where all jobs that have not ended count. After an error the sink
+  // gets nothing for this id; after success it gets exactly one `done`.
   Status Submit(EmbeddingSubmission submission);
 
   void Cancel(GenerationId id);
-  void Hold(bool on);
+  void Hold(bool on) { worker_.Hold(on); }
   EngineStats stats() const;
 
   // Ends every job with kCancelled, joins the thread and frees the encoder. Idempotent; blocks for
   // at most one batch where the device cannot be interrupted.
-  void Close();
+  void Close() {
+    worker_.Close([this] { encoder_.reset(); });
+  }
 
  private:
   struct Job {
@@ -71,41 +65,36 @@ class Embedder {
     GenerationTimings timings;
     GenerationUsage usage;
 
-    double SinceSubmit() const;
+    double SinceSubmit() const { return Milliseconds(Clock::now() - submission.submitted_at); }
   };
+  using Jobs = std::list<Job>;
 
-  // The thread's own; all REQUIRE mutex_ to be held.
   void Run();
   Status Encode(std::vector<float>* vectors);
-  void EndCancelled();
-  void PlanBatch();
+
+  // All REQUIRE the lock.
+  Jobs::iterator Find(GenerationId id);
+  bool MayEncode() const { return !worker_.held() && !jobs_.empty(); }
+  // Returns the jobs in the batch.
+  std::unordered_set<GenerationId> PlanBatch();
+  void EndBatch(const Status& status, const std::vector<float>& vectors);
   void TakeVectors(const std::vector<float>& vectors);
-  void FailBatch(const Status& status);
-  // The last output of a job, which is then gone. Returns the next job.
-  std::list<Job>::iterator End(std::list<Job>::iterator job, FinishReason reason,
-                               const Status& status);
+  // Makes the last output of each job for which `ends` returns true, and removes the job.
+  template <typename F>
+  void EndIf(F ends, FinishReason reason, const Status& status = Status::Ok());
   GenerationOutput& OutputOf(GenerationId id);
 
   std::unique_ptr<Encoder> encoder_;  // freed by Close
-  const OutputSink sink_;
 
-  mutable std::mutex mutex_;  // guards all that follows
-  std::condition_variable wake_;
-  std::list<Job> jobs_;  // whose turn it is first; only the thread takes any away
+  // ---- under the worker's lock ----
+  Jobs jobs_;  // whose turn it is first; only the thread takes any away
   bool has_cancelled_ = false;
-  bool held_ = false;
-  bool closing_ = false;
   EngineStats stats_;
-  Clock::time_point batch_started_;  // while there is a batch
-  std::vector<Job*> batch_;          // the job of each input; empty: nothing is being computed
+  std::vector<Job*> batch_;  // the job of each input; empty: nothing is being computed
   std::vector<std::span<const Token>> inputs_;
   std::vector<GenerationOutput> outputs_;
 
-  // Set when nobody wants the running batch any more.
-  std::atomic<bool> abort_ = false;
-
-  std::once_flag closed_;
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace svc

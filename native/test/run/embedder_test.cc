@@ -220,13 +220,13 @@ TEST(StatsTellWhoIsInTheBatch) {
 TEST(TooManyAreBusyAndAnIdIsUsedOnce) {
   Bench bench;
   bench.embedder.Hold(true);
-  for (GenerationId id = 0; id < Embedder::kMaxJobs; ++id) EXPECT(bench.Submit(id, {{1}}).ok());
+  for (GenerationId id = 0; id < Worker::kMaxWaiting; ++id) EXPECT(bench.Submit(id, {{1}}).ok());
   EXPECT(bench.Submit(5000, {{1}}).code() == StatusCode::kBusy);
   bench.embedder.Cancel(3);
   bench.WaitFor(3);
   EXPECT(bench.Submit(4, {{1}}).code() == StatusCode::kInvalidRequest);
   bench.embedder.Close();
-  for (GenerationId id = 0; id < Embedder::kMaxJobs; ++id) {
+  for (GenerationId id = 0; id < Worker::kMaxWaiting; ++id) {
     EXPECT(bench.WaitFor(id).reason == FinishReason::kCancelled);
   }
   EXPECT(bench.Submit(6000, {{1}}).code() == StatusCode::kEngineUnavailable);

@@ -82,13 +82,13 @@ TEST(AnIdIsTakenUntilItsGenerationEnds) {
 TEST(TheQueueIsBounded) {
   Bench bench;
   bench.runner.Hold(true);
-  for (GenerationId id = 0; id < Runner::kMaxWaiting; ++id) {
+  for (GenerationId id = 0; id < Worker::kMaxWaiting; ++id) {
     REQUIRE(bench.Submit({.id = id, .prompt = {1}, .max_tokens = 1}).ok());
   }
   EXPECT_EQ(bench.Submit({.id = 5000, .prompt = {1}}).code(), StatusCode::kBusy);
-  EXPECT_EQ(bench.runner.stats().waiting, Runner::kMaxWaiting);
+  EXPECT_EQ(bench.runner.stats().waiting, Worker::kMaxWaiting);
   bench.runner.Hold(false);
-  for (GenerationId id = 0; id < Runner::kMaxWaiting; ++id) REQUIRE(bench.WaitFor(id));
+  for (GenerationId id = 0; id < Worker::kMaxWaiting; ++id) REQUIRE(bench.WaitFor(id));
   EXPECT(!bench.Ended(5000));
 }
 
