@@ -26,6 +26,17 @@ T ValueOrThrow(Napi::Env env, Result<T> result) {
   return std::move(result.value());
 }
 
+// Returns the engine by its kind. Error: kInvalidRequest, if its model is of the other kind.
+Result<TextEngine*> TextOf(Engine& engine) {
+  if (engine.text() != nullptr) return engine.text();
+  return Status(StatusCode::kInvalidRequest, "this model makes embeddings and writes no text");
+}
+
+Result<EmbeddingEngine*> EmbeddingOf(Engine& engine) {
+  if (engine.embedding() != nullptr) return engine.embedding();
+  return Status(StatusCode::kInvalidRequest, "this model writes text and makes no embeddings");
+}
+
 Status CloseAndFree(std::shared_ptr<Engine>& engine) {
   engine->Close();
   engine.reset();
@@ -121,52 +132,47 @@ Napi::Value EngineObject::Detokenize(const Napi::CallbackInfo& info) {
 Napi::Value EngineObject::RenderChat(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const std::vector<ChatMessage> messages = ReadMessages(info[0], "messages");
-  return Napi::String::New(env, ValueOrThrow(env, OpenEngine(env).RenderChat(messages)));
+  const TextEngine* engine = ValueOrThrow(env, TextOf(OpenEngine(env)));
+  return Napi::String::New(env, ValueOrThrow(env, engine->RenderChat(messages)));
 }
 
 Napi::Value EngineObject::Submit(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  const auto promise = Napi::Promise::Deferred::New(env);
-  try {
-    GenerationRequest request = ReadRequest(info[0], OpenEngine(env).info().sampling);
-    const GenerationId id = request.id;
-    Begin(env, id, promise, [request = std::move(request)](Engine& engine) mutable {
-      return engine.Submit(std::move(request));
-    });
-  } catch (const Napi::Error& error) {
-    promise.Reject(error.Value());
-  }
-  return promise.Promise();
+  const auto read = [&](const ModelInfo& model) { return ReadRequest(info[0], model.sampling); };
+  return Begin(info.Env(), read, TextOf, &TextEngine::Submit);
 }
 
 Napi::Value EngineObject::Embed(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
+  const auto read = [&](const ModelInfo& model) {
+    return ReadEmbeddingRequest(info[0], model.vocabulary);
+  };
+  return Begin(info.Env(), read, EmbeddingOf, &EmbeddingEngine::Embed);
+}
+
+template <typename Read, typename KindOf, typename HandOver>
+Napi::Value EngineObject::Begin(Napi::Env env, Read read, KindOf kind_of, HandOver hand_over) {
   const auto promise = Napi::Promise::Deferred::New(env);
   try {
-    EmbeddingRequest request = ReadEmbeddingRequest(info[0], OpenEngine(env).info().vocabulary);
+    auto request = read(OpenEngine(env).info());
     const GenerationId id = request.id;
-    Begin(env, id, promise, [request = std::move(request)](Engine& engine) mutable {
-      return engine.Embed(std::move(request));
-    });
+    OpenEngine(env);  // again: reading the request runs the caller's getters, which may close it
+    if (!generations_.try_emplace(id).second) {
+      throw InvalidRequest(env, "id " + std::to_string(id) + " is in use");
+    }
+    UpdateHolds();
+    Task<Result<std::uint32_t>>::Start(
+        env, "svc:submit",
+        [kind_of, hand_over, engine = engine_,
+         request = std::move(request)]() mutable -> Result<std::uint32_t> {
+          const auto kind = kind_of(*engine);
+          return kind.ok() ? (kind.value()->*hand_over)(std::move(request)) : kind.status();
+        },
+        [this, id, promise](Napi::Env js, const Result<std::uint32_t>& input_tokens) {
+          OnSubmitted(js, id, promise, input_tokens);
+        });
   } catch (const Napi::Error& error) {
     promise.Reject(error.Value());
   }
   return promise.Promise();
-}
-
-void EngineObject::Begin(Napi::Env env, GenerationId id, const Napi::Promise::Deferred& promise,
-                         std::function<Result<std::uint32_t>(Engine&)> hand_over) {
-  OpenEngine(env);  // again: reading the request runs the caller's getters, which may close it
-  if (!generations_.try_emplace(id).second) {
-    throw InvalidRequest(env, "id " + std::to_string(id) + " is in use");
-  }
-  UpdateHolds();
-  Task<Result<std::uint32_t>>::Start(
-      env, "svc:submit",
-      [engine = engine_, hand_over = std::move(hand_over)] { return hand_over(*engine); },
-      [this, id, promise](Napi::Env js, const Result<std::uint32_t>& input_tokens) {
-        OnSubmitted(js, id, promise, input_tokens);
-      });
 }
 
 void EngineObject::OnSubmitted(Napi::Env env, GenerationId id,
@@ -181,7 +187,7 @@ void EngineObject::OnSubmitted(Napi::Env env, GenerationId id,
   Generation& generation = generations_[id];
   generation.accepted = true;
   if (engine_ && generation.cancelled) engine_->Cancel(id);
-  if (engine_ && generation.paused) engine_->Pause(id);
+  if (TextEngine* text = OpenText(); text != nullptr && generation.paused) text->Pause(id);
   channel_->Rouse();
   promise.Resolve(Napi::Number::New(env, input_tokens.value()));
 }
@@ -197,22 +203,24 @@ void EngineObject::Cancel(const Napi::CallbackInfo& info) {
 void EngineObject::Pause(const Napi::CallbackInfo& info) {
   const GenerationId id = ReadGenerationId(info[0], "id");
   const auto generation = generations_.find(id);
-  if (!engine_ || generation == generations_.end()) return;
+  TextEngine* text = OpenText();
+  if (text == nullptr || generation == generations_.end()) return;
   generation->second.paused = true;
-  engine_->Pause(id);
+  text->Pause(id);
 }
 
 void EngineObject::Resume(const Napi::CallbackInfo& info) {
   const GenerationId id = ReadGenerationId(info[0], "id");
   const auto generation = generations_.find(id);
-  if (!engine_ || generation == generations_.end()) return;
+  TextEngine* text = OpenText();
+  if (text == nullptr || generation == generations_.end()) return;
   generation->second.paused = false;
-  engine_->Resume(id);
+  text->Resume(id);
 }
 
 void EngineObject::SetPrefixBytes(const Napi::CallbackInfo& info) {
   const std::int64_t bytes = ReadWholeNumber(info[0], "bytes", 0, std::int64_t{1} << 50U);
-  if (engine_) engine_->SetPrefixBytes(static_cast<std::uint64_t>(bytes));
+  if (TextEngine* text = OpenText()) text->SetPrefixBytes(static_cast<std::uint64_t>(bytes));
 }
 
 void EngineObject::Hold(const Napi::CallbackInfo& info) {

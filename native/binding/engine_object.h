@@ -10,7 +10,6 @@
 
 #include <napi.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -57,10 +56,13 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
 
   // Throws ENGINE_UNAVAILABLE once close() has been called.
   Engine& OpenEngine(Napi::Env env) const;
-  // Submits a request to the engine on a worker thread; `promise` resolves to the number of input
-  // tokens.
-  void Begin(Napi::Env env, GenerationId id, const Napi::Promise::Deferred& promise,
-             std::function<Result<std::uint32_t>(Engine&)> hand_over);
+  // Null if close() has been called or the model makes embeddings: the calls that only a text
+  // engine knows then have no effect.
+  TextEngine* OpenText() const { return engine_ ? engine_->text() : nullptr; }
+  // Reads a request and submits it to an engine of its kind on a worker thread. Returns a promise
+  // of the number of input tokens.
+  template <typename Read, typename KindOf, typename HandOver>
+  Napi::Value Begin(Napi::Env env, Read read, KindOf kind_of, HandOver hand_over);
   void OnSubmitted(Napi::Env env, GenerationId id, const Napi::Promise::Deferred& promise,
                    const Result<std::uint32_t>& input_tokens);
   void Deliver(Napi::Env env);

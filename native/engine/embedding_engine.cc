@@ -12,33 +12,12 @@
 namespace svc {
 namespace {
 
-Status NoText() {
-  return {StatusCode::kInvalidRequest, "this model makes embeddings and writes no text"};
-}
-
-class EmbeddingEngine final : public Engine {
+class LlamaEmbeddingEngine final : public EmbeddingEngine {
  public:
-  EmbeddingEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<Encoder> encoder,
-                  ModelInfo info, OutputSink sink)
-      : info_(std::move(info)),
-        model_(std::move(model)),
-        embedder_(std::make_unique<Embedder>(std::move(encoder), std::move(sink))) {}
-
-  ~EmbeddingEngine() override { Close(); }
-
-  const ModelInfo& info() const override { return info_; }
-
-  Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special,
-                                      bool parse_special) const override {
-    return model_->Tokenize(text, add_special, parse_special);
-  }
-  std::string Detokenize(const std::vector<Token>& tokens, bool special) const override {
-    return model_->Detokenize(tokens, special);
-  }
-  Result<std::string> RenderChat(const std::vector<ChatMessage>& /*messages*/) const override {
-    return NoText();
-  }
-  Result<std::uint32_t> Submit(GenerationRequest /*request*/) override { return NoText(); }
+  LlamaEmbeddingEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<Encoder> encoder,
+                       ModelInfo info, OutputSink sink)
+      : EmbeddingEngine(std::move(model), std::move(info)),
+        embedder_(std::move(encoder), std::move(sink)) {}
 
   Result<std::uint32_t> Embed(EmbeddingRequest request) override {
     EmbeddingSubmission submission;
@@ -56,41 +35,36 @@ class EmbeddingEngine final : public Engine {
         return Status(StatusCode::kInvalidRequest, name + " is empty");
       }
       if (request.truncate) {
-        truncated_tokens += CutInput(*model_, info_.context_length, &tokens.value());
+        truncated_tokens += CutInput(model(), info().context_length, &tokens.value());
       }
-      if (tokens.value().size() > info_.context_length) {
+      if (tokens.value().size() > info().context_length) {
         return Status(StatusCode::kContextOverflow, name + " has " +
                                                         std::to_string(tokens.value().size()) +
                                                         " tokens, and the model takes at most " +
-                                                        std::to_string(info_.context_length));
+                                                        std::to_string(info().context_length));
       }
       input_tokens += static_cast<std::uint32_t>(tokens.value().size());
       submission.inputs.push_back(std::move(tokens.value()));
     }
     if (request.truncate) submission.truncated_tokens = truncated_tokens;
-    if (Status status = embedder_->Submit(std::move(submission)); !status.ok()) return status;
+    if (Status status = embedder_.Submit(std::move(submission)); !status.ok()) return status;
     return input_tokens;
   }
 
-  void Cancel(GenerationId id) override { embedder_->Cancel(id); }
-  void Pause(GenerationId /*id*/) override {}
-  void Resume(GenerationId /*id*/) override {}
-  void Hold(bool on) override { embedder_->Hold(on); }
-  void SetPrefixBytes(std::uint64_t /*bytes*/) override {}
-  EngineStats stats() const override { return embedder_->stats(); }
-  void Close() override { embedder_->Close(); }
+  void Cancel(GenerationId id) override { embedder_.Cancel(id); }
+  void Hold(bool on) override { embedder_.Hold(on); }
+  EngineStats stats() const override { return embedder_.stats(); }
+  void Close() override { embedder_.Close(); }
 
  private:
   Result<std::vector<Token>> ReadInput(EmbeddingInput& input) const {
     if (const auto* text = std::get_if<std::string>(&input)) {
-      return model_->Tokenize(*text, /*add_special=*/true, /*parse_special=*/false);
+      return model().Tokenize(*text, /*add_special=*/true, /*parse_special=*/false);
     }
     return std::move(std::get<std::vector<Token>>(input));
   }
 
-  const ModelInfo info_;
-  const std::unique_ptr<LlamaModel> model_;
-  const std::unique_ptr<Embedder> embedder_;  // ends before the model does
+  Embedder embedder_;  // ends before the model does
 };
 
 }  // namespace
@@ -106,7 +80,7 @@ Result<std::unique_ptr<Engine>> NewEmbeddingEngine(std::unique_ptr<LlamaModel> m
   if (!encoder.ok()) return encoder.status();
   info.embedding_length = encoder.value()->length();
   info.makes_embeddings = true;
-  return std::unique_ptr<Engine>(std::make_unique<EmbeddingEngine>(
+  return std::unique_ptr<Engine>(std::make_unique<LlamaEmbeddingEngine>(
       std::move(model), std::move(encoder.value()), std::move(info), std::move(sink)));
 }
 

@@ -35,35 +35,23 @@ SipKey RandomKey() {
   return {word(), word()};
 }
 
-class TextEngine final : public Engine {
+class LlamaTextEngine final : public TextEngine {
  public:
-  TextEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<ChatRenderer> chat,
-             std::unique_ptr<Decoder> decoder, DraftModel draft, ModelInfo info, OutputSink sink,
-             std::unique_ptr<PrefixStore> store, const SipKey& key, PrefixBytes prefix_bytes)
-      : key_(key),
+  LlamaTextEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<ChatRenderer> chat,
+                  std::unique_ptr<Decoder> decoder, DraftModel draft, ModelInfo info,
+                  OutputSink sink, std::unique_ptr<PrefixStore> store, const SipKey& key,
+                  PrefixBytes prefix_bytes)
+      : TextEngine(std::move(model), std::move(info)),
+        key_(key),
         prefix_bytes_(std::move(prefix_bytes)),
-        info_(std::move(info)),
-        model_(std::move(model)),
         draft_model_(std::move(draft.model)),
         chat_(std::move(chat)),
-        runner_(std::make_unique<Runner>(
-            std::move(decoder), std::move(sink),
-            LoopOptions{.measure_ms = info_.device == "CPU" ? kMeasureMs : 0,
-                        .cpu_ms = ProcessCpuMs,
-                        .store = std::move(store),
-                        .drafter = std::move(draft.drafter)})) {}
+        runner_(std::move(decoder), std::move(sink),
+                {.measure_ms = this->info().device == "CPU" ? kMeasureMs : 0,
+                 .cpu_ms = ProcessCpuMs,
+                 .store = std::move(store),
+                 .drafter = std::move(draft.drafter)}) {}
 
-  ~TextEngine() override { Close(); }
-
-  const ModelInfo& info() const override { return info_; }
-
-  Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special,
-                                      bool parse_special) const override {
-    return model_->Tokenize(text, add_special, parse_special);
-  }
-  std::string Detokenize(const std::vector<Token>& tokens, bool special) const override {
-    return model_->Detokenize(tokens, special);
-  }
   Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const override {
     const WorkLimit limit;
     return chat_->Render(messages);
@@ -84,38 +72,34 @@ class TextEngine final : public Engine {
 
     const auto input_tokens = static_cast<std::uint32_t>(submission.prompt.size());
     if (input_tokens == 0) return Status(StatusCode::kInvalidRequest, "the prompt is empty");
-    if (input_tokens + 1 > info_.context_length) {
-      return LlamaModel::TooLong(std::to_string(input_tokens), info_.context_length);
+    if (input_tokens + 1 > info().context_length) {
+      return LlamaModel::TooLong(std::to_string(input_tokens), info().context_length);
     }
     SamplerOptions options{.params = request.sampling,
                            .prompt = submission.prompt,
                            .logprobs = request.logprobs,
-                           .piece = [this](Token token) { return model_->Piece(token, true); }};
+                           .piece = [this](Token token) { return model().Piece(token, true); }};
     if (!request.grammar.empty()) {
       Result<std::shared_ptr<CompiledGrammar>> grammar = grammars_.Get(request.grammar);
       if (!grammar.ok()) return grammar.status();
       options.grammar = std::make_unique<GrammarConstraint>(std::move(grammar.value()),
-                                                            Vocabulary(), TokenizerWithin(*model_));
+                                                            Vocabulary(), TokenizerWithin(model()));
     }
-    Result<std::unique_ptr<Sampler>> sampler = NewSampler(model_->vocab(), std::move(options));
+    Result<std::unique_ptr<Sampler>> sampler = NewSampler(model().vocab(), std::move(options));
     if (!sampler.ok()) return sampler.status();
     submission.sampler = std::move(sampler.value());
 
-    if (Status status = runner_->Submit(std::move(submission)); !status.ok()) return status;
+    if (Status status = runner_.Submit(std::move(submission)); !status.ok()) return status;
     return input_tokens;
   }
 
-  Result<std::uint32_t> Embed(EmbeddingRequest /*request*/) override {
-    return Status(StatusCode::kInvalidRequest, "this model writes text and makes no embeddings");
-  }
-
-  void Cancel(GenerationId id) override { runner_->Cancel(id); }
-  void Pause(GenerationId id) override { runner_->Pause(id); }
-  void Resume(GenerationId id) override { runner_->Resume(id); }
-  void Hold(bool on) override { runner_->Hold(on); }
+  void Cancel(GenerationId id) override { runner_.Cancel(id); }
+  void Pause(GenerationId id) override { runner_.Pause(id); }
+  void Resume(GenerationId id) override { runner_.Resume(id); }
+  void Hold(bool on) override { runner_.Hold(on); }
   void SetPrefixBytes(std::uint64_t bytes) override { *prefix_bytes_ = bytes; }
-  EngineStats stats() const override { return runner_->stats(); }
-  void Close() override { runner_->Close(); }
+  EngineStats stats() const override { return runner_.stats(); }
+  void Close() override { runner_.Close(); }
 
  private:
   Status ReadPrompt(const GenerationRequest& request, Submission* submission) const {
@@ -123,14 +107,14 @@ class TextEngine final : public Engine {
   }
 
   Status ReadText(const GenerationRequest& request, Submission* submission) const {
-    const std::uint32_t bound = request.truncate ? 0 : info_.context_length;
-    Result<std::vector<Token>> tokens = model_->Tokenize(request.prompt, /*add_special=*/true,
+    const std::uint32_t bound = request.truncate ? 0 : info().context_length;
+    Result<std::vector<Token>> tokens = model().Tokenize(request.prompt, /*add_special=*/true,
                                                          /*parse_special=*/true, bound);
     if (!tokens.ok()) return tokens.status();
     submission->prompt = std::move(tokens.value());
     if (request.truncate) {
-      const PromptBudget budget = BudgetOf(info_.context_length, request.max_tokens);
-      submission->truncated_tokens = CutRawPrompt(*model_, budget, &submission->prompt);
+      const PromptBudget budget = BudgetOf(info().context_length, request.max_tokens);
+      submission->truncated_tokens = CutRawPrompt(model(), budget, &submission->prompt);
     }
     return Status::Ok();
   }
@@ -139,12 +123,12 @@ class TextEngine final : public Engine {
     CutPrompt cut;
     if (request.truncate) {
       Result<CutPrompt> fitting =
-          CutChat(*chat_, request.messages, BudgetOf(info_.context_length, request.max_tokens));
+          CutChat(*chat_, request.messages, BudgetOf(info().context_length, request.max_tokens));
       if (!fitting.ok()) return fitting.status();
       cut = std::move(fitting.value());
       submission->truncated_tokens = cut.truncated_tokens;
     } else {
-      Result<ChatPrompt> prompt = chat_->RenderTokens(request.messages, info_.context_length);
+      Result<ChatPrompt> prompt = chat_->RenderTokens(request.messages, info().context_length);
       if (!prompt.ok()) return prompt.status();
       cut.prompt = std::move(prompt.value());
     }
@@ -155,20 +139,18 @@ class TextEngine final : public Engine {
 
   // Created for the first grammar: it takes a few megabytes that most engines never need.
   std::shared_ptr<const VocabularyIndex> Vocabulary() {
-    std::call_once(vocabulary_made_, [this] { vocabulary_ = IndexVocabulary(*model_); });
+    std::call_once(vocabulary_made_, [this] { vocabulary_ = IndexVocabulary(model()); });
     return vocabulary_;
   }
 
   const SipKey key_;
   const PrefixBytes prefix_bytes_;
-  const ModelInfo info_;
   GrammarCache grammars_;
   std::once_flag vocabulary_made_;
   std::shared_ptr<const VocabularyIndex> vocabulary_;
-  const std::unique_ptr<LlamaModel> model_;
   const std::unique_ptr<LlamaModel> draft_model_;  // null: no draft model
   const std::unique_ptr<ChatRenderer> chat_;
-  const std::unique_ptr<Runner> runner_;  // ends before the models do
+  Runner runner_;  // ends before the models do
 };
 
 // True if RoPE factors depend on the context length (LongRoPE): libllama chooses them by comparing
@@ -224,7 +206,7 @@ Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
   const auto bytes = std::make_shared<std::atomic<std::uint64_t>>(options.prefix_bytes);
   std::unique_ptr<PrefixStore> store =
       OpenPrefixStore(options, *decoder.value(), TurnsByContext(info), key, bytes);
-  return std::unique_ptr<Engine>(std::make_unique<TextEngine>(
+  return std::unique_ptr<Engine>(std::make_unique<LlamaTextEngine>(
       std::move(model), std::move(chat.value()), std::move(decoder.value()), std::move(draft),
       std::move(info), std::move(sink), std::move(store), key, bytes));
 }

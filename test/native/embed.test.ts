@@ -103,13 +103,30 @@ test('an invalid input is rejected with its index', async () => {
     assert.is((await ask(inputs)).code, 'INVALID_REQUEST');
   }
   assert.match((await ask([Int32Array.of(1, 40_000)])).message, /^token 40000 is not in the vocabulary of 30522$/);
-  assert.is((await refusal(engine.submit({ id: 1, prompt: 'x' }))).code, 'INVALID_REQUEST');
   assert.equal(outputs, []);
   await engine.close();
+});
 
-  const writer = await openEngine('tiny-llama');
-  assert.is((await refusal(writer.native.embed({ id: 1, inputs: ['a'] }))).code, 'INVALID_REQUEST');
-  await writer.native.close();
+test('a model of the other kind refuses a request', async () => {
+  const { engine, embed } = await open('tiny-bert');
+  for (const ask of [
+    () => engine.submit({ id: 1, prompt: 'x' }),
+    () => engine.renderChat([{ role: 'user', content: 'x' }]),
+  ]) {
+    const { code, message } = await refusal(Promise.resolve().then<unknown>(ask));
+    assert.equal([code, message], ['INVALID_REQUEST', 'this model makes embeddings and writes no text']);
+  }
+  // Calls without an answer have no effect.
+  engine.pause(1);
+  engine.resume(1);
+  engine.setPrefixBytes(0);
+  assert.is((await embed({ id: 1, inputs: ['a'] })).length, 1);
+  await engine.close();
+
+  const { native } = await openEngine('tiny-llama');
+  const { code, message } = await refusal(native.embed({ id: 1, inputs: ['a'] }));
+  assert.equal([code, message], ['INVALID_REQUEST', 'this model writes text and makes no embeddings']);
+  await native.close();
 });
 
 test('a cancel drops the remaining vectors, and close ends all requests', async () => {

@@ -162,7 +162,7 @@ TEST(AnEngineMayBeDestroyedWhileItGenerates) {
   REQUIRE(loaded != nullptr);
   REQUIRE(loaded->engine->Submit(Request(1, "Once", Seeded(3), 1500)).ok());
   REQUIRE(loaded->listener.WaitForText(1));
-  loaded->engine.reset();
+  loaded->owner.reset();
   REQUIRE(loaded->listener.WaitFor(1));
 }
 

@@ -57,7 +57,7 @@ class Host {
     request.max_tokens = 24;
     request.sampling.temperature = 0;
     request.reuse_prefix = reuse_prefix;
-    EXPECT(engine_->Submit(std::move(request)).ok());
+    EXPECT(engine_->text()->Submit(std::move(request)).ok());
     std::unique_lock lock(mutex_);
     if (!heard_.wait_for(lock, std::chrono::seconds(120), [this] { return end_.has_value(); })) {
       test::Fail(__FILE__, __LINE__, "no answer");

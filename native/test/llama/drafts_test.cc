@@ -205,6 +205,7 @@ TEST(AnEngineTellsWhyADraftModelDraftsNothing) {
     EXPECT_EQ(said.empty(), refusal.empty());
     EXPECT_EQ(said.substr(0, refusal.size()), refusal);
     REQUIRE(engine.value()
+                ->text()
                 ->Submit(test::Request(1, test::Prompt(30, 1), test::Greedy(), kTokens))
                 .ok());
     REQUIRE(listener.WaitFor(1));

@@ -201,7 +201,7 @@ TEST(AnEngineEmbedsTextsAndTokensAndWritesNothing) {
     const std::string text = "the river runs under the old bridge";
     const std::vector<Token> tokens = engine->Tokenize(text, true, false).value();
     const Result<std::uint32_t> input_tokens =
-        engine->Embed({.id = 1, .inputs = {text, tokens, "</s>", "[SEP]"}});
+        engine->embedding()->Embed({.id = 1, .inputs = {text, tokens, "</s>", "[SEP]"}});
     REQUIRE(input_tokens.ok());
     EXPECT_EQ(heard.End(1).usage.input_tokens, input_tokens.value());
     const auto& flat = heard.vectors[1];
@@ -210,9 +210,7 @@ TEST(AnEngineEmbedsTextsAndTokensAndWritesNothing) {
     EXPECT(Cosine({flat.begin(), flat.begin() + length},
                   {flat.begin() + length, flat.begin() + 2 * length}) > kSame);
 
-    EXPECT(engine->Submit({.id = 2, .prompt = text}).status().code() ==
-           StatusCode::kInvalidRequest);
-    EXPECT(engine->RenderChat({{"user", "x"}}).status().code() == StatusCode::kInvalidRequest);
+    EXPECT(engine->text() == nullptr);
   }
 }
 
@@ -222,17 +220,18 @@ TEST(AnEngineRefusesWhatItCannotEmbed) {
   REQUIRE(engine != nullptr);
   std::string text;
   for (int i = 0; i < 600; ++i) text += "river ";
-  const Status status = engine->Embed({.id = 1, .inputs = {"a", text}}).status();
+  const Status status = engine->embedding()->Embed({.id = 1, .inputs = {"a", text}}).status();
   EXPECT(status.code() == StatusCode::kContextOverflow);
   EXPECT_EQ(status.message(), "input[1] has 602 tokens, and the model takes at most 512");
-  EXPECT(engine->Embed({.id = 2, .inputs = {std::vector<Token>{}}}).status().code() ==
+  EXPECT(engine->embedding()->Embed({.id = 2, .inputs = {std::vector<Token>{}}}).status().code() ==
          StatusCode::kInvalidRequest);
-  EXPECT(engine->Embed({.id = 3, .inputs = {}}).status().code() == StatusCode::kInvalidRequest);
+  EXPECT(engine->embedding()->Embed({.id = 3, .inputs = {}}).status().code() ==
+         StatusCode::kInvalidRequest);
 
   Heard other;
   const auto writer = LoadEngine(test::TinyModels()[0], other);
   REQUIRE(writer != nullptr);
-  EXPECT(writer->Embed({.id = 1, .inputs = {"a"}}).status().code() == StatusCode::kInvalidRequest);
+  EXPECT(writer->embedding() == nullptr && writer->text() != nullptr);
 }
 
 }  // namespace

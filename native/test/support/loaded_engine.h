@@ -64,24 +64,30 @@ class Listener {
   std::map<GenerationId, GenerationOutput> ends_;
 };
 
+// Loads an engine; on failure fails the test and returns null.
+inline std::unique_ptr<Engine> Load(const LoadOptions& options, OutputSink sink) {
+  LoadModules();
+  Result<std::unique_ptr<Engine>> engine = Engine::Load(options, std::move(sink));
+  if (engine.ok()) return std::move(engine.value());
+  Fail(__FILE__, __LINE__, engine.status().message());
+  return nullptr;
+}
+
 struct Loaded {
   Listener listener;
-  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Engine> owner;
+  TextEngine* engine = nullptr;
 };
 
-// Loads the engine; on failure fails the test and returns null.
+// Loads a text engine; on failure fails the test and returns null.
 inline std::unique_ptr<Loaded> LoadEngine(const std::string& path,
                                           std::uint32_t context_length = 2048, int threads = 0) {
-  LoadModules();
   auto loaded = std::make_unique<Loaded>();
-  Result<std::unique_ptr<Engine>> engine =
-      Engine::Load({.path = path, .context_length = context_length, .threads = threads},
-                   loaded->listener.Sink());
-  if (!engine.ok()) {
-    Fail(__FILE__, __LINE__, engine.status().message());
-    return nullptr;
-  }
-  loaded->engine = std::move(engine.value());
+  loaded->owner = Load({.path = path, .context_length = context_length, .threads = threads},
+                       loaded->listener.Sink());
+  if (loaded->owner == nullptr) return nullptr;
+  loaded->engine = loaded->owner->text();
+  EXPECT(loaded->engine != nullptr);
   return loaded;
 }
 

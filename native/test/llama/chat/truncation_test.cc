@@ -177,9 +177,9 @@ TEST(AnEngineAnswersWhatIsLeftAndTellsWhatWent) {
   request.id = 1;
   request.messages = {{"user", Words(300, "river")}, {"assistant", "x"}, {"user", "last"}};
   request.max_tokens = 20;
-  EXPECT_EQ(engine->Submit(request).status().code(), StatusCode::kContextOverflow);
+  EXPECT_EQ(engine->text()->Submit(request).status().code(), StatusCode::kContextOverflow);
   request.truncate = true;
-  const Result<std::uint32_t> input = engine->Submit(request);
+  const Result<std::uint32_t> input = engine->text()->Submit(request);
   REQUIRE(input.ok());
   const GenerationOutput end = heard.End(1);
   EXPECT(end.status.ok());
@@ -188,18 +188,18 @@ TEST(AnEngineAnswersWhatIsLeftAndTellsWhatWent) {
 
   request.id = 2;
   request.messages = {{"user", "short"}};
-  REQUIRE(engine->Submit(request).ok());
+  REQUIRE(engine->text()->Submit(request).ok());
   EXPECT_EQ(heard.End(2).usage.truncated_tokens.value_or(7), 0U);
   request.id = 3;
   request.truncate = false;
-  REQUIRE(engine->Submit(request).ok());
+  REQUIRE(engine->text()->Submit(request).ok());
   EXPECT(!heard.End(3).usage.truncated_tokens.has_value());
 
   GenerationRequest raw;
   raw.id = 4;
   raw.prompt = Words(400, "river");
   raw.truncate = true;
-  const Result<std::uint32_t> rest = engine->Submit(raw);
+  const Result<std::uint32_t> rest = engine->text()->Submit(raw);
   REQUIRE(rest.ok());
   EXPECT_EQ(rest.value(), 192U);
   EXPECT(heard.End(4).usage.truncated_tokens.value_or(0) > 200);
@@ -218,7 +218,7 @@ TEST(AnInputToEmbedLosesItsEndAndIsClosed) {
     const auto size =
         static_cast<std::uint32_t>(engine->Tokenize(text, true, false).value().size());
     const Result<std::uint32_t> input =
-        engine->Embed({.id = 1, .inputs = {text, "short", text}, .truncate = true});
+        engine->embedding()->Embed({.id = 1, .inputs = {text, "short", text}, .truncate = true});
     REQUIRE(input.ok());
     const GenerationOutput end = heard.End(1);
     EXPECT(end.status.ok());

@@ -1,8 +1,8 @@
-// Engine::Load: chooses the kind of engine that the model needs.
+#include "engine/engine.h"
+
 #include <utility>
 
 #include "engine/embedding_engine.h"
-#include "engine/engine.h"
 #include "engine/llama/llama_encoder.h"
 #include "engine/llama/llama_model.h"
 #include "engine/text_engine.h"
@@ -16,6 +16,20 @@ Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputS
     return NewEmbeddingEngine(std::move(model.value()), options, std::move(sink));
   }
   return NewTextEngine(std::move(model.value()), options, std::move(sink));
+}
+
+Engine::Engine(std::unique_ptr<LlamaModel> model, ModelInfo info)
+    : model_(std::move(model)), info_(std::move(info)) {}
+
+Engine::~Engine() = default;
+
+Result<std::vector<Token>> Engine::Tokenize(const std::string& text, bool add_special,
+                                            bool parse_special) const {
+  return model_->Tokenize(text, add_special, parse_special);
+}
+
+std::string Engine::Detokenize(const std::vector<Token>& tokens, bool special) const {
+  return model_->Detokenize(tokens, special);
 }
 
 }  // namespace svc
