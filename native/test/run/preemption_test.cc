@@ -1,16 +1,10 @@
 // Preemption: generations that do not all fit into the KV cache.
 #include "bench.h"
-#include "engine/run/runner.h"
 
 namespace svc {
 namespace {
 
-using test::Alone;
-using test::Bench;
-using test::Gate;
-using test::RandomWant;
-using test::Want;
-using namespace std::chrono_literals;
+using namespace test;
 
 TEST(MoreThanTheCacheHoldsTakeTurns) {
   Bench bench({.cells = 96, .max_rows = 16, .max_sequences = 4});

@@ -1,15 +1,10 @@
 // Stress test: random calls of the runner from several threads.
 #include "bench.h"
-#include "engine/run/runner.h"
 
 namespace svc {
 namespace {
 
-using test::Alone;
-using test::Bench;
-using test::RandomWant;
-using test::Want;
-using namespace std::chrono_literals;
+using namespace test;
 
 // Random submissions, cancels, pauses, holds and spurious kNoCells outcomes, from four threads,
 // with a cache far too small for all generations.
