@@ -46,7 +46,7 @@ class Worker {
     const std::lock_guard lock(mutex_);
     return change();
   }
-  // true: Wait no longer returns for work, until Hold(false).
+  // true: the owner claims no further batch, until Hold(false).
   void Hold(bool on);
   // Aborts the running batch, makes Wait return, joins the thread, then calls `free`. Idempotent;
   // later and concurrent calls return once the first one has finished. Not from the sink.
@@ -59,7 +59,7 @@ class Worker {
   // Ok if a new request may be queued behind `waiting` others. Errors: kEngineUnavailable (closed),
   // kBusy, kInvalidRequest (the id is in use).
   Status Accepts(GenerationId id, std::size_t waiting, bool in_use) const;
-  // A request was cancelled: aborts the running batch if it computes for nobody else.
+  // A request was cancelled: aborts the running batch if no other request is left in it.
   void Cancelled(GenerationId id);
   // Age of the running batch in milliseconds; 0: none runs.
   double BatchAgeMs() const;

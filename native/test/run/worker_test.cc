@@ -77,7 +77,7 @@ TEST(CloseFreesOnceAfterTheThreadHasEnded) {
     for (int i = 0; i < 3; ++i) {
       closers.emplace_back([&] {
         counter.worker.Close([&] { ++freed; });
-        EXPECT_EQ(freed.load(), 1);  // whoever closed it
+        EXPECT_EQ(freed.load(), 1);  // by one of the three
       });
     }
     for (std::thread& closer : closers) closer.join();
