@@ -1,26 +1,74 @@
-/** Joins the events of an answer, for callers that do not stream. */
-import type { GenerateEvent, RouteEvent, TokenLogprobs, ToolCall } from './generate.ts';
+/** Adds the events of an answer up: for the CLI, HTTP, gRPC and embeddings. */
+import type { EmbedEvent } from './embed.ts';
+import { SvcError } from './errors.ts';
+import type { FinishEvent, GenerateEvent, RouteEvent, StartEvent, TokenLogprobs, ToolCall } from './generate.ts';
+
+type AnswerEvent = RouteEvent | GenerateEvent | EmbedEvent;
 
 export class Collector {
   text = '';
   reasoning = '';
   readonly logprobs: TokenLogprobs[] = [];
+  readonly vectors: Float32Array[] = [];
   readonly #calls: { id: string; name: string; arguments: string }[] = [];
+  #route: RouteEvent | undefined;
+  #start: StartEvent | undefined;
+  #finish: FinishEvent | undefined;
 
-  add(event: RouteEvent | GenerateEvent): void {
-    if (event.type === 'text') {
-      this.text += event.text;
-      this.logprobs.push(...(event.logprobs ?? []));
-    } else if (event.type === 'reasoning') this.reasoning += event.text;
-    else if (event.type === 'tool_call') {
-      const call = (this.#calls[event.index] ??= { id: '', name: '', arguments: '' });
-      call.id ||= event.id ?? '';
-      call.name ||= event.name ?? '';
-      call.arguments += event.arguments;
+  /** Resolves with the whole answer. */
+  static async of(events: AsyncIterable<AnswerEvent>): Promise<Collector> {
+    const collector = new Collector();
+    for await (const event of events) collector.add(event);
+    return collector;
+  }
+
+  add(event: AnswerEvent): void {
+    switch (event.type) {
+      case 'text':
+        this.text += event.text;
+        this.logprobs.push(...(event.logprobs ?? []));
+        break;
+      case 'reasoning':
+        this.reasoning += event.text;
+        break;
+      case 'tool_call': {
+        const call = (this.#calls[event.index] ??= { id: '', name: '', arguments: '' });
+        call.id ||= event.id ?? '';
+        call.name ||= event.name ?? '';
+        call.arguments += event.arguments;
+        break;
+      }
+      case 'vectors':
+        this.vectors.push(...event.vectors);
+        break;
+      default:
+        this.note(event);
     }
+  }
+
+  /** Like `add`, without the content: for a consumer that forwards it. */
+  note(event: AnswerEvent): void {
+    if (event.type === 'route') this.#route = event;
+    else if (event.type === 'start') this.#start = event;
+    else if (event.type === 'finish') this.#finish = event;
   }
 
   get toolCalls(): readonly ToolCall[] {
     return this.#calls.filter((call) => call.name !== '');
   }
+
+  // The router sends all three, or throws. So one is missing only if a client's daemon is of another kind.
+  get route(): RouteEvent {
+    return this.#route ?? missing();
+  }
+  get start(): StartEvent {
+    return this.#start ?? missing();
+  }
+  get finish(): FinishEvent {
+    return this.#finish ?? missing();
+  }
+}
+
+function missing(): never {
+  throw new SvcError('INTERNAL', 'unexpected answer from the daemon: events are missing');
 }

@@ -8,6 +8,7 @@
  */
 import * as v from 'valibot';
 import { GenerateRequestSchema, LIMITS, SamplingSchema, ToolSchema, type GenerateRequest } from './generate.ts';
+import { given } from './given.ts';
 import { KeepAliveSchema } from './keep-alive.ts';
 import { formatOf, type OpenAiFormat } from './openai-format.ts';
 import { toMessage } from './openai-messages.ts';
@@ -22,20 +23,21 @@ export interface ChatCompletionCall {
   readonly formatNames: OpenAiFormat['names'] | null;
 }
 
-const {
-  model,
-  max_tokens,
-  truncate,
-  stop,
-  parallel_tool_calls,
-  reasoning_effort,
-  logprobs,
-  route,
-  fallback,
-  priority,
-  context_length,
-  store,
-} = GenerateRequestSchema.entries;
+const { model, max_tokens, parallel_tool_calls, logprobs } = GenerateRequestSchema.entries;
+/**
+ * The fields that have our name and meaning. `store`: OpenAI stores the answer if true; here false keeps the prompt
+ * out of the prefix cache's disk tier.
+ */
+const SameSchema = v.pick(GenerateRequestSchema, [
+  'truncate',
+  'stop',
+  'reasoning_effort',
+  'route',
+  'fallback',
+  'priority',
+  'context_length',
+  'store',
+]);
 const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
 const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
@@ -55,12 +57,10 @@ export const ChatCompletionSchema = v.object({
   ),
   max_tokens,
   max_completion_tokens: max_tokens,
-  truncate,
   /** Keys are token ids as strings, since JSON keys are strings. */
   logit_bias: v.exactOptional(
     v.pipe(v.record(v.pipe(v.string(), v.regex(/^\d{1,10}$/)), bias), v.maxEntries(LIMITS.logitBias)),
   ),
-  stop,
   tools: v.exactOptional(v.pipe(v.array(tool(ToolSchema.entries)), v.maxLength(LIMITS.tools))),
   tool_choice: v.exactOptional(
     v.union([v.picklist(['auto', 'none', 'required']), tool({ name: ToolSchema.entries.name })]),
@@ -68,13 +68,7 @@ export const ChatCompletionSchema = v.object({
   parallel_tool_calls,
   logprobs: v.exactOptional(v.boolean(), false),
   top_logprobs: logprobs,
-  reasoning_effort,
-  route,
-  fallback,
-  priority,
-  context_length,
-  /** OpenAI stores the answer if true. Here false keeps the prompt out of the prefix cache's disk tier. */
-  store,
+  ...SameSchema.entries,
   keep_alive: KeepAliveSchema,
   stream: v.exactOptional(v.boolean(), false),
   stream_options: v.exactOptional(v.looseObject({ include_usage: v.exactOptional(v.boolean(), false) })),
@@ -95,30 +89,24 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
   const call = parse(ChatCompletionSchema, fields);
   const { logit_bias: _, ...plain } = fields;
   const biases = call.logit_bias === undefined ? undefined : Object.entries(call.logit_bias);
-  const maxTokens = call.max_completion_tokens ?? call.max_tokens;
   const format = formatOf(fields);
   if ((call.top_logprobs ?? 0) > 0 && !call.logprobs) throw invalid('top_logprobs', 'requires logprobs: true');
   return {
     request: {
-      ...(call.model === undefined || call.model === 'default' ? {} : { model: call.model }),
+      ...parse(SameSchema, call),
       messages: call.messages.map(toMessage),
-      ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
       sampling: {
         ...parse(SamplingSchema, plain),
         ...(biases === undefined ? {} : { logit_bias: biases.map(([id, value]) => [Number(id), value]) }),
       },
-      stop: call.stop,
       ...toolsOf(call),
-      ...(format === null ? {} : { format: format.format }),
-      ...(call.logprobs ? { logprobs: call.top_logprobs ?? 0 } : {}),
-      ...(call.reasoning_effort === undefined ? {} : { reasoning_effort: call.reasoning_effort }),
-      ...(call.truncate === undefined ? {} : { truncate: call.truncate }),
-      ...(call.route === undefined ? {} : { route: call.route }),
-      ...(call.fallback === undefined ? {} : { fallback: call.fallback }),
-      ...(call.priority === undefined ? {} : { priority: call.priority }),
-      ...(call.context_length === undefined ? {} : { context_length: call.context_length }),
-      ...(call.store === undefined ? {} : { store: call.store }),
-      ...(call.keep_alive === undefined ? {} : { keep_alive_seconds: call.keep_alive }),
+      ...given({
+        model: call.model === 'default' ? undefined : call.model,
+        max_tokens: call.max_completion_tokens ?? call.max_tokens,
+        format: format?.format,
+        logprobs: call.logprobs ? (call.top_logprobs ?? 0) : undefined,
+        keep_alive_seconds: call.keep_alive,
+      }),
     },
     stream: call.stream,
     includeUsage: call.stream_options?.include_usage ?? false,
@@ -130,8 +118,7 @@ function toolsOf({ tools = [], tool_choice: choice, parallel_tool_calls }: Call)
   if (tools.length === 0) return {};
   return {
     tools: tools.map((each) => each.function),
-    ...(choice === undefined ? {} : { tool_choice: typeof choice === 'string' ? choice : choice.function }),
-    ...(parallel_tool_calls === undefined ? {} : { parallel_tool_calls }),
+    ...given({ tool_choice: typeof choice === 'object' ? choice.function : choice, parallel_tool_calls }),
   };
 }
 

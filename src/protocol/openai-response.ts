@@ -1,4 +1,5 @@
 /** Converts answers, models and errors to OpenAI's format. Its clients ignore our `timings`, `hint` and `id`. */
+import type { Collector } from './collect.ts';
 import { SvcError, type ErrorCode } from './errors.ts';
 import type {
   FinishEvent,
@@ -7,7 +8,6 @@ import type {
   Route,
   StartEvent,
   Timings,
-  ToolCall,
   ToolCallEvent,
   Usage,
 } from './generate.ts';
@@ -54,15 +54,6 @@ export interface OpenAiLogprobs {
 }
 type OpenAiLogprob = TokenLogprob;
 
-/** The events of an answer, joined (see Collector). */
-export interface Collected {
-  readonly text: string;
-  readonly reasoning: string;
-  readonly toolCalls: readonly ToolCall[];
-  /** Empty: not requested, or the provider sent none. */
-  readonly logprobs: readonly TokenLogprobs[];
-}
-
 export interface ChatCompletion extends Answer, Routed {
   readonly object: 'chat.completion';
   readonly choices: readonly [
@@ -108,21 +99,18 @@ export interface ChatCompletionChunk extends Answer, Partial<Routed> {
   readonly timings?: Timings;
 }
 
-export function toCompletion(
-  answer: Answer,
-  routed: Routed,
-  collected: Collected,
-  finish: FinishEvent,
-): ChatCompletion {
+export function toCompletion(answer: Answer, collected: Collector): ChatCompletion {
+  const { start, finish, logprobs } = collected;
   return {
     ...answer,
-    ...routed,
+    model: start.model,
+    ...routedOf(collected),
     object: 'chat.completion',
     choices: [
       {
         index: 0,
         message: toMessage(collected),
-        logprobs: toLogprobs(collected.logprobs),
+        logprobs: toLogprobs(logprobs),
         finish_reason: toFinishReason(finish),
       },
     ],
@@ -132,12 +120,16 @@ export function toCompletion(
   };
 }
 
+function routedOf({ start, route }: Collector): Routed {
+  return { provider: start.provider, route: route.route };
+}
+
 /** Beside `usage`, not in it: a stream has `usage` only on request, but truncation must always be reported. */
 export function truncatedOf({ usage }: FinishEvent): { readonly truncated_tokens?: number } {
   return usage?.truncated_tokens === undefined ? {} : { truncated_tokens: usage.truncated_tokens };
 }
 
-function toMessage({ text, reasoning, toolCalls }: Collected): OpenAiMessage {
+function toMessage({ text, reasoning, toolCalls }: Collector): OpenAiMessage {
   return {
     role: 'assistant',
     content: text === '' && toolCalls.length > 0 ? null : text,
@@ -181,18 +173,14 @@ export function toChunk(
 }
 
 /** Last chunks of a stream: the one with the finish reason, then the one with the usage if requested. */
-export function toLastChunks(
-  answer: Answer,
-  routed: Routed,
-  finish: FinishEvent,
-  includeUsage: boolean,
-): readonly ChatCompletionChunk[] {
+export function toLastChunks(answer: Answer, facts: Collector, includeUsage: boolean): readonly ChatCompletionChunk[] {
+  const { finish } = facts;
   const last: ChatCompletionChunk = {
     ...answer,
     object: 'chat.completion.chunk',
     choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: toFinishReason(finish) }],
     ...(includeUsage ? { usage: null } : {}),
-    ...routed,
+    ...routedOf(facts),
     ...truncatedOf(finish),
     timings: finish.timings,
   };

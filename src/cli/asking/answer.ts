@@ -1,15 +1,9 @@
 /** Shared by `run`, `chat` and `bench`: building a request from flags, and receiving its streamed answer. */
 import type { Client } from '../../client/client.ts';
+import { Collector } from '../../protocol/collect.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type {
-  FinishEvent,
-  GenerateRequest,
-  GenerateResult,
-  Message,
-  RouteEvent,
-  Sampling,
-  StartEvent,
-} from '../../protocol/generate.ts';
+import type { GenerateRequest, GenerateResult, Message, Sampling } from '../../protocol/generate.ts';
+import { given } from '../../protocol/given.ts';
 import type { answerFlags, FlagValues, routingFlags } from '../spec.ts';
 import { count } from '../terminal/format.ts';
 import { modelName } from '../machine/model-name.ts';
@@ -33,51 +27,23 @@ export async function receive(
   const quiet = setTimeout(() => {
     sayProgress('waiting for the model');
   }, QUIET_MS);
-  let route: RouteEvent | undefined;
-  let start: StartEvent | undefined;
-  let finish: FinishEvent | undefined;
-  let text = '';
+  const answer = new Collector();
   try {
     for await (const event of client.generate(request, signal)) {
       clearTimeout(quiet);
-      if (text === '') sayProgress('');
-      switch (event.type) {
-        case 'route':
-          route = event;
-          break;
-        case 'start':
-          start = event;
-          break;
-        case 'text':
-          text += event.text;
-          onText?.(event.text);
-          break;
-        case 'finish':
-          finish = event;
-          break;
-        case 'reasoning':
-        case 'tool_call':
-          // Not part of the answer; these commands never request tools.
-          break;
-      }
+      if (answer.text === '') sayProgress('');
+      answer.add(event);
+      // Reasoning is not shown, and these commands never request tools.
+      if (event.type === 'text') onText?.(event.text);
     }
   } finally {
     clearTimeout(quiet);
-    if (text === '') sayProgress('');
+    if (answer.text === '') sayProgress('');
   }
-  if (route === undefined || start === undefined || finish === undefined) {
-    throw new SvcError('INTERNAL', 'unexpected answer from the daemon: events are missing');
-  }
-  return {
-    text,
-    model: start.model,
-    provider: start.provider,
-    route: route.route,
-    finish_reason: finish.reason,
-    usage: finish.usage,
-    timings: finish.timings,
-    trace_id: route.trace_id,
-  };
+  const { text, start, finish, route } = answer;
+  const { model, provider } = start;
+  const { reason: finish_reason, usage, timings } = finish;
+  return { text, model, provider, route: route.route, finish_reason, usage, timings, trace_id: route.trace_id };
 }
 
 /** Reports on standard error how many prompt tokens were dropped by truncation. */
@@ -126,14 +92,4 @@ export function requestOf(
       route: routeOf(flags),
     }),
   };
-}
-
-/** Returns `values` without the undefined ones. */
-export function given<Values extends object>(
-  values: Values,
-): {
-  [Key in keyof Values]?: Exclude<Values[Key], undefined>;
-} {
-  const entries = Object.entries(values).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [Key in keyof Values]?: Exclude<Values[Key], undefined> };
 }

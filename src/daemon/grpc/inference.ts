@@ -1,15 +1,14 @@
 /** svc.v1.Inference: converts messages to requests, and events to messages. */
 import type { Definitions } from '../../grpc/definitions.ts';
 import { toRequest } from '../../grpc/records.ts';
+import { Collector } from '../../protocol/collect.ts';
 import { parseEmbedRequest, type EmbedRequest } from '../../protocol/embed.ts';
 import {
   GenerateRequestSchema,
   refuseFile,
-  type FinishEvent,
   type GenerateEvent,
   type GenerateRequest,
   type RouteEvent,
-  type StartEvent,
   type TokenLogprob,
   type TokenLogprobs,
 } from '../../protocol/generate.ts';
@@ -37,24 +36,10 @@ export function inference(
 }
 
 async function embed(call: Call, request: EmbedRequest, { router }: Services): Promise<EmbedAnswer> {
-  let route: RouteEvent | undefined;
-  let start: StartEvent | undefined;
-  let finish: FinishEvent | undefined;
-  const embeddings: Float32Array[] = [];
-  for await (const event of router.embed(request, contextOf(call))) {
-    if (event.type === 'route') route = event;
-    else if (event.type === 'start') start = event;
-    else if (event.type === 'finish') finish = event;
-    else embeddings.push(...event.vectors);
-  }
-  const answer = {
-    ...(route === undefined ? {} : toMessage(route)),
-    model: start?.model,
-    provider: start?.provider,
-    embeddings,
-    usage: finish?.usage,
-    timings: finish?.timings,
-  };
+  const { route, start, finish, vectors } = await Collector.of(router.embed(request, contextOf(call)));
+  const { model, provider } = start;
+  const { usage, timings } = finish;
+  const answer = { ...toMessage(route), model, provider, embeddings: vectors, usage, timings };
   return answer;
 }
 

@@ -10,7 +10,6 @@ import {
   toToolCallDelta,
   type Answer,
   type Delta,
-  type Routed,
 } from '../../protocol/openai-response.ts';
 import { renamed } from '../../protocol/validate.ts';
 import { SSE_CONTENT_TYPE, SSE_DONE, SSE_HEARTBEAT, sseData } from '../../protocol/sse.ts';
@@ -45,31 +44,28 @@ async function* inTheirWords(events: Events, { ours, theirs }: NonNullable<ChatC
 }
 
 async function answerWhole({ id, reply }: Exchange, events: Events): Promise<void> {
-  const heads = new Heads(id);
-  const collector = new Collector();
-  for await (const event of events) {
-    heads.add(event);
-    collector.add(event);
-    if (event.type === 'finish') reply.json(200, toCompletion(heads.answer, heads.routed, collector, event));
-  }
+  const head = headOf(id);
+  reply.json(200, toCompletion(head, await Collector.of(events)));
 }
 
 /** Sends nothing before the first text: until then an error is an HTTP status, which clients can retry. */
 async function answerStream({ id, reply }: Exchange, events: Events, includeUsage: boolean): Promise<void> {
   reply.stream(FORMAT);
-  const heads = new Heads(id);
+  const facts = new Collector();
+  let head = headOf(id);
   let opening = '';
   const send = async (delta: Delta, logprobs?: readonly TokenLogprobs[]): Promise<void> => {
-    await reply.write(opening + sseData(toChunk(heads.answer, delta, includeUsage, logprobs)));
+    await reply.write(opening + sseData(toChunk(head, delta, includeUsage, logprobs)));
     opening = '';
   };
   for await (const event of events) {
-    heads.add(event);
+    facts.note(event);
     switch (event.type) {
       case 'route':
         break;
       case 'start':
-        opening = sseData(toChunk(heads.answer, { role: 'assistant', content: '' }, includeUsage));
+        head = { ...head, model: event.model };
+        opening = sseData(toChunk(head, { role: 'assistant', content: '' }, includeUsage));
         break;
       case 'text':
         await send({ content: event.text }, event.logprobs);
@@ -81,7 +77,7 @@ async function answerStream({ id, reply }: Exchange, events: Events, includeUsag
         await send(toToolCallDelta(event));
         break;
       case 'finish': {
-        const last = toLastChunks(heads.answer, heads.routed, event, includeUsage);
+        const last = toLastChunks(head, facts, includeUsage);
         await reply.write(opening + last.map(sseData).join('') + SSE_DONE);
       }
     }
@@ -89,19 +85,7 @@ async function answerStream({ id, reply }: Exchange, events: Events, includeUsag
   reply.end();
 }
 
-/** The fields that all chunks of an answer repeat, and its provider; known after the first two events. */
-class Heads {
-  answer: Answer;
-  routed: Routed = { provider: '', route: { requested: '', chosen: '', attempts: [] } };
-
-  constructor(id: string) {
-    this.answer = { id: `chatcmpl-${id}`, created: Math.floor(Date.now() / 1000), model: '' };
-  }
-
-  add(event: RouteEvent | GenerateEvent): void {
-    if (event.type === 'route') this.routed = { ...this.routed, route: event.route };
-    if (event.type !== 'start') return;
-    this.routed = { ...this.routed, provider: event.provider };
-    this.answer = { ...this.answer, model: event.model };
-  }
+/** The fields that all chunks of an answer repeat; `model` is known after `start`. */
+function headOf(id: string): Answer {
+  return { id: `chatcmpl-${id}`, created: Math.floor(Date.now() / 1000), model: '' };
 }

@@ -1,5 +1,6 @@
 /** `POST /v1/embeddings` in OpenAI's format. */
 import { setImmediate as turn } from 'node:timers/promises';
+import { Collector } from '../../protocol/collect.ts';
 import { refuseFile } from '../../protocol/generate.ts';
 import { EMBEDDINGS_TAIL, embeddingsHead, embeddingsItem, parseEmbeddings } from '../../protocol/openai-embeddings.ts';
 import { readJson } from './body.ts';
@@ -20,17 +21,10 @@ const FORMAT: StreamFormat = {
 export async function embeddings(exchange: Exchange): Promise<void> {
   const { request, encodingFormat } = parseEmbeddings(await readJson(exchange));
   refuseFile(request);
-  const { reply } = exchange;
-  let model = '';
-  const vectors: Float32Array[] = [];
-  for await (const event of exchange.services.router.embed(request, contextOf(exchange))) {
-    if (event.type === 'start') model = event.model;
-    else if (event.type === 'vectors') vectors.push(...event.vectors);
-    else if (event.type === 'finish') {
-      reply.stream(FORMAT);
-      await reply.write(embeddingsHead(model, event));
-    }
-  }
+  const { reply, services } = exchange;
+  const { start, finish, vectors } = await Collector.of(services.router.embed(request, contextOf(exchange)));
+  reply.stream(FORMAT);
+  await reply.write(embeddingsHead(start.model, finish));
   for (const [index, vector] of vectors.entries()) {
     await reply.write(embeddingsItem(vector, index, encodingFormat));
     await turn();
