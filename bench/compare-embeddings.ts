@@ -47,7 +47,7 @@ for (const model of models) await compare(model);
 
 async function compare(model: string): Promise<void> {
   const engine = await OurEngine.load(addon, model, { threads });
-  const contextLength = engine.info.contextLength;
+  const contextLength = engine.info.context_length;
   const server = await LlamaServer.start(program, {
     model,
     threads,

@@ -81,7 +81,7 @@ async function compare(model: string): Promise<number> {
 }
 
 async function askOurs(model: string): Promise<Answer[]> {
-  const engine = await OurEngine.load(addon, model, { threads, contextLength: CONTEXT_LENGTH });
+  const engine = await OurEngine.load(addon, model, { threads, context_length: CONTEXT_LENGTH });
   const ask = ({ question, sampling }: Case): Promise<Answer> => engine.ask(question, sampling, maxTokens);
   try {
     if (values.together === true) return await Promise.all(cases.map(ask));

@@ -21,14 +21,14 @@ const CONTEXT_LENGTH = 8192;
 const LEAVING = 0.05;
 
 async function needOf(name: (typeof TEST_MODELS)[number]): Promise<number> {
-  const options = { threads: 1, contextLength: CONTEXT_LENGTH };
-  const { processBytes, estimates } = await estimateModel({ id: name, path: modelPath(name) }, options, [
+  const options = { threads: 1, context_length: CONTEXT_LENGTH };
+  const { process_bytes, estimates } = await estimateModel({ id: name, path: modelPath(name) }, options, [
     CONTEXT_LENGTH,
   ]);
   const devices = estimates[0]?.devices ?? [];
   return devices.reduce(
-    (sum, each) => sum + each.weightsBytes + each.cacheBytes + each.computeBytes,
-    processBytes ?? 0,
+    (sum, each) => sum + each.weights_bytes + each.cache_bytes + each.compute_bytes,
+    process_bytes ?? 0,
   );
 }
 

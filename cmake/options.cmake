@@ -5,7 +5,8 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 if(MSVC)
-  target_compile_options(svc_options INTERFACE /W4 /utf-8 /EHsc)
+  # The conforming preprocessor has __VA_OPT__.
+  target_compile_options(svc_options INTERFACE /W4 /utf-8 /EHsc /Zc:preprocessor)
 else()
   # Designated initializers deliberately leave other fields at their defaults.
   target_compile_options(svc_options INTERFACE

@@ -94,21 +94,9 @@ export class LlamaServer {
     }
   }
 
-  async ask(question: Question, sampling: Sampling, maxTokens: number): Promise<Answer> {
-    const options = {
-      temperature: sampling.temperature,
-      top_k: sampling.topK,
-      top_p: sampling.topP,
-      min_p: sampling.minP,
-      repeat_penalty: sampling.repeatPenalty,
-      frequency_penalty: sampling.frequencyPenalty,
-      presence_penalty: sampling.presencePenalty,
-      seed: sampling.seed,
-      logit_bias: sampling.logitBias,
-      stop: sampling.stop,
-      grammar: sampling.grammar,
-      cache_prompt: false,
-    };
+  /** llama-server has our names of the sampling settings. */
+  async ask(question: Question, { sampling, stop, grammar }: Sampling, maxTokens: number): Promise<Answer> {
+    const options = { ...sampling, stop, grammar, cache_prompt: false };
     if ('prompt' in question) {
       const body = await this.#post('/completion', { prompt: question.prompt, n_predict: maxTokens, ...options });
       return {

@@ -32,17 +32,17 @@ export class OurEngine {
         text += piece;
         if (error !== undefined) reject(new Error(`${error.code}: ${error.message}`));
         if (finish === undefined) return;
-        const { reason, inputTokens, outputTokens } = finish;
-        resolve({ text, finish: reason, inputTokens, outputTokens });
+        const { reason, usage } = finish;
+        resolve({ text, finish: reason, inputTokens: usage.input_tokens, outputTokens: usage.output_tokens });
       });
     });
-    await this.#engine.submit({ id, ...question, ...sampling, maxTokens, cachePrompt: false });
+    await this.#engine.submit({ id, ...question, ...sampling, max_tokens: maxTokens, reuse_prefix: false });
     return await answered.finally(() => this.#takers.delete(id));
   }
 
   async embed(inputs: readonly string[]): Promise<{ vectors: Float32Array[]; tokens: number }> {
     const id = (this.#lastId += 1);
-    const length = this.#engine.info.embeddingLength;
+    const length = this.#engine.info.embedding_length;
     const vectors: Float32Array[] = [];
     const done = new Promise<void>((resolve, reject) => {
       this.#takers.set(id, ({ embeddings, finish, error }) => {
@@ -52,7 +52,7 @@ export class OurEngine {
         if (finish !== undefined) resolve();
       });
     });
-    const tokens = await this.#engine.embed({ id, inputs });
+    const tokens = await this.#engine.embed({ id, input: inputs });
     await done.finally(() => this.#takers.delete(id));
     return { vectors, tokens };
   }

@@ -4,16 +4,16 @@
  *   node --import tsx bench/peers/speculation.ts MODEL THREADS
  *
  * Prints `[a, b, c]`: speed with speculation divided by speed without, for text that does not repeat, that repeats, and
- * that repeats in part. Requests with `cachePrompt` off are computed without speculation. Greedy text of the synthetic
+ * that repeats in part. Requests with `reuse_prefix` off are computed without speculation. Greedy text of the synthetic
  * models never repeats. A bias towards one token makes the text repeat; with two tokens their order is random, and some
  * of the text repeats.
  */
-import type { NativeOutput, NativeRequest } from '../../src/engine/addon.ts';
+import type { EngineRequest, NativeOutput } from '../../src/engine/addon.ts';
 import { loadAddon } from '../../src/engine/loader.ts';
 import { words } from './words.ts';
 
 const TOKENS = 96;
-type Bias = NonNullable<NativeRequest['logitBias']>;
+type Bias = NonNullable<NonNullable<EngineRequest['sampling']>['logit_bias']>;
 const ONE_TOKEN: Bias = [[1000, 100]];
 const TWO_TOKENS: Bias = [...ONE_TOKEN, [1037, 100]];
 
@@ -24,7 +24,7 @@ const takers = new Map<number, (output: NativeOutput) => void>();
 const onStep = (outputs: NativeOutput[]): void => {
   for (const output of outputs) takers.get(output.id)?.(output);
 };
-const options = { threads: Number(threads), contextLength: 2048 };
+const options = { threads: Number(threads), context_length: 2048 };
 const engine = await addon.load(model, options, () => undefined, onStep).done;
 let lastId = 0;
 try {
@@ -41,7 +41,7 @@ try {
 }
 
 /** Returns tokens per millisecond after the first token. */
-async function speed(content: string, cachePrompt: boolean, logitBias: Bias): Promise<number> {
+async function speed(content: string, reuse_prefix: boolean, logit_bias: Bias): Promise<number> {
   const id = (lastId += 1);
   const finished = new Promise<NonNullable<NativeOutput['finish']>>((resolve, reject) => {
     takers.set(id, ({ finish, error }) => {
@@ -50,8 +50,9 @@ async function speed(content: string, cachePrompt: boolean, logitBias: Bias): Pr
     });
   });
   const messages = [{ role: 'user', content }];
-  await engine.submit({ id, messages, maxTokens: TOKENS, temperature: 0, cachePrompt, logitBias });
-  const { outputTokens, firstTokenMs, finishedMs } = await finished;
-  if (outputTokens < 2 || firstTokenMs === null) throw new Error('the answer is too short');
-  return (outputTokens - 1) / (finishedMs - firstTokenMs);
+  await engine.submit({ id, messages, max_tokens: TOKENS, reuse_prefix, sampling: { temperature: 0, logit_bias } });
+  const { usage, timings } = await finished;
+  const { first_token_ms, finished_ms } = timings;
+  if (usage.output_tokens < 2 || first_token_ms === null) throw new Error('the answer is too short');
+  return (usage.output_tokens - 1) / (finished_ms - first_token_ms);
 }

@@ -1,4 +1,5 @@
-// Conversion between the engine's types and the objects of src/engine/addon.ts. JavaScript thread.
+// Conversion between the engine's types and the objects of src/engine/addon.ts, where a table of
+// fields (fields.h) is not enough. JavaScript thread.
 #pragma once
 
 #include <napi.h>
@@ -6,8 +7,6 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/llama/devices.h"
-#include "engine/llama/memory_estimate.h"
 
 namespace svc::binding {
 
@@ -16,18 +15,14 @@ namespace svc::binding {
 LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options);
 // Sampling parameters that the request lacks are taken from `defaults`.
 GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults);
-std::uint32_t ReadContextLength(Napi::Value value, const std::string& name);
 EmbeddingRequest ReadEmbeddingRequest(Napi::Value value, std::uint32_t vocabulary);
 GenerationId ReadGenerationId(Napi::Value value, const std::string& name);
-std::vector<ChatMessage> ReadMessages(Napi::Value value, const std::string& name);
 // An Int32Array of ids below `vocabulary`.
 std::vector<Token> ReadTokens(Napi::Value value, std::uint32_t vocabulary);
 
 Napi::Object ToObject(Napi::Env env, const ModelInfo& info);
 Napi::Object ToObject(Napi::Env env, const EngineStats& stats);
-Napi::Object ToObject(Napi::Env env, const Device& device);
 Napi::Object ToObject(Napi::Env env, const GenerationOutput& output);
-Napi::Object ToObject(Napi::Env env, const MemoryEstimates& estimates);
 Napi::Int32Array ToInt32Array(Napi::Env env, const std::vector<Token>& tokens);
 
 }  // namespace svc::binding

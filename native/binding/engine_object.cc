@@ -5,6 +5,7 @@
 #include "binding/arguments.h"
 #include "binding/convert.h"
 #include "binding/errors.h"
+#include "binding/fields.h"
 #include "binding/task.h"
 
 namespace svc::binding {
@@ -131,7 +132,8 @@ Napi::Value EngineObject::Detokenize(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::RenderChat(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  const std::vector<ChatMessage> messages = ReadMessages(info[0], "messages");
+  std::vector<ChatMessage> messages;
+  ReadValue(info[0], "messages", {}, messages);
   const TextEngine* engine = ValueOrThrow(env, TextOf(OpenEngine(env)));
   return Napi::String::New(env, ValueOrThrow(env, engine->RenderChat(messages)));
 }

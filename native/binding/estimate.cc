@@ -6,6 +6,7 @@
 #include "binding/arguments.h"
 #include "binding/convert.h"
 #include "binding/errors.h"
+#include "binding/fields.h"
 #include "binding/task.h"
 #include "engine/llama/memory_estimate.h"
 
@@ -18,7 +19,7 @@ Napi::Value EstimateMemory(const Napi::CallbackInfo& info) {
     LoadOptions options = ReadLoadOptions(info[0], info[1]);
     std::vector<std::uint32_t> lengths;
     ReadElements(info[2], "contextLengths", [&](Napi::Value value, const std::string& name) {
-      lengths.push_back(ReadContextLength(value, name));
+      lengths.push_back(ReadInteger<std::uint32_t>(value, name, 0, kMaxContextLength));
     });
     Task<Result<MemoryEstimates>>::Start(
         env, "svc:estimate",

@@ -4,33 +4,21 @@
 
 #include "binding/arguments.h"
 #include "binding/errors.h"
+#include "binding/fields.h"
 #include "binding/task.h"
 #include "engine/llama/quantize.h"
 
 namespace svc::binding {
 namespace {
 
-std::string ReadPath(Napi::Value value, const std::string& name) {
-  std::string path = ReadString(value, name);
-  if (path.empty() || path.find('\0') != std::string::npos) {
-    throw InvalidRequest(value.Env(), name + " must be a path");
-  }
-  return path;
-}
-
 QuantizeOptions ReadOptions(Napi::Value value) {
-  const Napi::Object object = ReadObject(value, "options");
   QuantizeOptions options;
-  options.input = ReadPath(object.Get("input"), "input");
-  options.output = ReadPath(object.Get("output"), "output");
-  options.file_type = ReadInteger<std::int32_t>(object.Get("fileType"), "fileType");
-  const auto boolean_into = [](bool& target) {
-    return [&target](Napi::Value field, const std::string& name) {
-      target = ReadBoolean(field, name);
-    };
-  };
-  ReadField(object, "allowRequantize", boolean_into(options.allow_requantize));
-  ReadField(object, "dryRun", boolean_into(options.dry_run));
+  ReadRecord(ReadObject(value, "options"), "", options);
+  for (const std::string* path : {&options.input, &options.output}) {
+    if (path->find('\0') != std::string::npos) {
+      throw InvalidRequest(value.Env(), "a path must not contain a null character");
+    }
+  }
   return options;
 }
 

@@ -10,8 +10,8 @@
 #include <mutex>
 
 #include "binding/arguments.h"
-#include "binding/convert.h"
 #include "binding/errors.h"
+#include "binding/fields.h"
 #include "binding/task.h"
 #include "engine/llama/devices.h"
 
@@ -32,10 +32,7 @@ Napi::Value Devices(const Napi::CallbackInfo& info) {
       info.Env(), "svc:devices", [] { return ListDevices(); },
       [promise](Napi::Env js, const Result<std::vector<Device>>& devices) {
         if (!devices.ok()) return promise.Reject(MakeError(js, devices.status()).Value());
-        const auto list = Napi::Array::New(js, devices.value().size());
-        std::uint32_t index = 0;
-        for (const Device& device : devices.value()) list.Set(index++, ToObject(js, device));
-        promise.Resolve(list);
+        promise.Resolve(ToValue(js, devices.value()));
       });
   return promise.Promise();
 }

@@ -22,12 +22,12 @@ class LlamaEmbeddingEngine final : public EmbeddingEngine {
   Result<std::uint32_t> Embed(EmbeddingRequest request) override {
     EmbeddingSubmission submission;
     submission.id = request.id;
-    if (request.inputs.empty()) {
+    if (request.input.empty()) {
       return Status(StatusCode::kInvalidRequest, "there is no input");
     }
     std::uint32_t input_tokens = 0;
     std::uint32_t truncated_tokens = 0;
-    for (EmbeddingInput& input : request.inputs) {
+    for (EmbeddingInput& input : request.input) {
       Result<std::vector<Token>> tokens = ReadInput(input);
       if (!tokens.ok()) return tokens.status();
       const std::string name = "input[" + std::to_string(submission.inputs.size()) + "]";

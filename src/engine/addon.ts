@@ -1,15 +1,14 @@
-/** JavaScript interface of the native addon (native/binding). Loaded only in engine processes. */
-import type { FinishReason } from '../protocol/generate.ts';
+/**
+ * JavaScript interface of the native addon (native/binding). Loaded only in engine processes. Its records have the
+ * names of the protocol and of the C++ structs, which list them (native/engine/base/request.h).
+ */
+import type { EmbedRequest } from '../protocol/embed.ts';
+import type { FinishEvent, GenerateRequest, Usage } from '../protocol/generate.ts';
+import type { DeviceRecord, StepsHealth } from '../protocol/records.ts';
 
-export interface NativeDevice {
-  readonly name: string;
+/** Memory at the time of the call. null: unknown to the backend, or not measured by it. */
+export interface NativeDevice extends DeviceRecord {
   readonly description: string;
-  readonly backend: string;
-  readonly type: 'cpu' | 'gpu' | 'igpu' | 'accel';
-  /** null: unknown to the backend. */
-  readonly memoryTotalBytes: number | null;
-  /** At the time of the call; null: not measured by the backend. */
-  readonly memoryFreeBytes: number | null;
 }
 
 export interface NativeModelInfo {
@@ -17,55 +16,43 @@ export interface NativeModelInfo {
   readonly architecture: string;
   readonly quantization: string;
   readonly parameters: number;
-  readonly sizeBytes: number;
-  readonly trainedContextLength: number;
+  readonly size_bytes: number;
+  readonly trained_context_length: number;
   /** KV-cache cells of this engine; for embedding models the longest input, in tokens. */
-  readonly contextLength: number;
+  readonly context_length: number;
   readonly vocabulary: number;
   /** Dimension of a hidden state or embedding. */
-  readonly embeddingLength: number;
+  readonly embedding_length: number;
   readonly layers: number;
   readonly threads: number;
-  readonly hasChatTemplate: boolean;
+  readonly has_chat_template: boolean;
   /** True for an embedding model, which generates no text. */
-  readonly makesEmbeddings: boolean;
+  readonly makes_embeddings: boolean;
   /** Why the draft model is not used; continues "the draft model …". null: it is used, or there is none. */
-  readonly draftRefusal: string | null;
+  readonly draft_refusal: string | null;
   readonly device: string;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-export interface NativeRequest {
+/**
+ * A generation request as an engine gets it, in the frame and through the addon: the protocol's own object, with what
+ * the daemon has made of the fields that are left out here.
+ */
+export interface EngineRequest extends Partial<
+  Omit<GenerateRequest, 'messages' | 'format' | 'tools' | 'tool_choice' | 'parallel_tool_calls'>
+> {
   readonly id: number;
+  /** Either these or `prompt`. Text parts are joined. */
   readonly messages?: readonly { readonly role: string; readonly content: string }[];
   readonly prompt?: string;
-  readonly maxTokens?: number;
-  /** Default false: a prompt that does not fit in the context is refused. true: its oldest turns are dropped. */
-  readonly truncate?: boolean;
-  readonly temperature?: number;
-  readonly topK?: number;
-  readonly topP?: number;
-  readonly minP?: number;
-  readonly repeatPenalty?: number;
-  readonly frequencyPenalty?: number;
-  readonly presencePenalty?: number;
-  readonly seed?: number;
-  readonly logitBias?: readonly (readonly [number, number])[];
-  readonly stop?: readonly string[];
-  /** Default `interactive`. `batch` yields to it, but is not starved. */
-  readonly priority?: 'interactive' | 'batch';
-  /** Default true: reuses cached prefixes of the prompt. Ignored if `seed` is set. */
-  readonly cachePrompt?: boolean;
-  /** The client's share. `cachedTokens` counts only tokens that the same share sent before. */
+  /** Default true: reuses cached prefixes of the prompt. Ignored if a seed is set. */
+  readonly reuse_prefix?: boolean;
+  /** The client's share. `cached_tokens` counts only tokens that the same share sent before. */
   readonly share?: string;
   /** Default false. true: prefixes are reused only between requests of the same share. */
-  readonly ownPrefixes?: boolean;
-  /** Default true. false: prompt and answer are not written to disk. */
-  readonly store?: boolean;
-  /** GBNF grammar of the text. Forced tokens are not computed, unless `logprobs` is set. */
+  readonly own_prefixes?: boolean;
+  /** GBNF grammar of the text, made of `format`. Forced tokens are not computed, unless `logprobs` is set. */
   readonly grammar?: string;
-  /** Number of alternatives to return per token, 0 to 20. Absent: no log probabilities. */
-  readonly logprobs?: number;
 }
 
 /** From the model's own distribution, before samplers change it. */
@@ -75,40 +62,42 @@ export interface NativeLogprob {
   readonly logprob: number;
 }
 
-export interface NativeEmbedRequest {
+/** An embedding request as an engine gets it; the addon takes token ids only as an Int32Array. */
+export interface EngineEmbedRequest<Tokens = Int32Array> extends Pick<EmbedRequest, 'truncate'> {
   /** Shares the id space of generations. */
   readonly id: number;
-  /** Texts, or token ids, which are used unchanged. */
-  readonly inputs: readonly (string | Int32Array)[];
-  /** Default false: an input that is too long is refused. true: its end is cut off. */
-  readonly truncate?: boolean;
+  readonly input: readonly (string | Tokens)[];
 }
 
 /** The end of a generation or a request for embeddings. */
-export interface NativeFinish {
-  readonly reason: FinishReason;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly cachedTokens: number;
-  /** Not counted in inputTokens. Absent: the request did not allow truncation. */
-  readonly truncatedTokens?: number;
+export interface EngineFinish extends Pick<FinishEvent, 'reason'> {
+  readonly usage: Usage;
   /** Milliseconds since submit; null: it did not happen. */
-  readonly startedMs: number | null;
-  readonly firstTokenMs: number | null;
-  readonly finishedMs: number;
+  readonly timings: {
+    readonly started_ms: number | null;
+    readonly first_token_ms: number | null;
+    readonly finished_ms: number;
+  };
 }
 
-/** Output of one generation or embedding request in one step. */
-export interface NativeOutput {
+/**
+ * Output of one request in one step, in the frame and from the addon. Reasoning and tool calls, once the engine
+ * recognizes them, are further fields between `text` and `finish`.
+ */
+export interface EngineOutput {
   readonly id: number;
-  /** Empty if the step only finished the generation. */
+  /** Empty if the step only finished the request. */
   readonly text: string;
-  /** Vectors of the next inputs, concatenated. */
-  readonly embeddings?: Float32Array;
   /** For the tokens that begin in `text`. */
   readonly logprobs?: readonly (NativeLogprob & { readonly top: readonly NativeLogprob[] })[];
-  readonly finish?: NativeFinish;
+  readonly finish?: EngineFinish;
   readonly error?: { readonly code: string; readonly message: string; readonly param?: string };
+}
+
+/** From the addon. The frame has the vectors separately, as raw bytes. */
+export interface NativeOutput extends EngineOutput {
+  /** Vectors of the next inputs, concatenated. */
+  readonly embeddings?: Float32Array;
 }
 
 /** Counters start when the model is loaded. */
@@ -116,60 +105,46 @@ export interface NativeStats {
   readonly active: number;
   readonly waiting: number;
   /** KV-cache cells of running generations. */
-  readonly cellsUsed: number;
+  readonly kv_cells_used: number;
   /** KV-cache cells of cached prefixes; evicted when needed. */
-  readonly cellsCached: number;
-  readonly cellsTotal: number;
+  readonly kv_cells_cached: number;
+  readonly kv_cells_total: number;
   /** Tokens of prefixes swapped out of the cells to host memory. */
-  readonly swappedTokens: number;
-  readonly steps: number;
-  /** Batch rows of all steps, including padding. */
-  readonly rows: number;
-  /** Prompt tokens computed. `cachedTokens`: prompt tokens taken from the prefix cache. */
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly generatedTokens: number;
-  /** Draft tokens verified in a batch (speculative decoding). `acceptedTokens`: those accepted. */
-  readonly draftedTokens: number;
-  readonly acceptedTokens: number;
-  readonly preemptions: number;
-  readonly evictedCells: number;
-  /** Time of all steps: predicted by the cost model, and measured (`spentMs`). */
-  readonly predictedMs: number;
-  readonly spentMs: number;
-  readonly lastStep: {
+  readonly kv_tokens_swapped: number;
+  /** `rows` include padding; the times are not rounded. */
+  readonly steps: StepsHealth;
+  readonly last_step: {
     readonly rows: number;
-    readonly promptRows: number;
-    readonly predictedMs: number;
-    readonly spentMs: number;
+    readonly prompt_rows: number;
+    readonly predicted_ms: number;
+    readonly spent_ms: number;
   };
-  /** Compute threads in use; fewer while other programs keep the CPU busy. */
-  readonly threads: number;
-  readonly tokensPerSecond: number;
-  readonly stepAgeMs: number;
+  /** 0: idle. */
+  readonly tokens_per_second: number;
+  readonly step_age_ms: number;
 }
 
 export interface NativeLoadOptions {
   /** At most 16,777,216. */
-  readonly contextLength?: number;
+  readonly context_length?: number;
   /** At most 512. */
   readonly threads?: number;
   /** Threads for long prompts and embeddings. Default `threads`. */
-  readonly promptThreads?: number;
-  readonly gpuLayers?: number;
-  readonly maxSequences?: number;
+  readonly prompt_threads?: number;
+  readonly gpu_layers?: number;
+  readonly max_sequences?: number;
   /** Directory of the prefix cache's disk tier, shared by all models. Absent: no disk tier. */
-  readonly prefixFolder?: string;
+  readonly prefix_folder?: string;
   /** This model's file-name prefix there: letters and digits. */
-  readonly prefixModel?: string;
+  readonly prefix_model?: string;
   /** Size limit of all files there. */
-  readonly prefixBytes?: number;
+  readonly prefix_bytes?: number;
   /** Secret that authenticates the files there: 32 hexadecimal digits. Absent: a random one. */
-  readonly prefixKey?: string;
+  readonly prefix_key?: string;
   /** Default `f16`. */
-  readonly cacheType?: CacheType;
-  /** Path of a draft model. If it cannot be used, the load succeeds and `draftRefusal` says why. */
-  readonly draftPath?: string;
+  readonly cache_type?: CacheType;
+  /** Path of a draft model. If it cannot be used, the load succeeds and `draft_refusal` says why. */
+  readonly draft_path?: string;
 }
 
 export interface NativeQuantizeOptions {
@@ -178,11 +153,11 @@ export interface NativeQuantizeOptions {
   /** A single file, overwritten if it exists. */
   readonly output: string;
   /** Value of `general.file_type`. */
-  readonly fileType: number;
+  readonly file_type: number;
   /** Default false. */
-  readonly allowRequantize?: boolean;
+  readonly allow_requantize?: boolean;
   /** Writes nothing; the log reports the resulting size. Default false. */
-  readonly dryRun?: boolean;
+  readonly dry_run?: boolean;
 }
 
 /** Type of the cached keys and values; `q8_0` needs about half the memory of `f16`. Not every model supports it. */
@@ -191,29 +166,29 @@ export type CacheType = 'f16' | 'q8_0';
 export interface NativeDeviceMemory {
   /** Same as NativeDevice.name. */
   readonly name: string;
-  readonly isHost: boolean;
-  readonly weightsBytes: number;
+  readonly is_host: boolean;
+  readonly weights_bytes: number;
   /** Part of the weights in mapped pages of the file, which the system may drop and reread. */
-  readonly mappedBytes: number;
-  readonly cacheBytes: number;
-  readonly computeBytes: number;
+  readonly mapped_bytes: number;
+  readonly cache_bytes: number;
+  readonly compute_bytes: number;
   /** At the time of the call. null: not measured by the backend; always null for the host. */
-  readonly freeBytes: number | null;
-  readonly totalBytes: number | null;
+  readonly free_bytes: number | null;
+  readonly total_bytes: number | null;
 }
 
 export interface NativeMemoryEstimate {
-  readonly contextLength: number;
+  readonly context_length: number;
   /** The host first. */
   readonly devices: readonly NativeDeviceMemory[];
 }
 
 export interface NativeMemoryEstimates {
-  readonly trainedContextLength: number;
+  readonly trained_context_length: number;
   readonly layers: number;
-  readonly makesEmbeddings: boolean;
+  readonly makes_embeddings: boolean;
   /** The rest of the engine process; null: not measured on this system. */
-  readonly processBytes: number | null;
+  readonly process_bytes: number | null;
   /** One per context length, in the same order. */
   readonly estimates: readonly NativeMemoryEstimate[];
 }
@@ -239,9 +214,9 @@ export interface NativeEngine {
    * Applies the chat template and tokenizes on a worker thread. Resolves with the number of input tokens, before onStep
    * gets the first output. The id may be reused once onStep has got the finish.
    */
-  submit(request: NativeRequest): Promise<number>;
+  submit(request: EngineRequest): Promise<number>;
   /** Like `submit`, for embeddings. INVALID_REQUEST if the model is not an embedding model. */
-  embed(request: NativeEmbedRequest): Promise<number>;
+  embed(request: EngineEmbedRequest): Promise<number>;
   /** Like pause and resume, also works on a generation that is still being submitted. Unknown ids are ignored. */
   cancel(id: number): void;
   pause(id: number): void;
@@ -288,7 +263,7 @@ export interface Addon {
   quantize(options: NativeQuantizeOptions): Promise<void>;
   /**
    * Estimates the memory of a load in a dry run on a worker thread, which reads only the file's metadata. Ignores
-   * `options.contextLength`; 0 in the list is the default.
+   * `options.context_length`; 0 in the list is the default.
    */
   estimateMemory(
     path: string,

@@ -5,7 +5,11 @@
  */
 import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord } from '../protocol/errors.ts';
+import type { Usage } from '../protocol/generate.ts';
+import type { StepsHealth } from '../protocol/records.ts';
 import type {
+  EngineFinish,
+  EngineOutput,
   NativeDevice,
   NativeDeviceMemory,
   NativeLogprob,
@@ -13,15 +17,7 @@ import type {
   NativeMemoryEstimates,
   NativeStats,
 } from './addon.ts';
-import type {
-  EngineInfo,
-  FromEngine,
-  ProbedDevice,
-  ProbeFacts,
-  SandboxAttempt,
-  StepOutput,
-  SubmitProgress,
-} from './messages.ts';
+import type { EngineInfo, FromEngine, ProbedDevice, ProbeFacts, SandboxAttempt, SubmitProgress } from './messages.ts';
 
 type Check = (value: unknown) => boolean;
 type Fields<Type> = { readonly [Name in keyof Required<Type>]: Check };
@@ -82,22 +78,22 @@ const deviceFields: Fields<NativeDevice> = {
   description: name,
   backend: name,
   type: oneOf('cpu', 'gpu', 'igpu', 'accel'),
-  memoryTotalBytes: nullable(figure),
-  memoryFreeBytes: nullable(figure),
+  memory_total_bytes: nullable(figure),
+  memory_free_bytes: nullable(figure),
 };
 
 const estimate = object<NativeMemoryEstimate>({
-  contextLength: figure,
+  context_length: figure,
   devices: listOf(
     object<NativeDeviceMemory>({
       name,
-      isHost: flag,
-      weightsBytes: figure,
-      mappedBytes: figure,
-      cacheBytes: figure,
-      computeBytes: figure,
-      freeBytes: nullable(figure),
-      totalBytes: nullable(figure),
+      is_host: flag,
+      weights_bytes: figure,
+      mapped_bytes: figure,
+      cache_bytes: figure,
+      compute_bytes: figure,
+      free_bytes: nullable(figure),
+      total_bytes: nullable(figure),
     }),
     LIST_LENGTH,
   ),
@@ -108,43 +104,47 @@ const info = object<EngineInfo>({
   architecture: name,
   quantization: name,
   parameters: figure,
-  sizeBytes: figure,
-  trainedContextLength: figure,
-  contextLength: figure,
+  size_bytes: figure,
+  trained_context_length: figure,
+  context_length: figure,
   vocabulary: figure,
-  embeddingLength: figure,
+  embedding_length: figure,
   layers: figure,
   threads: figure,
-  hasChatTemplate: flag,
-  makesEmbeddings: flag,
-  draftRefusal: nullable(name),
+  has_chat_template: flag,
+  makes_embeddings: flag,
+  draft_refusal: nullable(name),
   device: name,
 });
 
 /** JSON has no infinity: the logarithm of probability 0 is sent as null. */
 const logprobFields: Fields<NativeLogprob> = { bytes: name, logprob: nullable(finite) };
 
-const output = object<StepOutput>({
+const output = object<EngineOutput>({
   id: figure,
   text,
   logprobs: optional(
     listOf(
-      object<NonNullable<StepOutput['logprobs']>[number]>({
+      object<NonNullable<EngineOutput['logprobs']>[number]>({
         ...logprobFields,
         top: listOf(object(logprobFields), 100),
       }),
     ),
   ),
   finish: optional(
-    object<NonNullable<StepOutput['finish']>>({
+    object<EngineFinish>({
       reason: oneOf('stop', 'length', 'tool_calls', 'content_filter', 'cancelled'),
-      inputTokens: figure,
-      outputTokens: figure,
-      cachedTokens: figure,
-      truncatedTokens: optional(figure),
-      startedMs: nullable(figure),
-      firstTokenMs: nullable(figure),
-      finishedMs: figure,
+      usage: object<Usage>({
+        input_tokens: figure,
+        output_tokens: figure,
+        cached_tokens: figure,
+        truncated_tokens: optional(figure),
+      }),
+      timings: object<EngineFinish['timings']>({
+        started_ms: nullable(figure),
+        first_token_ms: nullable(figure),
+        finished_ms: figure,
+      }),
     }),
   ),
   error: optional(error),
@@ -153,25 +153,32 @@ const output = object<StepOutput>({
 const stats = object<NativeStats>({
   active: figure,
   waiting: figure,
-  cellsUsed: figure,
-  cellsCached: figure,
-  cellsTotal: figure,
-  swappedTokens: figure,
-  steps: figure,
-  rows: figure,
-  promptTokens: figure,
-  cachedTokens: figure,
-  generatedTokens: figure,
-  draftedTokens: figure,
-  acceptedTokens: figure,
-  preemptions: figure,
-  evictedCells: figure,
-  predictedMs: figure,
-  spentMs: figure,
-  lastStep: object<NativeStats['lastStep']>({ rows: figure, promptRows: figure, predictedMs: figure, spentMs: figure }),
-  threads: figure,
-  tokensPerSecond: figure,
-  stepAgeMs: figure,
+  kv_cells_used: figure,
+  kv_cells_cached: figure,
+  kv_cells_total: figure,
+  kv_tokens_swapped: figure,
+  steps: object<StepsHealth>({
+    count: figure,
+    rows: figure,
+    prompt_tokens: figure,
+    cached_tokens: figure,
+    generated_tokens: figure,
+    drafted_tokens: figure,
+    accepted_tokens: figure,
+    preemptions: figure,
+    evicted_cells: figure,
+    predicted_ms: figure,
+    spent_ms: figure,
+    threads: figure,
+  }),
+  last_step: object<NativeStats['last_step']>({
+    rows: figure,
+    prompt_rows: figure,
+    predicted_ms: figure,
+    spent_ms: figure,
+  }),
+  tokens_per_second: figure,
+  step_age_ms: figure,
 });
 
 const facts = object<ProbeFacts>({
@@ -196,10 +203,10 @@ const facts = object<ProbeFacts>({
 const FRAMES: { readonly [Type in FromEngine['type']]: Check } = {
   estimated: object<Frame<'estimated'>>({
     estimates: object<NativeMemoryEstimates>({
-      trainedContextLength: figure,
+      trained_context_length: figure,
       layers: figure,
-      makesEmbeddings: flag,
-      processBytes: nullable(figure),
+      makes_embeddings: flag,
+      process_bytes: nullable(figure),
       estimates: listOf(estimate, LIST_LENGTH),
     }),
   }),

@@ -2,24 +2,19 @@
 import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord } from '../protocol/errors.ts';
 import type {
+  EngineEmbedRequest,
+  EngineOutput,
+  EngineRequest,
   NativeDevice,
-  NativeEmbedRequest,
   NativeLoadOptions,
   NativeMemoryEstimates,
   NativeModelInfo,
-  NativeOutput,
   NativeQuantizeOptions,
-  NativeRequest,
   NativeStats,
 } from './addon.ts';
 
 /** The engine's description of the model, without the GGUF metadata: a chat template alone may be 100 kB. */
 export type EngineInfo = Omit<NativeModelInfo, 'metadata'>;
-
-/** Token ids become an Int32Array only on the engine's side. */
-export interface EmbedFrameRequest extends Omit<NativeEmbedRequest, 'inputs'> {
-  readonly inputs: readonly (string | readonly number[])[];
-}
 
 /** Progress of request preparation on worker threads: chat template, tokens, grammar. */
 export interface SubmitProgress {
@@ -28,8 +23,6 @@ export interface SubmitProgress {
   /** Id of the request in preparation the longest; null: none. */
   readonly oldest: number | null;
 }
-
-export type StepOutput = Omit<NativeOutput, 'embeddings'>;
 
 export type ToEngine =
   /** `model` is for the process title and the log. `parentPid`: the child dies with this process. */
@@ -53,8 +46,8 @@ export type ToEngine =
   | { readonly type: 'quantize'; readonly options: NativeQuantizeOptions; readonly parentPid: number }
   /** Enters the sandbox and attempts what it forbids. */
   | { readonly type: 'try_sandbox'; readonly parentPid: number }
-  | { readonly type: 'generate'; readonly request: NativeRequest }
-  | { readonly type: 'embed'; readonly request: EmbedFrameRequest }
+  | { readonly type: 'generate'; readonly request: EngineRequest }
+  | { readonly type: 'embed'; readonly request: EngineEmbedRequest<readonly number[]> }
   | { readonly type: 'cancel'; readonly id: number }
   | { readonly type: 'pause'; readonly id: number }
   | { readonly type: 'resume'; readonly id: number }
@@ -77,7 +70,7 @@ export type FromEngine =
   /** Vectors of a request's next inputs, concatenated. */
   | { readonly type: 'vectors'; readonly id: number; readonly vectors: Float32Array }
   /** Outputs of all generations in one step. */
-  | { readonly type: 'step'; readonly outputs: readonly StepOutput[] }
+  | { readonly type: 'step'; readonly outputs: readonly EngineOutput[] }
   /**
    * Heartbeat; also sent before the end of a generation. `stats`: null until the model is loaded. `privateBytes`:
    * memory not backed by files; null if not measured.

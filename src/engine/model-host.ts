@@ -9,9 +9,9 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../protocol/errors.ts';
-import type { Addon, NativeEmbedRequest, NativeEngine, NativeOutput } from './addon.ts';
+import type { Addon, EngineOutput, NativeEngine, NativeOutput } from './addon.ts';
 import { encodeFrame } from './frames.ts';
-import type { EmbedFrameRequest, EngineInfo, FromEngine, StepOutput, ToEngine } from './messages.ts';
+import type { EngineInfo, FromEngine, ToEngine } from './messages.ts';
 import { loadAddon, type LoadedAddon } from './loader.ts';
 import { enterSandbox, keepShaders, leaveLastCapability, missingParts } from './sandbox.ts';
 
@@ -92,7 +92,12 @@ export class ModelHost {
         void this.#submit(message.request.id, () => engine.submit(message.request));
         break;
       case 'embed':
-        void this.#submit(message.request.id, () => engine.embed(toNative(message.request)));
+        void this.#submit(message.request.id, () =>
+          engine.embed({
+            ...message.request,
+            input: message.request.input.map((each) => (typeof each === 'string' ? each : Int32Array.from(each))),
+          }),
+        );
         break;
       case 'cancel':
         if (this.#submitting.has(message.id)) this.#submitting.set(message.id, true);
@@ -124,12 +129,12 @@ export class ModelHost {
       if (level !== 'debug' && !this.#held)
         this.#send({ type: 'log', level, text: text.slice(0, LOG_LINE_CHARACTERS) });
     });
-    keepShaders(options.prefixFolder);
+    keepShaders(options.prefix_folder);
     opened.addon.loadBackends(opened.directory);
     const missing = missingParts(
       enterSandbox({
-        models: [path, options.draftPath],
-        prefixFolder: options.prefixFolder,
+        models: [path, options.draft_path],
+        prefixFolder: options.prefix_folder,
         addonFolder: opened.directory,
       }),
     );
@@ -167,9 +172,9 @@ export class ModelHost {
         else if (finish !== undefined) resolve();
       };
     });
-    const submitted = engine.info.makesEmbeddings
-      ? engine.embed({ id: WARM_UP_ID, inputs: ['Hello'] })
-      : engine.submit({ id: WARM_UP_ID, prompt: 'Hello', maxTokens: 1, temperature: 0 });
+    const submitted = engine.info.makes_embeddings
+      ? engine.embed({ id: WARM_UP_ID, input: ['Hello'] })
+      : engine.submit({ id: WARM_UP_ID, prompt: 'Hello', max_tokens: 1, sampling: { temperature: 0 } });
     await Promise.all([submitted, finished]);
   }
 
@@ -235,14 +240,10 @@ function cpuMs(): number {
   return Math.round((user + system) / 1000);
 }
 
-function withoutVectors(output: NativeOutput): StepOutput {
+function withoutVectors(output: NativeOutput): EngineOutput {
   if (output.embeddings === undefined) return output;
   const { embeddings: _, ...rest } = output;
   return rest;
-}
-
-function toNative({ inputs, ...request }: EmbedFrameRequest): NativeEmbedRequest {
-  return { ...request, inputs: inputs.map((input) => (typeof input === 'string' ? input : Int32Array.from(input))) };
 }
 
 /** Stack trace of an error without its message, which may contain user text. */

@@ -30,7 +30,7 @@ export async function quantizeHere(
       if (mebibytes !== undefined) told.mebibytes = Number(mebibytes);
     });
     addon.loadBackends(directory);
-    const output = options.dryRun === true ? undefined : options.output;
+    const output = options.dry_run === true ? undefined : options.output;
     // Created now: in the sandbox it can write existing files but create none.
     if (output !== undefined) closeSync(openToAppendSync(output));
     enterSandbox({ models: [options.input], output, addonFolder: directory });

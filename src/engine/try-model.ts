@@ -7,7 +7,7 @@ const CONTEXT_LENGTH = 512;
 
 /** Throws the engine's error about the model, ENGINE_CRASHED, or TIMEOUT. */
 export async function tryModel(model: string, path: string, timeoutMs: number): Promise<void> {
-  const options = { contextLength: CONTEXT_LENGTH, maxSequences: 1 };
+  const options = { context_length: CONTEXT_LENGTH, max_sequences: 1 };
   const { answer, end, isLate } = await askChild<'loaded' | SvcError>({
     ask: { type: 'load', model, path, options, parentPid: process.pid },
     timeoutMs,

@@ -9,7 +9,7 @@
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
-import type { NativeLoadOptions, NativeRequest } from '../../src/engine/addon.ts';
+import type { EngineRequest, NativeLoadOptions } from '../../src/engine/addon.ts';
 import { encodeFrame, FrameDecoder, MAX_FRAME_BYTES, TO_ENGINE } from '../../src/engine/frames.ts';
 import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
 
@@ -70,25 +70,27 @@ function beat(): void {
   const stats = {
     active: running.size,
     waiting: 0,
-    cellsUsed: tokens,
-    cellsCached: 0,
-    swappedTokens: 0,
-    cellsTotal: 1_000_000,
-    steps,
-    rows: steps,
-    promptTokens: 0,
-    cachedTokens: 0,
-    generatedTokens: tokens,
-    draftedTokens: 0,
-    acceptedTokens: 0,
-    preemptions: 0,
-    evictedCells: 0,
-    predictedMs: 0,
-    spentMs: 0,
-    lastStep: { rows: 0, promptRows: 0, predictedMs: 0, spentMs: 0 },
-    threads: 1,
-    tokensPerSecond: 0,
-    stepAgeMs: stalled ? 1 : 0,
+    kv_cells_used: tokens,
+    kv_cells_cached: 0,
+    kv_tokens_swapped: 0,
+    kv_cells_total: 1_000_000,
+    steps: {
+      count: steps,
+      rows: steps,
+      prompt_tokens: 0,
+      cached_tokens: 0,
+      generated_tokens: tokens,
+      drafted_tokens: 0,
+      accepted_tokens: 0,
+      preemptions: 0,
+      evicted_cells: 0,
+      predicted_ms: 0,
+      spent_ms: 0,
+      threads: 1,
+    },
+    last_step: { rows: 0, prompt_rows: 0, predicted_ms: 0, spent_ms: 0 },
+    tokens_per_second: 0,
+    step_age_ms: stalled ? 1 : 0,
   };
   const privateBytes = behaviour.holds ?? null;
   const submits = { done: accepted, oldest: preparing };
@@ -98,11 +100,17 @@ function beat(): void {
 
 /** Reports a fake GPU; each token takes a byte of its memory. */
 function tellDevices(): void {
-  const card = { name: 'Card0', description: 'a card', backend: 'Fake', type: 'gpu', memoryTotalBytes: 1000 } as const;
-  send({ type: 'devices', devices: [{ ...card, memoryFreeBytes: 1000 - tokens }] });
+  const card = {
+    name: 'Card0',
+    description: 'a card',
+    backend: 'Fake',
+    type: 'gpu',
+    memory_total_bytes: 1000,
+  } as const;
+  send({ type: 'devices', devices: [{ ...card, memory_free_bytes: 1000 - tokens }] });
 }
 
-function estimate(path: string, { cacheType }: NativeLoadOptions, lengths: readonly number[]): void {
+function estimate(path: string, { cache_type }: NativeLoadOptions, lengths: readonly number[]): void {
   behaviour = JSON.parse(readFileSync(path, 'utf8')) as Behaviour;
   const { weights = 0, cachePerToken = 0, context = 1000 } = behaviour;
   if (behaviour.estimate === 'hang') return;
@@ -112,20 +120,20 @@ function estimate(path: string, { cacheType }: NativeLoadOptions, lengths: reado
     return;
   }
   const estimates = lengths.map((length) => {
-    const contextLength = length === 0 ? context : length;
-    const cacheBytes = (contextLength * cachePerToken) / (cacheType === 'q8_0' ? 2 : 1);
-    const host = { name: 'CPU', isHost: true, mappedBytes: 0, computeBytes: 0, freeBytes: null, totalBytes: null };
-    return { contextLength, devices: [{ ...host, weightsBytes: weights, cacheBytes }] };
+    const context_length = length === 0 ? context : length;
+    const cache_bytes = (context_length * cachePerToken) / (cache_type === 'q8_0' ? 2 : 1);
+    const host = { name: 'CPU', is_host: true, mapped_bytes: 0, compute_bytes: 0, free_bytes: null, total_bytes: null };
+    return { context_length, devices: [{ ...host, weights_bytes: weights, cache_bytes }] };
   });
   send({
     type: 'estimated',
-    estimates: { trainedContextLength: context, layers: 1, makesEmbeddings: false, processBytes: 0, estimates },
+    estimates: { trained_context_length: context, layers: 1, makes_embeddings: false, process_bytes: 0, estimates },
   });
 }
 
 async function load(path: string, options: NativeLoadOptions): Promise<void> {
   file = path;
-  contextLength = options.contextLength ?? 0;
+  contextLength = options.context_length ?? 0;
   isFirst = !existsSync(`${file}.starts`);
   appendFileSync(`${file}.starts`, `${String(process.pid)}\n`);
   behaviour = JSON.parse(readFileSync(file, 'utf8')) as Behaviour;
@@ -153,22 +161,22 @@ async function load(path: string, options: NativeLoadOptions): Promise<void> {
       architecture: 'fake',
       quantization: 'none',
       parameters: 1,
-      sizeBytes: 1,
-      trainedContextLength: 1000,
-      contextLength,
+      size_bytes: 1,
+      trained_context_length: 1000,
+      context_length: contextLength,
       vocabulary: 1,
-      embeddingLength: 1,
+      embedding_length: 1,
       layers: 1,
       threads: 1,
-      hasChatTemplate: true,
-      makesEmbeddings: false,
-      draftRefusal: null,
+      has_chat_template: true,
+      makes_embeddings: false,
+      draft_refusal: null,
       device: 'CPU',
     },
   });
 }
 
-function generate(request: NativeRequest): void {
+function generate(request: EngineRequest): void {
   const prompt = request.messages?.at(-1)?.content ?? '';
   const number = Number(/\d+/.exec(prompt)?.[0] ?? Infinity);
   if (prompt === 'crash once' && !existsSync(`${file}.crashed`)) {
@@ -243,12 +251,8 @@ function step(): void {
         text: WORD,
         finish: {
           reason: 'stop',
-          inputTokens: 3,
-          outputTokens: each.produced,
-          cachedTokens: 0,
-          startedMs: 1,
-          firstTokenMs: 2,
-          finishedMs: performance.now() - each.startedAt,
+          usage: { input_tokens: 3, output_tokens: each.produced, cached_tokens: 0 },
+          timings: { started_ms: 1, first_token_ms: 2, finished_ms: performance.now() - each.startedAt },
         },
       };
     }),

@@ -16,34 +16,34 @@ interface Machine {
 }
 
 /** Dry run of a model with 100 MB in ten layers, 10 kB of cache per token and 10 MB of buffers. */
-function dryRun({ gpuFree, quantizes = true }: Machine, asked: NativeLoadOptions[] = []): Estimate {
+function dry_run({ gpuFree, quantizes = true }: Machine, asked: NativeLoadOptions[] = []): Estimate {
   return (options, lengths) => {
     asked.push(options);
-    if (options.cacheType === 'q8_0' && !quantizes) {
+    if (options.cache_type === 'q8_0' && !quantizes) {
       return Promise.reject(new SvcError('MODEL_INVALID', 'the shape does not allow it'));
     }
-    const onGpu = gpuFree === undefined ? 0 : Math.min(options.gpuLayers ?? LAYERS, LAYERS) / LAYERS;
+    const onGpu = gpuFree === undefined ? 0 : Math.min(options.gpu_layers ?? LAYERS, LAYERS) / LAYERS;
     const estimates = lengths.map((length) => {
-      const contextLength = Math.ceil((length === 0 ? 8192 : length) / 256) * 256;
-      const cache = contextLength * 10_000 * (options.cacheType === 'q8_0' ? 0.5 : 1);
-      const row = (name: string, part: number, freeBytes: number | null): NativeDeviceMemory => ({
+      const context_length = Math.ceil((length === 0 ? 8192 : length) / 256) * 256;
+      const cache = context_length * 10_000 * (options.cache_type === 'q8_0' ? 0.5 : 1);
+      const row = (name: string, part: number, free_bytes: number | null): NativeDeviceMemory => ({
         name,
-        isHost: freeBytes === null,
-        weightsBytes: 100 * MB * part,
-        mappedBytes: freeBytes === null ? 100 * MB * part : 0,
-        cacheBytes: cache * part,
-        computeBytes: 10 * MB * part,
-        freeBytes,
-        totalBytes: freeBytes,
+        is_host: free_bytes === null,
+        weights_bytes: 100 * MB * part,
+        mapped_bytes: free_bytes === null ? 100 * MB * part : 0,
+        cache_bytes: cache * part,
+        compute_bytes: 10 * MB * part,
+        free_bytes,
+        total_bytes: free_bytes,
       });
       const devices = [row('CPU', 1 - onGpu, null), ...(gpuFree === undefined ? [] : [row('GPU', onGpu, gpuFree)])];
-      return { contextLength, devices };
+      return { context_length, devices };
     });
     return Promise.resolve({
-      trainedContextLength: 32_768,
+      trained_context_length: 32_768,
       layers: LAYERS,
-      makesEmbeddings: false,
-      processBytes: 30 * MB,
+      makes_embeddings: false,
+      process_bytes: 30 * MB,
       estimates,
     });
   };
@@ -51,7 +51,7 @@ function dryRun({ gpuFree, quantizes = true }: Machine, asked: NativeLoadOptions
 
 const room = (host: number | null, budget: number | null = null): Room => ({ host, budget, devices: new Map() });
 const choose = (options: NativeLoadOptions, bound: Room, machine: Machine = {}, atLeast = 0): Promise<Plan> =>
-  chooseFit({ model: 'one', options, atLeast }, bound, dryRun(machine));
+  chooseFit({ model: 'one', options, atLeast }, bound, dry_run(machine));
 
 async function refusal(plan: Promise<Plan>): Promise<SvcError> {
   try {
@@ -65,33 +65,33 @@ async function refusal(plan: Promise<Plan>): Promise<SvcError> {
 
 test('options that fit are used unchanged, after one dry run', async () => {
   const asked: NativeLoadOptions[] = [];
-  const plan = await chooseFit({ model: 'one', options: {}, atLeast: 0 }, room(null), dryRun({}, asked));
-  assert.equal(plan.options, { contextLength: 8192 });
+  const plan = await chooseFit({ model: 'one', options: {}, atLeast: 0 }, room(null), dry_run({}, asked));
+  assert.equal(plan.options, { context_length: 8192 });
   assert.is(plan.bytes.host, 30 * MB + 100 * MB + 81.92 * MB + 10 * MB);
   assert.is(plan.mappedBytes, 100 * MB);
   assert.is(asked.length, 1);
 });
 
 test('otherwise the cache is quantised, then the context shortened', async () => {
-  assert.equal((await choose({}, room(200 * MB))).options, { contextLength: 8192, cacheType: 'q8_0' });
+  assert.equal((await choose({}, room(200 * MB))).options, { context_length: 8192, cache_type: 'q8_0' });
 
   const short = await choose({}, room(165 * MB));
-  assert.is(short.options.cacheType, 'q8_0');
+  assert.is(short.options.cache_type, 'q8_0');
   // 25 MB are left for cells of 5 kB: 5,000 cells, rounded down to a multiple of 256.
-  assert.is(short.options.contextLength, 4864);
+  assert.is(short.options.context_length, 4864);
   assert.ok(short.bytes.host <= 165 * MB);
 
   const wide = await choose({}, room(165 * MB), { quantizes: false });
-  assert.equal(wide.options, { contextLength: 2304 });
+  assert.equal(wide.options, { context_length: 2304 });
 });
 
 test('the budget includes all memory, and both limits hold', async () => {
-  assert.is((await choose({}, room(null, 165 * MB))).options.contextLength, 4864);
-  assert.is((await choose({}, room(155 * MB, 165 * MB))).options.contextLength, 2816);
+  assert.is((await choose({}, room(null, 165 * MB))).options.context_length, 4864);
+  assert.is((await choose({}, room(155 * MB, 165 * MB))).options.context_length, 2816);
 });
 
 test('options set by the user are not changed: the load is refused with both sizes and what would fit', async () => {
-  const error = await refusal(choose({ contextLength: 32_768 }, room(200 * MB)));
+  const error = await refusal(choose({ context_length: 32_768 }, room(200 * MB)));
   assert.is(error.code, 'OUT_OF_MEMORY');
   assert.is(
     error.message,
@@ -99,7 +99,7 @@ test('options set by the user are not changed: the load is refused with both siz
   );
   assert.match(error.hint ?? '', /a context of 11776 tokens fits: svc config set engine.context_length 11776/);
 
-  const typed = await refusal(choose({ contextLength: 8192, cacheType: 'f16' }, room(200 * MB)));
+  const typed = await refusal(choose({ context_length: 8192, cache_type: 'f16' }, room(200 * MB)));
   assert.match(typed.hint ?? '', /a context of 5888 tokens fits/);
 });
 
@@ -113,26 +113,26 @@ test('a model that does not fit at any context length is refused', async () => {
 });
 
 test('an explicit context length is granted or refused, never reduced', async () => {
-  assert.is((await choose({}, room(null), {}, 20_000)).options.contextLength, 20_224);
-  assert.is((await choose({}, room(null), {}, 4000)).options.contextLength, 8192);
-  assert.is((await choose({}, room(165 * MB), {}, 4000)).options.contextLength, 4864);
+  assert.is((await choose({}, room(null), {}, 20_000)).options.context_length, 20_224);
+  assert.is((await choose({}, room(null), {}, 4000)).options.context_length, 8192);
+  assert.is((await choose({}, room(165 * MB), {}, 4000)).options.context_length, 4864);
   assert.is((await refusal(choose({}, room(165 * MB), {}, 6000))).code, 'OUT_OF_MEMORY');
 });
 
 test('layers that do not fit on the GPU run on the CPU', async () => {
   // The whole model on the GPU takes 192 MB, or 151 MB with Q8_0; a reserve of the GPU stays free.
-  assert.equal((await choose({}, room(null), { gpuFree: 1000 * MB })).options, { contextLength: 8192 });
+  assert.equal((await choose({}, room(null), { gpuFree: 1000 * MB })).options, { context_length: 8192 });
   const some = await choose({}, room(null), { gpuFree: 100 * MB });
-  assert.is(some.options.contextLength, 8192);
-  assert.is(some.options.gpuLayers, 6);
+  assert.is(some.options.context_length, 8192);
+  assert.is(some.options.gpu_layers, 6);
   assert.ok((some.bytes.devices.get('GPU') ?? 0) <= 95 * MB);
-  const error = await refusal(choose({ gpuLayers: 10, contextLength: 8192 }, room(null), { gpuFree: 50 * MB }));
+  const error = await refusal(choose({ gpu_layers: 10, context_length: 8192 }, room(null), { gpuFree: 50 * MB }));
   assert.match(error.message, /a context of 8192 tokens needs 192 MB on GPU, and 48 MB are free/);
 });
 
 test('memory that other engines will free on a device counts as available', async () => {
   const bound: Room = { host: null, budget: null, devices: new Map([['GPU', 150 * MB]]) };
-  assert.equal((await choose({}, bound, { gpuFree: 100 * MB })).options, { contextLength: 8192 });
+  assert.equal((await choose({}, bound, { gpuFree: 100 * MB })).options, { context_length: 8192 });
 });
 
 test.run();

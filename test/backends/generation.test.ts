@@ -1,21 +1,17 @@
 import { getEventListeners } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { NativeOutput } from '../../src/engine/addon.ts';
-import { Generation } from '../../src/backends/local/generation.ts';
-import { ofRequest, toFinishEvent, toNativeRequest } from '../../src/backends/local/request.ts';
+import type { EngineFinish } from '../../src/engine/addon.ts';
+import { Embedding, Generation } from '../../src/backends/local/generation.ts';
+import { explained, toEngineRequest, toFinishEvent } from '../../src/backends/local/request.ts';
 import { restartDelayMs } from '../../src/backends/local/backoff.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 
-const finish: NonNullable<NativeOutput['finish']> = {
+const finish: EngineFinish = {
   reason: 'stop',
-  inputTokens: 4,
-  outputTokens: 3,
-  cachedTokens: 1,
-  startedMs: 10,
-  firstTokenMs: 30,
-  finishedMs: 130,
+  usage: { input_tokens: 4, output_tokens: 3, cached_tokens: 1 },
+  timings: { started_ms: 10, first_token_ms: 30, finished_ms: 130 },
 };
 
 function make() {
@@ -28,6 +24,7 @@ function make() {
   return { generation, sent };
 }
 const never = new AbortController().signal;
+const head = { model: 'one', arrivedAt: 0 };
 
 test('text that was not pulled yet is joined into one event', async () => {
   const { generation, sent } = make();
@@ -35,8 +32,9 @@ test('text that was not pulled yet is joined into one event', async () => {
   for (const text of ['a', 'b', 'c']) generation.push({ id: 7, text });
   generation.push({ id: 7, text: 'd', finish });
   const events = [];
-  for await (const event of generation.events(never)) events.push(event.type === 'text' ? event.text : event.type);
-  assert.equal(events, ['accepted', 'abcd', 'finish']);
+  for await (const event of generation.events(never, head))
+    events.push(event.type === 'text' ? event.text : event.type);
+  assert.equal(events, ['start', 'abcd', 'finish']);
   assert.equal(sent, ['release 7']);
 });
 
@@ -54,10 +52,10 @@ test('an engine that ignores a pause is reported, and its text dropped', () => {
 test('more vectors than requested are reported', () => {
   const sent: string[] = [];
   const owner = { send: () => undefined, release: () => undefined, offend: (what: string) => void sent.push(what) };
-  const generation = new Generation(7, owner, 8);
+  const generation = new Embedding(7, owner, 2, 4);
   generation.pushVectors(new Float32Array(8));
   assert.equal(sent, []);
-  generation.pushVectors(new Float32Array(1));
+  generation.pushVectors(new Float32Array(4));
   assert.is(sent.length, 1);
 });
 
@@ -66,14 +64,14 @@ test('outputs that arrive before the acceptance are not lost', async () => {
   generation.push({ id: 7, text: 'a', finish });
   generation.accept();
   const events = [];
-  for await (const event of generation.events(never)) events.push(event.type);
-  assert.equal(events, ['accepted', 'text', 'finish']);
+  for await (const event of generation.events(never, head)) events.push(event.type);
+  assert.equal(events, ['start', 'text', 'finish']);
 });
 
 test('a slow consumer pauses the engine once, and the next pull resumes it', async () => {
   const { generation, sent } = make();
   generation.accept();
-  const events = generation.events(never);
+  const events = generation.events(never, head);
   await events.next();
   for (let step = 0; step < 20; step++) generation.push({ id: 7, text: 'x'.repeat(1024) });
   assert.equal(sent, ['pause 7']);
@@ -90,7 +88,7 @@ test('a failure is delivered before text that was not pulled yet', async () => {
   const error = new SvcError('ENGINE_CRASHED', 'gone');
   generation.fail(error);
   try {
-    for await (const event of generation.events(never)) assert.unreachable(event.type);
+    for await (const event of generation.events(never, head)) assert.unreachable(event.type);
     assert.unreachable();
   } catch (thrown) {
     assert.is(thrown, error);
@@ -101,7 +99,7 @@ test('a failure is delivered before text that was not pulled yet', async () => {
 test('an abort wakes a waiting consumer and cancels the request', async () => {
   const { generation, sent } = make();
   const controller = new AbortController();
-  const events = generation.events(controller.signal);
+  const events = generation.events(controller.signal, head);
   const next = events.next().catch((error: unknown) => error);
   const reason = new SvcError('CANCELLED', 'left');
   controller.abort(reason);
@@ -113,7 +111,7 @@ test('repeated waits leave no abort listener behind', async () => {
   const { generation } = make();
   const { signal } = new AbortController();
   generation.accept();
-  const events = generation.events(signal);
+  const events = generation.events(signal, head);
   await events.next();
   for (let step = 0; step < 20; step++) {
     const next = events.next();
@@ -134,15 +132,20 @@ test('timings are computed backwards from the arrival of the finish', () => {
 });
 
 test('phases that did not happen have no timing', () => {
-  const event = toFinishEvent({ ...finish, outputTokens: 0, startedMs: null, firstTokenMs: null }, 1000, 1180);
+  const none = { ...finish.usage, output_tokens: 0 };
+  const event = toFinishEvent(
+    { ...finish, usage: none, timings: { started_ms: null, first_token_ms: null, finished_ms: 130 } },
+    1000,
+    1180,
+  );
   assert.equal(event.timings, { queue_ms: 180, ttft_ms: null, total_ms: 180, tokens_per_second: null });
-  assert.is(toFinishEvent({ ...finish, outputTokens: 1 }, 0, 500).timings.tokens_per_second, null);
+  assert.is(toFinishEvent({ ...finish, usage: { ...none, output_tokens: 1 } }, 0, 500).timings.tokens_per_second, null);
 });
 
 test('a request is converted for the engine, with only the fields that were set', () => {
   const messages = [{ role: 'user' as const, content: 'hi' }];
-  const bare = toNativeRequest({ messages, sampling: {}, stop: [] });
-  assert.equal(JSON.parse(JSON.stringify(bare)), { messages, stop: [] });
+  const bare = toEngineRequest({ messages, sampling: {}, stop: [] });
+  assert.equal(bare, { messages, sampling: {}, stop: [] });
   const request: GenerateRequest = {
     messages,
     max_tokens: 5,
@@ -164,26 +167,18 @@ test('a request is converted for the engine, with only the fields that were set'
     logprobs: 3,
     store: false,
   };
-  assert.equal(toNativeRequest(request, { share: 'key:app', ownPrefixes: true }), {
+  assert.equal(toEngineRequest(request, { share: 'key:app', own_prefixes: true }), {
     messages,
-    maxTokens: 5,
+    max_tokens: 5,
     truncate: true,
-    temperature: 0,
-    topK: 1,
-    topP: 0.5,
-    minP: 0.1,
-    repeatPenalty: 1.1,
-    frequencyPenalty: 0.2,
-    presencePenalty: 0.3,
-    seed: 42,
-    logitBias: [[3, -100]],
+    sampling: request.sampling,
     stop: ['END'],
     priority: 'batch',
     grammar: 'root ::= "x"',
     logprobs: 3,
     store: false,
     share: 'key:app',
-    ownPrefixes: true,
+    own_prefixes: true,
   });
 });
 
@@ -194,7 +189,7 @@ test('pending probabilities arrive with their text, with unchanged bytes', async
   generation.push({ id: 7, text: '€', logprobs: [chosen('\xE2\x82', -2), chosen('\xAC', 0)] });
   generation.push({ id: 7, text: '', finish });
   const told = [];
-  for await (const event of generation.events(never)) if (event.type === 'text') told.push(event);
+  for await (const event of generation.events(never, head)) if (event.type === 'text') told.push(event);
   const top = [{ token: 'x', bytes: [120], logprob: -1 }];
   assert.equal(told, [
     {
@@ -212,11 +207,11 @@ test('pending probabilities arrive with their text, with unchanged bytes', async
 test('a grammar error of the engine names the field of the request', () => {
   const refused = new SvcError('INVALID_REQUEST', 'line 1, column 2: expected )', { param: 'grammar' });
   const request = { messages: [], sampling: {}, stop: [] };
-  const ofGrammar = ofRequest(refused, { ...request, format: { type: 'grammar', grammar: '(' } });
+  const ofGrammar = explained(refused, { ...request, format: { type: 'grammar', grammar: '(' } });
   assert.is(ofGrammar.message, 'format.grammar cannot be enforced: line 1, column 2: expected )');
-  assert.is(ofRequest(refused, { ...request, format: { type: 'json_object' } }).param, 'format.schema');
+  assert.is(explained(refused, { ...request, format: { type: 'json_object' } }).param, 'format.schema');
   const other = new SvcError('INVALID_REQUEST', 'top_p must be between 0 and 1');
-  assert.is(ofRequest(other, request), other);
+  assert.is(explained(other, request), other);
 });
 
 test('the first restart has no delay; each further one doubles it, up to a minute', () => {

@@ -2,7 +2,7 @@
 import Ajv from 'ajv';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { toNativeRequest } from '../../src/backends/local/request.ts';
+import { toEngineRequest } from '../../src/backends/local/request.ts';
 import { jsonGrammar, schemaGrammar } from '../../src/backends/local/schema/schema-grammar.ts';
 import type { Format } from '../../src/protocol/generate.ts';
 import { rejection } from '../support/errors.ts';
@@ -11,18 +11,18 @@ import { random, randomSchema } from './random-schema.ts';
 
 const test = suite<{ engine: TestEngine }>('schema');
 test.before(async (context) => {
-  context.engine = await openEngine('tiny-llama', { maxSequences: 16, contextLength: 8192 });
+  context.engine = await openEngine('tiny-llama', { max_sequences: 16, context_length: 8192 });
 });
 test.after(({ engine }) => engine.native.close());
 
 let nextId = 1;
 
 /** Returns the output of the model. Its weights are random, so it explores everything that the grammar allows. */
-async function write(engine: TestEngine, format: Format, seed: number, maxTokens = 200) {
-  const { grammar } = toNativeRequest({ messages: [], sampling: {}, stop: [], format });
+async function write(engine: TestEngine, format: Format, seed: number, max_tokens = 200) {
+  const { grammar } = toEngineRequest({ messages: [], sampling: {}, stop: [], format });
   assert.ok(grammar !== undefined);
-  const sampling = { temperature: 1.5, topK: seed % 2 === 0 ? 0 : 40, topP: 1, minP: 0, seed };
-  return engine.generate({ id: nextId++, prompt: 'JSON:', grammar, maxTokens, ...sampling });
+  const sampling = { temperature: 1.5, top_k: seed % 2 === 0 ? 0 : 40, top_p: 1, min_p: 0, seed };
+  return engine.generate({ id: nextId++, prompt: 'JSON:', grammar, max_tokens, sampling });
 }
 
 const ajv = new Ajv({ unknownFormats: 'ignore', format: 'full' });
@@ -103,7 +103,7 @@ test('output cut off by max_tokens has finish reason length; complete output end
   };
   const cut = await write(engine, { type: 'json_schema', schema }, 1, 20);
   assert.is(cut.finish.reason, 'length');
-  assert.is(cut.finish.outputTokens, 20);
+  assert.is(cut.finish.usage.output_tokens, 20);
   const whole = await write(engine, { type: 'json_schema', schema: { const: 'done' } }, 1, 20);
   assert.equal([whole.text, whole.finish.reason], ['"done"', 'stop']);
 });
@@ -114,11 +114,14 @@ test('text that the grammar forces takes fewer steps than tokens', async ({ engi
     properties: { description_of_the_weather: { type: 'boolean' }, temperature_outside: { type: 'boolean' } },
     required: ['description_of_the_weather', 'temperature_outside'],
   };
-  const { steps } = engine.native.stats();
+  const before = engine.native.stats().steps.count;
   const { text, finish } = await write(engine, { type: 'json_schema', schema }, 4);
   assert.match(text, /^\{"description_of_the_weather": (true|false), "temperature_outside": (true|false)\}$/);
-  const taken = engine.native.stats().steps - steps;
-  assert.ok(taken < finish.outputTokens / 2, `${String(taken)} steps for ${String(finish.outputTokens)} tokens`);
+  const taken = engine.native.stats().steps.count - before;
+  assert.ok(
+    taken < finish.usage.output_tokens / 2,
+    `${String(taken)} steps for ${String(finish.usage.output_tokens)} tokens`,
+  );
 });
 
 // ---- rejected schemas ----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import { checkProcessor } from '../../src/cli/commands/doctor/engine-checks.ts';
 import type { EngineProbe } from '../../src/engine/probe.ts';
 
 const device = (type: string): EngineProbe['devices'][number] =>
-  ({ name: type, type, description: '', backend: '', memoryTotalBytes: null, memoryFreeBytes: null }) as never;
+  ({ name: type, type, description: '', backend: '', memory_total_bytes: null, memory_free_bytes: null }) as never;
 
 const detailWith = (cpuFeatures: string, ...types: readonly string[]): string | null =>
   checkProcessor({ cpuFeatures, devices: types.map(device), log: ['loaded CPU backend from /a/libggml-cpu-zen4.so'] })

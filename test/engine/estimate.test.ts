@@ -43,11 +43,11 @@ async function heldByAFullEngine(path: string): Promise<number> {
 for (const name of TEST_MODELS) {
   onLinux(`the estimate of ${name} is close to the memory that its engine holds`, async () => {
     const path = modelPath(name);
-    const options = { threads: 1, maxSequences: SEQUENCES };
-    const { processBytes, estimates } = await estimateModel({ id: name, path }, options, [CONTEXT_LENGTH]);
+    const options = { threads: 1, max_sequences: SEQUENCES };
+    const { process_bytes, estimates } = await estimateModel({ id: name, path }, options, [CONTEXT_LENGTH]);
     const [host] = estimates[0]?.devices ?? [];
-    assert.ok(host !== undefined && processBytes !== null);
-    const estimate = processBytes + host.weightsBytes + host.cacheBytes + host.computeBytes;
+    assert.ok(host !== undefined && process_bytes !== null);
+    const estimate = process_bytes + host.weights_bytes + host.cache_bytes + host.compute_bytes;
     const measured = await heldByAFullEngine(path);
     const error = ((estimate - measured) / measured) * 100;
     const figures = `estimated ${(estimate / 1e6).toFixed(1)} MB, measured ${(measured / 1e6).toFixed(1)} MB`;
@@ -58,9 +58,9 @@ for (const name of TEST_MODELS) {
 
 test('an embedding model has an estimate too', async () => {
   for (const name of EMBEDDING_MODELS) {
-    const { makesEmbeddings, estimates } = await estimateModel({ id: name, path: modelPath(name) }, {}, [0]);
-    assert.ok(makesEmbeddings);
-    assert.ok((estimates[0]?.devices[0]?.weightsBytes ?? 0) > 1e6);
+    const { makes_embeddings, estimates } = await estimateModel({ id: name, path: modelPath(name) }, {}, [0]);
+    assert.ok(makes_embeddings);
+    assert.ok((estimates[0]?.devices[0]?.weights_bytes ?? 0) > 1e6);
   }
 });
 

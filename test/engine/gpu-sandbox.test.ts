@@ -29,8 +29,8 @@ unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, te
       stderr.pipe(process.stderr);
       pipe.on('error', () => undefined);
       pipe.on('data', (chunk: Buffer) => received.push(...frames.decode(chunk)));
-      const options = { contextLength: 512, maxSequences: 1, threads: 1, gpuLayers: 99 };
-      const prefixes = { prefixFolder: join(home.dir, 'prefixes'), prefixModel: 'aa', prefixBytes: 2 ** 24 };
+      const options = { context_length: 512, max_sequences: 1, threads: 1, gpu_layers: 99 };
+      const prefixes = { prefix_folder: join(home.dir, 'prefixes'), prefix_model: 'aa', prefix_bytes: 2 ** 24 };
       pipe.write(
         encodeFrame({
           ...{ type: 'load', model: 'tiny', path: modelPath('tiny-llama'), parentPid: process.pid },

@@ -31,13 +31,16 @@ async function start() {
         type: 'load',
         model: 'tiny',
         path,
-        options: { contextLength: 65_536, maxSequences: 64, threads: 1 },
+        options: { context_length: 65_536, max_sequences: 64, threads: 1 },
         parentPid: process.pid,
       });
       await waitFor('the load', () => received.some(({ type }) => type === 'loaded' || type === 'failed'));
     },
-    generate: (id: number, maxTokens?: number) => {
-      send({ type: 'generate', request: { id, prompt: 'Hello', ...(maxTokens === undefined ? {} : { maxTokens }) } });
+    generate: (id: number, count?: number) => {
+      send({
+        type: 'generate',
+        request: { id, prompt: 'Hello', ...(count === undefined ? {} : { max_tokens: count }) },
+      });
     },
   };
 }
@@ -64,10 +67,12 @@ it('sends heartbeats before the model is loaded, reports progress, and ends the 
   assert.ok(engine.ofType('progress').some(({ fraction }) => fraction === 1));
   const [loaded] = engine.ofType('loaded');
   assert.is(loaded?.info.architecture, 'llama');
-  assert.is(loaded?.info.contextLength, 65_536);
+  assert.is(loaded?.info.context_length, 65_536);
 
   const beat = await waitFor('a heartbeat with figures', () =>
-    engine.ofType('stats').find(({ stats }) => stats !== null && stats.generatedTokens >= 1 && stats.active === 0),
+    engine
+      .ofType('stats')
+      .find(({ stats }) => stats !== null && stats.steps.generated_tokens >= 1 && stats.active === 0),
   );
   assert.ok(beat.rssBytes > 10_000_000);
 
@@ -88,7 +93,7 @@ it('the counters of an answer are sent before its end', async (engine) => {
   const counted = engine.received.slice(0, end).findLast(({ type }) => type === 'stats');
   assert.ok(counted?.type === 'stats' && counted.stats !== null);
   // The test token of the load is counted too.
-  assert.equal([counted.stats.generatedTokens, counted.stats.active], [6, 0]);
+  assert.equal([counted.stats.steps.generated_tokens, counted.stats.active], [6, 0]);
 });
 
 it('accepts, steps and finishes requests under the ids of the caller', async (engine) => {
@@ -101,7 +106,7 @@ it('accepts, steps and finishes requests under the ids of the caller', async (en
   );
   const outputs = engine.ofType('step').flatMap((step) => step.outputs);
   assert.ok(outputs.every(({ id }) => id === 7));
-  assert.is(outputs.at(-1)?.finish?.outputTokens, 5);
+  assert.is(outputs.at(-1)?.finish?.usage.output_tokens, 5);
 });
 
 it('a cancel that arrives during templating is not lost', async (engine) => {

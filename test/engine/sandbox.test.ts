@@ -61,13 +61,13 @@ async function startEngine({ env = {}, ...options }: EngineOptions = {}) {
     ofType,
     output: () => output,
     load: async (options: Extract<ToEngine, { type: 'load' }>['options'] = {}) => {
-      const settings = { contextLength: 4096, maxSequences: 4, threads: 1, ...options };
+      const settings = { context_length: 4096, max_sequences: 4, threads: 1, ...options };
       send({ type: 'load', model: 'tiny', path: modelPath('tiny-llama'), options: settings, parentPid: process.pid });
       await waitFor('the load', () => ofType('loaded').length + ofType('failed').length > 0, { timeoutMs: 60_000 });
       assert.equal(ofType('failed'), []);
     },
     answer: async (id: number, prompt: string) => {
-      send({ type: 'generate', request: { id, prompt, maxTokens: 4, temperature: 0 } });
+      send({ type: 'generate', request: { id, prompt, max_tokens: 4, sampling: { temperature: 0 } } });
       const finish = () =>
         ofType('step').flatMap(({ outputs }) => outputs.find((each) => each.id === id)?.finish ?? []);
       await waitFor('the answer', () => finish().length > 0, { timeoutMs: 60_000 });
@@ -124,10 +124,10 @@ if (process.platform === 'linux' && !NO_COMPILER) {
     await withDaemon(home, async (daemon, tcpPort) => {
       plant(home);
       const prefixes = {
-        prefixFolder: join(home.dir, 'cache/prefixes'),
-        prefixModel: 'aa',
-        prefixBytes: 2 ** 28,
-        prefixKey: 'ab'.repeat(16),
+        prefix_folder: join(home.dir, 'cache/prefixes'),
+        prefix_model: 'aa',
+        prefix_bytes: 2 ** 28,
+        prefix_key: 'ab'.repeat(16),
       };
       const target = JSON.stringify({ addon, home: home.dir, daemonPid: daemon.pid, tcpPort });
       const engine = await startEngine({ entry: ENTRY, env: { SVC_TEST_TARGET: target } });
@@ -161,14 +161,14 @@ if (process.platform === 'linux' && !NO_COMPILER) {
         engine.kill();
         await engine.ended;
       }
-      const [file] = readdirSync(prefixes.prefixFolder);
+      const [file] = readdirSync(prefixes.prefix_folder);
       assert.ok(file !== undefined, 'what it computed is on the disk');
-      assert.is(statSync(join(prefixes.prefixFolder, file)).mode & 0o777, 0o600);
+      assert.is(statSync(join(prefixes.prefix_folder, file)).mode & 0o777, 0o600);
 
       const next = await startEngine();
       try {
         await next.load(prefixes);
-        assert.ok(((await next.answer(1, PROMPT))?.cachedTokens ?? 0) > 64, 'and taken from there');
+        assert.ok(((await next.answer(1, PROMPT))?.usage.cached_tokens ?? 0) > 64, 'and taken from there');
       } finally {
         next.kill();
         await next.ended;

@@ -133,8 +133,8 @@ test('an unknown type is refused with the list of types; types that need an impo
 test('types of every kind can be made', async ({ dir }) => {
   const output = join(dir, 'out.gguf');
   for (const type of ['F32', 'BF16', 'Q5_1', 'Q3_K_L', 'IQ4_NL', 'IQ3_M', 'TQ2_0']) {
-    const fileType = QUANTIZE_TYPES.get(type) ?? -1;
-    await quantizeFile({ input: F16, output, fileType, dryRun: false, signal: NEVER });
+    const file_type = QUANTIZE_TYPES.get(type) ?? -1;
+    await quantizeFile({ input: F16, output, file_type, dry_run: false, signal: NEVER });
     assert.is((await inspectGguf(output)).quantization, type);
   }
 });
@@ -168,14 +168,14 @@ test('after a cancel the child is gone and no file remains', async ({ quantize, 
 });
 
 test('a crash of the child is an error, and no file remains', async ({ quantize, blobs }) => {
-  const asked = quantizeWith((options) => (options.dryRun ? options : { ...options, entry: CRASHING }));
+  const asked = quantizeWith((options) => (options.dry_run ? options : { ...options, entry: CRASHING }));
   await rejection(() => quantize({ type: 'Q8_0' }, asked), 'ENGINE_CRASHED', /quantize process was ended by SIG/);
   assert.equal(await blobs(), []);
 });
 
 test('a lack of disk space is reported before anything is written', async ({ quantize, blobs }) => {
   const huge: Quantizer = async (options) => {
-    assert.ok(options.dryRun, 'it must not come to the work');
+    assert.ok(options.dry_run, 'it must not come to the work');
     return await Promise.resolve(2 ** 50);
   };
   await rejection(() => quantize({ type: 'Q8_0' }, huge), 'CANNOT_WRITE', /GB free, 11259\d\d\.\d+ GB needed/);
@@ -183,16 +183,16 @@ test('a lack of disk space is reported before anything is written', async ({ qua
 });
 
 test('the output of libllama is accepted only if it has the requested type', async ({ quantize, blobs }) => {
-  const other = quantizeWith((options) => ({ ...options, fileType: 2 }));
+  const other = quantizeWith((options) => ({ ...options, file_type: 2 }));
   await rejection(() => quantize({ type: 'Q8_0' }, other), 'MODEL_INVALID', /is not .*tiny-gemma.* as Q8_0/);
   assert.equal(await blobs(), []);
 });
 
 test('an error of libllama is reported with its reason', async ({ dir }) => {
-  const options = { output: join(dir, 'out'), fileType: 7, dryRun: false, signal: NEVER };
+  const options = { output: join(dir, 'out'), file_type: 7, dry_run: false, signal: NEVER };
   await rejection(() => quantizeFile({ ...options, input: join(dir, 'none') }), 'MODEL_INVALID', /cannot be quantised/);
   await rejection(() => quantizeFile({ ...options, input: Q4 }), 'MODEL_INVALID', /requantizing from type q4_0/);
-  await rejection(() => quantizeFile({ ...options, input: F16, fileType: 999 }), 'MODEL_INVALID', /invalid output/);
+  await rejection(() => quantizeFile({ ...options, input: F16, file_type: 999 }), 'MODEL_INVALID', /invalid output/);
 });
 
 function quantizeWith(

@@ -2,7 +2,7 @@
 import { loadAddon } from '../../src/engine/loader.ts';
 import { OurEngine } from '../../bench/compare/our-engine.ts';
 
-const OPTIONS = { contextLength: 16_384, maxSequences: 16 };
+const OPTIONS = { context_length: 16_384, max_sequences: 16 };
 const MOST_TOKENS = 120;
 
 /** Returns the last answer of each conversation, given the user turns, with default sampling. */

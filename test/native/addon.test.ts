@@ -39,8 +39,8 @@ test('lists a CPU with its memory and features', async () => {
   const addon = openAddon();
   const cpu = (await addon.devices()).find(({ type }) => type === 'cpu');
   assert.ok(cpu !== undefined && cpu.name.length > 0 && cpu.description.length > 0);
-  assert.ok(cpu.memoryTotalBytes === null || cpu.memoryTotalBytes > 2 ** 26);
-  assert.is(cpu.memoryFreeBytes, null, 'ggml calls all of it free');
+  assert.ok(cpu.memory_total_bytes === null || cpu.memory_total_bytes > 2 ** 26);
+  assert.is(cpu.memory_free_bytes, null, 'ggml calls all of it free');
   assert.match(addon.cpuFeatures(), /\w/);
 });
 

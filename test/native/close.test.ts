@@ -15,10 +15,15 @@ const ignore = (): void => undefined;
 const threads = (): number => (process.platform === 'linux' ? readdirSync('/proc/self/task').length : 0);
 
 test('close ends running generations, reports their end, and then resolves', async () => {
-  const engine = await openEngine('tiny-llama', { contextLength: ENDLESS_CONTEXT });
+  const engine = await openEngine('tiny-llama', { context_length: ENDLESS_CONTEXT });
   const answers = Promise.all(
     [1, 2, 3].map(async (id) => {
-      const { finish } = await engine.generate({ id, prompt: 'a', temperature: 0, maxTokens: ENDLESS_TOKENS });
+      const { finish } = await engine.generate({
+        id,
+        prompt: 'a',
+        sampling: { temperature: 0 },
+        max_tokens: ENDLESS_TOKENS,
+      });
       return finish.reason;
     }),
   );
@@ -58,7 +63,7 @@ test('close with generations being submitted, paused or held: each gets a result
     const refusals: string[] = [];
     for (let id = 0; id < 8; id++) {
       engine.native
-        .submit({ id, prompt: 'word '.repeat(300 * round) + 'x', maxTokens: 1000 })
+        .submit({ id, prompt: 'word '.repeat(300 * round) + 'x', max_tokens: 1000 })
         .catch((error: unknown) => {
           refusals.push((error as { code: string }).code);
         });
@@ -82,7 +87,7 @@ test('loading and closing engines leaves no thread behind', async () => {
   for (let round = 0; round < 8; round++) {
     const engine = await openEngine('tiny-llama', { threads: 2 });
     if (process.platform === 'linux') assert.ok(threads() > before);
-    await engine.generate({ id: 1, prompt: 'a', maxTokens: 2 });
+    await engine.generate({ id: 1, prompt: 'a', max_tokens: 2 });
     await engine.native.close();
   }
   assert.is(threads(), before);
@@ -98,13 +103,13 @@ test('a forgotten engine is collected with its threads, even if its own onStep r
     const holder: { engine?: NativeEngine; outputs: NativeOutput[] } = { outputs: [] };
     holder.engine = await openAddon().load(
       modelPath('tiny-llama'),
-      { contextLength: 256, threads: 1 },
+      { context_length: 256, threads: 1 },
       ignore,
       (outputs) => {
         if (holder.engine !== undefined) holder.outputs.push(...outputs);
       },
     ).done;
-    await holder.engine.submit({ id: 1, prompt: 'a', maxTokens: 3 });
+    await holder.engine.submit({ id: 1, prompt: 'a', max_tokens: 3 });
     await waitFor('the end', () => holder.outputs.some(({ finish }) => finish !== undefined));
     registry.register(holder.engine, round);
   }
@@ -120,14 +125,14 @@ test('a working engine is not collected, even without other references', async (
     const begin = async (): Promise<void> => {
       const engine = await openAddon().load(
         modelPath('tiny-llama'),
-        { contextLength: 2048, threads: 1 },
+        { context_length: 2048, threads: 1 },
         ignore,
         (outputs) => {
           collect();
           for (const { finish } of outputs) if (finish !== undefined) resolve(finish.reason);
         },
       ).done;
-      await engine.submit({ id: 1, prompt: 'a', maxTokens: 100, temperature: 0 });
+      await engine.submit({ id: 1, prompt: 'a', max_tokens: 100, sampling: { temperature: 0 } });
     };
     begin().catch(reject);
   });

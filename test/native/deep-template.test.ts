@@ -31,7 +31,7 @@ for (const [what, template] of Object.entries(templates)) {
       parseGgufHeader(bytes, bytes.length, 'the file');
       await writeFile(path, bytes);
       const ignore = (): void => undefined;
-      const engine = await openAddon().load(path, { contextLength: 256, threads: 1 }, ignore, ignore).done;
+      const engine = await openAddon().load(path, { context_length: 256, threads: 1 }, ignore, ignore).done;
       assert.ok(engine.renderChat([{ role: 'user', content: 'Hello' }]).length > 0);
       await engine.close();
     } finally {

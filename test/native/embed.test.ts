@@ -1,7 +1,7 @@
 /** Embeddings through the addon: vectors as typed arrays, rejections, cancels, and close during work. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { NativeEmbedRequest, NativeEngine, NativeOutput } from '../../src/engine/addon.ts';
+import type { EngineEmbedRequest, NativeEngine, NativeOutput } from '../../src/engine/addon.ts';
 import { EMBEDDING_MODELS, modelPath, openAddon, openEngine, type EmbeddingModel } from '../support/native-engine.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -9,7 +9,7 @@ interface Opened {
   readonly engine: NativeEngine;
   readonly outputs: readonly NativeOutput[];
   /** Returns the vectors of all inputs. */
-  embed(request: NativeEmbedRequest): Promise<Float32Array[]>;
+  embed(request: EngineEmbedRequest): Promise<Float32Array[]>;
   end(id: number): Promise<NativeOutput>;
 }
 
@@ -30,7 +30,7 @@ async function open(model: EmbeddingModel): Promise<Opened> {
     async embed(request) {
       await engine.embed(request);
       await end(request.id);
-      const length = engine.info.embeddingLength;
+      const length = engine.info.embedding_length;
       return outputs
         .filter(({ id }) => id === request.id)
         .flatMap(({ embeddings = new Float32Array() }) =>
@@ -59,9 +59,9 @@ async function refusal(work: Promise<unknown>): Promise<{ code: string; message:
 for (const model of EMBEDDING_MODELS) {
   test(`${model}: one vector for each input, in order, whatever is computed in the same batch`, async () => {
     const { engine, embed } = await open(model);
-    assert.is(engine.info.makesEmbeddings, true);
+    assert.is(engine.info.makes_embeddings, true);
     const inputs = Array.from({ length: 150 }, (_, index) => `river ${String(index * 37)} `.repeat(1 + (index % 5)));
-    const [all, half] = await Promise.all([embed({ id: 1, inputs }), embed({ id: 2, inputs: inputs.slice(75) })]);
+    const [all, half] = await Promise.all([embed({ id: 1, input: inputs }), embed({ id: 2, input: inputs.slice(75) })]);
     assert.is(all.length, 150);
     assert.is(half.length, 75);
     for (const [index, vector] of half.entries()) {
@@ -70,7 +70,7 @@ for (const model of EMBEDDING_MODELS) {
       assert.ok(cosine(vector, all[75 + index]) > 0.999);
       assert.ok(cosine(vector, all[74 + index]) < 0.999);
     }
-    const [alone] = await embed({ id: 3, inputs: [inputs[149] ?? ''] });
+    const [alone] = await embed({ id: 3, input: [inputs[149] ?? ''] });
     assert.ok(cosine(alone, all[149]) > 0.999);
     await engine.close();
   });
@@ -79,12 +79,12 @@ for (const model of EMBEDDING_MODELS) {
 test('tokens are used unchanged, and a text gets the special tokens of the model', async () => {
   const { engine, embed, end } = await open('tiny-bert');
   const tokens = engine.tokenize('a river', { addSpecial: true });
-  const [text, same, bare] = await embed({ id: 1, inputs: ['a river', tokens, engine.tokenize('a river')] });
+  const [text, same, bare] = await embed({ id: 1, input: ['a river', tokens, engine.tokenize('a river')] });
   assert.ok(cosine(text, same) > 0.999);
   assert.ok(cosine(text, bare) < 0.999);
   const { finish } = await end(1);
   assert.equal(
-    [finish?.reason, finish?.inputTokens, finish?.outputTokens, finish?.firstTokenMs],
+    [finish?.reason, finish?.usage.input_tokens, finish?.usage.output_tokens, finish?.timings.first_token_ms],
     ['stop', 3 * tokens.length - 2, 0, null],
   );
   await engine.close();
@@ -93,7 +93,7 @@ test('tokens are used unchanged, and a text gets the special tokens of the model
 test('an invalid input is rejected with its index', async () => {
   const { engine, outputs } = await open('tiny-bert');
   const ask = (inputs: unknown): Promise<{ code: string; message: string }> =>
-    refusal(engine.embed({ id: 1, inputs } as NativeEmbedRequest));
+    refusal(engine.embed({ id: 1, input: inputs } as EngineEmbedRequest));
   const long = await ask(['a', 'river '.repeat(600)]);
   assert.equal(
     [long.code, long.message],
@@ -120,11 +120,11 @@ test('a model of the other kind refuses a request', async () => {
   engine.pause(1);
   engine.resume(1);
   engine.setPrefixBytes(0);
-  assert.is((await embed({ id: 1, inputs: ['a'] })).length, 1);
+  assert.is((await embed({ id: 1, input: ['a'] })).length, 1);
   await engine.close();
 
   const { native } = await openEngine('tiny-llama');
-  const { code, message } = await refusal(native.embed({ id: 1, inputs: ['a'] }));
+  const { code, message } = await refusal(native.embed({ id: 1, input: ['a'] }));
   assert.equal([code, message], ['INVALID_REQUEST', 'this model writes text and makes no embeddings']);
   await native.close();
 });
@@ -132,16 +132,16 @@ test('a model of the other kind refuses a request', async () => {
 test('a cancel drops the remaining vectors, and close ends all requests', async () => {
   const { engine, end, embed } = await open('tiny-bert');
   const many = Array.from({ length: 2000 }, (_, index) => `the river ${String(index)} runs under the old bridge`);
-  await engine.embed({ id: 1, inputs: many });
+  await engine.embed({ id: 1, input: many });
   engine.cancel(1);
   assert.is((await end(1)).finish?.reason, 'cancelled');
-  assert.is((await embed({ id: 2, inputs: ['a'] })).length, 1);
+  assert.is((await embed({ id: 2, input: ['a'] })).length, 1);
   assert.equal([engine.stats().active, engine.stats().waiting], [0, 0]);
 
-  await engine.embed({ id: 3, inputs: many });
+  await engine.embed({ id: 3, input: many });
   await engine.close();
   assert.is((await end(3)).finish?.reason, 'cancelled');
-  assert.is((await refusal(engine.embed({ id: 4, inputs: ['a'] }))).code, 'ENGINE_UNAVAILABLE');
+  assert.is((await refusal(engine.embed({ id: 4, input: ['a'] }))).code, 'ENGINE_UNAVAILABLE');
 });
 
 test.run();

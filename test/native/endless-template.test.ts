@@ -24,7 +24,7 @@ let lastId = 0;
 
 async function submit(engine: NativeEngine, content: string): Promise<number> {
   const id = ++lastId;
-  await engine.submit({ id, messages: [{ role: 'user', content }], maxTokens: 1, temperature: 0 });
+  await engine.submit({ id, messages: [{ role: 'user', content }], max_tokens: 1, sampling: { temperature: 0 } });
   return id;
 }
 
@@ -45,7 +45,7 @@ test('an endless template is aborted, and the engine keeps working', async () =>
     for (const template of Object.values(templates)) {
       const path = join(dir, `${String(lastId)}.gguf`);
       await writeFile(path, await modelWithTemplate(template));
-      const engine = await addon.load(path, { contextLength: 256, threads: 1 }, () => undefined, onStep).done;
+      const engine = await addon.load(path, { context_length: 256, threads: 1 }, () => undefined, onStep).done;
       await finished(await submit(engine, 'hello'));
       await rejection(() => submit(engine, 'spin'), 'INVALID_REQUEST', /does not end on this chat, or takes too long/);
       await finished(await submit(engine, 'hello'));

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { EngineRequest } from '../../src/engine/addon.ts';
 import { rejection } from '../support/errors.ts';
 import { ENDLESS_CONTEXT, ENDLESS_TOKENS, openEngine, type TestEngine } from '../support/native-engine.ts';
 import { waitFor } from '../support/wait.ts';
@@ -14,7 +15,12 @@ test.before(async (context) => {
 test.after(({ engine }) => engine.native.close());
 
 let nextId = 1;
-const greedy = (maxTokens: number) => ({ id: nextId++, prompt: 'The quick brown fox', temperature: 0, maxTokens });
+const greedy = (max_tokens: number, sampling: EngineRequest['sampling'] = {}) => ({
+  id: nextId++,
+  prompt: 'The quick brown fox',
+  max_tokens,
+  sampling: { temperature: 0, ...sampling },
+});
 
 /** Asserts that generation `id` stands still while others run. The first run drains outputs that were in flight. */
 async function assertStands(engine: TestEngine, id: number): Promise<void> {
@@ -32,22 +38,22 @@ test('a raw prompt and a chat are answered, with usage and timings', async ({ en
   const { text, finish } = await answered;
   assert.ok(text.length > 0);
   assert.is(finish.reason, 'length');
-  assert.is(finish.outputTokens, 8);
-  assert.is(finish.inputTokens, 4);
-  assert.is(finish.cachedTokens, 0);
-  const { startedMs, firstTokenMs, finishedMs } = finish;
-  assert.ok(startedMs !== null && firstTokenMs !== null);
-  assert.ok(0 <= startedMs && startedMs <= firstTokenMs && firstTokenMs <= finishedMs);
+  assert.is(finish.usage.output_tokens, 8);
+  assert.is(finish.usage.input_tokens, 4);
+  assert.is(finish.usage.cached_tokens, 0);
+  const { started_ms, first_token_ms, finished_ms } = finish.timings;
+  assert.ok(started_ms !== null && first_token_ms !== null);
+  assert.ok(0 <= started_ms && started_ms <= first_token_ms && first_token_ms <= finished_ms);
 
   const messages = [{ role: 'user', content: 'Hello' }];
-  const chat = await engine.generate({ id: nextId++, messages, temperature: 0, maxTokens: 4 });
+  const chat = await engine.generate({ id: nextId++, messages, sampling: { temperature: 0 }, max_tokens: 4 });
   const rendered = native.tokenize(native.renderChat(messages), { parseSpecial: true });
-  assert.is(chat.finish.inputTokens, rendered.length);
+  assert.is(chat.finish.usage.input_tokens, rendered.length);
 });
 
 test('two concurrent generations give the same text as each alone', async ({ engine }) => {
   // Without the prefix cache, because cached cells and draft batches round differently.
-  const plain = { cachePrompt: false };
+  const plain = { reuse_prefix: false };
   const alone = [
     await engine.generate({ ...greedy(40), ...plain, prompt: 'One' }),
     await engine.generate({ ...greedy(40), ...plain, prompt: 'Two and some more' }),
@@ -71,11 +77,11 @@ test('two concurrent generations give the same text as each alone', async ({ eng
 test('JavaScript is woken at most once per step', async ({ engine }) => {
   const { native, steps } = engine;
   const callsBefore = steps.length;
-  const stepsBefore = native.stats().steps;
+  const stepsBefore = native.stats().steps.count;
   const answers = await Promise.all(Array.from({ length: 8 }, () => engine.generate({ ...greedy(50) })));
   const calls = steps.length - callsBefore;
-  const computed = native.stats().steps - stepsBefore;
-  assert.ok(answers.every(({ finish }) => finish.outputTokens === 50));
+  const computed = native.stats().steps.count - stepsBefore;
+  assert.ok(answers.every(({ finish }) => finish.usage.output_tokens === 50));
   assert.ok(calls <= computed, `${String(calls)} calls for ${String(computed)} steps`);
   assert.ok(computed < 8 * 50, 'the generations were batched');
   assert.ok(
@@ -84,8 +90,8 @@ test('JavaScript is woken at most once per step', async ({ engine }) => {
 });
 
 test('outputs that a busy JavaScript thread missed are joined, and none is lost', async ({ engine }) => {
-  const expected = await engine.generate({ ...greedy(60), seed: 1 });
-  const request = { ...greedy(60), seed: 1 };
+  const expected = await engine.generate(greedy(60, { seed: 1 }));
+  const request = greedy(60, { seed: 1 });
   const answered = engine.answer(request.id);
   await engine.native.submit(request);
   const callsBefore = engine.steps.length;
@@ -98,7 +104,7 @@ test('outputs that a busy JavaScript thread missed are joined, and none is lost'
   while (isAnswering()) assert.ok(performance.now() < deadline);
   const { text, finish } = await answered;
   assert.is(text, expected.text);
-  assert.is(finish.outputTokens, 60);
+  assert.is(finish.usage.output_tokens, 60);
   const calls = engine.steps.length - callsBefore;
   assert.ok(calls <= 2, `${String(calls)} calls`); // the last output may just miss the first call
 });
@@ -128,21 +134,26 @@ test('the text ends before a stop string, and contains no part of it', async ({ 
 });
 
 test('the same seed repeats a text, another seed changes it, a logit bias changes it', async ({ engine }) => {
-  const sampled = { prompt: 'Once', temperature: 1, maxTokens: 24 };
+  const sampled = (seed: number) => ({
+    id: nextId++,
+    prompt: 'Once',
+    max_tokens: 24,
+    sampling: { temperature: 1, seed },
+  });
   const [first, again, other] = [
-    await engine.generate({ ...sampled, id: nextId++, seed: 7 }),
-    await engine.generate({ ...sampled, id: nextId++, seed: 7 }),
-    await engine.generate({ ...sampled, id: nextId++, seed: 8 }),
+    await engine.generate(sampled(7)),
+    await engine.generate(sampled(7)),
+    await engine.generate(sampled(8)),
   ];
   assert.is(first.text, again.text);
   assert.is.not(first.text, other.text);
   const token = engine.native.tokenize('svc')[0] as number;
-  const bent = await engine.generate({ ...greedy(3), logitBias: [[token, 100]] });
+  const bent = await engine.generate(greedy(3, { logit_bias: [[token, 100]] }));
   assert.is(bent.text, engine.native.detokenize(Int32Array.of(token, token, token)));
 });
 
 test('cancel ends a generation and keeps the text before it', async () => {
-  const engine = await openEngine('tiny-qwen2', { contextLength: ENDLESS_CONTEXT });
+  const engine = await openEngine('tiny-qwen2', { context_length: ENDLESS_CONTEXT });
   const request = greedy(ENDLESS_TOKENS);
   const answered = engine.answer(request.id);
   await engine.native.submit(request);
@@ -150,7 +161,7 @@ test('cancel ends a generation and keeps the text before it', async () => {
   engine.native.cancel(request.id);
   const { finish, text } = await answered;
   assert.is(finish.reason, 'cancelled');
-  assert.ok(text.length > 0 && finish.outputTokens < ENDLESS_TOKENS);
+  assert.ok(text.length > 0 && finish.usage.output_tokens < ENDLESS_TOKENS);
   engine.native.cancel(request.id); // already ended: ignored
   engine.native.cancel(4_000_000_000);
   await engine.native.close();
@@ -177,8 +188,8 @@ test('cancel and pause reach a generation that is still being submitted', async 
 test('a paused generation waits while others continue, and gives the same text after resume', async ({ engine }) => {
   const { native } = engine;
   // With a seed the text is deterministic, whatever is computed in the same batch.
-  const expected = await engine.generate({ ...greedy(200), seed: 1 });
-  const request = { ...greedy(200), seed: 1 };
+  const expected = await engine.generate(greedy(200, { seed: 1 }));
+  const request = greedy(200, { seed: 1 });
   const answered = engine.answer(request.id);
   await native.submit(request);
   await waitFor('text', () => engine.text(request.id).length > 0);
@@ -204,13 +215,13 @@ test('hold stops the runner, and outputs produced before still arrive', async ({
   let last = -1;
   const steps = await waitFor('the last step', () => {
     const now = native.stats();
-    return now.stepAgeMs === 0 && last === (last = now.steps) && now.steps;
+    return now.step_age_ms === 0 && last === (last = now.steps.count) && now.steps.count;
   });
   await sleep(100);
-  assert.is(native.stats().steps, steps);
+  assert.is(native.stats().steps.count, steps);
   assert.is(native.stats().active, 1);
   native.hold(false);
-  assert.is((await answered).finish.outputTokens, 2000);
+  assert.is((await answered).finish.usage.output_tokens, 2000);
 });
 
 test('the statistics count steps and tokens', async ({ engine }) => {
@@ -218,24 +229,24 @@ test('the statistics count steps and tokens', async ({ engine }) => {
   const before = native.stats();
   assert.is(before.active, 0);
   assert.is(before.waiting, 0);
-  assert.is(before.stepAgeMs, 0);
+  assert.is(before.step_age_ms, 0);
   await engine.generate(greedy(10));
   const after = native.stats();
-  assert.is(after.generatedTokens - before.generatedTokens, 10);
-  assert.ok(after.steps > before.steps && after.promptTokens > before.promptTokens);
-  assert.is(after.cellsTotal, 2048);
+  assert.is(after.steps.generated_tokens - before.steps.generated_tokens, 10);
+  assert.ok(after.steps.count > before.steps.count && after.steps.prompt_tokens > before.steps.prompt_tokens);
+  assert.is(after.kv_cells_total, 2048);
 });
 
 test('with a seed no drafts are made; without one, accepted tokens never exceed drafted ones', async ({ engine }) => {
   const { native } = engine;
   const prompt = 'A list: one, two, three, four; one, two, three, four; one, two,';
-  const { draftedTokens } = native.stats();
-  await engine.generate({ ...greedy(100), prompt, seed: 1 });
-  assert.is(native.stats().draftedTokens, draftedTokens);
+  const { drafted_tokens } = native.stats().steps;
+  await engine.generate({ ...greedy(100, { seed: 1 }), prompt });
+  assert.is(native.stats().steps.drafted_tokens, drafted_tokens);
   // Whether drafting pays depends on the machine.
   await engine.generate({ ...greedy(100), prompt });
-  const after = native.stats();
-  assert.ok(after.draftedTokens >= draftedTokens && after.acceptedTokens <= after.draftedTokens);
+  const after = native.stats().steps;
+  assert.ok(after.drafted_tokens >= drafted_tokens && after.accepted_tokens <= after.drafted_tokens);
 });
 
 test('a prompt longer than the context is rejected with both lengths, and its id is free again', async ({ engine }) => {
@@ -243,7 +254,7 @@ test('a prompt longer than the context is rejected with both lengths, and its id
   const { length } = engine.native.tokenize(prompt);
   const { message } = await rejection(() => engine.native.submit({ id: 77_777, prompt }), 'CONTEXT_OVERFLOW');
   assert.ok(message.includes(String(length)) && message.includes('2048'), message);
-  assert.is((await engine.generate({ ...greedy(2), id: 77_777 })).finish.outputTokens, 2);
+  assert.is((await engine.generate({ ...greedy(2), id: 77_777 })).finish.usage.output_tokens, 2);
 });
 
 test('a prompt that is far too long is rejected before tokenising, which would take minutes', async ({ engine }) => {
@@ -259,21 +270,23 @@ test('an id is usable by one generation at a time, and again inside the onStep c
   const seen: string[] = [];
   const engine = await openEngine('tiny-llama');
   const first = engine.answer(5);
-  await engine.native.submit({ id: 5, prompt: 'a', maxTokens: 50, temperature: 0 });
+  await engine.native.submit({ id: 5, prompt: 'a', max_tokens: 50, sampling: { temperature: 0 } });
   await rejection(() => engine.native.submit({ id: 5, prompt: 'b' }), 'INVALID_REQUEST', /id 5 is in use/);
   seen.push((await first).finish.reason);
-  seen.push((await engine.generate({ id: 5, prompt: 'a', maxTokens: 2 })).finish.reason);
+  seen.push((await engine.generate({ id: 5, prompt: 'a', max_tokens: 2 })).finish.reason);
   assert.equal(seen, ['length', 'length']);
   await engine.native.close();
 });
 
 test('generations beyond the number of sequences wait in a queue', async () => {
-  const engine = await openEngine('tiny-llama', { maxSequences: 2 });
+  const engine = await openEngine('tiny-llama', { max_sequences: 2 });
   const ids = [1, 2, 3, 4, 5, 6, 7];
   const answers = ids.map((id) => engine.answer(id));
   engine.native.hold(true);
   await Promise.all(
-    ids.map((id) => engine.native.submit({ id, prompt: 'x', maxTokens: 200, temperature: 0, cachePrompt: false })),
+    ids.map((id) =>
+      engine.native.submit({ id, prompt: 'x', max_tokens: 200, sampling: { temperature: 0 }, reuse_prefix: false }),
+    ),
   );
   assert.is(engine.native.stats().waiting, 7);
   // Inside the onStep call with the first text no generation has ended yet.

@@ -1,7 +1,7 @@
 /** Invalid arguments to every function of the addon: each is rejected by name, and the engine keeps working. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { NativeRequest } from '../../src/engine/addon.ts';
+import type { EngineRequest } from '../../src/engine/addon.ts';
 import { rejection } from '../support/errors.ts';
 import { modelPath, openAddon, openEngine, type TestEngine } from '../support/native-engine.ts';
 
@@ -13,7 +13,7 @@ test.before(async (context) => {
 });
 /** Asserts after each test that the engine still works. */
 test.after.each(async ({ engine }) => {
-  assert.is((await engine.generate({ id: 1, prompt: 'a', maxTokens: 2 })).finish.outputTokens, 2);
+  assert.is((await engine.generate({ id: 1, prompt: 'a', max_tokens: 2 })).finish.usage.output_tokens, 2);
 });
 test.after(({ engine }) => engine.native.close());
 
@@ -39,25 +39,25 @@ test('submit', async ({ engine: { native } }) => {
     [{ id: 2, messages: [{ role: 'user', content: 'a' }, null] }, /^messages\[1\] must be an object/],
     [{ id: 2, messages: [{ content: 'a' }] }, /^messages\[0\]\.role must be a string/],
     [{ id: 2, messages: [{ role: 'user', content: ['a'] }] }, /^messages\[0\]\.content must be a string/],
-    [{ id: 2, prompt, maxTokens: -1 }, /^maxTokens /],
-    [{ id: 2, prompt, maxTokens: 1e99 }, /^maxTokens /],
-    [{ id: 2, prompt, temperature: NaN }, /^temperature must be a finite number/],
-    [{ id: 2, prompt, temperature: 1e300 }, /^temperature /],
-    [{ id: 2, prompt, temperature: '1' }, /^temperature /],
-    [{ id: 2, prompt, topK: -1 }, /^topK /],
-    [{ id: 2, prompt, topK: 2 ** 31 }, /^topK /],
-    [{ id: 2, prompt, topP: Infinity }, /^topP /],
-    [{ id: 2, prompt, minP: null }, /^minP /],
-    [{ id: 2, prompt, repeatPenalty: {} }, /^repeatPenalty /],
-    [{ id: 2, prompt, frequencyPenalty: [] }, /^frequencyPenalty /],
-    [{ id: 2, prompt, presencePenalty: NaN }, /^presencePenalty /],
-    [{ id: 2, prompt, seed: -1 }, /^seed /],
-    [{ id: 2, prompt, seed: 0.1 }, /^seed /],
-    [{ id: 2, prompt, logitBias: {} }, /^logitBias must be an array/],
-    [{ id: 2, prompt, logitBias: [1] }, /^logitBias\[0\] must be an array/],
-    [{ id: 2, prompt, logitBias: [[1, 2, 3]] }, /^logitBias\[0\] must be a pair/],
-    [{ id: 2, prompt, logitBias: [[-1, 2]] }, /^logitBias\[0\]\[0\] /],
-    [{ id: 2, prompt, logitBias: [[1, NaN]] }, /^logitBias\[0\]\[1\] /],
+    [{ id: 2, prompt, max_tokens: -1 }, /^max_tokens /],
+    [{ id: 2, prompt, max_tokens: 1e99 }, /^max_tokens /],
+    [{ id: 2, prompt, sampling: { temperature: NaN } }, /^sampling\.temperature must be a finite number/],
+    [{ id: 2, prompt, sampling: { temperature: 1e300 } }, /^sampling\.temperature /],
+    [{ id: 2, prompt, sampling: { temperature: '1' } }, /^sampling\.temperature /],
+    [{ id: 2, prompt, sampling: { top_k: -1 } }, /^sampling\.top_k /],
+    [{ id: 2, prompt, sampling: { top_k: 2 ** 31 } }, /^sampling\.top_k /],
+    [{ id: 2, prompt, sampling: { top_p: Infinity } }, /^sampling\.top_p /],
+    [{ id: 2, prompt, sampling: { min_p: null } }, /^sampling\.min_p /],
+    [{ id: 2, prompt, sampling: { repeat_penalty: {} } }, /^sampling\.repeat_penalty /],
+    [{ id: 2, prompt, sampling: { frequency_penalty: [] } }, /^sampling\.frequency_penalty /],
+    [{ id: 2, prompt, sampling: { presence_penalty: NaN } }, /^sampling\.presence_penalty /],
+    [{ id: 2, prompt, sampling: { seed: -1 } }, /^sampling\.seed /],
+    [{ id: 2, prompt, sampling: { seed: 0.1 } }, /^sampling\.seed /],
+    [{ id: 2, prompt, sampling: { logit_bias: {} } }, /^sampling\.logit_bias must be an array/],
+    [{ id: 2, prompt, sampling: { logit_bias: [1] } }, /^sampling\.logit_bias\[0\] must be an array/],
+    [{ id: 2, prompt, sampling: { logit_bias: [[1, 2, 3]] } }, /^sampling\.logit_bias\[0\] must be a pair/],
+    [{ id: 2, prompt, sampling: { logit_bias: [[-1, 2]] } }, /^sampling\.logit_bias\[0\]\[0\] /],
+    [{ id: 2, prompt, sampling: { logit_bias: [[1, NaN]] } }, /^sampling\.logit_bias\[0\]\[1\] /],
     [{ id: 2, prompt, stop: 'x' }, /^stop must be an array/],
     [{ id: 2, prompt, stop: [1] }, /^stop\[0\] must be a string/],
     [{ id: 2, prompt, stop: new Array(4e9) }, /^stop\[0\] /],
@@ -68,41 +68,43 @@ test('submit', async ({ engine: { native } }) => {
     [{ id: 2, prompt, logprobs: 21 }, /^logprobs /],
   ];
   for (const [request, message] of cases) {
-    await rejection(() => native.submit(request as NativeRequest), 'INVALID_REQUEST', message);
+    await rejection(() => native.submit(request as EngineRequest), 'INVALID_REQUEST', message);
   }
 });
 
 test('extreme sampling settings, stop strings, grammars and prompts', async ({ engine }) => {
-  const edges: Partial<NativeRequest>[] = [
-    { temperature: 0, topK: 0, topP: 0, minP: 1 },
-    { temperature: 3e38 },
-    { temperature: 1e-38 },
-    { temperature: -1 },
-    { topK: 2 ** 31 - 1, topP: -1, minP: -1 },
-    { repeatPenalty: 0 },
-    { repeatPenalty: -1, frequencyPenalty: 3e38, presencePenalty: -3e38 },
-    { seed: 0xffff_ffff },
-    { logitBias: [[2 ** 31 - 1, 1]] },
+  const edges: Partial<EngineRequest>[] = [
+    { sampling: { temperature: 0, top_k: 0, top_p: 0, min_p: 1 } },
+    { sampling: { temperature: 3e38 } },
+    { sampling: { temperature: 1e-38 } },
+    { sampling: { temperature: -1 } },
+    { sampling: { top_k: 2 ** 31 - 1, top_p: -1, min_p: -1 } },
+    { sampling: { repeat_penalty: 0 } },
+    { sampling: { repeat_penalty: -1, frequency_penalty: 3e38, presence_penalty: -3e38 } },
+    { sampling: { seed: 0xffff_ffff } },
+    { sampling: { logit_bias: [[2 ** 31 - 1, 1]] } },
     {
-      logitBias: [
-        [0, 3e38],
-        [1, -3e38],
-      ],
+      sampling: {
+        logit_bias: [
+          [0, 3e38],
+          [1, -3e38],
+        ],
+      },
     },
     { stop: [''] },
     { stop: ['\0', '\ud800', 'x'.repeat(100_000)] },
     { grammar: 'root ::= .*', logprobs: 20 },
-    { grammar: 'root ::= [\\x00-\\U0010FFFF]{3}', topK: 0, logitBias: [[5, -100]] },
+    { grammar: 'root ::= [\\x00-\\U0010FFFF]{3}', sampling: { top_k: 0, logit_bias: [[5, -100]] } },
     { grammar: 'root ::= "\ud800\0"' },
-    { grammar: 'root ::= "x"', temperature: 0, repeatPenalty: 3 },
-    { maxTokens: 0 },
+    { grammar: 'root ::= "x"', sampling: { temperature: 0, repeat_penalty: 3 } },
+    { max_tokens: 0 },
     { prompt: '' },
     { prompt: '\0\ud800\uffff' },
   ];
   for (const edge of edges) {
     try {
-      const { finish } = await engine.generate({ id: 3, prompt: 'a', maxTokens: 3, ...edge });
-      assert.ok(finish.outputTokens <= 3, JSON.stringify(edge));
+      const { finish } = await engine.generate({ id: 3, prompt: 'a', max_tokens: 3, ...edge });
+      assert.ok(finish.usage.output_tokens <= 3, JSON.stringify(edge));
     } catch (error) {
       assert.is((error as { code?: unknown }).code, 'INVALID_REQUEST', `${JSON.stringify(edge)}: ${String(error)}`);
     }
@@ -126,9 +128,11 @@ test('a getter that throws, and one that closes the engine', async () => {
       native.submit({
         id: 1,
         prompt: 'a',
-        get seed() {
-          void native.close();
-          return 1;
+        sampling: {
+          get seed() {
+            void native.close();
+            return 1;
+          },
         },
       }),
     'ENGINE_UNAVAILABLE',
@@ -219,29 +223,29 @@ test('load', async () => {
     [[path, undefined, ignore, ignore], /^options must be an object/],
     [[path, {}, undefined, ignore], /^onProgress must be a function/],
     [[path, {}, ignore, {}], /^onStep must be a function/],
-    [[path, { contextLength: -1 }, ignore, ignore], /^contextLength /],
-    [[path, { contextLength: 2 ** 32 }, ignore, ignore], /^contextLength /],
-    [[path, { contextLength: 2 ** 24 + 1 }, ignore, ignore], /^contextLength /],
+    [[path, { context_length: -1 }, ignore, ignore], /^context_length /],
+    [[path, { context_length: 2 ** 32 }, ignore, ignore], /^context_length /],
+    [[path, { context_length: 2 ** 24 + 1 }, ignore, ignore], /^context_length /],
     [[path, { threads: 0.5 }, ignore, ignore], /^threads /],
     [[path, { threads: -1 }, ignore, ignore], /^threads /],
     [[path, { threads: 513 }, ignore, ignore], /^threads /],
-    [[path, { gpuLayers: 'all' }, ignore, ignore], /^gpuLayers /],
-    [[path, { maxSequences: NaN }, ignore, ignore], /^maxSequences /],
+    [[path, { gpu_layers: 'all' }, ignore, ignore], /^gpu_layers /],
+    [[path, { max_sequences: NaN }, ignore, ignore], /^max_sequences /],
   ];
   for (const [args, message] of bad) {
     await rejection(() => (addon.load as (...args: unknown[]) => unknown)(...args), 'INVALID_REQUEST', message);
   }
   const extreme = [
-    { contextLength: 1 },
+    { context_length: 1 },
     { threads: 16 },
-    { maxSequences: 2 ** 32 - 1 },
-    { maxSequences: 257 },
-    { gpuLayers: -(2 ** 31) },
-    { gpuLayers: 2 ** 31 - 1 },
+    { max_sequences: 2 ** 32 - 1 },
+    { max_sequences: 257 },
+    { gpu_layers: -(2 ** 31) },
+    { gpu_layers: 2 ** 31 - 1 },
   ];
   for (const options of extreme) {
     try {
-      const engine = await addon.load(path, { contextLength: 256, threads: 1, ...options }, ignore, ignore).done;
+      const engine = await addon.load(path, { context_length: 256, threads: 1, ...options }, ignore, ignore).done;
       await engine.close();
     } catch (error) {
       const { code } = error as { code?: unknown };

@@ -32,7 +32,7 @@ test('a load is logged line by line with levels, to the logger set last', async 
 
   const secret = 'xyzzy plugh';
   lines.length = 0;
-  await engine.generate({ id: 1, messages: [{ role: 'user', content: secret }], maxTokens: 5 });
+  await engine.generate({ id: 1, messages: [{ role: 'user', content: secret }], max_tokens: 5 });
   await engine.native.close();
   assert.not(lines.some(({ text }) => text.includes('xyzzy') || text.includes('plugh')));
 });
@@ -42,7 +42,7 @@ test('a cancelled step is not logged as a failure', async () => {
   const lines: { level: string; text: string }[] = [];
   addon.setLogger((level, text) => lines.push({ level, text }));
   const engine = await openEngine('tiny-llama');
-  await engine.generate({ id: 1, prompt: 'hello', maxTokens: 2 });
+  await engine.generate({ id: 1, prompt: 'hello', max_tokens: 2 });
   lines.length = 0;
   let id = 1;
   // A cancel between two steps leaves no line; repeats until a cancel falls into a step.

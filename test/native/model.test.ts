@@ -26,13 +26,13 @@ for (const model of TEST_MODELS) {
     assert.is(info.metadata['general.architecture'], info.architecture);
     assert.ok(info.description.includes(info.architecture));
     assert.ok(info.quantization.length > 0 && info.device.length > 0);
-    assert.ok(info.parameters > 10_000 && info.sizeBytes > 10_000);
+    assert.ok(info.parameters > 10_000 && info.size_bytes > 10_000);
     assert.is(info.layers, 2);
-    assert.is(info.contextLength, 2048);
-    assert.is(info.trainedContextLength, 8192);
-    assert.ok(info.vocabulary > 30_000 && info.embeddingLength >= 64);
+    assert.is(info.context_length, 2048);
+    assert.is(info.trained_context_length, 8192);
+    assert.ok(info.vocabulary > 30_000 && info.embedding_length >= 64);
     assert.is(info.threads, 1);
-    assert.ok(info.hasChatTemplate);
+    assert.ok(info.has_chat_template);
     assert.throws(() => Object.assign(info, { layers: 3 }), TypeError);
   });
 
@@ -107,7 +107,7 @@ loading('reports progress that rises to 1', async () => {
   );
   assert.is(fractions.at(-1), 1);
   load.cancel(); // too late: does nothing
-  assert.ok(engine.stats().cellsTotal > 0);
+  assert.ok(engine.stats().kv_cells_total > 0);
   await engine.close();
 });
 
@@ -176,7 +176,7 @@ loading('a damaged file is rejected or loads, without a crash', async ({ dir }) 
     await file.read(original, 0, 1, offset);
     await file.write(Buffer.of(original.readUInt8() ^ 0xff), 0, 1, offset);
     try {
-      const engine = await addon.load(path, { contextLength: 256, threads: 1 }, ignore, ignore).done;
+      const engine = await addon.load(path, { context_length: 256, threads: 1 }, ignore, ignore).done;
       await engine.close();
     } catch (error) {
       assert.is((error as { code?: unknown }).code, 'MODEL_INVALID');

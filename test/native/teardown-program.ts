@@ -24,8 +24,8 @@ const load = (
   onStep: (outputs: NativeOutput[]) => void = ignore,
   onProgress: (fraction: number) => void = ignore,
 ): Promise<NativeEngine> =>
-  openAddon().load(modelPath('tiny-llama'), { contextLength: 2048, threads: 2 }, onProgress, onStep).done;
-const endless = { id: 1, prompt: 'a', maxTokens: 1900, temperature: 0 };
+  openAddon().load(modelPath('tiny-llama'), { context_length: 2048, threads: 2 }, onProgress, onStep).done;
+const endless = { id: 1, prompt: 'a', max_tokens: 1900, sampling: { temperature: 0 } };
 /** A prompt that takes long to template and tokenise. */
 const long = { id: 2, prompt: 'word '.repeat(200_000) };
 
@@ -66,7 +66,7 @@ const scenarios: Record<string, () => Promise<void>> = {
     const engine = await load((outputs) => {
       for (const { finish } of outputs) if (finish !== undefined) say(finish.reason);
     });
-    void engine.submit({ ...endless, maxTokens: 50 });
+    void engine.submit({ ...endless, max_tokens: 50 });
   },
   async throwing() {
     process.once('uncaughtException', (error) => {

@@ -1,7 +1,14 @@
 /** Loads the real addon and a small real model in this process. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Addon, NativeEngine, NativeLoadOptions, NativeOutput, NativeRequest } from '../../src/engine/addon.ts';
+import type {
+  Addon,
+  EngineFinish,
+  EngineRequest,
+  NativeEngine,
+  NativeLoadOptions,
+  NativeOutput,
+} from '../../src/engine/addon.ts';
 import { loadAddon } from '../../src/engine/loader.ts';
 
 export const TEST_MODELS = ['tiny-llama', 'tiny-qwen2', 'tiny-gemma'] as const;
@@ -14,7 +21,7 @@ export const ENDLESS_TOKENS = 20_000;
 
 export interface Generated {
   readonly text: string;
-  readonly finish: NonNullable<NativeOutput['finish']>;
+  readonly finish: EngineFinish;
 }
 
 /** A loaded model, with its outputs grouped by generation. */
@@ -23,7 +30,7 @@ export interface TestEngine {
   /** Arguments of every onStep call, in order. */
   readonly steps: readonly (readonly NativeOutput[])[];
   /** Submits a request and resolves with the whole answer. */
-  generate(request: NativeRequest): Promise<Generated>;
+  generate(request: EngineRequest): Promise<Generated>;
   /** Resolves with the whole answer of a request that was submitted or is about to be. */
   answer(id: number): Promise<Generated>;
   /** Calls `then` inside the onStep call that delivers the generation's first text. */
@@ -67,7 +74,7 @@ export async function openEngine(model: TestModel, options: NativeLoadOptions = 
   };
   const native = await openAddon().load(
     modelPath(model),
-    { contextLength: 2048, threads: 1, ...options },
+    { context_length: 2048, threads: 1, ...options },
     () => undefined,
     onStep,
   ).done;

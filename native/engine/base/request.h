@@ -1,15 +1,22 @@
 // Requests, outputs, options and statistics of the engine: plain values that all its parts share.
+//
+// Those that cross to JavaScript list their fields (field.h). Their names are the protocol's
+// (src/protocol/generate.ts, records.ts), so nothing between an HTTP body and these structs renames
+// a field.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "engine/base/field.h"
 #include "engine/base/status.h"
 
 namespace svc {
@@ -20,6 +27,11 @@ using GenerationId = std::uint32_t;
 // Element type of the KV cache. kQ8_0 takes about half the memory of kF16 at little loss of
 // quality. Some model shapes do not support it (kModelInvalid).
 enum class CacheType { kF16, kQ8_0 };
+constexpr auto Names(CacheType) { return std::array{"f16", "q8_0"}; }
+
+// Limits that libllama does not check: a larger value ends the process.
+inline constexpr std::uint32_t kMaxContextLength = 1U << 24U;  // no model is trained for more
+inline constexpr int kMaxThreads = 512;                        // GGML_MAX_N_THREADS
 
 struct LoadOptions {
   std::string path;
@@ -53,6 +65,17 @@ struct LoadOptions {
   // Called on the loading thread with the progress (0..1). Returns false to cancel the load
   // (kCancelled).
   std::function<bool(float fraction)> on_progress;
+
+  // Without `path`, `prefix_key` and `on_progress`, which need more than a type.
+  static constexpr auto Fields() {
+    using Self = LoadOptions;
+    return std::make_tuple(
+        SVC_FIELD(context_length, .max = kMaxContextLength), SVC_FIELD(threads, .max = kMaxThreads),
+        SVC_FIELD(prompt_threads, .max = kMaxThreads),
+        SVC_FIELD(gpu_layers, .min = std::numeric_limits<int>::min()), SVC_FIELD(cache_type),
+        SVC_FIELD(max_sequences), SVC_FIELD(prefix_folder), SVC_FIELD(prefix_model),
+        SVC_FIELD(prefix_bytes), SVC_FIELD(draft_path));
+  }
 };
 
 inline constexpr std::uint32_t kDefaultContextLength = 8192;
@@ -70,6 +93,15 @@ struct SamplingParams {
   float presence_penalty = 0.0F;
   std::optional<std::uint32_t> seed;  // absent: drawn from the system's entropy
   std::vector<std::pair<Token, float>> logit_bias;
+
+  // The settings of a request; `penalty_last_n` comes from the model file only.
+  static constexpr auto Fields() {
+    using Self = SamplingParams;
+    return std::make_tuple(SVC_FIELD(temperature), SVC_FIELD(top_k), SVC_FIELD(top_p),
+                           SVC_FIELD(min_p), SVC_FIELD(repeat_penalty),
+                           SVC_FIELD(frequency_penalty), SVC_FIELD(presence_penalty),
+                           SVC_FIELD(seed), SVC_FIELD(logit_bias));
+  }
 };
 
 struct ModelInfo {
@@ -94,16 +126,35 @@ struct ModelInfo {
   std::string draft_refusal;
   std::string device;  // where the layers are: "CPU", or the GPU's name
   std::vector<std::pair<std::string, std::string>> metadata;  // scalar GGUF keys, as text
+
+  // Without `sampling` and `metadata`.
+  static constexpr auto Fields() {
+    using Self = ModelInfo;
+    return std::make_tuple(
+        SVC_FIELD(description), SVC_FIELD(architecture), SVC_FIELD(quantization),
+        SVC_FIELD(parameters), SVC_FIELD(size_bytes), SVC_FIELD(trained_context_length),
+        SVC_FIELD(context_length), SVC_FIELD(vocabulary), SVC_FIELD(embedding_length),
+        SVC_FIELD(layers), SVC_FIELD(threads), SVC_FIELD(has_chat_template),
+        SVC_FIELD(makes_embeddings), SVC_FIELD(draft_refusal, .nullable = true), SVC_FIELD(device));
+  }
 };
 
 struct ChatMessage {
   std::string role;
   std::string content;
+
+  static constexpr auto Fields() {
+    using Self = ChatMessage;
+    return std::make_tuple(SVC_FIELD(role, .required = true), SVC_FIELD(content, .required = true));
+  }
 };
 
 // Class of a request. Batch requests get a later virtual deadline than interactive ones, so they
 // wait longer but do not starve (scheduler.h).
 enum class Priority { kInteractive, kBatch };
+constexpr auto Names(Priority) { return std::array{"interactive", "batch"}; }
+
+inline constexpr std::uint32_t kMaxLogprobs = 20;  // LIMITS.topLogprobs
 
 struct GenerationRequest {
   // Chosen by the caller; unique among the generations alive.
@@ -140,6 +191,16 @@ struct GenerationRequest {
   // Number of most likely alternatives to report with each token's log probability. Absent: no log
   // probabilities.
   std::optional<std::uint32_t> logprobs;
+
+  static constexpr auto Fields() {
+    using Self = GenerationRequest;
+    return std::make_tuple(SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(prompt),
+                           SVC_FIELD(max_tokens), SVC_FIELD(truncate), SVC_FIELD(sampling),
+                           SVC_FIELD(stop), SVC_FIELD(priority), SVC_FIELD(reuse_prefix),
+                           SVC_FIELD(share), SVC_FIELD(own_prefixes), SVC_FIELD(store),
+                           SVC_FIELD(grammar, .non_empty = true),
+                           SVC_FIELD(logprobs, .max = kMaxLogprobs));
+  }
 };
 
 struct TokenLogprob {
@@ -159,13 +220,20 @@ struct EmbeddingRequest {
   // Chosen by the caller; unique among all requests alive, generations included.
   GenerationId id = 0;
   // REQUIRES: every token is in the vocabulary.
-  std::vector<EmbeddingInput> inputs;
+  std::vector<EmbeddingInput> input;
   // True: an input that is too long loses its end instead of being refused. The usage reports the
   // number of tokens removed.
   bool truncate = false;
+
+  // Without `input`, whose tokens are checked against the vocabulary.
+  static constexpr auto Fields() {
+    using Self = EmbeddingRequest;
+    return std::make_tuple(SVC_FIELD(id, .required = true), SVC_FIELD(truncate));
+  }
 };
 
 enum class FinishReason { kStop, kLength, kCancelled };
+constexpr auto Names(FinishReason) { return std::array{"stop", "length", "cancelled"}; }
 
 struct GenerationUsage {
   std::uint32_t input_tokens = 0;
@@ -174,6 +242,13 @@ struct GenerationUsage {
   // Tokens removed by truncation; not part of input_tokens. Absent: the request did not allow
   // truncation.
   std::optional<std::uint32_t> truncated_tokens;
+
+  static constexpr auto Fields() {
+    using Self = GenerationUsage;
+    return std::make_tuple(SVC_FIELD(input_tokens), SVC_FIELD(output_tokens),
+                           SVC_FIELD(cached_tokens),
+                           SVC_FIELD(truncated_tokens, .omit_absent = true));
+  }
 };
 
 // Milliseconds since Submit. Negative: has not happened.
@@ -181,9 +256,16 @@ struct GenerationTimings {
   double started_ms = -1;  // the runner admitted it
   double first_token_ms = -1;
   double finished_ms = -1;
+
+  static constexpr auto Fields() {
+    using Self = GenerationTimings;
+    return std::make_tuple(SVC_FIELD(started_ms, .nullable = true),
+                           SVC_FIELD(first_token_ms, .nullable = true), SVC_FIELD(finished_ms));
+  }
 };
 
-// Output of one generation, or of one embedding request, since the last delivery.
+// Output of one generation, or of one embedding request, since the last delivery. Reasoning and tool
+// calls, once the engine recognizes them, are further members between `text` and `done`.
 struct GenerationOutput {
   GenerationId id = 0;
   std::string text;  // whole UTF-8 characters, no part of a stop string
@@ -208,16 +290,22 @@ struct StepStats {
   std::uint32_t prompt_rows = 0;  // part of `rows`
   double predicted_ms = 0;        // 0: the cost model has no measurement
   double spent_ms = 0;
+
+  static constexpr auto Fields() {
+    using Self = StepStats;
+    return std::make_tuple(SVC_FIELD(rows), SVC_FIELD(prompt_rows), SVC_FIELD(predicted_ms),
+                           SVC_FIELD(spent_ms));
+  }
 };
 
 // Counters start when the model is loaded.
 struct EngineStats {
-  std::uint32_t active = 0;        // generations in the cache
-  std::uint32_t waiting = 0;       // generations submitted, not yet in the cache
-  std::uint32_t cells_used = 0;    // by active generations
-  std::uint32_t cells_cached = 0;  // by cached prefixes; can be evicted
-  std::uint32_t cells_total = 0;
-  std::uint32_t swapped_tokens = 0;  // tokens of cached prefixes swapped out of the cells
+  std::uint32_t active = 0;           // generations in the cache
+  std::uint32_t waiting = 0;          // generations submitted, not yet in the cache
+  std::uint32_t kv_cells_used = 0;    // by active generations
+  std::uint32_t kv_cells_cached = 0;  // by cached prefixes; can be evicted
+  std::uint32_t kv_cells_total = 0;
+  std::uint32_t kv_tokens_swapped = 0;  // tokens of cached prefixes swapped out of the cells
   std::uint64_t steps = 0;
   std::uint64_t rows = 0;
   std::uint64_t prompt_tokens = 0;  // computed prompt tokens
@@ -233,6 +321,23 @@ struct EngineStats {
   std::uint32_t threads = 0;     // compute threads; fewer while other programs keep the cores busy
   double tokens_per_second = 0;  // generated, over the last few seconds of work; 0: idle
   double step_age_ms = 0;        // age of the running step; 0: none runs
+
+  static constexpr auto Fields() {
+    using Self = EngineStats;
+    return std::make_tuple(SVC_FIELD(active), SVC_FIELD(waiting), SVC_FIELD(kv_cells_used),
+                           SVC_FIELD(kv_cells_cached), SVC_FIELD(kv_cells_total),
+                           SVC_FIELD(kv_tokens_swapped), SVC_FIELD(last_step),
+                           SVC_FIELD(tokens_per_second), SVC_FIELD(step_age_ms));
+  }
+  // `steps` of the health record.
+  static constexpr auto StepFields() {
+    using Self = EngineStats;
+    return std::make_tuple(Field{"count", &Self::steps}, SVC_FIELD(rows), SVC_FIELD(prompt_tokens),
+                           SVC_FIELD(cached_tokens), SVC_FIELD(generated_tokens),
+                           SVC_FIELD(drafted_tokens), SVC_FIELD(accepted_tokens),
+                           SVC_FIELD(preemptions), SVC_FIELD(evicted_cells),
+                           SVC_FIELD(predicted_ms), SVC_FIELD(spent_ms), SVC_FIELD(threads));
+  }
 };
 
 }  // namespace svc

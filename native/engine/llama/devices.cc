@@ -140,7 +140,7 @@ std::vector<Device> ListDevices() {
                        .description = ggml_backend_dev_description(device),
                        .backend = ggml_backend_reg_name(ggml_backend_dev_backend_reg(device)),
                        .type = TypeName(ggml_backend_dev_type(device)),
-                       .memory_total_bytes = total,
+                       .memory_total_bytes = total == 0 ? std::nullopt : std::optional(total),
                        .memory_free_bytes = measured ? std::optional(free) : std::nullopt});
   }
   return devices;

@@ -4,20 +4,29 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "engine/base/field.h"
 #include "engine/base/status.h"
 
 namespace svc {
 
 struct Device {
-  std::string name;                      // "CPU", "Vulkan0"
-  std::string description;               // "Intel Xeon ...", "llvmpipe"
-  std::string backend;                   // "CPU", "Vulkan"
-  std::string type;                      // "cpu", "gpu", "igpu", "accel"
-  std::uint64_t memory_total_bytes = 0;  // 0: unknown
+  std::string name;                                 // "CPU", "Vulkan0"
+  std::string description;                          // "Intel Xeon ...", "llvmpipe"
+  std::string backend;                              // "CPU", "Vulkan"
+  std::string type;                                 // "cpu", "gpu", "igpu", "accel"
+  std::optional<std::uint64_t> memory_total_bytes;  // absent: unknown
   // Currently free memory. Absent: the backend does not measure it (it reports all memory as free).
   std::optional<std::uint64_t> memory_free_bytes;
+
+  static constexpr auto Fields() {
+    using Self = Device;
+    return std::make_tuple(SVC_FIELD(name), SVC_FIELD(description), SVC_FIELD(backend),
+                           SVC_FIELD(type), SVC_FIELD(memory_total_bytes),
+                           SVC_FIELD(memory_free_bytes));
+  }
 };
 
 // Loads the ggml backend modules in `directory`: the best CPU variant, and the GPU modules that can

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine/base/request.h"
@@ -26,11 +27,23 @@ struct DeviceMemory {
   // Currently free. Absent: the backend does not measure it; always absent for the host.
   std::optional<std::uint64_t> free_bytes;
   std::optional<std::uint64_t> total_bytes;
+
+  static constexpr auto Fields() {
+    using Self = DeviceMemory;
+    return std::make_tuple(SVC_FIELD(name), SVC_FIELD(is_host), SVC_FIELD(weights_bytes),
+                           SVC_FIELD(mapped_bytes), SVC_FIELD(cache_bytes),
+                           SVC_FIELD(compute_bytes), SVC_FIELD(free_bytes), SVC_FIELD(total_bytes));
+  }
 };
 
 struct MemoryEstimate {
   std::uint32_t context_length = 0;   // as the engine would use it
   std::vector<DeviceMemory> devices;  // the host is first
+
+  static constexpr auto Fields() {
+    using Self = MemoryEstimate;
+    return std::make_tuple(SVC_FIELD(context_length), SVC_FIELD(devices));
+  }
 };
 
 struct MemoryEstimates {
@@ -41,6 +54,13 @@ struct MemoryEstimates {
   // not measure it.
   std::optional<std::uint64_t> process_bytes;
   std::vector<MemoryEstimate> estimates;  // one per context length, in the same order
+
+  static constexpr auto Fields() {
+    using Self = MemoryEstimates;
+    return std::make_tuple(SVC_FIELD(trained_context_length), SVC_FIELD(layers),
+                           SVC_FIELD(makes_embeddings), SVC_FIELD(process_bytes),
+                           SVC_FIELD(estimates));
+  }
 };
 
 // Estimates each of `context_lengths` (0: the default); otherwise `options` as for Engine::Load.

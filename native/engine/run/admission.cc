@@ -348,10 +348,10 @@ std::vector<GenerationId> Admission::TakeFetched() {
 }
 
 void Admission::AddTo(EngineStats* stats) const {
-  stats->cells_cached = cache_.evictable();
-  stats->cells_used = own_cells_ + cache_.cells() - cache_.evictable();
-  stats->cells_total = context_.decoder->cells_total();
-  stats->swapped_tokens = cache_.swapped();
+  stats->kv_cells_cached = cache_.evictable();
+  stats->kv_cells_used = own_cells_ + cache_.cells() - cache_.evictable();
+  stats->kv_cells_total = context_.decoder->cells_total();
+  stats->kv_tokens_swapped = cache_.swapped();
   stats->evicted_cells = cache_.evicted();
 }
 

@@ -101,12 +101,12 @@ TEST(CancelPauseAndResume) {
   std::this_thread::sleep_for(50ms);
   EXPECT_EQ(loaded->listener.Text(1), paused);
   EXPECT_EQ(loaded->engine->stats().active, 1U);
-  EXPECT(loaded->engine->stats().cells_used > 0);
+  EXPECT(loaded->engine->stats().kv_cells_used > 0);
   loaded->engine->Resume(1);
   loaded->engine->Cancel(1);
   REQUIRE(loaded->listener.WaitFor(1));
   EXPECT_EQ(loaded->listener.End(1).reason, FinishReason::kCancelled);
-  EXPECT_EQ(loaded->engine->stats().cells_used, 0U);
+  EXPECT_EQ(loaded->engine->stats().kv_cells_used, 0U);
 }
 
 TEST(ALongPromptIsCancelledWithinAStep) {
@@ -138,7 +138,7 @@ TEST(MoreThanTheCacheHoldsTakeTurns) {
     }
     const EngineStats stats = loaded->engine->stats();
     EXPECT(stats.preemptions > 0);
-    EXPECT_EQ(stats.cells_used, 0U);
+    EXPECT_EQ(stats.kv_cells_used, 0U);
     EXPECT(stats.last_step.predicted_ms > 0 && stats.last_step.spent_ms > 0);
   }
 }

@@ -91,7 +91,7 @@ TEST(ASeedRepeatsATextWhateverIsCached) {
         REQUIRE(loaded->listener.WaitFor(id));
       }
       EXPECT(loaded->listener.End(id).usage.cached_tokens > 100);
-      EXPECT(loaded->engine->stats().cells_cached > 100);
+      EXPECT(loaded->engine->stats().kv_cells_cached > 100);
     }
     EXPECT_EQ(texts[1], texts[0]);
     EXPECT_EQ(texts[2], texts[0]);

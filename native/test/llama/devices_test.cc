@@ -30,7 +30,7 @@ TEST(TheProcessorIsADevice) {
   EXPECT_EQ(cpus, 1);
   for (const Device& device : devices) {
     EXPECT(!device.name.empty() && !device.description.empty() && !device.backend.empty());
-    EXPECT(device.memory_free_bytes.value_or(0) <= device.memory_total_bytes);
+    EXPECT(device.memory_free_bytes.value_or(0) <= device.memory_total_bytes.value_or(0));
     EXPECT(device.type != "cpu" || !device.memory_free_bytes.has_value());
     std::printf("     %s: %s\n", device.name.c_str(), device.description.c_str());
   }

@@ -85,7 +85,7 @@ Said Say(const LlamaModel& model, const std::vector<Token>& prompt, const Sampli
     }
   }
   said.stats = loop.stats();
-  EXPECT_EQ(said.stats.cells_used, 0U);
+  EXPECT_EQ(said.stats.kv_cells_used, 0U);
   return said;
 }
 

@@ -201,7 +201,7 @@ TEST(AnEngineEmbedsTextsAndTokensAndWritesNothing) {
     const std::string text = "the river runs under the old bridge";
     const std::vector<Token> tokens = engine->Tokenize(text, true, false).value();
     const Result<std::uint32_t> input_tokens =
-        engine->embedding()->Embed({.id = 1, .inputs = {text, tokens, "</s>", "[SEP]"}});
+        engine->embedding()->Embed({.id = 1, .input = {text, tokens, "</s>", "[SEP]"}});
     REQUIRE(input_tokens.ok());
     EXPECT_EQ(heard.End(1).usage.input_tokens, input_tokens.value());
     const auto& flat = heard.vectors[1];
@@ -220,12 +220,12 @@ TEST(AnEngineRefusesWhatItCannotEmbed) {
   REQUIRE(engine != nullptr);
   std::string text;
   for (int i = 0; i < 600; ++i) text += "river ";
-  const Status status = engine->embedding()->Embed({.id = 1, .inputs = {"a", text}}).status();
+  const Status status = engine->embedding()->Embed({.id = 1, .input = {"a", text}}).status();
   EXPECT(status.code() == StatusCode::kContextOverflow);
   EXPECT_EQ(status.message(), "input[1] has 602 tokens, and the model takes at most 512");
-  EXPECT(engine->embedding()->Embed({.id = 2, .inputs = {std::vector<Token>{}}}).status().code() ==
+  EXPECT(engine->embedding()->Embed({.id = 2, .input = {std::vector<Token>{}}}).status().code() ==
          StatusCode::kInvalidRequest);
-  EXPECT(engine->embedding()->Embed({.id = 3, .inputs = {}}).status().code() ==
+  EXPECT(engine->embedding()->Embed({.id = 3, .input = {}}).status().code() ==
          StatusCode::kInvalidRequest);
 
   Heard other;

@@ -37,8 +37,8 @@ TEST(CellsOfAPromptArePromisedToIt) {
   EXPECT_EQ(parts.admission.FreeCells(), 34U);
   EngineStats stats;
   parts.admission.AddTo(&stats);
-  EXPECT_EQ(stats.cells_used, 30U);
-  EXPECT_EQ(stats.cells_total, 64U);
+  EXPECT_EQ(stats.kv_cells_used, 30U);
+  EXPECT_EQ(stats.kv_cells_total, 64U);
 }
 
 TEST(TheOnlyOneIsNeverPreempted) {
@@ -157,7 +157,7 @@ TEST(WhoWantsItsOwnPromptTakesAndGivesNothing) {
   (void)bench.Step();
   // It is alone, and begins with an empty cache.
   EXPECT_EQ(bench.record.cells.load(), 64U);
-  EXPECT_EQ(bench.loop->stats().cells_cached, 0U);
+  EXPECT_EQ(bench.loop->stats().kv_cells_cached, 0U);
   bench.RunToTheEnd();
   own = Steady(3, Prompt(2, 200), 4);
   own.reuse_prefix = false;
@@ -181,11 +181,11 @@ TEST(IdlePrefixesMakeWayAndComeBack) {
   for (GenerationId id = 0; id < 10; ++id) {
     bench.Add(Steady(id, Prompt(static_cast<Token>(id * 5 + 1), 150), 5));
     (void)bench.Step();
-    EXPECT(bench.loop->stats().cells_cached <= 100);
+    EXPECT(bench.loop->stats().kv_cells_cached <= 100);
     bench.RunToTheEnd();
   }
   const EngineStats stats = bench.loop->stats();
-  EXPECT(stats.swapped_tokens >= 900 && stats.swapped_tokens <= stats.evicted_cells);
+  EXPECT(stats.kv_tokens_swapped >= 900 && stats.kv_tokens_swapped <= stats.evicted_cells);
   for (GenerationId id = 0; id < 10; ++id) {
     bench.Add(Steady(10 + id, Prompt(static_cast<Token>(id * 5 + 1), 150), 5));
     bench.RunToTheEnd();

@@ -151,7 +151,7 @@ void Storm(std::uint32_t seed) {
     }
   }
   for (GenerationId id = 0; id < kCount; ++id) bench.ExpectAsAlone(id);
-  EXPECT_EQ(bench.loop->stats().cells_used, 0U);
+  EXPECT_EQ(bench.loop->stats().kv_cells_used, 0U);
 }
 
 TEST(NothingLeaksStarvesOrSaysAnythingElse) {

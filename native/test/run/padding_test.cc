@@ -101,7 +101,7 @@ TEST(DecodingIsPaddedToCheapRowCounts) {
   }
   EXPECT_EQ(sizes[3], 0);
   EXPECT(sizes[4] >= 29);
-  EXPECT_EQ(record.cells.load(), loop.stats().cells_cached);
+  EXPECT_EQ(record.cells.load(), loop.stats().kv_cells_cached);
 }
 
 }  // namespace

@@ -114,15 +114,15 @@ TEST(ALaneThatGrowsTakesTheMemoryOfCopiesUntilNothingIsLeftToDo) {
     bench.Add(Steady(id, Prompt(static_cast<Token>(id), 400), 3));
     bench.RunToTheEnd();
   }
-  EXPECT(bench.loop->stats().swapped_tokens > 1000);
+  EXPECT(bench.loop->stats().kv_tokens_swapped > 1000);
   bench.Add(Steady(7, Prompt(7, 1500), 3));
-  while (bench.Step()) EXPECT(bench.loop->stats().swapped_tokens <= 256);
+  while (bench.Step()) EXPECT(bench.loop->stats().kv_tokens_swapped <= 256);
   bench.ExpectAsAlone(7);
   for (GenerationId id = 8; id < 12; ++id) {
     bench.Add(Steady(id, Prompt(static_cast<Token>(id), 400), 3));
     bench.RunToTheEnd();
   }
-  EXPECT(bench.loop->stats().swapped_tokens > 1000);
+  EXPECT(bench.loop->stats().kv_tokens_swapped > 1000);
 }
 
 // Each stop costs something, and alone there is nobody to stop for.

@@ -328,8 +328,8 @@ TEST(StatsAddUp) {
   EXPECT_EQ(stats.prompt_tokens, prompt_tokens);
   EXPECT_EQ(stats.generated_tokens, generated);
   EXPECT_EQ(stats.steps, bench.record.steps.load());
-  EXPECT_EQ(stats.cells_used, 0U);
-  EXPECT_EQ(stats.cells_total, 512U);
+  EXPECT_EQ(stats.kv_cells_used, 0U);
+  EXPECT_EQ(stats.kv_cells_total, 512U);
   EXPECT_EQ(stats.active + stats.waiting, 0U);
   EXPECT_EQ(stats.step_age_ms, 0.0);
   EXPECT_EQ(stats.tokens_per_second, 0.0);

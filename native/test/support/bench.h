@@ -137,14 +137,14 @@ class Bench {
     EngineStats stats = runner.stats();
     std::uint32_t cells = record.cells;
     // Prefixes may still be on their way to disk and hold cells meanwhile.
-    while (stats.cells_cached != cells && Clock::now() < deadline) {
+    while (stats.kv_cells_cached != cells && Clock::now() < deadline) {
       std::this_thread::yield();
       stats = runner.stats();
       cells = record.cells;
     }
     EXPECT_EQ(stats.active + stats.waiting, 0U);
-    EXPECT_EQ(stats.cells_used, 0U);
-    EXPECT_EQ(stats.cells_cached, cells);
+    EXPECT_EQ(stats.kv_cells_used, 0U);
+    EXPECT_EQ(stats.kv_cells_cached, cells);
   }
   std::uint32_t sink_calls() const {
     const std::lock_guard lock(mutex_);

@@ -27,7 +27,7 @@ class LoopBench {
       if (output.done) ends.emplace(output.id, std::move(output));
     }
     const EngineStats stats = loop->stats();
-    EXPECT_EQ(stats.cells_used + stats.cells_cached, record.cells.load());
+    EXPECT_EQ(stats.kv_cells_used + stats.kv_cells_cached, record.cells.load());
     return planned;
   }
   // Runs until nothing is left to do; returns the time on the test clock in milliseconds.
@@ -35,7 +35,7 @@ class LoopBench {
     const Clock::time_point start = time_;
     while (Step()) {
     }
-    EXPECT_EQ(loop->stats().cells_used, 0U);
+    EXPECT_EQ(loop->stats().kv_cells_used, 0U);
     return Milliseconds(time_ - start);
   }
 

@@ -62,15 +62,15 @@ class VirtualBench {
       Hear();
     }
     const EngineStats stats = loop->stats();
-    EXPECT_EQ(stats.cells_used + stats.cells_cached, record.cells.load());
-    EXPECT(record.cells <= stats.cells_total);
+    EXPECT_EQ(stats.kv_cells_used + stats.kv_cells_cached, record.cells.load());
+    EXPECT(record.cells <= stats.kv_cells_total);
     return planned;
   }
   void RunToTheEnd() {
     while (Step()) {
     }
     EXPECT_EQ(ends.size(), wants_.size());
-    EXPECT_EQ(loop->stats().cells_used, 0U);
+    EXPECT_EQ(loop->stats().kv_cells_used, 0U);
   }
   void ExpectAsAlone(GenerationId id) const {
     const Want& want = wants_.at(id);

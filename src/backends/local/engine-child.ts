@@ -3,14 +3,14 @@
  * process is gone and everything that it wrote has been delivered.
  */
 import type {
+  EngineOutput,
   NativeDevice,
   NativeLoadOptions,
   NativeMemoryEstimates,
-  NativeRequest,
   NativeStats,
 } from '../../engine/addon.ts';
 import { encodeFrame, FrameDecoder, FROM_ENGINE } from '../../engine/frames.ts';
-import type { EmbedFrameRequest, EngineInfo, FromEngine, StepOutput, ToEngine } from '../../engine/messages.ts';
+import type { EngineInfo, FromEngine, ToEngine } from '../../engine/messages.ts';
 import { usableGpu } from '../../engine/gpu.ts';
 import { describeExit, spawnEngine, type SpawnedEngine } from '../../engine/spawn.ts';
 import type { Logger } from '../../log/log.ts';
@@ -46,7 +46,7 @@ export interface EngineChildOptions {
   onDevices(devices: readonly NativeDevice[]): void;
   onAccepted(id: number): void;
   onVectors(id: number, vectors: Float32Array): void;
-  onOutputs(outputs: readonly StepOutput[]): void;
+  onOutputs(outputs: readonly EngineOutput[]): void;
   /** `isSilent` changed. */
   onSilence(): void;
   /** Preparing this request takes longer than the stall timeout; the engine is killed. */
@@ -120,17 +120,8 @@ export class EngineChild {
     return this.#cpuMs;
   }
 
-  /** Throws BUSY while too many bytes wait for the engine to read them. */
-  generate(request: NativeRequest): void {
-    this.#ask({ type: 'generate', request });
-  }
-
-  /** Throws like `generate`. */
-  embed(request: EmbedFrameRequest): void {
-    this.#ask({ type: 'embed', request });
-  }
-
-  #ask(message: ToEngine): void {
+  /** Sends a request. Throws BUSY while too many bytes wait for the engine to read them. */
+  ask(message: Extract<ToEngine, { type: 'generate' | 'embed' }>): void {
     if ((this.#spawned?.pipe.writableLength ?? 0) > PIPE_BYTES) {
       throw new SvcError('BUSY', `the engine of ${this.#options.model} does not keep up with its requests`, {
         retryAfterSeconds: 1,
@@ -266,8 +257,8 @@ export class EngineChild {
         if (this.#verdict !== undefined) break;
         this.#loaded = true;
         this.#watch?.loaded();
-        if (message.info.draftRefusal !== null) {
-          const reason = `the draft model ${message.info.draftRefusal}`;
+        if (message.info.draft_refusal !== null) {
+          const reason = `the draft model ${message.info.draft_refusal}`;
           this.#options.log.info(
             { model: this.#options.model, reason },
             'engine.draft_model is not used for this model',

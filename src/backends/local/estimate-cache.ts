@@ -14,13 +14,13 @@ export class EstimateCache {
   /** Wraps `estimate` with the cache. */
   of({ path }: { readonly path: string }, estimate: Estimate): Estimate {
     return async (options, contextLengths) => {
-      const { draftPath } = options;
-      const files = draftPath === undefined ? [path] : [path, draftPath];
+      const { draft_path } = options;
+      const files = draft_path === undefined ? [path] : [path, draft_path];
       const key = JSON.stringify([files.map(versionOf), options, contextLengths]);
       const known = this.#kept.get(key);
       if (known !== undefined) return known;
       const found = await estimate(options, contextLengths);
-      const isHostOnly = found.estimates.every(({ devices }) => devices.every(({ isHost }) => isHost));
+      const isHostOnly = found.estimates.every(({ devices }) => devices.every(({ is_host }) => is_host));
       if (isHostOnly) this.#keep(key, found);
       return found;
     };

@@ -13,7 +13,7 @@
  * Memory is linear in the context length (cells and their mask), except that buffer sizes are rounded. So two dry
  * runs give the line, and a third confirms the interpolated length.
  */
-import type { CacheType, NativeLoadOptions, NativeMemoryEstimate, NativeMemoryEstimates } from '../../engine/addon.ts';
+import type { NativeLoadOptions, NativeMemoryEstimate, NativeMemoryEstimates } from '../../engine/addon.ts';
 import { SvcError } from '../../protocol/errors.ts';
 
 /** Minimum context length, in tokens, that is useful for a chat. */
@@ -95,7 +95,7 @@ function places({ bytes, free }: Plan, room: Room): Place[] {
 
 /** Throws OUT_OF_MEMORY, or the dry run's error. */
 export async function chooseFit({ model, options, atLeast }: Wish, room: Room, estimate: Estimate): Promise<Plan> {
-  let first = await planOf(options, options.contextLength ?? 0, estimate);
+  let first = await planOf(options, options.context_length ?? 0, estimate);
   if (first.contextLength < atLeast && !first.makesEmbeddings) first = await planOf(options, atLeast, estimate);
   if (fits(first, room)) return first;
 
@@ -107,7 +107,7 @@ export async function chooseFit({ model, options, atLeast }: Wish, room: Room, e
   if (spread !== null) return spread;
 
   const shorter = await withShorterContext(best, room, estimate);
-  const mayBeShorter = options.contextLength === undefined && (shorter?.contextLength ?? 0) >= atLeast;
+  const mayBeShorter = options.context_length === undefined && (shorter?.contextLength ?? 0) >= atLeast;
   if (shorter !== null && mayBeShorter) return shorter;
   throw refusal(model, first, room, shorter?.contextLength ?? null);
 }
@@ -122,29 +122,29 @@ async function planOf(options: NativeLoadOptions, contextLength: number, estimat
   const estimates = await estimate(options, [contextLength]);
   const [found] = estimates.estimates as [NativeMemoryEstimate];
   return {
-    options: { ...options, contextLength: found.contextLength },
+    options: { ...options, context_length: found.context_length },
     bytes: bytesOf(estimates, found),
-    mappedBytes: found.devices.reduce((sum, { mappedBytes }) => sum + mappedBytes, 0),
+    mappedBytes: found.devices.reduce((sum, { mapped_bytes }) => sum + mapped_bytes, 0),
     free: new Map(
       found.devices
-        .filter(({ isHost }) => !isHost)
-        .map(({ name, freeBytes, totalBytes }) => [
+        .filter(({ is_host }) => !is_host)
+        .map(({ name, free_bytes: free, total_bytes }) => [
           name,
-          freeBytes === null ? null : freeBytes - marginOf(totalBytes ?? freeBytes),
+          free === null ? null : free - marginOf(total_bytes ?? free),
         ]),
     ),
-    contextLength: found.contextLength,
+    contextLength: found.context_length,
     layers: estimates.layers,
-    makesEmbeddings: estimates.makesEmbeddings,
+    makesEmbeddings: estimates.makes_embeddings,
   };
 }
 
-function bytesOf({ processBytes }: NativeMemoryEstimates, { devices }: NativeMemoryEstimate): Bytes {
-  let host = processBytes ?? 0;
+function bytesOf({ process_bytes }: NativeMemoryEstimates, { devices }: NativeMemoryEstimate): Bytes {
+  let host = process_bytes ?? 0;
   const others = new Map<string, number>();
-  for (const { name, isHost, weightsBytes, cacheBytes, computeBytes } of devices) {
-    const bytes = weightsBytes + cacheBytes + computeBytes;
-    if (isHost) host += bytes;
+  for (const { name, is_host, weights_bytes, cache_bytes, compute_bytes } of devices) {
+    const bytes = weights_bytes + cache_bytes + compute_bytes;
+    if (is_host) host += bytes;
     else others.set(name, bytes);
   }
   return { host, devices: others };
@@ -156,10 +156,9 @@ async function withSmallerCache(
   contextLength: number,
   estimate: Estimate,
 ): Promise<LengthPlan | null> {
-  if (options.cacheType !== undefined) return null;
-  const cacheType: CacheType = 'q8_0';
+  if (options.cache_type !== undefined) return null;
   try {
-    const plan = await planOf({ ...options, cacheType }, contextLength, estimate);
+    const plan = await planOf({ ...options, cache_type: 'q8_0' }, contextLength, estimate);
     return plan.makesEmbeddings ? null : plan;
   } catch (error) {
     if (error instanceof SvcError && error.code === 'MODEL_INVALID') return null;
@@ -170,13 +169,13 @@ async function withSmallerCache(
 /** Binary search for the most GPU layers that fit. null: not even zero layers fit, or the number is configured. */
 async function withFewerLayers(
   plan: LengthPlan,
-  { gpuLayers: chosen }: NativeLoadOptions,
+  { gpu_layers: chosen }: NativeLoadOptions,
   room: Room,
   estimate: Estimate,
 ): Promise<LengthPlan | null> {
   if (chosen !== undefined || plan.bytes.devices.size === 0) return null;
   const at = (gpuLayers: number): Promise<LengthPlan> =>
-    planOf({ ...plan.options, gpuLayers }, plan.contextLength, estimate);
+    planOf({ ...plan.options, gpu_layers: gpuLayers }, plan.contextLength, estimate);
   let best = await at(0);
   if (!fits(best, room)) return null;
   let [low, high] = [0, plan.layers + 1];

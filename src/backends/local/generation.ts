@@ -1,19 +1,23 @@
 /**
- * One generation or embedding request on the daemon's side. Buffers what the engine pushes until the consumer pulls.
+ * One request on the daemon's side: turns what the engine pushes into the protocol's events, and buffers it until the
+ * consumer pulls.
  *
- * The buffer is one string, so a slow consumer gets longer pieces, not a longer queue. Back-pressure: above
- * PAUSE_CHARACTERS the engine pauses this generation; the next pull takes everything and resumes it. A failure
+ * The buffer of a generation is one string, so a slow consumer gets longer pieces, not a longer queue. Back-pressure:
+ * above PAUSE_CHARACTERS the engine pauses this generation; the next pull takes everything and resumes it. A failure
  * discards buffered text, because text that was not sent must not prevent a retry. Vectors are bounded by their
  * request and pause nothing.
  *
  * An engine that ignores a pause or sends more vectors than requested is killed: it no longer runs the code that we
  * loaded into it.
+ *
+ * Reasoning and tool calls, once engines send them, are further buffers of Generation and further events of its `take`.
  */
-import type { NativeFinish } from '../../engine/addon.ts';
-import type { StepOutput, ToEngine } from '../../engine/messages.ts';
+import type { EngineFinish, EngineOutput } from '../../engine/addon.ts';
+import type { ToEngine } from '../../engine/messages.ts';
+import type { VectorsEvent } from '../../protocol/embed.ts';
 import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
-import type { TextEvent, TokenLogprobs } from '../../protocol/generate.ts';
-import { toLogprobs } from './request.ts';
+import type { FinishEvent, StartEvent, TextEvent, TokenLogprobs } from '../../protocol/generate.ts';
+import { toFinishEvent, toLogprobs } from './request.ts';
 
 /** About a thousand tokens: enough for any consumer that keeps up. */
 const PAUSE_CHARACTERS = 4 * 1024;
@@ -23,16 +27,7 @@ const PAUSE_LOGPROBS = 256;
 const MOST_CHARACTERS = 4 * 1024 * 1024;
 const MOST_LOGPROBS = 64 * 1024;
 
-export type GenerationEvent =
-  /** The engine has admitted the request. First, and once. */
-  | { readonly type: 'accepted' }
-  | TextEvent
-  /** Vectors, concatenated. */
-  | { readonly type: 'vectors'; readonly vectors: Float32Array }
-  /** `at`: performance.now() when it arrived. */
-  | { readonly type: 'finish'; readonly finish: NativeFinish; readonly at: number };
-
-export interface GenerationOwner {
+export interface AnswerOwner {
   send(message: ToEngine): void;
   /** From now on the engine's outputs for this id are ignored. */
   release(id: number): void;
@@ -40,62 +35,45 @@ export interface GenerationOwner {
   offend(what: string): void;
 }
 
-export class Generation {
+/** What the events contain besides the engine's output. */
+export interface AnswerHead {
+  /** Id of the model in the request. */
+  readonly model: string;
+  /** `performance.now()` when the request arrived. */
+  readonly arrivedAt: number;
+}
+
+/** `Content`: the events between `start` and `finish`. */
+export abstract class EngineAnswer<Content extends TextEvent | VectorsEvent> {
   readonly id: number;
-  readonly #owner: GenerationOwner;
+  protected readonly owner: AnswerOwner;
   #accepted = false;
-  #text = '';
-  #vectors: Float32Array[] = [];
-  /** Numbers still to be received. */
-  #numbersLeft: number;
-  #logprobs: TokenLogprobs[] = [];
-  #paused = false;
-  #end: { readonly finish: NativeFinish; readonly at: number } | { readonly error: SvcError } | undefined;
+  /** `at`: performance.now() when it arrived. */
+  #end: { readonly finish: EngineFinish; readonly at: number } | { readonly error: SvcError } | undefined;
   #wake: () => void = () => undefined;
 
-  /** `numbers`: total length of all vectors requested. */
-  constructor(id: number, owner: GenerationOwner, numbers = 0) {
+  constructor(id: number, owner: AnswerOwner) {
     this.id = id;
-    this.#numbersLeft = numbers;
-    this.#owner = owner;
+    this.owner = owner;
   }
 
+  /** The engine has admitted the request. */
   accept(): void {
     this.#accepted = true;
     this.#wake();
   }
 
-  pushVectors(vectors: Float32Array): void {
-    this.#numbersLeft -= vectors.length;
-    if (this.#numbersLeft < 0) {
-      this.#owner.offend('sent vectors that nobody asked for');
-      return;
-    }
-    this.#accepted = true;
-    this.#vectors.push(vectors);
-    this.#wake();
+  push(output: EngineOutput): void {
+    if (output.error !== undefined) this.fail(SvcError.fromRecord(output.error as ErrorRecord));
+    if (this.#end !== undefined || !this.add(output)) return;
+    if (output.finish !== undefined) this.#end = { finish: output.finish, at: performance.now() };
+    this.accept();
   }
 
-  push(output: StepOutput): void {
-    if (output.error !== undefined) {
-      this.fail(SvcError.fromRecord(output.error as ErrorRecord));
-      return;
-    }
-    if (this.#end !== undefined) return;
-    const logprobs = this.#logprobs.length + (output.logprobs?.length ?? 0);
-    if (this.#text.length + output.text.length > MOST_CHARACTERS || logprobs > MOST_LOGPROBS) {
-      this.#owner.offend('went on with an answer that it was told to pause');
-      return;
-    }
-    this.#accepted = true;
-    this.#text += output.text;
-    if (output.logprobs !== undefined) this.#logprobs.push(...toLogprobs(output.logprobs));
-    if (output.finish !== undefined) this.#end = { finish: output.finish, at: performance.now() };
-    else if (!this.#paused && (this.#text.length > PAUSE_CHARACTERS || this.#logprobs.length > PAUSE_LOGPROBS)) {
-      this.#paused = true;
-      this.#owner.send({ type: 'pause', id: this.id });
-    }
-    this.#wake();
+  /** Vectors of the next inputs, concatenated. */
+  pushVectors(numbers: Float32Array): void {
+    if (this.addVectors(numbers)) this.accept();
+    else this.owner.offend('sent vectors that nobody asked for');
   }
 
   fail(error: SvcError): void {
@@ -104,7 +82,10 @@ export class Generation {
   }
 
   /** Call once. Ends after `finish`, or throws. Returning early or aborting cancels the request in the engine. */
-  async *events(signal: AbortSignal): AsyncGenerator<GenerationEvent, void, undefined> {
+  async *events(
+    signal: AbortSignal,
+    { model, arrivedAt }: AnswerHead,
+  ): AsyncGenerator<StartEvent | Content | FinishEvent, void, undefined> {
     let announced = false;
     const onAbort = (): void => this.#wake();
     signal.addEventListener('abort', onAbort);
@@ -112,15 +93,14 @@ export class Generation {
       for (;;) {
         signal.throwIfAborted();
         if (this.#end !== undefined && 'error' in this.#end) throw this.#end.error;
+        const content = this.#accepted && announced ? this.take() : undefined;
         if (this.#accepted && !announced) {
           announced = true;
-          yield { type: 'accepted' };
-        } else if (this.#vectors.length > 0) {
-          for (const vectors of this.#vectors.splice(0)) yield { type: 'vectors', vectors };
-        } else if (this.#text !== '') {
-          yield this.#take();
+          yield { type: 'start', model, provider: 'local' };
+        } else if (content !== undefined) {
+          yield content;
         } else if (this.#end !== undefined) {
-          yield { type: 'finish', ...this.#end };
+          yield toFinishEvent(this.#end.finish, arrivedAt, this.#end.at);
           return;
         } else {
           await new Promise<void>((resolve) => {
@@ -130,12 +110,45 @@ export class Generation {
       }
     } finally {
       signal.removeEventListener('abort', onAbort);
-      if (this.#end === undefined) this.#owner.send({ type: 'cancel', id: this.id });
-      this.#owner.release(this.id);
+      if (this.#end === undefined) this.owner.send({ type: 'cancel', id: this.id });
+      this.owner.release(this.id);
     }
   }
 
-  #take(): TextEvent {
+  /** Buffers the content of an output. Returns false if the engine has offended. */
+  protected abstract add(output: EngineOutput): boolean;
+  /** Returns false if these vectors were not requested. */
+  protected abstract addVectors(numbers: Float32Array): boolean;
+  /** Takes the next event out of the buffer; undefined: it is empty. */
+  protected abstract take(): Content | undefined;
+}
+
+export class Generation extends EngineAnswer<TextEvent> {
+  #text = '';
+  #logprobs: TokenLogprobs[] = [];
+  #paused = false;
+
+  protected override add({ text, logprobs = [], finish }: EngineOutput): boolean {
+    if (this.#text.length + text.length > MOST_CHARACTERS || this.#logprobs.length + logprobs.length > MOST_LOGPROBS) {
+      this.owner.offend('went on with an answer that it was told to pause');
+      return false;
+    }
+    this.#text += text;
+    this.#logprobs.push(...toLogprobs(logprobs));
+    const isFull = this.#text.length > PAUSE_CHARACTERS || this.#logprobs.length > PAUSE_LOGPROBS;
+    if (finish === undefined && !this.#paused && isFull) {
+      this.#paused = true;
+      this.owner.send({ type: 'pause', id: this.id });
+    }
+    return true;
+  }
+
+  protected override addVectors(): boolean {
+    return false;
+  }
+
+  protected override take(): TextEvent | undefined {
+    if (this.#text === '') return undefined;
     const event: TextEvent = {
       type: 'text',
       text: this.#text,
@@ -145,8 +158,40 @@ export class Generation {
     this.#logprobs = [];
     if (this.#paused) {
       this.#paused = false;
-      this.#owner.send({ type: 'resume', id: this.id });
+      this.owner.send({ type: 'resume', id: this.id });
     }
     return event;
+  }
+}
+
+export class Embedding extends EngineAnswer<VectorsEvent> {
+  readonly #length: number;
+  readonly #vectors: Float32Array[] = [];
+  /** Numbers still to be received. */
+  #numbersLeft: number;
+
+  /** `inputs`: number of vectors requested; `length`: numbers in each. */
+  constructor(id: number, owner: AnswerOwner, inputs: number, length: number) {
+    super(id, owner);
+    this.#length = length;
+    this.#numbersLeft = inputs * length;
+  }
+
+  protected override add(): boolean {
+    return true;
+  }
+
+  protected override addVectors(numbers: Float32Array): boolean {
+    this.#numbersLeft -= numbers.length;
+    if (this.#numbersLeft < 0 || numbers.length % this.#length !== 0) return false;
+    for (let at = 0; at < numbers.length; at += this.#length) {
+      this.#vectors.push(numbers.subarray(at, at + this.#length));
+    }
+    return true;
+  }
+
+  protected override take(): VectorsEvent | undefined {
+    if (this.#vectors.length === 0) return undefined;
+    return { type: 'vectors', vectors: this.#vectors.splice(0) };
   }
 }

@@ -1,20 +1,17 @@
 /**
  * Runs models on this machine, each in its own engine process.
  *
- *   generate, embed ──► store.find ──► pool (one engine per model file) ──► supervisor ──► engine process
- *
- * If an engine dies before any text of a request has been sent, the request is retried once on the restarted engine;
- * the client notices only a delay. After the first text the client gets ENGINE_CRASHED: a second answer would not
- * continue the first.
+ *   generate, embed ──► answers ──► pool (one engine per model file) ──► supervisor ──► engine process
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CacheType, NativeDevice, NativeLoadOptions, NativeStats } from '../../engine/addon.ts';
+import type { CacheType, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
 import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { CONTROL_CALLER, shareOf } from '../../protocol/caller.ts';
-import type { EmbedEvent, EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
-import type { FinishEvent, GenerateEvent, GenerateRequest, StartEvent, TextEvent } from '../../protocol/generate.ts';
+import type { EmbedEvent, EmbedRequest } from '../../protocol/embed.ts';
+import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
+import { given } from '../../protocol/given.ts';
 import type {
   DeviceRecord,
   LoadedModelHealth,
@@ -25,21 +22,13 @@ import type {
 import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
+import { Answers, atMost, toMilliseconds } from './answers.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
 import { draftPathFor } from './draft-model.ts';
 import { EstimateCache } from './estimate-cache.ts';
 import { totalOf } from './fit.ts';
 import { Pool, type Model } from './pool.ts';
-import type { Generation } from './generation.ts';
-import {
-  checkDimensions,
-  checkKind,
-  ofRequest,
-  toFinishEvent,
-  toNativeRequest,
-  toVectors,
-  withWayOut,
-} from './request.ts';
+import { checkDimensions, toEngineRequest } from './request.ts';
 import { Residency } from './residency.ts';
 import type { Store } from './store.ts';
 import { Supervisor } from './supervisor.ts';
@@ -96,13 +85,12 @@ export interface LocalBackendOptions {
   readonly hostMemory?: () => HostMemory;
 }
 
-type LocalEvent = StartEvent | TextEvent | VectorsEvent | FinishEvent;
-
 export class LocalBackend implements Backend {
   readonly name = 'local';
   readonly #options: LocalBackendOptions;
   readonly #pool: Pool;
   readonly #residency: Residency;
+  readonly #answers: Answers;
   readonly #estimates = new EstimateCache();
   #closing = false;
   #prefixBytes: number;
@@ -131,34 +119,32 @@ export class LocalBackend implements Backend {
       log: options.log,
       hostMemory: options.hostMemory ?? hostMemory,
     });
-  }
-
-  async *generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
-    const native = toNativeRequest(request, {
-      share: shareOf(context.caller),
-      ownPrefixes: this.#options.engine.prefix_sharing === 'key',
+    this.#answers = new Answers({
+      pool: this.#pool,
+      log: options.log,
+      find: (name, signal) => this.#findFor(name, signal),
     });
-    const ask = (engine: Supervisor): Generation => engine.generate(native);
-    try {
-      for await (const event of this.#lend(request, 'text', context, ask)) if (event.type !== 'vectors') yield event;
-    } catch (error) {
-      throw error instanceof SvcError ? withWayOut(ofRequest(error, request), request) : error;
-    }
   }
 
-  async *embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<EmbedEvent, void, undefined> {
-    const ask = (engine: Supervisor): Generation => {
-      checkDimensions(request.dimensions, engine);
-      return engine.embed({
-        inputs: request.input,
-        ...(request.truncate === undefined ? {} : { truncate: request.truncate }),
-      });
-    };
-    try {
-      for await (const event of this.#lend(request, 'embeddings', context, ask)) if (event.type !== 'text') yield event;
-    } catch (error) {
-      throw error instanceof SvcError ? withWayOut(error, request) : error;
-    }
+  generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
+    return this.#answers.answer(request, context, {
+      wanted: 'text',
+      prepare: () => {
+        const own_prefixes = this.#options.engine.prefix_sharing === 'key';
+        const asked = toEngineRequest(request, { share: shareOf(context.caller), own_prefixes });
+        return (engine) => engine.generate(asked);
+      },
+    });
+  }
+
+  embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<EmbedEvent, void, undefined> {
+    return this.#answers.answer(request, context, {
+      wanted: 'embeddings',
+      prepare: () => (engine) => {
+        checkDimensions(request.dimensions, engine);
+        return engine.embed(request);
+      },
+    });
   }
 
   async models(): Promise<readonly ModelRecord[]> {
@@ -196,9 +182,7 @@ export class LocalBackend implements Backend {
     signal: AbortSignal,
     { context_length, keep_alive_seconds = -1, pin = false }: LoadWishes = {},
   ): AsyncGenerator<LoadEvent, void, undefined> {
-    this.#refuseWhenClosing();
-    const model = await abortable(this.#find(name), signal);
-    this.#refuseWhenClosing();
+    const model = await this.#findFor(name, signal);
     const lease = this.#pool.acquire(model, shareOf(CONTROL_CALLER));
     const left = new AbortController();
     try {
@@ -216,7 +200,7 @@ export class LocalBackend implements Backend {
       if (pin) lease.pin();
       const { pid, info } = engine;
       if (pid === null || info === null) throw engine.gone();
-      yield { type: 'loaded', model: model.id, pid, context_length: info.contextLength };
+      yield { type: 'loaded', model: model.id, pid, context_length: info.context_length };
     } finally {
       left.abort(new SvcError('CANCELLED', 'the load was cancelled'));
       lease.release();
@@ -235,23 +219,23 @@ export class LocalBackend implements Backend {
       if (state === 'idle' || state === 'closed') return [];
       const stats = child?.stats ?? null;
       // An embedding engine keeps no KV cache between batches.
-      const cached = info?.makesEmbeddings === true ? null : stats;
+      const cached = info?.makes_embeddings === true ? null : stats;
       const { waiting, active } = this.#queueOf(engine);
       return {
         id: engine.model.id,
         state,
         pid,
         rss_bytes: child?.rssBytes ?? null,
-        context_length: info?.contextLength ?? null,
+        context_length: info?.context_length ?? null,
         active,
         waiting,
-        kv_cells_used: cached?.cellsUsed ?? null,
-        kv_cells_cached: cached?.cellsCached ?? null,
-        kv_cells_total: cached?.cellsTotal ?? null,
-        kv_tokens_swapped: cached?.swappedTokens ?? null,
+        kv_cells_used: cached?.kv_cells_used ?? null,
+        kv_cells_cached: cached?.kv_cells_cached ?? null,
+        kv_cells_total: cached?.kv_cells_total ?? null,
+        kv_tokens_swapped: cached?.kv_tokens_swapped ?? null,
         // 0 means that the engine is idle: there is no speed to report.
-        tokens_per_second: stats === null || stats.tokensPerSecond === 0 ? null : stats.tokensPerSecond,
-        steps: cached === null ? null : toStepsHealth(cached),
+        tokens_per_second: stats === null || stats.tokens_per_second === 0 ? null : stats.tokens_per_second,
+        steps: cached === null ? null : rounded(cached.steps),
       };
     });
   }
@@ -267,13 +251,7 @@ export class LocalBackend implements Backend {
   devices(): DeviceRecord[] {
     const { seen, at } = this.#devices;
     const isFresh = performance.now() - at < DEVICES_FRESH_MS;
-    return seen.map(({ name, backend, type, memoryTotalBytes, memoryFreeBytes }) => ({
-      name,
-      backend,
-      type,
-      memory_total_bytes: memoryTotalBytes,
-      memory_free_bytes: isFresh ? memoryFreeBytes : null,
-    }));
+    return seen.map(({ description: _, ...device }) => (isFresh ? device : { ...device, memory_free_bytes: null }));
   }
 
   pids(): number[] {
@@ -301,90 +279,6 @@ export class LocalBackend implements Backend {
     await this.#pool.destroy(error);
   }
 
-  async *#lend(
-    { model: name, context_length, keep_alive_seconds }: GenerateRequest | EmbedRequest,
-    wanted: 'text' | 'embeddings',
-    context: GenerateContext,
-    ask: (engine: Supervisor) => Generation,
-  ): AsyncGenerator<LocalEvent, void, undefined> {
-    this.#refuseWhenClosing();
-    const model = await abortable(this.#find(name), context.signal);
-    this.#refuseWhenClosing();
-    checkKind(model, wanted);
-    // These affect all clients: only an admin may reload a model with a longer context or shorten its keep-alive.
-    const mayChange = context.caller.scope === 'admin';
-    const lease = this.#pool.acquire(model, shareOf(context.caller));
-    try {
-      if (model.default) {
-        lease.engine.keep();
-        lease.keepAlive(Infinity);
-      }
-      const length = atMost(context_length, model);
-      const ready = async (engine: Supervisor): Promise<void> => {
-        await engine.ready(context.signal, mayChange ? length : 0);
-        const has = engine.info?.contextLength ?? length;
-        if (!mayChange && has < length) throw mayNotReload(model.id, has);
-      };
-      yield* this.#answer(lease.engine, model.id, context, ready, ask);
-    } finally {
-      lease.release(keep_alive_seconds === undefined ? undefined : toMilliseconds(keep_alive_seconds), mayChange);
-    }
-  }
-
-  /**
-   * `model`: id in the request; the engine may have been started for the same file under another name. `ask` is called
-   * again if the engine dies before anything has been sent.
-   */
-  async *#answer(
-    engine: Supervisor,
-    model: string,
-    { signal, arrivedAt, traceId }: GenerateContext,
-    ready: (engine: Supervisor) => Promise<void>,
-    ask: (engine: Supervisor) => Generation,
-  ): AsyncGenerator<LocalEvent, void, undefined> {
-    let started = false;
-    let spoke = false;
-    let asked = false;
-    for (let attempt = 1; ; attempt++) {
-      let begun = (): void => undefined;
-      try {
-        if (asked) begun = await engine.suspects.turn(signal);
-        do await ready(engine);
-        while (!asked && (await engine.suspects.none(signal)));
-        asked = true;
-        for await (const event of ask(engine).events(signal)) {
-          switch (event.type) {
-            case 'accepted':
-              if (!started) yield { type: 'start', model, provider: this.name };
-              started = true;
-              break;
-            case 'text':
-              begun();
-              spoke = true;
-              yield event;
-              break;
-            case 'vectors':
-              begun();
-              spoke = true;
-              yield { type: 'vectors', vectors: toVectors(event.vectors, engine) };
-              break;
-            case 'finish':
-              yield toFinishEvent(event.finish, arrivedAt, event.at);
-              return;
-          }
-        }
-      } catch (error) {
-        if (attempt > 1 || spoke || !(error instanceof SvcError) || error.code !== 'ENGINE_CRASHED') throw error;
-        this.#options.log.warn(
-          { id: traceId, model, reason: error.message },
-          'engine crashed before the first token: retrying once',
-        );
-      } finally {
-        begun();
-      }
-    }
-  }
-
   /** Sets the size limit of the prefix cache's disk tier, for all engines together. 0: off; the caller deletes it. */
   setPrefixBytes(bytes: number): void {
     this.#prefixBytes = bytes;
@@ -395,33 +289,25 @@ export class LocalBackend implements Backend {
     const { prefixes } = this.#options;
     if (prefixes === undefined || this.#prefixBytes === 0) return {};
     return {
-      prefixFolder: prefixes.folder,
-      prefixModel: prefixes.nameOf(modelPath),
-      prefixBytes: this.#prefixBytes,
-      prefixKey: prefixes.key(),
+      prefix_folder: prefixes.folder,
+      prefix_model: prefixes.nameOf(modelPath),
+      prefix_bytes: this.#prefixBytes,
+      prefix_key: prefixes.key(),
     };
   }
 
   #createEngine(model: Model): Supervisor {
     const { engine, store, log, entry, onChange } = this.#options;
-    const settings: NativeLoadOptions = {
-      maxSequences: engine.max_sequences ?? DEFAULT_MAX_SEQUENCES,
-      ...(engine.context_length === undefined ? {} : { contextLength: engine.context_length }),
-      ...(engine.threads === undefined ? {} : { threads: engine.threads }),
-      ...(engine.prompt_threads === undefined ? {} : { promptThreads: engine.prompt_threads }),
-      ...(engine.gpu_layers === undefined ? {} : { gpuLayers: engine.gpu_layers }),
-      ...(engine.cache_type === undefined ? {} : { cacheType: engine.cache_type }),
-    };
+    // The config has the engine's names.
+    const { context_length, threads, prompt_threads, gpu_layers, cache_type } = engine;
+    const { max_sequences = DEFAULT_MAX_SEQUENCES } = engine;
+    const settings = given({ context_length, threads, prompt_threads, gpu_layers, cache_type, max_sequences });
     return new Supervisor({
       model,
       plan: async (supervisor, estimate, signal, onPlan) => {
         const cached = this.#estimates.of(model, estimate);
-        const draftPath = await draftPathFor(model, { name: engine.draft_model ?? null, store, log });
-        const options = {
-          ...settings,
-          ...this.#prefixOptions(model.path),
-          ...(draftPath === undefined ? {} : { draftPath }),
-        };
+        const draft_path = await draftPathFor(model, { name: engine.draft_model ?? null, store, log });
+        const options = { ...settings, ...this.#prefixOptions(model.path), ...given({ draft_path }) };
         await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },
       stallTimeoutMs: engine.stall_timeout_seconds * 1000,
@@ -450,6 +336,14 @@ export class LocalBackend implements Backend {
     return model;
   }
 
+  /** Throws NOT_READY while svc is stopping. */
+  async #findFor(name: string | undefined, signal: AbortSignal): Promise<ModelRecord> {
+    this.#refuseWhenClosing();
+    const model = await abortable(this.#find(name), signal);
+    this.#refuseWhenClosing();
+    return model;
+  }
+
   #withState(model: ModelRecord): ModelRecord {
     const engine = this.#pool.engines.find((each) => each.model.path === model.path);
     if (engine === undefined || engine.state === 'idle' || engine.state === 'closed') return model;
@@ -461,7 +355,7 @@ export class LocalBackend implements Backend {
       loaded: {
         pid,
         device: info.device,
-        context_length: info.contextLength,
+        context_length: info.context_length,
         memory_bytes: engine.held === null ? null : totalOf(engine.held),
         active: this.#queueOf(engine).active,
         expires_at: this.#pool.expiresAt(engine),
@@ -481,26 +375,6 @@ export class LocalBackend implements Backend {
   }
 }
 
-function mayNotReload(model: string, contextLength: number): SvcError {
-  return new SvcError(
-    'FORBIDDEN',
-    `context_length is larger than the ${String(contextLength)} tokens that ${model} is loaded with, and this API key may not reload it`,
-    {
-      hint: 'omit context_length, set engine.context_length in the config, or use a key with scope admin',
-      param: 'context_length',
-    },
-  );
-}
-
-function toMilliseconds(seconds: number): number {
-  return seconds < 0 ? Infinity : seconds * 1000;
-}
-
-/** Clamps to the training context length: a longer context is of no use. */
-function atMost(contextLength: number | undefined, { context_length: trained }: ModelRecord): number {
-  return Math.min(contextLength ?? 0, trained ?? Infinity);
-}
-
 /** Resolves with true as soon as `promise` settles, or false after `milliseconds`. */
 async function settlesWithin(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
   const settled = promise.then(
@@ -510,19 +384,8 @@ async function settlesWithin(promise: Promise<unknown>, milliseconds: number): P
   return Promise.race([settled, sleep(milliseconds, false)]);
 }
 
-function toStepsHealth(stats: NativeStats): StepsHealth {
-  return {
-    count: stats.steps,
-    rows: stats.rows,
-    prompt_tokens: stats.promptTokens,
-    cached_tokens: stats.cachedTokens,
-    generated_tokens: stats.generatedTokens,
-    drafted_tokens: stats.draftedTokens,
-    accepted_tokens: stats.acceptedTokens,
-    preemptions: stats.preemptions,
-    evicted_cells: stats.evictedCells,
-    predicted_ms: Math.round(stats.predictedMs * 10) / 10,
-    spent_ms: Math.round(stats.spentMs * 10) / 10,
-    threads: stats.threads,
-  };
+/** The record has one decimal. */
+function rounded(steps: StepsHealth): StepsHealth {
+  const round = (ms: number): number => Math.round(ms * 10) / 10;
+  return { ...steps, predicted_ms: round(steps.predicted_ms), spent_ms: round(steps.spent_ms) };
 }

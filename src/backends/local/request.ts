@@ -1,6 +1,7 @@
-/** Converts between protocol types and the native engine's. */
-import type { NativeFinish, NativeLogprob, NativeOutput, NativeRequest } from '../../engine/addon.ts';
+/** Makes an engine's request of the protocol's, and the protocol's events of the engine's output. */
+import type { EngineFinish, EngineOutput, EngineRequest, NativeLogprob } from '../../engine/addon.ts';
 import type { EngineInfo } from '../../engine/messages.ts';
+import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type {
   FinishEvent,
@@ -14,46 +15,21 @@ import type { ModelRecord } from '../../protocol/records.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
 
-/** Throws INVALID_REQUEST for tools, images and schemas that it cannot enforce. Ignores `reasoning_effort`. */
-export function toNativeRequest(
-  request: GenerateRequest,
-  { share, ownPrefixes }: Pick<NativeRequest, 'share' | 'ownPrefixes'> = {},
-): Omit<NativeRequest, 'id'> {
-  const {
-    messages,
-    max_tokens,
-    truncate,
-    sampling,
-    stop,
-    priority,
-    tools = [],
-    tool_choice = 'auto',
-    format,
-    logprobs,
-    store,
-  } = request;
+/**
+ * Replaces the fields that an engine does not read by what it does; all others stay as they are. Throws
+ * INVALID_REQUEST for tools, images and schemas that cannot be enforced.
+ */
+export function toEngineRequest(
+  { messages, tools = [], tool_choice, parallel_tool_calls: _, format, ...same }: GenerateRequest,
+  added: Pick<EngineRequest, 'share' | 'own_prefixes'> = {},
+): Omit<EngineRequest, 'id'> {
   if (tools.length > 0 && tool_choice !== 'none') throw invalid('tools', NOT_HERE);
   return {
-    messages: messages.map(toNativeMessage),
-    maxTokens: max_tokens,
-    truncate,
-    temperature: sampling.temperature,
-    topK: sampling.top_k,
-    topP: sampling.top_p,
-    minP: sampling.min_p,
-    repeatPenalty: sampling.repeat_penalty,
-    frequencyPenalty: sampling.frequency_penalty,
-    presencePenalty: sampling.presence_penalty,
-    seed: sampling.seed,
-    logitBias: sampling.logit_bias,
-    stop,
-    priority,
-    grammar: format === undefined ? undefined : toGrammar(format),
-    logprobs,
-    store,
-    share,
-    ownPrefixes,
-  } as Omit<NativeRequest, 'id'>; // JSON leaves out what is undefined
+    ...same,
+    ...added,
+    messages: messages.map(toText),
+    ...(format === undefined ? {} : { grammar: toGrammar(format) }),
+  };
 }
 
 function toGrammar(format: Format): string {
@@ -67,27 +43,25 @@ function toGrammar(format: Format): string {
   }
 }
 
-/** Renames the engine's `grammar` error to the field that the request used, which may be a schema. */
-export function ofRequest(error: SvcError, { format }: GenerateRequest): SvcError {
-  if (error.code !== 'INVALID_REQUEST' || error.param !== 'grammar') return error;
-  const param = format?.type === 'grammar' ? 'format.grammar' : 'format.schema';
-  return invalid(param, `cannot be enforced: ${error.message}`);
-}
-
-/** Adds a hint to CONTEXT_OVERFLOW. */
-export function withWayOut(error: SvcError, { truncate }: Pick<GenerateRequest, 'truncate'>): SvcError {
-  if (error.code !== 'CONTEXT_OVERFLOW' || error.hint !== undefined) return error;
+/** Names the field of the request in an error about its grammar, and adds a way out to CONTEXT_OVERFLOW. */
+export function explained(error: SvcError, request: GenerateRequest | EmbedRequest): SvcError {
+  const { code, message, param, hint } = error;
+  if (code === 'INVALID_REQUEST' && param === 'grammar') {
+    const isGrammar = 'format' in request && request.format.type === 'grammar';
+    return invalid(isGrammar ? 'format.grammar' : 'format.schema', `cannot be enforced: ${message}`);
+  }
+  if (code !== 'CONTEXT_OVERFLOW' || hint !== undefined) return error;
   const longer = 'or a longer context: svc config set engine.context_length N';
-  return new SvcError(error.code, error.message, {
+  return new SvcError(code, message, {
     hint:
-      truncate === true
+      request.truncate === true
         ? `shorten the messages that must be kept, ${longer}`
         : `shorten it, ${longer}; or drop the oldest turns: "truncate": true, svc run --truncate`,
     cause: error,
   });
 }
 
-export function toLogprobs(logprobs: NonNullable<NativeOutput['logprobs']>): TokenLogprobs[] {
+export function toLogprobs(logprobs: NonNullable<EngineOutput['logprobs']>): TokenLogprobs[] {
   return logprobs.map(({ top, ...token }) => ({ ...toLogprob(token), top: top.map(toLogprob) }));
 }
 
@@ -99,10 +73,7 @@ function toLogprob({ bytes: latin1, logprob }: NativeLogprob): TokenLogprob {
 const NOT_HERE = 'are not supported by local models yet';
 
 /** Joins text parts with line breaks, like llama.cpp: no line break before the first part that is not empty. */
-function toNativeMessage(
-  { role, content, tool_calls = [] }: Message,
-  index: number,
-): { role: string; content: string } {
+function toText({ role, content, tool_calls = [] }: Message, index: number): { role: string; content: string } {
   const param = `messages[${String(index)}]`;
   if (tool_calls.length > 0) throw invalid(`${param}.tool_calls`, NOT_HERE);
   if (typeof content === 'string') return { role, content };
@@ -133,42 +104,31 @@ export interface LoadedModel {
 
 /** Vectors are never cut: model files do not say whether a shorter vector is still meaningful. REQUIRES: loaded. */
 export function checkDimensions(dimensions: number | undefined, { model, info }: LoadedModel): void {
-  if (dimensions === undefined || info === null || dimensions === info.embeddingLength) return;
-  const length = String(info.embeddingLength);
+  if (dimensions === undefined || info === null || dimensions === info.embedding_length) return;
+  const length = String(info.embedding_length);
   throw invalid('dimensions', `must be ${length} or absent: the vectors of ${model.id} have ${length} numbers`);
-}
-
-/** Splits the numbers into one vector per input. REQUIRES: loaded. */
-export function toVectors(flat: Float32Array, { info }: Pick<LoadedModel, 'info'>): Float32Array[] {
-  const length = info?.embeddingLength ?? flat.length;
-  return Array.from({ length: flat.length / length }, (_, index) =>
-    flat.subarray(index * length, (index + 1) * length),
-  );
 }
 
 /**
  * All timings use the daemon's clock: the engine's figures are counted back from the arrival of its last output. So
  * they include pipe and chat template, and are consistent. `arrivedAt` and `finishedAt` are performance.now().
  */
-export function toFinishEvent(finish: NativeFinish, arrivedAt: number, finishedAt: number): FinishEvent {
-  const { startedMs, firstTokenMs, finishedMs, outputTokens } = finish;
+export function toFinishEvent(finish: EngineFinish, arrivedAt: number, finishedAt: number): FinishEvent {
+  const { reason, usage, timings } = finish;
+  const { started_ms, first_token_ms, finished_ms } = timings;
   const totalMs = finishedAt - arrivedAt;
-  const sinceArrival = (engineMs: number): number => Math.max(0, totalMs - (finishedMs - engineMs));
-  const decodingMs = firstTokenMs === null ? 0 : finishedMs - firstTokenMs;
+  const sinceArrival = (engineMs: number): number => Math.max(0, totalMs - (finished_ms - engineMs));
+  const decodingMs = first_token_ms === null ? 0 : finished_ms - first_token_ms;
+  const later = usage.output_tokens - 1;
   return {
     type: 'finish',
-    reason: finish.reason,
-    usage: {
-      input_tokens: finish.inputTokens,
-      output_tokens: outputTokens,
-      cached_tokens: finish.cachedTokens,
-      ...(finish.truncatedTokens === undefined ? {} : { truncated_tokens: finish.truncatedTokens }),
-    },
+    reason,
+    usage,
     timings: {
-      queue_ms: round(startedMs === null ? totalMs : sinceArrival(startedMs)),
-      ttft_ms: firstTokenMs === null ? null : round(sinceArrival(firstTokenMs)),
+      queue_ms: round(started_ms === null ? totalMs : sinceArrival(started_ms)),
+      ttft_ms: first_token_ms === null ? null : round(sinceArrival(first_token_ms)),
       total_ms: round(totalMs),
-      tokens_per_second: outputTokens < 2 || decodingMs <= 0 ? null : round(((outputTokens - 1) * 1000) / decodingMs),
+      tokens_per_second: later < 1 || decodingMs <= 0 ? null : round((later * 1000) / decodingMs),
     },
   };
 }

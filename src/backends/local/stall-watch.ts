@@ -80,8 +80,8 @@ export class StallWatch {
     this.#loading = false;
   }
 
-  beat({ steps, stepAgeMs }: NativeStats, submits: SubmitProgress): void {
-    const step = stepAgeMs > 0 ? steps : null;
+  beat({ steps, step_age_ms }: NativeStats, submits: SubmitProgress): void {
+    const step = step_age_ms > 0 ? steps.count : null;
     if (step !== this.#step) this.#stepMs = 0;
     this.#step = step;
     if (submits.done !== this.#submits.done || submits.oldest !== this.#submits.oldest) this.#submitMs = 0;

@@ -15,16 +15,18 @@
  * gone, because close and destroy resolve only then.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { NativeDevice, NativeLoadOptions, NativeRequest } from '../../engine/addon.ts';
-import type { EmbedFrameRequest, EngineInfo, ToEngine } from '../../engine/messages.ts';
+import type { EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
+import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
 import type { Logger } from '../../log/log.ts';
+import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
 import { abortable } from '../abortable.ts';
 import { restartDelayMs } from './backoff.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import { EngineChild } from './engine-child.ts';
 import type { Bytes, Estimate, Plan } from './fit.ts';
-import { Generation, type GenerationOwner } from './generation.ts';
+import { Embedding, Generation, type AnswerOwner } from './generation.ts';
 import { Suspects } from './suspects.ts';
 
 const STOPPING = new SvcError('NOT_READY', 'svc is stopping');
@@ -59,7 +61,7 @@ type State =
   | { readonly name: 'failed'; readonly error: SvcError; readonly retryAt: number }
   | { readonly name: 'closed'; readonly error: SvcError };
 
-export class Supervisor implements GenerationOwner {
+export class Supervisor implements AnswerOwner {
   readonly model: SupervisorOptions['model'];
   /** Requests that were in an engine process when it died. */
   readonly suspects = new Suspects();
@@ -79,7 +81,7 @@ export class Supervisor implements GenerationOwner {
   #onIdle: () => void = () => undefined;
   #restart: NodeJS.Timeout | undefined;
   #lastId = 0;
-  readonly #generations = new Map<number, Generation>();
+  readonly #generations = new Map<number, Generation | Embedding>();
   /** Processes that are not gone yet. */
   readonly #children = new Set<EngineChild>();
 
@@ -178,7 +180,7 @@ export class Supervisor implements GenerationOwner {
     this.#waiting++;
     try {
       await this.#load(signal);
-      if (this.info !== null && this.info.contextLength < contextLength) {
+      if (this.info !== null && this.info.context_length < contextLength) {
         await this.retire(signal);
         await this.#load(signal);
       }
@@ -194,27 +196,28 @@ export class Supervisor implements GenerationOwner {
   }
 
   /** REQUIRES: `ready` has resolved. Throws ENGINE_CRASHED if the engine is already gone, or BUSY. */
-  generate(request: Omit<NativeRequest, 'id'>): Generation {
-    return this.#begin((child, id) => {
-      child.generate({ id, ...request });
-    });
+  generate(request: Omit<EngineRequest, 'id'>): Generation {
+    const id = ++this.#lastId;
+    this.#loaded().child.ask({ type: 'generate', request: { ...request, id } });
+    return this.#begun(new Generation(id, this));
   }
 
   /** Throws like `generate`. */
-  embed(request: Omit<EmbedFrameRequest, 'id'>): Generation {
-    const numbers = request.inputs.length * (this.info?.embeddingLength ?? 0);
-    return this.#begin((child, id) => {
-      child.embed({ id, ...request });
-    }, numbers);
+  embed({ input, truncate }: EmbedRequest): Embedding {
+    const id = ++this.#lastId;
+    const { child, info } = this.#loaded();
+    child.ask({ type: 'embed', request: { id, input, ...given({ truncate }) } });
+    return this.#begun(new Embedding(id, this, input.length, info.embedding_length));
   }
 
-  #begin(ask: (child: EngineChild, id: number) => void, numbers = 0): Generation {
+  #loaded(): Extract<State, { name: 'loaded' }> {
     if (this.#state.name !== 'loaded') throw this.gone();
-    const id = ++this.#lastId;
-    ask(this.#state.child, id);
-    const generation = new Generation(id, this, numbers);
-    this.#generations.set(id, generation);
-    return generation;
+    return this.#state;
+  }
+
+  #begun<Answer extends Generation | Embedding>(answer: Answer): Answer {
+    this.#generations.set(answer.id, answer);
+    return answer;
   }
 
   send(message: ToEngine): void {

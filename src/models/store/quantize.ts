@@ -56,9 +56,9 @@ export type QuantizeEvent =
 export type Quantizer = (options: {
   readonly input: string;
   readonly output: string;
-  readonly fileType: number;
-  readonly allowRequantize: boolean;
-  readonly dryRun: boolean;
+  readonly file_type: number;
+  readonly allow_requantize: boolean;
+  readonly dry_run: boolean;
   readonly signal: AbortSignal;
   onTensor?(name: string): void;
 }) => Promise<number>;
@@ -99,13 +99,13 @@ export async function quantizeModel(
   const options = {
     input: (await filesOfModel(source.path))[0] ?? source.path,
     output,
-    fileType: type.number,
-    allowRequantize: request.allowRequantize,
+    file_type: type.number,
+    allow_requantize: request.allowRequantize,
     signal,
   };
   const sourceBytes = sum(tensors);
   const header = source.size_bytes - sourceBytes;
-  const expected = header + (await quantizer({ ...options, dryRun: true }));
+  const expected = header + (await quantizer({ ...options, dry_run: true }));
   await askForSpace(output, expected, 'free disk space, choose a smaller type, or set models.dir to another disk');
   emit({
     type: 'planned',
@@ -120,7 +120,7 @@ export async function quantizeModel(
     const bytesOf = new Map(tensors.map(({ name, bytes }) => [name, bytes]));
     let done = 0;
     const onTensor = (name: string): void => quantizing((done += bytesOf.get(name) ?? 0));
-    await quantizer({ ...options, dryRun: false, onTensor });
+    await quantizer({ ...options, dry_run: false, onTensor });
     const { sizeBytes } = await check(output, source, type.name);
     const digest = await digestOf(output, progressOf('checking', sizeBytes, emit, signal));
     signal.throwIfAborted();

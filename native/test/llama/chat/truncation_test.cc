@@ -218,7 +218,7 @@ TEST(AnInputToEmbedLosesItsEndAndIsClosed) {
     const auto size =
         static_cast<std::uint32_t>(engine->Tokenize(text, true, false).value().size());
     const Result<std::uint32_t> input =
-        engine->embedding()->Embed({.id = 1, .inputs = {text, "short", text}, .truncate = true});
+        engine->embedding()->Embed({.id = 1, .input = {text, "short", text}, .truncate = true});
     REQUIRE(input.ok());
     const GenerationOutput end = heard.End(1);
     EXPECT(end.status.ok());

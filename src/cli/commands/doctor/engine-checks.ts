@@ -41,7 +41,7 @@ function checkGpu({ gpus, module, trouble }: GpuExamination, probe: EngineProbe)
 }
 
 function checkDevice(device: EngineProbe['devices'][number]): DoctorCheck {
-  const { memoryTotalBytes: total, memoryFreeBytes: free } = device;
+  const { memory_total_bytes: total, memory_free_bytes: free } = device;
   const of = free === null ? '' : `${bytes(free)} free of `;
   const memory = total === null ? '' : `, ${of}${bytes(total)} of memory`;
   const detail = `${device.description} (${device.backend}${memory})`;

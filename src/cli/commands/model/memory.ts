@@ -4,6 +4,7 @@ import { resolvePaths } from '../../../home/paths.ts';
 import type { NativeDeviceMemory, NativeMemoryEstimates } from '../../../engine/addon.ts';
 import { estimateModel } from '../../../engine/estimate.ts';
 import { hostMemory } from '../../../engine/host-memory.ts';
+import { given } from '../../../protocol/given.ts';
 import type { ModelMemory, ModelRecord } from '../../../protocol/records.ts';
 import { bytes, count, table, text } from '../../terminal/format.ts';
 import { openStore } from '../../machine/models.ts';
@@ -14,25 +15,20 @@ const OTHERS = [2048, 8192, 32_768, 131_072];
 /** Throws the engine's error for the model. */
 export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory[]> {
   const { engine } = loadConfig(resolvePaths());
-  const draftPath = await draftPathFor(model, engine.draft_model);
+  const { gpu_layers, max_sequences, cache_type } = engine;
+  const draft_path = await draftPathFor(model, engine.draft_model);
   const others = OTHERS.filter((length) => model.context_length === null || length <= model.context_length);
-  const estimates = await estimateModel(
-    model,
-    {
-      ...(engine.gpu_layers === undefined ? {} : { gpuLayers: engine.gpu_layers }),
-      ...(engine.max_sequences === undefined ? {} : { maxSequences: engine.max_sequences }),
-      ...(engine.cache_type === undefined ? {} : { cacheType: engine.cache_type }),
-      ...(draftPath === undefined ? {} : { draftPath }),
-    },
-    [engine.context_length ?? 0, ...others],
-  );
-  const own = estimates.estimates[0]?.contextLength;
-  const lengths = new Map(estimates.estimates.map((estimate) => [estimate.contextLength, estimate]));
+  const estimates = await estimateModel(model, given({ gpu_layers, max_sequences, cache_type, draft_path }), [
+    engine.context_length ?? 0,
+    ...others,
+  ]);
+  const own = estimates.estimates[0]?.context_length;
+  const lengths = new Map(estimates.estimates.map((estimate) => [estimate.context_length, estimate]));
   return [...lengths.values()]
-    .sort((a, b) => a.contextLength - b.contextLength)
-    .map(({ contextLength, devices }) => ({
-      context_length: contextLength,
-      default: contextLength === own,
+    .sort((a, b) => a.context_length - b.context_length)
+    .map(({ context_length, devices }) => ({
+      context_length,
+      default: context_length === own,
       devices: devices.map((device) => recordOf(device, estimates)),
     }));
 }
@@ -46,16 +42,17 @@ async function draftPathFor(model: ModelRecord, draftModel: string | null): Prom
   return draft?.path === model.path ? undefined : draft?.path;
 }
 
-function recordOf(device: NativeDeviceMemory, { processBytes }: NativeMemoryEstimates): ModelMemory['devices'][number] {
-  const process = device.isHost ? (processBytes ?? 0) : 0;
+function recordOf(device: NativeDeviceMemory, estimates: NativeMemoryEstimates): ModelMemory['devices'][number] {
+  const { name, is_host, weights_bytes, cache_bytes, compute_bytes, free_bytes } = device;
+  const process_bytes = is_host ? (estimates.process_bytes ?? 0) : 0;
   return {
-    name: device.name,
-    weights_bytes: device.weightsBytes,
-    cache_bytes: device.cacheBytes,
-    compute_bytes: device.computeBytes,
-    process_bytes: process,
-    total_bytes: device.weightsBytes + device.cacheBytes + device.computeBytes + process,
-    free_bytes: device.isHost ? hostMemory().availableBytes : device.freeBytes,
+    name,
+    weights_bytes,
+    cache_bytes,
+    compute_bytes,
+    process_bytes,
+    total_bytes: weights_bytes + cache_bytes + compute_bytes + process_bytes,
+    free_bytes: is_host ? hostMemory().availableBytes : free_bytes,
   };
 }
 

@@ -1,0 +1,143 @@
+/**
+ * Answers requests with the engines of the pool: leases the engine of the model, loads it if necessary, and forwards
+ * its events.
+ *
+ * If an engine dies before any content of a request has been sent, the request is retried once on the restarted engine;
+ * the client notices only a delay. After the first content the client gets ENGINE_CRASHED: a second answer would not
+ * continue the first.
+ */
+import type { Logger } from '../../log/log.ts';
+import { shareOf } from '../../protocol/caller.ts';
+import type { EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { FinishEvent, GenerateRequest, StartEvent, TextEvent } from '../../protocol/generate.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
+import type { GenerateContext } from '../backend.ts';
+import type { EngineAnswer } from './generation.ts';
+import type { Pool } from './pool.ts';
+import { checkKind, explained } from './request.ts';
+import type { Supervisor } from './supervisor.ts';
+
+export interface AnswersOptions {
+  readonly pool: Pool;
+  readonly log: Logger;
+  /** Throws MODEL_NOT_FOUND, or NOT_READY while svc is stopping. */
+  find(name: string | undefined, signal: AbortSignal): Promise<ModelRecord>;
+}
+
+/** How requests of one kind are put to an engine. */
+export interface Asking<Content extends TextEvent | VectorsEvent> {
+  readonly wanted: 'text' | 'embeddings';
+  /** Throws INVALID_REQUEST, before an engine is started in vain. The result is called again for a retry. */
+  prepare(): (engine: Supervisor) => EngineAnswer<Content>;
+}
+
+interface Borrowed {
+  readonly engine: Supervisor;
+  /** Id in the request; the engine may have been started for the same file under another name. */
+  readonly model: string;
+  /** Resolves when the engine is loaded with the context length of the request. */
+  ready(): Promise<void>;
+  release(): void;
+}
+
+export class Answers {
+  readonly #options: AnswersOptions;
+
+  constructor(options: AnswersOptions) {
+    this.#options = options;
+  }
+
+  async *answer<Content extends TextEvent | VectorsEvent>(
+    request: GenerateRequest | EmbedRequest,
+    context: GenerateContext,
+    { wanted, prepare }: Asking<Content>,
+  ): AsyncGenerator<StartEvent | Content | FinishEvent, void, undefined> {
+    const ask = prepare();
+    const { engine, model, ready, release } = await this.#borrow(request, wanted, context);
+    const { signal, arrivedAt, traceId } = context;
+    let [isAsked, isStarted, hasContent] = [false, false, false];
+    try {
+      for (let attempt = 1; ; attempt++) {
+        let begun = (): void => undefined;
+        try {
+          if (isAsked) begun = await engine.suspects.turn(signal);
+          do await ready();
+          while (!isAsked && (await engine.suspects.none(signal)));
+          isAsked = true;
+          for await (const event of ask(engine).events(signal, { model, arrivedAt })) {
+            if (event.type === 'start') {
+              if (isStarted) continue;
+              isStarted = true;
+            } else if (event.type !== 'finish') {
+              begun();
+              hasContent = true;
+            }
+            yield event;
+          }
+          return;
+        } catch (error) {
+          if (!(error instanceof SvcError)) throw error;
+          if (attempt > 1 || hasContent || error.code !== 'ENGINE_CRASHED') throw explained(error, request);
+          const facts = { id: traceId, model, reason: error.message };
+          this.#options.log.warn(facts, 'engine crashed before the first token: retrying once');
+        } finally {
+          begun();
+        }
+      }
+    } finally {
+      release();
+    }
+  }
+
+  async #borrow(
+    { model: name, context_length, keep_alive_seconds }: GenerateRequest | EmbedRequest,
+    wanted: 'text' | 'embeddings',
+    { caller, signal }: GenerateContext,
+  ): Promise<Borrowed> {
+    const model = await this.#options.find(name, signal);
+    checkKind(model, wanted);
+    // These affect all clients: only an admin may reload a model with a longer context or shorten its keep-alive.
+    const mayChange = caller.scope === 'admin';
+    const lease = this.#options.pool.acquire(model, shareOf(caller));
+    const { engine } = lease;
+    if (model.default) {
+      engine.keep();
+      lease.keepAlive(Infinity);
+    }
+    const length = atMost(context_length, model);
+    return {
+      engine,
+      model: model.id,
+      ready: async () => {
+        await engine.ready(signal, mayChange ? length : 0);
+        const has = engine.info?.context_length ?? length;
+        if (!mayChange && has < length) throw mayNotReload(model.id, has);
+      },
+      release: () => {
+        lease.release(keep_alive_seconds === undefined ? undefined : toMilliseconds(keep_alive_seconds), mayChange);
+      },
+    };
+  }
+}
+
+function mayNotReload(model: string, contextLength: number): SvcError {
+  return new SvcError(
+    'FORBIDDEN',
+    `context_length is larger than the ${String(contextLength)} tokens that ${model} is loaded with, and this API key may not reload it`,
+    {
+      hint: 'omit context_length, set engine.context_length in the config, or use a key with scope admin',
+      param: 'context_length',
+    },
+  );
+}
+
+/** Converts a keep-alive; a negative one means forever. */
+export function toMilliseconds(seconds: number): number {
+  return seconds < 0 ? Infinity : seconds * 1000;
+}
+
+/** Clamps to the training context length: a longer context is of no use. */
+export function atMost(contextLength: number | undefined, { context_length: trained }: ModelRecord): number {
+  return Math.min(contextLength ?? 0, trained ?? Infinity);
+}
