@@ -1,6 +1,7 @@
 /**
- * Generation requests and their events: one request in, one stream of events out. Every hop between a prompt and
- * its engine uses these types (control socket, routing, backend, engine process).
+ * Generation requests and their events: one request in, one stream of events out. Every hop between a prompt and its
+ * engine uses these types and names: control socket, routing, backend, engine process, and the structs of the engine
+ * (docs/architecture.md, "The types of a request and of an event").
  */
 import * as v from 'valibot';
 import { SvcError } from './errors.ts';

@@ -5,6 +5,7 @@
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { GenerateRequestSchema, SamplingSchema } from '../../src/protocol/generate.ts';
 import { cyclesOf, deepestOf, read, trackedFiles } from './source-files.ts';
 
 const NODE_API = /^(napi|node_api|js_native_api|node|v8|uv)\.h$/;
@@ -107,6 +108,24 @@ test("the engine's public headers name no foreign type", () => {
     /\b(llama|ggml|gguf|napi)_\w+|\bNapi::/.test(code(name)),
   );
   assert.equal(exposed, []);
+});
+
+/** Returns the members that a struct of the engine lists in its table of fields. */
+function fieldsOf(struct: string): string[] {
+  const code = read('native/engine/base/request.h');
+  const table = new RegExp(`using Self = ${struct};\\s*return std::make_tuple\\((.*?)\\);`, 's').exec(code)?.[1] ?? '';
+  return [...table.matchAll(/SVC_FIELD\((\w+)/g)].map(([, name = '']) => name);
+}
+
+test('the engine reads every sampler setting of the protocol, under its name', () => {
+  assert.equal(fieldsOf('SamplingParams').sort(), Object.keys(SamplingSchema.entries).sort());
+  const added = ['id', 'prompt', 'reuse_prefix', 'share', 'own_prefixes', 'grammar'];
+  const known = new Set([...Object.keys(GenerateRequestSchema.entries), ...added]);
+  assert.ok(fieldsOf('GenerationRequest').length > added.length);
+  assert.equal(
+    fieldsOf('GenerationRequest').filter((name) => !known.has(name)),
+    [],
+  );
 });
 
 test.run();
