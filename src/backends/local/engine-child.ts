@@ -40,19 +40,24 @@ export interface EngineChildOptions {
   readonly log: Logger;
   /** The child's entry file; tests replace it. */
   readonly entry?: string | undefined;
+  readonly inFlight: OutputReader;
   onProgress(fraction: number): void;
   onLoaded(info: EngineInfo): void;
   /** A fresh measurement of the devices' memory. */
   onDevices(devices: readonly NativeDevice[]): void;
-  onAccepted(id: number): void;
-  onVectors(id: number, vectors: Float32Array): void;
-  onOutputs(outputs: readonly EngineOutput[]): void;
   /** `isSilent` changed. */
   onSilence(): void;
-  /** Preparing this request takes longer than the stall timeout; the engine is killed. */
-  onEndless(id: number): void;
   /** The last callback, called once. CANCELLED: the daemon ended the process. */
   onEnd(error: SvcError): void;
+}
+
+/** Gets what the engine sends for the requests, by id. */
+export interface OutputReader {
+  accept(id: number): void;
+  pushVectors(id: number, vectors: Float32Array): void;
+  push(outputs: readonly EngineOutput[]): void;
+  /** Preparing this request takes longer than the stall timeout; the engine is killed. */
+  failEndless(id: number): void;
 }
 
 type LogFrame = Extract<FromEngine, { type: 'log' }>;
@@ -169,7 +174,7 @@ export class EngineChild {
       this.#watch = new StallWatch({
         timeoutMs: this.#options.stallTimeoutMs,
         onStall: (what, request) => {
-          if (request !== null) this.#options.onEndless(request);
+          if (request !== null) this.#options.inFlight.failEndless(request);
           this.kill(this.#crash(what, 'if this machine is just slow, raise engine.stall_timeout_seconds'));
         },
         onSilence: this.#options.onSilence,
@@ -270,13 +275,13 @@ export class EngineChild {
         this.kill(SvcError.fromRecord(message.error));
         break;
       case 'accepted':
-        this.#options.onAccepted(message.id);
+        this.#options.inFlight.accept(message.id);
         break;
       case 'vectors':
-        this.#options.onVectors(message.id, message.vectors);
+        this.#options.inFlight.pushVectors(message.id, message.vectors);
         break;
       case 'step':
-        this.#options.onOutputs(message.outputs);
+        this.#options.inFlight.push(message.outputs);
         break;
       case 'stats':
         this.#rssBytes = message.rssBytes;

@@ -20,13 +20,13 @@ import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
 import type { Logger } from '../../log/log.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import { given } from '../../protocol/given.ts';
 import { abortable } from '../abortable.ts';
 import { restartDelayMs } from './backoff.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import { EngineChild } from './engine-child.ts';
 import type { Bytes, Estimate, Plan } from './fit.ts';
-import { Embedding, Generation, type AnswerOwner } from './generation.ts';
+import type { Embedding, Generation } from './generation.ts';
+import { InFlight } from './in-flight.ts';
 import { Suspects } from './suspects.ts';
 
 const STOPPING = new SvcError('NOT_READY', 'svc is stopping');
@@ -61,7 +61,7 @@ type State =
   | { readonly name: 'failed'; readonly error: SvcError; readonly retryAt: number }
   | { readonly name: 'closed'; readonly error: SvcError };
 
-export class Supervisor implements AnswerOwner {
+export class Supervisor {
   readonly model: SupervisorOptions['model'];
   /** Requests that were in an engine process when it died. */
   readonly suspects = new Suspects();
@@ -78,10 +78,8 @@ export class Supervisor implements AnswerOwner {
   #loadMs = 0;
   /** Set while `retire` waits for the process to become idle and end. */
   #retiring: Deferred | null = null;
-  #onIdle: () => void = () => undefined;
   #restart: NodeJS.Timeout | undefined;
-  #lastId = 0;
-  readonly #generations = new Map<number, Generation | Embedding>();
+  readonly #inFlight = new InFlight(() => this.child);
   /** Processes that are not gone yet. */
   readonly #children = new Set<EngineChild>();
 
@@ -152,7 +150,7 @@ export class Supervisor implements AnswerOwner {
   }
   /** True if the engine is loaded, runs no generation and is not retiring. */
   get isIdle(): boolean {
-    return this.#state.name === 'loaded' && this.#generations.size === 0 && this.#retiring === null;
+    return this.#state.name === 'loaded' && this.#inFlight.size === 0 && this.#retiring === null;
   }
 
   /** The reason why the engine is not loaded (any more). */
@@ -197,40 +195,18 @@ export class Supervisor implements AnswerOwner {
 
   /** REQUIRES: `ready` has resolved. Throws ENGINE_CRASHED if the engine is already gone, or BUSY. */
   generate(request: Omit<EngineRequest, 'id'>): Generation {
-    const id = ++this.#lastId;
-    this.#loaded().child.ask({ type: 'generate', request: { ...request, id } });
-    return this.#begun(new Generation(id, this));
+    if (this.#state.name !== 'loaded') throw this.gone();
+    return this.#inFlight.generate(this.#state, request);
   }
 
   /** Throws like `generate`. */
-  embed({ input, truncate }: EmbedRequest): Embedding {
-    const id = ++this.#lastId;
-    const { child, info } = this.#loaded();
-    child.ask({ type: 'embed', request: { id, input, ...given({ truncate }) } });
-    return this.#begun(new Embedding(id, this, input.length, info.embedding_length));
-  }
-
-  #loaded(): Extract<State, { name: 'loaded' }> {
+  embed(request: EmbedRequest): Embedding {
     if (this.#state.name !== 'loaded') throw this.gone();
-    return this.#state;
-  }
-
-  #begun<Answer extends Generation | Embedding>(answer: Answer): Answer {
-    this.#generations.set(answer.id, answer);
-    return answer;
+    return this.#inFlight.embed(this.#state, request);
   }
 
   send(message: ToEngine): void {
     this.child?.send(message);
-  }
-
-  offend(what: string): void {
-    this.child?.offend(what);
-  }
-
-  release(id: number): void {
-    this.#generations.delete(id);
-    if (this.#generations.size === 0) this.#onIdle();
   }
 
   /**
@@ -248,16 +224,16 @@ export class Supervisor implements AnswerOwner {
     try {
       // Requests whose `ready` has just resolved begin before the next turn.
       await nextTurn();
-      while (this.#state.name === 'loaded' && this.#generations.size > 0) {
+      while (this.#state.name === 'loaded' && this.#inFlight.size > 0) {
         const idle = deferred();
-        this.#onIdle = idle.resolve;
+        this.#inFlight.onIdle = idle.resolve;
         await abortable(idle.promise, signal);
         await nextTurn();
       }
       if (this.#state.name !== 'loaded') return;
       await this.#dismiss({ name: 'idle' }, new SvcError('CANCELLED', `${this.model.id} was evicted from memory`));
     } finally {
-      this.#onIdle = () => undefined;
+      this.#inFlight.onIdle = () => undefined;
       this.#retiring = null;
       retiring.resolve();
     }
@@ -346,6 +322,7 @@ export class Supervisor implements AnswerOwner {
       stallTimeoutMs,
       log,
       entry,
+      inFlight: this.#inFlight,
       onProgress: (fraction) => {
         if (this.child === child) this.#fraction = fraction;
       },
@@ -356,15 +333,9 @@ export class Supervisor implements AnswerOwner {
         done.resolve();
       },
       onDevices: (devices) => this.#options.onDevices?.(devices),
-      onAccepted: (id) => this.#generations.get(id)?.accept(),
-      onVectors: (id, vectors) => this.#generations.get(id)?.pushVectors(vectors),
-      onOutputs: (outputs) => {
-        for (const output of outputs) this.#generations.get(output.id)?.push(output);
-      },
       onSilence: () => {
         this.#options.onChange();
       },
-      onEndless: (id) => this.#generations.get(id)?.fail(endless()),
       onEnd: (error) => {
         this.#children.delete(child);
         if (this.#children.size === 0) this.#plan = null;
@@ -407,25 +378,11 @@ export class Supervisor implements AnswerOwner {
   /** Fails everything that relied on the process of `state`. */
   #failAll(state: State, error: SvcError): void {
     if (state.name === 'loading') state.done.reject(error);
-    const generations = [...this.#generations.values()];
-    this.#generations.clear();
-    for (const generation of generations) generation.fail(error);
-    this.#onIdle();
+    this.#inFlight.failAll(error);
   }
 
   #become(state: State): void {
     this.#state = state;
     this.#options.onChange();
   }
-}
-
-/** Not ENGINE_CRASHED, because a retry would kill the next engine too. */
-function endless(): SvcError {
-  return new SvcError(
-    'INVALID_REQUEST',
-    'the engine could not finish preparing this request within engine.stall_timeout_seconds and was killed',
-    {
-      hint: "the model's chat template may loop forever: try shorter messages or another model",
-    },
-  );
 }

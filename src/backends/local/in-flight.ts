@@ -1,0 +1,93 @@
+/** The requests that are in the engine process of one model, and the engine's outputs for them, by id. */
+import type { EngineOutput, EngineRequest } from '../../engine/addon.ts';
+import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
+import type { EmbedRequest } from '../../protocol/embed.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
+import type { EngineChild, OutputReader } from './engine-child.ts';
+import { Embedding, Generation, type AnswerOwner } from './generation.ts';
+
+export interface LoadedEngine {
+  readonly child: EngineChild;
+  readonly info: EngineInfo;
+}
+
+export class InFlight implements AnswerOwner, OutputReader {
+  readonly #child: () => EngineChild | null;
+  readonly #answers = new Map<number, Generation | Embedding>();
+  #lastId = 0;
+  /** Called when the last request has ended. */
+  onIdle: () => void = () => undefined;
+
+  /** `child`: returns the current process. */
+  constructor(child: () => EngineChild | null) {
+    this.#child = child;
+  }
+
+  get size(): number {
+    return this.#answers.size;
+  }
+
+  /** Throws BUSY. */
+  generate({ child }: LoadedEngine, request: Omit<EngineRequest, 'id'>): Generation {
+    const id = ++this.#lastId;
+    child.ask({ type: 'generate', request: { ...request, id } });
+    const generation = new Generation(id, this);
+    this.#answers.set(id, generation);
+    return generation;
+  }
+
+  /** Throws BUSY. */
+  embed({ child, info }: LoadedEngine, { input, truncate }: EmbedRequest): Embedding {
+    const id = ++this.#lastId;
+    child.ask({ type: 'embed', request: { id, input, ...given({ truncate }) } });
+    const embedding = new Embedding(id, this, input.length, info.embedding_length);
+    this.#answers.set(id, embedding);
+    return embedding;
+  }
+
+  accept(id: number): void {
+    this.#answers.get(id)?.accept();
+  }
+
+  pushVectors(id: number, vectors: Float32Array): void {
+    this.#answers.get(id)?.pushVectors(vectors);
+  }
+
+  push(outputs: readonly EngineOutput[]): void {
+    for (const output of outputs) this.#answers.get(output.id)?.push(output);
+  }
+
+  /** Not with ENGINE_CRASHED: a retry would kill the next engine too. */
+  failEndless(id: number): void {
+    this.#answers
+      .get(id)
+      ?.fail(
+        new SvcError(
+          'INVALID_REQUEST',
+          'the engine could not finish preparing this request within engine.stall_timeout_seconds and was killed',
+          { hint: "the model's chat template may loop forever: try shorter messages or another model" },
+        ),
+      );
+  }
+
+  failAll(error: SvcError): void {
+    const answers = [...this.#answers.values()];
+    this.#answers.clear();
+    for (const answer of answers) answer.fail(error);
+    this.onIdle();
+  }
+
+  send(message: ToEngine): void {
+    this.#child()?.send(message);
+  }
+
+  offend(what: string): void {
+    this.#child()?.offend(what);
+  }
+
+  release(id: number): void {
+    this.#answers.delete(id);
+    if (this.#answers.size === 0) this.onIdle();
+  }
+}
