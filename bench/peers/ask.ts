@@ -85,32 +85,24 @@ export async function ask(
   response.setEncoding('utf8');
   if (response.statusCode !== 200) throw new Error(`status ${String(response.statusCode)}: ${await all(response)}`);
 
-  let rest = '';
   let text = '';
   let usage: Usage | null = null;
   let isFinished = false;
   const pieces: number[] = [];
-  for await (const part of response as AsyncIterable<string>) {
-    rest += part;
-    const lines = rest.split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) {
-      if (!line.startsWith('data: ') || line === 'data: [DONE]') continue;
-      const chunk = JSON.parse(line.slice('data: '.length)) as Chunk;
-      usage = chunk.usage ?? usage;
-      told.model = chunk.model;
-      const [choice] = chunk.choices;
-      if (choice === undefined) continue;
-      if (choice.delta.content) {
-        told.pieces = pieces.push(performance.now() - from);
-        text += choice.delta.content;
-        onPiece?.(told.pieces);
-      }
-      isFinished ||= typeof choice.finish_reason === 'string';
+  for await (const chunk of chunksOf(response)) {
+    usage = chunk.usage ?? usage;
+    told.model = chunk.model;
+    const [choice] = chunk.choices;
+    if (choice === undefined) continue;
+    if (choice.delta.content) {
+      told.pieces = pieces.push(performance.now() - from);
+      text += choice.delta.content;
+      onPiece?.(told.pieces);
     }
+    isFinished ||= typeof choice.finish_reason === 'string';
   }
   if (!isFinished || usage === null || pieces.length === 0)
-    throw new Error(`incomplete answer; its last data: ${rest.slice(0, 200)}`);
+    throw new Error(`incomplete answer after ${String(pieces.length)} pieces of text`);
   return {
     text,
     model: told.model ?? '',
@@ -135,6 +127,17 @@ interface Chunk {
     readonly finish_reason?: string | null;
   }[];
   readonly usage?: Usage | null;
+}
+
+/** Yields the chunks of a stream of server-sent events. */
+async function* chunksOf(response: AsyncIterable<string>): AsyncGenerator<Chunk, void> {
+  let rest = '';
+  for await (const part of response) {
+    const lines = (rest + part).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines)
+      if (line.startsWith('data: ') && line !== 'data: [DONE]') yield JSON.parse(line.slice('data: '.length)) as Chunk;
+  }
 }
 
 async function all(response: IncomingMessage): Promise<string> {

@@ -119,7 +119,7 @@ export class Daemon implements Services {
   #retryMs = 0;
 
   constructor(parts: DaemonParts) {
-    const { mode, paths, config, log, router, store, modelsDir } = parts;
+    const { mode, paths, config, log, router } = parts;
     this.#parts = parts;
     this.log = log;
     this.router = router;
@@ -147,24 +147,7 @@ export class Daemon implements Services {
         this.healthFeed.changed();
       },
     });
-    this.#monitor = new Monitor({
-      log,
-      checks: new Checks({
-        conditions: this.#conditions,
-        store,
-        paths,
-        modelsDir,
-        fileTroubles: () =>
-          [...parts.fileTroubles(), this.#file?.trouble ?? null].filter((trouble) => trouble !== null),
-        providers: () => conditionOf(this.providers()),
-        apiKeys: () => this.access.check(),
-      }),
-      listeners: this.#conditions.writer('listeners'),
-      socketPath: paths.socketPath,
-      rebind: () => this.#rebind(),
-      engines: () => parts.local.engineProcesses(),
-      onSample: () => this.healthFeed.sampled(),
-    });
+    this.#monitor = this.#createMonitor();
     this.metrics = new Metrics({
       vllmAliases: config.metrics.vllm_aliases,
       snapshot: () => ({
@@ -183,6 +166,29 @@ export class Daemon implements Services {
     this.#http = createListener({ services: this, control: false });
     this.#control = createListener({ services: this, control: true });
     this.#grpc = new GrpcListener(this);
+  }
+
+  #createMonitor(): Monitor {
+    const parts = this.#parts;
+    const { log, paths, store, modelsDir } = parts;
+    return new Monitor({
+      log,
+      checks: new Checks({
+        conditions: this.#conditions,
+        store,
+        paths,
+        modelsDir,
+        fileTroubles: () =>
+          [...parts.fileTroubles(), this.#file?.trouble ?? null].filter((trouble) => trouble !== null),
+        providers: () => conditionOf(this.providers()),
+        apiKeys: () => this.access.check(),
+      }),
+      listeners: this.#conditions.writer('listeners'),
+      socketPath: paths.socketPath,
+      rebind: () => this.#rebind(),
+      engines: () => parts.local.engineProcesses(),
+      onSample: () => this.healthFeed.sampled(),
+    });
   }
 
   /** Runs until the daemon has ended completely; resolves with the cause. Throws if it cannot start. */

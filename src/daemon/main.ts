@@ -20,7 +20,7 @@ import { ModelStore } from '../models/store/store.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
 import { Router } from '../routing/router.ts';
 import { Budgets } from '../usage/budgets.ts';
-import { Daemon } from './daemon.ts';
+import { Daemon, type DaemonParts } from './daemon.ts';
 import { takeInheritedSockets } from './inherited.ts';
 import { inBackground } from './in-background.ts';
 import { Lifecycle } from './lifecycle.ts';
@@ -46,67 +46,73 @@ export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
   lifecycle.handleProcess(mode, destination);
   const serviceManager = new ServiceManager(log, protectMemory(log));
   try {
-    const modelsDir = config.models.dir ?? paths.modelsDir;
-    const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() });
-    const prefixes = prefixFolder(paths.cacheDir);
-    // A limit of 0 turns prefix files off: those on disk are deleted.
-    if (config.engine.prefix_disk_bytes === 0) await clearPrefixes(prefixes);
-    const local: LocalBackend = new LocalBackend({
-      store,
-      engine: config.engine,
-      prefixes: { folder: prefixes, nameOf: prefixName, key: () => prefixKey(paths.stateDir) },
-      models: config.models,
-      log,
-      onChange: () => daemon.engineChanged(),
-    });
-    const backends = new Map<string, Backend>([[local.name, local]]);
-    const providers = new CloudProviders({
-      keys: new ProviderKeys(paths.credentialsFile),
-      backends,
-      connect: (provider) =>
-        provider.endpoints.length > 1 ? new ClusterBackend({ provider, log }) : new CloudBackend({ provider, log }),
-      log,
-    });
-    providers.apply(config);
-    const puller = new Puller({ store, storeDir: modelsDir, dir: join(paths.cacheDir, 'downloads') });
-    const budgets = new Budgets({
-      dir: paths.stateDir,
-      budgetOf: (provider) => providers.budgetOf(provider),
-      onFailure: (error) => log.error({ err: error }, 'cannot write the usage ledger'),
-    });
-    const daemon = new Daemon({
-      mode,
-      paths,
-      config,
-      modelsDir,
-      log,
-      lifecycle,
-      inherited: takeInheritedSockets(log),
-      serviceManager,
-      store,
-      local,
-      backends,
-      providers,
-      router: new Router(backends, {
-        policies: () => providers.policies,
-        admit: (provider) => budgets.admit(provider),
-      }),
-      budgets,
-      fileTroubles: () => [logFile.trouble, budgets.trouble],
-      onPrefixBytes: (bytes) => {
-        local.setPrefixBytes(bytes);
-        if (bytes === 0) inBackground(log, 'removing saved prefixes', clearPrefixes(prefixes));
-      },
-      pull: (request, signal, dialect) => pullByName(puller, request, hubEnvironment(), signal, dialect),
-    });
-    try {
-      return (await daemon.run()).code;
-    } finally {
-      await puller.close();
-      await budgets.close();
-    }
+    return await run({ mode, paths, config, logFile, log, lifecycle, serviceManager });
   } finally {
     await destination.close();
+  }
+}
+
+interface Base extends Pick<DaemonParts, 'mode' | 'paths' | 'config' | 'log' | 'lifecycle'> {
+  readonly serviceManager: ServiceManager;
+  readonly logFile: LogFile;
+}
+
+/** Creates every other part and runs the daemon with them; resolves with the exit code. */
+async function run({ logFile, ...base }: Base): Promise<number> {
+  const { paths, config, log } = base;
+  const modelsDir = config.models.dir ?? paths.modelsDir;
+  const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() });
+  const prefixes = prefixFolder(paths.cacheDir);
+  // A limit of 0 turns prefix files off: those on disk are deleted.
+  if (config.engine.prefix_disk_bytes === 0) await clearPrefixes(prefixes);
+  const local: LocalBackend = new LocalBackend({
+    store,
+    engine: config.engine,
+    prefixes: { folder: prefixes, nameOf: prefixName, key: () => prefixKey(paths.stateDir) },
+    models: config.models,
+    log,
+    onChange: () => daemon.engineChanged(),
+  });
+  const backends = new Map<string, Backend>([[local.name, local]]);
+  const providers = new CloudProviders({
+    keys: new ProviderKeys(paths.credentialsFile),
+    backends,
+    connect: (provider) =>
+      provider.endpoints.length > 1 ? new ClusterBackend({ provider, log }) : new CloudBackend({ provider, log }),
+    log,
+  });
+  providers.apply(config);
+  const puller = new Puller({ store, storeDir: modelsDir, dir: join(paths.cacheDir, 'downloads') });
+  const budgets = new Budgets({
+    dir: paths.stateDir,
+    budgetOf: (provider) => providers.budgetOf(provider),
+    onFailure: (error) => log.error({ err: error }, 'cannot write the usage ledger'),
+  });
+  const daemon = new Daemon({
+    ...base,
+    modelsDir,
+    inherited: takeInheritedSockets(log),
+    store,
+    local,
+    backends,
+    providers,
+    router: new Router(backends, {
+      policies: () => providers.policies,
+      admit: (provider) => budgets.admit(provider),
+    }),
+    budgets,
+    fileTroubles: () => [logFile.trouble, budgets.trouble],
+    onPrefixBytes: (bytes) => {
+      local.setPrefixBytes(bytes);
+      if (bytes === 0) inBackground(log, 'removing saved prefixes', clearPrefixes(prefixes));
+    },
+    pull: (request, signal, dialect) => pullByName(puller, request, hubEnvironment(), signal, dialect),
+  });
+  try {
+    return (await daemon.run()).code;
+  } finally {
+    await puller.close();
+    await budgets.close();
   }
 }
 

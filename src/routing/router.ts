@@ -149,15 +149,7 @@ export class Router {
         admit: async (provider) => this.#options.admit?.(provider),
         onTaken: stage.taken,
       });
-      yield {
-        type: 'route',
-        trace_id: context.traceId,
-        route: {
-          requested: plan.requested,
-          chosen: begun.backend.name,
-          attempts: attempts.map((attempt) => shown(attempt, context.caller)),
-        },
-      };
+      yield routeEvent(plan.requested, begun.backend.name, attempts, context);
       for await (const event of eventsOf(begun)) {
         heardAt = performance.now();
         if (event.type === 'finish') {
@@ -211,6 +203,16 @@ export class Router {
       },
     };
   }
+}
+
+function routeEvent(
+  requested: string,
+  chosen: string,
+  attempts: readonly Attempt[],
+  { traceId, caller }: GenerateContext,
+): RouteEvent {
+  const route = { requested, chosen, attempts: attempts.map((attempt) => shown(attempt, caller)) };
+  return { type: 'route', trace_id: traceId, route };
 }
 
 /** Reasons contain provider host names, so callers below scope admin see only the code. */

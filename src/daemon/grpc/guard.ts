@@ -4,7 +4,13 @@
  * requests, from their arrival until the call is over.
  */
 import { randomBytes } from 'node:crypto';
-import { ServerInterceptingCall, status, type Metadata, type ServerInterceptor } from '@grpc/grpc-js';
+import {
+  ServerInterceptingCall,
+  status,
+  type Metadata,
+  type ServerInterceptingCallInterface,
+  type ServerInterceptor,
+} from '@grpc/grpc-js';
 import type { Definitions } from '../../grpc/definitions.ts';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -32,133 +38,173 @@ export interface GuardOptions {
 
 type HandOn = (message: object) => void;
 
-export function guard({ definitions, services, limits, requests, streams }: GuardOptions): ServerInterceptor {
-  const budget = new BodyBudget(limits.requestsBytes);
-  let arriving = 0;
-  return (method, call) => {
-    const id = randomBytes(16).toString('hex');
-    const startedAt = performance.now();
-    const stream = streams.current;
-    const share = new BodyShare(budget);
-    let timer: NodeJS.Timeout | null = null;
-    let ended = false;
-    let caller: Caller | null = null;
-    let request: { readonly bytes: Buffer; readonly handOn: HandOn } | null = null;
+/** State that all calls share. */
+interface Shared extends GuardOptions {
+  readonly budget: BodyBudget;
+  /** Number of calls whose request is not complete yet. */
+  arriving: number;
+}
 
-    const arrived = (): void => {
-      if (timer === null) return;
-      clearTimeout(timer);
-      timer = null;
-      arriving -= 1;
-    };
-    const end = (code: status): void => {
-      arrived();
-      request = null;
-      if (ended) return;
-      ended = true;
-      share.giveBack();
-      const ms = performance.now() - startedAt;
-      services.metrics.callEnded(method.path.slice(1), status[code]);
-      services.log.debug({ id, method: method.path, ...keyField(caller), code, ms }, 'call');
-    };
-    const refuse = (error: SvcError): void => {
-      if (ended) return;
-      logFailure(services.log, error, { id, method: method.path, ...keyField(caller) }, 'call failed');
-      const refusal = errorStatus(definitions, error, id);
-      end(refusal.code);
-      call.sendStatus(refusal);
-    };
-    const count = (bytes: number): void => {
-      if (!share.resize(bytes)) throw new SvcError('BUSY', 'too many large requests at once');
-    };
-    const decode = (bytes: Buffer): object => {
-      count(requests.weigh(method.path, bytes));
-      return requests.decode(method.path, bytes);
-    };
-    /** Runs `work`. A SvcError that it throws refuses the call; any other error ends the connection. */
-    const run = (work: () => void): void => {
-      streams.contain(stream, () => {
-        try {
-          work();
-        } catch (error) {
-          if (!(error instanceof SvcError)) throw error;
-          refuse(error);
-        }
-      });
-    };
-    const admit = (metadata: Metadata, next: (metadata: Metadata) => void): void => {
-      if (ended) return;
-      if (arriving >= limits.arriving) throw new SvcError('BUSY', 'too many requests are arriving');
-      arriving += 1;
-      timer = setTimeout(() => {
-        run(() => refuse(new SvcError('TIMEOUT', 'the request took too long to arrive')));
-      }, limits.requestMs);
-      metadata.set(ID_KEY, id);
-      next(metadata);
-    };
+export function guard(options: GuardOptions): ServerInterceptor {
+  const shared: Shared = { ...options, budget: new BodyBudget(options.limits.requestsBytes), arriving: 0 };
+  return (method, call) => new GuardedCall(shared, method, call).intercept();
+}
 
-    return new ServerInterceptingCall(call, {
+class GuardedCall {
+  readonly #shared: Shared;
+  readonly #method: { readonly path: string; readonly requestStream: boolean };
+  readonly #call: ServerInterceptingCallInterface;
+  readonly #id = randomBytes(16).toString('hex');
+  readonly #startedAt = performance.now();
+  readonly #stream: Streams['current'];
+  readonly #share: BodyShare;
+  #timer: NodeJS.Timeout | null = null;
+  #ended = false;
+  #caller: Caller | null = null;
+  #request: { readonly bytes: Buffer; readonly handOn: HandOn } | null = null;
+
+  constructor(
+    shared: Shared,
+    method: { readonly path: string; readonly requestStream: boolean },
+    call: ServerInterceptingCallInterface,
+  ) {
+    this.#shared = shared;
+    this.#method = method;
+    this.#call = call;
+    this.#stream = shared.streams.current;
+    this.#share = new BodyShare(shared.budget);
+  }
+
+  intercept(): ServerInterceptingCall {
+    return new ServerInterceptingCall(this.#call, {
       start: (next) => {
         next({
-          onReceiveMetadata: (metadata, nextMetadata) => {
-            const { localAddress, remoteAddress } = call.getConnectionInfo();
-            if (!isOurHost(call.getHost(), localAddress, services.allowedHosts))
-              return run(() => refuse(foreignHost()));
-            const arrival = { headers: headersOf(metadata), socket: { localAddress, remoteAddress } };
-            authorize(arrival, scopeOf(method.path), services.access).then(
-              (found) => {
-                caller = found;
-                if (found !== null) callers.set(metadata, found);
-                run(() => admit(metadata, nextMetadata));
-              },
-              (thrown: unknown) => run(() => refuse(SvcError.from(thrown))),
-            );
-          },
-          onReceiveMessage: (message, handOn: HandOn) => {
-            run(() => {
-              if (ended) return;
-              const bytes = message as Buffer;
-              if (method.requestStream) return handOn(decode(bytes));
-              if (request !== null) throw invalid(undefined, 'has more than one message');
-              request = { bytes, handOn };
-              count(bytes.length);
-              call.startRead();
-            });
-          },
-          onReceiveHalfClose: (nextHalfClose) => {
-            run(() => {
-              if (ended) return;
-              arrived();
-              if (!method.requestStream) {
-                if (request === null) throw invalid(undefined, 'has no message');
-                request.handOn(decode(request.bytes));
-                request = null;
-              }
-              nextHalfClose();
-            });
-          },
+          onReceiveMetadata: (metadata, nextMetadata) => this.#authorize(metadata, nextMetadata),
+          onReceiveMessage: (message, handOn: HandOn) => this.#run(() => this.#receive(message as Buffer, handOn)),
+          onReceiveHalfClose: (nextHalfClose) => this.#run(() => this.#complete(nextHalfClose)),
           // The client has gone, or gRPC has ended the call itself, as it does at the deadline.
           onCancel: () => {
-            const isLate = Date.now() + TIMER_MS >= Number(call.getDeadline());
-            end(isLate ? status.DEADLINE_EXCEEDED : status.CANCELLED);
+            const isLate = Date.now() + TIMER_MS >= Number(this.#call.getDeadline());
+            this.#end(isLate ? status.DEADLINE_EXCEEDED : status.CANCELLED);
           },
         });
       },
       sendMetadata: (metadata, next) => {
-        run(() => {
-          metadata.set(ID_KEY, id);
+        this.#run(() => {
+          metadata.set(ID_KEY, this.#id);
           next(metadata);
         });
       },
-      sendMessage: (message, next) => run(() => next(message)),
+      sendMessage: (message, next) => this.#run(() => next(message)),
       sendStatus: (sent, next) => {
-        run(() => {
-          end(sent.code);
+        this.#run(() => {
+          this.#end(sent.code);
           next(sent);
         });
       },
     });
-  };
+  }
+
+  #authorize(metadata: Metadata, next: (metadata: Metadata) => void): void {
+    const { services } = this.#shared;
+    const { localAddress, remoteAddress } = this.#call.getConnectionInfo();
+    if (!isOurHost(this.#call.getHost(), localAddress, services.allowedHosts))
+      return this.#run(() => this.#refuse(foreignHost()));
+    const arrival = { headers: headersOf(metadata), socket: { localAddress, remoteAddress } };
+    authorize(arrival, scopeOf(this.#method.path), services.access).then(
+      (found) => {
+        this.#caller = found;
+        if (found !== null) callers.set(metadata, found);
+        this.#run(() => this.#admit(metadata, next));
+      },
+      (thrown: unknown) => this.#run(() => this.#refuse(SvcError.from(thrown))),
+    );
+  }
+
+  #admit(metadata: Metadata, next: (metadata: Metadata) => void): void {
+    const { limits } = this.#shared;
+    if (this.#ended) return;
+    if (this.#shared.arriving >= limits.arriving) throw new SvcError('BUSY', 'too many requests are arriving');
+    this.#shared.arriving += 1;
+    this.#timer = setTimeout(() => {
+      this.#run(() => this.#refuse(new SvcError('TIMEOUT', 'the request took too long to arrive')));
+    }, limits.requestMs);
+    metadata.set(ID_KEY, this.#id);
+    next(metadata);
+  }
+
+  #receive(bytes: Buffer, handOn: HandOn): void {
+    if (this.#ended) return;
+    if (this.#method.requestStream) return handOn(this.#decode(bytes));
+    if (this.#request !== null) throw invalid(undefined, 'has more than one message');
+    this.#request = { bytes, handOn };
+    this.#count(bytes.length);
+    this.#call.startRead();
+  }
+
+  #complete(next: () => void): void {
+    if (this.#ended) return;
+    this.#arrived();
+    if (!this.#method.requestStream) {
+      if (this.#request === null) throw invalid(undefined, 'has no message');
+      this.#request.handOn(this.#decode(this.#request.bytes));
+      this.#request = null;
+    }
+    next();
+  }
+
+  #decode(bytes: Buffer): object {
+    const { requests } = this.#shared;
+    this.#count(requests.weigh(this.#method.path, bytes));
+    return requests.decode(this.#method.path, bytes);
+  }
+
+  #count(bytes: number): void {
+    if (!this.#share.resize(bytes)) throw new SvcError('BUSY', 'too many large requests at once');
+  }
+
+  /** Runs `work`. A SvcError that it throws refuses the call; any other error ends the connection. */
+  #run(work: () => void): void {
+    this.#shared.streams.contain(this.#stream, () => {
+      try {
+        work();
+      } catch (error) {
+        if (!(error instanceof SvcError)) throw error;
+        this.#refuse(error);
+      }
+    });
+  }
+
+  #refuse(error: SvcError): void {
+    if (this.#ended) return;
+    const { services, definitions } = this.#shared;
+    const facts = { id: this.#id, method: this.#method.path, ...keyField(this.#caller) };
+    logFailure(services.log, error, facts, 'call failed');
+    const refusal = errorStatus(definitions, error, this.#id);
+    this.#end(refusal.code);
+    this.#call.sendStatus(refusal);
+  }
+
+  #end(code: status): void {
+    this.#arrived();
+    this.#request = null;
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#share.giveBack();
+    const { services } = this.#shared;
+    const { path } = this.#method;
+    const ms = performance.now() - this.#startedAt;
+    services.metrics.callEnded(path.slice(1), status[code]);
+    services.log.debug({ id: this.#id, method: path, ...keyField(this.#caller), code, ms }, 'call');
+  }
+
+  /** The request is complete, or the call has ended: stops its timer. */
+  #arrived(): void {
+    if (this.#timer === null) return;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#shared.arriving -= 1;
+  }
 }
 
 /** Scope of a call, as of the HTTP route with the same answer. */

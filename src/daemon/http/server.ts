@@ -19,8 +19,9 @@ import { checkContentType, checkExpectation, checkOrigin } from './access.ts';
 import { authorize } from './authorize.ts';
 import { BodyBudget, BodyShare } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
+import { PendingAnswers } from './pending-answers.ts';
 import { Reply, type ReplyLimits } from './reply.ts';
-import { CONTROL, familyOf, findRoute, PUBLIC, type Route } from './routes.ts';
+import { CONTROL, familyOf, findRoute, PUBLIC } from './routes.ts';
 
 export interface ListenerLimits extends ReplyLimits {
   /** Time from the connection, or the end of the previous request, until the headers are complete. */
@@ -85,57 +86,35 @@ export function createListener({ services, control, limits: changed = {} }: List
   const containment = new Containment(services.log);
   containment.serve(server);
 
-  /** Answers that are pending on each connection. */
-  const answering = new WeakMap<Duplex, Set<ServerResponse>>();
-
+  const pending = new PendingAnswers(limits.pipelined);
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
     const { socket } = req;
-    const owed = answering.get(socket) ?? new Set();
-    // Without this limit Node would read on, and hold a request and an answer for each pipelined request.
-    if (owed.size >= limits.pipelined) return void socket.destroy();
-    if (!answering.has(socket)) {
-      answering.set(socket, owed);
-      socket.once('close', () => endAll(owed));
-    }
-    owed.add(res);
+    if (!pending.add(socket, res)) return void socket.destroy();
     const arrivedAt = performance.now();
     const id = newId();
     const { path, query } = splitTarget(req.url ?? '');
+    const match = findRoute(routes, path);
     // Log the route, not the path: a URL may contain secrets.
-    const route = findRoute(routes, path)?.route.path ?? null;
-    let caller: Caller | null = null;
+    const facts: RequestFacts = { id, method: req.method, route: match?.route.path ?? null };
     const client = new AbortController();
     const reply = new Reply(id, familyOf(path), res, limits, client.signal);
     reply.setHeader('x-request-id', id);
     if (services.router.draining) reply.setHeader('connection', 'close');
     res.once('close', () => {
-      owed.delete(res);
       if (!res.writableFinished) client.abort(new SvcError('CANCELLED', 'the client went away'));
       // An idle connection would keep a closing server open.
       if (!server.listening) server.closeIdleConnections();
-      services.metrics.requestEnded(findRoute(routes, path)?.route.path ?? null, res.statusCode);
-      services.log.debug(
-        {
-          id,
-          method: req.method,
-          route,
-          ...keyField(caller),
-          status: res.statusCode,
-          ms: performance.now() - arrivedAt,
-        },
-        'request',
-      );
+      services.metrics.requestEnded(facts.route, res.statusCode);
+      services.log.debug({ ...facts, status: res.statusCode, ms: performance.now() - arrivedAt }, 'request');
     });
 
     const body = new BodyShare(bodies);
     const request = { id, req, reply, services, body, arrivedAt, query, signal: client.signal };
-    const onCaller = (found: Caller | null): void => {
-      caller = found;
-    };
-    answer(request, path, routes, control, onCaller)
+    const onCaller = (caller: Caller | null): void => void Object.assign(facts, keyField(caller));
+    answer(request, match, control, onCaller)
       .catch((thrown: unknown) => {
         const error = SvcError.from(thrown);
-        logFailure(services.log, error, { id, method: req.method, route, ...keyField(caller) }, 'request failed');
+        logFailure(services.log, error, facts, 'request failed');
         reply.fail(error);
       })
       .catch((error: unknown) => containment.end(socket, error))
@@ -151,26 +130,29 @@ export function createListener({ services, control, limits: changed = {} }: List
   // Refused by checkExpectation, with an id and in the right error format.
   server.on('checkExpectation', onRequest);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const isAnswering = [...(answering.get(socket) ?? [])].some((res) => res.headersSent && !res.writableFinished);
     // In the middle of an answer no error can be written.
-    if (isAnswering) socket.destroy();
+    if (pending.hasBegun(socket)) socket.destroy();
     else refuseConnection(error, socket, services);
   });
 
   return server;
 }
 
+/** Fields of a request's log lines; a key's name is added once it is known. */
+interface RequestFacts extends Record<string, unknown> {
+  readonly id: string;
+  readonly route: string | null;
+}
+
 async function answer(
   request: Omit<Exchange, 'param' | 'caller'>,
-  path: string,
-  routes: readonly Route[],
+  match: ReturnType<typeof findRoute>,
   control: boolean,
   onCaller: (caller: Caller | null) => void,
 ): Promise<void> {
   const { req, reply, services } = request;
   checkExpectation(req);
   if (!control) checkOrigin(req, services.allowedHosts);
-  const match = findRoute(routes, path);
   const scope = match?.route.scope ?? 'local';
   const caller = control ? CONTROL_CALLER : await authorize(req, scope, services.access);
   onCaller(caller);
@@ -193,14 +175,6 @@ function splitTarget(target: string): { path: string; query: URLSearchParams } {
   const mark = target.indexOf('?');
   if (mark === -1) return { path: target, query: new URLSearchParams() };
   return { path: target.slice(0, mark), query: new URLSearchParams(target.slice(mark + 1)) };
-}
-
-/** The connection has closed. Node closes only the current answer; this ends the work for the pipelined ones. */
-function endAll(answers: ReadonlySet<ServerResponse>): void {
-  for (const res of [...answers]) {
-    res.destroy();
-    res.emit('close');
-  }
 }
 
 /** Answers and closes a connection whose data is not HTTP, has too large headers, or arrived too slowly. */

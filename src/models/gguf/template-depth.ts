@@ -8,6 +8,7 @@
  * nesting and what is text. Templates that llama.cpp's parser rejects need no special case: its recursion ends there.
  */
 
+const OPERATORS: ReadonlySet<string> = new Set('.|+-*/%~');
 const OPERATOR_WORDS: ReadonlySet<string> = new Set(['and', 'or', 'not', 'in', 'is', 'if', 'else']);
 const BLOCKS: ReadonlySet<string> = new Set(['if', 'for', 'macro', 'call', 'filter']);
 const BLOCK_ENDS: ReadonlySet<string> = new Set(['endif', 'endfor', 'endmacro', 'endcall', 'endfilter', 'endset']);
@@ -104,17 +105,11 @@ class Scanner {
           if (this.#source[this.#at + 1] === '=') this.#at += 1;
           else assigns ||= character === '=' && this.#operators.length === 1;
           break;
-        case '.':
-        case '|':
-        case '+':
-        case '-':
-        case '*':
-        case '/':
-        case '%':
-        case '~':
-          this.#operator();
-          break;
         default: {
+          if (OPERATORS.has(character)) {
+            this.#operator();
+            break;
+          }
           const word = this.#word();
           if (word === null) break;
           if (this.#isStatement && keyword === null) keyword = word;
