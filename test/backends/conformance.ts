@@ -50,7 +50,7 @@ export async function failure(promise: Promise<unknown>): Promise<SvcError> {
 export function conformance(name: string, make: () => Promise<Subject>): void {
   const test = suite(name);
 
-  const it = (what: string, body: (subject: Subject) => Promise<void>): void => {
+  const it: It = (what, body) => {
     test(what, async () => {
       const subject = await make();
       try {
@@ -62,16 +62,25 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
     });
   };
 
-  /** Resolves when no more output is produced. */
-  const quiet = async ({ work }: Subject): Promise<void> => {
-    const stopped = async (): Promise<boolean> => {
-      const before = work();
-      await sleep(1500);
-      return work() === before;
-    };
-    await waitFor('the work to stop', stopped);
-  };
+  answers(it);
+  stops(it);
+  closes(it);
+  test.run();
+}
 
+type It = (what: string, body: (subject: Subject) => Promise<void>) => void;
+
+/** Resolves when no more output is produced. */
+async function quiet({ work }: Subject): Promise<void> {
+  const stopped = async (): Promise<boolean> => {
+    const before = work();
+    await sleep(1500);
+    return work() === before;
+  };
+  await waitFor('the work to stop', stopped);
+}
+
+function answers(it: It): void {
   it('yields start, text and one finish', async ({ backend, short }) => {
     const began = context();
     const events = await collect(backend.generate(short, began));
@@ -100,6 +109,15 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
     assert.is((await failure(collect(backend.generate(unknown, context())))).code, 'MODEL_NOT_FOUND');
   });
 
+  it('lists models and identifies itself', async ({ backend }) => {
+    const models = await backend.modelNames(new AbortController().signal);
+    assert.ok(models.length > 0);
+    assert.is(backend.record().name, backend.name);
+  });
+}
+
+/** Aborts, and consumers that return or do not pull. */
+function stops(it: It): void {
   it('does nothing if the signal is already aborted', async ({ backend, endless }) => {
     const reason = new SvcError('CANCELLED', 'too late');
     assert.is(await failure(collect(backend.generate(endless, context(AbortSignal.abort(reason))))), reason);
@@ -149,13 +167,9 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
     });
     await events.return?.();
   });
+}
 
-  it('lists models and identifies itself', async ({ backend }) => {
-    const models = await backend.modelNames(new AbortController().signal);
-    assert.ok(models.length > 0);
-    assert.is(backend.record().name, backend.name);
-  });
-
+function closes(it: It): void {
   it('close lets running requests finish and rejects new ones', async ({ backend, short, owned }) => {
     const events = backend.generate(short, context())[Symbol.asyncIterator]();
     await events.next();
@@ -183,6 +197,4 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
     await backend.destroy(reason);
     await backend.close();
   });
-
-  test.run();
 }

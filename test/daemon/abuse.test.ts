@@ -246,6 +246,11 @@ test('huge bodies that are expensive to parse', async () => {
       for (const text of await Promise.all(answers)) assert.match(text, expected);
     });
   }
+  await serves(real);
+});
+
+test('bodies that are too large, and bodies in tiny pieces', async () => {
+  const { port } = real;
   await survives(real, 'bodies that say or turn out to be too large', async () => {
     const said = await dialMany(port, 20);
     for (const socket of said) socket.write(head(1e12));

@@ -20,23 +20,18 @@ import {
   opening,
   reset,
 } from './frames.ts';
-import { definitions, failureOf, startScriptedGrpc, type ScriptedGrpc } from './scripted.ts';
+import { definitions, failureOf, type ScriptedGrpc } from './scripted.ts';
+import { starter } from './listener-support.ts';
 
 const GENERATE = '/svc.v1.Inference/Generate';
 const HEALTH = '/svc.v1.Runtime/GetHealth';
 const REQUEST = { messages: [{ role: 'user', content: 'x' }] };
 
-const running: ScriptedGrpc[] = [];
 const sessions: (ClientHttp2Session | Socket)[] = [];
-async function start(options: Parameters<typeof startScriptedGrpc>[0] = {}): Promise<ScriptedGrpc> {
-  const grpc = await startScriptedGrpc(options);
-  running.push(grpc);
-  return grpc;
-}
-test.after.each(async () => {
+test.after.each(() => {
   for (const session of sessions.splice(0)) session.destroy();
-  for (const grpc of running.splice(0)) await grpc.stop();
 });
+const start = starter(test);
 
 async function openSession({ address }: ScriptedGrpc, settings: object = {}): Promise<ClientHttp2Session> {
   const session = connectHttp2(`http://${address}`, { settings });

@@ -1,63 +1,20 @@
 /** The gRPC listener over scripted services: its answers, limits and errors. */
 import { once } from 'node:events';
-import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
-import { connect as connectTcp, type Socket } from 'node:net';
-import { status, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js';
-import { service as healthService } from 'grpc-health-check';
+import { status, type ServiceError } from '@grpc/grpc-js';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ERRORS, SvcError, type ErrorCode } from '../../src/protocol/errors.ts';
 import type { Condition } from '../../src/protocol/records.ts';
 import { aborted, FINISH, START, text, type Script } from '../http/scripted.ts';
 import { waitFor } from '../support/wait.ts';
-import { failureOf, readFailure, startScriptedGrpc, type ScriptedGrpc, type TestClient } from './scripted.ts';
+import { failureOf, readFailure } from './scripted.ts';
+import { HEADERS, next, PARTIAL, raw, starter, watchStatus } from './listener-support.ts';
 
 const PROMPT = 'a secret of the user';
 const REQUEST = { messages: [{ role: 'user', content: PROMPT }] };
 const FAILED: Condition[] = [{ name: 'engine', status: 'fail', reason: 'it is gone', since: '2026-11-01T00:00:00Z' }];
 
-const running: ScriptedGrpc[] = [];
-async function start(options: Parameters<typeof startScriptedGrpc>[0] = {}): Promise<ScriptedGrpc> {
-  const grpc = await startScriptedGrpc(options);
-  running.push(grpc);
-  return grpc;
-}
-test.after.each(async () => {
-  for (const grpc of running.splice(0)) await grpc.stop();
-});
-
-/** Returns the next message of the stream. */
-async function next(stream: ClientReadableStream<any>): Promise<any> {
-  const waiting = stream.read();
-  if (waiting !== null) return waiting;
-  await once(stream, 'readable');
-  return stream.read();
-}
-
-function watchStatus({ client }: TestClient, service = ''): ClientReadableStream<any> {
-  const { path, requestSerialize, responseDeserialize } = healthService['Watch']!;
-  const watch = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, { service });
-  // The stream is ended by the test or by the shutdown of the server.
-  watch.on('error', () => undefined);
-  return watch;
-}
-
-/** Opens a raw HTTP/2 session, for requests that no client would send. */
-async function raw(grpc: ScriptedGrpc): Promise<ClientHttp2Session> {
-  const session = connectHttp2(`http://${grpc.address}`);
-  session.on('error', () => undefined);
-  await once(session, 'remoteSettings');
-  return session;
-}
-
-const HEADERS = {
-  ':method': 'POST',
-  ':path': '/svc.v1.Runtime/GetHealth',
-  'content-type': 'application/grpc',
-  te: 'trailers',
-};
-/** The beginning of a ten-byte message. */
-const PARTIAL = Buffer.from([0, 0, 0, 0, 10, 1]);
+const start = starter(test);
 
 test('the events of an answer arrive in order', async () => {
   const grpc = await start();
@@ -87,33 +44,23 @@ test('a request is converted as over HTTP: absent fields stay unset', async () =
   assert.equal(grpc.backend.requests[1], { ...full, sampling: { ...sampling, logit_bias: [[7, -1]] } });
 });
 
-test('tools, images and reasoning make the round trip', async () => {
-  const grpc = await start();
-  grpc.backend.script = async function* () {
-    yield START;
-    yield { type: 'reasoning', text: 'hm' };
-    yield { type: 'tool_call', index: 0, id: 'c2', name: 'weather', arguments: '{"city"' };
-    yield { type: 'tool_call', index: 0, arguments: ':"Oslo"}' };
-    yield { ...FINISH, reason: 'tool_calls', usage: null };
-  };
-  const client = grpc.connect();
-  const events: any[] = [];
-  const schema = { type: 'object', properties: { city: { type: 'string' } } };
-  const asked = {
-    messages: [
-      { role: 'user', content: 'Where?', parts: [{ image: { media_type: 'image/png', data: Buffer.from('png') } }] },
-      { role: 'user', parts: [{ text: 'And' }, { image_url: 'https://example.com/a.png' }] },
-      { role: 'assistant', reasoning: 'hm', tool_calls: [{ id: 'c1', name: 'weather', arguments: '{}' }] },
-      { role: 'tool', content: 'rain', tool_call_id: 'c1' },
-    ],
-    tools: [{ name: 'weather', parameters: JSON.stringify(schema) }, { name: 'time' }],
-    tool_choice: 'weather',
-    parallel_tool_calls: false,
-    reasoning_effort: 'low',
-  };
-  for await (const event of client.stream('Inference/Generate', asked)) events.push(event);
-  const { messages, ...rest } = grpc.backend.requests[0]!;
-  assert.equal(messages, [
+const SCHEMA = { type: 'object', properties: { city: { type: 'string' } } };
+/** A request with tools, images and reasoning, as a client sends it. */
+const TOOLS_SENT = {
+  messages: [
+    { role: 'user', content: 'Where?', parts: [{ image: { media_type: 'image/png', data: Buffer.from('png') } }] },
+    { role: 'user', parts: [{ text: 'And' }, { image_url: 'https://example.com/a.png' }] },
+    { role: 'assistant', reasoning: 'hm', tool_calls: [{ id: 'c1', name: 'weather', arguments: '{}' }] },
+    { role: 'tool', content: 'rain', tool_call_id: 'c1' },
+  ],
+  tools: [{ name: 'weather', parameters: JSON.stringify(SCHEMA) }, { name: 'time' }],
+  tool_choice: 'weather',
+  parallel_tool_calls: false,
+  reasoning_effort: 'low',
+};
+/** The same request, as the backend receives it. */
+const TOOLS_RECEIVED = {
+  messages: [
     {
       role: 'user',
       content: [
@@ -128,20 +75,34 @@ test('tools, images and reasoning make the round trip', async () => {
         { type: 'image_url', url: 'https://example.com/a.png' },
       ],
     },
-    { role: 'assistant', content: '', reasoning: 'hm', tool_calls: asked.messages[2]?.tool_calls },
+    { role: 'assistant', content: '', reasoning: 'hm', tool_calls: TOOLS_SENT.messages[2]?.tool_calls },
     { role: 'tool', content: 'rain', tool_call_id: 'c1' },
-  ]);
-  assert.equal(rest, {
-    sampling: {},
-    stop: [],
-    tools: [
-      { name: 'weather', parameters: schema },
-      { name: 'time', parameters: {} },
-    ],
-    tool_choice: { name: 'weather' },
-    parallel_tool_calls: false,
-    reasoning_effort: 'low',
-  });
+  ],
+
+  sampling: {},
+  stop: [],
+  tools: [
+    { name: 'weather', parameters: SCHEMA },
+    { name: 'time', parameters: {} },
+  ],
+  tool_choice: { name: 'weather' },
+  parallel_tool_calls: false,
+  reasoning_effort: 'low',
+};
+
+test('tools, images and reasoning make the round trip', async () => {
+  const grpc = await start();
+  grpc.backend.script = async function* () {
+    yield START;
+    yield { type: 'reasoning', text: 'hm' };
+    yield { type: 'tool_call', index: 0, id: 'c2', name: 'weather', arguments: '{"city"' };
+    yield { type: 'tool_call', index: 0, arguments: ':"Oslo"}' };
+    yield { ...FINISH, reason: 'tool_calls', usage: null };
+  };
+  const client = grpc.connect();
+  const events: any[] = [];
+  for await (const event of client.stream('Inference/Generate', TOOLS_SENT)) events.push(event);
+  assert.equal(grpc.backend.requests[0], TOOLS_RECEIVED);
   assert.equal(
     events.map(({ event }) => event),
     ['route', 'start', 'reasoning', 'tool_call', 'tool_call', 'finish'],
@@ -151,7 +112,7 @@ test('tools, images and reasoning make the round trip', async () => {
   assert.equal([events[3].tool_call.arguments, events[4].tool_call.arguments], ['{"city"', ':"Oslo"}']);
   assert.is(events[5].finish.usage, null);
   const wrong = await failureOf(
-    client.stream('Inference/Generate', { ...asked, tools: [{ name: 'f', parameters: '{' }] }),
+    client.stream('Inference/Generate', { ...TOOLS_SENT, tools: [{ name: 'f', parameters: '{' }] }),
   );
   assert.equal([wrong.status, wrong.metadata['param']], [status.INVALID_ARGUMENT, 'tools[0].parameters']);
 });
@@ -392,43 +353,6 @@ test('the caller reaches the backend', async () => {
   assert.equal(grpc.backend.callers, [laptop, laptop]);
 });
 
-test('a request that is too large, and too many at once', async () => {
-  // The limit is on the memory of a request: its bytes plus a constant per value.
-  const grpc = await start({ grpc: { messageBytes: 10_000, requestsBytes: 6000 } });
-  const client = grpc.connect();
-  const ask = (bytes: number) =>
-    client.stream('Inference/Generate', { messages: [{ role: 'user', content: 'x'.repeat(bytes) }] });
-  assert.equal((await failureOf(ask(20_000))).status, status.RESOURCE_EXHAUSTED);
-  assert.equal((await failureOf(ask(6000))).reason, 'BUSY');
-  for (let i = 0; i < 3; i += 1) for await (const _ of ask(4000));
-  assert.is(grpc.backend.requests.length, 3, 'what was held is given back');
-});
-
-test('incomplete requests are limited in number and in time', async () => {
-  const grpc = await start({ grpc: { arriving: 1, requestMs: 300 } });
-  const session = await raw(grpc);
-  const slow = session.request(HEADERS).on('error', () => undefined);
-  slow.write(PARTIAL);
-  const client = grpc.connect();
-  const busy = await waitFor('the only place to be taken', () =>
-    client.unary('Runtime/GetHealth').then(
-      () => false as const,
-      (error: unknown) => readFailure(error as ServiceError),
-    ),
-  );
-  assert.equal([busy.status, busy.reason, busy.retrySeconds], [status.RESOURCE_EXHAUSTED, 'BUSY', 1]);
-  const [headers] = (await once(slow, 'response')) as [Record<string, unknown>];
-  assert.is(headers['grpc-status'], String(status.DEADLINE_EXCEEDED));
-  assert.is((await client.unary('Runtime/GetHealth')).status, 'ready', 'its place is free again');
-
-  // A client that disconnects frees its slot too.
-  const gone = session.request(HEADERS).on('error', () => undefined);
-  gone.write(PARTIAL);
-  gone.close();
-  await waitFor('its place', () => client.unary('Runtime/GetHealth'));
-  session.close();
-});
-
 test('each call is counted once, by its method and the name of its status', async () => {
   const grpc = await start({
     async *script(_, { signal }) {
@@ -467,63 +391,6 @@ test('each call is counted once, by its method and the name of its status', asyn
     'svc.v1.Runtime/ListModels PERMISSION_DENIED',
     'svc.v1.Runtime/ListModels UNAUTHENTICATED',
   ]);
-});
-
-test('reflection stops reading requests while its answers are not read', async () => {
-  const grpc = await start();
-  const session = await raw(grpc);
-  const stream = session.request({ ...HEADERS, ':path': '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo' });
-  stream.on('error', () => undefined);
-  // list_services: "*"
-  const question = Buffer.from([0, 0, 0, 0, 3, 0x3a, 1, 0x2a]);
-  stream.write(Buffer.concat(new Array<Buffer>(200_000).fill(question)));
-  const client = grpc.connect();
-  await waitFor('the first answers', () => stream.readableLength > 0);
-  for (let i = 0; i < 50; i += 1) await client.unary('Runtime/GetHealth');
-  assert.ok(stream.writableNeedDrain, 'it read all questions');
-  session.destroy();
-});
-
-test('concurrent calls per connection are limited', async () => {
-  const grpc = await start({ grpc: { streams: 7 } });
-  const session = await raw(grpc);
-  assert.is(session.remoteSettings.maxConcurrentStreams, 7);
-  session.close();
-});
-
-test('a silent connection, or one without HTTP/2, is closed', async () => {
-  const grpc = await start({ grpc: { prefaceMs: 100 } });
-  const closed = async (first?: string): Promise<string> => {
-    const socket: Socket = connectTcp(grpc.port, '127.0.0.1');
-    socket.on('error', () => undefined);
-    if (first !== undefined) socket.write(first);
-    let answer = '';
-    socket.on('data', (data) => (answer += data.toString('latin1')));
-    await once(socket, 'close');
-    return answer;
-  };
-  assert.is(await closed(), '');
-  assert.is(await closed('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n'), '');
-  assert.is(await closed('\u0016\u0003\u0001'), '');
-  await closed('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n and then garbage');
-  assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
-});
-
-test('an idle connection is closed after a time; connections above the limit are refused', async () => {
-  const grpc = await start({ grpc: { idleMs: 100, connections: 2 } });
-  const sessions = await Promise.all([raw(grpc), raw(grpc)]);
-  const third = connectTcp(grpc.port, '127.0.0.1');
-  third.on('error', () => undefined).resume();
-  await once(third, 'close');
-  await waitFor('both to be closed', () => sessions.every(({ destroyed }) => destroyed));
-  assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
-});
-
-test('the very first call may be a large one', async () => {
-  const grpc = await start();
-  const content = 'x'.repeat(3 * 1024 * 1024);
-  for await (const _ of grpc.connect().stream('Inference/Generate', { messages: [{ role: 'user', content }] }));
-  assert.is(grpc.backend.requests[0]?.messages[0]?.content.length, content.length);
 });
 
 test('every answer has the id of its request', async () => {

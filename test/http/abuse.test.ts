@@ -2,37 +2,13 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { alive, MESSAGES, MIB, PATH, post, withListener } from './abuse-support.ts';
 import { startStopwatch } from '../support/stopwatch.ts';
 import { waitFor } from '../support/wait.ts';
-import { ask, dial, readAll } from './ask.ts';
-import { FINISH, START, startScripted, text, type ScriptedListener } from './scripted.ts';
-
-const PATH = '/v1/chat/completions';
-const MESSAGES = [{ role: 'user', content: 'hi' }];
-const MIB = 1024 * 1024;
-
-function post(body: string): string {
-  return `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${String(body.length)}\r\n\r\n${body}`;
-}
-
-async function alive(listener: ScriptedListener): Promise<void> {
-  assert.is((await ask(listener, '/livez')).status, 200);
-}
-
-async function withListener(
-  limits: Parameters<typeof startScripted>[0],
-  work: (listener: ScriptedListener) => Promise<void>,
-): Promise<void> {
-  const listener = await startScripted(limits);
-  try {
-    await work(listener);
-    await alive(listener);
-  } finally {
-    await listener.stop();
-  }
-}
+import { dial, readAll } from './ask.ts';
+import { START, text } from './scripted.ts';
 
 test('slowloris: slow headers, slow bodies and silent connections are cut off', async () => {
   await withListener({ limits: { headersMs: 300, requestMs: 600, checkMs: 50 } }, async (listener) => {
@@ -138,108 +114,6 @@ test('garbage in the middle of a streamed answer ends the connection, not the da
   );
 });
 
-test('a client that never reads holds bounded memory, then is cut off', async () => {
-  let produced = 0;
-  await withListener(
-    {
-      limits: { stallMs: 1000 },
-      script: async function* () {
-        yield START;
-        for (;;) {
-          produced += 16 * 1024;
-          yield text('x'.repeat(16 * 1024));
-        }
-      },
-    },
-    async (listener) => {
-      const sockets: Socket[] = [];
-      const before = process.memoryUsage().rss;
-      for (let i = 0; i < 50; i += 1) {
-        const socket = await dial(listener.port);
-        socket.on('error', () => undefined).pause();
-        socket.write(post(JSON.stringify({ messages: MESSAGES, stream: true })));
-        sockets.push(socket);
-      }
-      let grown = 0;
-      await waitFor('all to be given up', () => {
-        grown = Math.max(grown, (process.memoryUsage().rss - before) / MIB);
-        return listener.backend.requests.length === 50 && listener.router.active === 0;
-      });
-      assert.ok(produced < 50 * 8 * MIB, `${String(produced / MIB)} MiB were produced`);
-      assert.ok(grown < 250, `${grown.toFixed(0)} MiB more memory for both ends`);
-      assert.ok(listener.logged.some((line) => JSON.stringify(line).includes('stopped reading')));
-      for (const socket of sockets) socket.destroy();
-    },
-  );
-});
-
-test('an unread whole answer does not keep a generation alive', async () => {
-  await withListener({}, async (listener) => {
-    const sockets = await Promise.all(Array.from({ length: 10 }, () => dial(listener.port)));
-    for (const socket of sockets) {
-      socket.pause();
-      for (let i = 0; i < 10; i += 1) socket.write(post(JSON.stringify({ messages: MESSAGES })));
-    }
-    await waitFor('the answers', () => listener.backend.requests.length === 100);
-    await waitFor('the router', () => listener.router.active + listener.router.waiting === 0);
-    for (const socket of sockets) socket.destroy();
-  });
-});
-
-/** More than the socket buffers of both ends hold. */
-const LARGE = 8 * MIB;
-
-test('an unread whole answer, and the unread end of a stream, are cut off', async () => {
-  await withListener(
-    {
-      limits: { stallMs: 500 },
-      script: async function* () {
-        yield START;
-        yield text('x'.repeat(LARGE));
-        yield FINISH;
-      },
-    },
-    async (listener) => {
-      for (const stream of [false, true]) {
-        const socket = await dial(listener.port);
-        socket.on('error', () => undefined).pause();
-        socket.write(post(JSON.stringify({ messages: MESSAGES, stream })));
-        await waitFor('its generation', () => listener.router.active === 0 && listener.backend.requests.length > 0);
-        const ended = (): number => listener.world.ended.filter((line) => line.startsWith(PATH)).length;
-        await waitFor('its cut', () => ended() === (stream ? 2 : 1));
-        socket.destroy();
-      }
-    },
-  );
-});
-
-test('a whole answer that is read slowly is not cut off', async () => {
-  await withListener(
-    {
-      // A Unix socket, because over TCP progress shows only in steps of megabytes.
-      control: true,
-      limits: { stallMs: 1000 },
-      script: async function* () {
-        yield START;
-        yield text('x'.repeat(LARGE));
-        yield FINISH;
-      },
-    },
-    async (listener) => {
-      const socket = connect(listener.socketPath);
-      socket.write(post(JSON.stringify({ messages: MESSAGES })).replace('host:', 'connection: close\r\nhost:'));
-      let bytes = 0;
-      const from = performance.now();
-      // Takes longer than the stall timeout in total, with much shorter pauses.
-      for await (const chunk of socket) {
-        bytes += (chunk as Buffer).length;
-        if (performance.now() - from < 2500) await sleep(50);
-      }
-      assert.ok(bytes > LARGE, `${String(bytes)} of ${String(LARGE)} bytes`);
-    },
-  );
-});
-
 test('the budget of a body is freed after parsing, except for the text of a running generation', async () => {
   await withListener(
     {
@@ -266,33 +140,6 @@ test('the budget of a body is freed after parsing, except for the text of a runn
       for (const socket of sockets) socket.destroy();
       await waitFor('their end', () => listener.router.active === 0);
       (await ask(full, 1)).destroy();
-    },
-  );
-});
-
-test('a pipelined answer that waits behind a long one is not cut off', async () => {
-  let finish = (): void => undefined;
-  const long = new Promise<void>((resolve) => (finish = resolve));
-  await withListener(
-    {
-      limits: { stallMs: 200 },
-      script: async function* ({ max_tokens }) {
-        yield START;
-        if (max_tokens === 1) await long;
-        yield text('x'.repeat(MIB));
-        yield FINISH;
-      },
-    },
-    async (listener) => {
-      const socket = await dial(listener.port);
-      const answered = readAll(socket);
-      const first = post(JSON.stringify({ messages: MESSAGES, max_completion_tokens: 1 }));
-      socket.write(first + post(JSON.stringify({ messages: MESSAGES })).replace('host:', 'connection: close\r\nhost:'));
-      await waitFor('the second', () => listener.backend.requests.length === 2 && listener.router.active === 1);
-      // Three times the stall timeout.
-      await sleep(600);
-      finish();
-      assert.is((await answered).match(/HTTP\/1\.1 200/g)?.length, 2);
     },
   );
 });

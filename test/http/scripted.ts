@@ -184,11 +184,8 @@ export interface ScriptedServices {
   readonly logged: Record<string, unknown>[];
 }
 
-export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
-  const backend = new ScriptedBackend(options.script ?? hello);
-  const router = new Router(new Map([[backend.name, backend]]));
-  const logged: Record<string, unknown>[] = [];
-  const world: World = {
+function ordinaryWorld(): World {
+  return {
     conditions: [{ name: 'engine', status: 'ok', reason: 'a token was produced', since: '2026-11-01T00:00:00Z' }],
     stopped: [],
     unloaded: [],
@@ -203,6 +200,13 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
       yield { type: 'pulled', model: TINY, fetched_bytes: 0 };
     },
   };
+}
+
+export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
+  const backend = new ScriptedBackend(options.script ?? hello);
+  const router = new Router(new Map([[backend.name, backend]]));
+  const logged: Record<string, unknown>[] = [];
+  const world = ordinaryWorld();
   const services: Services = {
     log: createLogger({
       level: 'debug',

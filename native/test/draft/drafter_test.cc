@@ -293,21 +293,26 @@ TEST(NumbersThatAreNoneAreNoDrafts) {
 
 // Random cache sizes, missing cells and aborts in both models, cancels, pauses, concurrency, and
 // draft models of any quality: each text equals the text without drafts, and no cell leaks.
+Options RandomOptions(std::mt19937& random) {
+  Options options;
+  options.measured = random() % 2 == 0;
+  options.draft_ms = static_cast<double>(random() % 6);
+  options.model.cells = 64 + static_cast<std::uint32_t>(random() % 300);
+  options.model.max_rows = 8 + static_cast<std::uint32_t>(random() % 60);
+  options.model.max_sequences = 1 + static_cast<std::uint32_t>(random() % 4);
+  options.model.can_share = random() % 8 != 0;
+  options.draft.cells = 20 + static_cast<std::uint32_t>(random() % 400);
+  options.draft.max_rows = 16 + static_cast<std::uint32_t>(random() % 40);
+  options.draft.logits = std::array<Logits, 3>{Endless, Often, Wrong}[random() % 3];
+  return options;
+}
+
 TEST(NothingElseIsSaidWhateverHappens) {
   std::uint64_t accepted = 0;
   for (std::uint32_t seed = 0; seed < 150; ++seed) {
     std::mt19937 random(seed);
     std::mt19937 faults(seed + 1);
-    Options options;
-    options.measured = random() % 2 == 0;
-    options.draft_ms = static_cast<double>(random() % 6);
-    options.model.cells = 64 + static_cast<std::uint32_t>(random() % 300);
-    options.model.max_rows = 8 + static_cast<std::uint32_t>(random() % 60);
-    options.model.max_sequences = 1 + static_cast<std::uint32_t>(random() % 4);
-    options.model.can_share = random() % 8 != 0;
-    options.draft.cells = 20 + static_cast<std::uint32_t>(random() % 400);
-    options.draft.max_rows = 16 + static_cast<std::uint32_t>(random() % 40);
-    options.draft.logits = std::array<Logits, 3>{Endless, Often, Wrong}[random() % 3];
+    Options options = RandomOptions(random);
     bool measuring = true;
     options.model.fault = [&](std::span<const Row> rows, const std::atomic<bool>&) {
       if (measuring || rows.size() < 2) return DecodeOutcome::kDone;

@@ -56,81 +56,82 @@ function seed(name: string, file: Uint8Array): Seed {
   return { name, bytes: header, fileBytes: file.length, isValid, places: placesIn(header) };
 }
 
+const named = (architecture: string): Buffer => textEntry('general.architecture', architecture);
+const bool = (key: string, value: boolean): Buffer => entry(key, VALUE_TYPE.bool, Buffer.of(value ? 1 : 0));
+const perLayer = (key: string, values: readonly number[]): Buffer =>
+  arrayEntry(key, VALUE_TYPE.int32, values.length, Buffer.concat(values.map(u32)));
+
 /** Seeds with features that the test models lack. */
 function handmade(): Seed[] {
-  const named = (architecture: string): Buffer => textEntry('general.architecture', architecture);
-  const bool = (key: string, value: boolean): Buffer => entry(key, VALUE_TYPE.bool, Buffer.of(value ? 1 : 0));
-  const perLayer = (key: string, values: readonly number[]): Buffer =>
-    arrayEntry(key, VALUE_TYPE.int32, values.length, Buffer.concat(values.map(u32)));
+  const part = { entries: partEntries(1, 2, 3), tensors: [tensor(), tensor({ name: 'b', offset: 128 })] };
   return [
-    seed(
-      'experts',
-      gguf({
-        entries: [
-          named('qwen3moe'),
-          numberEntry('qwen3moe.block_count', 2),
-          numberEntry('qwen3moe.expert_count', 8),
-          numberEntry('qwen3moe.expert_used_count', 2),
-          numberEntry('qwen3moe.expert_group_count', 4),
-          numberEntry('qwen3moe.expert_group_used_count', 2),
-          perLayer('qwen3moe.attention.head_count', [4, 8]),
-          perLayer('qwen3moe.attention.head_count_kv', [2, 0]),
-          tokens(2),
-          arrayEntry('tokenizer.ggml.merges', VALUE_TYPE.string, 1, string('t t')),
-        ],
-        tensors: [tensor({ name: 'token_embd.weight', shape: [16, 2] })],
+    seed('experts', gguf(experts())),
+    seed('mamba', gguf(mamba())),
+    seed('part', gguf({ ...part, dataBytes: 256 })),
+    seed('projector', gguf(projector())),
+    seed('every type', gguf({ entries: everyType(), alignment: 64 })),
+  ];
+}
+
+function experts(): Parameters<typeof gguf>[0] {
+  return {
+    entries: [
+      named('qwen3moe'),
+      numberEntry('qwen3moe.block_count', 2),
+      numberEntry('qwen3moe.expert_count', 8),
+      numberEntry('qwen3moe.expert_used_count', 2),
+      numberEntry('qwen3moe.expert_group_count', 4),
+      numberEntry('qwen3moe.expert_group_used_count', 2),
+      perLayer('qwen3moe.attention.head_count', [4, 8]),
+      perLayer('qwen3moe.attention.head_count_kv', [2, 0]),
+      tokens(2),
+      arrayEntry('tokenizer.ggml.merges', VALUE_TYPE.string, 1, string('t t')),
+    ],
+    tensors: [tensor({ name: 'token_embd.weight', shape: [16, 2] })],
+  };
+}
+
+function mamba(): Parameters<typeof gguf>[0] {
+  return {
+    version: 2,
+    entries: [
+      named('mamba2'),
+      numberEntry('mamba2.attention.head_count', 0),
+      numberEntry('mamba2.ssm.group_count', 1),
+      textEntry('mamba2.rope.scaling.type', 'yarn'),
+    ],
+  };
+}
+
+function projector(): Parameters<typeof gguf>[0] {
+  return {
+    entries: [
+      named('clip'),
+      bool('clip.has_vision_encoder', true),
+      numberEntry('clip.vision.image_size', 384),
+      numberEntry('clip.vision.patch_size', 16),
+      numberEntry('clip.vision.embedding_length', 64),
+      numberEntry('clip.vision.attention.head_count', 4),
+      numberEntry('clip.vision.block_count', 2),
+    ],
+    tensors: [tensor({ name: 'v.blk.0.attn_q.weight', shape: [4, 4, 2, 1] })],
+  };
+}
+
+/** Entries of every type, alone and in a list. */
+function everyType(): Buffer[] {
+  return [
+    named('llama'),
+    ...Object.entries(VALUE_TYPE)
+      .filter(([, type]) => VALUE_BYTES.has(type))
+      .flatMap(([name, type]) => {
+        const bytes = Buffer.alloc(3 * (VALUE_BYTES.get(type) ?? 0), 1);
+        return [entry(name, type, bytes.subarray(0, bytes.length / 3)), arrayEntry(`${name}s`, type, 3, bytes)];
       }),
-    ),
-    seed(
-      'mamba',
-      gguf({
-        version: 2,
-        entries: [
-          named('mamba2'),
-          numberEntry('mamba2.attention.head_count', 0),
-          numberEntry('mamba2.ssm.group_count', 1),
-          textEntry('mamba2.rope.scaling.type', 'yarn'),
-        ],
-      }),
-    ),
-    seed(
-      'part',
-      gguf({ entries: partEntries(1, 2, 3), tensors: [tensor(), tensor({ name: 'b', offset: 128 })], dataBytes: 256 }),
-    ),
-    seed(
-      'projector',
-      gguf({
-        entries: [
-          named('clip'),
-          bool('clip.has_vision_encoder', true),
-          numberEntry('clip.vision.image_size', 384),
-          numberEntry('clip.vision.patch_size', 16),
-          numberEntry('clip.vision.embedding_length', 64),
-          numberEntry('clip.vision.attention.head_count', 4),
-          numberEntry('clip.vision.block_count', 2),
-        ],
-        tensors: [tensor({ name: 'v.blk.0.attn_q.weight', shape: [4, 4, 2, 1] })],
-      }),
-    ),
-    seed(
-      'every type',
-      gguf({
-        entries: [
-          named('llama'),
-          ...Object.entries(VALUE_TYPE)
-            .filter(([, type]) => VALUE_BYTES.has(type))
-            .flatMap(([name, type]) => {
-              const bytes = Buffer.alloc(3 * (VALUE_BYTES.get(type) ?? 0), 1);
-              return [entry(name, type, bytes.subarray(0, bytes.length / 3)), arrayEntry(`${name}s`, type, 3, bytes)];
-            }),
-          numberEntry('general.alignment', 64),
-          textEntry(
-            'tokenizer.chat_template',
-            "{% for m in messages %}{% if m['role'] == \"user\" %}{{ (m.content|trim)[1:] ~ {'a': [1, -2]}['a'] }}{% elif not m %}{# no #}{% else %}{% set x = a if b else c %}{% endif %}{% endfor %}",
-          ),
-        ],
-        alignment: 64,
-      }),
+    numberEntry('general.alignment', 64),
+    textEntry(
+      'tokenizer.chat_template',
+      "{% for m in messages %}{% if m['role'] == \"user\" %}{{ (m.content|trim)[1:] ~ {'a': [1, -2]}['a'] }}{% elif not m %}{# no #}{% else %}{% set x = a if b else c %}{% endif %}{% endfor %}",
     ),
   ];
 }
