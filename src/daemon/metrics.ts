@@ -7,8 +7,8 @@
  * the first MAX_MODELS are `other`. API keys appear by the name that the owner of the daemon gave them; names
  * after the first MAX_KEYS are `other` too.
  */
-import { readdir } from 'node:fs/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { registerProcessMetrics } from '../process/process-metrics.ts';
 import type { LoadedModelHealth, ProviderRecord, ProviderState, StepsHealth } from '../protocol/records.ts';
 import type { Outcome } from '../routing/router.ts';
 import type { ListenerMetrics } from './services.ts';
@@ -181,21 +181,7 @@ export class Metrics implements ListenerMetrics {
       },
     );
 
-    const started = Date.now() / 1000 - process.uptime();
-    this.#gauge('process_start_time_seconds', 'Start time of the daemon since the Unix epoch', [], (set) =>
-      set({}, started),
-    );
-    this.#gauge('process_resident_memory_bytes', 'Resident memory of the daemon, without its engines', [], (set) =>
-      set({}, process.memoryUsage.rss()),
-    );
-    this.#readCounter('process_cpu_seconds_total', 'CPU time of the daemon, without its engines', () => {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / 1e6;
-    });
-    if (process.platform !== 'linux') return;
-    this.#gauge('process_open_fds', 'Open file descriptors of the daemon', [], async (set) => {
-      set({}, (await readdir('/proc/self/fd')).length);
-    });
+    registerProcessMetrics(this.#registry);
   }
 
   /** Counters that each engine keeps since its model was loaded. They restart at 0 when it is loaded again. */
@@ -295,16 +281,16 @@ export class Metrics implements ListenerMetrics {
   }
 
   /** Registers a gauge. `read` sets all its values at every scrape; values that it does not set are dropped. */
-  #gauge(name: string, help: string, labelNames: readonly string[], read: (set: Set) => void | Promise<void>): void {
+  #gauge(name: string, help: string, labelNames: readonly string[], read: (set: Set) => void): void {
     new Gauge({
       name,
       help,
       labelNames,
       registers: [this.#registry],
-      async collect() {
+      collect() {
         this.reset();
         // Values of models that share a label are summed.
-        await read((labels, value) => this.inc(labels, value));
+        read((labels, value) => this.inc(labels, value));
       },
     });
   }

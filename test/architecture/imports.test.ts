@@ -64,13 +64,18 @@ test('the rule rejects imports that are not allowed', () => {
   assert.is(mayImport('src/cli/commands/run.ts', 'src/daemon/main.ts'), false);
 });
 
+/** `name` of `name/file`, `@scope/name` of `@scope/name/file`. */
+function packageOf(target: string): string {
+  return /^(@[^/]+\/)?[^/]+/.exec(target)?.[0] ?? target;
+}
+
 test('src/ imports nothing outside itself except Node and the declared dependencies', () => {
   const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
   const wrong = sources.flatMap((path) =>
     importsOf(path)
       .filter(
         ({ target }) =>
-          !target.startsWith('src/') && !target.startsWith('node:') && !Object.hasOwn(dependencies, target),
+          !target.startsWith('src/') && !target.startsWith('node:') && !Object.hasOwn(dependencies, packageOf(target)),
       )
       .map(({ target, line }) => `${path}:${String(line)} imports ${target}`),
   );
