@@ -94,6 +94,58 @@ test('each native test lies in the folder named after the code that it tests', (
   assert.equal(strays, []);
 });
 
+const FILE_LINES = 450;
+const FUNCTION_LINES = 60;
+/** Files that are being split. */
+const TOO_LONG = /^native\/test\/run\/(loop|runner|storm)_test\.cc$/;
+
+/** Code of a file without comments, preprocessor lines and text in quotes: every brace that is left is code. */
+function codeOf(path: string): string {
+  const left = /\/\/.*|\/\*[^]*?\*\/|^\s*#.*|R"(\w*)\([^]*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'/gm;
+  return read(path).replace(left, (part) => (/^[R"']/.test(part) ? part.replace(/[^\n]/g, '_') : ''));
+}
+
+function linesIn(code: string): number {
+  return code.split('\n').filter((line) => line.trim() !== '').length;
+}
+
+/** Lines of each function and lambda of a file, by its first line. */
+function functionsOf(path: string): { name: string; lines: number }[] {
+  const code = codeOf(path);
+  const open: { name: string; start: number }[] = [];
+  const found: { name: string; lines: number }[] = [];
+  let since = 0;
+  for (const { 0: mark, index } of code.matchAll(/[{};]/g)) {
+    if (mark === '{') open.push({ name: code.slice(since, index).trim(), start: since });
+    const block = mark === '}' ? open.pop() : undefined;
+    if (block !== undefined && isFunction(block.name))
+      found.push({ name: block.name, lines: linesIn(code.slice(block.start, index + 1)) });
+    // The parts of a `for` are one statement.
+    if (mark !== ';' || !/\([^)]*$/.test(code.slice(since, index))) since = index + 1;
+  }
+  assert.equal(open, [], `${path}: a brace is open`);
+  return found;
+}
+
+/** True if a block with this text before its brace is a body: not a namespace, a type, a statement or a value. */
+function isFunction(before: string): boolean {
+  return (
+    /\)[^()=]*$/.test(before) &&
+    !/^(?:\}?\s*)(?:else|if|for|while|do|switch|namespace|class|struct|enum|union)\b/.test(before)
+  );
+}
+
+test('no file and no function of native/ is too long', () => {
+  const long = sources
+    .filter((path) => !TOO_LONG.test(path))
+    .flatMap((path) => [
+      { name: path, lines: linesIn(codeOf(path)), most: FILE_LINES },
+      ...functionsOf(path).map((each) => ({ ...each, name: `${path}: ${each.name}`, most: FUNCTION_LINES })),
+    ])
+    .filter(({ lines, most }) => lines > most);
+  assert.equal(long, []);
+});
+
 test('native/kernels includes only its own and system headers', () => {
   const files = sources.filter((path) => path.startsWith('native/kernels/'));
   assert.ok(files.length > 0);
