@@ -129,7 +129,5 @@ export default defineConfig(
       'max-lines-per-function': ['error', { max: 60, ...CODE_LINES }],
     },
   },
-  // Being taken apart.
-  { files: ['src/cli/commands.ts', 'src/backends/local/local-backend.ts'], rules: { 'max-lines': 'off' } },
   ...Object.keys(LAYERS).map(layerRule),
 );

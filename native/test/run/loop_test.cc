@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <random>
 #include <set>
 
@@ -88,25 +89,30 @@ TEST(StepsTellWhatTheyHeldAndCost) {
 // Random arrivals in time, of all kinds, with cancels, pauses and failures to find cells, in caches
 // of all sizes. Everything ends, says what it says alone, and leaves nothing behind; and nobody
 // waits longer for the cache than those before it can take.
+FakeOptions RandomDecoder(std::mt19937& random, std::uint32_t seed) {
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  FakeOptions options{
+      .cells = 128 + below(600), .max_rows = 16 + below(100), .max_sequences = 1 + below(8)};
+  options.sequence_ids = options.max_sequences + below(12);
+  options.can_share = below(5) != 0;
+  if (below(2) == 0) options.idle_cells = below(100);
+  if (below(2) == 0) {
+    options.lane_cells = 200;
+    options.lane_rows = 16 + below(100);
+    options.lane_advances = 1 + static_cast<int>(below(5));
+  }
+  const auto faults = std::make_shared<std::mt19937>(seed + 1);
+  options.fault = [faults](std::span<const Row> rows, const std::atomic<bool>&) {
+    const bool several = rows.front().sequence != rows.back().sequence;
+    return several && (*faults)() % 40 == 0 ? DecodeOutcome::kNoCells : DecodeOutcome::kDone;
+  };
+  return options;
+}
+
 void Storm(std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto one_in = [&](int n) { return random() % n == 0; };
-  FakeOptions options{.cells = 128 + static_cast<std::uint32_t>(random() % 600),
-                      .max_rows = 16 + static_cast<std::uint32_t>(random() % 100),
-                      .max_sequences = 1 + static_cast<std::uint32_t>(random() % 8)};
-  options.sequence_ids = options.max_sequences + static_cast<std::uint32_t>(random() % 12);
-  options.can_share = !one_in(5);
-  if (one_in(2)) options.idle_cells = static_cast<std::uint32_t>(random() % 100);
-  if (one_in(2)) {
-    options.lane_cells = 200;
-    options.lane_rows = 16 + static_cast<std::uint32_t>(random() % 100);
-    options.lane_advances = 1 + static_cast<int>(random() % 5);
-  }
-  std::mt19937 faults(seed + 1);
-  options.fault = [&](std::span<const Row> rows, const std::atomic<bool>&) {
-    const bool several = rows.front().sequence != rows.back().sequence;
-    return several && faults() % 40 == 0 ? DecodeOutcome::kNoCells : DecodeOutcome::kDone;
-  };
+  FakeOptions options = RandomDecoder(random, seed);
   const std::uint32_t cells = options.cells;
   const bool measured = !one_in(4);
   VirtualBench bench(std::move(options), measured, seed % 2 == 0 ? 1 : kShort);

@@ -8,6 +8,31 @@ using namespace test;
 
 // Random submissions, cancels, pauses, holds and spurious kNoCells outcomes, from four threads,
 // with a cache far too small for all generations.
+// What a client may do at any time.
+void Interfere(Bench& bench, GenerationId victim, std::mt19937& random) {
+  switch (random() % 8) {
+    case 0:
+      bench.runner.Cancel(victim);
+      break;
+    case 1:
+      bench.runner.Pause(victim);
+      break;
+    case 2:
+      bench.runner.Resume(victim);
+      break;
+    case 3:
+      bench.runner.Hold(true);
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
+      bench.runner.Hold(false);
+      break;
+    case 4:
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+      break;
+    default:
+      (void)bench.runner.stats();
+  }
+}
+
 void Storm(std::uint32_t seed) {
   std::mt19937 faults(seed);
   std::atomic<std::uint32_t> no_cells = 0;
@@ -38,27 +63,7 @@ void Storm(std::uint32_t seed) {
         const GenerationId id = thread * kEach + i;
         EXPECT(bench.Submit(wants[id]).ok());
         const GenerationId victim = random() % (id + 1);
-        switch (random() % 8) {
-          case 0:
-            bench.runner.Cancel(victim);
-            break;
-          case 1:
-            bench.runner.Pause(victim);
-            break;
-          case 2:
-            bench.runner.Resume(victim);
-            break;
-          case 3:
-            bench.runner.Hold(true);
-            std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
-            bench.runner.Hold(false);
-            break;
-          case 4:
-            std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
-            break;
-          default:
-            (void)bench.runner.stats();
-        }
+        Interfere(bench, victim, random);
       }
     });
   }
