@@ -1,6 +1,7 @@
 /** One HTTP request to the daemon, over its control socket or TCP; every failure is a SvcError. */
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { SvcError, type ErrorRecord } from '../protocol/errors.ts';
+import { given } from '../protocol/given.ts';
 import { notRunning } from './daemon-errors.ts';
 import { requireTrustedSocket } from './socket-trust.ts';
 
@@ -43,7 +44,7 @@ export async function send(target: Target, options: RequestOptions): Promise<Inc
         ...(options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` }),
         ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
       },
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
+      ...given({ signal: options.signal }),
     });
     const timer = setTimeout(
       () => {

@@ -3,6 +3,7 @@
  * is the `reason` of a google.rpc.ErrorInfo in `grpc-status-details-bin`.
  */
 import { isErrorCode, SvcError } from '../protocol/errors.ts';
+import { given } from '../protocol/given.ts';
 import type { Definitions } from './definitions.ts';
 
 export const DETAILS_KEY = 'grpc-status-details-bin';
@@ -24,8 +25,7 @@ export function encodeDetails(definitions: Definitions, error: SvcError, id: str
       domain: DOMAIN,
       metadata: {
         request_id: id,
-        ...(hint === undefined ? {} : { hint }),
-        ...(param === undefined ? {} : { param }),
+        ...given({ hint, param }),
       },
     },
   ];
@@ -51,7 +51,7 @@ export function decodeDetails(definitions: Definitions, bytes: Buffer): SvcError
   };
   if (domain !== DOMAIN || !isErrorCode(reason)) return null;
   const { hint } = metadata;
-  return new SvcError(reason, message, hint === undefined ? {} : { hint });
+  return new SvcError(reason, message, given({ hint }));
 }
 
 function typeUrl(message: string): string {

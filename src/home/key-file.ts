@@ -15,6 +15,7 @@ import writeFileAtomic from 'write-file-atomic';
 import { openToReadSync } from '../files/open-file.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
+import { given } from '../protocol/given.ts';
 import { KEY_SCOPES, type KeyScope } from '../protocol/keys.ts';
 import { withFileLock } from '../files/file-lock.ts';
 
@@ -142,6 +143,6 @@ function readOwnFile(path: string): string {
 function unusable(path: string, what: string, cause?: unknown, hint?: string): SvcError {
   return new SvcError('CONFIG_INVALID', `the file of API keys ${path} ${what}`, {
     hint: hint ?? 'mend it, or move it away and make new keys: svc key add NAME',
-    ...(cause === undefined ? {} : { cause }),
+    ...given({ cause }),
   });
 }

@@ -1,3 +1,4 @@
+import { given } from './given.ts';
 /**
  * The only table of errors. HTTP status, gRPC status, exit code, the API families' error types and whether to
  * retry all follow from the code; no code compares messages.
@@ -112,17 +113,13 @@ export class SvcError extends Error {
     return {
       code: this.code,
       message: this.told,
-      ...(this.hint === undefined ? {} : { hint: this.hint }),
-      ...(this.param === undefined ? {} : { param: this.param }),
-      ...(this.retryAfterSeconds === undefined ? {} : { retry_after_seconds: this.retryAfterSeconds }),
+      ...given({ hint: this.hint, param: this.param, retry_after_seconds: this.retryAfterSeconds }),
     };
   }
 
   static fromRecord(record: ErrorRecord): SvcError {
     return new SvcError(isErrorCode(record.code) ? record.code : 'INTERNAL', record.message, {
-      ...(record.hint === undefined ? {} : { hint: record.hint }),
-      ...(record.param === undefined ? {} : { param: record.param }),
-      ...(record.retry_after_seconds === undefined ? {} : { retryAfterSeconds: record.retry_after_seconds }),
+      ...given({ hint: record.hint, param: record.param, retryAfterSeconds: record.retry_after_seconds }),
     });
   }
 

@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import { parseEmbedRequest, type EmbedRequest } from './embed.ts';
 import type { FinishEvent } from './generate.ts';
+import { given } from './given.ts';
 import { KeepAliveSchema } from './keep-alive.ts';
 import { truncatedOf } from './openai-response.ts';
 import { invalid, parse } from './validate.ts';
@@ -31,7 +32,7 @@ export function parseEmbeddings(body: unknown): EmbeddingsCall {
   return {
     request: parseEmbedRequest({
       ...rest,
-      ...(keep_alive === undefined ? {} : { keep_alive_seconds: keep_alive }),
+      ...given({ keep_alive_seconds: keep_alive }),
       ...(model === undefined || model === 'default' ? {} : { model }),
       ...(input === undefined ? {} : { input: isOne ? [input] : input }),
     }),

@@ -11,6 +11,7 @@ import type {
   ToolCallEvent,
   Usage,
 } from './generate.ts';
+import { given } from './given.ts';
 import type { ModelRecord } from './records.ts';
 
 /** Fields that every chunk of an answer repeats. */
@@ -147,7 +148,7 @@ export function toToolCallDelta({ index, id, name, arguments: piece }: ToolCallE
       {
         index,
         ...(id === undefined ? {} : { id, type: 'function' }),
-        function: { ...(name === undefined ? {} : { name }), arguments: piece },
+        function: { ...given({ name }), arguments: piece },
       },
     ],
   };
@@ -248,7 +249,7 @@ export function toOpenAiError(error: SvcError, id: string): OpenAiError {
       type: error.facts.openai,
       param: error.param ?? null,
       code: CODES[error.code] ?? error.code.toLowerCase(),
-      ...(error.hint === undefined ? {} : { hint: error.hint }),
+      ...given({ hint: error.hint }),
       id,
     },
   };

@@ -1,6 +1,7 @@
 /** Validation of untrusted values. Errors never contain the value: it may be a prompt. */
 import * as v from 'valibot';
 import { SvcError } from './errors.ts';
+import { given } from './given.ts';
 
 /**
  * Throws INVALID_REQUEST for the first invalid field, by the caller's name for it. `outer`: path of `value` in
@@ -19,7 +20,7 @@ export function parse<Schema extends v.GenericSchema>(
 
 /** `param`: undefined if the value as a whole is at fault. */
 export function invalid(param: string | undefined, what: string): SvcError {
-  return new SvcError('INVALID_REQUEST', `${param ?? 'the request'} ${what}`, param === undefined ? {} : { param });
+  return new SvcError('INVALID_REQUEST', `${param ?? 'the request'} ${what}`, given({ param }));
 }
 
 /** Renames the field `ours`, or a field in it, to the caller's name `theirs` in an error. */
@@ -29,7 +30,7 @@ export function renamed(error: unknown, ours: string, theirs: string): unknown {
   if (param !== ours && !param.startsWith(`${ours}.`)) return error;
   return new SvcError(code, message.startsWith(ours) ? theirs + message.slice(ours.length) : message, {
     param: theirs + param.slice(ours.length),
-    ...(hint === undefined ? {} : { hint }),
+    ...given({ hint }),
     cause: error,
   });
 }

@@ -8,6 +8,7 @@ import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { EmbedEvent } from '../protocol/embed.ts';
 import type { GenerateEvent, RouteAttempt, StartEvent } from '../protocol/generate.ts';
+import { given } from '../protocol/given.ts';
 import type { KeyScope } from '../protocol/keys.ts';
 import { Circuit, isLeftAlone, PATIENCE_MS } from './circuit.ts';
 import { LOCAL, mayFallBack, type Candidate, type Plan } from './policy.ts';
@@ -191,8 +192,7 @@ function summary(last: SvcError, attempts: readonly Attempt[], scope: KeyScope):
     .map(({ provider, reason, code }) => (scope === 'admin' ? `${provider}: ${reason ?? ''}` : code))
     .join('; ');
   return new SvcError(last.code, `all routes failed (${each})`, {
-    ...(last.hint === undefined ? {} : { hint: last.hint }),
-    ...(last.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: last.retryAfterSeconds }),
+    ...given({ hint: last.hint, retryAfterSeconds: last.retryAfterSeconds }),
     retryable: last.retryable,
     cause: last,
   });

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { LocalBackend, type EngineSettings, type ResidencySettings } from '../../src/backends/local/local-backend.ts';
 import type { HostMemory } from '../../src/engine/host-memory.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
+import { given } from '../../src/protocol/given.ts';
 import type { Behaviour } from './fake-engine.ts';
 import { fixedStore, recorder, type LogLine } from './local-support.ts';
 
@@ -47,7 +48,7 @@ export async function makeFakeLocal(
       changes++;
     },
     entry: ENTRY,
-    ...(hostMemory === undefined ? {} : { hostMemory }),
+    ...given({ hostMemory }),
   });
   return {
     backend,

@@ -7,6 +7,7 @@ import type { Store } from '../../src/backends/local/store.ts';
 import type { Logger } from '../../src/log/log.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
+import { given } from '../../src/protocol/given.ts';
 import type { Capability, ModelRecord } from '../../src/protocol/records.ts';
 
 export interface LogLine {
@@ -72,7 +73,7 @@ export function ask(prompt: string, model?: string): GenerateRequest {
     messages: [{ role: 'user', content: prompt }],
     sampling: {},
     stop: [],
-    ...(model === undefined ? {} : { model }),
+    ...given({ model }),
   };
 }
 

@@ -34,7 +34,7 @@ test('the entry loads the parser, the list of commands and the output module, bu
   assert.equal(
     outside(
       loaded,
-      /^(sade|node:[\w/]+|src\/cli\/(main|parse|commands|groups|terminal\/output)\.ts|src\/process\/environment\.ts|src\/files\/(svc-error|why)\.ts|src\/protocol\/(errors|suggest)\.ts)$/,
+      /^(sade|node:[\w/]+|src\/cli\/(main|parse|commands|groups|terminal\/output)\.ts|src\/process\/environment\.ts|src\/files\/(svc-error|why)\.ts|src\/protocol\/(errors|given|suggest)\.ts)$/,
     ),
     [],
   );

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { readDaemonFile } from '../../src/home/daemon-file.ts';
 import { lastExit } from '../../src/home/last-exit.ts';
+import { given } from '../../src/protocol/given.ts';
 import type { LogRecord } from '../../src/protocol/logs.ts';
 import type { HealthRecord, ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
@@ -30,7 +31,7 @@ function file(home: Home, name: string): string {
 
 function generate(daemon: DaemonProcess, ticks: number, model?: string, onText?: () => void): Promise<Answer> {
   const messages = [{ role: 'user' as const, content: 'go' }];
-  return answerTo(daemon, { messages, max_tokens: ticks, ...(model === undefined ? {} : { model }) }, onText);
+  return answerTo(daemon, { messages, max_tokens: ticks, ...given({ model }) }, onText);
 }
 
 /** Starts a generation; resolves, once its first text has arrived, with the promise of the whole answer. */

@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import { encodeFrame, FrameDecoder, FROM_ENGINE } from '../../src/engine/frames.ts';
 import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
 import { spawnEngine } from '../../src/engine/spawn.ts';
+import { given } from '../../src/protocol/given.ts';
 import { waitFor } from '../support/wait.ts';
 
 const MODEL = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.meta.url));
@@ -39,7 +40,7 @@ async function start() {
     generate: (id: number, count?: number) => {
       send({
         type: 'generate',
-        request: { id, prompt: 'Hello', ...(count === undefined ? {} : { max_tokens: count }) },
+        request: { id, prompt: 'Hello', ...given({ max_tokens: count }) },
       });
     },
   };

@@ -7,6 +7,7 @@ import { variable } from '../../src/process/environment.ts';
 import { addonCandidates, loadAddon } from '../../src/engine/loader.ts';
 import { probeEngine } from '../../src/engine/probe.ts';
 import type { SvcError } from '../../src/protocol/errors.ts';
+import { given } from '../../src/protocol/given.ts';
 
 test('finds the addon and measures the CPU', async () => {
   const probe = await probeEngine({ measure: true });
@@ -40,7 +41,7 @@ async function probeOf(script: string, timeoutMs?: number) {
      ${script}`,
   );
   try {
-    return await probeEngine({ measure: true, entry, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+    return await probeEngine({ measure: true, entry, ...given({ timeoutMs }) });
   } finally {
     await rm(directory, { recursive: true });
   }

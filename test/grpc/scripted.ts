@@ -5,6 +5,7 @@ import { Client, credentials, Metadata, type ClientReadableStream, type ServiceE
 import { GrpcListener } from '../../src/daemon/grpc/listener.ts';
 import type { GrpcLimits } from '../../src/daemon/grpc/limits.ts';
 import { Definitions } from '../../src/grpc/definitions.ts';
+import { given } from '../../src/protocol/given.ts';
 import { scriptedServices, type ScriptedOptions, type ScriptedServices } from '../http/scripted.ts';
 
 export const definitions = new Definitions();
@@ -31,7 +32,7 @@ export function connectTo(address: string, authority?: string): TestClient {
     'grpc.enable_http_proxy': 0,
     // A separate connection for each client.
     'grpc.use_local_subchannel_pool': 1,
-    ...(authority === undefined ? {} : { 'grpc.default_authority': authority }),
+    ...given({ 'grpc.default_authority': authority }),
   });
   const find = (method: string) => {
     const [service = '', name = ''] = method.split('/');

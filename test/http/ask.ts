@@ -2,6 +2,7 @@
 import { request, type IncomingHttpHeaders, type IncomingMessage, type RequestOptions } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
+import { given } from '../../src/protocol/given.ts';
 
 export interface Answer {
   readonly status: number;
@@ -40,7 +41,7 @@ export async function open(
     method: method ?? (body === undefined ? 'GET' : 'POST'),
     headers: { ...(json ? { 'content-type': 'application/json' } : {}), ...headers },
     agent: false,
-    ...(signal === undefined ? {} : { signal }),
+    ...given({ signal }),
   });
   req.end(json ? JSON.stringify(body) : body);
   // A server that answers early may close while the body is still being sent.

@@ -12,6 +12,7 @@ import type { Services } from '../../src/daemon/services.ts';
 import { createLogger } from '../../src/log/log.ts';
 import type { Caller } from '../../src/protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../../src/protocol/embed.ts';
+import { given } from '../../src/protocol/given.ts';
 import type { KeyScope } from '../../src/protocol/keys.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
@@ -267,7 +268,7 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
   const server = createListener({
     services,
     control,
-    ...(options.limits === undefined ? {} : { limits: options.limits }),
+    ...given({ limits: options.limits }),
   });
   const dir = control ? await mkdtemp(join(tmpdir(), 'svc-http-')) : '';
   const socketPath = control ? join(dir, 'svc.sock') : '';

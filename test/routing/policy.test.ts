@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/protocol/errors.ts';
+import { given } from '../../src/protocol/given.ts';
 import type { ProviderRecord } from '../../src/protocol/records.ts';
 import { decide, within, mayFallBack, type Candidate, type Policies } from '../../src/routing/policy.ts';
 
@@ -57,7 +58,7 @@ const cases: readonly [model: string | undefined, route: string | undefined, exp
 
 test('an explicit route overrides a model prefix, which counts only if a provider has that name', () => {
   for (const [model, route, expected] of cases) {
-    const request = { ...(model === undefined ? {} : { model }), ...(route === undefined ? {} : { route }) };
+    const request = { ...given({ model, route }) };
     const { requested, ...candidate } = expected;
     const plan = { requested, candidates: [candidate], fallbackOn: [] };
     assert.equal(decide(request, [LOCAL, A, B, KEYLESS]), plan, JSON.stringify(request));

@@ -12,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../log/log.ts';
 import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
+import { given } from '../../protocol/given.ts';
 import type { ProviderRecord, ProviderState } from '../../protocol/records.ts';
 import { abortable } from '../abortable.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
@@ -240,10 +241,7 @@ export class CloudBackend implements Backend {
     const { quote, param, retryAfterSeconds, retryable, cause } = error;
     const explained = new SvcError(error.code, `${this.name}: ${error.message}`, {
       ...(quote === undefined ? {} : { quote: key === null ? quote : quote.replaceAll(key, '[key]') }),
-      ...(hint === undefined ? {} : { hint }),
-      ...(param === undefined ? {} : { param }),
-      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-      ...(cause === undefined ? {} : { cause }),
+      ...given({ hint, param, retryAfterSeconds, cause }),
       retryable,
     });
     this.#note(explained);

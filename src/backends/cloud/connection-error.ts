@@ -1,5 +1,6 @@
 /** Describes errors below HTTP by their codes; the messages of foreign errors are not shown. */
 import { SvcError } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
 
 interface Cause {
   readonly what: string;
@@ -13,7 +14,7 @@ export function connectionError(error: unknown, url: URL, { idleTimeoutMs }: { i
   const code = codeOf(error);
   const { what, hint, mayPass } = causeOf(code, url, idleTimeoutMs);
   return new SvcError('PROVIDER_FAILED', what, {
-    ...(hint === undefined ? {} : { hint }),
+    ...given({ hint }),
     retryable: mayPass,
     cause: error,
   });

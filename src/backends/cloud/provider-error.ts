@@ -4,6 +4,7 @@
  */
 import { retryAfterSeconds } from '../../net/retry-after.ts';
 import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
 import type { WireError } from './wire.ts';
 
 /** Retry advice in the response headers. */
@@ -83,8 +84,7 @@ export function toSvcError(error: WireError | null, status: number | null, advic
   const retryable = advice.retryable ?? said.retryable;
   return new SvcError(said.code, status === null ? said.what : `${said.what} (status ${String(status)})`, {
     ...(error === null || error.message === '' ? {} : { quote: tidy(error.message) }),
-    ...(advice.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: advice.retryAfterSeconds }),
-    ...(retryable === undefined ? {} : { retryable }),
+    ...given({ retryAfterSeconds: advice.retryAfterSeconds, retryable }),
   });
 }
 

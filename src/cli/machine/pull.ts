@@ -8,6 +8,7 @@ import { hubEnvironment } from '../../config/hub.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import type { Pulled } from '../../models/pull/puller.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import type { PullRequest } from '../../protocol/routes.ts';
 import { ByteProgress } from '../terminal/byte-progress.ts';
@@ -38,7 +39,7 @@ export async function pullModel({ model, sha256, json }: PullOptions): Promise<M
   try {
     const { endpoint, token, isOffline } = hubEnvironment();
     const hub = { endpoint, token, is_offline: isOffline };
-    for await (const event of events({ model, ...(sha256 === undefined ? {} : { sha256 }), hub }, paused.signal)) {
+    for await (const event of events({ model, ...given({ sha256 }), hub }, paused.signal)) {
       show(event);
       if (event.type === 'pulled') return event.model;
     }

@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
 import { GenerateRequestSchema, LIMITS } from '../../protocol/generate.ts';
+import { given } from '../../protocol/given.ts';
 import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../protocol/ndjson.ts';
 import type { ControlEvent, LoadEvent, ProviderTestEvent, PullEvent } from '../../protocol/routes.ts';
 import { parse } from '../../protocol/validate.ts';
@@ -85,7 +86,7 @@ export async function load(exchange: Exchange): Promise<void> {
 
 export async function pull(exchange: Exchange): Promise<void> {
   const { model, sha256, hub } = parse(PullSchema, await readJson(exchange));
-  const request = { model, ...(sha256 === undefined ? {} : { sha256 }), ...(hub === undefined ? {} : { hub }) };
+  const request = { model, ...given({ sha256, hub }) };
   await streamLines(exchange, exchange.services.pull(request, exchange.signal, 'svc'));
 }
 

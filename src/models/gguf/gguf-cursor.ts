@@ -1,5 +1,6 @@
 /** Reads numbers and text from untrusted bytes. */
 import { SvcError } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
 import { GGUF_LIMITS } from './gguf-limits.ts';
 
 /** Thrown when a read goes past the bytes at hand but not past the end of the file. */
@@ -21,7 +22,7 @@ export class Cursor {
   }
 
   invalid(what: string, hint?: string): SvcError {
-    return new SvcError('MODEL_INVALID', `${this.#name} ${what}`, hint === undefined ? {} : { hint });
+    return new SvcError('MODEL_INVALID', `${this.#name} ${what}`, given({ hint }));
   }
 
   /** The first bytes as text, without moving; shorter only when the file is. */

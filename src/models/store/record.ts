@@ -1,4 +1,5 @@
 /** Registry entries and records of models. */
+import { given } from '../../protocol/given.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import { digestOfWeights } from './adopted.ts';
 import type { GgufSummary } from '../gguf/gguf.ts';
@@ -43,7 +44,7 @@ export function recordOf(
     ...unknownFile(entry.id, entry.source, path),
     ...entry,
     path,
-    ...(projector === undefined ? {} : { projector }),
+    ...given({ projector }),
     default: isDefault,
     modified_at: new Date(modified_at_ms).toISOString(),
   };

@@ -1,4 +1,5 @@
 /** Answers of Gemini's streamGenerateContent, event by event. */
+import { given } from '../../../src/protocol/given.ts';
 import type { Recorded } from './wire-support.ts';
 
 const MODEL = 'gemini-3.8-flash';
@@ -9,7 +10,7 @@ function response(candidate: object | null, usage?: object, more: object = {}): 
     undefined,
     {
       ...(candidate === null ? {} : { candidates: [{ index: 0, ...candidate }] }),
-      ...(usage === undefined ? {} : { usageMetadata: usage }),
+      ...given({ usageMetadata: usage }),
       modelVersion: MODEL,
       responseId: ID,
       ...more,

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { given } from '../../../src/protocol/given.ts';
 
 export const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 
@@ -243,7 +244,7 @@ export function sha256(content: Buffer): string {
 }
 
 export function refuse(res: ServerResponse, status: number, code?: string): void {
-  res.writeHead(status, code === undefined ? {} : { 'x-error-code': code }).end();
+  res.writeHead(status, given({ 'x-error-code': code })).end();
 }
 
 export function json(res: ServerResponse, value: unknown, headers: Record<string, string> = {}): void {

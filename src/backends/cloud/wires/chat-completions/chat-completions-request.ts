@@ -10,6 +10,7 @@ import {
   type Message,
   type Sampling,
 } from '../../../../protocol/generate.ts';
+import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { plainText } from '../../message-parts.ts';
 import type { Quirks } from '../../provider.ts';
@@ -30,7 +31,7 @@ export function chatCompletionsBody(request: GenerateRequest, model: string, qui
     ...(stop.length === 0 ? {} : { stop }),
     ...toolFields(request),
     ...(format === undefined ? {} : formatFields(format, quirks)),
-    ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
+    ...given({ reasoning_effort }),
     ...(logprobs === undefined ? {} : { logprobs: true, ...(logprobs === 0 ? {} : { top_logprobs: logprobs }) }),
   };
   refuse(request, body, quirks.unsupported ?? []);
@@ -57,7 +58,7 @@ function toolFields({ tools = [], tool_choice: choice, parallel_tool_calls }: Ge
     ...(choice === undefined
       ? {}
       : { tool_choice: typeof choice === 'string' ? choice : { type: 'function', function: choice } }),
-    ...(parallel_tool_calls === undefined ? {} : { parallel_tool_calls }),
+    ...given({ parallel_tool_calls }),
   };
 }
 

@@ -6,6 +6,7 @@
  * up by the call's id.
  */
 import type { ContentPart, GenerateRequest, Message, Tool, ToolCall } from '../../../../protocol/generate.ts';
+import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { argumentsOf, joinedSystem, plainText } from '../../message-parts.ts';
 import type { Quirks } from '../../provider.ts';
@@ -145,7 +146,7 @@ function toResult({ content, tool_call_id: id }: Message, names: ReadonlyMap<str
 function toDeclaration({ name, description, parameters }: Tool): object {
   return {
     name,
-    ...(description === undefined ? {} : { description }),
+    ...given({ description }),
     ...(Object.keys(parameters).length === 0 ? {} : { parametersJsonSchema: parameters }),
   };
 }
@@ -172,7 +173,7 @@ function configOf(request: GenerateRequest, generation: number): object {
   // Without top_k a model uses its own default; the API has no value for "off".
   if (known.top_k === 0) throw invalid('top_k', 'must be at least 1 for this provider');
   return {
-    ...(maxTokens === undefined ? {} : { maxOutputTokens: maxTokens }),
+    ...given({ maxOutputTokens: maxTokens }),
     ...(stop.length === 0 ? {} : { stopSequences: stop }),
     ...Object.fromEntries(Object.entries(known).map(([name, value]) => [camelCase(name), value])),
     ...outputFormat(request),

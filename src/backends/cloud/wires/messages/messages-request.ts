@@ -7,6 +7,7 @@
  * hold.
  */
 import type { ContentPart, GenerateRequest, Message, Sampling, ToolCall } from '../../../../protocol/generate.ts';
+import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { claudeGeneration } from '../../claude-generation.ts';
 import { argumentsOf, joinedSystem } from '../../message-parts.ts';
@@ -51,7 +52,7 @@ export function messagesBody(request: GenerateRequest, model: string, quirks: Qu
     ...samplingOf(request.sampling, generation.samples),
     ...(tools.length === 0 ? {} : { tools: tools.map(toTool) }),
     ...toolChoice(request),
-    ...(thinking === undefined ? {} : { thinking }),
+    ...given({ thinking }),
     ...(effort === undefined && format === undefined ? {} : { output_config: { effort, format } }),
   };
   refuse(request, body, ['logprobs', ...(quirks.unsupported ?? [])]);
@@ -121,7 +122,7 @@ function toId(id: string): string {
 function toTool({ name, description, parameters }: NonNullable<GenerateRequest['tools']>[number]): object {
   return {
     name,
-    ...(description === undefined ? {} : { description }),
+    ...given({ description }),
     input_schema: { type: 'object', ...parameters },
   };
 }

@@ -3,6 +3,7 @@
  * (`store`). The API has no stop strings, seed or penalties: a request with one is refused.
  */
 import type { ContentPart, Format, GenerateRequest, Message } from '../../../../protocol/generate.ts';
+import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { imageUrl, schemaOf } from '../chat-completions/chat-completions-request.ts';
 import { plainText } from '../../message-parts.ts';
@@ -20,7 +21,7 @@ export function responsesBody(request: GenerateRequest, model: string, quirks: Q
     input: messages.flatMap((message, index) => toItems(message, `messages[${String(index)}]`)),
     stream: true,
     store: false,
-    ...(maxTokens === undefined ? {} : { max_output_tokens: maxTokens }),
+    ...given({ max_output_tokens: maxTokens }),
     ...knownSampling(
       request.sampling,
       KNOWN_SAMPLING.filter((name) => !unsupported.includes(name)),
@@ -45,7 +46,7 @@ function toolFields({ tools = [], tool_choice: choice, parallel_tool_calls }: Ge
     ...(choice === undefined
       ? {}
       : { tool_choice: typeof choice === 'string' ? choice : { type: 'function', name: choice.name } }),
-    ...(parallel_tool_calls === undefined ? {} : { parallel_tool_calls }),
+    ...given({ parallel_tool_calls }),
   };
 }
 
