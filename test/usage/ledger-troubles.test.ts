@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { SvcError } from '../../src/protocol/errors.ts';
 import { Budgets } from '../../src/usage/budgets.ts';
 import { readUsage, type AnsweredLine } from '../../src/usage/ledger.ts';
 import { stallFiles } from '../support/stalled-files.ts';
 import { waitFor } from '../support/wait.ts';
+import { rejection } from '../support/errors.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'svc-ledger-troubles-'));
 test.after(() => {
@@ -37,15 +37,6 @@ function budgetsIn(dir: string, requests = 5, now: () => number = () => NOON): B
   });
 }
 
-async function refusal(promise: Promise<unknown>): Promise<SvcError> {
-  try {
-    await promise;
-  } catch (error) {
-    return error as SvcError;
-  }
-  throw new Error('it was not refused');
-}
-
 async function providersIn(dir: string): Promise<string[]> {
   const providers: string[] = [];
   for await (const line of readUsage(dir, '2026-11-01')) if (line.event === 'answered') providers.push(line.provider);
@@ -66,8 +57,7 @@ for (const [name, plant] of Object.entries(IN_ITS_PLACE)) {
     plant(ledger);
     const budgets = budgetsIn(dir);
     await budgets.answered(answer('local'));
-    const error = await refusal(budgets.admit('paid'));
-    assert.is(error.code, 'CANNOT_WRITE');
+    const error = await rejection(() => budgets.admit('paid'), 'CANNOT_WRITE');
     assert.match(error.hint ?? '', /svc doctor/);
     await budgets.answered(answer('paid'));
     await waitFor('the trouble', () => budgets.trouble);
@@ -84,7 +74,7 @@ test('a file at the path of the directory', async () => {
   const dir = join(scratch, 'file');
   writeFileSync(dir, '');
   const budgets = budgetsIn(dir);
-  assert.is((await refusal(budgets.admit('paid'))).code, 'CANNOT_WRITE');
+  await rejection(() => budgets.admit('paid'), 'CANNOT_WRITE');
   await budgets.answered(answer('paid'));
   rmSync(dir);
   mkdirSync(dir);
@@ -141,7 +131,7 @@ test('a clock that steps over midnight and back loses no usage, whichever day it
     const used = new Set<number>();
     for (const step of steps) {
       now = NOON + step * DAY_MS;
-      if (used.has(step)) assert.is((await refusal(budgets.admit('paid'))).code, 'BUSY', String(step));
+      if (used.has(step)) await rejection(() => budgets.admit('paid'), 'BUSY');
       else await budgets.admit('paid');
       used.add(step);
     }
@@ -151,7 +141,7 @@ test('a clock that steps over midnight and back loses no usage, whichever day it
     const again = budgetsIn(dir, 1, () => now);
     await again.admit('paid');
     now = NOON;
-    assert.is((await refusal(again.admit('paid'))).code, 'BUSY');
+    await rejection(() => again.admit('paid'), 'BUSY');
     await again.close();
   }
 });

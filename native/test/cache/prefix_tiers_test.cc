@@ -69,6 +69,14 @@ std::uint32_t Run(Bench& bench, const Want& want) {
   return bench.End(want.id).usage.cached_tokens;
 }
 
+// Returns the first turn of a conversation whose prefix another engine has saved in the folder.
+Want SavedFirstTurn(const Folder& folder, std::uint32_t cells = 4096) {
+  const Want first = FirstTurn(1);
+  Bench bench({.cells = cells}, On(folder));
+  Run(bench, first);
+  return first;
+}
+
 bool Eventually(const std::function<bool()>& holds) {
   const auto end = Clock::now() + std::chrono::seconds(30);
   while (!holds() && Clock::now() < end) std::this_thread::yield();
@@ -240,11 +248,7 @@ TEST(NothingIsReusedAcrossSalts) {
 
 TEST(ARequestThatReusesNothingReadsNothing) {
   const Folder folder;
-  const Want first = FirstTurn(1);
-  {
-    Bench bench({.cells = 4096}, On(folder));
-    Run(bench, first);
-  }
+  const Want first = SavedFirstTurn(folder);
   Bench bench({.cells = 4096}, On(folder));
   Want second = SecondTurn(first);
   second.reuse_prefix = false;
@@ -254,11 +258,7 @@ TEST(ARequestThatReusesNothingReadsNothing) {
 
 TEST(DamagedFilesAreComputed) {
   const Folder folder;
-  const Want first = FirstTurn(1);
-  {
-    Bench bench({.cells = 4096}, On(folder));
-    Run(bench, first);
-  }
+  const Want first = SavedFirstTurn(folder);
   REQUIRE(folder.Files().size() == 1);
   {
     std::fstream file(folder.Files().front(), std::ios::binary | std::ios::in | std::ios::out);
@@ -272,11 +272,7 @@ TEST(DamagedFilesAreComputed) {
 
 TEST(AFetchMakesRoomAndGivesUpWhereThereIsNone) {
   const Folder folder;
-  const Want first = FirstTurn(1);
-  {
-    Bench bench({.cells = 1024}, On(folder));
-    Run(bench, first);
-  }
+  const Want first = SavedFirstTurn(folder, 1024);
   {
     // The cache is full of unused prefixes.
     Bench bench({.cells = 400}, On(folder));
