@@ -16,7 +16,7 @@ const DOCUMENT = fileURLToPath(new URL('../../docs/reliability.md', import.meta.
 
 test('the script injects a few faults and they pass', async () => {
   const before = readFileSync(DOCUMENT, 'utf8');
-  const only = '^(idle engine killed|config broken at a reload|body that is no JSON)$';
+  const only = '^(idle engine killed|config broken at a reload|body that is not JSON)$';
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ['--import', 'tsx', 'test/chaos/chaos.ts', '--only', only],

@@ -196,13 +196,13 @@ feature('reasoning effort', 'is sent unchanged', () => {
   }
 });
 
-feature('reasoning told', 'separate from the text', () => {
+feature('reasoning output', 'separate from the text', () => {
   const { text, reasoning } = joined(answer(wire, THOUGHT_AND_CALLS));
   assert.is(reasoning, 'The user wants the weather.');
   assert.is(text, "Let's look.");
 });
 
-feature('JSON of any shape', 'is sent as a response format', () => {
+feature('any JSON object', 'is sent as a response format', () => {
   assert.equal(body({ format: { type: 'json_object' } })['response_format'], { type: 'json_object' });
 });
 
@@ -333,7 +333,7 @@ feature('finish reasons', 'are mapped from the values of all servers that speak 
   }
 });
 
-feature('errors inside the stream', "are reported with the provider's message", () => {
+feature('errors in the stream', "are reported with the provider's message", () => {
   const error = thrown(() =>
     answer(wire, [...HELLO.slice(0, 2), piece({}, null, { error: { code: 429, message: 'Slow' } })]),
   );
@@ -350,7 +350,7 @@ feature('errors inside the stream', "are reported with the provider's message", 
   }
 });
 
-feature('errors inside the stream', 'may be non-retryable', () => {
+feature('errors in the stream', 'may be non-retryable', () => {
   for (const reason of ['error', 'abort', 'network_error', 'insufficient_system_resource']) {
     const error = thrown(() => answer(wire, [piece({ content: 'secret' }, reason)]));
     assert.is(error.code, 'PROVIDER_FAILED');
@@ -358,7 +358,7 @@ feature('errors inside the stream', 'may be non-retryable', () => {
   }
 });
 
-feature('answers that break off', 'are failures, wherever they are cut', () => {
+feature('interrupted answers', 'are failures, wherever they are cut', () => {
   for (const whole of [HELLO.slice(0, -1), THOUGHT_AND_CALLS]) failsCutAnywhere(wire, whole);
 });
 

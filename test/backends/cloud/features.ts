@@ -22,8 +22,8 @@ export const FEATURES = [
   'tool results',
   'images in tool results',
   'reasoning effort',
-  'reasoning told',
-  'JSON of any shape',
+  'reasoning output',
+  'any JSON object',
   'JSON schema',
   'grammar',
   'stop strings',
@@ -41,8 +41,8 @@ export const FEATURES = [
   'usage',
   'cached tokens',
   'finish reasons',
-  'errors inside the stream',
-  'answers that break off',
+  'errors in the stream',
+  'interrupted answers',
   'list of models',
 ] as const;
 export type Feature = (typeof FEATURES)[number];

@@ -272,13 +272,13 @@ feature('reasoning effort', 'is a level from Gemini 3 on, and a token budget bef
   assert.equal(think('xhigh', OLD), budget(24_576));
 });
 
-feature('reasoning told', 'separate from the text', () => {
+feature('reasoning output', 'separate from the text', () => {
   const { text, reasoning } = joined(answer(wire, THOUGHT_AND_CALLS));
   assert.is(reasoning, '**Weather**\n\nThe user wants the weather.');
   assert.is(text, "Let's look.");
 });
 
-feature('JSON of any shape', 'is sent as a response format', () => {
+feature('any JSON object', 'is sent as a response format', () => {
   assert.equal(config({ format: { type: 'json_object' } }), { responseMimeType: 'application/json' });
 });
 
@@ -364,7 +364,7 @@ feature('finish reasons', 'report a blocked prompt', () => {
   assert.equal(usageOf(events), { input_tokens: 8, output_tokens: 0, cached_tokens: 0 });
 });
 
-feature('errors inside the stream', "are reported with the provider's message", () => {
+feature('errors in the stream', "are reported with the provider's message", () => {
   const error = thrown(() => answer(wire, [...HELLO.slice(0, 1), OVERLOADED]));
   assert.is(error.code, 'BUSY');
   assert.is(error.retryable, true);
@@ -373,7 +373,7 @@ feature('errors inside the stream', "are reported with the provider's message", 
   assert.is(thrown(() => answer(wire, [[undefined, spent]])).code, 'BUSY');
 });
 
-feature('errors inside the stream', 'may be non-retryable', () => {
+feature('errors in the stream', 'may be non-retryable', () => {
   for (const reason of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'OTHER', 'BRAND_NEW', 'toString']) {
     const error = thrown(() => answer(wire, ending(reason)));
     assert.is(error.code, 'PROVIDER_FAILED');
@@ -382,7 +382,7 @@ feature('errors inside the stream', 'may be non-retryable', () => {
   }
 });
 
-feature('answers that break off', 'are failures, wherever they are cut', () => {
+feature('interrupted answers', 'are failures, wherever they are cut', () => {
   for (const whole of [HELLO, THOUGHT_AND_CALLS]) failsCutAnywhere(wire, whole);
 });
 

@@ -60,7 +60,7 @@ test('error bodies in the format of other APIs are understood', () => {
   assert.equal(wire.error({ object: 'error', message: 'no', code: 400 }), { message: 'no', code: '400' });
 });
 
-feature('errors inside the stream', "are reported with the provider's message", () => {
+feature('errors in the stream', "are reported with the provider's message", () => {
   const error = thrown(() => answer(wire, [...HELLO_WITHOUT_ITS_END, OVERLOADED]));
   assert.is(error.code, 'BUSY');
   assert.is(error.retryable, true);
@@ -69,7 +69,7 @@ feature('errors inside the stream', "are reported with the provider's message", 
   assert.is(thrown(() => answer(wire, [['error', busy]])).code, 'BUSY');
 });
 
-feature('answers that break off', 'are failures, wherever they are cut', () => {
+feature('interrupted answers', 'are failures, wherever they are cut', () => {
   failsCutAnywhere(wire, HELLO);
   for (const reason of [null, 'brand_new_reason', 'toString']) {
     const events = [...HELLO_WITHOUT_ITS_END, ...stop(reason)];

@@ -3,6 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { messages as wire } from '../../../src/backends/cloud/wires/messages/messages.ts';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
+import { given } from '../../../src/protocol/given.ts';
 import { featuresOf } from './features.ts';
 import { CALL_IN_ONE_PIECE, CALLS_LEFT_OPEN, MODELS_PAGE, THOUGHT_AND_CALLS } from './recorded-messages.ts';
 import {
@@ -240,7 +241,7 @@ feature('reasoning effort', 'is an effort for models that choose their own reaso
 
 feature('reasoning effort', 'is a token budget for older models, and leaves half for the answer', () => {
   const think = (effort: string, max_tokens?: number): unknown =>
-    body({ reasoning_effort: effort, ...(max_tokens === undefined ? {} : { max_tokens }) })['thinking'];
+    body({ reasoning_effort: effort, ...given({ max_tokens }) })['thinking'];
   const budget = (tokens: number): object => ({ type: 'enabled', budget_tokens: tokens });
   assert.equal(think('none'), { type: 'disabled' });
   assert.equal(think('minimal'), budget(1024));
@@ -270,7 +271,7 @@ test('a server that requires reasoning back gets it before the tool calls', () =
   assert.equal(asked['thinking'], { type: 'enabled', budget_tokens: 4096 });
 });
 
-feature('reasoning told', 'separate from the text, without its signature', () => {
+feature('reasoning output', 'separate from the text, without its signature', () => {
   const { text: words, reasoning } = joined(answer(wire, THOUGHT_AND_CALLS));
   assert.is(reasoning, 'The user wants the weather.');
   assert.is(words, "Let's look.");
@@ -305,7 +306,7 @@ test('the generation of a model is read from its name', () => {
   }
 });
 
-refused('JSON of any shape', () => {
+refused('any JSON object', () => {
   refusesByName(wire, NEW, { format: { type: 'json_object' } }, 'format');
 });
 

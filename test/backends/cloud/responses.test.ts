@@ -191,7 +191,7 @@ feature('reasoning effort', 'is sent unchanged, together with a request for a re
   assert.equal(body({ reasoning_effort: 'none' })['reasoning'], { effort: 'none' });
 });
 
-feature('reasoning told', 'separate from the text, each part as a paragraph', () => {
+feature('reasoning output', 'separate from the text, each part as a paragraph', () => {
   const { text: words, reasoning } = joined(answer(wire, THOUGHT_AND_CALLS));
   assert.is(reasoning, '**Weather**\n\nThe user wants the weather.');
   assert.is(words, "Let's look.");
@@ -199,12 +199,12 @@ feature('reasoning told', 'separate from the text, each part as a paragraph', ()
   assert.is(joined(answer(wire, [CREATED, ...thoughts, completed()])).reasoning, 'One\n\ntwo.');
 });
 
-feature('reasoning told', 'in full, from servers that send it unsummarised', () => {
+feature('reasoning output', 'in full, from servers that send it unsummarised', () => {
   const thoughts = ['h', 'm'].map((delta) => event('response.reasoning_text.delta', { content_index: 0, delta }));
   assert.is(joined(answer(wire, [CREATED, ...thoughts, completed()])).reasoning, 'hm');
 });
 
-feature('JSON of any shape', 'is sent as a text format', () => {
+feature('any JSON object', 'is sent as a text format', () => {
   assert.equal(body({ format: { type: 'json_object' } })['text'], { format: { type: 'json_object' } });
 });
 
@@ -312,7 +312,7 @@ feature('finish reasons', 'report a withheld answer', () => {
   assert.is(finishOf(events), 'content_filter');
 });
 
-feature('errors inside the stream', "are reported with the provider's message", () => {
+feature('errors in the stream', "are reported with the provider's message", () => {
   const error = thrown(() => answer(wire, [...HELLO.slice(0, 5), FAILED]));
   assert.is(error.code, 'BUSY');
   assert.is(error.retryable, true);
@@ -322,7 +322,7 @@ feature('errors inside the stream', "are reported with the provider's message", 
   assert.is(thrown(() => answer(wire, [['error', wrapped]])).code, 'BUSY');
 });
 
-feature('answers that break off', 'are failures, wherever they are cut', () => {
+feature('interrupted answers', 'are failures, wherever they are cut', () => {
   for (const whole of [HELLO, THOUGHT_AND_CALLS, REFUSED]) failsCutAnywhere(wire, whole);
 });
 

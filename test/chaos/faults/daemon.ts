@@ -58,7 +58,7 @@ export const DAEMON: readonly Fault[] = [
   endedIdle('SIGSEGV'),
   {
     name: 'daemon killed in the middle of an answer',
-    planted: '`kill -9` of the daemon while `svc run` prints, and three clients ask',
+    planted: '`kill -9` of the daemon while `svc run` prints and three clients send requests',
     mended: '`svc run`, which starts it',
     withinSeconds: 8,
     daemon: 'ends',
@@ -121,7 +121,7 @@ export const DAEMON: readonly Fault[] = [
   },
   {
     name: 'a second SIGTERM',
-    planted: '`kill -TERM` of the daemon in the middle of a stream, and once more while it waits for it',
+    planted: '`kill -TERM` of the daemon in the middle of a stream, and again while the daemon waits for the stream',
     mended: '`svc start`',
     withinSeconds: 8,
     daemon: 'ends',
@@ -142,7 +142,7 @@ export const DAEMON: readonly Fault[] = [
     },
   },
   {
-    name: 'stop while many are answered',
+    name: 'stop while many requests are answered',
     planted: '`svc stop` while forty clients wait for their answers',
     mended: '`svc start`',
     withinSeconds: 15,
@@ -228,7 +228,7 @@ export const DAEMON: readonly Fault[] = [
     },
   },
   {
-    name: 'who started the daemon is killed',
+    name: 'shell that started the daemon killed',
     planted: '`kill -9` of the shell that called `svc start`, and of its whole process group',
     mended: 'by itself',
     withinSeconds: 5,
@@ -284,7 +284,7 @@ export const DAEMON: readonly Fault[] = [
     },
   },
   {
-    name: 'who reads the answer goes away',
+    name: 'reader of the answer goes away',
     planted: 'the pipe behind `svc run` is closed after the first words, as `svc run | head` does',
     mended: 'by itself',
     withinSeconds: 5,
@@ -300,7 +300,7 @@ export const DAEMON: readonly Fault[] = [
   },
   {
     name: 'fifty SIGHUP under load',
-    planted: '`kill -HUP` of the daemon fifty times, which reads its config each time',
+    planted: '`kill -HUP` of the daemon fifty times; each time it reads its config',
     mended: 'by itself',
     withinSeconds: 5,
     daemon: 'lives',

@@ -16,7 +16,7 @@ async function condition(scene: Scene, wanted: string): Promise<string> {
 export const DISK: readonly Fault[] = [
   {
     name: 'disk full for the log and the state',
-    planted: 'the file system of the state directory filled to the last byte while three clients ask',
+    planted: 'the file system of the state directory filled to the last byte while three clients send requests',
     mended: 'space freed',
     withinSeconds: 5,
     daemon: 'absent',
@@ -63,7 +63,7 @@ export const DISK: readonly Fault[] = [
     withinSeconds: 5,
     daemon: 'absent',
     impossible: noDisk,
-    sees: /^exit 73: cannot write to \$SVC_HOME\/models: the disk is full, and nothing of it is left$/,
+    sees: /^exit 73: cannot write to \$SVC_HOME\/models: the disk is full, and no part of it is left$/,
     async plant(scene) {
       const registry = readFileSync(scene.path('models', 'registry.json'));
       const disk = mountDisk(scene, scene.path('models'));
@@ -75,7 +75,7 @@ export const DISK: readonly Fault[] = [
       must(!left.some((name) => /gguf|tmp|partial/.test(name)), `left behind: ${left.join(', ')}`);
       must(registry.length > 0, 'there is a registry below the file system');
       await scene.timed(() => disk.free());
-      return `${saw}, and nothing of it is left`;
+      return `${saw}, and no part of it is left`;
     },
   },
   {
@@ -85,7 +85,7 @@ export const DISK: readonly Fault[] = [
     withinSeconds: 5,
     daemon: 'absent',
     impossible: noDisk,
-    sees: /^exit 73: .*, and the config is as it was$/,
+    sees: /^exit 73: .*, and the config is unchanged$/,
     async plant(scene) {
       const disk = mountDisk(scene, scene.path('config'));
       scene.configure('{ "log": { "level": "info" } } // mine\n');
@@ -95,7 +95,7 @@ export const DISK: readonly Fault[] = [
       const saw = ending(await scene.svc('config', 'set', 'log.level', 'debug'));
       must(readFileSync(scene.configFile, 'utf8').endsWith('// mine\n'), 'the config is not what it was');
       await scene.timed(() => disk.free());
-      return `${saw}, and the config is as it was`;
+      return `${saw}, and the config is unchanged`;
     },
   },
   {
@@ -105,7 +105,7 @@ export const DISK: readonly Fault[] = [
     withinSeconds: 5,
     daemon: 'absent',
     impossible: noDisk,
-    sees: /^exit 73: .*, and no key is there$/,
+    sees: /^exit 73: .*, and no key exists$/,
     async plant(scene) {
       const disk = mountDisk(scene, scene.path('data'));
       await scene.start();
@@ -115,7 +115,7 @@ export const DISK: readonly Fault[] = [
       must(result.stdout === '', 'a key was printed');
       must(!existsSync(scene.path('data', 'keys.json')), 'a file of keys was left');
       await scene.timed(() => disk.free());
-      return `${ending(result)}, and no key is there`;
+      return `${ending(result)}, and no key exists`;
     },
   },
 ];

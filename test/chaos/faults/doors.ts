@@ -176,13 +176,13 @@ export const DOORS: readonly Fault[] = [
     },
   },
   {
-    name: 'large requests whose answers nobody reads',
-    planted: 'ten requests of 31 MiB to an engine that is stopped, and nobody reads their answers',
+    name: 'large requests whose answers are not read',
+    planted: 'ten requests of 31 MiB to an engine that is stopped; their answers are not read',
     mended: 'by itself',
     withinSeconds: 10,
     daemon: 'lives',
     config: { engine: { stall_timeout_seconds: 600 } },
-    sees: /^ten requests are taken, others are answered$/,
+    sees: /^ten requests are accepted, others are answered$/,
     async plant(scene) {
       await scene.requests.ask({ model: 'tiny' });
       const { pid } = await scene.engine('tiny');
@@ -204,7 +204,7 @@ export const DOORS: readonly Fault[] = [
       for (const socket of sockets) socket.destroy();
       process.kill(pid, 'SIGCONT');
       await scene.idle();
-      return 'ten requests are taken, others are answered';
+      return 'ten requests are accepted, others are answered';
     },
   },
 ];

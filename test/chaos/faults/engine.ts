@@ -41,7 +41,7 @@ async function askAgain({ requests }: Scene): Promise<string> {
 export const ENGINE: readonly Fault[] = [
   {
     name: 'idle engine killed',
-    planted: '`kill -9` of the engine while nobody asks',
+    planted: '`kill -9` of the engine while it is idle',
     mended: 'by itself',
     withinSeconds: 5,
     daemon: 'lives',
@@ -54,7 +54,7 @@ export const ENGINE: readonly Fault[] = [
   },
   {
     name: 'engine killed under load',
-    planted: '`kill -9` of the engine while three clients ask it',
+    planted: '`kill -9` of the engine while three clients send it requests',
     mended: 'by itself',
     withinSeconds: 5,
     daemon: 'lives',
@@ -68,12 +68,12 @@ export const ENGINE: readonly Fault[] = [
       return await askAgain(scene);
     },
   },
-  endedInStream('SIGKILL', 'as the kernel does when memory ends'),
+  endedInStream('SIGKILL', 'as the kernel does when memory runs out'),
   endedInStream('SIGSEGV', 'as a bug in native code does'),
   endedInStream('SIGABRT', 'as a failed assertion in libllama does'),
   {
     name: 'engine killed before the first words',
-    planted: 'the engine is stopped, asked, and killed: `kill -STOP`, then `kill -9`',
+    planted: 'the engine is stopped, gets a request, and is killed: `kill -STOP`, then `kill -9`',
     mended: 'by itself',
     withinSeconds: 5,
     daemon: 'lives',
@@ -106,7 +106,7 @@ export const ENGINE: readonly Fault[] = [
   },
   {
     name: 'engine killed four times in a row',
-    planted: '`kill -9` of the engine as soon as there is one, four times, while three clients ask it',
+    planted: '`kill -9` of the engine as soon as there is one, four times, while three clients send it requests',
     mended: 'by itself',
     withinSeconds: 10,
     daemon: 'lives',
@@ -143,7 +143,7 @@ export const ENGINE: readonly Fault[] = [
   {
     name: 'idle engine stopped for a while',
     planted:
-      '`kill -STOP` of the engine while nobody asks, at the default settings, and `kill -CONT` once health shows it',
+      '`kill -STOP` of the engine while it is idle, at the default settings, and `kill -CONT` once health shows it',
     mended: '`kill -CONT`',
     withinSeconds: 5,
     daemon: 'lives',
@@ -159,8 +159,8 @@ export const ENGINE: readonly Fault[] = [
     },
   },
   {
-    name: 'chat template without end',
-    planted: 'a request whose template never ends, and one of the same model whose template does',
+    name: 'endless chat template',
+    planted: 'a request whose chat template never ends, and one to the same model whose template does',
     mended: 'by itself',
     withinSeconds: 5,
     daemon: 'lives',

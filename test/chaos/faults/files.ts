@@ -136,11 +136,11 @@ export const FILES: readonly Fault[] = [
   },
   {
     name: 'a file in the place of the socket',
-    planted: 'a person’s file lies where the control socket belongs, then `svc start`',
+    planted: 'a file of the user is where the control socket belongs, then `svc start`',
     mended: 'the file moved away, `svc start`',
     withinSeconds: 8,
     daemon: 'absent',
-    sees: /^exit 1: the daemon ended as it started \(exit code 78\): \$SVC_HOME\/run\/svc\.sock is there and is not a socket, and the file is as it was$/,
+    sees: /^exit 1: the daemon ended as it started \(exit code 78\): \$SVC_HOME\/run\/svc\.sock is there and is not a socket, and the file is unchanged$/,
     async plant(scene) {
       const socket = scene.path('run', 'svc.sock');
       mkdirSync(scene.path('run'), { mode: 0o700 });
@@ -151,12 +151,12 @@ export const FILES: readonly Fault[] = [
         renameSync(socket, scene.path('precious'));
         await scene.start();
       });
-      return `${saw}, and the file is as it was`;
+      return `${saw}, and the file is unchanged`;
     },
   },
   {
-    name: 'lock of a start that died',
-    planted: '`start.lock` left behind, as a start that is killed leaves it, then `svc start`',
+    name: 'lock left by a killed start',
+    planted: '`start.lock` left behind, as a killed start leaves it, then `svc start`',
     mended: 'by itself, once the lock is stale',
     withinSeconds: 15,
     daemon: 'absent',
@@ -169,9 +169,9 @@ export const FILES: readonly Fault[] = [
     },
   },
   {
-    name: 'pid given to another process',
+    name: 'pid reused by another process',
     planted:
-      'daemon killed with `kill -9`, the pid in `daemon.json` is another process’s by now; `svc stop`, `svc start`',
+      'daemon killed with `kill -9`, the pid in `daemon.json` now belongs to another process; `svc stop`, `svc start`',
     mended: '`svc start`',
     withinSeconds: 8,
     daemon: 'ends',
@@ -215,7 +215,7 @@ export const FILES: readonly Fault[] = [
   ),
   underLogsFollow(
     'log file truncated under logs -f',
-    '`daemon.log` cut to nothing, as logrotate’s `copytruncate` does, while `svc logs -f` reads it',
+    '`daemon.log` truncated, as logrotate’s `copytruncate` does, while `svc logs -f` reads it',
     truncateSync,
   ),
   {

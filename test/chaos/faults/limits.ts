@@ -72,7 +72,7 @@ function noPrlimit(): string | undefined {
 
 export const LIMITS: readonly Fault[] = [
   {
-    name: 'more requests than the queue takes',
+    name: 'more requests than the queue holds',
     planted: 'a hundred requests at once, `engine.queue_limit` 8, `engine.max_sequences` 2',
     mended: 'by itself',
     withinSeconds: 10,
@@ -95,7 +95,7 @@ export const LIMITS: readonly Fault[] = [
   },
   {
     name: 'two hundred requests at once',
-    planted: 'two hundred requests at once, all of which the queue takes',
+    planted: 'two hundred requests at once, all of which the queue holds',
     mended: 'by itself',
     withinSeconds: 15,
     daemon: 'lives',
@@ -108,7 +108,7 @@ export const LIMITS: readonly Fault[] = [
     },
   },
   {
-    name: 'prompt that does not fit',
+    name: 'prompt longer than the context',
     planted: 'a prompt of 20,000 words, under load',
     mended: 'by itself',
     withinSeconds: 3,
@@ -123,7 +123,7 @@ export const LIMITS: readonly Fault[] = [
     },
   },
   {
-    name: 'too little time',
+    name: 'timeout shorter than the answer',
     planted: '`svc run --timeout 200ms` for an answer of seconds, under load',
     mended: 'by itself',
     withinSeconds: 3,
@@ -144,7 +144,7 @@ export const LIMITS: readonly Fault[] = [
   },
   {
     name: 'memory taken by another program',
-    planted: 'a program in the container of the daemon takes memory without end in the middle of a stream',
+    planted: 'a program in the container of the daemon allocates memory without limit in the middle of a stream',
     mended: 'the other program ended by the kernel, the limit lifted',
     withinSeconds: 15,
     daemon: 'absent',
@@ -181,7 +181,7 @@ export const LIMITS: readonly Fault[] = [
     withinSeconds: 5,
     daemon: 'lives',
     impossible: noPrlimit,
-    sees: /^\/livez on a connection of before: HTTP 200$/,
+    sees: /^\/livez on an earlier connection: HTTP 200$/,
     async plant(scene) {
       const kept = await dial(scene.port);
       execFileSync('prlimit', [`--pid=${await scene.pid()}`, '--nofile=64:64']);
@@ -192,12 +192,12 @@ export const LIMITS: readonly Fault[] = [
       const [text] = (await answered) as [Buffer];
       kept.destroy();
       await scene.timed(() => sockets.forEach((socket) => socket.destroy()));
-      return `/livez on a connection of before: ${answer({ status: Number(text.toString().slice(9, 12)), text: '' })}`;
+      return `/livez on an earlier connection: ${answer({ status: Number(text.toString().slice(9, 12)), text: '' })}`;
     },
   },
   {
-    name: 'processor taken by others',
-    planted: 'a busy loop for each core, twice, under load',
+    name: 'CPU taken by other programs',
+    planted: 'two busy loops per core, under load',
     mended: 'by itself',
     withinSeconds: 5,
     daemon: 'lives',
@@ -220,7 +220,7 @@ export const LIMITS: readonly Fault[] = [
   },
   {
     name: 'default model changed under load',
-    planted: '`svc model default` there and back while three clients ask',
+    planted: '`svc model default` to another model and back while three clients send requests',
     mended: 'by itself',
     withinSeconds: 5,
     daemon: 'lives',

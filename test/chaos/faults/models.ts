@@ -215,10 +215,10 @@ export const MODELS: readonly Fault[] = [
       return `svc model list: ${list}, svc model add: ${add}`;
     },
   },
-  takenFromAStream('unload of a model that answers', 'svc model unload', ['model', 'unload', 'tiny']),
-  takenFromAStream('removal of a model that answers', 'svc model rm', ['model', 'rm', 'tiny', '--yes']),
+  takenFromAStream('unload of a model in use', 'svc model unload', ['model', 'unload', 'tiny']),
+  takenFromAStream('removal of a model in use', 'svc model rm', ['model', 'rm', 'tiny', '--yes']),
   {
-    name: 'file of the default model gone at the start',
+    name: 'file of the default model missing at the start',
     planted: 'the default model’s file removed while there is no daemon, then `svc start`',
     mended: 'put back',
     withinSeconds: 8,

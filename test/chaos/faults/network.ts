@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { Agent, request, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { status, type ClientReadableStream } from '@grpc/grpc-js';
+import { given } from '../../../src/protocol/given.ts';
 import { connectTo, failureOf, type Failure } from '../../grpc/scripted.ts';
 import { ask, dial, readAll } from '../../http/ask.ts';
 import { must, type Fault } from '../fault.ts';
@@ -95,7 +96,7 @@ interface Call {
 async function grpcCall(scene: Scene, deadline?: number): Promise<Call> {
   const client = connectTo(scene.home.env.SVC_GRPC_ADDR);
   scene.onClose(() => client.close());
-  const call = client.stream('Inference/Generate', GRPC_LONG, deadline === undefined ? {} : { deadline });
+  const call = client.stream('Inference/Generate', GRPC_LONG, given({ deadline }));
   const failure = failureOf(call);
   failure.catch(() => undefined);
   await once(call, 'readable');
@@ -107,7 +108,7 @@ export const NETWORK: readonly Fault[] = [
     name: 'client gone in the middle of a stream',
     planted: 'twenty clients close their connections after the first words',
     ...HARMLESS,
-    sees: /^nothing: it went away, and the engines are idle$/,
+    sees: /^nothing: the client went away, and the engines are idle$/,
     async plant(scene) {
       const streams = await Promise.all(Array.from({ length: 20 }, () => scene.requests.stream(LONG)));
       await scene.timed(() => streams.forEach((stream) => stream.leave()), 'tiny');
@@ -121,7 +122,7 @@ export const NETWORK: readonly Fault[] = [
     name: 'client gone before the first words',
     planted: 'twenty clients send their requests and reset their connections at once',
     ...HARMLESS,
-    sees: /^nothing: it went away, and the engines are idle$/,
+    sees: /^nothing: the client went away, and the engines are idle$/,
     async plant(scene) {
       const sockets = await dialMany(scene, 20);
       await scene.timed(() => {
@@ -129,7 +130,7 @@ export const NETWORK: readonly Fault[] = [
       }, 'tiny');
       await scene.calm();
       await scene.idle();
-      return 'nothing: it went away, and the engines are idle';
+      return 'nothing: the client went away, and the engines are idle';
     },
   },
   {
@@ -167,7 +168,7 @@ export const NETWORK: readonly Fault[] = [
     },
   },
   {
-    name: 'connections that say nothing',
+    name: 'silent connections',
     planted: 'a thousand connections without a byte, under load',
     ...HARMLESS,
     sees: /^HTTP 408: the request took too long to arrive$/,
@@ -181,19 +182,19 @@ export const NETWORK: readonly Fault[] = [
     },
   },
   refused(
-    'headers without end',
+    'endless headers',
     'a header of 64 KiB',
     /^HTTP 431: the headers are too large$/,
     () => `GET /livez HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(64 * 1024)}\r\n\r\n`,
   ),
   refused(
-    'body that says it is too large',
+    'body declared too large',
     '`content-length: 1000000000000`',
     /^HTTP 413: the body is larger than \d+ bytes$/,
     () => head(1e12),
   ),
   {
-    name: 'body that turns out to be too large',
+    name: 'chunked body that becomes too large',
     planted: 'a chunked body of 40 MiB of blanks, under load',
     ...HARMLESS,
     sees: /^(HTTP 413: the body is larger than \d+ bytes|a closed connection)$/,
@@ -216,16 +217,16 @@ export const NETWORK: readonly Fault[] = [
     /^HTTP 400: the body has more than \d+ values$/,
     () => whole(filled('{"messages":[', '{},', 1_200_000)),
   ),
-  refused('body that is no JSON', 'a body that ends in the middle', /^HTTP 400: the body is not valid JSON$/, () =>
+  refused('body that is not JSON', 'a body that ends in the middle', /^HTTP 400: the body is not valid JSON$/, () =>
     whole('{"messages":[{"role":"user","content":"He'),
   ),
-  refused('body that is no UTF-8', 'a body of random bytes', /^HTTP 400: the body is not valid UTF-8$/, () =>
+  refused('body that is not UTF-8', 'a body of random bytes', /^HTTP 400: the body is not valid UTF-8$/, () =>
     whole(Buffer.from([0x22, 0xff, 0xfe, 0x80, 0x22])),
   ),
-  refused('bytes that are no HTTP', '4 KiB of garbage', /^HTTP 400: this is not an HTTP request$/, () =>
+  refused('bytes that are not HTTP', '4 KiB of garbage', /^HTTP 400: this is not an HTTP request$/, () =>
     Buffer.alloc(4096, Buffer.from([0, 1, 2, 254, 255])),
   ),
-  refused('page of a foreign origin', 'a request of `Origin: https://evil.example`', /^HTTP 403: /, () =>
+  refused('page of another origin', 'a request of `Origin: https://evil.example`', /^HTTP 403: /, () =>
     whole(HELLO).toString().replace('host: localhost', 'host: localhost\r\norigin: https://evil.example'),
   ),
   refused('DNS rebinding', 'a request for `Host: evil.example`', /^HTTP 403: /, () =>
@@ -246,7 +247,7 @@ export const NETWORK: readonly Fault[] = [
   },
   {
     name: 'a thousand requests on one connection at once',
-    planted: 'a thousand pipelined requests whose answers nobody reads',
+    planted: 'a thousand pipelined requests whose answers are not read',
     ...HARMLESS,
     sees: /^a closed connection$/,
     async plant(scene) {
@@ -261,8 +262,8 @@ export const NETWORK: readonly Fault[] = [
     },
   },
   {
-    name: 'kept connection reset',
-    planted: 'a kept connection reset after its answer, a hundred times under load',
+    name: 'keep-alive connection reset',
+    planted: 'a keep-alive connection reset after its answer, a hundred times under load',
     ...HARMLESS,
     sees: /^HTTP 200$/,
     async plant(scene) {
@@ -364,7 +365,7 @@ export const NETWORK: readonly Fault[] = [
     },
   },
   {
-    name: 'metrics asked without end',
+    name: 'many requests for metrics',
     planted: 'two hundred requests for `/metrics` and `/v1/runtime/health` at once, under load',
     ...HARMLESS,
     sees: /^HTTP 200$/,

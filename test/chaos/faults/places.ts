@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { given } from '../../../src/protocol/given.ts';
 import { conditionTurns } from '../conditions.ts';
 import { must, type Fault } from '../fault.ts';
 import { startInShell } from '../shell.ts';
@@ -128,7 +129,7 @@ function directoryFault({ directory, condition, mayFail = [] }: Place, kind: Kin
   const [start, impossible] = [START[kind], CANNOT[kind]];
   return {
     name: `${directory} directory: ${SHOWN[kind]}`,
-    planted: `the ${directory} directory while three clients ask: ${PLANTED[kind]}`,
+    planted: `the ${directory} directory while three clients send requests: ${PLANTED[kind]}`,
     mended: MENDED,
     withinSeconds: 5,
     daemon: start === undefined ? 'lives' : 'absent',
@@ -137,7 +138,7 @@ function directoryFault({ directory, condition, mayFail = [] }: Place, kind: Kin
       condition === undefined
         ? /^\/livez: HTTP 200$/
         : new RegExp(`^/livez: HTTP 200, ${condition} (warn|fail): .*\\$SVC_HOME/${directory}.*$`),
-    ...(impossible === undefined ? {} : { impossible }),
+    ...given({ impossible }),
     async plant(scene) {
       await start?.(scene, scene.path(directory));
       mkdirSync(scene.path(directory), { recursive: true, mode: 0o700 });
@@ -197,7 +198,7 @@ function intruderFault(intruder: Intruder, kind: 'FIFO' | 'directory'): Fault {
   const { name, planted, condition, mayFail = [] } = intruder;
   return {
     name: `${name}: a ${kind} in its place`,
-    planted: `${planted} replaced by a ${kind} while three clients ask`,
+    planted: `${planted} replaced by a ${kind} while three clients send requests`,
     mended: MENDED,
     withinSeconds: 5,
     daemon: 'lives',

@@ -34,7 +34,7 @@ async function askFarm(scene: Scene, content: string): Promise<string> {
 
 export const PROVIDERS: readonly Fault[] = [
   {
-    name: 'error of a provider is endless',
+    name: 'endless error of a provider',
     planted: 'a provider whose error is 1 MiB of `input token count `, under load',
     mended: 'by itself',
     withinSeconds: 3,
@@ -54,8 +54,9 @@ export const PROVIDERS: readonly Fault[] = [
     },
   },
   {
-    name: 'deadlines of impatient clients',
-    planted: 'twelve gRPC calls that give a provider 250 ms, which it lets pass, then a patient client, under load',
+    name: 'deadlines shorter than a provider takes',
+    planted:
+      'twelve gRPC calls with a deadline of 250 ms, which the provider exceeds, then a request without one, under load',
     mended: 'by itself',
     withinSeconds: 3,
     daemon: 'absent',

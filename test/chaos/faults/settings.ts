@@ -149,7 +149,7 @@ export const SETTINGS: readonly Fault[] = [
     daemon: 'lives',
     underLoad: true,
     config: { log: { level: 'debug' } },
-    sees: /^svc status: exit 0, the defaults are in force$/,
+    sees: /^svc status: exit 0, the defaults apply$/,
     async plant(scene) {
       const pid = await scene.pid();
       await scene.timed(() => {
@@ -157,12 +157,12 @@ export const SETTINGS: readonly Fault[] = [
         process.kill(pid, 'SIGHUP');
       });
       await waitFor('the reload', () => scene.log().includes('"msg":"config reloaded"'));
-      return `svc status: ${ending(await scene.svc('status'))}, the defaults are in force`;
+      return `svc status: ${ending(await scene.svc('status'))}, the defaults apply`;
     },
   },
   portTaken('HTTP'),
   portTaken('gRPC'),
-  addonFault('addon missing', '`svc.node` is not where it belongs', (directory) => {
+  addonFault('addon missing', '`svc.node` is missing', (directory) => {
     const file = join(directory, 'svc.node');
     renameSync(file, `${file}.away`);
     return () => renameSync(`${file}.away`, file);
@@ -176,7 +176,7 @@ export const SETTINGS: readonly Fault[] = [
       renameSync(`${file}.good`, file);
     };
   }),
-  addonFault('library of the addon missing', '`libllama` is not where it belongs', (directory) => {
+  addonFault('library of the addon missing', '`libllama` is missing', (directory) => {
     const library = readdirSync(directory).find((name) => /^libllama\./.test(name));
     must(library !== undefined, 'there is no libllama beside the addon');
     const file = join(directory, library);
@@ -184,7 +184,7 @@ export const SETTINGS: readonly Fault[] = [
     return () => renameSync(`${file}.away`, file);
   }),
   {
-    name: 'API key removed while its client asks',
+    name: 'API key removed while its client sends requests',
     planted: '`svc key rm` under load with that key, another key stays',
     mended: '`svc key add`',
     withinSeconds: 3,
@@ -202,8 +202,8 @@ export const SETTINGS: readonly Fault[] = [
     },
   },
   {
-    name: 'first API key made while others ask without one',
-    planted: '`svc key add` while three clients ask, then `svc run`',
+    name: 'first API key created while clients send none',
+    planted: '`svc key add` while three clients send requests, then `svc run`',
     mended: 'the clients send the key',
     withinSeconds: 3,
     daemon: 'lives',

@@ -1,7 +1,7 @@
 /** Faults of hubs and stores, each with the required outcome. docs/pull-faults.md is generated from them. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ErrorCode } from '../../../src/protocol/errors.ts';
-import { json, refuse, sha256, type FakeHub } from './fake-hub.ts';
+import { json, refuse, sha256, type BytesRequest, type FakeHub } from './fake-hub.ts';
 import { KIB, MIB, modelOf } from './pull-support.ts';
 
 export interface Fault {
@@ -25,17 +25,18 @@ export const CONTENT: Buffer = modelOf(2 * MIB);
 const PART = 256 * KIB;
 const IN_FLIGHT = 3 * PART;
 
+function sendHead({ res, from, to, content }: BytesRequest, more = {}): void {
+  const range = `bytes ${from}-${to - 1}/${content.length}`;
+  res.writeHead(206, { ...more, 'content-length': String(to - from), 'content-range': range });
+}
+
 /** The store closes the connection in the middle of every third answer. */
 const breakOff =
   (hub: FakeHub, isReset: boolean): FakeHub['onBytes'] =>
   async (request) => {
     if (request.number % 3 !== 0) return false;
     const { res, from, to, content } = request;
-    res.writeHead(206, {
-      etag: hub.etag(content),
-      'content-length': String(to - from),
-      'content-range': `bytes ${from}-${to - 1}/${content.length}`,
-    });
+    sendHead(request, { etag: hub.etag(content) });
     await hub.write(res, content.subarray(from, from + Math.floor((to - from) / 2)));
     // Lets the written bytes leave before the connection ends.
     await sleep(20);
@@ -99,24 +100,20 @@ export const FAULTS: readonly Fault[] = [
     name: 'stops sending in the middle of a part, and keeps the connection',
     twice: 64 * KIB,
     begin: (hub) =>
-      (hub.onBytes = once(async ({ res, from, to, content }) => {
-        res.writeHead(206, {
-          'content-length': String(to - from),
-          'content-range': `bytes ${from}-${to - 1}/${content.length}`,
-        });
+      (hub.onBytes = once(async (request) => {
+        const { res, from, content } = request;
+        sendHead(request);
         res.write(content.subarray(from, from + 1000));
         return true;
       })),
   },
   {
-    name: 'drips a byte every now and then',
+    name: 'sends one byte every 50 ms',
     twice: 64 * KIB,
     begin: (hub) =>
-      (hub.onBytes = once(async ({ res, from, to, content }) => {
-        res.writeHead(206, {
-          'content-length': String(to - from),
-          'content-range': `bytes ${from}-${to - 1}/${content.length}`,
-        });
+      (hub.onBytes = once(async (request) => {
+        const { res, from, to, content } = request;
+        sendHead(request);
         for (let at = from; at < to && !res.destroyed; at += 1) {
           res.write(content.subarray(at, at + 1));
           await sleep(50);
@@ -158,12 +155,12 @@ export const FAULTS: readonly Fault[] = [
     begin: (hub) => (hub.onBytes = status(403)),
   },
   {
-    name: 'knows no ranges, and sends the whole file',
+    name: 'does not support ranges, and sends the whole file',
     twice: 0,
     begin: sendsTheWhole,
   },
   {
-    name: 'knows no ranges, and half of the file was here',
+    name: 'does not support ranges, and half of the file was already downloaded',
     first: cutOff,
     twice: 4 * PART,
     begin: sendsTheWhole,
@@ -175,7 +172,7 @@ export const FAULTS: readonly Fault[] = [
     begin: (hub) => (hub.etag = () => '"another"'),
   },
   {
-    name: 'has another file than before, of the same size, and says so',
+    name: 'has another file than before, of the same size and with its own digest',
     first: cutOff,
     twice: 4 * PART,
     begin: (hub) => hub.add(REPO, FILE, modelOf(2 * MIB, 99)),
@@ -203,28 +200,28 @@ export const FAULTS: readonly Fault[] = [
       }),
   },
   {
-    name: 'says a digest that the file does not have',
+    name: 'reports a digest that the file does not have',
     error: 'DOWNLOAD_FAILED',
     says: /SHA-256 mismatch/,
     twice: 0,
     begin: (hub, content) => hub.add(REPO, FILE, { content, saidDigest: 'ab'.repeat(32) }),
   },
   {
-    name: 'says one digest in the list and another in the link',
+    name: 'reports one digest in the list and another in the link',
     error: 'DOWNLOAD_FAILED',
     says: /two different values for the SHA-256/,
     twice: 0,
     begin: (hub, content) => hub.add(REPO, FILE, { content, linkedDigest: 'ab'.repeat(32) }),
   },
   {
-    name: 'says a size that is too large',
+    name: 'reports a size that is too large',
     error: 'DOWNLOAD_FAILED',
     says: /should have 2098176 bytes/,
     twice: 0,
     begin: (hub, content) => hub.add(REPO, FILE, { content, saidSize: 2_098_176 }),
   },
   {
-    name: 'says a size that is too small',
+    name: 'reports a size that is too small',
     error: 'DOWNLOAD_FAILED',
     says: /should have 1000 bytes/,
     twice: 0,
@@ -238,7 +235,7 @@ export const FAULTS: readonly Fault[] = [
     begin: (hub) => (hub.onBytes = status(416)),
   },
   {
-    name: 'sends more than it was asked for, without an end',
+    name: 'sends more than was requested, without end',
     error: 'DOWNLOAD_FAILED',
     says: /sent more bytes than requested; gave up/,
     twice: 5 * PART,
@@ -251,7 +248,7 @@ export const FAULTS: readonly Fault[] = [
       }),
   },
   {
-    name: 'sends another part than it was asked for',
+    name: 'sends another part than was requested',
     error: 'DOWNLOAD_FAILED',
     says: /another byte range/,
     twice: 5 * PART,
@@ -262,14 +259,14 @@ export const FAULTS: readonly Fault[] = [
       }),
   },
   {
-    name: 'compresses what it sends',
+    name: 'compresses its answer',
     error: 'DOWNLOAD_FAILED',
     says: /compressed/,
     twice: 0,
     begin: (hub) => (hub.onBytes = status(200, { 'content-encoding': 'gzip' })),
   },
   {
-    name: 'redirects without an end',
+    name: 'redirects endlessly',
     error: 'DOWNLOAD_FAILED',
     says: /redirects too many times/,
     twice: 0,
@@ -280,14 +277,14 @@ export const FAULTS: readonly Fault[] = [
       }),
   },
   {
-    name: 'redirects to a service of the cloud that hands out credentials',
+    name: "redirects to a cloud's metadata service, which gives out credentials",
     error: 'DOWNLOAD_FAILED',
     says: /a reserved address/,
     twice: 0,
     begin: redirect(() => 'http://169.254.169.254/latest/meta-data'),
   },
   {
-    name: 'redirects to what is no http',
+    name: 'redirects to a URL that is not http',
     error: 'DOWNLOAD_FAILED',
     says: /an invalid URL/,
     twice: 0,
@@ -301,7 +298,7 @@ export const FAULTS: readonly Fault[] = [
     begin: redirect(() => 'http://8.8.8.8/m.gguf'),
   },
   {
-    name: 'answers with a list of files that has no end',
+    name: 'sends an endless list of files',
     error: 'DOWNLOAD_FAILED',
     says: /larger than/,
     twice: 0,
@@ -315,7 +312,7 @@ export const FAULTS: readonly Fault[] = [
       }),
   },
   {
-    name: 'names files that lead out of any folder',
+    name: 'lists file names that lead out of the folder',
     error: 'MODEL_NOT_FOUND',
     says: /no GGUF files/,
     twice: 0,
@@ -374,7 +371,7 @@ export const FAULTS: readonly Fault[] = [
       }),
   },
   {
-    name: 'has a file of that digest that is no model',
+    name: 'has a file with the right digest that is not a model',
     error: 'MODEL_INVALID',
     says: /cannot be used/,
     twice: 0,
