@@ -86,7 +86,7 @@ export class Requests {
         return { kind: 'answered', saw: 'the whole answer' };
       }
     } catch (error) {
-      if (client.signal.aborted) return { kind: 'left', saw: 'nothing: it went away' };
+      if (client.signal.aborted) return { kind: 'left', saw: 'nothing: the client went away' };
       if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return this.#fail(NO_CONNECTION, 'ECONNREFUSED');
       why = ` (${(error as NodeJS.ErrnoException).code ?? (error as Error).message})`;
     }
