@@ -128,7 +128,8 @@ void Runner::RunLoop() {
 }
 
 // Sleeps until there is something to do. The loop is told without the lock: it copies states and
-// searches prefixes for that, and callers of Submit, Cancel and stats wait for the lock.
+// searches prefixes for that, and callers of Submit, Cancel and stats wait for the lock. False: the
+// engine closes, and the inbox is empty for good.
 bool Runner::TakeInbox() {
   auto lock = worker_.Lock();
   worker_.Wait(lock, [this] {
@@ -137,6 +138,8 @@ bool Runner::TakeInbox() {
   });
   may_fetch_ = std::exchange(store_changed_, false);
   may_step_ = !worker_.held();
+  // Not read later: what is submitted while the loop is told would stay in the inbox.
+  const bool closes = worker_.closing();
   std::vector<Submission> arrivals = std::exchange(arrivals_, {});
   adding_ = arrivals.size();
   std::vector<std::pair<GenerationId, Wish>> wishes;
@@ -153,7 +156,7 @@ bool Runner::TakeInbox() {
   lock.lock();
   adding_ = 0;
   stats_ = loop_->stats();
-  return !worker_.closing();
+  return !closes;
 }
 
 void Runner::Step() {

@@ -295,6 +295,27 @@ TEST(CloseEndsEverythingOnce) {
   EXPECT_EQ(bench.runner.stats().active, 0U);
 }
 
+// Accepted while the loop is told of earlier requests, just before the engine closes.
+TEST(CloseEndsWhatCameLast) {
+  Gate step;
+  Gate copy;
+  Bench bench({.can_share = false, .fault = step.AtStep(4), .before_save = [&] { copy.Pass(); }});
+  REQUIRE(bench.Submit({.id = 1, .prompt = std::vector<Token>(70, 5), .seed = 1}).ok());
+  step.WaitUntilReached();
+  bench.runner.Cancel(1);
+  step.Open();
+  copy.WaitUntilReached();
+  REQUIRE(bench.Submit({.id = 2, .prompt = {5}, .max_tokens = 1}).ok());
+  std::future<void> closed = std::async(std::launch::async, [&] { bench.runner.Close(); });
+  while (bench.Submit({.id = 1, .prompt = {5}}).code() != StatusCode::kEngineUnavailable) {
+    std::this_thread::yield();
+  }
+  copy.Open();
+  closed.wait();
+  EXPECT(bench.Ended(1));
+  EXPECT(bench.Ended(2));
+}
+
 TEST(CloseInterruptsAStep) {
   std::atomic<bool> inside = false;
   Bench bench({.fault = [&](std::span<const Row>, const std::atomic<bool>& abort) {
