@@ -85,19 +85,8 @@ std::string Words(int count, int start) {
   return text;
 }
 
-const std::vector<std::string>& Models() {
-  static const std::vector<std::string> kModels = [] {
-    std::vector<std::string> models = test::TinyModels();
-    for (const char* name : {"tiny-gemma2", "tiny-mamba", "tiny-lfm2"}) {
-      models.push_back(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf");
-    }
-    return models;
-  }();
-  return kModels;
-}
-
 TEST(TheSecondTurnIsTheSameAfterARestart) {
-  for (const std::string& model : Models()) {
+  for (const std::string& model : test::ModelsOfEachMemory()) {
     const Folder folder;
     const std::string first = Words(260, 1);
     Answer opening;
@@ -128,7 +117,7 @@ TEST(TheSecondTurnIsTheSameAfterARestart) {
 }
 
 TEST(ACheckpointChangesNoText) {
-  for (const std::string& model : Models()) {
+  for (const std::string& model : test::ModelsOfEachMemory()) {
     Host host(model, "");
     Host plain(model, "");
     REQUIRE(host.is_loaded() && plain.is_loaded());
@@ -168,7 +157,7 @@ TEST(AStateIsNotTakenForAnotherModel) {
 }
 
 TEST(ADamagedStateIsComputed) {
-  for (const std::string& model : Models()) {
+  for (const std::string& model : test::ModelsOfEachMemory()) {
     const Folder folder;
     const std::string prompt = Words(260, 1);
     Answer first;

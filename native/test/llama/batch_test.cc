@@ -182,7 +182,7 @@ std::vector<float> LastLogits(const LlamaModel& model, std::vector<Token> prompt
 }
 
 TEST(AloneIsAsBesideOthersButForTies) {
-  for (const std::string& path : test::TinyModels()) {
+  for (const std::string& path : test::ModelsOfEachMemory()) {
     const std::string name = std::filesystem::path(path).stem().string();
     const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
     REQUIRE(model != nullptr);

@@ -23,6 +23,15 @@ inline std::vector<std::string> TinyModels() {
   return paths;
 }
 
+// One or more of each kind of memory: full attention, sliding window, recurrent state, and hybrid.
+inline std::vector<std::string> ModelsOfEachMemory() {
+  std::vector<std::string> paths = TinyModels();
+  for (const char* name : {"tiny-gemma2", "tiny-mamba", "tiny-lfm2"}) {
+    paths.push_back(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf");
+  }
+  return paths;
+}
+
 // Vocabulary-only files of llama.cpp. With a sanitizer every fourth, to save time.
 inline std::vector<std::string> Vocabularies() {
   std::vector<std::string> paths;

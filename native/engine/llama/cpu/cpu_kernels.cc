@@ -158,9 +158,15 @@ const MatrixKernel* UseOwnKernels() {
     if (MatrixKernels().empty() || !IsOfOurHeaders()) return nullptr;
     BufferTypes* const buffer_types = FindModule();
     if (buffer_types == nullptr) return nullptr;
-    // After the buffer type of a matrix unit (AMX), but before ggml's repacking one.
     std::vector<ggml_backend_buffer_type_t>& types = buffer_types();
-    types.insert(types.empty() ? types.end() : types.end() - 1, BufferType());
+    // ggml's products for AMX take the n-th sequence's weights from behind the matrix, so that
+    // recurrent models compute garbage, or crash, as soon as two texts share a batch
+    // (ggml_batch_offset in ggml-cpu/amx/mmq.cpp does not broadcast). Ours are faster, too
+    // (docs/benchmarks.md).
+    std::erase_if(types, [](ggml_backend_buffer_type_t type) {
+      return std::string_view(ggml_backend_buft_name(type)) == "AMX";
+    });
+    types.insert(types.begin(), BufferType());  // before ggml's repacking one
     return &MatrixKernels().front();
   }();
   return used;
