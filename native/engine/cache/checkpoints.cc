@@ -4,12 +4,11 @@
 #include <utility>
 
 #include "engine/base/common_length.h"
+#include "engine/model/step_constants.h"
 
 namespace svc {
 namespace {
 
-// Must equal the scheduler's tile.
-constexpr std::uint32_t kTile = 64;
 // Every look-up scans all checkpoints.
 constexpr std::size_t kMostCheckpoints = 256;
 

@@ -11,22 +11,6 @@
 namespace svc {
 namespace {
 
-// Fraction of a prediction error by which Observe() moves the entries next to the row count, and
-// all others.
-constexpr double kNear = 0.2;
-constexpr double kFar = 0.02;
-// Clamp of measured / predicted for one step, which may have been interrupted by another program.
-constexpr double kFastest = 0.5;
-constexpr double kSlowest = 2.0;
-
-// Up to this row count the table has an entry for every count.
-constexpr std::uint32_t kSingleRows = 8;
-// Rows in a group of a quantized kernel.
-constexpr std::uint32_t kGroup = 4;
-// Another row count is chosen only if its predicted cost is below this fraction: the margin is
-// larger than the error of a measurement.
-constexpr double kGain = 0.9;
-
 // Times a step of `rows` rows, the last `outputs` of which decode one sequence each. Absent: it
 // failed.
 std::optional<double> TimeStep(Decoder& decoder, const Now& now, std::uint32_t rows,
@@ -151,21 +135,21 @@ double CostModel::Predict(std::uint32_t rows, std::uint32_t outputs) const {
 void CostModel::Observe(std::uint32_t rows, std::uint32_t outputs, double ms) {
   if (!measured()) return;
   const double predicted = Predict(rows, outputs);
-  const double off = std::clamp(ms / predicted, kFastest, kSlowest) - 1;  // relative error
+  const double off = std::clamp(ms / predicted, kFastestStep, kSlowestStep) - 1;  // relative error
   const auto [lower, upper, share] = PlaceOf(rows);
   // The first measurement of an interpolated entry replaces it.
   if (lower == upper && !std::exchange(known_[lower], true)) {
     body_[lower] = BodyOf(predicted * (1 + off), outputs);
     return Bound(lower);
   }
-  // Each entry moves by a part of the error: kNear, weighted by how close it is, and at least kFar.
+  // Each entry moves by a part of the error, weighted by how close it is.
   for (std::size_t i = 0; i < body_.size(); ++i) {
     double nearness = 0;
     if (i == lower) nearness = 1 - share;
     if (i == upper && upper != lower) nearness = share;
-    body_[i] *= 1 + off * std::max(kFar, kNear * nearness);
+    body_[i] *= 1 + off * std::max(kFarCorrection, kNearCorrection * nearness);
   }
-  head_ *= 1 + off * kFar;
+  head_ *= 1 + off * kFarCorrection;
   Bound(lower);
 }
 
@@ -198,7 +182,7 @@ std::uint32_t CostModel::Cheapest(std::uint32_t rows) const {
     return Predict(padded, padded) / count;
   };
   std::uint32_t best = rows;
-  double least = kGain * each(rows);
+  double least = kCheaper * each(rows);
   for (std::size_t i = 0; i < kRows.size() && kRows[i] < rows; ++i) {
     if (!known_[i] || each(kRows[i]) >= least) continue;
     least = each(kRows[i]);
@@ -211,14 +195,14 @@ std::uint32_t CostModel::Padded(std::uint32_t rows) const {
   // Larger counts have no entries of their own: pad their last group as if it were a step by
   // itself.
   if (rows > kSingleRows) {
-    const std::uint32_t rest = rows % kGroup;
+    const std::uint32_t rest = rows % kGroupRows;
     return rest == 0 ? rows : rows + Padded(rest) - rest;
   }
   // One row is never padded: it takes the same kernels as a plain llama.cpp loop, so its text is
   // the same.
   if (!measured() || rows < 2 || !known_[rows - 1]) return rows;
   std::uint32_t best = rows;
-  double least = kGain * Predict(rows, rows);
+  double least = kCheaper * Predict(rows, rows);
   for (std::uint32_t more = rows + 1; more <= std::min(kSingleRows, rows + kPaddingIds); ++more) {
     if (!known_[more - 1] || Predict(more, more) >= least) continue;
     least = Predict(more, more);

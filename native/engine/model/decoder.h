@@ -17,15 +17,13 @@
 #include <vector>
 
 #include "engine/base/request.h"
+#include "engine/model/step_constants.h"
 
 namespace svc {
 
 using SequenceId = std::int32_t;
 
 class PrefillLane;
-
-// Sequence ids that are reserved for padding rows of a batch.
-inline constexpr std::uint32_t kPaddingIds = 3;
 
 // Minimum of max_outputs(), however few sequences there are: draft rows want logits, too.
 inline constexpr std::uint32_t kLeastOutputs = 16;

@@ -226,6 +226,9 @@ void Loop::AddPart(Generation& generation, std::uint32_t rows) {
 
 // Begins a batch of the most urgent prompt that the lane takes, if it computes none.
 void Loop::PlanLane(const std::vector<Generation*>& candidates) {
+  const auto decoding = static_cast<std::uint32_t>(std::count_if(
+      candidates.begin(), candidates.end(), [](const Generation* g) { return g->pending() == 1; }));
+  prefiller_.Weigh(decoding);
   if (const Generation* generation = prefiller_.generation()) {
     if (!generation->paused) return;
     prefiller_.Drop(*generation);
@@ -238,9 +241,7 @@ void Loop::PlanLane(const std::vector<Generation*>& candidates) {
   // Before the lane grows, so that lane and swapped-out prefixes never take more together.
   admission_.SetLane(static_cast<std::uint32_t>(generation.tokens.size()));
   if (!prefiller_.Open(generation)) return;
-  const bool beside = std::any_of(candidates.begin(), candidates.end(),
-                                  [](const Generation* g) { return g->pending() == 1; });
-  if (!prefiller_.Begin(generation, DemandOf(generation), beside)) {
+  if (!prefiller_.Begin(generation, DemandOf(generation), /*beside=*/decoding > 0)) {
     Fail(generation, "the model could not take up a prompt");
   }
 }

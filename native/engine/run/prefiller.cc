@@ -2,23 +2,19 @@
 
 #include <algorithm>
 
+#include "engine/model/step_constants.h"
+
 namespace svc {
-namespace {
 
-// Fewer rows are computed in the decoder's own cache: they are no long wait for other generations.
-// The end of a prompt that is in the lane already is computed there, too.
-constexpr std::uint32_t kLeastRows = 128;
-constexpr std::uint32_t kLeastRowsOfHeld = 32;
-// Tokens copied to the lane at a time, which bounds the copy's size.
-constexpr std::uint32_t kPiece = 512;
-// Rows of a batch while something decodes: a few percent dearer each than in a larger batch, but it
-// ends sooner.
-constexpr std::uint32_t kRowsBeside = 256;
-
-}  // namespace
+void Prefiller::Weigh(std::uint32_t decoding) {
+  gain_ = LaneGain(costs_->model(), costs_->targets(), decoding, decoder_->max_rows());
+}
 
 bool Prefiller::Takes(const Generation& generation) const {
-  const std::uint32_t least = held_ == &generation ? kLeastRowsOfHeld : kLeastRows;
+  const bool held = held_ == &generation;
+  // A step beside others does not round as a plain loop does.
+  if (!generation.IsPlain() && gain_ < (held ? kLeastHeldLaneGain : kLeastLaneGain)) return false;
+  const std::uint32_t least = held ? kLeastHeldLaneRows : kLeastLaneRows;
   return generation.pending() >= least && generation.tokens.size() <= decoder_->lane_cells();
 }
 
@@ -30,15 +26,15 @@ bool Prefiller::Open(const Generation& generation) {
 
 bool Prefiller::Begin(Generation& generation, const Demand& demand, bool beside) {
   const std::uint32_t most = lane_->max_rows();
-  const std::uint32_t rows = RowsOfBatch(demand, beside ? std::min(most, kRowsBeside) : most);
+  const std::uint32_t rows = RowsOfBatch(demand, beside ? std::min(most, kLaneRowsBeside) : most);
   const std::uint32_t padded = generation.IsPlain() ? rows : costs_->model().Padded(rows);
   spent_ms_ = 0;
   cpu_ms_ = 0;
   if (held_ != &generation || length_ != generation.computed) {
     lane_->Clear();
     held_ = nullptr;
-    for (std::uint32_t at = 0; at < generation.computed; at += kPiece) {
-      const std::uint32_t end = std::min(at + kPiece, generation.computed);
+    for (std::uint32_t at = 0; at < generation.computed; at += kLaneCopyTokens) {
+      const std::uint32_t end = std::min(at + kLaneCopyTokens, generation.computed);
       if (!lane_->LoadState(decoder_->SaveState(generation.sequence, at, end), at, end)) {
         lane_->Clear();
         return false;

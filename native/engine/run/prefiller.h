@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "engine/model/decoder.h"
@@ -22,8 +23,10 @@ class Prefiller {
   // The decoder and the costs must outlive it.
   Prefiller(Decoder* decoder, const StepCosts* costs) : decoder_(decoder), costs_(costs) {}
 
-  // True if the prompt is long enough for the lane to pay, and short enough to fit. Never without a
-  // lane.
+  // Before each step that is planned: how many generations decode.
+  void Weigh(std::uint32_t decoding);
+  // True if the prompt gets on sooner in the lane than in steps beside those that decode, is long
+  // enough for the lane to pay, and short enough to fit. Never without a lane.
   bool Takes(const Generation& generation) const;
   // Opens a lane for the generation's prompt; it may be allocated now. False: there is none. REQUIRES:
   // Takes; no batch is being computed.
@@ -64,6 +67,7 @@ class Prefiller {
  private:
   Decoder* const decoder_;
   const StepCosts* const costs_;
+  double gain_ = std::numeric_limits<double>::infinity();  // LaneGain in this step
   PrefillLane* lane_ = nullptr;
   Generation* held_ = nullptr;  // whose tokens are in the lane
   std::uint32_t length_ = 0;    // how many of them

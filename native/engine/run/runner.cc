@@ -6,14 +6,9 @@
 #include <new>
 #include <utility>
 
+#include "engine/model/step_constants.h"
+
 namespace svc {
-namespace {
-
-// A step is worth aborting if it still takes so long, and as large a part of all of it.
-constexpr double kLeastLeftMs = 30;
-constexpr double kLeastLeftPart = 1.0 / 3;
-
-}  // namespace
 
 Runner::Runner(std::unique_ptr<Decoder> decoder, OutputSink sink, LoopOptions options)
     : loop_(std::make_unique<Loop>(std::move(decoder), std::move(options))),
@@ -45,7 +40,7 @@ void Runner::YieldTo(const Submission& submission) {
   const auto& known = step_owner_.known;
   if (std::find(known.begin(), known.end(), share) != known.end()) return;
   const double left = step_owner_.predicted_ms - age_ms;
-  if (left < kLeastLeftMs || left < kLeastLeftPart * step_owner_.predicted_ms) return;
+  if (left < kLeastYieldMs || left < kLeastYieldPart * step_owner_.predicted_ms) return;
   yielded_to_ = share;
   worker_.Abort();
 }

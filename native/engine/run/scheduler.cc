@@ -2,27 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/model/step_constants.h"
+
 namespace svc {
 namespace {
-
-// Quantised kernels take rows in groups of four, and a group that is not full costs as much as one
-// that is.
-constexpr std::uint32_t kRowGroup = 4;
-// The rows that attention takes at a time, and those of a batch of the plain loop.
-constexpr std::uint32_t kTile = 64;
-constexpr std::uint32_t kPlainBatch = 512;
-
-// Where no step has told anything yet; and never fewer in a step of prompts alone.
-constexpr std::uint32_t kUnmeasuredPromptRows = 512;
-
-// While a prompt is in the lane it gets so many times what a step costs, but no more than this at a
-// time.
-constexpr double kLaneShare = 3;
-constexpr double kLongestWaitMs = 250;
-
-// A second of computing lets those pass who arrive up to so many seconds later and are short.
-constexpr double kPatience = 4;
-constexpr double kBatchHandicapMs = 60'000;
 
 std::uint32_t RoundDown(std::uint32_t rows, std::uint32_t group) { return rows - rows % group; }
 
@@ -41,8 +24,8 @@ std::uint32_t RowsBeside(std::uint32_t outputs, const CostModel& cost, const Ste
     fitting = record.RowsWithin(targets.decoding_ms, rows);
   }
   const std::uint32_t least = outputs + kLeastPromptRows;
-  std::uint32_t total = RoundDown(fitting, kRowGroup);
-  if (total < least) total = RoundDown(least + kRowGroup - 1, kRowGroup);
+  std::uint32_t total = RoundDown(fitting, kGroupRows);
+  if (total < least) total = RoundDown(least + kGroupRows - 1, kGroupRows);
   return total - outputs;
 }
 
@@ -60,7 +43,7 @@ std::uint32_t RowsAhead(std::span<const Demand> demands, std::uint32_t beside,
   }
   if (waiting <= beside) return 0;
   const std::uint32_t fitting = cost.RowsWithin(targets.prompt_ms - oldest_ms, 1, rows);
-  return fitting > beside ? std::min(RoundDown(fitting, kRowGroup), waiting) : 0;
+  return fitting > beside ? std::min(RoundDown(fitting, kGroupRows), waiting) : 0;
 }
 
 // Up to where steps may be cut as is best.
@@ -77,6 +60,12 @@ std::uint32_t CutAtTile(const Demand& prompt, std::uint32_t most, std::uint32_t 
   if (left - rows >= kTile) return rows;
   if (left <= capacity) return left;
   return rows > kTile ? rows - kTile : rows;
+}
+
+// For how long the lane may compute between two steps of `step_ms`.
+double LaneTurnMs(double step_ms, const StepTargets& targets) {
+  const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs);
+  return std::max(targets.decoding_ms - step_ms, fair);
 }
 
 }  // namespace
@@ -141,8 +130,19 @@ std::uint32_t RowsOfBatch(const Demand& prompt, std::uint32_t most) {
 }
 
 bool IsStepDue(double since_ms, double step_ms, const StepTargets& targets) {
-  const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs);
-  return since_ms >= std::max(targets.decoding_ms - step_ms, fair);
+  return since_ms >= LaneTurnMs(step_ms, targets);
+}
+
+double LaneGain(const CostModel& cost, const StepTargets& targets, std::uint32_t decoding,
+                std::uint32_t max_rows) {
+  if (decoding == 0 || !cost.measured()) return std::numeric_limits<double>::infinity();
+  const std::uint32_t outputs = cost.Cheapest(std::min(decoding, max_rows));
+  const std::uint32_t rows = RowsBeside(outputs, cost, StepRecord(), targets, max_rows);
+  const double in_steps = rows / cost.Predict(outputs + rows, outputs);
+  const double step_ms = cost.Predict(outputs, outputs);
+  const double turn_ms = LaneTurnMs(step_ms, targets);
+  const double in_lane = kLaneRowsBeside / cost.Predict(kLaneRowsBeside, 0);
+  return in_lane * turn_ms / (turn_ms + step_ms) / in_steps;
 }
 
 double SeniorityOf(double arrival_ms, Priority priority) {

@@ -28,10 +28,11 @@
 // loop would compute by itself is computed by itself, too.
 //
 // Prompts in the lane. A decoder may have a lane beside its cache, where a long prompt is computed
-// in batches that can be left between layers (prefill_lane.h). Then steps hold only what decodes
-// and prompts that are short, and the scheduler decides when one is due: at once if it holds a
-// prompt more urgent than the one in the lane, else so often that the inter-token target is met,
-// but not so often that the prompt in the lane takes much longer than alone.
+// in batches that can be left between layers (prefill_lane.h). It does so if nothing decodes, or if
+// it gets on clearly sooner than in steps beside what decodes. Then steps hold only what decodes and
+// prompts that are short, and the scheduler decides when one is due: at once if it holds a prompt
+// more urgent than the one in the lane, else so often that the inter-token target is met, but not so
+// often that the prompt in the lane takes much longer than alone.
 //
 // How many decode. Where all rows in one step cost more each than some of them (kernels take rows
 // in groups of four), so many take part, and those who have waited longest go first.
@@ -63,16 +64,14 @@
 
 #include "engine/base/request.h"
 #include "engine/model/cost_model.h"
+#include "engine/model/step_constants.h"
 #include "engine/run/step_record.h"
 
 namespace svc {
 
-// Of prompt, in every step: the least that is worth a step.
-inline constexpr std::uint32_t kLeastPromptRows = 16;
-
 struct StepTargets {
-  double decoding_ms = 100;  // from one token to the next, where something decodes
-  double prompt_ms = 400;    // of a step of prompts alone
+  double decoding_ms = kDecodingTargetMs;  // from one token to the next, where something decodes
+  double prompt_ms = kPromptTargetMs;      // of a step of prompts alone
 };
 
 struct StepLimits {
@@ -120,6 +119,11 @@ std::uint32_t RowsOfBatch(const Demand& prompt, std::uint32_t most);
 // Whether those who decode, in a step that costs `step_ms`, get it before the prompt in the lane
 // goes on; `since_ms`: since their last one.
 bool IsStepDue(double since_ms, double step_ms, const StepTargets& targets);
+
+// How many times as fast a long prompt gets on in the lane as in steps beside `decoding` others of
+// at most `max_rows` rows. Infinite if nothing decodes, or the cost was not measured.
+double LaneGain(const CostModel& cost, const StepTargets& targets, std::uint32_t decoding,
+                std::uint32_t max_rows);
 
 // Both in milliseconds on the clock of `arrival_ms`; smaller goes first.
 double SeniorityOf(double arrival_ms, Priority priority);

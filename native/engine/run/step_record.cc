@@ -4,15 +4,9 @@
 #include <bit>
 #include <limits>
 
+#include "engine/model/step_constants.h"
+
 namespace svc {
-namespace {
-
-// How far a step that took longer than was predicted moves what predicted it, and how much longer
-// it can have taken for that: once, it may have waited for something else.
-constexpr double kSlower = 0.2;
-constexpr double kSlowest = 2;
-
-}  // namespace
 
 void StepRecord::Add(std::uint32_t rows, double ms) {
   if (rows == 0 || ms <= 0) return;
@@ -20,7 +14,7 @@ void StepRecord::Add(std::uint32_t rows, double ms) {
   for (Entry& entry : entries_) {
     const double bound = entry.BoundOf(rows);
     if (entry.rows == 0 || bound >= ms) continue;
-    entry.ms *= 1 + kSlower * (std::min(ms / bound, kSlowest) - 1);
+    entry.ms *= 1 + kRecordCorrection * (std::min(ms / bound, kSlowestStep) - 1);
   }
   Entry& entry = entries_[static_cast<std::size_t>(std::bit_width(rows)) - 1];
   if (entry.rows == 0 || entry.BoundOf(rows) >= ms) entry = {rows, ms};

@@ -85,7 +85,7 @@ class SlowSpeaker final : public Sampler {
 
 // Each of its characters is waited for once, not once for each of its tokens.
 TEST(WhoSaysACharacterInSeveralTokensIsHardlyDelayedByTheLane) {
-  VirtualBench bench(WithLane());
+  VirtualBench bench(WithLane(), /*measured=*/false);  // in the lane beside others, too
   Submission submission = SubmissionOf({.id = 1, .prompt = Prompt(1, 8), .max_tokens = 120});
   submission.sampler = std::make_unique<SlowSpeaker>();
   submission.reuse_prefix = false;  // nor are there drafts: whole characters would be guessed

@@ -26,6 +26,45 @@ TEST(TheLaneTakesPromptsThatAreLongEnoughAndFit) {
   EXPECT(!without.prefiller.Takes(WithPrompt(1000)));
 }
 
+// Where rows of a prompt ride along with what decodes, the lane would only make others wait; where
+// a small step is dear, the prompt would wait three times as long outside.
+TEST(BesideOthersTheLaneTakesAPromptThatGetsOnSoonerThere) {
+  const CostModel rows_ride_along =
+      CostOf([](std::size_t rows) { return rows <= 32 ? 40.0 + 2.0 * rows : 4.5 * rows; });
+  const CostModel small_steps_are_dear = CostOf([](std::size_t rows) { return 75 + 3.5 * rows; });
+  const StepTargets targets;
+  EXPECT(LaneGain(rows_ride_along, targets, 3, 512) < kLeastHeldLaneGain);
+  EXPECT(LaneGain(small_steps_are_dear, targets, 3, 512) > kLeastLaneGain);
+  for (const auto& [cost, takes] :
+       {std::pair(rows_ride_along, false), std::pair(small_steps_are_dear, true),
+        std::pair(CostModel(), true)}) {
+    LoopParts parts(Lane(), cost);
+    parts.prefiller.Weigh(0);
+    EXPECT(parts.prefiller.Takes(WithPrompt(1000)));
+    parts.prefiller.Weigh(3);
+    EXPECT_EQ(parts.prefiller.Takes(WithPrompt(1000)), takes);
+    // One that is to be rounded as in a plain loop is never computed beside others.
+    const Generation plain(
+        SubmissionOf({.id = 9, .prompt = Prompt(1, 1000), .reuse_prefix = false}));
+    EXPECT(parts.prefiller.Takes(plain));
+  }
+}
+
+// In between, a prompt stays where it is.
+TEST(APromptDoesNotMoveToAndFro) {
+  const CostModel cost = CostOf([](std::size_t rows) { return 20.0 + 5.0 * rows; });
+  const double gain = LaneGain(cost, StepTargets(), 3, 512);
+  REQUIRE(gain > kLeastHeldLaneGain && gain < kLeastLaneGain);
+  LoopParts parts(Lane(), cost);
+  Generation& generation = parts.Add({.id = 1, .prompt = Prompt(1, 1000)});
+  parts.admission.Admit();
+  parts.prefiller.Weigh(3);
+  EXPECT(!parts.prefiller.Takes(generation));
+  REQUIRE(parts.prefiller.Open(generation));
+  REQUIRE(parts.prefiller.Begin(generation, {.rows = 1000}, /*beside=*/true));
+  EXPECT(parts.prefiller.Takes(generation));
+}
+
 TEST(ABatchIsSmallerBesideThoseWhoDecode) {
   for (const bool beside : {false, true}) {
     LoopParts parts(Lane());
@@ -127,7 +166,7 @@ TEST(ALaneThatGrowsTakesTheMemoryOfCopiesUntilNothingIsLeftToDo) {
 
 // Each stop costs something, and alone there is nobody to stop for.
 TEST(AloneAPromptInTheLaneStopsLessOften) {
-  VirtualBench bench(WithLane());
+  VirtualBench bench(WithLane(), /*measured=*/false);  // in the lane beside others, too
   bench.Add(Steady(1, Prompt(1, 1800), 100));
   while (!bench.texts.contains(1)) EXPECT(bench.Step());
   EXPECT(bench.record.lane_layers > 0);
@@ -178,7 +217,7 @@ TEST(ALaneThatFailsFailsItsPromptAlone) {
     options.lane_fault = [&](std::uint32_t) {
       return ++advances == 70 ? progress : PrefillLane::Progress::kDone;
     };
-    VirtualBench bench(std::move(options));
+    VirtualBench bench(std::move(options), /*measured=*/false);
     bench.Add(Steady(1, Prompt(1, 1000), 4));
     bench.Add(Steady(2, Prompt(2, 10), 60));
     bench.RunToTheEnd();
