@@ -10,7 +10,7 @@ import type { SpawnOptions } from './spawn.ts';
 export interface ProbeOptions extends SpawnOptions {
   /** Runs a kernel on each device and reports GFLOP/s (up to a second per device). */
   readonly measure: boolean;
-  /** Default 60,000. */
+  /** Default: 60,000; 150,000 if it measures, for which a GPU's driver compiles shaders (10 s of processor time). */
   readonly timeoutMs?: number;
 }
 
@@ -23,7 +23,11 @@ export interface EngineProbe extends ProbeFacts {
 const NOTHING: ProbeFacts = { addon: null, devices: [], cpuFeatures: null, log: [], error: null };
 
 /** Never rejects. */
-export async function probeEngine({ measure, timeoutMs = 60_000, ...child }: ProbeOptions): Promise<EngineProbe> {
+export async function probeEngine({
+  measure,
+  timeoutMs = measure ? 150_000 : 60_000,
+  ...child
+}: ProbeOptions): Promise<EngineProbe> {
   let facts = NOTHING;
   let doing = 'starting';
   try {
