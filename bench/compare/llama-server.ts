@@ -7,7 +7,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -37,7 +37,7 @@ export async function buildLlamaServer(root: string): Promise<string> {
   const folder = join(root, 'build', 'llama-server');
   const program = join(folder, 'bin', 'llama-server');
   if (existsSync(program) && existsSync(join(folder, 'bin', 'llama-quantize'))) return program;
-  const options = ['BUILD_TESTS', 'BUILD_EXAMPLES', 'BUILD_UI', 'OPENSSL', 'CURL'].map((name) => `-DLLAMA_${name}=OFF`);
+  const without = ['BUILD_TESTS', 'BUILD_EXAMPLES', 'BUILD_UI', 'OPENSSL', 'CURL'].map((name) => `-DLLAMA_${name}=OFF`);
   await run('cmake', [
     '-S',
     await llamaSource(),
@@ -45,10 +45,19 @@ export async function buildLlamaServer(root: string): Promise<string> {
     folder,
     '-DCMAKE_BUILD_TYPE=Release',
     '-DGGML_OPENMP=OFF',
-    ...options,
+    ...without,
+    ...(await instructionSets()),
   ]);
   await run('cmake', ['--build', folder, '--target', 'llama-server', 'llama-quantize', '--parallel', '2']);
   return program;
+}
+
+/** ggml's AMX products, compiled by GCC 12 for this very processor, end the server with SIGILL: they are left out. */
+async function instructionSets(): Promise<string[]> {
+  const flags = await readFile('/proc/cpuinfo', 'utf8');
+  if (!/\bamx_tile\b/.test(flags)) return [];
+  const names = ['SSE42', 'AVX', 'AVX2', 'BMI2', 'F16C', 'FMA', 'AVX512', 'AVX512_VBMI', 'AVX512_VNNI', 'AVX512_BF16'];
+  return ['-DGGML_NATIVE=OFF', ...names.map((name) => `-DGGML_${name}=ON`)];
 }
 
 export class LlamaServer {
