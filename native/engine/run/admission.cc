@@ -10,14 +10,14 @@
 namespace svc {
 namespace {
 
-// A generation joins others in the cache only if each of them can still grow by so many tokens.
-// Otherwise one that has just been computed would be preempted a few steps later.
+// A generation joins others in the cache only if each of them can still grow by this number of
+// tokens. Otherwise one that has just been computed would be preempted a few steps later.
 constexpr std::uint32_t kGrowthCells = 16;
 
 // Fewer tokens are not taken from the prefix cache: they save little, and round a text in another
 // way than the first time.
 constexpr std::uint32_t kLeastReuse = 8;
-// Fewer tokens of a leader's prompt are not waited for.
+// A generation does not wait for fewer tokens of a leader's prompt.
 constexpr std::uint32_t kLeastFollowed = 32;
 
 // Tokens that may come from the cache. The last one is always computed, for its logits.
@@ -122,7 +122,8 @@ bool Admission::FollowsAnother(const Generation& candidate, std::uint32_t cached
     if (!leader->in_cache() || leader->paused || !leader->reuse_prefix) continue;
     if (leader->pending() == 1 || leader->scope.salt != candidate.scope.salt) continue;
     const std::uint32_t common = CommonLength(wanted, leader->tokens);
-    // A batch in the lane appears in the cache when all of it is done: on average, after half of it.
+    // A batch in the lane appears in the cache when all of it is done: on average, after half of
+    // it.
     const std::uint32_t wait = leader.get() == prefiller.generation() ? prefiller.rows() / 2 : 0;
     if (leader->computed >= common || common < cached + std::max(kLeastFollowed, wait)) continue;
     leader->wanted_by_ms = std::min(leader->wanted_by_ms, Deadline(candidate));

@@ -11,7 +11,7 @@
 //
 // A generation that decodes takes one cell a step. When the cells run out, unused prefixes are
 // evicted; then generations are preempted, paused ones first, then the most junior one. The tokens
-// of a preempted generation go to the prefix cache, and what is lost of them by its return is
+// of a preempted generation go to the prefix cache; those that are evicted before it returns are
 // computed again. Preemption changes when a generation ends, never its text. The most senior
 // generation that is not paused is never preempted, so there is always progress.
 #pragma once
@@ -67,7 +67,7 @@ class Admission {
   void MakeRoom();
   // False: the generation is the only one in the cache.
   bool PreemptOne();
-  // `keep_prefix`: the prefix cache gets what it has computed. No effect if it is not in the cache.
+  // `keep_prefix`: its computed tokens go to the prefix cache. No effect if it is not in the cache.
   void Leave(Generation& generation, bool keep_prefix);
 
   // Generations that want to go on, in the cache or waiting for it, the most urgent first.
@@ -78,7 +78,7 @@ class Admission {
   std::uint32_t FreeCells() const { return tiers_.FreeCells(own_cells_); }
   // Cells that are free or can be evicted.
   std::uint32_t AvailableCells() const { return FreeCells() + cache_.evictable(); }
-  // Evicts until so many cells are free. False: there are not so many.
+  // Evicts until `rows` cells are free. False: there are too few.
   bool FreeCellsFor(std::uint32_t rows);
   // Evicts all unused prefixes. False: there are none.
   bool EvictAll();
@@ -100,14 +100,14 @@ class Admission {
   // where its state is to be kept.
   std::uint32_t RowsToCheckpoint(const Generation& generation, std::uint32_t rows) const;
 
-  // Bounds the prefixes that are swapped out beside a lane for so many tokens.
+  // Bounds the swapped-out prefixes beside a lane for this number of tokens.
   void SetLane(std::uint32_t tokens) { cache_.SetMaxCopied(context_.decoder->max_copied(tokens)); }
 
   // ---- the disk tier (prefix_tiers.h) ----
 
   PrefixStore* store() const { return tiers_.store(); }
   std::unique_ptr<PrefixStore> TakeStore() { return tiers_.TakeStore(); }
-  // Brings what was read into memory. Returns the generations that need not wait for it any more.
+  // Takes over prefixes that have been read. Returns the generations that need not wait any more.
   std::vector<GenerationId> TakeFetched();
   bool WantsToSave() const { return tiers_.WantsToSave(); }
   void SaveOne() { tiers_.SaveOne(FreeSequence(), own_cells_); }

@@ -1,15 +1,14 @@
-// Speculative decoding within a step: which rows a step gets for draft tokens, and what they were
-// worth (draft/speculation.h).
+// Speculative decoding within a step: its draft rows, and whether they paid (draft/speculation.h).
 //
 // Drafts come from a generation's own text (draft/prompt_lookup.h) and from a draft model
 // (draft/drafter.h), whichever is expected to be accepted more often. They use cells that are free
 // or can be evicted, and return after the step those that were not accepted.
 //
 // The draft model. Each generation that decodes is first given as many hypothetical drafts as could
-// be used, with the acceptance rate expected of them and their cost. If ChooseDrafts would take any,
-// the model makes the first one. Then its real probability is known and its cost is spent, and the
-// question is asked again, until no further draft would be taken. So certain text is drafted far,
-// and uncertain text hardly at all.
+// be used, with the acceptance rate expected of them and their cost. If ChooseDrafts would take
+// any, the model makes the first one. Then its real probability is known and its cost is spent, and
+// the question is asked again, until no further draft would be taken. So certain text is drafted
+// far, and uncertain text hardly at all.
 //
 // Before it can draft, the model has to prefill the generation's text. That is done in pieces that
 // take no longer than a step, so generations beside it decode at half speed for a while at most;
@@ -54,10 +53,10 @@ class DraftRound {
   // The next step gets no drafts.
   void SkipNext() { is_skipped_ = true; }
 
-  // True if the row, computed beside drafts, draws the token that it would draw alone (tie_guard.h).
-  // If not, it has to be computed again, and is, without drafts.
+  // True if the row, computed beside drafts, draws the token that it would draw alone
+  // (tie_guard.h). If not, it has to be computed again, and is, without drafts.
   bool Believes(const Step& step, const StepPart& part, std::size_t row);
-  // So many of the part's drafts were accepted.
+  // `right`: number of the part's drafts that were accepted.
   void Accepted(const StepPart& part, std::uint32_t right);
 
   // After each step: settles the draft model's budget. `step_ms`: time of the step with sampling.

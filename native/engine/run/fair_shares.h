@@ -41,8 +41,8 @@ class FairShares {
   void Entered(const Generation& generation) { ++loads_[generation.scope.owner].sequences; }
   void Leaving(const Generation& generation);
 
-  // The share that has to give a generation back for the candidate, which lacks a sequence or cells.
-  // Never one that has a single generation left: it would come back and do the same.
+  // The share that has to give a generation back for the candidate, which lacks a sequence or
+  // cells. Never one that has a single generation left: it would come back and do the same.
   std::optional<ShareId> MakesWayFor(const Generation& candidate, bool lacks_sequence) const;
   // The share with the most cells beyond its part, if it has more than one generation.
   std::optional<ShareId> Largest() const;

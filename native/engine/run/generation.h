@@ -51,20 +51,20 @@ class Generation {
         store(submission.store),
         submitted_at(submission.submitted_at) {}
 
-  // A row that was computed beside drafts and not believed, because of its lead.
+  // A row computed beside drafts whose lead was too small to be trusted (tie_guard.h).
   struct Doubt {
     std::size_t rows = 0;  // of that step
     float lead = 0;
   };
 
-  // Rows until it can sample. Whether it is new or was preempted makes no difference: what is
-  // missing in the cache is computed.
+  // Rows until it can sample: tokens that are not in the cache, of a new generation or a preempted
+  // one.
   std::uint32_t pending() const { return static_cast<std::uint32_t>(tokens.size()) - computed; }
   bool in_cache() const { return sequence >= 0; }
   // A prompt that shares nothing is rounded as a plain loop rounds it: neither padded nor cut
   // otherwise.
   bool IsPlain() const { return !reuse_prefix; }
-  // Cells that nobody else has.
+  // Cells that no other sequence shares.
   std::uint32_t own_cells() const { return computed - pin.length; }
   std::uint32_t generated() const {
     return static_cast<std::uint32_t>(tokens.size()) - prompt_size;
@@ -79,9 +79,9 @@ class Generation {
     said_bytes += piece.size();
     return stopped;
   }
-  // Of the token that is said next: told with the text that it begins.
+  // Log probabilities of the next token; delivered with the text that the token begins.
   void Tell(const TokenLogprobs& logprobs) { untold.push_back({said_bytes, logprobs}); }
-  // Of the tokens that begin in what has been shown.
+  // Log probabilities of the tokens that begin in text already shown.
   std::vector<TokenLogprobs> TakeLogprobs() {
     const std::uint64_t shown = said_bytes - stream.held();
     std::vector<TokenLogprobs> told;
@@ -92,7 +92,7 @@ class Generation {
     return told;
   }
 
-  // The last output; `text` is what is still to be said.
+  // The last output; `text`: the rest of the text.
   GenerationOutput End(Clock::time_point now, FinishReason reason, std::string text) {
     ended = true;
     timings.finished_ms = SinceSubmit(now);
@@ -117,17 +117,17 @@ class Generation {
 
   const GenerationId id;
 
-  std::vector<Token> tokens;  // the prompt and what has been generated
+  std::vector<Token> tokens;  // prompt and generated tokens
   const std::uint32_t prompt_size;
   std::uint32_t computed = 0;  // of `tokens`, in the cache
   SequenceId sequence = -1;    // negative: not in the cache
   PrefixCache::Pin pin;        // of the computed ones, those in cells of the prefix cache
   std::uint32_t cached_tokens = 0;
-  std::uint64_t last_step = 0;       // that it took part in
-  std::uint64_t last_text_step = 0;  // that gave it a text; 0: none did
+  std::uint64_t last_step = 0;       // number of the last step it took part in
+  std::uint64_t last_text_step = 0;  // number of the last step that gave it text; 0: none did
   bool paused = false;
   bool ended = false;     // its last output has been made
-  bool fetching = false;  // waits for what the disk has of its prompt
+  bool fetching = false;  // waits for the disk tier to read its prefix
 
   const std::optional<std::uint32_t> max_tokens;
   const std::optional<std::uint32_t> truncated_tokens;
@@ -141,18 +141,18 @@ class Generation {
   std::deque<Untold> untold;  // logprobs of tokens that begin in text not yet shown
 
   PromptLookup lookup;
-  double trust = 1;            // how often rows beside drafts were believed, lately
+  double trust = 1;            // recent part of rows beside drafts that were trusted
   std::optional<Doubt> doubt;  // its next row is computed without drafts
 
   const Priority priority;
-  // Its prompt may come from the prefix cache, and others may follow it there. If not, it only
-  // leaves there what it has computed when it leaves the cache, and finds that when it returns; and
-  // its tokens are computed one by one, without drafts.
+  // True if its prompt may come from the prefix cache, and other generations may follow it there.
+  // If not, it uses the prefix cache only for its own tokens while it is preempted, and it gets no
+  // drafts.
   const bool reuse_prefix;
   const PrefixScope scope;
   const bool store;
   const Clock::time_point submitted_at;
-  // Of the most urgent generation that waits for this one's prompt, as a DeadlineOf.
+  // Deadline (DeadlineOf) of the most urgent generation that waits for this one's prompt.
   double wanted_by_ms = std::numeric_limits<double>::infinity();
   // Smallest counter of a share that waits for this one's prompt (fair_queue.h).
   double wanted_by_counter = std::numeric_limits<double>::infinity();

@@ -3,8 +3,8 @@
 //   Add, SetPaused, Cancel ──► [ Plan ──► Compute ──► TakeOutputs ] ──► ...
 //
 // Plan decides which generations are in the cache (admission.h) and what the next step computes
-// (scheduler.h, fair_shares.h). Compute computes it and samples. In between the caller may find that
-// every request of the batch was cancelled, and skip it.
+// (scheduler.h, fair_shares.h). Compute computes it and samples. In between the caller may find
+// that every request of the batch was cancelled, and skip it.
 //
 // A long prompt is computed in the decoder's lane, where there is one (prefiller.h): Compute then
 // advances it by a layer or so, or makes a step for the generations beside it (lane_turns.h).

@@ -15,8 +15,9 @@ class Padding {
  public:
   Padding(Decoder* decoder, const StepCosts* costs, const Admission* admission);
 
-  // Number of rows with padding, where there is room for it. `all_wanted`: all rows have logits, and
-  // padding has them too, since the product with the vocabulary's matrix works on groups as well.
+  // Number of rows with padding, where there is room for it. `all_wanted`: all rows have logits,
+  // and padding has them too, since the product with the vocabulary's matrix works on groups as
+  // well.
   std::uint32_t Padded(std::uint32_t rows, bool all_wanted) const;
   // Adds padding to the step, unless a prompt in it has to be rounded as in a plain loop.
   void Add(Step* step, bool all_wanted) const;

@@ -1,8 +1,8 @@
 // The prompt that is being computed in the lane (prefill_lane.h).
 //
-// A prompt enters with what the decoder's cache has of it and is computed batch by batch. Each batch
-// that is done is handed over to the prompt's sequence in that cache. Between two batches another
-// prompt may take the lane.
+// A prompt enters with what the decoder's cache has of it and is computed batch by batch. Each
+// batch that is done is handed over to the prompt's sequence in that cache. Between two batches
+// another prompt may take the lane.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class Prefiller {
   // True if the prompt gets on sooner in the lane than in steps beside those that decode, is long
   // enough for the lane to pay, and short enough to fit. Never without a lane.
   bool Takes(const Generation& generation) const;
-  // Opens a lane for the generation's prompt; it may be allocated now. False: there is none. REQUIRES:
-  // Takes; no batch is being computed.
+  // Opens a lane for the generation's prompt; it may be allocated now. False: there is none.
+  // REQUIRES: Takes; no batch is being computed.
   bool Open(const Generation& generation);
 
   // The generation whose batch is being computed; null: none is.

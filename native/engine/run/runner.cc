@@ -84,7 +84,7 @@ void Runner::Run() {
   }
 }
 
-// Whatever the loop was about to do is only half done: nothing of it is used any more.
+// After an exception. The loop's state may be half changed, so none of it is reused.
 void Runner::StartAnew(const Status& status) {
   loop_ = Loop::Anew(std::move(loop_));
   std::vector<GenerationOutput> outputs;
@@ -122,9 +122,9 @@ void Runner::RunLoop() {
   loop_->SaveUntil(Clock::now() + kSaveTime);
 }
 
-// Sleeps until there is something to do. The loop is told without the lock: it copies states and
-// searches prefixes for that, and callers of Submit, Cancel and stats wait for the lock. False: the
-// engine closes, and the inbox is empty for good.
+// Sleeps until there is work. Hands the inbox to the loop without holding the lock: the loop copies
+// states and searches prefixes meanwhile, and callers of Submit, Cancel and stats need the lock.
+// False: the engine closes, and the inbox stays empty.
 bool Runner::TakeInbox() {
   auto lock = worker_.Lock();
   worker_.Wait(lock, [this] {
@@ -133,7 +133,7 @@ bool Runner::TakeInbox() {
   });
   may_fetch_ = std::exchange(store_changed_, false);
   may_step_ = !worker_.held();
-  // Not read later: what is submitted while the loop is told would stay in the inbox.
+  // Read here, not at the end: a request submitted in between would stay in the inbox.
   const bool closes = worker_.closing();
   std::vector<Submission> arrivals = std::exchange(arrivals_, {});
   adding_ = arrivals.size();

@@ -3,15 +3,14 @@
 //   any thread:    Submit, Cancel, Pause, Resume, Hold ──► inbox (one mutex)
 //   runner thread: take the inbox ► plan ► claim the batch ► compute ► one sink call
 //
-// While there is no work, the loop saves what is worth keeping, piece by piece.
+// While there is no work, the loop saves prefixes to disk, piece by piece.
 //
 // A batch is also aborted for the first request of a share that has had less than the others
 // (fair_queue.h), if most of a long step is still to come: the share pays for it in tokens, and the
 // next step is not aborted.
 //
-// Where there is no memory for something in between, all generations end with that error and the
-// loop starts anew on the same decoder: a process that ends instead would fail them as well, and
-// take longer to come back.
+// If memory runs out in the loop, all generations end with that error and a new loop continues on
+// the same decoder. Ending the process would fail them as well, and take longer to recover.
 //
 // The Loop decides what happens in a step. The Runner knows which generations were cancelled or
 // paused; the Worker skips and aborts batches that no request needs.
@@ -53,7 +52,7 @@ class Runner {
   void Hold(bool on) { worker_.Hold(on); }
   EngineStats stats() const;
 
-  // Ends every generation with kCancelled, saves what is worth keeping, joins the thread and frees
+  // Ends every generation with kCancelled, saves prefixes to disk, joins the thread and frees
   // the decoder. Idempotent; blocks for at most one step where the device cannot be interrupted,
   // and for kSaveTime.
   void Close() {

@@ -14,7 +14,7 @@ std::uint32_t CountDecoding(std::span<const Demand> demands) {
       std::count_if(demands.begin(), demands.end(), [](const Demand& d) { return d.rows == 1; }));
 }
 
-// For prompts, in a step in which `outputs` sequences sample.
+// Rows for prompts in a step in which `outputs` sequences sample.
 std::uint32_t RowsBeside(std::uint32_t outputs, const CostModel& cost, const StepRecord& record,
                          const StepTargets& targets, std::uint32_t rows) {
   std::uint32_t fitting = outputs + kUnmeasuredPromptRows;
@@ -29,9 +29,9 @@ std::uint32_t RowsBeside(std::uint32_t outputs, const CostModel& cost, const Ste
   return total - outputs;
 }
 
-// For short prompts that came at about the time of those who decode, and are more than the rows
-// `beside` them: they go first, so that all decode together until the end, in full steps. Nobody
-// waits longer than for a step of prompts. 0: they do not.
+// Rows for short prompts that go before the decoding sequences, if they arrived at about the same
+// time and have more rows than fit `beside` them: then all decode together until the end, in full
+// steps. No sequence waits longer than for a step of prompts. 0: they do not go first.
 std::uint32_t RowsAhead(std::span<const Demand> demands, std::uint32_t beside,
                         const CostModel& cost, const StepTargets& targets, std::uint32_t rows) {
   if (!cost.measured()) return 0;
@@ -46,13 +46,13 @@ std::uint32_t RowsAhead(std::span<const Demand> demands, std::uint32_t beside,
   return fitting > beside ? std::min(RoundDown(fitting, kGroupRows), waiting) : 0;
 }
 
-// Up to where steps may be cut as is best.
+// Rows of the prompt up to the next place where a plain loop would end a batch.
 std::uint32_t RowsToBoundary(const Demand& prompt) {
   if (!prompt.plain) return prompt.rows;
   return std::min(prompt.rows, kPlainBatch - prompt.position % kPlainBatch);
 }
 
-// How many of a prompt's rows to compute of the `most` that there are for it.
+// Number of the prompt's rows to compute, at most `most`; up to `capacity` to avoid a short rest.
 std::uint32_t CutAtTile(const Demand& prompt, std::uint32_t most, std::uint32_t capacity) {
   const std::uint32_t left = RowsToBoundary(prompt);
   if (left <= most || most < kTile) return std::min(left, most);
@@ -62,7 +62,7 @@ std::uint32_t CutAtTile(const Demand& prompt, std::uint32_t most, std::uint32_t 
   return rows > kTile ? rows - kTile : rows;
 }
 
-// For how long the lane may compute between two steps of `step_ms`.
+// Time that the lane may compute between two steps that take `step_ms` each.
 double LaneTurnMs(double step_ms, const StepTargets& targets) {
   const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs);
   return std::max(targets.decoding_ms - step_ms, fair);

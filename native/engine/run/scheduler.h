@@ -1,57 +1,56 @@
-// Who gets rows in the next step, and how many.
+// The scheduler: which sequences get rows in the next step, and how many.
 //
-// A step is one call of the model over a batch of rows; all sequences share it. Two kinds of work
-// compete for the rows: a sequence that decodes needs one row for its next token, and somebody
-// watches that token appear; a prompt needs thousands of rows before its first token.
+// A step is one call of the model over a batch of rows; all sequences share it. A sequence that
+// decodes needs one row for its next token, which a reader is waiting for. A prompt needs thousands
+// of rows before its first token.
 //
-// How many rows. Every sequence that decodes gets its row in every step; what is left is prompt.
-// While something decodes, the step must end within the inter-token target, and the cost model says
-// how many rows that allows; never fewer than kLeastPromptRows, so that a prompt always gets on. On
-// a processor this costs the prompt next to nothing: rows that ride along with decoding are cheaper
-// than a step of their own. Where the most urgent prompt can end in this step, its first token is
-// what somebody waits for, and the others get only what the target leaves. Otherwise the only one
-// who could wait is a request that has not come yet: the step may be long, but still ends in time
-// for it. Where the cost was not measured (on a GPU), the steps so far say the same
-// (step_record.h).
+// Step size. Every decoding sequence gets one row in every step; the other rows are prompt (chunked
+// prefill). While anything decodes, the step must end within the inter-token target, and the cost
+// model says how many rows that allows, but at least kLeastPromptRows, so that prompts advance. On
+// a CPU the prompt loses little by this: rows beside decoding are cheaper than a step of their own.
+// If the most urgent prompt fits into the step whole, the others get only the rows that the target
+// leaves, so that its first token comes soon. Without decoding, only a request that has not arrived
+// yet could wait for the step: its target is longer. Where the cost was not measured (on a GPU),
+// the record of earlier steps replaces the cost model (step_record.h).
 //
-// Who comes together. Several short prompts that come at once would begin one after the other
-// beside those who have begun, each step a little larger than it is good for, and end one after the
-// other in steps that are not full. So while all who decode have had their first token only just
-// now, such prompts go first: until the oldest of them would wait longer than for a step of
-// prompts.
+// Prompts that arrive together. If several short prompts were computed one after the other beside
+// those that already decode, each step would be slightly larger than is efficient, and the requests
+// would end one after the other in steps that are not full. So while every decoding sequence has
+// had its first token only just now, such prompts are computed first, as long as the oldest of
+// these sequences waits no longer than for a step of prompts.
 //
-// How prompts are cut. Attention has one kernel for fewer than 64 rows and one, that takes 64 at a
-// time, for more. So the steps of a prompt are multiples of 64, and an end that would be shorter
-// joins the step before it. What a row becomes depends on which of the two it meets, and on nothing
-// else: a prompt for which it is asked gives, to the last bit, what it gives in a plain llama.cpp
-// loop with batches of 512, though it is computed in smaller steps. There, an end that the plain
-// loop would compute by itself is computed by itself, too.
+// Cutting prompts. ggml's attention has one kernel for fewer than 64 rows, and another that takes
+// 64 at a time and rounds differently. So the steps of a prompt are multiples of 64 rows, and a
+// shorter rest joins the step before it. A prompt with Demand::plain gets bit-identical results to
+// those of a plain llama.cpp loop with batches of 512: a rest that such a loop would compute alone
+// is computed alone.
 //
-// Prompts in the lane. A decoder may have a lane beside its cache, where a long prompt is computed
-// in batches that can be left between layers (prefill_lane.h). It does so if nothing decodes, or if
-// it gets on clearly sooner than in steps beside what decodes. Then steps hold only what decodes and
-// prompts that are short, and the scheduler decides when one is due: at once if it holds a prompt
-// more urgent than the one in the lane, else so often that the inter-token target is met, but not so
-// often that the prompt in the lane takes much longer than alone.
+// The lane. A decoder may have a lane beside its cache, where a long prompt is computed in batches
+// that can be interrupted between layers (prefill_lane.h). A prompt takes it if nothing decodes, or
+// if it advances clearly faster there than in steps beside decoding sequences (LaneGain). Then
+// steps hold only decoding sequences and short prompts. Such a step is due at once if it holds a
+// prompt more urgent than the one in the lane; otherwise when the inter-token target requires it,
+// but not so often that the prompt in the lane takes much longer than alone.
 //
-// How many decode. Where all rows in one step cost more each than some of them (kernels take rows
-// in groups of four), so many take part, and those who have waited longest go first.
+// Number of decoding rows. If all decoding sequences in one step would cost more per row than some
+// of them (ggml's kernels take rows in groups of four), only that number takes part, the longest
+// wait first.
 //
-// Whose turn it is. The share with the fewest tokens so far goes first, into the cache and into the
-// rows of a step (fair_queue.h). While its first token is due, a share that runs many generations
-// gets one decoding row a step. What follows is the order within a share.
+// Between shares. The share with the fewest tokens so far goes first, into the cache and into the
+// rows of a step (fair_queue.h). While its first token is due, a share with many generations gets
+// one decoding row per step. The rest is the order within a share.
 //
-// In which order. Each generation gets a virtual deadline when it arrives:
+// Order within a share. Each generation gets a virtual deadline when it arrives:
 //
-//   deadline = arrival + handicap of its class + kPatience * what is left to compute
+//   deadline = arrival + handicap of its class + kPatience * time to compute the rest
 //
-// and the earliest deadline goes first, into the cache and into the rows of a step. So the shortest
-// goes first among those that come together, and a short question passes a long document; but one
-// that arrives after the deadline of another never passes it, whatever its class. Nothing waits for
-// ever, and there is no ageing to be done: time itself does it.
+// The earliest deadline goes first, into the cache and into the rows of a step. So of requests that
+// arrive together the shortest goes first, and a short question overtakes a long document; but a
+// request that arrives after another's deadline never overtakes it, in any class. So no request
+// starves, and no ageing is needed.
 //
-// When cells run out, the one with the latest arrival (handicap included) makes way. The earliest
-// never does, so there is always one that moves on.
+// When cells run out, the generation with the latest arrival (handicap included) is preempted. The
+// earliest never is, so one always advances.
 //
 // All this is a pure function of the demand: no threads, no clock, no model.
 #pragma once
@@ -88,17 +87,18 @@ struct Demand {
   std::uint32_t rows = 1;
   std::uint32_t position = 0;  // of the first of them
   bool plain = false;          // to be computed as a plain loop does; otherwise as it is cheapest
-  // Of one that decodes: since its first token.
+  // Time since the first token, of a sequence that decodes.
   double age_ms = std::numeric_limits<double>::infinity();
 };
 
-// What a step leaves to the first token of a share that has less than its part (fair_queue.h).
+// Limits of a step that make room for the first token of a share with less than its part
+// (fair_queue.h).
 struct StepYield {
   std::uint32_t decoding_rows = UINT32_MAX;
   std::uint32_t prompt_rows = UINT32_MAX;  // those of that share
 };
 
-// What a step may hold; `rows`: the largest batch. `demands` as below. `record` is looked at where
+// Limits of the next step; `rows`: the largest batch. `demands` as below. `record` is used where
 // the cost is not measured.
 StepLimits LimitsFor(const CostModel& cost, const StepRecord& record, const StepTargets& targets,
                      std::span<const Demand> demands, std::uint32_t rows,
@@ -109,19 +109,19 @@ struct Share {
   std::uint32_t rows = 0;  // > 0, at most the demand's
 };
 
-// `demands` in order of urgency. The shares keep that order, fit the limits and are empty only if
-// there are no demands or no cells.
+// `demands` in order of urgency. The shares keep that order and fit the limits. Empty only if there
+// are no demands or no cells.
 std::vector<Share> PlanStep(std::span<const Demand> demands, const StepLimits& limits);
 
-// How many of a prompt's rows to compute in a batch of its own, of at most `most`.
+// Number of a prompt's rows, at most `most`, to compute in a batch of its own.
 std::uint32_t RowsOfBatch(const Demand& prompt, std::uint32_t most);
 
-// Whether those who decode, in a step that costs `step_ms`, get it before the prompt in the lane
-// goes on; `since_ms`: since their last one.
+// True if the decoding sequences get their next step, which costs `step_ms`, before the prompt in
+// the lane continues. `since_ms`: time since their last step.
 bool IsStepDue(double since_ms, double step_ms, const StepTargets& targets);
 
-// How many times as fast a long prompt gets on in the lane as in steps beside `decoding` others of
-// at most `max_rows` rows. Infinite if nothing decodes, or the cost was not measured.
+// Speed of a long prompt in the lane, relative to its speed in steps of at most `max_rows` rows
+// beside `decoding` others. Infinite if nothing decodes or the cost was not measured.
 double LaneGain(const CostModel& cost, const StepTargets& targets, std::uint32_t decoding,
                 std::uint32_t max_rows);
 

@@ -45,7 +45,8 @@ class StepCosts {
   // Bounds of the next step; see scheduler.h.
   StepLimits Limits(const std::vector<Demand>& demands, std::uint32_t max_rows,
                     const StepYield& yield) const;
-  // Time to compute so many rows of a prompt: milliseconds, or rows where the cost is not known.
+  // Time to compute `rows` rows of a prompt: in milliseconds, or in rows where the cost is not
+  // known.
   double OfPrompt(std::uint32_t rows) const;
 
   // Learns from a step that was computed to its end in `cpu_ms` of processor time. True: the number
@@ -53,7 +54,8 @@ class StepCosts {
   bool Learn(const StepStats& step, std::uint32_t outputs, double cpu_ms);
   // Records a step of `rows` that took `ms` with its sampling. A GPU goes on computing after a step
   // has returned, and only a sample proves that it is done, so steps since the last sample are
-  // recorded as one. `sampled`: this step ended with a sample. No effect where the cost is measured.
+  // recorded as one. `sampled`: this step ended with a sample. No effect where the cost is
+  // measured.
   void Record(std::uint32_t rows, double ms, bool sampled);
 
  private:

@@ -1,9 +1,10 @@
-// What steps took where their cost was not measured at load: on a GPU, whose driver may not survive
-// the measurement, and whose cost grows so little with the rows that a guess would waste most of
-// it.
+// Record of step times, used where the cost was not measured at load: on a GPU. Its driver may
+// crash in the measurement, and its cost grows so little with the rows that a guess would waste
+// most of it.
 //
-// Each step tells an upper bound for others: one of fewer rows takes no longer, one of more rows no
-// longer than as many such steps as hold them. The least of these bounds is the prediction. So a
+// Each step gives an upper bound for others: a step with fewer rows takes no longer, and one with
+// more rows no longer than the number of such steps that hold them. The prediction is the least of
+// these bounds. So a
 // few steps that decode suffice for a first guess, which is too high, and each larger step that is
 // tried corrects it. A step that took long for another reason, as when shaders were compiled, does
 // no harm: smaller ones give a lower bound.
@@ -17,7 +18,7 @@ namespace svc {
 // Not thread-safe.
 class StepRecord {
  public:
-  // A step whose results have been waited for.
+  // Adds a step whose results are complete.
   void Add(std::uint32_t rows, double ms);
   bool empty() const { return steps_ == 0; }
 
@@ -31,7 +32,7 @@ class StepRecord {
     std::uint32_t rows = 0;
     double ms = 0;
 
-    // What a step of so many rows takes at most, by this one.
+    // Upper bound, by this entry, of the time of a step with `other` rows.
     double BoundOf(std::uint32_t other) const {
       return rows == 0 || other <= rows ? ms : ms * other / rows;
     }

@@ -6,25 +6,25 @@
 namespace svc {
 namespace {
 
-// Long enough to tell one interruption from company that stays: some steps, or a long time.
+// Window of observation: long enough that a single interruption does not count as contention.
 constexpr int kWatchSteps = 4;
 constexpr double kWatchMs = 100;
 constexpr double kWatchLongMs = 500;
-// Of the processor time that the threads could have used.
+// Contention: the threads got less than this part of the processor time that they could have used.
 constexpr double kContendedShare = 0.8;
 
 // The first step of a trial is left out: threads wake up, caches fill.
 constexpr int kTrialSteps = 4;
-// A trial must gain more than steps differ anyway; one step that loses so much ends it.
+// A trial succeeds below this relative cost, a margin larger than the noise of steps; a step above
+// the second ends it at once.
 constexpr double kTrialGain = 0.95;
 constexpr double kTrialLoss = 1.5;
 
-// Steps that are so much dearer than predicted stand still most of the time: that does not wait for
-// the end of a pause.
+// Steps this many times dearer than predicted are hardly running: a trial starts without a pause.
 constexpr double kStall = 8;
 
 constexpr double kLongestPauseMs = 16'000;
-// A pause is so many times as long as the trial before it: all trials together cost little.
+// Length of a pause, relative to the trial before it: bounds the cost of all trials.
 constexpr double kPausePerTrial = 20;
 
 }  // namespace

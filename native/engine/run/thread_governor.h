@@ -1,20 +1,19 @@
-// How many compute threads a step gets while other programs want the processors, too.
+// Chooses the number of compute threads while other programs use the processors, too.
 //
 // The threads of a step meet after every operation and wait for each other, spinning. If another
 // program takes the processor of one, all others spin until it is back: beside as many busy
 // programs as there are cores, two threads were half as fast as one. So when the processors are
 // contended, fewer threads are faster; and when they are free again, more.
 //
-// Contention shows in the clocks. Threads that spin use processor time for as long as a step takes;
-// where the step took longer than the processor time that each of them got, they were kept from
-// running, whatever the model is and however long its context. That is a reason to try fewer
-// threads, and nothing more: what decides is whether steps then cost less, measured by what the
-// cost model predicts for them, than those before the trial. A trial lasts a few steps. One that
-// fails is repeated after a pause that grows, and with fewer threads yet: half of them may still be
-// too many. With fewer threads than there could be, and nobody in their way, more are tried in the
-// same way. A trial that goes badly ends with the first step that shows it, and the pause after a
-// trial is many times as long as the trial: on a machine that is busy enough, a step with a thread
-// too many takes a hundred times as long. Once one does, nothing is waited for.
+// Contention is visible in the clocks. Spinning threads use processor time for as long as a step
+// takes; if the step took longer than the processor time that each thread got, other programs kept
+// them from running. This holds for any model and any context length. It only starts a trial with
+// fewer threads. The trial succeeds if its steps cost less, relative to the cost model's
+// predictions, than the steps before it. A failed trial is repeated after a growing pause with even
+// fewer threads, since half may still be too many. Without contention, more threads are tried in
+// the same way. A trial ends with the first step that is clearly worse, and the pause after it is
+// many times as long as the trial: on a busy machine, a step with one thread too many can take a
+// hundred times as long. Such a step starts the next trial at once, without a pause.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +26,9 @@ class ThreadGovernor {
   // With one thread it never changes anything.
   explicit ThreadGovernor(int most) : most_(most), threads_(most) {}
 
-  // For the next step.
+  // Threads of the next step.
   int threads() const { return threads_; }
-  // The next step is part of a trial: its cost says nothing of those that follow.
+  // The next step is part of a trial: its cost does not predict later ones.
   bool trying() const { return from_ != 0; }
 
   // `cpu_ms`: processor time of the process during the step. Returns how much dearer steps have
@@ -48,9 +47,9 @@ class ThreadGovernor {
 
   const int most_;
   int threads_;
-  int from_ = 0;       // the threads that a trial may return to; 0: there is none
-  int part_ = 2;       // which part of the threads the next trial keeps: a half, a quarter, ...
-  double before_ = 1;  // what steps cost before the trial, as a part of what was predicted
+  int from_ = 0;       // threads before the trial; 0: there is no trial
+  int part_ = 2;       // divisor of the threads in the next trial: 2, 4, ...
+  double before_ = 1;  // cost of the steps before the trial, relative to the prediction
   Sums sums_;          // since the last decision
   double trial_ms_ = 0;
   double pause_ms_ = kFirstPauseMs;

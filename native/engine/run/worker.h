@@ -23,8 +23,8 @@
 
 namespace svc {
 
-// Owner: the Runner or the Embedder, whose own shared state is under the same lock. It is their last
-// member, so that the thread has ended when the others are destroyed.
+// Owner: the Runner or the Embedder, whose own shared state is under the same lock. It is their
+// last member, so that the thread has ended when the others are destroyed.
 class Worker {
  public:
   // Requests that may wait; more are refused with kBusy.
