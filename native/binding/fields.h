@@ -1,5 +1,5 @@
-// Converts structs with a table of fields (engine/base/field.h) from and to JavaScript objects whose
-// properties have the same names. A new field needs no code here; a new type of member does.
+// Converts structs with a table of fields (engine/base/field.h) from and to JavaScript objects
+// whose properties have the same names. A new field needs no code here; a new type of member does.
 // JavaScript thread.
 #pragma once
 

@@ -143,6 +143,15 @@ test('no file and no function of native/ is too long', () => {
   assert.equal(long, []);
 });
 
+test('no line of native/ is wider than 100 columns: clang-format does not wrap comments', () => {
+  const wide = sources.filter((path) =>
+    read(path)
+      .split('\n')
+      .some((line) => [...line].length > 100),
+  );
+  assert.equal(wide, []);
+});
+
 test('native/kernels includes only its own and system headers', () => {
   const files = sources.filter((path) => path.startsWith('native/kernels/'));
   assert.ok(files.length > 0);

@@ -264,8 +264,8 @@ struct GenerationTimings {
   }
 };
 
-// Output of one generation, or of one embedding request, since the last delivery. Reasoning and tool
-// calls, once the engine recognizes them, are further members between `text` and `done`.
+// Output of one generation, or of one embedding request, since the last delivery. Reasoning and
+// tool calls, once the engine recognizes them, are further members between `text` and `done`.
 struct GenerationOutput {
   GenerationId id = 0;
   std::string text;  // whole UTF-8 characters, no part of a stop string

@@ -42,8 +42,8 @@ class LlamaModel {
   // Describes the file. Leaves context_length, threads and has_chat_template unset.
   ModelInfo Describe() const;
 
-  // Returns kContextOverflow for a prompt that leaves no room for a generated token. `tokens`: their
-  // number, or "at least" and a number. The message names both numbers.
+  // Returns kContextOverflow for a prompt that leaves no room for a generated token. `tokens`:
+  // their number, or "at least" and a number. The message names both numbers.
   static Status TooLong(const std::string& tokens, std::uint32_t context_length);
 
   // Tokenizes. context_length: refuses a text early if its length alone shows that its tokens plus

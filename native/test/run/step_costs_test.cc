@@ -25,7 +25,8 @@ TEST(APromptCostsTimeWhereThatIsKnownAndElseItsRows) {
   EXPECT(std::abs(known.OfPrompt(160) - 1000) < 1);
 }
 
-// Only a sample proves that the device has computed: steps before it count with the one that has it.
+// Only a sample proves that the device has computed: steps before it count with the one that has
+// it.
 TEST(StepsAreRecordedWithTheNextSample) {
   StepCosts costs = Costs({});
   costs.Record(100, 1, /*sampled=*/false);

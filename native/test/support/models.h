@@ -13,8 +13,8 @@
 
 namespace svc::test {
 
-// Made by `node --import tsx test/make-model/make-model.ts tests`: three architectures, random weights,
-// real vocabularies and chat templates.
+// Made by `node --import tsx test/make-model/make-model.ts tests`: three architectures, random
+// weights, real vocabularies and chat templates.
 inline std::vector<std::string> TinyModels() {
   std::vector<std::string> paths;
   for (const char* name : {"tiny-llama", "tiny-qwen2", "tiny-gemma"}) {
