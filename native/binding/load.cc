@@ -1,7 +1,6 @@
 #include "binding/load.h"
 
 #include <exception>
-#include <new>
 #include <system_error>
 #include <utility>
 
@@ -73,10 +72,8 @@ void LoadJob::Run() {
   };
   try {
     result_.emplace(Engine::Load(options_, sink));
-  } catch (const std::bad_alloc&) {
-    result_.emplace(Status(StatusCode::kOutOfMemory, "no memory to load " + options_.path));
-  } catch (const std::exception& error) {
-    result_.emplace(Status(StatusCode::kInternal, error.what()));
+  } catch (const std::exception&) {
+    result_.emplace(CaughtStatus("no memory to load " + options_.path));
   }
   loaded_ = true;
   wakeup_.Signal();

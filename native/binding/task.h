@@ -6,7 +6,6 @@
 
 #include <exception>
 #include <functional>
-#include <new>
 #include <utility>
 
 #include "engine/base/status.h"
@@ -33,10 +32,8 @@ class Task final : public Napi::AsyncWorker {
   void Execute() override {
     try {
       outcome_ = work_();
-    } catch (const std::bad_alloc&) {
-      outcome_ = Status(StatusCode::kOutOfMemory, "not enough memory for this request");
-    } catch (const std::exception& error) {
-      outcome_ = Status(StatusCode::kInternal, error.what());
+    } catch (const std::exception&) {
+      outcome_ = CaughtStatus("not enough memory for this request");
     }
     work_ = nullptr;
   }

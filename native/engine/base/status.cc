@@ -1,5 +1,8 @@
 #include "engine/base/status.h"
 
+#include <exception>
+#include <new>
+
 namespace svc {
 
 const char* StatusCodeName(StatusCode code) {
@@ -24,6 +27,16 @@ const char* StatusCodeName(StatusCode code) {
       return "INTERNAL";
   }
   return "INTERNAL";
+}
+
+Status CaughtStatus(std::string no_memory) {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return {StatusCode::kOutOfMemory, std::move(no_memory)};
+  } catch (const std::exception& error) {
+    return {StatusCode::kInternal, error.what()};
+  }
 }
 
 }  // namespace svc

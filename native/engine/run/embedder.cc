@@ -74,10 +74,8 @@ void Embedder::Run() {
 Status Embedder::Encode(std::vector<float>* vectors) {
   try {
     return encoder_->Encode(inputs_, worker_.abort(), vectors);
-  } catch (const std::bad_alloc&) {
-    return {StatusCode::kOutOfMemory, "no memory to compute these embeddings"};
-  } catch (const std::exception& error) {
-    return {StatusCode::kInternal, error.what()};
+  } catch (const std::exception&) {
+    return CaughtStatus("no memory to compute these embeddings");
   }
 }
 

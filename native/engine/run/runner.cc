@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <new>
 #include <utility>
 
 #include "engine/model/step_constants.h"
@@ -74,12 +73,10 @@ void Runner::Run() {
     try {
       if (measure) loop_->Measure();
       return RunLoop();
-    } catch (const std::bad_alloc&) {
-      StartAnew({StatusCode::kOutOfMemory,
-                 "memory ran out while the model computed; close other programs, or set a smaller "
-                 "engine.context_length"});
-    } catch (const std::exception& error) {
-      StartAnew({StatusCode::kInternal, error.what()});
+    } catch (const std::exception&) {
+      StartAnew(
+          CaughtStatus("memory ran out while the model computed; close other programs, or set a "
+                       "smaller engine.context_length"));
     }
   }
 }

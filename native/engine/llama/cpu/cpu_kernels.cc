@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/llama/cpu/attention_op.h"
+#include "engine/llama/cpu/kernel_samples.h"
 #include "engine/llama/cpu/matrix_ops.h"
 #include "engine/llama/cpu/thread_shares.h"
 #include "ggml-backend-impl.h"
@@ -18,6 +19,7 @@
 #include "kernels/half_matrix.h"
 #include "kernels/matrix_kernel.h"
 #include "kernels/weight_matrix.h"
+#include "llama.h"
 
 // ggml declares these destructors and defines them in a module that is loaded at run time, so
 // nothing can be linked.
@@ -151,6 +153,13 @@ BufferTypes* FindModule() {
   return found ? types : nullptr;
 }
 
+void Warn(const std::string& sentence) {
+  ggml_log_callback log = nullptr;
+  void* user = nullptr;
+  llama_log_get(&log, &user);
+  if (log != nullptr) log(GGML_LOG_LEVEL_WARN, (sentence + "\n").c_str(), user);
+}
+
 }  // namespace
 
 const MatrixKernel* UseOwnKernels() {
@@ -166,7 +175,15 @@ const MatrixKernel* UseOwnKernels() {
     std::erase_if(types, [](ggml_backend_buffer_type_t type) {
       return std::string_view(ggml_backend_buft_name(type)) == "AMX";
     });
+    const std::vector<KernelSample> expected = ComputeSamples(ggml_backend_cpu_buffer_type());
     types.insert(types.begin(), BufferType());  // before ggml's repacking one
+    const char* wrong = FirstDifference(expected, ComputeSamples(BufferType()));
+    if (wrong != nullptr) {
+      types.erase(types.begin());
+      Warn(std::string("svc's CPU kernels are not used: on this processor their results for ") +
+           wrong + " differ from ggml's");
+      return nullptr;
+    }
     return &MatrixKernels().front();
   }();
   return used;

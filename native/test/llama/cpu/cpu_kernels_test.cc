@@ -105,6 +105,12 @@ std::vector<float> Compute(Operation operation, const Shape& shape, ggml_backend
   return result;
 }
 
+// The other tests here skip without our kernels.
+TEST(TheyAreUsedWhereTheProcessorHasTheInstructions) {
+  test::LoadModules();
+  EXPECT_EQ(UseOwnKernels() != nullptr, !MatrixKernels().empty());
+}
+
 TEST(AGraphComputesWithItWhatItComputesWithGgmlsOwn) {
   test::LoadModules();
   if (UseOwnKernels() == nullptr) return;
