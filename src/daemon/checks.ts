@@ -137,7 +137,7 @@ export class Checks {
       (error: unknown) => (error as NodeJS.ErrnoException).code !== 'ENOENT',
     );
     if (this.#hadStore && !hasStore) {
-      this.#store('fail', `somebody removed ${modelsDir}, with the models that were in it`);
+      this.#store('fail', `${modelsDir} was removed, with the models in it`);
       return;
     }
     this.#hadStore = hasStore;

@@ -81,7 +81,7 @@ export class Keys implements Access {
       const { message, hint = '' } = SvcError.from(error);
       this.#keys = null;
       this.#version = null;
-      this.#trouble = `nobody is let in over TCP: ${message}; ${hint}`;
+      this.#trouble = `requests over TCP are refused: ${message}; ${hint}`;
       if (this.#complaint !== version)
         this.#log.error({ err: error }, 'the API keys cannot be read: all requests over TCP are refused');
       this.#complaint = version;

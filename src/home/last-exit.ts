@@ -37,7 +37,7 @@ function traces(file: DaemonFile, crash: string): Pick<LastExit, 'signal' | 'rea
   }
   return {
     signal: null,
-    reason: 'it ended without a farewell (a crash, kill -9 or power loss); `at` is its last sign of life',
+    reason: 'it ended unexpectedly (a crash, kill -9 or power loss); `at` is its last sign of life',
   };
 }
 

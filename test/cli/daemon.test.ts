@@ -171,7 +171,7 @@ test('a daemon that hangs counts as not ready, and stop kills it', async ({ run 
   assert.is(stop.code, 124);
   assert.match(stop.stderr, /killing it/);
   assert.is((await run('status')).code, 3);
-  assert.match(parsed<StatusRecord>(await run('status', '--json')).last_exit?.reason ?? '', /without a farewell/);
+  assert.match(parsed<StatusRecord>(await run('status', '--json')).last_exit?.reason ?? '', /unexpectedly/);
 });
 
 test.run();

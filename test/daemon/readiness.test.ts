@@ -97,7 +97,7 @@ test('a removed model store', async (context) => {
   const daemon = await start(context);
   const aside = `${models}.aside`;
   assert.is(await turn(daemon, () => renameSync(models, aside), 'model_store', 'fail'), 503);
-  assert.match((await daemon.client.health()).reason ?? '', `somebody removed ${models}`);
+  assert.match((await daemon.client.health()).reason ?? '', `${models} was removed`);
   assert.is(await turn(daemon, () => renameSync(aside, models), 'model_store', 'ok'), 200);
 });
 

@@ -41,7 +41,7 @@ function endedIdle(signal: 'SIGKILL' | 'SIGSEGV'): Fault {
     mended: '`svc start`',
     withinSeconds: 8,
     daemon: 'ends',
-    sees: /^exit 3: it ended without a farewell/,
+    sees: /^exit 3: it ended unexpectedly/,
     async plant(scene) {
       const pid = await scene.pid();
       process.kill(pid, signal);

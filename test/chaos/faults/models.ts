@@ -76,7 +76,7 @@ export const MODELS: readonly Fault[] = [
     withinSeconds: 5,
     daemon: 'lives',
     underLoad: true,
-    sees: /^svc status: exit 4, model_store fail: somebody removed \$SVC_HOME\/models, with the models that were in it$/,
+    sees: /^svc status: exit 4, model_store fail: \$SVC_HOME\/models was removed, with the models in it$/,
     async plant(scene) {
       renameSync(scene.path('models'), scene.path('away'));
       const reason = await waitFor('the condition', async () => {
