@@ -45,8 +45,8 @@ class [[nodiscard]] Status {
   std::string param_;
 };
 
-// Status of the exception being handled: kOutOfMemory with `no_memory` for std::bad_alloc, otherwise
-// kInternal with its message. REQUIRES: called in a catch block.
+// Status of the exception being handled: kOutOfMemory with `no_memory` for std::bad_alloc,
+// otherwise kInternal with its message. REQUIRES: called in a catch block.
 Status CaughtStatus(std::string no_memory);
 
 // Either a value or the error. REQUIRES: ok() before value().

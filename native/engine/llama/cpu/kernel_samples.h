@@ -17,8 +17,8 @@ struct KernelSample {
 };
 
 // Computes every sample on one thread, with the kernels that are registered now: a product per
-// weight type, with its weights in a buffer of this type; a product with F16 weights; and attention.
-// Takes about a millisecond. Empty: the backend failed.
+// weight type, with its weights in a buffer of this type; a product with F16 weights; and
+// attention. Takes about a millisecond. Empty: the backend failed.
 std::vector<KernelSample> ComputeSamples(ggml_backend_buffer_type_t weights);
 
 // Returns the first operation whose values differ by more than rounding; null if there is none.
