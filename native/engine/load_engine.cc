@@ -1,0 +1,22 @@
+// Engine::Load: the kind of engine that the model file needs. Apart from engine.cc, which both
+// kinds build on.
+#include <utility>
+
+#include "engine/embedding_engine.h"
+#include "engine/engine.h"
+#include "engine/llama/llama_encoder.h"
+#include "engine/llama/llama_model.h"
+#include "engine/text_engine.h"
+
+namespace svc {
+
+Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputSink sink) {
+  Result<std::unique_ptr<LlamaModel>> model = LlamaModel::Load(options);
+  if (!model.ok()) return model.status();
+  if (MakesEmbeddings(*model.value())) {
+    return NewEmbeddingEngine(std::move(model.value()), options, std::move(sink));
+  }
+  return NewTextEngine(std::move(model.value()), options, std::move(sink));
+}
+
+}  // namespace svc
