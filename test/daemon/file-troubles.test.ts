@@ -3,7 +3,7 @@
  * keeps running and answering, names the path in a condition, and recovers once the path is restored.
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, lstatSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { CheckStatus, ConditionName, ReadyRecord } from '../../src/protocol/records.ts';
@@ -11,17 +11,18 @@ import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { ask, type To } from '../http/ask.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
+import { replacePath, restorePath } from '../support/replace-path.ts';
 import { waitFor } from '../support/wait.ts';
 
 const test = daemonSuite('file-troubles');
 
-/** What a path is replaced by. */
-const KINDS: Record<string, (path: string) => void> = {
-  'a file': (path) => writeFileSync(path, ''),
-  'a FIFO': (path) => execFileSync('mkfifo', [path]),
-  'a loop of links': (path) => symlinkSync(path, path),
-  'a link to nothing': (path) => symlinkSync(`${path}.nothing`, path),
-  'a directory': (path) => mkdirSync(path),
+/** What a path is replaced by: created at `at`, for `path`. */
+const KINDS: Record<string, (at: string, path: string) => void> = {
+  'a file': (at) => writeFileSync(at, ''),
+  'a FIFO': (at) => execFileSync('mkfifo', [at]),
+  'a loop of links': (at, path) => symlinkSync(path, at),
+  'a link to nothing': (at, path) => symlinkSync(`${path}.nothing`, at),
+  'a directory': (at) => mkdirSync(at),
 };
 
 interface Place {
@@ -90,8 +91,7 @@ async function spoil(
   const to = overSocket ? { socketPath: daemon.process.socketPath } : daemon;
   for (const kind of kinds) {
     const what = `${kind} in the place of ${path}`;
-    if (existsSync(place)) renameSync(place, `${place}.away`);
-    KINDS[kind]?.(place);
+    replacePath(place, (at) => KINDS[kind]?.(at, place));
     const told = await waitFor(`the condition: ${what}`, async () => {
       const found = await conditionOf(to, condition);
       if (found.status !== 'ok') return found;
@@ -101,12 +101,24 @@ async function spoil(
     assert.is((await prompt(to)) === 200, answers, what);
     assert.is((await ask(to, '/nope')).status, 404, what);
 
-    rmSync(place, { recursive: true });
-    if (existsSync(`${place}.away`)) renameSync(`${place}.away`, place);
+    restorePath(place);
     await waitFor(`the end of ${what}`, async () => (await conditionOf(to, condition)).status === 'ok');
     await waitFor(`an answer after ${what}`, async () => (await prompt(daemon)) === 200);
   }
 }
+
+test('what the daemon writes again in the middle of a replacement does not stay', ({ home }) => {
+  const place = join(home.dir, 'place');
+  mkdirSync(join(place, 'old'), { recursive: true });
+  const writeAgain = (): string | undefined => mkdirSync(join(place, 'new'), { recursive: true });
+  replacePath(place, (at) => {
+    writeAgain();
+    writeFileSync(at, '');
+  });
+  assert.ok(lstatSync(place).isFile());
+  restorePath(place);
+  assert.equal(readdirSync(place), ['old']);
+});
 
 test('one daemon survives every replacement of every path', async (context) => {
   const daemon = await start(context);
@@ -124,8 +136,7 @@ test('one daemon survives every replacement of every path', async (context) => {
 test('a daemon shuts down cleanly while its state directory is a FIFO', async (context) => {
   const daemon = await start(context);
   const state = join(context.home.dir, 'state');
-  renameSync(state, `${state}.away`);
-  KINDS['a FIFO']?.(state);
+  replacePath(state, (at) => KINDS['a FIFO']?.(at, state));
   daemon.process.kill('SIGTERM');
   assert.equal(await daemon.process.exit, { code: 0, signal: null });
 });

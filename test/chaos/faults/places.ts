@@ -1,9 +1,10 @@
 /** Directories and files replaced by another kind of file, or made inaccessible, while the daemon runs. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { given } from '../../../src/protocol/given.ts';
+import { replacePath, restorePath } from '../../support/replace-path.ts';
 import { conditionTurns } from '../conditions.ts';
 import { must, type Fault } from '../fault.ts';
 import { startInShell } from '../shell.ts';
@@ -16,14 +17,12 @@ const SPOIL = {
     return () => rmSync(failingDisk(directory).control);
   },
   file: (directory: string): (() => void) => {
-    renameSync(directory, `${directory}.away`);
-    writeFileSync(directory, 'not a directory');
-    return () => putBack(directory);
+    replacePath(directory, (at) => writeFileSync(at, 'not a directory'));
+    return () => restorePath(directory);
   },
   loop: (directory: string): (() => void) => {
-    renameSync(directory, `${directory}.away`);
-    symlinkSync(directory, directory);
-    return () => putBack(directory);
+    replacePath(directory, (at) => symlinkSync(directory, at));
+    return () => restorePath(directory);
   },
   closed: (directory: string): (() => void) => {
     chmodSync(directory, 0);
@@ -77,11 +76,6 @@ const PLACES: readonly Place[] = [
 ];
 
 const MENDED = 'put back; svc finds it by itself';
-
-function putBack(path: string): void {
-  rmSync(path, { force: true, recursive: true });
-  renameSync(`${path}.away`, path);
-}
 
 const SHIM = fileURLToPath(new URL('../failing-disk.c', import.meta.url));
 
@@ -210,12 +204,12 @@ function intruderFault(intruder: Intruder, kind: 'FIFO' | 'directory'): Fault {
       return await spoiled(
         scene,
         () => {
-          const hadFile = existsSync(path);
           mkdirSync(scene.path(intruder.path()[0]), { recursive: true, mode: 0o700 });
-          if (hadFile) renameSync(path, `${path}.away`);
-          if (kind === 'FIFO') execFileSync('mkfifo', [path]);
-          else mkdirSync(path);
-          return () => (hadFile ? putBack(path) : rmSync(path, { recursive: true }));
+          replacePath(path, (at) => {
+            if (kind === 'FIFO') execFileSync('mkfifo', [at]);
+            else mkdirSync(at);
+          });
+          return () => restorePath(path);
         },
         condition,
       );
