@@ -13,7 +13,7 @@ export function replacePath(path: string, make: (at: string) => void): void {
   takePlace(`${path}.other`, path);
 }
 
-/** Removes what is at the path and puts back what `replacePath` found there. */
+/** Removes the other kind of file and puts the former one back, if there was one. */
 export function restorePath(path: string): void {
   if (existsSync(`${path}.away`)) takePlace(`${path}.away`, path);
   else rmSync(path, { recursive: true, force: true });

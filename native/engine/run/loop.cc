@@ -228,7 +228,7 @@ void Loop::AddPart(Generation& generation, std::uint32_t rows) {
 void Loop::PlanLane(const std::vector<Generation*>& candidates) {
   const auto decoding = static_cast<std::uint32_t>(std::count_if(
       candidates.begin(), candidates.end(), [](const Generation* g) { return g->pending() == 1; }));
-  prefiller_.Weigh(decoding);
+  prefiller_.SetDecoding(decoding);
   if (const Generation* generation = prefiller_.generation()) {
     if (!generation->paused) return;
     prefiller_.Drop(*generation);

@@ -6,16 +6,16 @@
 
 namespace svc {
 
-void Prefiller::Weigh(std::uint32_t decoding) {
-  gain_ = LaneGain(costs_->model(), costs_->targets(), decoding, decoder_->max_rows());
-}
-
 bool Prefiller::Takes(const Generation& generation) const {
   const bool held = held_ == &generation;
-  // A step beside others does not round as a plain loop does.
-  if (!generation.IsPlain() && gain_ < (held ? kLeastHeldLaneGain : kLeastLaneGain)) return false;
   const std::uint32_t least = held ? kLeastHeldLaneRows : kLeastLaneRows;
-  return generation.pending() >= least && generation.tokens.size() <= decoder_->lane_cells();
+  if (generation.pending() < least || generation.tokens.size() > decoder_->lane_cells()) {
+    return false;
+  }
+  // A step beside others does not round as a plain loop does.
+  if (generation.IsPlain()) return true;
+  return LaneGain(costs_->model(), costs_->targets(), decoding_, decoder_->max_rows()) >=
+         (held ? kLeastHeldLaneGain : kLeastLaneGain);
 }
 
 bool Prefiller::Open(const Generation& generation) {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "engine/model/decoder.h"
@@ -23,8 +22,8 @@ class Prefiller {
   // The decoder and the costs must outlive it.
   Prefiller(Decoder* decoder, const StepCosts* costs) : decoder_(decoder), costs_(costs) {}
 
-  // Before each step that is planned: how many generations decode.
-  void Weigh(std::uint32_t decoding);
+  // Before each step is planned: number of generations that decode.
+  void SetDecoding(std::uint32_t decoding) { decoding_ = decoding; }
   // True if the prompt gets on sooner in the lane than in steps beside those that decode, is long
   // enough for the lane to pay, and short enough to fit. Never without a lane.
   bool Takes(const Generation& generation) const;
@@ -67,7 +66,7 @@ class Prefiller {
  private:
   Decoder* const decoder_;
   const StepCosts* const costs_;
-  double gain_ = std::numeric_limits<double>::infinity();  // LaneGain in this step
+  std::uint32_t decoding_ = 0;  // beside the prompts
   PrefillLane* lane_ = nullptr;
   Generation* held_ = nullptr;  // whose tokens are in the lane
   std::uint32_t length_ = 0;    // how many of them

@@ -4,10 +4,9 @@
 //
 // Each step gives an upper bound for others: a step with fewer rows takes no longer, and one with
 // more rows no longer than the number of such steps that hold them. The prediction is the least of
-// these bounds. So a
-// few steps that decode suffice for a first guess, which is too high, and each larger step that is
-// tried corrects it. A step that took long for another reason, as when shaders were compiled, does
-// no harm: smaller ones give a lower bound.
+// these bounds. So a few steps that decode suffice for a first guess, which is too high, and each
+// larger step that is tried corrects it. A step that took long for another reason, as when shaders
+// were compiled, does no harm: smaller ones give a lower bound.
 #pragma once
 
 #include <array>

@@ -39,9 +39,9 @@ TEST(BesideOthersTheLaneTakesAPromptThatGetsOnSoonerThere) {
        {std::pair(rows_ride_along, false), std::pair(small_steps_are_dear, true),
         std::pair(CostModel(), true)}) {
     LoopParts parts(Lane(), cost);
-    parts.prefiller.Weigh(0);
+    parts.prefiller.SetDecoding(0);
     EXPECT(parts.prefiller.Takes(WithPrompt(1000)));
-    parts.prefiller.Weigh(3);
+    parts.prefiller.SetDecoding(3);
     EXPECT_EQ(parts.prefiller.Takes(WithPrompt(1000)), takes);
     // One that is to be rounded as in a plain loop is never computed beside others.
     const Generation plain(
@@ -58,7 +58,7 @@ TEST(APromptDoesNotMoveToAndFro) {
   LoopParts parts(Lane(), cost);
   Generation& generation = parts.Add({.id = 1, .prompt = Prompt(1, 1000)});
   parts.admission.Admit();
-  parts.prefiller.Weigh(3);
+  parts.prefiller.SetDecoding(3);
   EXPECT(!parts.prefiller.Takes(generation));
   REQUIRE(parts.prefiller.Open(generation));
   REQUIRE(parts.prefiller.Begin(generation, {.rows = 1000}, /*beside=*/true));

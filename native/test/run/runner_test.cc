@@ -295,7 +295,7 @@ TEST(CloseEndsEverythingOnce) {
   EXPECT_EQ(bench.runner.stats().active, 0U);
 }
 
-// Accepted while the loop is told of earlier requests, just before the engine closes.
+// A request accepted while the runner adds earlier ones to its loop, just before the engine closes.
 TEST(CloseEndsWhatCameLast) {
   Gate step;
   Gate copy;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/llama/cpu/matrix_ops.h"
 #include "ggml.h"
 
 namespace svc {
@@ -15,8 +16,6 @@ using ContextPtr = std::unique_ptr<ggml_context, decltype(&ggml_free)>;
 using BufferPtr = std::unique_ptr<ggml_backend_buffer, decltype(&ggml_backend_buffer_free)>;
 using BackendPtr = std::unique_ptr<ggml_backend, decltype(&ggml_backend_free)>;
 
-constexpr std::array kTypes = {GGML_TYPE_Q4_0, GGML_TYPE_Q5_0, GGML_TYPE_Q8_0,
-                               GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K};
 constexpr std::int64_t kDepth = 256;  // the smallest that all types have
 constexpr std::int64_t kOutputs = 16;
 constexpr std::int64_t kRows = 6;
@@ -62,7 +61,7 @@ struct Graph {
 
   void AddProducts() {
     ggml_tensor* rows = Input(others, GGML_TYPE_F32, {kDepth, kRows, 1});
-    for (const ggml_type type : kTypes) {
+    for (const auto& [type, ours] : kGgmlTypes) {
       ggml_tensor* matrix = Input(weights, type, {kDepth, kOutputs, 1});
       results.emplace_back(ggml_type_name(type), ggml_mul_mat(others.get(), matrix, rows));
     }

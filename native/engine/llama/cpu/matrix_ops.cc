@@ -10,22 +10,10 @@ namespace svc {
 namespace {
 
 std::optional<WeightType> TypeOf(ggml_type type) {
-  switch (type) {
-    case GGML_TYPE_Q4_0:
-      return WeightType::kQ4_0;
-    case GGML_TYPE_Q5_0:
-      return WeightType::kQ5_0;
-    case GGML_TYPE_Q8_0:
-      return WeightType::kQ8_0;
-    case GGML_TYPE_Q4_K:
-      return WeightType::kQ4K;
-    case GGML_TYPE_Q5_K:
-      return WeightType::kQ5K;
-    case GGML_TYPE_Q6_K:
-      return WeightType::kQ6K;
-    default:
-      return std::nullopt;
+  for (const auto& [theirs, ours] : kGgmlTypes) {
+    if (theirs == type) return ours;
   }
+  return std::nullopt;
 }
 
 // Operation: rows of activations times quantized weights.

@@ -1,4 +1,4 @@
-// The self-test finds what it is for: kernels that compute something else than ggml.
+// The self-test finds kernels whose results differ from ggml's.
 #include "engine/llama/cpu/kernel_samples.h"
 
 #include <cmath>
