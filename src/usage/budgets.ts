@@ -168,16 +168,17 @@ export class Budgets {
 
   /** Never rejects. */
   async #writeWaiting(): Promise<void> {
-    for (let [line] = this.#waiting; line !== undefined; [line] = this.#waiting) {
+    // A line is taken out before it is written: whatever else reads the list must not write or count it again.
+    for (let line = this.#waiting.shift(); line !== undefined; line = this.#waiting.shift()) {
       try {
         await this.#ledger.append(line);
       } catch (error) {
+        this.#waiting.unshift(line);
         this.#failed(error);
         this.#retryTimer = this.#retryLater();
         return;
       }
       this.#failure = null;
-      this.#waiting.shift();
     }
     this.#retryTimer = null;
   }

@@ -70,6 +70,26 @@ for (const [name, plant] of Object.entries(IN_ITS_PLACE)) {
   });
 }
 
+test('lines that are being written again when svc stops are written once', async () => {
+  const dir = join(scratch, 'again');
+  const ledger = join(dir, 'usage-2026-11.jsonl');
+  mkdirSync(dir);
+  symlinkSync(ledger, ledger);
+  const budgets = budgetsIn(dir);
+  const lines = Array.from({ length: 500 }, (_, index) => `p${String(index)}`);
+  for (const provider of lines) await budgets.answered(answer(provider));
+  // A provider with a budget waits for its line, which comes after all others.
+  await budgets.answered(answer('paid'));
+  lines.push('paid');
+
+  rmSync(ledger);
+  await waitFor('the first of them', () => budgets.trouble === null, { intervalMs: 1 });
+  await budgets.close();
+  // On a busy machine the last ones may come after close, which waits for a second.
+  await waitFor('the last of them', async () => (await providersIn(dir)).length >= lines.length);
+  assert.equal((await providersIn(dir)).sort(), lines.sort());
+});
+
 test('a file at the path of the directory', async () => {
   const dir = join(scratch, 'file');
   writeFileSync(dir, '');
