@@ -31,7 +31,9 @@ test('start, status, health and stop', async ({ run, home }) => {
   assert.is(started.code, 0, started.stderr);
   const { already_running, ...record } = parsed<StatusRecord & { already_running: boolean }>(started);
   assert.is(already_running, false);
-  assert.is(record.state, 'READY');
+  // It serves. On a machine under heavy load a file system may seem to stand still for a second, which is a warning.
+  assert.ok(['READY', 'DEGRADED'].includes(record.state), started.stdout);
+  await waitFor('READY', async () => parsed<StatusRecord>(await run('status', '--json')).state === 'READY');
   assert.is(record.mode, 'background');
   assert.match(record.http ?? '', /^127\.0\.0\.1:\d+$/);
 
