@@ -77,15 +77,18 @@ export type Arguments<S extends Spec> = {
     : ArgumentValue<A> | undefined;
 };
 
+/** Exit code of a command; undefined means 0. */
+export type Exit = number | undefined;
+
 /**
- * Type of the `run` that each command's file exports. Resolves with the exit code. `loadSpecs` is passed in because a
- * command cannot import the list that imports it.
+ * Type of the `run` that each command's file exports. `loadSpecs` is passed in because a command cannot import the
+ * list that imports it.
  */
 export type Run<S extends Spec> = (
   flags: Flags<S>,
   args: Arguments<S>,
   loadSpecs: () => Promise<Specs>,
-) => Promise<number>;
+) => Exit | Promise<Exit>;
 
 export const modelArgument = { name: 'model', required: true, completes: 'model' } as const;
 export const providerArgument = { name: 'provider', required: true, completes: 'provider' } as const;

@@ -17,7 +17,7 @@ import type { LoadedModelHealth, StepsHealth } from '../../protocol/records.ts';
 import { jsonFlag, modelFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { count, facts } from '../terminal/format.ts';
 import { modelName } from '../machine/model-name.ts';
-import { print, printJson, say, sayProgress } from '../terminal/output.ts';
+import { printResult, say, sayProgress } from '../terminal/output.ts';
 
 const MOST_RUNS = 1000;
 const WORDS = 'time year people way day man thing woman life child world school state family student group'.split(' ');
@@ -50,12 +50,10 @@ export const run: Run<typeof spec> = async (flags) => {
   try {
     const record = await measure(client, flags, models);
     sayProgress('');
-    if (flags.json) printJson(record);
-    else print(describe(record));
+    printResult(flags.json, record, describe(record));
   } finally {
     sayProgress('');
   }
-  return 0;
 };
 
 interface BenchRecord {

@@ -56,7 +56,6 @@ export const run: Run<typeof spec> = async (flags) => {
   } finally {
     turns.close();
   }
-  return 0;
 };
 
 /** On a terminal an error is shown and the chat goes on; from a pipe it ends the chat. */

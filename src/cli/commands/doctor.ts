@@ -23,7 +23,7 @@ import { checkDisk, checkMemory, checkNode, checkUser } from './doctor/machine-c
 import { checkModels } from './doctor/model-checks.ts';
 import { checkApiKeys, checkProviders } from './doctor/provider-check.ts';
 import { checkSandbox } from './doctor/sandbox-check.ts';
-import { out, print, printJson, sayProgress } from '../terminal/output.ts';
+import { out, printResult, sayProgress } from '../terminal/output.ts';
 
 export const spec = {
   summary: 'Check everything svc needs, and run a real kernel on every device',
@@ -37,8 +37,7 @@ export const run: Run<typeof spec> = async ({ json, offline }) => {
   const checks = await examine(offline);
   sayProgress('');
   const record: DoctorRecord = { ok: checks.every((each) => each.status !== 'fail'), checks };
-  if (json) printJson(record);
-  else print(describe(record));
+  printResult(json, record, describe(record));
   return record.ok ? 0 : 1;
 };
 

@@ -40,7 +40,6 @@ export const run: Run<typeof spec> = async ({ tail, follow: follows, level }) =>
     });
   }
   if (file !== undefined) closeSync(file);
-  return 0;
 };
 
 /** True if the last daemon, or one that failed to start after it, wrote to its standard error. */

@@ -4,7 +4,7 @@ import { readUsage } from '../../usage/ledger.ts';
 import { summarise } from '../../usage/summary.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { count, table, text } from '../terminal/format.ts';
-import { print, printJson } from '../terminal/output.ts';
+import { printResult } from '../terminal/output.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -22,10 +22,6 @@ export const spec = {
 export const run: Run<typeof spec> = async ({ days, json, 'by-key': byKey }) => {
   const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10);
   const usage = await summarise(readUsage(resolvePaths().stateDir, from), { byKey });
-  if (json) {
-    printJson({ usage });
-    return 0;
-  }
   const rows = usage.map((row) => [
     row.day,
     row.provider,
@@ -48,6 +44,5 @@ export const run: Run<typeof spec> = async ({ days, json, 'by-key': byKey }) => 
     'CACHED',
     'OUTPUT',
   ];
-  print(rows.length === 0 ? 'no requests were recorded' : table([titles, ...rows]));
-  return 0;
+  printResult(json, { usage }, rows.length === 0 ? 'no requests were recorded' : table([titles, ...rows]));
 };

@@ -4,7 +4,7 @@ import { probeEngine } from '../../engine/probe.ts';
 import type { VersionRecord } from '../../protocol/records.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { facts, text } from '../terminal/format.ts';
-import { print, printJson } from '../terminal/output.ts';
+import { printResult } from '../terminal/output.ts';
 
 export const spec = {
   summary: 'Show the versions of svc, Node and the engine',
@@ -15,9 +15,7 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ json }) => {
   const record = await versionRecord();
-  if (json) printJson(record);
-  else print(describe(record));
-  return 0;
+  printResult(json, record, describe(record));
 };
 
 async function versionRecord(): Promise<VersionRecord> {

@@ -31,10 +31,15 @@ export function findProvider(name: string, { config, keys }: ProvidersHere): Pro
       hint: `svc provider set ${name} --base-url ${form}`,
     });
   }
-  const likely = suggest(name, [...Object.keys(config.providers), ...catalogue().keys()]);
   throw new SvcError('NOT_FOUND', `no provider is named ${JSON.stringify(name.slice(0, 80))}`, {
-    hint: likely === undefined ? 'see `svc provider list --all`' : `did you mean "${likely}"?`,
+    hint: likeName(name, config),
   });
+}
+
+/** Returns the hint for an unknown name: a similar one, or where the names are. */
+export function likeName(name: string, { providers }: Config): string {
+  const likely = suggest(name, [...Object.keys(providers), ...catalogue().keys()]);
+  return likely === undefined ? 'see `svc provider list --all`' : `did you mean "${likely}"?`;
 }
 
 /** Opens a backend in this process. The caller closes it. */

@@ -39,6 +39,12 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }
 
+/** Prints what a command has found or done: as JSON, or as text. */
+export function printResult(json: boolean, record: unknown, text: string): void {
+  if (json) printJson(record);
+  else print(text);
+}
+
 /** Prints one value of a JSON stream. */
 export function printJsonLine(value: unknown): void {
   print(JSON.stringify(value));

@@ -3,7 +3,7 @@ import { resolvePaths } from '../../../home/paths.ts';
 import type { KeyRecord } from '../../../protocol/keys.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { table } from '../../terminal/format.ts';
-import { print, printJson } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/output.ts';
 
 export const spec = {
   summary: 'List the API keys',
@@ -18,7 +18,6 @@ export const run: Run<typeof spec> = ({ json }) => {
     scope,
     created_at,
   }));
-  if (json) printJson({ keys });
-  else print(table([['NAME', 'SCOPE', 'CREATED'], ...keys.map((key) => [key.name, key.scope, key.created_at])]));
-  return Promise.resolve(0);
+  const rows = keys.map((key) => [key.name, key.scope, key.created_at]);
+  printResult(json, { keys }, table([['NAME', 'SCOPE', 'CREATED'], ...rows]));
 };

@@ -29,7 +29,7 @@ export const run: Run<typeof spec> = async ({ all, probe, json }) => {
   const found = probe ? await findServers() : undefined;
   if (json) {
     printJson({ providers, ...(found === undefined ? {} : { found }) });
-    return 0;
+    return;
   }
   const rows = providers.map((provider) => [
     provider.name,
@@ -45,7 +45,6 @@ export const run: Run<typeof spec> = async ({ all, probe, json }) => {
     if (found.length === 0) say('no server answers at the usual addresses on this machine');
     else print(table([['FOUND', 'AT', 'MODELS', 'TO USE IT'], ...found.map(asRow)]));
   }
-  return 0;
 };
 
 function asRow({ name, base_url, models }: { name: string; base_url: string; models: readonly string[] }): string[] {

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { SvcError } from '../../../protocol/errors.ts';
 import { serviceManager } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { print, printJson } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/output.ts';
 import { textOf } from './definition.ts';
 
 export const spec = {
@@ -26,7 +26,6 @@ export const run: Run<typeof spec> = async ({ json }) => {
     }
   }
   if (present.length > 0 && reachable) await manager.forget();
-  if (json) printJson({ manager: manager.name, removed: present });
-  else print(present.length === 0 ? 'svc is not installed as a service' : 'the service was removed');
-  return 0;
+  const text = present.length === 0 ? 'svc is not installed as a service' : 'the service was removed';
+  printResult(json, { manager: manager.name, removed: present }, text);
 };
