@@ -29,7 +29,7 @@ export const run: Run<typeof spec> = async ({ json, local }, { words = '' }) => 
 /** Searches the hub. An error is reported on standard error; the catalogue is shown all the same. */
 async function askHub(words: string): Promise<readonly HubModel[]> {
   const settings = hubEnvironment();
-  if (settings.isOffline) return [];
+  if (settings.is_offline) return [];
   const { Hub } = await import('../../../models/pull/hub.ts');
   const { Web } = await import('../../../models/pull/web.ts');
   const web = new Web({ stallMs: HUB_MS });
