@@ -17,7 +17,7 @@ import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
 import { checkContentType, checkExpectation, checkOrigin } from './access.ts';
 import { authorize } from './authorize.ts';
-import { BodyBudget, BodyShare } from './body-budget.ts';
+import { BodyShare } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { Reply } from './reply.ts';
@@ -60,7 +60,7 @@ export interface ListenerOptions {
 export function createListener({ services, control, limits: changed = {} }: ListenerOptions): Server {
   const limits: ListenerLimits = { ...LIMITS, ...(control ? { stallMs: CONTROL_STALL_MS } : {}), ...changed };
   const routes = control ? [...PUBLIC, ...CONTROL] : PUBLIC;
-  const bodies = new BodyBudget(limits.bodiesBytes);
+  const bodies = { left: limits.bodiesBytes };
 
   const server = createServer({
     headersTimeout: limits.headersMs,
