@@ -22,7 +22,7 @@ export const HTTP_ROUTES = {
 export const CONTROL_ROUTES = {
   /** GET → StatusRecord. */
   status: '/control/status',
-  /** StopRequest → 202 `{}`; the daemon drains and exits. */
+  /** `{"drain_timeout_ms"}`, the time that running generations have to finish → 202 `{}`; the daemon drains and exits. */
   stop: '/control/stop',
   /** `{"drain": boolean}` → DrainRecord: stops (or resumes) accepting requests; the daemon stays up. */
   drain: '/control/drain',
@@ -47,11 +47,6 @@ export const CONTROL_ROUTES = {
   /** `{"provider", "key"}` → `{}`: keeps a key in memory until the daemon exits. */
   providerKey: '/control/providers/key',
 } as const;
-
-export interface StopRequest {
-  /** Time that running generations have to finish. */
-  readonly drain_timeout_ms: number;
-}
 
 export interface LoadWishes {
   /** Minimum context length, in tokens. Absent: the default. */
