@@ -48,7 +48,8 @@ export interface Spec {
   readonly summary: string;
   /** Paragraphs below the summary in the command's own help. */
   readonly detail?: readonly string[];
-  readonly arguments: readonly Argument[];
+  /** Absent: the command takes none. */
+  readonly arguments?: readonly Argument[];
   readonly flags: Readonly<Record<string, Flag>>;
   readonly examples: readonly string[];
 }
@@ -72,7 +73,7 @@ export type Flags<S extends Spec> = FlagValues<S['flags']>;
 
 type ArgumentValue<A> = A extends { readonly choices: readonly (infer C)[] } ? C : string;
 export type Arguments<S extends Spec> = {
-  readonly [A in S['arguments'][number] as A['name']]: A['required'] extends true
+  readonly [A in NonNullable<S['arguments']>[number] as A['name']]: A['required'] extends true
     ? ArgumentValue<A>
     : ArgumentValue<A> | undefined;
 };

@@ -33,7 +33,6 @@ export const spec = {
     'On a terminal: Ctrl-C stops the answer, Ctrl-D or /exit leaves, /help lists the commands. From a pipe, every line is a turn.',
     'The conversation is kept in memory only.',
   ],
-  arguments: [],
   flags: { model: modelFlag, system: systemFlag, ...answerFlags, ...routingFlags },
   examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
 } as const satisfies Spec;

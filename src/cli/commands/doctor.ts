@@ -1,5 +1,4 @@
 /** `svc doctor`: every check runs whatever the results of the others; one that depends on a broken part is skipped. */
-import type { Config } from '../../config/config.ts';
 import { readKeyFile } from '../../home/key-file.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
 import type { DoctorCheck, DoctorRecord } from '../../protocol/doctor.ts';
@@ -28,7 +27,6 @@ import { out, printResult, sayProgress } from '../terminal/output.ts';
 export const spec = {
   summary: 'Check everything svc needs, and run a real kernel on every device',
   detail: ['Works with and without a daemon.'],
-  arguments: [],
   flags: { offline: { kind: 'switch', summary: 'do not contact the providers' }, json: jsonFlag },
   examples: ['svc doctor', 'svc doctor --offline --json'],
 } as const satisfies Spec;
@@ -74,16 +72,12 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
     engineWorks: engine.works,
   });
   sayProgress('asking the providers');
+  // Without a daemon, those that one started from here would have.
   const known = (): readonly ProviderRecord[] =>
-    daemon.runs ? daemon.providers : providersWithoutDaemon(config, paths);
+    daemon.runs ? daemon.providers : providersInUse(config, new ProviderKeys(paths.credentialsFile)).map(recordOf);
   const providers = await guarded('providers', () => checkProviders(known(), { offline }));
   const apiKeys = await guarded('api_keys', () => checkApiKeys(known(), readKeyFile(paths.keyFile)));
   return [...machine, ...files, ...models, providers, apiKeys];
-}
-
-/** Returns the providers that a daemon started from here would have. */
-function providersWithoutDaemon(config: Config, { credentialsFile }: Paths): ProviderRecord[] {
-  return providersInUse(config, new ProviderKeys(credentialsFile)).map(recordOf);
 }
 
 function describe({ ok, checks }: DoctorRecord): string {

@@ -16,7 +16,6 @@ const UNREACHABLE = 69;
 
 export const spec = {
   summary: 'Show the health record of the running daemon',
-  arguments: [],
   flags: {
     source: {
       kind: 'choice',

@@ -9,7 +9,6 @@ import { out, print, say } from '../terminal/output.ts';
 export const spec = {
   summary: "Print the daemon's log",
   detail: ['Reads the log file, so it also works after a crash. Prints JSON lines, or readable text on a terminal.'],
-  arguments: [],
   flags: {
     tail: { kind: 'count', value: 'N', default: '200', summary: 'print the last N lines' },
     follow: { kind: 'switch', short: 'f', summary: 'keep printing new lines' },

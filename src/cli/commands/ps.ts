@@ -10,7 +10,6 @@ type Process = LoadedModelHealth & Pick<LoadedModel, 'expires_at'> & { readonly 
 
 export const spec = {
   summary: 'Show the models in memory and their requests',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc ps', 'svc ps --json'],
 } as const satisfies Spec;

@@ -9,7 +9,6 @@ import { printResult, say } from '../terminal/output.ts';
 export const spec = {
   summary: 'Start the daemon in the background',
   detail: ['Returns when the daemon is ready, or reports why it is not. Succeeds if the daemon is already running.'],
-  arguments: [],
   flags: {
     timeout: {
       kind: 'duration',

@@ -10,7 +10,6 @@ import { out, printResult, say } from '../terminal/output.ts';
 
 export const spec = {
   summary: 'Show whether the daemon is running, its addresses and its loaded models',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc status', 'svc status --json'],
 } as const satisfies Spec;

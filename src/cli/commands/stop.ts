@@ -19,7 +19,6 @@ export const spec = {
   detail: [
     'Running generations may finish until the timeout; then they are cancelled. Succeeds if no daemon is running.',
   ],
-  arguments: [],
   flags: {
     timeout: {
       kind: 'duration',

@@ -10,7 +10,6 @@ const DAY_MS = 86_400_000;
 
 export const spec = {
   summary: 'Show requests and tokens by day, provider and model',
-  arguments: [],
   flags: {
     days: { kind: 'count', value: 'N', default: '30', summary: 'the last N days, in UTC' },
     'by-key': { kind: 'switch', summary: 'group by API key, too' },

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { VERSION } from '../../config/version.ts';
 import { probeEngine } from '../../engine/probe.ts';
 import type { VersionRecord } from '../../protocol/records.ts';
+import { orElse } from '../../protocol/foreign-text.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { facts, text } from '../terminal/format.ts';
 import { printResult } from '../terminal/output.ts';
 
 export const spec = {
   summary: 'Show the versions of svc, Node and the engine',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc version', 'svc version --json'],
 } as const satisfies Spec;
@@ -38,11 +38,7 @@ async function versionRecord(): Promise<VersionRecord> {
 
 /** Returns the commit that dist/ was built from, which scripts/steps/dist.js wrote; null if svc runs from source. */
 function commit(): string | null {
-  try {
-    return readFileSync(new URL('../../commit', import.meta.url), 'utf8');
-  } catch {
-    return null;
-  }
+  return orElse(() => readFileSync(new URL('../../commit', import.meta.url), 'utf8'), null);
 }
 
 function describe({ version, commit: revision, node, platform, arch, addon }: VersionRecord): string {

@@ -10,19 +10,14 @@ import { suggest } from '../../protocol/suggest.ts';
 import { ProviderKeys } from '../../providers/provider-keys.ts';
 import { providerNamed } from '../../providers/providers.ts';
 
-export interface ProvidersHere {
-  readonly config: Config;
-  readonly keys: ProviderKeys;
-}
-
 /** Reads the config and the keys at each call. Throws CONFIG_INVALID. */
-export function providersHere(): ProvidersHere {
+export function providersHere(): { readonly config: Config; readonly keys: ProviderKeys } {
   const paths = resolvePaths();
   return { config: loadConfig(paths), keys: new ProviderKeys(paths.credentialsFile) };
 }
 
 /** Finds a configured provider or one of the catalogue. Throws NOT_FOUND, with a suggestion. */
-export function findProvider(name: string, { config, keys }: ProvidersHere): Provider {
+export function findProvider(name: string, { config, keys }: ReturnType<typeof providersHere>): Provider {
   const provider = providerNamed(name, config, keys);
   if (provider !== undefined) return provider;
   const form = catalogue().get(name)?.base_url_form;

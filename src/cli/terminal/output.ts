@@ -13,7 +13,6 @@ export interface Terminal {
   readonly isTerminal: boolean;
   readonly hasColour: boolean;
   readonly columns: number;
-  bold(text: string): string;
   dim(text: string): string;
   red(text: string): string;
   green(text: string): string;
@@ -173,7 +172,6 @@ function terminal(stream: Stream): Terminal {
     isTerminal: isTTY,
     hasColour: colour,
     columns: columns ?? (Number(variable('COLUMNS')) || 100),
-    bold: paint(1, 22),
     dim: paint(2, 22),
     red: paint(31, 39),
     green: paint(32, 39),

@@ -5,7 +5,6 @@ import { printResult } from '../../terminal/output.ts';
 
 export const spec = {
   summary: 'Print the path of the config file',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc config path', 'svc config path --json'],
 } as const satisfies Spec;

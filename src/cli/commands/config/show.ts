@@ -7,7 +7,6 @@ import { shown } from './value.ts';
 
 export const spec = {
   summary: 'Show every setting',
-  arguments: [],
   flags: { origin: { kind: 'switch', summary: 'also show where each value comes from' }, json: jsonFlag },
   examples: ['svc config show', 'svc config show --origin', 'svc config show --json'],
 } as const satisfies Spec;

@@ -10,7 +10,6 @@ type Problem = ConfigProblem | { readonly line: null; readonly column: null; rea
 
 export const spec = {
   summary: 'Check the config file and the environment',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc config validate', 'SVC_CONFIG=/tmp/new.json svc config validate', 'svc config validate --json'],
 } as const satisfies Spec;

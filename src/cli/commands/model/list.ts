@@ -5,7 +5,6 @@ import { printResult } from '../../terminal/output.ts';
 
 export const spec = {
   summary: 'List the models on this machine',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc model list', 'svc model list --json'],
 } as const satisfies Spec;

@@ -11,7 +11,6 @@ import { findServers } from './find-servers.ts';
 export const spec = {
   summary: 'List what can answer a prompt: this machine and the providers',
   detail: ['This machine comes first, then configured providers and those whose key is in the environment.'],
-  arguments: [],
   flags: {
     all: { kind: 'switch', summary: 'also list known providers that are not configured' },
     probe: {

@@ -16,7 +16,6 @@ export const spec = {
   detail: [
     'Uses systemd (user units) on Linux and launchd on macOS. Run it again after an update or a change of address.',
   ],
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc service install'],
 } as const satisfies Spec;

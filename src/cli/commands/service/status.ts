@@ -10,7 +10,6 @@ const NOT_RUNNING = 3;
 
 export const spec = {
   summary: 'Show whether the service is installed and running',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc service status', 'svc service status --json'],
 } as const satisfies Spec;

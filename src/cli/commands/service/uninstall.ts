@@ -8,7 +8,6 @@ import { textOf } from './definition.ts';
 export const spec = {
   summary: 'Stop the service and remove it',
   detail: ['Models, configuration and log are kept. Succeeds if no service is installed.'],
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc service uninstall'],
 } as const satisfies Spec;
