@@ -126,13 +126,13 @@ export class Daemon implements Services {
     this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
     this.#identity = {
       pid: process.pid,
-      version: VERSION,
       mode,
-      started_at: new Date().toISOString(),
+      version: VERSION,
       http: null,
       grpc: null,
       socket: paths.socketPath,
       log_path: paths.logFile,
+      started_at: new Date().toISOString(),
       last_exit: null,
     };
     this.#conditions = new Conditions(log, undefined, () => this.healthFeed.changed());

@@ -61,7 +61,8 @@ export function statusRecord(
   conditions: Conditions,
   models: readonly LoadedModelHealth[],
 ): StatusRecord {
-  return { ...identity, state: conditions.verdict().state, uptime_seconds: uptimeSeconds(), models };
+  const { last_exit, ...facts } = identity;
+  return { state: conditions.verdict().state, ...facts, uptime_seconds: uptimeSeconds(), models, last_exit };
 }
 
 /** Returns the device with its memory. A CPU's memory is the system's, which ggml does not measure. */

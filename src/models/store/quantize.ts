@@ -190,11 +190,8 @@ async function check(output: string, source: ModelRecord, type: string): Promise
 /** Converts a write error to CANNOT_WRITE. libllama reports all file errors as a failed iostream. */
 async function ofDisk(error: unknown, output: string): Promise<unknown> {
   if (!(error instanceof SvcError) || !/iostream|basic_ios/.test(error.message)) return error;
-  const size = await stat(output).then(
-    (found) => found.size,
-    () => 0,
-  );
-  return new SvcError('CANNOT_WRITE', `writing the new file failed after ${size} bytes`, {
+  const written = await stat(output).catch(() => null);
+  return new SvcError('CANNOT_WRITE', `writing the new file failed after ${written?.size ?? 0} bytes`, {
     hint: 'check whether the disk is full',
     cause: error,
   });
