@@ -1,10 +1,10 @@
 /** The list of commands, in the order of the help. Each is loaded only when it is used. */
-import type { Spec, Specs } from './spec.ts';
+import type { Exit, Spec, Specs } from './spec.ts';
 
 interface CommandModule {
   readonly spec: Spec;
   /** `Run<typeof spec>`; its parameters differ from command to command. */
-  readonly run: (flags: never, args: never, loadSpecs: () => Promise<Specs>) => Promise<number>;
+  readonly run: (flags: never, args: never, loadSpecs: () => Promise<Specs>) => Exit | Promise<Exit>;
 }
 
 export const COMMANDS = {

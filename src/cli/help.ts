@@ -17,8 +17,7 @@ export async function help(topic: Topic, columns: number): Promise<string> {
 }
 
 export function usageOf(name: string, spec: Spec): string {
-  const args = spec.arguments.map((argument) => (argument.required ? `<${argument.name}>` : `[${argument.name}]`));
-  return ['svc', name, ...args, ...(Object.keys(spec.flags).length > 0 ? ['[flags]'] : [])].join(' ');
+  return ['svc', name, ...argumentsOf(spec), ...(Object.keys(spec.flags).length > 0 ? ['[flags]'] : [])].join(' ');
 }
 
 /** Returns for example `-m, --model MODEL`. */
@@ -52,7 +51,7 @@ function commandHelp(name: string, spec: Spec, columns: number): string {
   return sections([
     ['', spec.summary],
     ['Usage', indent(usageOf(name, spec))],
-    ['', (spec.detail ?? []).map((paragraph) => wrap(paragraph, columns, '')).join('\n')],
+    ['', (spec.detail ?? []).map((paragraph) => wrap(paragraph, columns)).join('\n')],
     ['Flags', indent(table([...flags, ['-h, --help', 'show this help']]))],
     ['Examples', indent(spec.examples.join('\n'))],
   ]);
@@ -65,13 +64,11 @@ export function describeFlag(flag: Flag): string {
 }
 
 function commandTable(entries: Entries): string {
-  const rows = entries.map(([name, spec]) => [
-    [name, ...spec.arguments.map((argument) => (argument.required ? `<${argument.name}>` : `[${argument.name}]`))].join(
-      ' ',
-    ),
-    spec.summary,
-  ]);
-  return indent(table(rows));
+  return indent(table(entries.map(([name, spec]) => [[name, ...argumentsOf(spec)].join(' '), spec.summary])));
+}
+
+function argumentsOf({ arguments: all = [] }: Spec): string[] {
+  return all.map(({ name, required }) => (required ? `<${name}>` : `[${name}]`));
 }
 
 function sections(parts: readonly (readonly [title: string, body: string])[]): string {

@@ -22,7 +22,7 @@ async function main(argv: readonly string[]): Promise<number> {
         const { spec, run } = await COMMANDS[name]();
         const { flags, args } = parse(name, spec, rest);
         // The parser has checked both against the spec.
-        return await run(flags as never, args as never, loadSpecs);
+        return (await run(flags as never, args as never, loadSpecs)) ?? 0;
       },
     });
   } catch (error) {

@@ -121,15 +121,16 @@ export function parse(name: CommandName, spec: Spec, argv: readonly string[]): P
 }
 
 function argumentsOf(name: CommandName, spec: Spec, words: readonly string[]): Parsed['args'] {
+  const known = spec.arguments ?? [];
   const unexpected = words.find((word, index) => {
-    const argument = spec.arguments[index];
+    const argument = known[index];
     return argument === undefined || (argument.name === '-' && word !== '-');
   });
   if (unexpected !== undefined) {
     const hint = name === 'run' ? 'put quotes around the prompt; name the model with -m' : seeHelp(name);
     throw usage(`unexpected argument ${quote(unexpected)}`, hint);
   }
-  const entries = spec.arguments.map((argument, index) => {
+  const entries = known.map((argument, index) => {
     const value = words[index];
     if (value === undefined && argument.required) throw usage(`svc ${name} needs a ${argument.name}`, seeHelp(name));
     if (value !== undefined && argument.choices?.includes(value) === false) {

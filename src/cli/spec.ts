@@ -48,7 +48,8 @@ export interface Spec {
   readonly summary: string;
   /** Paragraphs below the summary in the command's own help. */
   readonly detail?: readonly string[];
-  readonly arguments: readonly Argument[];
+  /** Absent: the command takes none. */
+  readonly arguments?: readonly Argument[];
   readonly flags: Readonly<Record<string, Flag>>;
   readonly examples: readonly string[];
 }
@@ -72,20 +73,23 @@ export type Flags<S extends Spec> = FlagValues<S['flags']>;
 
 type ArgumentValue<A> = A extends { readonly choices: readonly (infer C)[] } ? C : string;
 export type Arguments<S extends Spec> = {
-  readonly [A in S['arguments'][number] as A['name']]: A['required'] extends true
+  readonly [A in NonNullable<S['arguments']>[number] as A['name']]: A['required'] extends true
     ? ArgumentValue<A>
     : ArgumentValue<A> | undefined;
 };
 
+/** Exit code of a command; undefined means 0. */
+export type Exit = number | undefined;
+
 /**
- * Type of the `run` that each command's file exports. Resolves with the exit code. `loadSpecs` is passed in because a
- * command cannot import the list that imports it.
+ * Type of the `run` that each command's file exports. `loadSpecs` is passed in because a command cannot import the
+ * list that imports it.
  */
 export type Run<S extends Spec> = (
   flags: Flags<S>,
   args: Arguments<S>,
   loadSpecs: () => Promise<Specs>,
-) => Promise<number>;
+) => Exit | Promise<Exit>;
 
 export const modelArgument = { name: 'model', required: true, completes: 'model' } as const;
 export const providerArgument = { name: 'provider', required: true, completes: 'provider' } as const;

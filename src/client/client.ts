@@ -17,7 +17,6 @@ import {
   type PullEvent,
   type PullRequest,
   type ReloadRecord,
-  type StopRequest,
 } from '../protocol/routes.ts';
 import { fetchJson, streamJson, type RequestOptions } from './request.ts';
 
@@ -83,7 +82,7 @@ export class Client {
 
   /** Resolves when the daemon has begun to drain. */
   async stop(drainTimeoutMs: number): Promise<void> {
-    const body: StopRequest = { drain_timeout_ms: drainTimeoutMs };
+    const body = { drain_timeout_ms: drainTimeoutMs };
     await this.#ask({ method: 'POST', path: CONTROL_ROUTES.stop, body });
   }
 

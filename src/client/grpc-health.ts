@@ -3,7 +3,7 @@ import { Client, credentials, Metadata, status, type ServiceError } from '@grpc/
 import { service as standardHealth } from 'grpc-health-check';
 import { variable } from '../process/environment.ts';
 import { Definitions } from '../grpc/definitions.ts';
-import { toRecord } from '../grpc/records.ts';
+import { fieldsOf } from '../grpc/records.ts';
 import { decodeDetails, DETAILS_KEY } from '../grpc/status.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { HealthRecord } from '../protocol/records.ts';
@@ -96,7 +96,7 @@ function method(name: string): Method {
 }
 
 function recordOf(message: object): HealthRecord {
-  return toRecord(definitions, HEALTH, message as Record<string, unknown>) as unknown as HealthRecord;
+  return fieldsOf(definitions, HEALTH, message as Record<string, unknown>, true) as unknown as HealthRecord;
 }
 
 function failure(thrown: unknown): SvcError {

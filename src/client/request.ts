@@ -2,6 +2,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { SvcError, type ErrorRecord } from '../protocol/errors.ts';
 import { given } from '../protocol/given.ts';
+import { parsedJson } from '../protocol/foreign-text.ts';
 import { notRunning } from './daemon-errors.ts';
 import { requireTrustedSocket } from './socket-trust.ts';
 
@@ -77,13 +78,9 @@ export async function fetchJson(
     },
     options.timeoutMs ?? 2 ** 31 - 1,
   );
-  let text = '';
+  let text: string;
   try {
-    response.setEncoding('utf8');
-    for await (const chunk of response) {
-      text += chunk as string;
-      if (text.length > ANSWER_BYTES) throw malformed('it is too long');
-    }
+    text = await wholeText(response);
   } catch (error) {
     throw failure(error, target, options.signal);
   } finally {
@@ -92,14 +89,14 @@ export async function fetchJson(
   const status = response.statusCode ?? 0;
   const body = parseJson(text);
   if (status < 400 || (accept.includes(status) && errorIn(body) === undefined)) return { status, body };
-  throw SvcError.fromRecord(errorIn(body) ?? malformed(`status ${String(status)}`).toRecord());
+  throw refusal(body, status);
 }
 
 /** Yields the JSON values of an answer of JSON lines. Ends the request if the iteration ends early. */
 export async function* streamJson(target: Target, options: RequestOptions): AsyncGenerator<unknown, void, undefined> {
   const response = await send(target, options);
   try {
-    if ((response.statusCode ?? 0) >= 400) throw await refusal(response);
+    if ((response.statusCode ?? 0) >= 400) throw refusal(parseJson(await wholeText(response)), response.statusCode);
     response.setEncoding('utf8');
     let line = '';
     for await (const chunk of response) {
@@ -121,11 +118,18 @@ export async function* streamJson(target: Target, options: RequestOptions): Asyn
   }
 }
 
-async function refusal(response: IncomingMessage): Promise<SvcError> {
+async function wholeText(response: IncomingMessage): Promise<string> {
   response.setEncoding('utf8');
   let text = '';
-  for await (const chunk of response) text += chunk as string;
-  return SvcError.fromRecord(errorIn(parseJson(text)) ?? malformed(`status ${String(response.statusCode)}`).toRecord());
+  for await (const chunk of response) {
+    text += chunk as string;
+    if (text.length > ANSWER_BYTES) throw malformed('it is too long');
+  }
+  return text;
+}
+
+function refusal(body: unknown, status: number | undefined): SvcError {
+  return SvcError.fromRecord(errorIn(body) ?? malformed(`status ${String(status)}`).toRecord());
 }
 
 function errorIn(body: unknown): ErrorRecord | undefined {
@@ -134,11 +138,9 @@ function errorIn(body: unknown): ErrorRecord | undefined {
 }
 
 function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw malformed('it is not JSON');
-  }
+  const value = parsedJson(text);
+  if (value === undefined) throw malformed('it is not JSON');
+  return value;
 }
 
 function malformed(why: string): SvcError {

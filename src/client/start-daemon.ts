@@ -20,6 +20,7 @@ import { openToAppendSync, openToReadSync } from '../files/open-file.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ReadyRecord } from '../protocol/records.ts';
+import { orElse } from '../protocol/foreign-text.ts';
 import { Client } from './client.ts';
 
 export type StartOutcome =
@@ -141,11 +142,7 @@ function openForAppend(file: string): number {
 }
 
 function sizeOf(file: string): number {
-  try {
-    return statSync(file).size;
-  } catch {
-    return 0;
-  }
+  return orElse(() => statSync(file).size, 0);
 }
 
 /** Returns the last lines written to `file` since it had `size` bytes. */

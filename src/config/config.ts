@@ -22,86 +22,68 @@ import { variable, type Variable } from '../process/environment.ts';
 import type { Paths } from '../home/paths.ts';
 import { PoliciesSchema } from './policy-settings.ts';
 import { ProvidersSchema } from './provider-settings.ts';
-import { flag, section, text, wholeNumber } from './schema.ts';
+import { flag, optionalSection, section, text, wholeNumber } from './schema.ts';
 
 const CONFIG_FILE_BYTES = 1024 * 1024;
 
 const logLevel = v.picklist(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`);
 
 export const ConfigSchema = section({
-  http: v.exactOptional(
-    section({
-      host: v.exactOptional(text, '127.0.0.1'),
-      /** 0: any free port. */
-      port: v.exactOptional(wholeNumber(0, 65_535), 7117),
-      /** Names that a Host header may have besides the bound address. */
-      allowed_hosts: v.exactOptional(v.array(text, 'must be a list of names'), []),
-    }),
-    {},
-  ),
-  grpc: v.exactOptional(
-    section({
-      host: v.exactOptional(text, '127.0.0.1'),
-      /** 0: any free port. */
-      port: v.exactOptional(wholeNumber(0, 65_535), 7118),
-    }),
-    {},
-  ),
-  models: v.exactOptional(
-    section({
-      /** Folder of the models, instead of the data directory. */
-      dir: v.exactOptional(v.pipe(text, v.check(isAbsolute, 'must be an absolute path'))),
-      /** Memory limit of all engines together, on the host and on devices. Absent: the free memory. */
-      memory_budget_bytes: v.exactOptional(wholeNumber(1024 * 1024, Number.MAX_SAFE_INTEGER)),
-      /** Time for which a model stays loaded after its last use; -1: forever. */
-      keep_alive_seconds: v.exactOptional(wholeNumber(-1, 31_536_000), 300),
-    }),
-    {},
-  ),
-  engine: v.exactOptional(
-    section({
-      /** In tokens. Absent: the context that the model was trained for, as far as memory allows. */
-      context_length: v.exactOptional(wholeNumber(64, 16_777_216)),
-      /** Absent: one for each physical core. */
-      threads: v.exactOptional(wholeNumber(1, 512)),
-      /** For long prompts, and for embeddings. Absent: as many as `threads`. */
-      prompt_threads: v.exactOptional(wholeNumber(1, 512)),
-      /** Absent: as many as fit. */
-      gpu_layers: v.exactOptional(wholeNumber(0, 10_000)),
-      /** Type of the KV cache. Absent: F16, or Q8_0 if only that fits. */
-      cache_type: v.exactOptional(v.picklist(['f16', 'q8_0'], 'must be f16 or q8_0')),
-      /** Draft model for speculative decoding. null: none. */
-      draft_model: v.exactOptional(v.nullable(text), null),
-      /** Generations that one engine runs together. */
-      max_sequences: v.exactOptional(wholeNumber(1, 255)),
-      /** An engine without progress for this time is killed and restarted. */
-      stall_timeout_seconds: v.exactOptional(wholeNumber(1, 86_400), 60),
-      /** Requests that may wait; further ones are refused with BUSY. */
-      queue_limit: v.exactOptional(wholeNumber(1, 100_000), 256),
-      /** Requests that may share cached prefixes: `key`, only those of the same API key. */
-      prefix_sharing: v.exactOptional(v.picklist(['all', 'key'], 'must be all or key'), 'all'),
-      /** Size limit of the prefix files of all engines on disk. 0: no prefix files. */
-      prefix_disk_bytes: v.exactOptional(wholeNumber(0, 2 ** 50), 2 ** 30),
-    }),
-    {},
-  ),
-  metrics: v.exactOptional(
-    section({
-      /** Exports some metrics under vLLM's names, too. */
-      vllm_aliases: v.exactOptional(flag, false),
-    }),
-    {},
-  ),
+  http: optionalSection({
+    host: v.exactOptional(text, '127.0.0.1'),
+    /** 0: any free port. */
+    port: v.exactOptional(wholeNumber(0, 65_535), 7117),
+    /** Names that a Host header may have besides the bound address. */
+    allowed_hosts: v.exactOptional(v.array(text, 'must be a list of names'), []),
+  }),
+  grpc: optionalSection({
+    host: v.exactOptional(text, '127.0.0.1'),
+    /** 0: any free port. */
+    port: v.exactOptional(wholeNumber(0, 65_535), 7118),
+  }),
+  models: optionalSection({
+    /** Folder of the models, instead of the data directory. */
+    dir: v.exactOptional(v.pipe(text, v.check(isAbsolute, 'must be an absolute path'))),
+    /** Memory limit of all engines together, on the host and on devices. Absent: the free memory. */
+    memory_budget_bytes: v.exactOptional(wholeNumber(1024 * 1024, Number.MAX_SAFE_INTEGER)),
+    /** Time for which a model stays loaded after its last use; -1: forever. */
+    keep_alive_seconds: v.exactOptional(wholeNumber(-1, 31_536_000), 300),
+  }),
+  engine: optionalSection({
+    /** In tokens. Absent: the context that the model was trained for, as far as memory allows. */
+    context_length: v.exactOptional(wholeNumber(64, 16_777_216)),
+    /** Absent: one for each physical core. */
+    threads: v.exactOptional(wholeNumber(1, 512)),
+    /** For long prompts, and for embeddings. Absent: as many as `threads`. */
+    prompt_threads: v.exactOptional(wholeNumber(1, 512)),
+    /** Absent: as many as fit. */
+    gpu_layers: v.exactOptional(wholeNumber(0, 10_000)),
+    /** Type of the KV cache. Absent: F16, or Q8_0 if only that fits. */
+    cache_type: v.exactOptional(v.picklist(['f16', 'q8_0'], 'must be f16 or q8_0')),
+    /** Draft model for speculative decoding. null: none. */
+    draft_model: v.exactOptional(v.nullable(text), null),
+    /** Generations that one engine runs together. */
+    max_sequences: v.exactOptional(wholeNumber(1, 255)),
+    /** An engine without progress for this time is killed and restarted. */
+    stall_timeout_seconds: v.exactOptional(wholeNumber(1, 86_400), 60),
+    /** Requests that may wait; further ones are refused with BUSY. */
+    queue_limit: v.exactOptional(wholeNumber(1, 100_000), 256),
+    /** Requests that may share cached prefixes: `key`, only those of the same API key. */
+    prefix_sharing: v.exactOptional(v.picklist(['all', 'key'], 'must be all or key'), 'all'),
+    /** Size limit of the prefix files of all engines on disk. 0: no prefix files. */
+    prefix_disk_bytes: v.exactOptional(wholeNumber(0, 2 ** 50), 2 ** 30),
+  }),
+  metrics: optionalSection({
+    /** Exports some metrics under vLLM's names, too. */
+    vllm_aliases: v.exactOptional(flag, false),
+  }),
   providers: v.exactOptional(ProvidersSchema, {}),
   policies: v.exactOptional(PoliciesSchema, {}),
-  cloud: v.exactOptional(
-    section({
-      /** The provider of `--cloud`. Absent: the only one that has a key. */
-      default_provider: v.exactOptional(text),
-    }),
-    {},
-  ),
-  log: v.exactOptional(section({ level: v.exactOptional(logLevel, 'info') }), {}),
+  cloud: optionalSection({
+    /** The provider of `--cloud`. Absent: the only one that has a key. */
+    default_provider: v.exactOptional(text),
+  }),
+  log: optionalSection({ level: v.exactOptional(logLevel, 'info') }),
 });
 
 export type Config = v.InferOutput<typeof ConfigSchema>;

@@ -1,17 +1,12 @@
 /** Settings of the model hub from the environment, under the hub's own variable names. */
 import { variable } from '../process/environment.ts';
+import type { HubSettings } from '../protocol/routes.ts';
 
-export interface HubEnvironment {
-  readonly endpoint: string;
-  readonly token: string | null;
-  readonly isOffline: boolean;
-}
-
-export function hubEnvironment(): HubEnvironment {
+export function hubEnvironment(): HubSettings {
   const offline = variable('HF_HUB_OFFLINE') ?? '0';
   return {
     endpoint: variable('HF_ENDPOINT') ?? 'https://huggingface.co',
     token: variable('HF_TOKEN')?.trim() ?? null,
-    isOffline: !['0', 'false', 'no', 'off'].includes(offline.toLowerCase()),
+    is_offline: !['0', 'false', 'no', 'off'].includes(offline.toLowerCase()),
   };
 }

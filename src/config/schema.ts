@@ -21,6 +21,10 @@ const object = v.custom<object>(
 /** An object that rejects unknown keys. */
 export const section = <Entries extends v.ObjectEntries>(entries: Entries) => v.pipe(object, v.strictObject(entries));
 
+/** A section that may be absent: each of its keys may. */
+export const optionalSection = <Entries extends v.ObjectEntries>(entries: Entries) =>
+  v.exactOptional(section(entries), {});
+
 /** An object with user-chosen keys. */
 export const named = <Name extends v.GenericSchema<string, string>, Value extends v.GenericSchema>(
   name: Name,

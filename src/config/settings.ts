@@ -8,6 +8,7 @@ import writeFileAtomic from 'write-file-atomic';
 import { SvcError } from '../protocol/errors.ts';
 import { PROVIDER_NAME } from '../protocol/routing.ts';
 import { suggest } from '../protocol/suggest.ts';
+import { parsedJson } from '../protocol/foreign-text.ts';
 import { removeFromText, setInText } from './config-edit.ts';
 import {
   ConfigSchema,
@@ -115,7 +116,8 @@ export async function setSetting(paths: Pick<Paths, 'configFile'>, name: string,
   checkSettingName(name);
   const path = name.split('.');
   return await changeFile(paths.configFile, (source) => {
-    const candidates = [...jsonIn(typed), typed];
+    const json = parsedJson(typed);
+    const candidates = [...(json === undefined ? [] : [json]), typed];
     const attempts = candidates.map((value) => {
       const text = setInText(source, path, value);
       return { value, text, problems: parseConfig(text).problems };
@@ -216,14 +218,6 @@ function asSvcError(file: string, error: unknown): unknown {
     hint: 'make it and its directory writable, or point SVC_CONFIG at another',
     cause: error,
   });
-}
-
-function jsonIn(typed: string): unknown[] {
-  try {
-    return [JSON.parse(typed)];
-  } catch {
-    return [];
-  }
 }
 
 /** The part of a valibot schema that leads to its keys. */

@@ -49,59 +49,54 @@ export interface ChecksOptions {
   apiKeys(): Promise<{ readonly status: CheckStatus; readonly reason: string }>;
 }
 
+/** The conditions that these checks write. */
+const CHECKED = ['disk_space', 'memory', 'storage', 'model_store', 'providers', 'api_keys'] as const;
+
 export class Checks {
   readonly #options: ChecksOptions;
-  readonly #disk: ConditionWriter;
-  readonly #memory: ConditionWriter;
-  readonly #storage: ConditionWriter;
-  readonly #store: ConditionWriter;
-  readonly #providers: ConditionWriter;
-  readonly #apiKeys: ConditionWriter;
+  readonly #write: Readonly<Record<(typeof CHECKED)[number], ConditionWriter>>;
   /** True once the store's directory existed: svc creates it with the first model and never removes it. */
   #hadStore = false;
 
   constructor(options: ChecksOptions) {
     this.#options = options;
-    this.#disk = options.conditions.writer('disk_space');
-    this.#memory = options.conditions.writer('memory');
-    this.#storage = options.conditions.writer('storage');
-    this.#store = options.conditions.writer('model_store');
-    this.#providers = options.conditions.writer('providers');
-    this.#apiKeys = options.conditions.writer('api_keys');
+    const writers = CHECKED.map((name) => [name, options.conditions.writer(name)]);
+    this.#write = Object.fromEntries(writers) as Record<(typeof CHECKED)[number], ConditionWriter>;
   }
 
   /** Never rejects. */
   async run(): Promise<void> {
     this.#checkMemory();
     const { status, reason } = this.#options.providers();
-    this.#providers(status, reason);
+    this.#write.providers(status, reason);
     await Promise.all([this.#checkDisk(), this.#checkStorage(), this.#checkStore(), this.#checkApiKeys()]);
   }
 
   async #checkApiKeys(): Promise<void> {
     const { status, reason } = await this.#options.apiKeys();
-    this.#apiKeys(status, reason);
+    this.#write.api_keys(status, reason);
   }
 
   /** Reports that `run` is waiting for a file system that does not respond. */
   standStill(): void {
-    this.#storage('warn', 'a file system that svc uses has not answered for a second or more');
+    this.#write.storage('warn', 'a file system that svc uses has not answered for a second or more');
   }
 
   async #checkStorage(): Promise<void> {
     const found = await troublesOf(this.#options.paths, new Date());
     const troubles = [...found, ...this.#options.fileTroubles()];
-    if (troubles.length === 0) this.#storage('ok', 'state, log, usage ledger, provider keys and cache can be used');
-    else this.#storage('warn', troubles.join('; '));
+    if (troubles.length === 0)
+      this.#write.storage('ok', 'state, log, usage ledger, provider keys and cache can be used');
+    else this.#write.storage('warn', troubles.join('; '));
   }
 
   #checkMemory(): void {
     const bytes = availableMemoryBytes();
     if (bytes === null) {
-      this.#memory('ok', 'not measured on this system');
+      this.#write.memory('ok', 'not measured on this system');
       return;
     }
-    this.#judge('memory', this.#memory, bytes, memoryThreshold(totalMemoryBytes()), 'available');
+    this.#judge('memory', bytes, memoryThreshold(totalMemoryBytes()), 'available');
   }
 
   async #checkDisk(): Promise<void> {
@@ -109,24 +104,18 @@ export class Checks {
     const state = await freeDiskBytes(paths.stateDir);
     const models = await freeDiskBytes(modelsDir);
     if (state === null) {
-      this.#disk('ok', 'not measured on this system');
+      this.#write.disk_space('ok', 'not measured on this system');
       return;
     }
     const [bytes, what] = models === null || state <= models ? [state, 'state and log'] : [models, 'models'];
-    this.#judge('disk_space', this.#disk, bytes, DISK, `free for ${what}`);
+    this.#judge('disk_space', bytes, DISK, `free for ${what}`);
   }
 
   /** While the status is `ok` the reason has no current figure: every change of a reason is sent to watchers. */
-  #judge(
-    name: 'disk_space' | 'memory',
-    write: ConditionWriter,
-    bytes: number,
-    threshold: Threshold,
-    what: string,
-  ): void {
+  #judge(name: 'disk_space' | 'memory', bytes: number, threshold: Threshold, what: string): void {
     const status = judgeBytes(bytes, threshold, this.#statusOf(name));
     const left = status === 'ok' ? `more than ${inMib(threshold.warnBytes, 4)}` : `about ${inMib(bytes, 2)}`;
-    write(status, `${left} ${what}`);
+    this.#write[name](status, `${left} ${what}`);
   }
 
   async #checkStore(): Promise<void> {
@@ -137,7 +126,7 @@ export class Checks {
       (error: unknown) => (error as NodeJS.ErrnoException).code !== 'ENOENT',
     );
     if (this.#hadStore && !hasStore) {
-      this.#store('fail', `${modelsDir} was removed, with the models in it`);
+      this.#write.model_store('fail', `${modelsDir} was removed, with the models in it`);
       return;
     }
     this.#hadStore = hasStore;
@@ -145,10 +134,10 @@ export class Checks {
       const models = await this.#options.store.list();
       const chosen = await this.#options.store.find();
       const broken = models.filter(({ state }) => state === 'failed').map(({ id }) => id);
-      if (broken.length > 0) this.#store('warn', `models that cannot be loaded: ${broken.join(', ')}`);
-      else this.#store('ok', `${String(models.length)} installed, the default is ${chosen.id}`);
+      if (broken.length > 0) this.#write.model_store('warn', `models that cannot be loaded: ${broken.join(', ')}`);
+      else this.#write.model_store('ok', `${String(models.length)} installed, the default is ${chosen.id}`);
     } catch (error) {
-      this.#store('fail', SvcError.from(error).message);
+      this.#write.model_store('fail', SvcError.from(error).message);
     }
   }
 

@@ -125,14 +125,15 @@ export class Daemon implements Services {
     this.router = router;
     this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
     this.#identity = {
-      version: VERSION,
+      pid: process.pid,
       mode,
-      startedAt: new Date(),
+      version: VERSION,
       http: null,
       grpc: null,
       socket: paths.socketPath,
-      logPath: paths.logFile,
-      lastExit: null,
+      log_path: paths.logFile,
+      started_at: new Date().toISOString(),
+      last_exit: null,
     };
     this.#conditions = new Conditions(log, undefined, () => this.healthFeed.changed());
     this.#engine = this.#conditions.writer('engine');
@@ -330,30 +331,18 @@ export class Daemon implements Services {
   /** Writes daemon.json and binds the other listeners. REQUIRES: the control socket is bound, the start lock held. */
   async #takeOver(): Promise<OwnDaemonFile> {
     const { paths, config, log, mode } = this.#parts;
-    const { version, startedAt } = this.#identity;
     const file = new OwnDaemonFile(paths.daemonFile, log);
     this.#file = file;
     const { lastExit } = file;
-    const started_at = startedAt.toISOString();
-    const facts = {
-      pid: process.pid,
-      mode,
-      version,
-      socket: paths.socketPath,
-      log_path: paths.logFile,
-      started_at,
-    };
 
-    await file.begin({ ...facts, http: null, grpc: null });
-    this.#identity = { ...this.#identity, lastExit };
-    let http: string;
-    let grpc: string;
+    await file.begin(this.#identity);
+    this.#identity = { ...this.#identity, last_exit: lastExit };
     try {
       const hasKeys = this.access.exist();
-      http = await listen(this.#http, 'http', config.http, hasKeys, this.#parts.inherited?.http);
+      const http = await listen(this.#http, 'http', config.http, hasKeys, this.#parts.inherited?.http);
       // Set at once: a client answered over HTTP may ask for the address next.
       this.#identity = { ...this.#identity, http };
-      grpc = await listen(this.#grpc.server, 'grpc', config.grpc, hasKeys);
+      const grpc = await listen(this.#grpc.server, 'grpc', config.grpc, hasKeys);
       this.#identity = { ...this.#identity, grpc };
     } catch (error) {
       const { code, message } = SvcError.from(error);
@@ -362,12 +351,10 @@ export class Daemon implements Services {
       await file.end({ code: ERRORS[code].exit, signal: null, at: new Date().toISOString(), reason });
       throw error;
     }
-    await file.begin({ ...facts, http, grpc });
+    await file.begin(this.#identity);
 
-    log.info(
-      { pid: process.pid, version, node: process.versions.node, mode, http, grpc, socket: paths.socketPath },
-      'started',
-    );
+    const { pid, version, http, grpc, socket } = this.#identity;
+    log.info({ pid, version, node: process.versions.node, mode, http, grpc, socket }, 'started');
     if (process.getuid?.() === 0) log.warn('svc runs as root and needs no privileges: run it as an ordinary user');
     if (lastExit !== null && lastExit.code !== 0) {
       log.warn({ last_exit: lastExit }, 'the previous daemon did not exit cleanly');

@@ -1,9 +1,9 @@
 /** Builds the health, readiness and status records from measurements and conditions, in their wire format. */
+import type { DaemonFile } from '../home/daemon-file.ts';
 import type {
   ConditionName,
   DeviceRecord,
   HealthRecord,
-  LastExit,
   LoadedModelHealth,
   ReadyRecord,
   StatusRecord,
@@ -11,17 +11,8 @@ import type {
 import type { Conditions } from './conditions.ts';
 import { totalMemoryBytes, type Resources } from './resources.ts';
 
-/** Facts that do not change while the daemon runs. */
-export interface Identity {
-  readonly version: string;
-  readonly mode: 'background' | 'foreground' | 'service';
-  readonly startedAt: Date;
-  readonly http: string | null;
-  readonly grpc: string | null;
-  readonly socket: string;
-  readonly logPath: string;
-  readonly lastExit: LastExit | null;
-}
+/** Facts that do not change while the daemon runs, by their names in the records and in daemon.json. */
+export type Identity = Omit<DaemonFile, 'process' | 'exit'>;
 
 export interface Measured {
   readonly resources: Resources;
@@ -48,8 +39,8 @@ export function healthRecord(identity: Identity, conditions: Conditions, measure
     state,
     reason,
     version: identity.version,
-    pid: process.pid,
-    started_at: identity.startedAt.toISOString(),
+    pid: identity.pid,
+    started_at: identity.started_at,
     uptime_seconds: uptimeSeconds(),
     sampled_at: resources.sampledAt,
     conditions: conditions.all,
@@ -70,20 +61,8 @@ export function statusRecord(
   conditions: Conditions,
   models: readonly LoadedModelHealth[],
 ): StatusRecord {
-  return {
-    state: conditions.verdict().state,
-    pid: process.pid,
-    mode: identity.mode,
-    version: identity.version,
-    http: identity.http,
-    grpc: identity.grpc,
-    socket: identity.socket,
-    log_path: identity.logPath,
-    started_at: identity.startedAt.toISOString(),
-    uptime_seconds: uptimeSeconds(),
-    models,
-    last_exit: identity.lastExit,
-  };
+  const { last_exit, ...facts } = identity;
+  return { state: conditions.verdict().state, ...facts, uptime_seconds: uptimeSeconds(), models, last_exit };
 }
 
 /** Returns the device with its memory. A CPU's memory is the system's, which ggml does not measure. */

@@ -10,7 +10,7 @@
  * The caller records the exit, removes what it owns and flushes the log. Every wait is bounded.
  */
 import type { Server } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../files/within.ts';
 import { isatty } from 'node:tty';
 import type { Backend } from '../backends/backend.ts';
 import type { LogDestination, Logger } from '../log/log.ts';
@@ -155,12 +155,4 @@ async function closeServer(server: Server): Promise<void> {
   await within(LAST_WORDS_MS, closed);
   server.closeAllConnections();
   await closed;
-}
-
-/** Resolves when `work` has, after `timeoutMs` at the latest, or when `hurry` is aborted. */
-async function within(timeoutMs: number, work: Promise<unknown>, hurry?: AbortSignal): Promise<void> {
-  const given = new AbortController();
-  const signal = hurry === undefined ? given.signal : AbortSignal.any([given.signal, hurry]);
-  await Promise.race([work, sleep(timeoutMs, undefined, { signal }).catch(() => undefined)]);
-  given.abort();
 }

@@ -1,7 +1,7 @@
 /** The TCP listeners: where they may bind, and their errors when they cannot. */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
-import { BlockList, isIPv6, type AddressInfo, type Server } from 'node:net';
+import { BlockList, isIPv6, type AddressInfo, type ListenOptions, type Server } from 'node:net';
 import { SvcError } from '../protocol/errors.ts';
 
 export type ListenerName = 'http' | 'grpc';
@@ -31,43 +31,40 @@ export async function listen(
   if (inherited !== undefined) return await listenOnInherited(server, name, inherited, hasKeys);
   const { address } = await resolve(name, host);
   if (!hasKeys && !isLoopback(address)) {
-    throw new SvcError(
-      'CONFIG_INVALID',
-      `${name}.host ${host} is reachable from other machines, but there is no API key`,
-      {
-        hint: `create a key: \`svc key add NAME\`; or listen on this machine only: \`${LOCAL[name]} svc start\``,
-      },
-    );
+    throw open(`${name}.host ${host}`, `listen on this machine only: \`${LOCAL[name]} svc start\``);
   }
-  try {
-    const bound = once(server, 'listening');
-    server.listen(port, address);
-    await bound;
-  } catch (error) {
-    throw cannotBind(error, name, formatAddress(address, port));
-  }
+  await bind(server, { port, host: address }, name, formatAddress(address, port));
   return formatAddress(address, (server.address() as AddressInfo).port);
 }
 
 async function listenOnInherited(server: Server, name: ListenerName, fd: number, hasKeys: boolean): Promise<string> {
-  try {
-    const bound = once(server, 'listening');
-    server.listen({ fd });
-    await bound;
-  } catch (error) {
-    throw cannotBind(error, name, `descriptor ${String(fd)}`);
-  }
+  await bind(server, { fd }, name, `descriptor ${String(fd)}`);
   const { address, port } = server.address() as AddressInfo;
   if (!hasKeys && !isLoopback(address)) {
-    throw new SvcError(
-      'CONFIG_INVALID',
-      `the inherited socket ${address} is reachable from other machines, but there is no API key`,
-      {
-        hint: 'create a key: `svc key add NAME`; or bind the socket to 127.0.0.1 or [::1]',
-      },
-    );
+    throw open(`the inherited socket ${address}`, 'bind the socket to 127.0.0.1 or [::1]');
   }
   return formatAddress(address, port);
+}
+
+async function bind(
+  server: Server,
+  where: ListenOptions | { fd: number },
+  name: ListenerName,
+  shown: string,
+): Promise<void> {
+  try {
+    const bound = once(server, 'listening');
+    server.listen(where);
+    await bound;
+  } catch (error) {
+    throw cannotBind(error, name, shown);
+  }
+}
+
+function open(what: string, instead: string): SvcError {
+  return new SvcError('CONFIG_INVALID', `${what} is reachable from other machines, but there is no API key`, {
+    hint: `create a key: \`svc key add NAME\`; or ${instead}`,
+  });
 }
 
 function formatAddress(address: string, port: number): string {
@@ -87,12 +84,14 @@ async function resolve(name: ListenerName, host: string): Promise<{ address: str
 
 function cannotBind(error: unknown, name: ListenerName, address: string): SvcError {
   const { code, message } = error as NodeJS.ErrnoException;
-  const elsewhere = `choose another port: ${name}.port in the config, or SVC_${name.toUpperCase()}_ADDR=127.0.0.1:0 for any free one`;
-  if (code === 'EADDRINUSE') {
-    return new SvcError('CONFIG_INVALID', `another program listens on ${address}`, { hint: elsewhere, cause: error });
-  }
-  if (code === 'EACCES') {
-    return new SvcError('CONFIG_INVALID', `no permission to listen on ${address}`, { hint: elsewhere, cause: error });
-  }
-  return new SvcError('CONFIG_INVALID', `cannot listen on ${address}: ${message}`, { hint: elsewhere, cause: error });
+  const what =
+    code === 'EADDRINUSE'
+      ? `another program listens on ${address}`
+      : code === 'EACCES'
+        ? `no permission to listen on ${address}`
+        : `cannot listen on ${address}: ${message}`;
+  return new SvcError('CONFIG_INVALID', what, {
+    hint: `choose another port: ${name}.port in the config, or SVC_${name.toUpperCase()}_ADDR=127.0.0.1:0 for any free one`,
+    cause: error,
+  });
 }

@@ -28,15 +28,11 @@ import { protectMemory } from './own-process.ts';
 import { CloudProviders } from './providers.ts';
 import { ServiceManager } from './service-manager.ts';
 
-export interface DaemonOptions {
-  readonly mode: DaemonFile['mode'];
-}
-
 /**
  * Runs the daemon until it has ended completely; resolves with the exit code. Throws a SvcError when it
  * cannot start: ALREADY_RUNNING, CONFIG_INVALID, CANNOT_WRITE.
  */
-export async function runDaemon({ mode }: DaemonOptions): Promise<number> {
+export async function runDaemon(mode: DaemonFile['mode']): Promise<number> {
   const paths = resolvePaths();
   const config = loadConfig(paths);
   const logFile = new LogFile(paths.logFile);

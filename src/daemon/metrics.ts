@@ -36,7 +36,65 @@ const PROVIDER_STATES: readonly ProviderState[] = ['unknown', 'healthy', 'unheal
 const FIRST_TOKEN_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 10, 30, 60, 120];
 const INTER_TOKEN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5];
 
-type Set = (labels: Record<string, string>, value: number) => void;
+/** The labels of what was asked of a model, by its outcome. */
+const OUTCOME = ['provider', 'model', 'outcome'];
+
+/** A metric without labels of its own; null: it cannot be measured now, and is omitted, never 0. */
+type Row<Source> = readonly [name: string, help: string, figure: (source: Source) => number | null];
+
+const GAUGES: readonly Row<Snapshot>[] = [
+  ['svc_ready', '1 while /readyz answers 200, else 0', ({ ready }) => (ready ? 1 : 0)],
+  ['svc_requests_waiting', 'Requests that no backend has begun to answer', ({ queue }) => queue.waiting],
+  ['svc_requests_active', 'Requests in progress at a backend', ({ queue }) => queue.active],
+];
+const COUNTERS: readonly Row<Snapshot>[] = [
+  ['svc_engine_crashes_total', 'Engine processes that crashed or hung', ({ engines }) => engines.crashes],
+  ['svc_engine_restarts_total', 'Engine restarts after a failure', ({ engines }) => engines.restarts],
+];
+const MODEL_GAUGES: readonly Row<LoadedModelHealth>[] = [
+  ['svc_model_requests_waiting', 'Requests waiting for this engine', ({ waiting }) => waiting],
+  ['svc_model_requests_active', 'Requests in progress in this engine', ({ active }) => active],
+  ['svc_kv_cells_used', 'KV-cache cells held by generations', (model) => model.kv_cells_used],
+  ['svc_kv_cells_cached', 'KV-cache cells held by cached prefixes', (model) => model.kv_cells_cached],
+  ['svc_kv_cells_capacity', 'KV-cache cells in total', (model) => model.kv_cells_total],
+  ['svc_kv_tokens_swapped', 'Tokens of cached prefixes swapped out to host memory', (model) => model.kv_tokens_swapped],
+  ['svc_engine_threads', 'Compute threads of this engine', ({ steps }) => steps?.threads ?? null],
+  ['svc_engine_resident_memory_bytes', 'Resident memory of this engine process', ({ rss_bytes }) => rss_bytes],
+];
+/** Counters that each engine keeps since its model was loaded. They restart at 0 when it is loaded again. */
+const STEP_COUNTERS: readonly Row<StepsHealth>[] = [
+  ['svc_engine_steps_total', 'Engine steps (batches computed by the model)', ({ count }) => count],
+  ['svc_engine_rows_total', 'Batch rows (tokens) computed in all steps', ({ rows }) => rows],
+  ['svc_engine_prompt_tokens_total', 'Prompt tokens computed', (steps) => steps.prompt_tokens],
+  ['svc_engine_drafted_tokens_total', 'Draft tokens computed (speculative decoding)', (steps) => steps.drafted_tokens],
+  [
+    'svc_engine_accepted_tokens_total',
+    'Draft tokens accepted (speculative decoding)',
+    (steps) => steps.accepted_tokens,
+  ],
+  ['svc_engine_preemptions_total', 'Preemptions of a generation to free KV-cache cells', (steps) => steps.preemptions],
+  ['svc_engine_evicted_cells_total', 'KV-cache cells evicted from cached prefixes', (steps) => steps.evicted_cells],
+  [
+    'svc_engine_predicted_seconds_total',
+    'Time of all steps as predicted by the cost model',
+    (steps) => steps.predicted_ms / 1000,
+  ],
+  ['svc_engine_step_seconds_total', 'Measured time of all steps', (steps) => steps.spent_ms / 1000],
+];
+const ALIASES: readonly Row<Snapshot>[] = [
+  ['vllm:num_requests_waiting', 'Alias of svc_requests_waiting', ({ queue }) => queue.waiting],
+  ['vllm:num_requests_running', 'Alias of svc_requests_active', ({ queue }) => queue.active],
+  ['vllm:kv_cache_usage_perc', 'Fraction of all KV-cache cells held by generations, 0 to 1', cacheUsage],
+];
+
+function cacheUsage({ models }: Snapshot): number {
+  const sum = (figure: (model: LoadedModelHealth) => number | null): number =>
+    models.reduce((total, model) => total + (figure(model) ?? 0), 0);
+  const total = sum((model) => model.kv_cells_total);
+  return total === 0 ? 0 : sum((model) => model.kv_cells_used) / total;
+}
+
+type Setter = (labels: Record<string, string>, value: number | null) => void;
 
 export class Metrics implements ListenerMetrics {
   readonly #registry = new Registry();
@@ -51,16 +109,8 @@ export class Metrics implements ListenerMetrics {
     'method',
     'code',
   ]);
-  readonly #generations = this.#counter('svc_generations_total', 'Finished generations by outcome', [
-    'provider',
-    'model',
-    'outcome',
-  ]);
-  readonly #embeddings = this.#counter('svc_embeddings_total', 'Finished embedding requests by outcome', [
-    'provider',
-    'model',
-    'outcome',
-  ]);
+  readonly #generations = this.#counter('svc_generations_total', 'Finished generations by outcome', OUTCOME);
+  readonly #embeddings = this.#counter('svc_embeddings_total', 'Finished embedding requests by outcome', OUTCOME);
   readonly #attempts = this.#counter('svc_provider_attempts_total', 'Attempts at a backend by outcome', [
     'provider',
     'outcome',
@@ -98,7 +148,7 @@ export class Metrics implements ListenerMetrics {
   constructor(options: MetricsOptions) {
     this.#options = options;
     this.#readWhenAsked();
-    if (options.vllmAliases) this.#addAliases();
+    if (options.vllmAliases) this.#gauges(ALIASES);
   }
 
   requestEnded(route: string | null, status: number): void {
@@ -112,7 +162,7 @@ export class Metrics implements ListenerMetrics {
   answerEnded({ kind, caller, provider, model: name, outcome, firstTextMs, finish, attempts }: Outcome): void {
     const model = name === null ? 'none' : this.#modelLabel(name);
     (kind === 'generation' ? this.#generations : this.#embeddings).inc({ provider, model, outcome });
-    const key = this.#keyLabel(caller.name);
+    const key = caller.name === null ? 'none' : bounded(this.#keys, caller.name, MAX_KEYS);
     this.#keyRequests.inc({ key, provider, outcome });
     for (const attempt of attempts) this.#attempts.inc({ provider: attempt.provider, outcome: attempt.code });
     const labels = { provider, model };
@@ -133,130 +183,37 @@ export class Metrics implements ListenerMetrics {
   }
 
   #readWhenAsked(): void {
-    const now = (): Snapshot => this.#options.snapshot();
-    const perModel = (name: string, help: string, figure: (model: LoadedModelHealth) => number | null): void => {
-      this.#gauge(name, help, ['model'], (set) => {
-        for (const model of now().models) {
-          const value = figure(model);
-          // A value that cannot be measured is omitted, never 0.
-          if (value !== null) set({ model: this.#modelLabel(model.id) }, value);
-        }
+    this.#read('gauge', 'svc_build_info', 'Version of the daemon as a label; always 1', ['version'], (now, set) =>
+      set({ version: now.version }, 1),
+    );
+    this.#gauges(GAUGES);
+    for (const [name, help, figure] of MODEL_GAUGES) {
+      this.#read('gauge', name, help, ['model'], ({ models }, set) => {
+        for (const model of models) set({ model: this.#modelLabel(model.id) }, figure(model));
       });
-    };
-
-    this.#gauge('svc_build_info', 'Version of the daemon as a label; always 1', ['version'], (set) =>
-      set({ version: now().version }, 1),
-    );
-    this.#gauge('svc_ready', '1 while /readyz answers 200, else 0', [], (set) => set({}, now().ready ? 1 : 0));
-    this.#gauge('svc_requests_waiting', 'Requests that no backend has begun to answer', [], (set) =>
-      set({}, now().queue.waiting),
-    );
-    this.#gauge('svc_requests_active', 'Requests in progress at a backend', [], (set) => set({}, now().queue.active));
-    perModel('svc_model_requests_waiting', 'Requests waiting for this engine', ({ waiting }) => waiting);
-    perModel('svc_model_requests_active', 'Requests in progress in this engine', ({ active }) => active);
-    perModel('svc_kv_cells_used', 'KV-cache cells held by generations', (model) => model.kv_cells_used);
-    perModel('svc_kv_cells_cached', 'KV-cache cells held by cached prefixes', (model) => model.kv_cells_cached);
-    perModel('svc_kv_cells_capacity', 'KV-cache cells in total', (model) => model.kv_cells_total);
-    perModel(
-      'svc_kv_tokens_swapped',
-      'Tokens of cached prefixes swapped out to host memory',
-      (model) => model.kv_tokens_swapped,
-    );
-    perModel('svc_engine_threads', 'Compute threads of this engine', ({ steps }) => steps?.threads ?? null);
-    this.#countSteps(now);
-    perModel(
-      'svc_engine_resident_memory_bytes',
-      'Resident memory of this engine process',
-      ({ rss_bytes }) => rss_bytes,
-    );
-    this.#readCounter('svc_engine_crashes_total', 'Engine processes that crashed or hung', () => now().engines.crashes);
-    this.#readCounter('svc_engine_restarts_total', 'Engine restarts after a failure', () => now().engines.restarts);
-    this.#gauge(
-      'svc_provider_state',
-      '1 for the current state of the provider, else 0',
-      ['provider', 'state'],
-      (set) => {
-        for (const { name, state } of now().providers)
-          for (const each of PROVIDER_STATES) set({ provider: name, state: each }, each === state ? 1 : 0);
-      },
-    );
-
+    }
+    for (const [name, help, figure] of STEP_COUNTERS) {
+      this.#read('counter', name, help, ['model'], ({ models }, set) => {
+        for (const { id, steps } of models) set({ model: this.#modelLabel(id) }, steps && figure(steps));
+      });
+    }
+    for (const [name, help, figure] of COUNTERS) {
+      this.#read('counter', name, help, [], (now, set) => set({}, figure(now)));
+    }
+    const states = '1 for the current state of the provider, else 0';
+    this.#read('gauge', 'svc_provider_state', states, ['provider', 'state'], ({ providers }, set) => {
+      for (const { name, state } of providers)
+        for (const each of PROVIDER_STATES) set({ provider: name, state: each }, each === state ? 1 : 0);
+    });
     registerProcessMetrics(this.#registry);
   }
 
-  /** Counters that each engine keeps since its model was loaded. They restart at 0 when it is loaded again. */
-  #countSteps(now: () => Snapshot): void {
-    const count = (name: string, help: string, figure: (steps: StepsHealth) => number): void => {
-      const labelOf = (name: string): string => this.#modelLabel(name);
-      new Counter({
-        name,
-        help,
-        labelNames: ['model'],
-        registers: [this.#registry],
-        collect() {
-          this.reset();
-          for (const { id, steps } of now().models) if (steps !== null) this.inc({ model: labelOf(id) }, figure(steps));
-        },
-      });
-    };
-    count('svc_engine_steps_total', 'Engine steps (batches computed by the model)', (steps) => steps.count);
-    count('svc_engine_rows_total', 'Batch rows (tokens) computed in all steps', ({ rows }) => rows);
-    count('svc_engine_prompt_tokens_total', 'Prompt tokens computed', (steps) => steps.prompt_tokens);
-    count(
-      'svc_engine_drafted_tokens_total',
-      'Draft tokens computed (speculative decoding)',
-      (steps) => steps.drafted_tokens,
-    );
-    count(
-      'svc_engine_accepted_tokens_total',
-      'Draft tokens accepted (speculative decoding)',
-      (steps) => steps.accepted_tokens,
-    );
-    count(
-      'svc_engine_preemptions_total',
-      'Preemptions of a generation to free KV-cache cells',
-      ({ preemptions }) => preemptions,
-    );
-    count(
-      'svc_engine_evicted_cells_total',
-      'KV-cache cells evicted from cached prefixes',
-      (steps) => steps.evicted_cells,
-    );
-    count(
-      'svc_engine_predicted_seconds_total',
-      'Time of all steps as predicted by the cost model',
-      (steps) => steps.predicted_ms / 1000,
-    );
-    count('svc_engine_step_seconds_total', 'Measured time of all steps', (steps) => steps.spent_ms / 1000);
-  }
-
-  #addAliases(): void {
-    const now = (): Snapshot => this.#options.snapshot();
-    const sum = (figure: (model: LoadedModelHealth) => number | null): number =>
-      now().models.reduce((total, model) => total + (figure(model) ?? 0), 0);
-    this.#gauge('vllm:num_requests_waiting', 'Alias of svc_requests_waiting', [], (set) =>
-      set({}, now().queue.waiting),
-    );
-    this.#gauge('vllm:num_requests_running', 'Alias of svc_requests_active', [], (set) => set({}, now().queue.active));
-    this.#gauge('vllm:kv_cache_usage_perc', 'Fraction of all KV-cache cells held by generations, 0 to 1', [], (set) => {
-      const total = sum((model) => model.kv_cells_total);
-      set({}, total === 0 ? 0 : sum((model) => model.kv_cells_used) / total);
-    });
+  #gauges(rows: readonly Row<Snapshot>[]): void {
+    for (const [name, help, figure] of rows) this.#read('gauge', name, help, [], (now, set) => set({}, figure(now)));
   }
 
   #modelLabel(name: string): string {
-    if (name.startsWith('file:') || name.startsWith('/')) return 'file';
-    if (!this.#models.has(name) && this.#models.size >= MAX_MODELS) return 'other';
-    this.#models.add(name);
-    return name;
-  }
-
-  /** Returns `none` when no key was sent. */
-  #keyLabel(name: string | null): string {
-    if (name === null) return 'none';
-    if (!this.#keys.has(name) && this.#keys.size >= MAX_KEYS) return 'other';
-    this.#keys.add(name);
-    return name;
+    return name.startsWith('file:') || name.startsWith('/') ? 'file' : bounded(this.#models, name, MAX_MODELS);
   }
 
   #counter(name: string, help: string, labelNames: readonly string[] = ['provider', 'model']): Counter {
@@ -267,31 +224,36 @@ export class Metrics implements ListenerMetrics {
     return new Histogram({ name, help, buckets, labelNames: ['provider', 'model'], registers: [this.#registry] });
   }
 
-  /** Registers a counter whose value another object keeps. */
-  #readCounter(name: string, help: string, read: () => number): void {
-    new Counter({
-      name,
-      help,
-      registers: [this.#registry],
-      collect() {
-        this.reset();
-        this.inc(read());
-      },
-    });
-  }
-
-  /** Registers a gauge. `read` sets all its values at every scrape; values that it does not set are dropped. */
-  #gauge(name: string, help: string, labelNames: readonly string[], read: (set: Set) => void): void {
-    new Gauge({
+  /** Registers a metric. `read` sets all its values at every scrape; values that it does not set are dropped. */
+  #read(
+    kind: 'counter' | 'gauge',
+    name: string,
+    help: string,
+    labelNames: readonly string[],
+    read: (now: Snapshot, set: Setter) => void,
+  ): void {
+    const now = (): Snapshot => this.#options.snapshot();
+    const options = {
       name,
       help,
       labelNames,
       registers: [this.#registry],
-      collect() {
+      collect(this: Counter | Gauge) {
         this.reset();
         // Values of models that share a label are summed.
-        read((labels, value) => this.inc(labels, value));
+        read(now(), (labels, value) => {
+          if (value !== null) this.inc(labels, value);
+        });
       },
-    });
+    };
+    if (kind === 'counter') new Counter(options);
+    else new Gauge(options);
   }
+}
+
+/** Returns the name; `other` once `most` names are known and this is none of them. */
+function bounded(known: Set<string>, name: string, most: number): string {
+  if (!known.has(name) && known.size >= most) return 'other';
+  known.add(name);
+  return name;
 }

@@ -71,7 +71,13 @@ export class CloudProviders {
 
   /** Asks a provider, configured or not, for its models. Throws NOT_FOUND, or the provider's error. */
   async models(name: string, signal: AbortSignal): Promise<readonly string[]> {
-    return await this.#with(name, (_, backend) => backend.modelNames(signal));
+    const connected = this.#connected.get(name);
+    const { backend } = connected ?? this.#unconfigured(name);
+    try {
+      return await backend.modelNames(signal);
+    } finally {
+      if (connected === undefined) await backend.close();
+    }
   }
 
   /** Tests a provider; failures are in the steps. Throws NOT_FOUND only. */
@@ -105,17 +111,6 @@ export class CloudProviders {
     this.#retiring.add(backend);
     const closed = backend.close().finally(() => this.#retiring.delete(backend));
     inBackground(this.#options.log, 'closing a provider', closed);
-  }
-
-  async #with<Result>(name: string, ask: (provider: Provider, backend: Backend) => Promise<Result>): Promise<Result> {
-    const connected = this.#connected.get(name);
-    if (connected !== undefined) return await ask(connected.provider, connected.backend);
-    const { provider, backend } = this.#unconfigured(name);
-    try {
-      return await ask(provider, backend);
-    } finally {
-      await backend.close();
-    }
   }
 
   /** Connects to a provider that is not in use; the caller closes the backend. */

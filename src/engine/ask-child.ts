@@ -1,4 +1,5 @@
 /** Starts an engine process for a single question. A crash, hang or invalid output is a result, not an exception. */
+import { SvcError } from '../protocol/errors.ts';
 import { encodeFrame, FrameDecoder, FROM_ENGINE } from './frames.ts';
 import type { FromEngine, ToEngine } from './messages.ts';
 import { describeExit, spawnEngine, type SpawnOptions } from './spawn.ts';
@@ -74,4 +75,23 @@ export async function askChild<Answer>({
   clearTimeout(timer);
   signal?.removeEventListener('abort', onAbort);
   return { answer, end: end ?? describeExit(exit), isLate, stderr };
+}
+
+/**
+ * As askChild, with the answer alone. Throws the error that the child answers, ENGINE_CRASHED, or TIMEOUT.
+ * @param missing what there is no sign of when the time is up
+ */
+export async function answerOfChild<Answer>(question: Question<Answer>, missing: string): Promise<Answer> {
+  const { answer, end, isLate } = await askChild<Answer | SvcError>({
+    ...question,
+    read(message) {
+      const isError = message.type === 'failed' || message.type === 'not_estimated';
+      return isError ? SvcError.fromRecord(message.error) : question.read(message);
+    },
+  });
+  if (answer instanceof SvcError) throw answer;
+  if (answer !== undefined) return answer;
+  throw isLate
+    ? new SvcError('TIMEOUT', `${missing} within ${String((question.timeoutMs ?? 0) / 1000)} s`)
+    : new SvcError('ENGINE_CRASHED', `the engine process ${end}`);
 }

@@ -1,6 +1,7 @@
 /** Lists the GPUs on the PCI bus, found through sysfs, without a driver. Linux only. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { orElse } from '../protocol/foreign-text.ts';
 
 export interface Gpu {
   /** `NVIDIA 10de:2335 at 0000:01:00.0`. */
@@ -14,35 +15,12 @@ const VENDORS: Readonly<Record<string, string>> = { '0x10de': 'NVIDIA', '0x1002'
 const DISPLAY_CONTROLLER = '0x03';
 
 export function gpusOnBus(bus = '/sys/bus/pci/devices'): Gpu[] {
-  return entriesOf(bus).flatMap((address): Gpu[] => {
-    const read = (file: string): string => readText(join(bus, address, file));
+  return orElse(() => readdirSync(bus).sort(), []).flatMap((address): Gpu[] => {
+    const read = (file: string): string => orElse(() => readFileSync(join(bus, address, file), 'utf8').trim(), '');
     const vendor = VENDORS[read('vendor')];
     if (vendor === undefined || !read('class').startsWith(DISPLAY_CONTROLLER)) return [];
     const id = `${read('vendor').slice(2)}:${read('device').slice(2)}`;
-    return [{ name: `${vendor} ${id} at ${address}`, driver: driverOf(join(bus, address)) }];
+    const driver = orElse(() => basename(readlinkSync(join(bus, address, 'driver'))), null);
+    return [{ name: `${vendor} ${id} at ${address}`, driver }];
   });
-}
-
-function entriesOf(directory: string): string[] {
-  try {
-    return readdirSync(directory).sort();
-  } catch {
-    return [];
-  }
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim();
-  } catch {
-    return '';
-  }
-}
-
-function driverOf(device: string): string | null {
-  try {
-    return basename(readlinkSync(join(device, 'driver')));
-  } catch {
-    return null;
-  }
 }

@@ -8,6 +8,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { freemem, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
+import { orElse } from '../protocol/foreign-text.ts';
 
 export interface HostMemory {
   readonly totalBytes: number;
@@ -86,9 +87,5 @@ function number(value: string): number | null {
 }
 
 function text(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
+  return orElse(() => readFileSync(path, 'utf8'), '');
 }

@@ -63,11 +63,8 @@ export function readTextSync(path: string): string {
 }
 
 async function regular(path: string, file: FileHandle): Promise<FileHandle> {
-  const isFile = await file.stat().then(
-    (found) => found.isFile(),
-    () => false,
-  );
-  if (isFile) return file;
+  const found = await file.stat().catch(() => null);
+  if (found?.isFile() === true) return file;
   await file.close();
   throw new NotAFileError(path);
 }

@@ -2,21 +2,13 @@
  * `credentials.json`: the stored keys of providers. Unlike in keys.json, the keys themselves are stored, since they
  * must be sent. Only the owner may read the file; a file that other users can read is rejected until its mode is
  * corrected.
- *
- * Reads need no lock: a write replaces the file atomically. A change (read, modify, write) holds a lock.
  */
-import { closeSync, fstatSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { statSync } from 'node:fs';
 import * as v from 'valibot';
-import writeFileAtomic from 'write-file-atomic';
-import { openToReadSync } from '../files/open-file.ts';
-import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { LIMITS } from '../protocol/limits.ts';
 import { PROVIDER_NAME } from '../protocol/routing.ts';
-import { withFileLock } from '../files/file-lock.ts';
-
-const FILE_BYTES = 1024 * 1024;
+import { changePrivate, readPrivate, type PrivateFile } from './private-file.ts';
 
 const FileSchema = v.object({
   version: v.literal(1),
@@ -25,7 +17,17 @@ const FileSchema = v.object({
     v.object({ api_key: v.pipe(v.string(), v.regex(/^[\x21-\x7e]+$/)), saved_at: v.string() }),
   ),
 });
-type Entries = v.InferOutput<typeof FileSchema>['credentials'];
+type Content = v.InferOutput<typeof FileSchema>;
+type Entries = Content['credentials'];
+
+const FILE: PrivateFile<Content> = {
+  schema: FileSchema,
+  what: "the file of the providers' keys",
+  content: 'credentials',
+  hint: 'repair it, or move it away and set the keys again: svc provider set NAME --api-key-stdin',
+  forbidden: [0o077, 'can be read by other users'],
+  isSecret: true,
+};
 
 /** Validates a typed or piped key. Throws INPUT_INVALID, without repeating the key. */
 export function checkedKey(typed: string): string {
@@ -80,49 +82,11 @@ export async function removeCredential(path: string, provider: string): Promise<
 
 /** Reads the file; a missing file has no credentials. */
 function readCredentials(path: string): Entries {
-  let text: string;
-  try {
-    text = readPrivateFile(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
-    throw error instanceof SvcError ? error : unusable(path, `cannot be read: ${whyOf(error)}`);
-  }
-  try {
-    return v.parse(FileSchema, JSON.parse(text)).credentials;
-  } catch {
-    // Without its cause, which may quote the text.
-    throw unusable(path, 'is damaged, or of a newer svc');
-  }
-}
-
-function readPrivateFile(path: string): string {
-  const descriptor = openToReadSync(path);
-  try {
-    const { mode, uid, size } = fstatSync(descriptor);
-    if (size > FILE_BYTES) throw unusable(path, `has more than ${String(FILE_BYTES)} bytes`);
-    if (process.platform !== 'win32') {
-      if (uid !== 0 && uid !== process.getuid?.()) throw unusable(path, `belongs to user ${String(uid)}`);
-      if ((mode & 0o077) !== 0) throw unusable(path, 'can be read by other users', `chmod 600 ${path}`);
-    }
-    return readFileSync(descriptor, 'utf8');
-  } finally {
-    closeSync(descriptor);
-  }
+  return readPrivate(path, FILE)?.credentials ?? {};
 }
 
 async function change(path: string, edit: (entries: Entries) => Entries): Promise<void> {
-  try {
-    await withFileLock(join(dirname(path), 'credentials.lock'), { what: 'the credentials' }, async () => {
-      const credentials = edit(readCredentials(path));
-      await writeFileAtomic(path, `${JSON.stringify({ version: 1, credentials }, null, 2)}\n`, { mode: 0o600 });
-    });
-  } catch (error) {
-    if (error instanceof SvcError) throw error;
-    throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${whyOf(error)}`, {
-      hint: 'make its directory writable, or set SVC_HOME to another',
-      cause: error,
-    });
-  }
+  await changePrivate(path, FILE, (file): Content => ({ version: 1, credentials: edit(file?.credentials ?? {}) }));
 }
 
 /** Returns a string that differs after every change of the file or its mode; empty while there is no file. */
@@ -133,10 +97,4 @@ function versionOf(path: string): string {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? '' : 'cannot be looked at';
   }
-}
-
-function unusable(path: string, what: string, hint?: string): SvcError {
-  return new SvcError('CONFIG_INVALID', `the file of the providers' keys ${path} ${what}`, {
-    hint: hint ?? 'repair it, or move it away and set the keys again: svc provider set NAME --api-key-stdin',
-  });
 }

@@ -7,6 +7,7 @@ import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
 import { readText, readTextSync } from '../files/open-file.ts';
 import { ProcessIdentitySchema } from '../process/process-identity.ts';
+import { orElse, parsedJson } from '../protocol/foreign-text.ts';
 
 const nullableText = v.nullable(v.string());
 
@@ -37,11 +38,7 @@ export type DaemonFile = v.InferOutput<typeof DaemonFileSchema>;
 
 /** Reads the file. null: no daemon has ever run here, or the file is unreadable or invalid. */
 export function readDaemonFile(path: string): DaemonFile | null {
-  try {
-    return parseDaemonFile(readTextSync(path));
-  } catch {
-    return null;
-  }
+  return orElse(() => parseDaemonFile(readTextSync(path)), null);
 }
 
 /** As `readDaemonFile`, but asynchronous. Rejects with the error of the file system. */
@@ -50,12 +47,8 @@ export async function loadDaemonFile(path: string): Promise<DaemonFile | null> {
 }
 
 function parseDaemonFile(text: string): DaemonFile | null {
-  try {
-    const result = v.safeParse(DaemonFileSchema, JSON.parse(text));
-    return result.success ? result.output : null;
-  } catch {
-    return null;
-  }
+  const result = v.safeParse(DaemonFileSchema, parsedJson(text));
+  return result.success ? result.output : null;
 }
 
 /** Atomic: a reader sees the old file or the new one. */

@@ -5,32 +5,26 @@
  * affect both.
  */
 import { closeSync, existsSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { makeDirectorySync } from '../files/make-directory.ts';
 import { openToAppendSync } from '../files/open-file.ts';
 
 export class KeysSeen {
-  readonly #dir: string;
-  readonly #file: string;
+  readonly path: string;
 
   constructor(stateDir: string) {
-    this.#dir = stateDir;
-    this.#file = join(stateDir, 'keys-seen');
-  }
-
-  get path(): string {
-    return this.#file;
+    this.path = join(stateDir, 'keys-seen');
   }
 
   get isSet(): boolean {
-    return existsSync(this.#file);
+    return existsSync(this.path);
   }
 
   /** Throws the error of the file system. */
   set(seen: boolean): void {
     if (seen === this.isSet) return;
-    if (!seen) return rmSync(this.#file, { force: true });
-    makeDirectorySync(this.#dir);
-    closeSync(openToAppendSync(this.#file));
+    if (!seen) return rmSync(this.path, { force: true });
+    makeDirectorySync(dirname(this.path));
+    closeSync(openToAppendSync(this.path));
   }
 }

@@ -6,6 +6,7 @@ import { closeSync, fstatSync, readSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { openToReadSync } from '../files/open-file.ts';
 import type { LastExit } from '../protocol/records.ts';
+import { orElse } from '../protocol/foreign-text.ts';
 import { readDaemonFile, type DaemonFile } from './daemon-file.ts';
 import { wasKilledForMemory } from '../process/kernel-log.ts';
 import { crashFile } from './paths.ts';
@@ -32,7 +33,10 @@ function traces(file: DaemonFile, crash: string): Pick<LastExit, 'signal' | 'rea
     return { signal: 'SIGKILL', reason: 'the system ran out of memory and killed it' };
   }
   if ((timeOf(crash) ?? '') > file.started_at) {
-    const reason = describeCrash(endOf(crash), file.pid);
+    const reason = describeCrash(
+      orElse(() => readEnd(crash), ''),
+      file.pid,
+    );
     if (reason !== null) return { signal: 'SIGABRT', reason };
   }
   return {
@@ -49,15 +53,6 @@ export function describeCrash(text: string, pid: number): string | null {
   return 'it ran out of memory: the JavaScript heap of the daemon was full';
 }
 
-/** Returns the end of a file; empty when it cannot be read. */
-function endOf(file: string): string {
-  try {
-    return readEnd(file);
-  } catch {
-    return '';
-  }
-}
-
 function readEnd(file: string): string {
   const descriptor = openToReadSync(file);
   try {
@@ -70,9 +65,5 @@ function readEnd(file: string): string {
 }
 
 function timeOf(path: string): string | null {
-  try {
-    return statSync(path).mtime.toISOString();
-  } catch {
-    return null;
-  }
+  return orElse(() => statSync(path).mtime.toISOString(), null);
 }

@@ -1,5 +1,6 @@
 /** Formats log lines for people: `svc logs`, and `svc serve` on a terminal. */
 import { LOG_LEVELS, type LogLevel, type LogRecord } from '../protocol/logs.ts';
+import { parsedJson } from '../protocol/foreign-text.ts';
 
 export interface FormatOptions {
   readonly colour: boolean;
@@ -21,13 +22,9 @@ const PLAIN = '\u001b[0m';
 /** Parses a log line. null: the daemon's logger did not write it (a crash report of Node, for example). */
 export function parseLogLine(line: string): LogRecord | null {
   if (!line.startsWith('{')) return null;
-  try {
-    const record = JSON.parse(line) as Partial<LogRecord>;
-    const known = LOG_LEVELS.some((level) => level === record.level);
-    return known && typeof record.time === 'string' && typeof record.msg === 'string' ? (record as LogRecord) : null;
-  } catch {
-    return null;
-  }
+  const record = (parsedJson(line) ?? {}) as Partial<LogRecord>;
+  const known = LOG_LEVELS.some((level) => level === record.level);
+  return known && typeof record.time === 'string' && typeof record.msg === 'string' ? (record as LogRecord) : null;
 }
 
 /** True if a line is at least as severe as `level`. A line that is not a log record always is: it is from a crash. */

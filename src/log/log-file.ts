@@ -10,10 +10,10 @@
 import { closeSync, fstatSync, readSync, writeSync } from 'node:fs';
 import { rename, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { makeDirectory } from '../files/make-directory.ts';
 import { openToAppend, openToAppendSync, openToReadSync } from '../files/open-file.ts';
 import { StallTimer } from '../files/stall-timer.ts';
+import { within } from '../files/within.ts';
 import { whyOf } from '../files/why.ts';
 import type { LogDestination } from './log.ts';
 
@@ -95,10 +95,7 @@ export class LogFile implements LogDestination {
   async close(): Promise<void> {
     if (this.#closed) return;
     while (this.#pumping !== null && !this.#stall.isStalled) {
-      const given = new AbortController();
-      const { signal } = given;
-      await Promise.race([this.#pumping, sleep(CLOSE_CHECK_MS, undefined, { signal }).catch(() => undefined)]);
-      given.abort();
+      await within(CLOSE_CHECK_MS, this.#pumping);
     }
     this.#closed = true;
     if (this.#reopenTimer !== null) clearTimeout(this.#reopenTimer);

@@ -81,11 +81,8 @@ export function setForDrivers(name: string, value: string): void {
 
 /** The environment for a child process: ours, with `changes` on top (undefined removes). */
 export function childEnvironment(changes: Readonly<Record<string, string | undefined>> = {}): Record<string, string> {
-  const environment: Record<string, string> = {};
-  for (const [name, value] of Object.entries({ ...process.env, ...changes })) {
-    if (value !== undefined) environment[name] = value;
-  }
-  return environment;
+  const entries = Object.entries({ ...process.env, ...changes }).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as Record<string, string>;
 }
 
 /**

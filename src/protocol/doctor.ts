@@ -1,5 +1,4 @@
 /** The output of `svc doctor --json` and the names of its checks, which docs/doctor.md describes. */
-import * as v from 'valibot';
 
 /** In output order. Each compute device found adds one `device NAME` check. */
 export const CHECK_NAMES = [
@@ -26,27 +25,18 @@ export const CHECK_NAMES = [
 ] as const;
 export type CheckName = (typeof CHECK_NAMES)[number] | `device ${string}`;
 
-const nullableText = v.nullable(v.pipe(v.string(), v.minLength(1)));
-
-export const DoctorCheckSchema = v.strictObject({
-  name: v.union([v.picklist(CHECK_NAMES), v.custom<`device ${string}`>((name) => /^device \S/.test(String(name)))]),
+export interface DoctorCheck {
+  readonly name: CheckName;
   /** `warn`: works, but deserves attention. `skip`: nothing to check, or a check that it depends on failed. */
-  status: v.picklist(['ok', 'warn', 'fail', 'skip']),
-  value: nullableText,
-  detail: nullableText,
+  readonly status: 'ok' | 'warn' | 'fail' | 'skip';
+  readonly value: string | null;
+  readonly detail: string | null;
   /** What to do; always present with `warn` and `fail`. */
-  hint: nullableText,
-});
-
-export const DoctorRecordSchema = v.strictObject({
-  /** True if no check failed. */
-  ok: v.boolean(),
-  checks: v.array(DoctorCheckSchema),
-});
-
-export type DoctorCheck = Readonly<v.InferOutput<typeof DoctorCheckSchema>>;
+  readonly hint: string | null;
+}
 
 export interface DoctorRecord {
+  /** True if no check failed. */
   readonly ok: boolean;
   readonly checks: readonly DoctorCheck[];
 }

@@ -1,10 +1,23 @@
-/** Decoding of untrusted text, without the exceptions that Node's functions throw. */
+/**
+ * Fallbacks in place of exceptions: for untrusted text, which JavaScript's functions decode with a throw, and for calls
+ * whose failures all mean the same.
+ */
+
+/** Returns what `work` returns; `otherwise` if it throws. */
+export function orElse<Result, Otherwise>(work: () => Result, otherwise: Otherwise): Result | Otherwise {
+  try {
+    return work();
+  } catch {
+    return otherwise;
+  }
+}
 
 /** Decodes percent-encoding. undefined: invalid, such as `%ff`. */
 export function decodePercent(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return undefined;
-  }
+  return orElse(() => decodeURIComponent(text), undefined);
+}
+
+/** Parses JSON. undefined: invalid. */
+export function parsedJson(text: string): unknown {
+  return orElse<unknown, undefined>(() => JSON.parse(text), undefined);
 }

@@ -11,10 +11,3 @@ export type KeyScope = (typeof KEY_SCOPES)[number];
 export function allows(scope: KeyScope, needed: KeyScope): boolean {
   return KEY_SCOPES.indexOf(scope) >= KEY_SCOPES.indexOf(needed);
 }
-
-/** `svc key list --json`. */
-export interface KeyRecord {
-  readonly name: string;
-  readonly scope: KeyScope;
-  readonly created_at: string;
-}

@@ -1,16 +1,7 @@
 /** Converts answers, models and errors to OpenAI's format. Its clients ignore our `timings`, `hint` and `id`. */
 import type { Collector } from './collect.ts';
 import { SvcError, type ErrorCode } from './errors.ts';
-import type {
-  FinishEvent,
-  TokenLogprob,
-  TokenLogprobs,
-  Route,
-  StartEvent,
-  Timings,
-  ToolCallEvent,
-  Usage,
-} from './generate.ts';
+import type { FinishEvent, TokenLogprobs, ToolCallEvent, Usage } from './generate.ts';
 import { given } from './given.ts';
 import type { ModelRecord } from './records.ts';
 
@@ -22,53 +13,7 @@ export interface Answer {
   readonly model: string;
 }
 
-/** The provider that answered and the route that led to it: our extension. */
-export type Routed = Pick<StartEvent, 'provider'> & { readonly route: Route };
-
-export interface OpenAiUsage {
-  readonly prompt_tokens: number;
-  readonly completion_tokens: number;
-  readonly total_tokens: number;
-  readonly prompt_tokens_details: { readonly cached_tokens: number };
-}
-
 type OpenAiFinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
-
-export interface OpenAiToolCall {
-  readonly id: string;
-  readonly type: 'function';
-  readonly function: { readonly name: string; readonly arguments: string };
-}
-
-export interface OpenAiMessage {
-  readonly role: 'assistant';
-  /** null: only tool calls. */
-  readonly content: string | null;
-  readonly refusal: null;
-  readonly reasoning_content?: string;
-  readonly tool_calls?: readonly OpenAiToolCall[];
-}
-
-export interface OpenAiLogprobs {
-  readonly content: readonly (OpenAiLogprob & { readonly top_logprobs: readonly OpenAiLogprob[] })[];
-  readonly refusal: null;
-}
-type OpenAiLogprob = TokenLogprob;
-
-export interface ChatCompletion extends Answer, Routed {
-  readonly object: 'chat.completion';
-  readonly choices: readonly [
-    {
-      readonly index: 0;
-      readonly message: OpenAiMessage;
-      readonly logprobs: OpenAiLogprobs | null;
-      readonly finish_reason: OpenAiFinishReason;
-    },
-  ];
-  readonly usage?: OpenAiUsage;
-  readonly truncated_tokens?: number;
-  readonly timings: Timings;
-}
 
 export interface Delta {
   readonly role?: 'assistant';
@@ -84,23 +29,7 @@ export interface Delta {
   ];
 }
 
-export interface ChatCompletionChunk extends Answer, Partial<Routed> {
-  readonly object: 'chat.completion.chunk';
-  /** Empty in the chunk that carries the usage. */
-  readonly choices: readonly {
-    readonly index: 0;
-    readonly delta: Delta;
-    readonly logprobs: OpenAiLogprobs | null;
-    readonly finish_reason: OpenAiFinishReason | null;
-  }[];
-  /** Only with `include_usage`: null in all but the last chunk. */
-  readonly usage?: OpenAiUsage | null;
-  /** In the chunk with the finish reason, like `provider` and `route`. */
-  readonly truncated_tokens?: number;
-  readonly timings?: Timings;
-}
-
-export function toCompletion(answer: Answer, collected: Collector): ChatCompletion {
+export function toCompletion(answer: Answer, collected: Collector): object {
   const { start, finish, logprobs } = collected;
   return {
     ...answer,
@@ -121,7 +50,8 @@ export function toCompletion(answer: Answer, collected: Collector): ChatCompleti
   };
 }
 
-function routedOf({ start, route }: Collector): Routed {
+/** The provider that answered and the route that led to it: our extension. */
+function routedOf({ start, route }: Collector): object {
   return { provider: start.provider, route: route.route };
 }
 
@@ -130,15 +60,16 @@ export function truncatedOf({ usage }: FinishEvent): { readonly truncated_tokens
   return usage?.truncated_tokens === undefined ? {} : { truncated_tokens: usage.truncated_tokens };
 }
 
-function toMessage({ text, reasoning, toolCalls }: Collector): OpenAiMessage {
+function toMessage({ text, reasoning, toolCalls }: Collector): object {
   return {
     role: 'assistant',
+    // null: only tool calls.
     content: text === '' && toolCalls.length > 0 ? null : text,
     refusal: null,
     ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
     ...(toolCalls.length === 0
       ? {}
-      : { tool_calls: toolCalls.map(({ id, ...call }) => ({ id, type: 'function' as const, function: call })) }),
+      : { tool_calls: toolCalls.map(({ id, ...call }) => ({ id, type: 'function', function: call })) }),
   };
 }
 
@@ -154,7 +85,7 @@ export function toToolCallDelta({ index, id, name, arguments: piece }: ToolCallE
   };
 }
 
-function toLogprobs(logprobs: readonly TokenLogprobs[]): OpenAiLogprobs | null {
+function toLogprobs(logprobs: readonly TokenLogprobs[]): object | null {
   if (logprobs.length === 0) return null;
   return { content: logprobs.map(({ top, ...token }) => ({ ...token, top_logprobs: top })), refusal: null };
 }
@@ -164,19 +95,20 @@ export function toChunk(
   delta: Delta,
   includeUsage: boolean,
   logprobs: readonly TokenLogprobs[] = [],
-): ChatCompletionChunk {
+): object {
   return {
     ...answer,
     object: 'chat.completion.chunk',
     choices: [{ index: 0, delta, logprobs: toLogprobs(logprobs), finish_reason: null }],
+    // If requested, null in all but the last chunk.
     ...(includeUsage ? { usage: null } : {}),
   };
 }
 
 /** Last chunks of a stream: the one with the finish reason, then the one with the usage if requested. */
-export function toLastChunks(answer: Answer, facts: Collector, includeUsage: boolean): readonly ChatCompletionChunk[] {
+export function toLastChunks(answer: Answer, facts: Collector, includeUsage: boolean): readonly object[] {
   const { finish } = facts;
-  const last: ChatCompletionChunk = {
+  const last = {
     ...answer,
     object: 'chat.completion.chunk',
     choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: toFinishReason(finish) }],
@@ -195,7 +127,7 @@ function toFinishReason(finish: FinishEvent): OpenAiFinishReason {
   return finish.reason;
 }
 
-function toUsage(usage: Usage): OpenAiUsage {
+function toUsage(usage: Usage): object {
   return {
     prompt_tokens: usage.input_tokens,
     completion_tokens: usage.output_tokens,
@@ -204,34 +136,14 @@ function toUsage(usage: Usage): OpenAiUsage {
   };
 }
 
-export interface OpenAiModel {
-  readonly id: string;
-  readonly object: 'model';
-  readonly created: number;
-  readonly owned_by: 'svc';
-  /** In tokens; vLLM's name for the field. */
-  readonly max_model_len: number | null;
-}
-
-export function toModel(record: ModelRecord): OpenAiModel {
+export function toModel(record: ModelRecord): object {
   return {
     id: record.id,
     object: 'model',
     created: Math.floor(Date.parse(record.modified_at) / 1000),
     owned_by: 'svc',
+    // In tokens; vLLM's name for the field.
     max_model_len: record.loaded?.context_length ?? record.context_length,
-  };
-}
-
-export interface OpenAiError {
-  readonly error: {
-    readonly message: string;
-    readonly type: string;
-    readonly param: string | null;
-    readonly code: string;
-    readonly hint?: string;
-    /** Id of the request, also in its log line. */
-    readonly id: string;
   };
 }
 
@@ -242,7 +154,7 @@ const CODES: Partial<Record<ErrorCode, string>> = {
   BUSY: 'rate_limit_exceeded',
 };
 
-export function toOpenAiError(error: SvcError, id: string): OpenAiError {
+export function toOpenAiError(error: SvcError, id: string): object {
   return {
     error: {
       message: error.told,
@@ -250,6 +162,7 @@ export function toOpenAiError(error: SvcError, id: string): OpenAiError {
       param: error.param ?? null,
       code: CODES[error.code] ?? error.code.toLowerCase(),
       ...given({ hint: error.hint }),
+      // Id of the request, also in its log line.
       id,
     },
   };

@@ -22,7 +22,7 @@ export const HTTP_ROUTES = {
 export const CONTROL_ROUTES = {
   /** GET → StatusRecord. */
   status: '/control/status',
-  /** StopRequest → 202 `{}`; the daemon drains and exits. */
+  /** `{"drain_timeout_ms"}`, the time that running generations have to finish → 202 `{}`; the daemon drains and exits. */
   stop: '/control/stop',
   /** `{"drain": boolean}` → DrainRecord: stops (or resumes) accepting requests; the daemon stays up. */
   drain: '/control/drain',
@@ -47,11 +47,6 @@ export const CONTROL_ROUTES = {
   /** `{"provider", "key"}` → `{}`: keeps a key in memory until the daemon exits. */
   providerKey: '/control/providers/key',
 } as const;
-
-export interface StopRequest {
-  /** Time that running generations have to finish. */
-  readonly drain_timeout_ms: number;
-}
 
 export interface LoadWishes {
   /** Minimum context length, in tokens. Absent: the default. */
@@ -93,13 +88,30 @@ export interface ProviderTestStep {
 export type ProviderTestEvent =
   ({ readonly type: 'step' } & ProviderTestStep) | { readonly type: 'tested' } | ErrorEvent;
 
+/** How far work on bytes has come. */
+export interface BytesDone {
+  readonly done_bytes: number;
+  readonly total_bytes: number;
+  /** Average over the last seconds; null: not known yet. */
+  readonly bytes_per_second: number | null;
+}
+
+/** The hub that models are pulled from. */
+export interface HubSettings {
+  /** https://huggingface.co unless configured otherwise. */
+  readonly endpoint: string;
+  readonly token: string | null;
+  /** True: no requests to a hub. */
+  readonly is_offline: boolean;
+}
+
 /** A pull and its settings; absent ones come from the daemon's own environment. */
 export interface PullRequest {
   /** Model name as the user typed it. */
   readonly model: string;
   /** Only for URLs: 64 hexadecimal digits. */
   readonly sha256?: string;
-  readonly hub?: { readonly endpoint: string; readonly token: string | null; readonly is_offline: boolean };
+  readonly hub?: HubSettings;
 }
 
 export type PullEvent =
@@ -112,15 +124,8 @@ export type PullEvent =
       readonly total_bytes: number;
       readonly present_bytes: number;
     }
-  | {
-      readonly type: 'progress';
-      readonly done_bytes: number;
-      readonly total_bytes: number;
-      /** Bytes received so far, including those discarded. */
-      readonly fetched_bytes: number;
-      /** Average over the last seconds; null: nothing received yet. */
-      readonly bytes_per_second: number | null;
-    }
+  /** `fetched_bytes`: received so far, including those discarded. */
+  | ({ readonly type: 'progress'; readonly fetched_bytes: number } & BytesDone)
   /** The pull retries by itself. */
   | { readonly type: 'waiting'; readonly reason: string; readonly pause_ms: number | null }
   | { readonly type: 'pulled'; readonly model: ModelRecord; readonly fetched_bytes: number }

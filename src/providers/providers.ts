@@ -1,6 +1,6 @@
 /** Combines the catalogue, the config and the keys to usable providers. */
 import type { Provider } from '../backends/cloud/provider.ts';
-import { catalogue, type CatalogueEntry } from '../config/catalogue.ts';
+import { catalogue } from '../config/catalogue.ts';
 import type { Config } from '../config/config.ts';
 import { isLoopbackUrl } from '../config/provider-settings.ts';
 import { SvcError } from '../protocol/errors.ts';
@@ -34,18 +34,9 @@ export function providersInUse(config: Config, keys: ProviderKeys): Provider[] {
 /** Returns a provider, configured or not. undefined: it is unknown, or has no base URL. */
 export function providerNamed(name: string, config: Config, keys: ProviderKeys): Provider | undefined {
   const entry = catalogue().get(name);
-  const settings = Object.hasOwn(config.providers, name) ? config.providers[name] : undefined;
-  if (entry === undefined && settings === undefined) return undefined;
-  return resolve(name, settings ?? DEFAULTS, entry, config, keys);
-}
-
-function resolve(
-  name: string,
-  settings: Settings,
-  entry: CatalogueEntry | undefined,
-  config: Config,
-  keys: ProviderKeys,
-): Provider | undefined {
+  const configured = Object.hasOwn(config.providers, name) ? config.providers[name] : undefined;
+  if (entry === undefined && configured === undefined) return undefined;
+  const settings: Settings = configured ?? DEFAULTS;
   const kind = settings.kind ?? entry?.kind ?? 'openai_compatible';
   // Another account with a known kind has that provider's defaults.
   const like = entry ?? catalogue().get(kind);

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Paths } from '../home/paths.ts';
 import { SERVICE_UNIT, servesSocket, unitPath } from './systemd-unit.ts';
+import { orElse } from '../protocol/foreign-text.ts';
 
 /**
  * Returns the command that starts the service of this home; undefined: there is none. With systemd the socket unit
@@ -10,10 +11,6 @@ import { SERVICE_UNIT, servesSocket, unitPath } from './systemd-unit.ts';
  */
 export function startOfService({ socketPath }: Pick<Paths, 'socketPath'>): readonly string[] | undefined {
   if (process.platform !== 'linux') return undefined;
-  try {
-    const unit = readFileSync(unitPath(SERVICE_UNIT), 'utf8');
-    return servesSocket(unit, socketPath) ? ['systemctl', '--user', 'start', SERVICE_UNIT] : undefined;
-  } catch {
-    return undefined;
-  }
+  const unit = orElse(() => readFileSync(unitPath(SERVICE_UNIT), 'utf8'), '');
+  return servesSocket(unit, socketPath) ? ['systemctl', '--user', 'start', SERVICE_UNIT] : undefined;
 }

@@ -5,7 +5,7 @@
  * If the ledger cannot be read or written, or its disk does not respond, requests to providers with a budget are
  * refused. Requests to other providers go on; their lines are written once the ledger is writable again.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../files/within.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { LedgerFile, readUsage, type AnsweredLine } from './ledger.ts';
@@ -251,14 +251,4 @@ function dateOf(at: string): string {
 
 function tokensOf({ input_tokens, output_tokens }: Pick<AnsweredLine, 'input_tokens' | 'output_tokens'>): number {
   return (input_tokens ?? 0) + (output_tokens ?? 0);
-}
-
-/** Resolves with the result of `work`; undefined after the timeout. REQUIRES: `work` never rejects. */
-async function within<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result | undefined> {
-  const given = new AbortController();
-  try {
-    return await Promise.race([work, sleep(timeoutMs, undefined, { signal: given.signal }).catch(() => undefined)]);
-  } finally {
-    given.abort();
-  }
 }

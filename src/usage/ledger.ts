@@ -12,6 +12,7 @@ import { createInterface } from 'node:readline';
 import { openToAppend, openToRead } from '../files/open-file.ts';
 import { StallTimer } from '../files/stall-timer.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
+import { parsedJson } from '../protocol/foreign-text.ts';
 
 export interface AskedLine {
   readonly event: 'asked';
@@ -124,10 +125,6 @@ export async function* readUsage(dir: string, from: string): AsyncGenerator<Usag
 }
 
 function parseLine(text: string): UsageLine | null {
-  try {
-    const value = JSON.parse(text) as Partial<UsageLine> | null;
-    return typeof value?.at === 'string' && typeof value.provider === 'string' ? (value as UsageLine) : null;
-  } catch {
-    return null;
-  }
+  const value = parsedJson(text) as Partial<UsageLine> | null | undefined;
+  return typeof value?.at === 'string' && typeof value.provider === 'string' ? (value as UsageLine) : null;
 }

@@ -74,15 +74,13 @@ test('only files/make-directory.ts creates directories: it returns on every file
 /** Files outside files/ that open a path themselves, with the reason why a FIFO there is impossible or harmless. */
 const OPENED: Readonly<Record<string, string>> = {
   'src/cli/commands/version.ts': 'a file of the build',
-  'src/cli/commands/doctor/machine-checks.ts': 'a file of the package',
   'src/cli/asking/format-file.ts': 'named by the user, who may intend a FIFO',
   'src/cli/asking/images.ts': 'named by the user',
   'src/cli/commands/service/definition.ts': 'a file of the service manager, in the foreground',
   'src/cli/commands/stop.ts': '/proc',
   'src/config/catalogue.ts': 'a file of the package',
-  'src/home/credentials-file.ts': 'a descriptor opened by files/open-file.ts',
   'src/process/kernel-log.ts': 'opened with O_NONBLOCK',
-  'src/home/key-file.ts': 'a descriptor opened by files/open-file.ts',
+  'src/home/private-file.ts': 'a descriptor opened by files/open-file.ts',
   'src/process/process-identity.ts': '/proc',
   'src/config/version.ts': 'a file of the package',
   'src/daemon/resources.ts': '/proc',

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { inWordsOfGrpc, inWordsOfOpenAi, randomQuestion } from '../../bench/soak/question.ts';
 import { Definitions } from '../../src/grpc/definitions.ts';
-import { toRequest } from '../../src/grpc/records.ts';
+import { fieldsOf } from '../../src/grpc/records.ts';
 import { GenerateRequestSchema, type GenerateRequest } from '../../src/protocol/generate.ts';
 import { parseChatCompletion } from '../../src/protocol/openai-request.ts';
 import { parse } from '../../src/protocol/validate.ts';
@@ -30,7 +30,7 @@ test('the gRPC form is the same request', () => {
   const type = 'svc.v1.GenerateRequest';
   for (const question of questions) {
     const bytes = definitions.encode(type, inWordsOfGrpc(question));
-    const told = toRequest(definitions, type, definitions.decode(type, bytes)) as unknown as GenerateRequest;
+    const told = fieldsOf(definitions, type, definitions.decode(type, bytes), false) as unknown as GenerateRequest;
     assert.equal(
       told.messages.map(({ role, content }) => ({ role, content })),
       question.messages,

@@ -46,7 +46,9 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
 
 function commandLine(name: string): string[] {
   const given = ARGUMENTS[name];
-  const needed = COMMANDS[name as keyof typeof COMMANDS].arguments.filter(({ required }) => required).map(() => 'x');
+  const needed = (COMMANDS[name as keyof typeof COMMANDS].arguments ?? [])
+    .filter(({ required }) => required)
+    .map(() => 'x');
   return [...name.split(' '), ...(given ?? needed)];
 }
 

@@ -31,7 +31,7 @@ import { Client } from '../../src/client/client.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
-import { CHECK_NAMES, DoctorRecordSchema, type DoctorCheck, type DoctorRecord } from '../../src/protocol/doctor.ts';
+import { CHECK_NAMES, type DoctorCheck, type DoctorRecord } from '../../src/protocol/doctor.ts';
 import type { ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
@@ -52,6 +52,20 @@ const test = suite<Context>('doctor');
 
 let sound: ReadonlySet<string> | undefined;
 const isBad = ({ status }: DoctorCheck): boolean => status === 'warn' || status === 'fail';
+
+const nullableText = v.nullable(v.pipe(v.string(), v.minLength(1)));
+const DoctorRecordSchema = v.strictObject({
+  ok: v.boolean(),
+  checks: v.array(
+    v.strictObject({
+      name: v.union([v.picklist(CHECK_NAMES), v.custom<`device ${string}`>((name) => /^device \S/.test(String(name)))]),
+      status: v.picklist(['ok', 'warn', 'fail', 'skip']),
+      value: nullableText,
+      detail: nullableText,
+      hint: nullableText,
+    }),
+  ),
+});
 
 function parsed(stdout: string): DoctorRecord {
   const record = v.parse(DoctorRecordSchema, JSON.parse(stdout));

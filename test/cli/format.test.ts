@@ -54,9 +54,8 @@ test('columns are aligned, and colour codes take no width', () => {
 });
 
 test('paragraphs are wrapped between words', () => {
-  assert.is(wrap('one two three', 7, ''), 'one two\nthree');
-  assert.is(wrap('one two', 7, '  '), '  one\n  two');
-  assert.is(wrap('unbreakable', 3, ''), 'unbreakable');
+  assert.is(wrap('one two three', 7), 'one two\nthree');
+  assert.is(wrap('unbreakable', 3), 'unbreakable');
 });
 
 test('suggest returns a similar name, or nothing', () => {

@@ -18,9 +18,9 @@ test.before(async () => {
 });
 
 test('it is small, and the digest is the one in its README', async () => {
-  const { architecture, contextLength } = await inspectGguf(builtinModelPath());
+  const { architecture, context_length } = await inspectGguf(builtinModelPath());
   assert.is(architecture, 'llama');
-  assert.ok((contextLength ?? 0) >= 2048);
+  assert.ok((context_length ?? 0) >= 2048);
   assert.ok(statSync(builtinModelPath()).size <= 12e6);
   const digest = createHash('sha256').update(readFileSync(builtinModelPath())).digest('hex');
   const readme = readFileSync(fileURLToPath(new URL('../../models/nano/README.md', import.meta.url)), 'utf8');

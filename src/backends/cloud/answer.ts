@@ -1,15 +1,12 @@
 /** Shared by all API readers: validates the API's JSON and creates the errors for invalid answers. */
 import * as v from 'valibot';
 import { SvcError } from '../../protocol/errors.ts';
+import { parsedJson } from '../../protocol/foreign-text.ts';
 
 /** Throws PROVIDER_FAILED for invalid JSON or fields of another type. The error contains none of the data. */
 export function readEvent<Schema extends v.GenericSchema>(schema: Schema, data: string): v.InferOutput<Schema> {
-  let value: unknown;
-  try {
-    value = JSON.parse(data);
-  } catch {
-    throw notTheApi('invalid JSON');
-  }
+  const value = parsedJson(data);
+  if (value === undefined) throw notTheApi('invalid JSON');
   return readBody(schema, value);
 }
 

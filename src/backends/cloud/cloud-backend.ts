@@ -14,6 +14,7 @@ import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
 import type { ProviderRecord, ProviderState } from '../../protocol/records.ts';
+import { parsedJson } from '../../protocol/foreign-text.ts';
 import { abortable } from '../abortable.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { EventStream } from './event-stream.ts';
@@ -177,7 +178,7 @@ export class CloudBackend implements Backend {
   /** A response that is not a stream: an error, or a whole answer from a server without streaming. */
   async *#whole(reply: Reply, reader: WireReader, progress: Progress): AsyncGenerator<GenerateEvent, void, undefined> {
     const text = await readText(reply, JSON_BODY_BYTES);
-    const error = this.#wire.error(parse(text));
+    const error = this.#wire.error(parsedJson(text));
     if (error !== null) throw toSvcError(error, null);
     yield* progress.take(reader.read({ name: '', data: text }));
     yield* progress.take(reader.end());
@@ -198,7 +199,7 @@ export class CloudBackend implements Backend {
     try {
       reply = await this.#transport.send(asked, { signal, hasKey: key !== null, traceId: null });
       await this.#refuse(reply, null);
-      const body = parse(await readText(reply, JSON_BODY_BYTES));
+      const body = parsedJson(await readText(reply, JSON_BODY_BYTES));
       const error = this.#wire.error(body);
       if (error !== null) throw toSvcError(error, null);
       const page = this.#wire.readModels(body);
@@ -229,7 +230,7 @@ export class CloudBackend implements Backend {
       { ...(traceId === null ? {} : { id: traceId }), provider: this.name, status },
       'the provider answered with an error',
     );
-    const error = this.#wire.error(parse(await readText(reply, ERROR_BODY_BYTES)));
+    const error = this.#wire.error(parsedJson(await readText(reply, ERROR_BODY_BYTES)));
     throw toSvcError(error, status, retryAdvice(reply.header, Date.now()));
   }
 
@@ -313,13 +314,4 @@ async function nextPiece(
 
 function isJson(reply: Reply): boolean {
   return /^application\/(?:[\w.-]+\+)?json\b/i.test(reply.header('content-type') ?? '');
-}
-
-/** undefined: invalid JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

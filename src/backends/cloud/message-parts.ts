@@ -1,6 +1,7 @@
 /** Message conversions shared by all APIs. */
-import type { Message, ToolCall } from '../../protocol/generate.ts';
+import type { GenerateRequest, Message, ToolCall } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
+import { parsedJson } from '../../protocol/foreign-text.ts';
 
 /** Joins text parts with line breaks. Throws INVALID_REQUEST for an image. */
 export function plainText(content: Message['content'], param: string): string {
@@ -24,12 +25,14 @@ export function joinedSystem(messages: readonly Message[]): string {
 /** Parses a call's arguments, for APIs that need an object. Throws INVALID_REQUEST for anything else. */
 export function argumentsOf(call: ToolCall, param: string): object {
   if (call.arguments.trim() === '') return {};
-  let value: unknown;
-  try {
-    value = JSON.parse(call.arguments);
-  } catch {
-    value = undefined;
-  }
+  const value = parsedJson(call.arguments);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   throw invalid(`${param}.arguments`, 'must be a JSON object: this provider requires one');
+}
+
+/** True if there are tools. Throws INVALID_REQUEST for a choice that needs some. */
+export function hasTools(tools: readonly unknown[], choice: GenerateRequest['tool_choice']): boolean {
+  if (tools.length > 0) return true;
+  if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'requires tools');
+  return false;
 }

@@ -20,10 +20,6 @@ export class Slots {
     this.#limit = limit ?? Infinity;
   }
 
-  get waiting(): number {
-    return this.#waiting.size;
-  }
-
   /** Resolves with a function that releases the slot. Throws `signal.reason`, or BUSY if the queue is full. */
   async acquire(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();

@@ -1,4 +1,5 @@
 /** Reads standard input as text. */
+import { once } from 'node:events';
 import { fstatSync } from 'node:fs';
 import { SvcError } from '../../protocol/errors.ts';
 import { say } from '../terminal/output.ts';
@@ -51,20 +52,10 @@ export async function readPromptInput(limitBytes: number): Promise<PromptInput> 
 
 /** True if data or the end arrives in time. Consumes nothing. */
 async function speaksWithin(timeMs: number): Promise<boolean> {
-  return await new Promise((resolve) => {
-    const settle = (speaks: boolean): void => {
-      clearTimeout(timer);
-      process.stdin.off('readable', onReadable);
-      resolve(speaks);
-    };
-    const onReadable = (): void => {
-      settle(true);
-    };
-    const timer = setTimeout(() => {
-      settle(false);
-    }, timeMs);
-    process.stdin.on('readable', onReadable);
-  });
+  return await once(process.stdin, 'readable', { signal: AbortSignal.timeout(timeMs) }).then(
+    () => true,
+    () => false,
+  );
 }
 
 function statsOfStdin(): { isFIFO: boolean; isFile: boolean; isSocket: boolean } {

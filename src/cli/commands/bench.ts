@@ -17,7 +17,7 @@ import type { LoadedModelHealth, StepsHealth } from '../../protocol/records.ts';
 import { jsonFlag, modelFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { count, facts } from '../terminal/format.ts';
 import { modelName } from '../machine/model-name.ts';
-import { print, printJson, say, sayProgress } from '../terminal/output.ts';
+import { printResult, say, sayProgress } from '../terminal/output.ts';
 
 const MOST_RUNS = 1000;
 const WORDS = 'time year people way day man thing woman life child world school state family student group'.split(' ');
@@ -30,7 +30,6 @@ export const spec = {
   detail: [
     'Sends one prompt at a time through the running daemon: a warm-up, then several runs. Prints their median, minimum and maximum.',
   ],
-  arguments: [],
   flags: {
     model: modelFlag,
     runs: { kind: 'count', value: 'N', default: '5', summary: 'number of measured runs' },
@@ -50,37 +49,20 @@ export const run: Run<typeof spec> = async (flags) => {
   try {
     const record = await measure(client, flags, models);
     sayProgress('');
-    if (flags.json) printJson(record);
-    else print(describe(record));
+    printResult(flags.json, record, describe(record));
   } finally {
     sayProgress('');
   }
-  return 0;
 };
 
-interface BenchRecord {
-  readonly model: string;
-  readonly provider: string;
-  readonly runs: number;
-  readonly input_tokens: Figure;
-  readonly output_tokens: Figure;
-  readonly ttft_ms: Figure;
-  readonly prefill_tokens_per_second: Figure;
-  readonly decode_tokens_per_second: Figure;
-  /** null: a provider answered, not an engine on this machine. */
-  readonly steps: Steps | null;
-}
+type BenchRecord = Awaited<ReturnType<typeof measure>>;
 
 type Cells = Pick<LoadedModelHealth, 'kv_cells_used' | 'kv_cells_cached' | 'kv_cells_total' | 'kv_tokens_swapped'>;
 /** Counters since the first run; threads and cells as at the end. */
 type Steps = StepsHealth & Cells & { readonly rows_per_step: number };
 
 /** `before`: the models that were loaded before the benchmark. */
-async function measure(
-  client: Client,
-  flags: Flags<typeof spec>,
-  before: readonly LoadedModelHealth[],
-): Promise<BenchRecord> {
+async function measure(client: Client, flags: Flags<typeof spec>, before: readonly LoadedModelHealth[]) {
   const wanted = flags['prompt-tokens'];
   const ask = async (words: number): Promise<GenerateResult> =>
     await receive(client, requestOf(flags, words), { signal: new AbortController().signal });
@@ -107,6 +89,7 @@ async function measure(
     ttft_ms: figureOf(({ timings }) => timings.ttft_ms),
     prefill_tokens_per_second: figureOf(prefillSpeed),
     decode_tokens_per_second: figureOf(({ timings }) => timings.tokens_per_second),
+    // null: a provider answered, not an engine on this machine.
     steps: many.provider === 'local' ? await stepsOf(client, many.model, before) : null,
   };
 }

@@ -33,7 +33,6 @@ export const spec = {
     'On a terminal: Ctrl-C stops the answer, Ctrl-D or /exit leaves, /help lists the commands. From a pipe, every line is a turn.',
     'The conversation is kept in memory only.',
   ],
-  arguments: [],
   flags: { model: modelFlag, system: systemFlag, ...answerFlags, ...routingFlags },
   examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
 } as const satisfies Spec;
@@ -56,7 +55,6 @@ export const run: Run<typeof spec> = async (flags) => {
   } finally {
     turns.close();
   }
-  return 0;
 };
 
 /** On a terminal an error is shown and the chat goes on; from a pipe it ends the chat. */

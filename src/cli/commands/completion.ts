@@ -14,5 +14,4 @@ export const spec = {
 
 export const run: Run<typeof spec> = async (_flags, { shell }, loadSpecs) => {
   print(SHELLS[shell](Object.entries(await loadSpecs())).trimEnd());
-  return 0;
 };

@@ -1,5 +1,4 @@
 /** `svc doctor`: every check runs whatever the results of the others; one that depends on a broken part is skipped. */
-import type { Config } from '../../config/config.ts';
 import { readKeyFile } from '../../home/key-file.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
 import type { DoctorCheck, DoctorRecord } from '../../protocol/doctor.ts';
@@ -23,12 +22,11 @@ import { checkDisk, checkMemory, checkNode, checkUser } from './doctor/machine-c
 import { checkModels } from './doctor/model-checks.ts';
 import { checkApiKeys, checkProviders } from './doctor/provider-check.ts';
 import { checkSandbox } from './doctor/sandbox-check.ts';
-import { out, print, printJson, sayProgress } from '../terminal/output.ts';
+import { out, printResult, sayProgress } from '../terminal/output.ts';
 
 export const spec = {
   summary: 'Check everything svc needs, and run a real kernel on every device',
   detail: ['Works with and without a daemon.'],
-  arguments: [],
   flags: { offline: { kind: 'switch', summary: 'do not contact the providers' }, json: jsonFlag },
   examples: ['svc doctor', 'svc doctor --offline --json'],
 } as const satisfies Spec;
@@ -37,8 +35,7 @@ export const run: Run<typeof spec> = async ({ json, offline }) => {
   const checks = await examine(offline);
   sayProgress('');
   const record: DoctorRecord = { ok: checks.every((each) => each.status !== 'fail'), checks };
-  if (json) printJson(record);
-  else print(describe(record));
+  printResult(json, record, describe(record));
   return record.ok ? 0 : 1;
 };
 
@@ -75,16 +72,12 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
     engineWorks: engine.works,
   });
   sayProgress('asking the providers');
+  // Without a daemon, those that one started from here would have.
   const known = (): readonly ProviderRecord[] =>
-    daemon.runs ? daemon.providers : providersWithoutDaemon(config, paths);
+    daemon.runs ? daemon.providers : providersInUse(config, new ProviderKeys(paths.credentialsFile)).map(recordOf);
   const providers = await guarded('providers', () => checkProviders(known(), { offline }));
   const apiKeys = await guarded('api_keys', () => checkApiKeys(known(), readKeyFile(paths.keyFile)));
   return [...machine, ...files, ...models, providers, apiKeys];
-}
-
-/** Returns the providers that a daemon started from here would have. */
-function providersWithoutDaemon(config: Config, { credentialsFile }: Paths): ProviderRecord[] {
-  return providersInUse(config, new ProviderKeys(credentialsFile)).map(recordOf);
 }
 
 function describe({ ok, checks }: DoctorRecord): string {

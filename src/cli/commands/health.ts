@@ -8,7 +8,7 @@ import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { CheckStatus, HealthRecord } from '../../protocol/records.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { bytes, duration, facts, percent, table, text } from '../terminal/format.ts';
-import { out, print, printJson, printJsonLine, report } from '../terminal/output.ts';
+import { out, print, printJsonLine, printResult, report } from '../terminal/output.ts';
 import { modelTable } from './status.ts';
 
 /** Exit code if no record arrives: no daemon, no answer, or another program at the address. */
@@ -16,7 +16,6 @@ const UNREACHABLE = 69;
 
 export const spec = {
   summary: 'Show the health record of the running daemon',
-  arguments: [],
   flags: {
     source: {
       kind: 'choice',
@@ -36,8 +35,7 @@ export const run: Run<typeof spec> = async ({ source, watch, json }) => {
     const health = await open(source, paths);
     if (watch) return await show(health.watch(), json);
     const record = await health.once();
-    if (json) printJson(record);
-    else print(describe(record));
+    printResult(json, record, describe(record));
     return record.status === 'ready' ? 0 : ERRORS.NOT_READY.exit;
   } catch (error) {
     const exit = report(error, json);

@@ -9,7 +9,6 @@ import { out, print, say } from '../terminal/output.ts';
 export const spec = {
   summary: "Print the daemon's log",
   detail: ['Reads the log file, so it also works after a crash. Prints JSON lines, or readable text on a terminal.'],
-  arguments: [],
   flags: {
     tail: { kind: 'count', value: 'N', default: '200', summary: 'print the last N lines' },
     follow: { kind: 'switch', short: 'f', summary: 'keep printing new lines' },
@@ -40,7 +39,6 @@ export const run: Run<typeof spec> = async ({ tail, follow: follows, level }) =>
     });
   }
   if (file !== undefined) closeSync(file);
-  return 0;
 };
 
 /** True if the last daemon, or one that failed to start after it, wrote to its standard error. */

@@ -4,13 +4,12 @@ import { resolvePaths } from '../../home/paths.ts';
 import type { LoadedModel, LoadedModelHealth } from '../../protocol/records.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { bytes, count, duration, table, text } from '../terminal/format.ts';
-import { print, printJson } from '../terminal/output.ts';
+import { printResult } from '../terminal/output.ts';
 
 type Process = LoadedModelHealth & Pick<LoadedModel, 'expires_at'> & { readonly device: string | null };
 
 export const spec = {
   summary: 'Show the models in memory and their requests',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc ps', 'svc ps --json'],
 } as const satisfies Spec;
@@ -22,9 +21,7 @@ export const run: Run<typeof spec> = async ({ json }) => {
     const loaded = records.find(({ id }) => id === model.id)?.loaded;
     return { ...model, device: loaded?.device ?? null, expires_at: loaded?.expires_at ?? null };
   });
-  if (json) printJson({ models });
-  else print(models.length === 0 ? 'no model is in memory' : describe(models));
-  return 0;
+  printResult(json, { models }, models.length === 0 ? 'no model is in memory' : describe(models));
 };
 
 function describe(models: readonly Process[]): string {

@@ -97,7 +97,6 @@ export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash
   sayTruncated(result);
   if (flags.stats) say(statsOf(result));
   introduceBuiltin(result, paths);
-  return 0;
 };
 
 /** Returns the argument, standard input, or both. A silent pipe is ignored only beside an argument without `-`. */

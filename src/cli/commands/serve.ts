@@ -4,7 +4,6 @@ import type { Run, Spec } from '../spec.ts';
 export const spec = {
   summary: 'Run the daemon in the foreground',
   detail: ['Logs to standard error: readable on a terminal, JSON lines otherwise. Ctrl-C drains and stops the daemon.'],
-  arguments: [],
   flags: {
     mode: {
       kind: 'choice',
@@ -18,5 +17,5 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ mode }) => {
   const { runDaemon } = await import('../../daemon/main.ts');
-  return await runDaemon({ mode });
+  return await runDaemon(mode);
 };

@@ -1,14 +1,14 @@
 import { Client } from '../../client/client.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { ensureDaemon } from '../machine/daemon.ts';
-import { print, printJson, say } from '../terminal/output.ts';
+import { printResult, say } from '../terminal/output.ts';
 
 export const spec = {
   summary: 'Start the daemon in the background',
   detail: ['Returns when the daemon is ready, or reports why it is not. Succeeds if the daemon is already running.'],
-  arguments: [],
   flags: {
     timeout: {
       kind: 'duration',
@@ -25,14 +25,11 @@ export const run: Run<typeof spec> = async ({ timeout, json }) => {
   const paths = resolvePaths();
   const { wasRunning, trouble } = await ensureDaemon(paths, { timeoutMs: timeout, json });
   // A failed start exits with 1; exit code 4 is for `status` and `health`.
-  if (trouble !== null)
-    throw new SvcError('INTERNAL', trouble.message, { ...(trouble.hint && { hint: trouble.hint }) });
+  if (trouble !== null) throw new SvcError('INTERNAL', trouble.message, given({ hint: trouble.hint }));
   const status = await new Client(paths.socketPath).status();
-  if (json) printJson({ ...status, already_running: wasRunning });
-  else
-    print(
-      `svc ${wasRunning ? 'is already running' : 'is ready'} (pid ${String(status.pid)})${status.http === null ? '' : ` at http://${status.http}`}`,
-    );
+  const state = wasRunning ? 'is already running' : 'is ready';
+  const address = status.http === null ? '' : ` at http://${status.http}`;
+  const record = { ...status, already_running: wasRunning };
+  printResult(json, record, `svc ${state} (pid ${String(status.pid)})${address}`);
   if (status.state === 'DEGRADED') say('the state is DEGRADED: `svc status` shows why');
-  return 0;
 };

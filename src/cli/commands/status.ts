@@ -6,11 +6,10 @@ import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { LoadedModelHealth, ReadyRecord, StatusRecord } from '../../protocol/records.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { bytes, count, duration, facts, table, text } from '../terminal/format.ts';
-import { out, print, printJson, say } from '../terminal/output.ts';
+import { out, printResult, say } from '../terminal/output.ts';
 
 export const spec = {
   summary: 'Show whether the daemon is running, its addresses and its loaded models',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc status', 'svc status --json'],
 } as const satisfies Spec;
@@ -18,8 +17,7 @@ export const spec = {
 export const run: Run<typeof spec> = async ({ json }) => {
   const paths = resolvePaths();
   const { status, ready } = await ask(paths);
-  if (json) printJson(status);
-  else print(describe(status, ready));
+  printResult(json, status, describe(status, ready));
   if (status.version !== null && status.version !== VERSION)
     say(
       `the daemon has version ${status.version}, this command ${VERSION}: restart the daemon (svc stop && svc start)`,

@@ -7,7 +7,7 @@ import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { isAlive as isSameProcess } from '../../process/process-identity.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { print, printJson, say } from '../terminal/output.ts';
+import { printResult, say } from '../terminal/output.ts';
 
 /** Time after the drain for closing engines and listeners, and for the last log lines. */
 const CLOSING_MS = 10_000;
@@ -19,7 +19,6 @@ export const spec = {
   detail: [
     'Running generations may finish until the timeout; then they are cancelled. Succeeds if no daemon is running.',
   ],
-  arguments: [],
   flags: {
     timeout: {
       kind: 'duration',
@@ -37,9 +36,8 @@ export const run: Run<typeof spec> = async ({ timeout, force, json }) => {
   const drainMs = force ? 0 : timeout;
   const asked = await askToStop(resolvePaths(), drainMs);
   if (asked === undefined) {
-    if (json) printJson({ was_running: false, killed: false });
-    else print('svc is not running');
-    return 0;
+    printResult(json, { was_running: false, killed: false }, 'svc is not running');
+    return;
   }
   const { pid, heard } = asked;
   const patienceMs = !heard ? 0 : force ? FORCED_CLOSING_MS : drainMs + CLOSING_MS;
@@ -49,8 +47,7 @@ export const run: Run<typeof spec> = async ({ timeout, force, json }) => {
     kill(pid);
     if (!(await endsWithin(pid, CLOSING_MS))) throw new SvcError('TIMEOUT', `process ${String(pid)} cannot be killed`);
   }
-  if (json) printJson({ was_running: true, killed });
-  else print(killed ? 'svc was killed' : 'svc has stopped');
+  printResult(json, { was_running: true, killed }, killed ? 'svc was killed' : 'svc has stopped');
   return killed && !force ? ERRORS.TIMEOUT.exit : 0;
 };
 

@@ -4,13 +4,12 @@ import { readUsage } from '../../usage/ledger.ts';
 import { summarise } from '../../usage/summary.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { count, table, text } from '../terminal/format.ts';
-import { print, printJson } from '../terminal/output.ts';
+import { printResult } from '../terminal/output.ts';
 
 const DAY_MS = 86_400_000;
 
 export const spec = {
   summary: 'Show requests and tokens by day, provider and model',
-  arguments: [],
   flags: {
     days: { kind: 'count', value: 'N', default: '30', summary: 'the last N days, in UTC' },
     'by-key': { kind: 'switch', summary: 'group by API key, too' },
@@ -22,10 +21,6 @@ export const spec = {
 export const run: Run<typeof spec> = async ({ days, json, 'by-key': byKey }) => {
   const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10);
   const usage = await summarise(readUsage(resolvePaths().stateDir, from), { byKey });
-  if (json) {
-    printJson({ usage });
-    return 0;
-  }
   const rows = usage.map((row) => [
     row.day,
     row.provider,
@@ -48,6 +43,5 @@ export const run: Run<typeof spec> = async ({ days, json, 'by-key': byKey }) => 
     'CACHED',
     'OUTPUT',
   ];
-  print(rows.length === 0 ? 'no requests were recorded' : table([titles, ...rows]));
-  return 0;
+  printResult(json, { usage }, rows.length === 0 ? 'no requests were recorded' : table([titles, ...rows]));
 };

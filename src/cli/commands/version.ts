@@ -2,22 +2,20 @@ import { readFileSync } from 'node:fs';
 import { VERSION } from '../../config/version.ts';
 import { probeEngine } from '../../engine/probe.ts';
 import type { VersionRecord } from '../../protocol/records.ts';
+import { orElse } from '../../protocol/foreign-text.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { facts, text } from '../terminal/format.ts';
-import { print, printJson } from '../terminal/output.ts';
+import { printResult } from '../terminal/output.ts';
 
 export const spec = {
   summary: 'Show the versions of svc, Node and the engine',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc version', 'svc version --json'],
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async ({ json }) => {
   const record = await versionRecord();
-  if (json) printJson(record);
-  else print(describe(record));
-  return 0;
+  printResult(json, record, describe(record));
 };
 
 async function versionRecord(): Promise<VersionRecord> {
@@ -40,11 +38,7 @@ async function versionRecord(): Promise<VersionRecord> {
 
 /** Returns the commit that dist/ was built from, which scripts/steps/dist.js wrote; null if svc runs from source. */
 function commit(): string | null {
-  try {
-    return readFileSync(new URL('../../commit', import.meta.url), 'utf8');
-  } catch {
-    return null;
-  }
+  return orElse(() => readFileSync(new URL('../../commit', import.meta.url), 'utf8'), null);
 }
 
 function describe({ version, commit: revision, node, platform, arch, addon }: VersionRecord): string {

@@ -10,19 +10,14 @@ import { suggest } from '../../protocol/suggest.ts';
 import { ProviderKeys } from '../../providers/provider-keys.ts';
 import { providerNamed } from '../../providers/providers.ts';
 
-export interface ProvidersHere {
-  readonly config: Config;
-  readonly keys: ProviderKeys;
-}
-
 /** Reads the config and the keys at each call. Throws CONFIG_INVALID. */
-export function providersHere(): ProvidersHere {
+export function providersHere(): { readonly config: Config; readonly keys: ProviderKeys } {
   const paths = resolvePaths();
   return { config: loadConfig(paths), keys: new ProviderKeys(paths.credentialsFile) };
 }
 
 /** Finds a configured provider or one of the catalogue. Throws NOT_FOUND, with a suggestion. */
-export function findProvider(name: string, { config, keys }: ProvidersHere): Provider {
+export function findProvider(name: string, { config, keys }: ReturnType<typeof providersHere>): Provider {
   const provider = providerNamed(name, config, keys);
   if (provider !== undefined) return provider;
   const form = catalogue().get(name)?.base_url_form;
@@ -31,10 +26,15 @@ export function findProvider(name: string, { config, keys }: ProvidersHere): Pro
       hint: `svc provider set ${name} --base-url ${form}`,
     });
   }
-  const likely = suggest(name, [...Object.keys(config.providers), ...catalogue().keys()]);
   throw new SvcError('NOT_FOUND', `no provider is named ${JSON.stringify(name.slice(0, 80))}`, {
-    hint: likely === undefined ? 'see `svc provider list --all`' : `did you mean "${likely}"?`,
+    hint: likeName(name, config),
   });
+}
+
+/** Returns the hint for an unknown name: a similar one, or where the names are. */
+export function likeName(name: string, { providers }: Config): string {
+  const likely = suggest(name, [...Object.keys(providers), ...catalogue().keys()]);
+  return likely === undefined ? 'see `svc provider list --all`' : `did you mean "${likely}"?`;
 }
 
 /** Opens a backend in this process. The caller closes it. */

@@ -37,9 +37,8 @@ export async function pullModel({ model, sha256, json }: PullOptions): Promise<M
   process.on('SIGTERM', onInterrupt);
   const show = json ? printJsonLine : shower();
   try {
-    const { endpoint, token, isOffline } = hubEnvironment();
-    const hub = { endpoint, token, is_offline: isOffline };
-    for await (const event of events({ model, ...given({ sha256 }), hub }, paused.signal)) {
+    const request = { model, ...given({ sha256 }), hub: hubEnvironment() };
+    for await (const event of events(request, paused.signal)) {
       show(event);
       if (event.type === 'pulled') return event.model;
     }

@@ -1,16 +1,10 @@
 /** Progress of long work on bytes: a bar on a terminal, otherwise a line per tenth or per ten seconds. */
+import type { BytesDone } from '../../protocol/routes.ts';
 import { bytes, duration } from './format.ts';
 import { err, say, sayProgress } from './output.ts';
 
 const LINE_MS = 10_000;
 const LINE_SHARE = 0.1;
-
-export interface BytesDone {
-  readonly done_bytes: number;
-  readonly total_bytes: number;
-  /** null: not known yet. */
-  readonly bytes_per_second: number | null;
-}
 
 export class ByteProgress {
   readonly #what: string;

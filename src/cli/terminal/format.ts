@@ -87,17 +87,16 @@ function width(cell: string): number {
 }
 
 /** Wraps at `columns`; every line begins with `indent`. */
-export function wrap(paragraph: string, columns: number, indent: string): string {
+export function wrap(paragraph: string, columns: number): string {
   const lines: string[] = [];
   let line = '';
   for (const word of paragraph.split(' ')) {
-    if (line !== '' && indent.length + line.length + 1 + word.length > columns) {
+    if (line !== '' && line.length + 1 + word.length > columns) {
       lines.push(line);
       line = word;
     } else {
       line = line === '' ? word : `${line} ${word}`;
     }
   }
-  lines.push(line);
-  return lines.map((each) => indent + each).join('\n');
+  return [...lines, line].join('\n');
 }

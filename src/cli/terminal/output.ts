@@ -13,7 +13,6 @@ export interface Terminal {
   readonly isTerminal: boolean;
   readonly hasColour: boolean;
   readonly columns: number;
-  bold(text: string): string;
   dim(text: string): string;
   red(text: string): string;
   green(text: string): string;
@@ -37,6 +36,12 @@ export function write(text: string): void {
 
 export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
+}
+
+/** Prints what a command has found or done: as JSON, or as text. */
+export function printResult(json: boolean, record: unknown, text: string): void {
+  if (json) printJson(record);
+  else print(text);
 }
 
 /** Prints one value of a JSON stream. */
@@ -167,7 +172,6 @@ function terminal(stream: Stream): Terminal {
     isTerminal: isTTY,
     hasColour: colour,
     columns: columns ?? (Number(variable('COLUMNS')) || 100),
-    bold: paint(1, 22),
     dim: paint(2, 22),
     red: paint(31, 39),
     green: paint(32, 39),

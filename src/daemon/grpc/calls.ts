@@ -13,6 +13,7 @@ import type { Definitions } from '../../grpc/definitions.ts';
 import { DETAILS_KEY, encodeDetails } from '../../grpc/status.ts';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { drained } from '../http/drained.ts';
 import { keyField, logFailure } from '../request-log.ts';
 import type { Services } from '../services.ts';
 
@@ -160,25 +161,4 @@ function callOf(call: ServerUnaryCall<Message, object> | ServerWritableStream<Me
 
 function idOf({ metadata }: { readonly metadata: Metadata }): string {
   return String(metadata.get(ID_KEY)[0] ?? '');
-}
-
-async function drained(
-  call: ServerWritableStream<Message, object>,
-  signal: AbortSignal,
-  stallMs: number,
-): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    const settle = (error?: SvcError): void => {
-      clearTimeout(timer);
-      call.off('drain', onDrain);
-      signal.removeEventListener('abort', onAbort);
-      if (error === undefined) resolve();
-      else reject(error);
-    };
-    const onDrain = (): void => settle();
-    const onAbort = (): void => settle(SvcError.from(signal.reason));
-    const timer = setTimeout(() => settle(new SvcError('CANCELLED', 'the client stopped reading')), stallMs);
-    call.once('drain', onDrain);
-    signal.addEventListener('abort', onAbort);
-  });
 }

@@ -17,7 +17,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { isOurHost } from '../http/access.ts';
 import { authorize, type RouteScope } from '../http/authorize.ts';
-import { BodyBudget, BodyShare } from '../http/body-budget.ts';
+import { BodyShare, type BodyBudget } from '../http/body-budget.ts';
 import { keyField, logFailure } from '../request-log.ts';
 import type { Services } from '../services.ts';
 import { callers, errorStatus, ID_KEY } from './calls.ts';
@@ -46,7 +46,7 @@ interface Shared extends GuardOptions {
 }
 
 export function guard(options: GuardOptions): ServerInterceptor {
-  const shared: Shared = { ...options, budget: new BodyBudget(options.limits.requestsBytes), arriving: 0 };
+  const shared: Shared = { ...options, budget: { left: options.limits.requestsBytes }, arriving: 0 };
   return (method, call) => new GuardedCall(shared, method, call).intercept();
 }
 

@@ -1,6 +1,6 @@
 /** svc.v1.Inference: converts messages to requests, and events to messages. */
 import type { Definitions } from '../../grpc/definitions.ts';
-import { toRequest } from '../../grpc/records.ts';
+import { fieldsOf } from '../../grpc/records.ts';
 import { Collector } from '../../protocol/collect.ts';
 import { parseEmbedRequest, type EmbedRequest } from '../../protocol/embed.ts';
 import {
@@ -13,6 +13,7 @@ import {
   type TokenLogprobs,
 } from '../../protocol/generate.ts';
 import { invalid, parse } from '../../protocol/validate.ts';
+import { parsedJson } from '../../protocol/foreign-text.ts';
 import { JsonGauge } from '../http/json-gauge.ts';
 import type { Services } from '../services.ts';
 import type { EmbedAnswer } from './embed-response.ts';
@@ -48,7 +49,7 @@ function contextOf({ id, arrivedAt, signal, caller }: Call): Parameters<Services
 }
 
 function readRequest(definitions: Definitions, call: Call): GenerateRequest {
-  const fields = toRequest(definitions, 'svc.v1.GenerateRequest', call.request);
+  const fields = fieldsOf(definitions, 'svc.v1.GenerateRequest', call.request, false);
   const format = fields['format'] as { schema?: string } | undefined;
   const sampling = fields['sampling'] as { logit_bias: { token: number; bias: number }[] } | undefined;
   const { tools, tool_choice, ...rest } = fields;
@@ -70,7 +71,7 @@ function readRequest(definitions: Definitions, call: Call): GenerateRequest {
 }
 
 function readEmbedRequest(definitions: Definitions, call: Call): EmbedRequest {
-  const fields = toRequest(definitions, 'svc.v1.EmbedRequest', call.request);
+  const fields = fieldsOf(definitions, 'svc.v1.EmbedRequest', call.request, false);
   const inputs = fields['input'] as { text?: string; tokens?: { ids: number[] } }[];
   const request = parseEmbedRequest({
     ...fields,
@@ -129,11 +130,9 @@ function readTools(tools: readonly WireTool[], choice: string | undefined, gauge
 /** Parses JSON in a string field. `gauge` counts all JSON of the request together. */
 function readJson(text: string, param: string, gauge: JsonGauge): unknown {
   gauge.check(Buffer.from(text), param);
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw invalid(param, 'must be JSON');
-  }
+  const value = parsedJson(text);
+  if (value === undefined) throw invalid(param, 'must be JSON');
+  return value;
 }
 
 function toMessage(event: RouteEvent | GenerateEvent): object {

@@ -6,7 +6,7 @@
  * faster and is smaller, and a silent connection costs only a socket.
  */
 import { createServer, type Server, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../../files/within.ts';
 import { shareConnections } from '../../net/connection-shares.ts';
 import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
@@ -45,11 +45,7 @@ export class GrpcListener {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     const grpc = await this.#grpc?.catch(() => null);
     grpc?.close(LAST_WORDS_MS);
-    if (grpc !== null && grpc !== undefined) {
-      const given = new AbortController();
-      await Promise.race([closed, sleep(LAST_WORDS_MS, undefined, { signal: given.signal }).catch(() => undefined)]);
-      given.abort();
-    }
+    if (grpc !== null && grpc !== undefined) await within(LAST_WORDS_MS, closed);
     for (const socket of this.#sockets) socket.destroy();
     await closed;
   }

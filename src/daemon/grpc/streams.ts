@@ -50,11 +50,6 @@ export class Streams {
     this.#timer = setInterval(() => this.#check(), stallMs / CHECKS_PER_STALL).unref();
   }
 
-  /** Number of open streams. */
-  get size(): number {
-    return this.#held.size;
-  }
-
   /** The stream whose call is being made. */
   get current(): ServerHttp2Stream {
     if (this.#current === null) throw new Error('no call is being made');

@@ -1,21 +1,6 @@
 /** Budget of bytes for requests that are held at the same time. */
-export class BodyBudget {
-  #left: number;
-
-  constructor(bytes: number) {
-    this.#left = bytes;
-  }
-
-  /** Returns false if too few bytes are left. */
-  take(bytes: number): boolean {
-    if (bytes > this.#left) return false;
-    this.#left -= bytes;
-    return true;
-  }
-
-  give(bytes: number): void {
-    this.#left += bytes;
-  }
+export interface BodyBudget {
+  left: number;
 }
 
 /** The bytes that one request has taken from a budget. */
@@ -30,8 +15,8 @@ export class BodyShare {
   /** Changes the bytes taken to `bytes`. Returns false if too few are left. */
   resize(bytes: number): boolean {
     const more = bytes - this.#bytes;
-    if (more > 0 && !this.#budget.take(more)) return false;
-    if (more < 0) this.#budget.give(-more);
+    if (more > this.#budget.left) return false;
+    this.#budget.left -= more;
     this.#bytes = bytes;
     return true;
   }

@@ -6,8 +6,9 @@
  * connection is destroyed: so a client that checks only the end of the body notices that the answer is incomplete.
  */
 import type { ServerResponse } from 'node:http';
-import { SvcError } from '../../protocol/errors.ts';
+import type { SvcError } from '../../protocol/errors.ts';
 import { toOpenAiError } from '../../protocol/openai-response.ts';
+import { drained } from './drained.ts';
 import { discardBody } from './discard-body.ts';
 
 /** API whose error format the clients of a path read. */
@@ -57,11 +58,6 @@ export class Reply {
   /** Answers `Expect: 100-continue`: the client may send its body. */
   continue(): void {
     this.#res.writeContinue();
-  }
-
-  /** Calls `listener` once, when the answer is complete or the client has gone. */
-  onClose(listener: () => void): void {
-    this.#res.once('close', listener);
   }
 
   json(status: number, body: unknown): void {
@@ -191,25 +187,7 @@ export class Reply {
   }
 
   async #drained(): Promise<void> {
-    const res = this.#res;
-    await new Promise<void>((resolve, reject) => {
-      const settle = (error?: SvcError): void => {
-        clearTimeout(timer);
-        res.off('drain', onDrain);
-        this.#signal.removeEventListener('abort', onAbort);
-        if (error === undefined) resolve();
-        else reject(error);
-      };
-      const onDrain = (): void => settle();
-      const onAbort = (): void => settle(SvcError.from(this.#signal.reason));
-      const onStall = (): void => {
-        if (isItsTurn(res)) settle(new SvcError('CANCELLED', 'the client stopped reading'));
-        else timer.refresh();
-      };
-      const timer = setTimeout(onStall, this.#limits.stallMs);
-      res.once('drain', onDrain);
-      this.#signal.addEventListener('abort', onAbort);
-    });
+    await drained(this.#res, this.#signal, this.#limits.stallMs, () => isItsTurn(this.#res));
   }
 }
 

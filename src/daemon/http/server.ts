@@ -17,41 +17,31 @@ import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
 import { checkContentType, checkExpectation, checkOrigin } from './access.ts';
 import { authorize } from './authorize.ts';
-import { BodyBudget, BodyShare } from './body-budget.ts';
+import { BodyShare } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
 import { PendingAnswers } from './pending-answers.ts';
-import { Reply, type ReplyLimits } from './reply.ts';
+import { Reply } from './reply.ts';
 import { CONTROL, familyOf, findRoute, PUBLIC } from './routes.ts';
 
-export interface ListenerLimits extends ReplyLimits {
+export const LIMITS = {
   /** Time from the connection, or the end of the previous request, until the headers are complete. */
-  readonly headersMs: number;
-  /** As `headersMs`, until the body is complete. */
-  readonly requestMs: number;
-  /** Time that an idle connection stays open: longer than in usual load balancers. */
-  readonly keepAliveMs: number;
-  /** Interval at which these three timeouts are checked. */
-  readonly checkMs: number;
-  readonly headerBytes: number;
-  readonly connections: number;
-  /** Pipelined requests on one connection: nearly every client sends one at a time. */
-  readonly pipelined: number;
-  /** Bytes of all request bodies held at the same time. */
-  readonly bodiesBytes: number;
-}
-
-export const LIMITS: ListenerLimits = {
   headersMs: 10_000,
+  /** As `headersMs`, until the body is complete. */
   requestMs: 120_000,
+  /** Time that an idle connection stays open: longer than in usual load balancers. */
   keepAliveMs: 75_000,
+  /** Interval at which these three timeouts are checked. */
   checkMs: 2000,
   headerBytes: 16 * 1024,
   connections: 8192,
+  /** Pipelined requests on one connection: nearly every client sends one at a time. */
   pipelined: 16,
+  /** Bytes of all request bodies held at the same time. */
   bodiesBytes: 256 * 1024 * 1024,
   heartbeatMs: 10_000,
   stallMs: 120_000,
 };
+export type ListenerLimits = Readonly<typeof LIMITS>;
 
 /** Stall timeout on the control socket: its client may be a pager that a person reads. */
 const CONTROL_STALL_MS = 86_400_000;
@@ -70,7 +60,7 @@ export interface ListenerOptions {
 export function createListener({ services, control, limits: changed = {} }: ListenerOptions): Server {
   const limits: ListenerLimits = { ...LIMITS, ...(control ? { stallMs: CONTROL_STALL_MS } : {}), ...changed };
   const routes = control ? [...PUBLIC, ...CONTROL] : PUBLIC;
-  const bodies = new BodyBudget(limits.bodiesBytes);
+  const bodies = { left: limits.bodiesBytes };
 
   const server = createServer({
     headersTimeout: limits.headersMs,

@@ -107,17 +107,27 @@ export const VALUE_TYPE = {
   float64: 12,
 } as const;
 
-/** Bytes of a value of each fixed-size type. */
-export const VALUE_BYTES: ReadonlyMap<number, number> = new Map([
-  [VALUE_TYPE.uint8, 1],
-  [VALUE_TYPE.int8, 1],
-  [VALUE_TYPE.uint16, 2],
-  [VALUE_TYPE.int16, 2],
-  [VALUE_TYPE.uint32, 4],
-  [VALUE_TYPE.int32, 4],
-  [VALUE_TYPE.float32, 4],
-  [VALUE_TYPE.bool, 1],
-  [VALUE_TYPE.uint64, 8],
-  [VALUE_TYPE.int64, 8],
-  [VALUE_TYPE.float64, 8],
+export interface FixedValue {
+  readonly bytes: number;
+  read(view: DataView): number | bigint | boolean;
+}
+
+/** The types of a fixed size. */
+export const FIXED_VALUES: ReadonlyMap<number, FixedValue> = new Map<number, FixedValue>([
+  [VALUE_TYPE.uint8, { bytes: 1, read: (view) => view.getUint8(0) }],
+  [VALUE_TYPE.int8, { bytes: 1, read: (view) => view.getInt8(0) }],
+  [VALUE_TYPE.uint16, { bytes: 2, read: (view) => view.getUint16(0, true) }],
+  [VALUE_TYPE.int16, { bytes: 2, read: (view) => view.getInt16(0, true) }],
+  [VALUE_TYPE.uint32, { bytes: 4, read: (view) => view.getUint32(0, true) }],
+  [VALUE_TYPE.int32, { bytes: 4, read: (view) => view.getInt32(0, true) }],
+  [VALUE_TYPE.float32, { bytes: 4, read: (view) => view.getFloat32(0, true) }],
+  [VALUE_TYPE.bool, { bytes: 1, read: (view) => view.getUint8(0) !== 0 }],
+  [VALUE_TYPE.uint64, { bytes: 8, read: (view) => exact(view.getBigUint64(0, true)) }],
+  [VALUE_TYPE.int64, { bytes: 8, read: (view) => exact(view.getBigInt64(0, true)) }],
+  [VALUE_TYPE.float64, { bytes: 8, read: (view) => view.getFloat64(0, true) }],
 ]);
+
+function exact(value: bigint): number | bigint {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value;
+}

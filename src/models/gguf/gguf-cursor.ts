@@ -48,10 +48,6 @@ export class Cursor {
     return new DataView(this.#view.buffer, this.#view.byteOffset + start, length);
   }
 
-  uint8(): number {
-    return this.#view.getUint8(this.skip(1));
-  }
-
   uint32(): number {
     return this.#view.getUint32(this.skip(4), true);
   }

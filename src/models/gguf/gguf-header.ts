@@ -11,7 +11,7 @@
  * - nothing is allocated by a count: arrays and long texts stay in the file, as a span of bytes;
  * - libllama reads names as they are read here: libllama ends names at a NUL, so a name with a NUL is rejected.
  */
-import { TENSOR_TYPES, VALUE_BYTES, VALUE_TYPE } from './ggml-types.ts';
+import { FIXED_VALUES, TENSOR_TYPES, VALUE_TYPE, type FixedValue } from './ggml-types.ts';
 import { checkContents } from './gguf-checks.ts';
 import { Cursor, MORE, quoted } from './gguf-cursor.ts';
 import { GGUF_LIMITS } from './gguf-limits.ts';
@@ -116,34 +116,15 @@ function checkName(name: string, what: string, cursor: Cursor): void {
 
 function readValue(cursor: Cursor, key: string, type: number): GgufEntry['value'] {
   if (type === VALUE_TYPE.array) return readArray(cursor, key);
-  switch (type) {
-    case VALUE_TYPE.uint8:
-      return cursor.uint8();
-    case VALUE_TYPE.int8:
-      return (cursor.uint8() << 24) >> 24;
-    case VALUE_TYPE.uint16:
-      return cursor.view(2).getUint16(0, true);
-    case VALUE_TYPE.int16:
-      return cursor.view(2).getInt16(0, true);
-    case VALUE_TYPE.uint32:
-      return cursor.uint32();
-    case VALUE_TYPE.int32:
-      return cursor.view(4).getInt32(0, true);
-    case VALUE_TYPE.float32:
-      return cursor.view(4).getFloat32(0, true);
-    case VALUE_TYPE.bool:
-      return cursor.uint8() !== 0;
-    case VALUE_TYPE.string:
-      return readText(cursor, key);
-    case VALUE_TYPE.uint64:
-      return exact(cursor.view(8).getBigUint64(0, true));
-    case VALUE_TYPE.int64:
-      return exact(cursor.view(8).getBigInt64(0, true));
-    case VALUE_TYPE.float64:
-      return cursor.view(8).getFloat64(0, true);
-    default:
-      throw cursor.invalid(`gives metadata ${quoted(key)} the type ${type}, which does not exist`);
-  }
+  if (type === VALUE_TYPE.string) return readText(cursor, key);
+  const { bytes, read } = fixedValue(cursor, key, type);
+  return read(cursor.view(bytes));
+}
+
+function fixedValue(cursor: Cursor, key: string, type: number): FixedValue {
+  const found = FIXED_VALUES.get(type);
+  if (found !== undefined) return found;
+  throw cursor.invalid(`gives metadata ${quoted(key)} the type ${type}, which does not exist`);
 }
 
 function readText(cursor: Cursor, key: string): string | GgufArray {
@@ -156,10 +137,7 @@ function readText(cursor: Cursor, key: string): string | GgufArray {
 function readArray(cursor: Cursor, key: string): GgufArray {
   const elementType = cursor.uint32();
   if (elementType === VALUE_TYPE.array) throw cursor.invalid(`nests arrays in metadata ${quoted(key)}`);
-  const elementBytes = VALUE_BYTES.get(elementType);
-  if (elementBytes === undefined && elementType !== VALUE_TYPE.string) {
-    throw cursor.invalid(`gives metadata ${quoted(key)} the type ${elementType}, which does not exist`);
-  }
+  const elementBytes = elementType === VALUE_TYPE.string ? undefined : fixedValue(cursor, key, elementType).bytes;
   // A string is at least its length.
   const count = cursor.count(`elements in ${quoted(key)}`, elementBytes ?? 8, Number.MAX_SAFE_INTEGER);
   const start = cursor.offset;
@@ -214,9 +192,4 @@ function alignmentOf(metadata: ReadonlyMap<string, GgufEntry>, cursor: Cursor): 
 
 function padded(offset: number, alignment: number): number {
   return Math.ceil(offset / alignment) * alignment;
-}
-
-function exact(value: bigint): number | bigint {
-  const number = Number(value);
-  return Number.isSafeInteger(number) ? number : value;
 }

@@ -5,32 +5,26 @@ import { FILE_TYPES } from './ggml-types.ts';
 import { PROJECTOR } from './gguf-checks.ts';
 import { quoted } from './gguf-cursor.ts';
 import { parseGgufHeader } from './gguf-header.ts';
-import type { GgufArray, GgufEntry, GgufHeader, GgufTensor } from './gguf-values.ts';
+import type { GgufEntry, GgufHeader, GgufTensor } from './gguf-values.ts';
 import { GGUF_LIMITS } from './gguf-limits.ts';
 import { partName, partsBeside } from './part-names.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { Capability } from '../../protocol/records.ts';
 
+/** What the files of a model say of it, by the names of the registry and of a model's record. */
 export interface GgufSummary {
   readonly architecture: string;
-  readonly name: string | null;
   /** Sum over all tensors. */
   readonly parameters: number;
   readonly quantization: string | null;
   /** Context length that the model was trained for, in tokens. */
-  readonly contextLength: number | null;
+  readonly context_length: number | null;
   readonly license: string | null;
-  readonly hasChatTemplate: boolean;
-  readonly vocabularySize: number | null;
-  readonly embeddingLength: number | null;
-  readonly layers: number | null;
-  readonly capabilities: readonly Capability[];
-  /** Number of files that the model is split into; 1 for nearly all. */
-  readonly parts: number;
+  readonly capabilities: Capability[];
   /** Sum over all files. */
-  readonly sizeBytes: number;
+  readonly size_bytes: number;
   /** Modification time of the first file. */
-  readonly modifiedAtMs: number;
+  readonly modified_at_ms: number;
 }
 
 /** A file whose header was read. */
@@ -176,22 +170,15 @@ export function summarize(files: readonly ReadGguf[]): GgufSummary {
     });
   }
   if (tensors.length === 0) throw invalid(path, 'has a vocabulary but no weights');
-  const template = text(metadata, 'tokenizer.chat_template');
   return {
     architecture,
-    name: label(metadata, 'general.name'),
     parameters: tensors.reduce((sum, { shape }) => sum + shape.reduce((product, length) => product * length, 1), 0),
     quantization: quantizationOf(metadata, tensors),
-    contextLength: integer(metadata, `${architecture}.context_length`),
+    context_length: integer(metadata, `${architecture}.context_length`),
     license: label(metadata, 'general.license'),
-    hasChatTemplate: template !== null,
-    vocabularySize: array(metadata, 'tokenizer.ggml.tokens')?.count ?? integer(metadata, `${architecture}.vocab_size`),
-    embeddingLength: integer(metadata, `${architecture}.embedding_length`),
-    layers: integer(metadata, `${architecture}.block_count`),
-    capabilities: capabilitiesOf(metadata, architecture, template),
-    parts: files.length,
-    sizeBytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-    modifiedAtMs,
+    capabilities: capabilitiesOf(metadata, architecture),
+    size_bytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+    modified_at_ms: modifiedAtMs,
   };
 }
 
@@ -208,16 +195,13 @@ function quantizationOf(metadata: ReadonlyMap<string, GgufEntry>, tensors: reado
  * Same rules as the engine: a file with a pooling type makes embeddings, or scores if that type is rank. An
  * encoder (bidirectional attention) without a pooling type has no capability; all other models complete text.
  */
-function capabilitiesOf(
-  metadata: ReadonlyMap<string, GgufEntry>,
-  architecture: string,
-  template: string | null,
-): Capability[] {
+function capabilitiesOf(metadata: ReadonlyMap<string, GgufEntry>, architecture: string): Capability[] {
   const [MEAN, LAST, RANK] = [1, 3, 4];
   const pooling = integer(metadata, `${architecture}.pooling_type`) ?? 0;
   if (pooling === RANK) return ['rerank'];
   if (pooling >= MEAN && pooling <= LAST) return ['embedding'];
   if (metadata.get(`${architecture}.attention.causal`)?.value === false) return [];
+  const template = text(metadata, 'tokenizer.chat_template');
   if (template === null) return ['completion'];
   return /\btools\b/.test(template) ? ['chat', 'completion', 'tools'] : ['chat', 'completion'];
 }
@@ -239,11 +223,6 @@ function label(metadata: ReadonlyMap<string, GgufEntry>, key: string): string | 
 function integer(metadata: ReadonlyMap<string, GgufEntry>, key: string): number | null {
   const value = metadata.get(key)?.value;
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null;
-}
-
-function array(metadata: ReadonlyMap<string, GgufEntry>, key: string): GgufArray | null {
-  const value = metadata.get(key)?.value;
-  return typeof value === 'object' ? value : null;
 }
 
 function invalid(path: string, what: string, cause?: unknown): SvcError {

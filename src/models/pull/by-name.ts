@@ -1,9 +1,8 @@
 /** Pulls a model by a typed name; short names are looked up in the catalogue. */
-import type { PullRequest } from '../../protocol/routes.ts';
+import type { HubSettings, PullRequest } from '../../protocol/routes.ts';
 import { findInCatalogue, unknownShortName } from './catalogue.ts';
-import type { HubSettings } from './hub.ts';
 import type { Puller, Pulled } from './puller.ts';
-import { parseOllamaReference, parseReference, type Reference } from './reference.ts';
+import { parseOllamaReference, parseReference, type FullReference } from './reference.ts';
 
 /** `ollama`: a name that the catalogue does not have is looked up in Ollama's registry. */
 export type Dialect = 'svc' | 'ollama';
@@ -16,17 +15,15 @@ export function pullByName(
   signal: AbortSignal,
   dialect: Dialect = 'svc',
 ): AsyncGenerator<Pulled, void, undefined> {
-  const settings =
-    hub === undefined ? defaults : { endpoint: hub.endpoint, token: hub.token, isOffline: hub.is_offline };
   const { reference, names } = resolve(model, sha256, dialect);
-  return puller.pull(reference, names, settings, signal);
+  return puller.pull(reference, names, hub ?? defaults, signal);
 }
 
 function resolve(
   model: string,
   sha256: string | undefined,
   dialect: Dialect,
-): { reference: Exclude<Reference, { kind: 'short' }>; names: readonly string[] } {
+): { reference: FullReference; names: readonly string[] } {
   const isOllama = dialect === 'ollama' && !/^(hf:|hf\.co\/|huggingface\.co\/|https?:)/i.test(model);
   const short = !isOllama || !model.includes('/') ? parseReference(model, sha256) : parseOllamaReference(model);
   if (short.kind !== 'short') return { reference: short, names: [] };

@@ -40,34 +40,23 @@ export interface RemoteFile {
   locate(signal: AbortSignal): Promise<Located>;
 }
 
-export interface DownloadLimits {
+export const DOWNLOAD_LIMITS = {
   /** Ranges that are fetched concurrently. */
-  readonly connections: number;
-  readonly partBytes: number;
-  /** Bytes of each range between journal entries: the most that a killed process loses. */
-  readonly noteBytes: number;
-  /** Failures in a row without progress after which the download fails. */
-  readonly failures: number;
-  readonly firstPauseMs: number;
-  readonly mostPauseMs: number;
-  /** Longest pause that a server may ask for; with a longer one the download fails. */
-  readonly mostRetryAfterMs: number;
-  /** A range that receives fewer than this many bytes in `stallMs` is requested again. */
-  readonly stallBytes: number;
-  readonly stallMs: number;
-}
-
-export const DOWNLOAD_LIMITS: DownloadLimits = {
   connections: 4,
   partBytes: 32 * 1024 * 1024,
+  /** Bytes of each range between journal entries: the most that a killed process loses. */
   noteBytes: 4 * 1024 * 1024,
+  /** Failures in a row without progress after which the download fails. */
   failures: 8,
   firstPauseMs: 500,
   mostPauseMs: 30_000,
+  /** Longest pause that a server may ask for; with a longer one the download fails. */
   mostRetryAfterMs: 300_000,
+  /** A range that receives fewer than this many bytes in `stallMs` is requested again. */
   stallBytes: 16 * 1024,
   stallMs: 30_000,
 };
+export type DownloadLimits = Readonly<typeof DOWNLOAD_LIMITS>;
 
 export interface DownloadEvents {
   /** `count` bytes were received, whether or not they can be kept. */

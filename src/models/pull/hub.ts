@@ -13,20 +13,13 @@ import * as v from 'valibot';
 import { retryAfterSeconds } from '../../net/retry-after.ts';
 import { nextLink } from '../../net/link-header.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import type { HubSettings } from '../../protocol/routes.ts';
 import { chooseFiles, type ListedFile } from './choose.ts';
 import type { Located, RemoteFile } from './download.ts';
 import { downloadFailed } from './failures.ts';
 import { isFileName, type HubReference } from './reference.ts';
 import { MOST_FILE_BYTES, MOST_PARTS, type Source } from './source.ts';
 import { leadsTo, type Answer, type Credential, type Web } from './web.ts';
-
-export interface HubSettings {
-  /** https://huggingface.co unless configured otherwise. */
-  readonly endpoint: string;
-  readonly token: string | null;
-  /** True: no requests to a hub. */
-  readonly isOffline: boolean;
-}
 
 export interface HubModel {
   readonly repo: string;
@@ -219,7 +212,7 @@ export class Hub {
   }
 
   #checkOnline(): void {
-    if (!this.#settings.isOffline) return;
+    if (!this.#settings.is_offline) return;
     throw downloadFailed('HF_HUB_OFFLINE is set: svc sends no request to a hub', {
       hint: 'unset it, or add a local file: svc model add FILE',
       retryable: false,

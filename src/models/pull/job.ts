@@ -16,7 +16,8 @@ export class Job<Event> {
   readonly #isReplaced: IsReplaced<Event>;
   readonly #listeners = new Set<Listener<Event>>();
   readonly #history: Event[] = [];
-  readonly #settled: Promise<void>;
+  /** Resolves when the work has ended, with or without an error. */
+  readonly settled: Promise<void>;
   #end: { readonly error?: unknown } | null = null;
 
   constructor(
@@ -24,15 +25,10 @@ export class Job<Event> {
     work: (emit: (event: Event) => void, signal: AbortSignal) => Promise<void>,
   ) {
     this.#isReplaced = isReplaced;
-    this.#settled = work((event) => this.#emit(event), this.#controller.signal).then(
+    this.settled = work((event) => this.#emit(event), this.#controller.signal).then(
       () => this.#ended({}),
       (error: unknown) => this.#ended({ error }),
     );
-  }
-
-  /** Resolves when the work has ended, with or without an error. */
-  get settled(): Promise<void> {
-    return this.#settled;
   }
 
   /** True while the work is being aborted: too late to join. */
@@ -64,7 +60,7 @@ export class Job<Event> {
       this.#listeners.delete(listener);
       if (this.#listeners.size === 0 && this.#end === null) {
         this.#controller.abort(signal.reason);
-        await this.#settled;
+        await this.settled;
       }
     }
   }

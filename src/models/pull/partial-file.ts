@@ -16,6 +16,7 @@ import { makeDirectory } from '../../files/make-directory.ts';
 import { openToAppend, readText } from '../../files/open-file.ts';
 import { cannotWrite } from '../store/registry.ts';
 import { Ranges } from './ranges.ts';
+import { parsedJson } from '../../protocol/foreign-text.ts';
 
 export interface PartialFacts {
   readonly digest: string;
@@ -51,7 +52,7 @@ export async function readJournal(path: string): Promise<Journal | null> {
   const lines = text.split('\n');
   // A line without its line break is incomplete.
   lines.pop();
-  const header = v.safeParse(HeaderSchema, parseLine(lines.shift() ?? ''));
+  const header = v.safeParse(HeaderSchema, parsedJson(lines.shift() ?? ''));
   if (!header.success) return null;
   const { digest, size_bytes, model } = header.output;
   const ranges = new Ranges();
@@ -203,13 +204,5 @@ export class PartialFile {
     } catch (error) {
       throw cannotWrite(error, this.#dir);
     }
-  }
-}
-
-function parseLine(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return null;
   }
 }

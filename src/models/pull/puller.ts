@@ -10,17 +10,17 @@ import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
-import type { ErrorEvent, PullEvent } from '../../protocol/routes.ts';
+import type { ErrorEvent, HubSettings, PullEvent } from '../../protocol/routes.ts';
 import type { FetchedFile, FetchedModel } from '../store/adopted.ts';
 import { askForSpace, nearest } from '../store/free-space.ts';
 import { withDownloadLocks } from './download-lock.ts';
 import { DOWNLOAD_LIMITS, Download, type DownloadEvents, type DownloadLimits, type RemoteFile } from './download.ts';
-import { Hub, type HubSettings } from './hub.ts';
+import { Hub } from './hub.ts';
 import { Job } from './job.ts';
 import { findInRegistry } from './ollama-registry.ts';
 import { downloadPaths, PartialFile, readJournal } from './partial-file.ts';
 import { Rate } from '../store/rate.ts';
-import type { Reference } from './reference.ts';
+import type { FullReference } from './reference.ts';
 import type { Source } from './source.ts';
 import { clearForgotten, removeDownload } from './unfinished.ts';
 import { findAtUrl } from './url-source.ts';
@@ -65,7 +65,7 @@ export class Puller {
    * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID, PROVIDER_AUTH, DOWNLOAD_FAILED, CANNOT_WRITE, INVALID_REQUEST
    */
   async *pull(
-    reference: Exclude<Reference, { kind: 'short' }>,
+    reference: FullReference,
     names: readonly string[],
     settings: HubSettings,
     signal: AbortSignal,
@@ -99,11 +99,7 @@ export class Puller {
     await this.#web.close();
   }
 
-  async #find(
-    reference: Exclude<Reference, { kind: 'short' }>,
-    settings: HubSettings,
-    signal: AbortSignal,
-  ): Promise<Source> {
+  async #find(reference: FullReference, settings: HubSettings, signal: AbortSignal): Promise<Source> {
     switch (reference.kind) {
       case 'hub':
         return await new Hub(this.#web, settings).find(reference, signal);

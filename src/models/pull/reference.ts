@@ -45,7 +45,9 @@ export interface ShortReference {
   readonly quantization: string | null;
 }
 
-export type Reference = HubReference | OllamaReference | UrlReference | ShortReference;
+/** Names what to pull without the catalogue. */
+export type FullReference = HubReference | OllamaReference | UrlReference;
+export type Reference = FullReference | ShortReference;
 
 const LONGEST = 512;
 /** One segment of a repository, registry or revision: not only dots, no characters special in a path or a URL. */

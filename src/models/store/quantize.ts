@@ -9,15 +9,16 @@
 import { open, rm, stat } from 'node:fs/promises';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
+import type { BytesDone } from '../../protocol/routes.ts';
 import { suggest } from '../../protocol/suggest.ts';
 import { digestOf } from './digest.ts';
 import { askForSpace } from './free-space.ts';
 import { FILE_TYPES } from '../gguf/ggml-types.ts';
-import { inspectGguf, readGgufHeader } from '../gguf/gguf.ts';
+import { inspectGguf, readGgufHeader, type GgufSummary } from '../gguf/gguf.ts';
 import type { GgufTensor } from '../gguf/gguf-values.ts';
 import { modelIdFor } from './model-id.ts';
 import { filesOfModel } from '../gguf/parts.ts';
-import { Rate } from './rate.ts';
+import { progressReport } from './rate.ts';
 import type { ModelStore } from './store.ts';
 
 export interface QuantizeRequest {
@@ -41,15 +42,8 @@ export type QuantizeEvent =
       /** Size of the new file. */
       readonly expected_bytes: number;
     }
-  | {
-      readonly type: 'progress';
-      /** `checking`: the digest of the new file is computed. */
-      readonly stage: 'quantizing' | 'checking';
-      /** Bytes of the source's weights; with stage `checking`, of the new file. */
-      readonly done_bytes: number;
-      readonly total_bytes: number;
-      readonly bytes_per_second: number | null;
-    }
+  /** Bytes of the source's weights; with stage `checking`, when the digest is computed, of the new file. */
+  | ({ readonly type: 'progress'; readonly stage: 'quantizing' | 'checking' } & BytesDone)
   | { readonly type: 'quantized'; readonly model: ModelRecord };
 
 /** Resolves with the bytes of the new weights. If aborted, rejects with `signal.reason` once writing has ended. */
@@ -62,8 +56,6 @@ export type Quantizer = (options: {
   readonly signal: AbortSignal;
   onTensor?(name: string): void;
 }) => Promise<number>;
-
-const PROGRESS_MS = 250;
 
 /** Types that libllama makes only with an importance matrix, which no model file has. */
 const NEED_STATISTICS = ['IQ1_S', 'IQ1_M', 'IQ2_XXS', 'IQ2_XS', 'IQ2_S', 'IQ2_M', 'Q2_K_S', 'IQ3_XXS', 'IQ3_XS'];
@@ -121,7 +113,7 @@ export async function quantizeModel(
     let done = 0;
     const onTensor = (name: string): void => quantizing((done += bytesOf.get(name) ?? 0));
     await quantizer({ ...options, dry_run: false, onTensor });
-    const { sizeBytes } = await check(output, source, type.name);
+    const { size_bytes: sizeBytes } = await check(output, source, type.name);
     const digest = await digestOf(output, progressOf('checking', sizeBytes, emit, signal));
     signal.throwIfAborted();
     const { projector } = source;
@@ -183,7 +175,7 @@ function checkSource(source: ModelRecord, tensors: readonly GgufTensor[], type: 
 }
 
 /** Syncs the new file to disk and compares it with the request. @throws SvcError MODEL_INVALID */
-async function check(output: string, source: ModelRecord, type: string): Promise<{ sizeBytes: number }> {
+async function check(output: string, source: ModelRecord, type: string): Promise<GgufSummary> {
   const file = await open(output, 'r+');
   await file.sync().finally(() => file.close());
   const made = await inspectGguf(output);
@@ -198,11 +190,8 @@ async function check(output: string, source: ModelRecord, type: string): Promise
 /** Converts a write error to CANNOT_WRITE. libllama reports all file errors as a failed iostream. */
 async function ofDisk(error: unknown, output: string): Promise<unknown> {
   if (!(error instanceof SvcError) || !/iostream|basic_ios/.test(error.message)) return error;
-  const size = await stat(output).then(
-    (found) => found.size,
-    () => 0,
-  );
-  return new SvcError('CANNOT_WRITE', `writing the new file failed after ${size} bytes`, {
+  const written = await stat(output).catch(() => null);
+  return new SvcError('CANNOT_WRITE', `writing the new file failed after ${written?.size ?? 0} bytes`, {
     hint: 'check whether the disk is full',
     cause: error,
   });
@@ -215,21 +204,10 @@ function progressOf(
   emit: (event: QuantizeEvent) => void,
   signal: AbortSignal,
 ): (done: number) => void {
-  const rate = new Rate();
-  let toldAt = 0;
-  rate.sample(0);
+  const report = progressReport(total, (progress) => emit({ type: 'progress', stage, ...progress }));
   return (done) => {
     signal.throwIfAborted();
-    if (done < total && performance.now() - toldAt < PROGRESS_MS) return;
-    toldAt = performance.now();
-    rate.sample(done);
-    emit({
-      type: 'progress',
-      stage,
-      done_bytes: done,
-      total_bytes: total,
-      bytes_per_second: rate.bytesPerSecond,
-    });
+    report(done, done >= total);
   };
 }
 

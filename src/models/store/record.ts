@@ -21,15 +21,8 @@ export function entryOf(
     source: 'file',
     path,
     digest: digestOfWeights(files.map(({ digest }) => digest)),
-    size_bytes: summary.sizeBytes,
     ...(files.length === 1 ? {} : { parts: [...files] }),
-    modified_at_ms: summary.modifiedAtMs,
-    architecture: summary.architecture,
-    parameters: summary.parameters,
-    quantization: summary.quantization,
-    context_length: summary.contextLength,
-    capabilities: [...summary.capabilities],
-    license: summary.license,
+    ...summary,
   };
 }
 
@@ -75,15 +68,6 @@ export function unknownFile(id: string, source: string, path: string): ModelReco
 }
 
 /** The fields of a record that come from the file itself. */
-export function factsOf(summary: GgufSummary): Partial<ModelRecord> {
-  return {
-    size_bytes: summary.sizeBytes,
-    architecture: summary.architecture,
-    parameters: summary.parameters,
-    quantization: summary.quantization,
-    context_length: summary.contextLength,
-    capabilities: summary.capabilities,
-    license: summary.license,
-    modified_at: new Date(summary.modifiedAtMs).toISOString(),
-  };
+export function factsOf({ modified_at_ms, ...facts }: GgufSummary): Partial<ModelRecord> {
+  return { ...facts, modified_at: new Date(modified_at_ms).toISOString() };
 }

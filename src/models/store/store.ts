@@ -163,7 +163,7 @@ export class ModelStore {
         await bring(projector.path, this.#paths.blob(projector.digest));
       const { mtimeMs } = await stat(places[0] ?? '');
       const stored = weights.map(({ digest, sizeBytes }) => ({ digest, size_bytes: sizeBytes }));
-      const made = entryOf(before?.id ?? model.id, null, stored, { ...summary, modifiedAtMs: mtimeMs });
+      const made = entryOf(before?.id ?? model.id, null, stored, { ...summary, modified_at_ms: mtimeMs });
       const known = namesIn({ ...registry, models: registry.models.filter((each) => each !== before) });
       const added: RegistryEntry = {
         ...made,
@@ -283,7 +283,7 @@ export class ModelStore {
         // Also if the store has it already: that copy may be damaged.
         for (const [index, place] of places.entries()) await bring(unfinished[index] ?? '', place);
         registry.damaged = registry.damaged.filter((each) => !digests.includes(each));
-        for (const each of known) each.modified_at_ms = summary.modifiedAtMs;
+        for (const each of known) each.modified_at_ms = summary.modified_at_ms;
         return added;
       });
     } catch (error) {
@@ -330,7 +330,7 @@ export class ModelStore {
   }
 
   async #lookAt(entry: RegistryEntry, registry: Registry): Promise<Looked> {
-    const files = this.#filesOf(entry);
+    const files = weightsOf(entry, this.#paths).map(({ path }) => path);
     const [path = ''] = files;
     const record = recordOf(entry, path, defaultIdOf(registry) === entry.id, this.#projectorOf(entry));
     try {
@@ -340,17 +340,8 @@ export class ModelStore {
       if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms) return { record };
       return { record: { ...record, ...factsOf(await this.#inspect(files)), digest: null } };
     } catch (error) {
-      const { code, message } = modelFileError(error, path);
-      const failure = new SvcError(code, `the model ${entry.id} cannot be loaded: ${message}`, {
-        hint: mendingOf(entry),
-        cause: error,
-      });
-      return { record: { ...record, state: 'failed' }, failure };
+      return failed(record, `the model ${entry.id}`, error, mendingOf(entry));
     }
-  }
-
-  #filesOf(entry: RegistryEntry): string[] {
-    return weightsOf(entry, this.#paths).map(({ path }) => path);
   }
 
   #projectorOf({ projector }: RegistryEntry): ModelRecord['projector'] {
@@ -376,12 +367,7 @@ export class ModelStore {
       const summary = await this.#inspect([path]);
       return { record: { ...record, ...factsOf(summary), digest: await this.#digestOfBuiltin(summary) } };
     } catch (error) {
-      const { code, message } = modelFileError(error, path);
-      const failure = new SvcError(code, `the built-in model cannot be loaded: ${message}`, {
-        hint: 'reinstall svc; in a source tree: npm run build',
-        cause: error,
-      });
-      return { record: { ...record, state: 'failed' }, failure };
+      return failed(record, 'the built-in model', error, 'reinstall svc; in a source tree: npm run build');
     }
   }
 
@@ -390,7 +376,7 @@ export class ModelStore {
     const known = this.#inspected.get(path);
     const now = known === undefined ? [] : await Promise.all(files.map((file) => stat(file).catch(() => undefined)));
     const sizeBytes = now.reduce((sum, each) => sum + (each?.size ?? 0), 0);
-    if (known !== undefined && sizeBytes === known.sizeBytes && now[0]?.mtimeMs === known.modifiedAtMs) return known;
+    if (known !== undefined && sizeBytes === known.size_bytes && now[0]?.mtimeMs === known.modified_at_ms) return known;
     const summary = await inspectParts(files);
     if (this.#inspected.size >= MOST_INSPECTED) this.#inspected.clear();
     this.#inspected.set(path, summary);
@@ -407,6 +393,13 @@ export class ModelStore {
 }
 
 /** Identifies a state of a file, as far as possible without reading it. */
-function versionOf({ sizeBytes, modifiedAtMs }: GgufSummary): string {
-  return `${sizeBytes} ${modifiedAtMs}`;
+function versionOf({ size_bytes, modified_at_ms }: GgufSummary): string {
+  return `${size_bytes} ${modified_at_ms}`;
+}
+
+/** Adds what is wrong with a model's files to its record. */
+function failed(record: ModelRecord, what: string, error: unknown, hint: string): Looked {
+  const { code, message } = modelFileError(error, record.path);
+  const failure = new SvcError(code, `${what} cannot be loaded: ${message}`, { hint, cause: error });
+  return { record: { ...record, state: 'failed' }, failure };
 }

@@ -13,13 +13,14 @@
 import { stat } from 'node:fs/promises';
 import type { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
+import type { BytesDone } from '../../protocol/routes.ts';
 import { placesOf } from './adopted.ts';
 import { digestOf } from './digest.ts';
 import { modelFileError, type GgufSummary } from '../gguf/gguf.ts';
 import { collectLeftovers, type Leftovers } from './leftovers.ts';
 import { inspectParts } from '../gguf/gguf.ts';
 import { partsBeside } from '../gguf/part-names.ts';
-import { Rate } from './rate.ts';
+import { progressReport } from './rate.ts';
 import type { Registry, RegistryEntry, RegistryFile, StoredFile } from './registry.ts';
 import type { StorePaths } from './store-paths.ts';
 
@@ -31,13 +32,7 @@ export interface Problem {
 }
 
 export type VerifyEvent =
-  | {
-      readonly type: 'progress';
-      readonly model: string;
-      readonly done_bytes: number;
-      readonly total_bytes: number;
-      readonly bytes_per_second: number | null;
-    }
+  | ({ readonly type: 'progress'; readonly model: string } & BytesDone)
   | {
       readonly type: 'verified';
       readonly model: string;
@@ -56,8 +51,6 @@ export interface VerifyResult {
   /** null: not all models were verified, or there is no store, so nothing was deleted. */
   readonly leftovers: Leftovers | null;
 }
-
-const PROGRESS_MS = 250;
 
 interface PlacedFile extends StoredFile {
   readonly path: string;
@@ -92,12 +85,17 @@ export class Verification {
   async verify(entries: readonly RegistryEntry[]): Promise<void> {
     const { paths } = this.#options;
     const files = new Map(entries.flatMap((entry) => filesOf(entry, paths)).map((file) => [file.path, file]));
-    const progress = new Progress([...files.values()], this.#options.emit);
+    let model = '';
+    let before = 0;
+    const report = progressReport(sum([...files.values()]), (progress) =>
+      this.#options.emit({ type: 'progress', model, ...progress }),
+    );
     for (const entry of entries) {
+      model = entry.id;
       for (const file of filesOf(entry, paths)) {
         if (this.#findings.has(file.path)) continue;
-        this.#findings.set(file.path, await lookAt(file, (done) => progress.tell(entry.id, done)));
-        progress.over(file);
+        this.#findings.set(file.path, await lookAt(file, (done) => report(before + done)));
+        before += file.size_bytes;
       }
       await this.#judge(entry);
     }
@@ -165,13 +163,8 @@ export class Verification {
     for (const { path } of weightsOf(entry, paths)) {
       if (this.#findings.get(path)?.version !== (await versionOf(path))) return;
     }
-    entry.modified_at_ms = summary.modifiedAtMs;
-    entry.size_bytes = summary.sizeBytes;
-    entry.architecture = summary.architecture;
-    entry.parameters = summary.parameters;
-    entry.quantization = summary.quantization;
-    entry.context_length = summary.contextLength;
-    entry.capabilities = [...summary.capabilities];
+    // The license may come from where the model was pulled.
+    Object.assign(entry, { ...summary, license: entry.license });
   }
 }
 
@@ -237,39 +230,6 @@ async function lookAt({ path, digest, size_bytes }: PlacedFile, tell: (done: num
 async function versionOf(path: string): Promise<string> {
   const found = await stat(path).catch(() => null);
   return found === null ? 'gone' : `${found.ino} ${found.size} ${found.mtimeMs}`;
-}
-
-class Progress {
-  readonly #emit: (event: VerifyEvent) => void;
-  readonly #rate = new Rate();
-  readonly #total: number;
-  #done = 0;
-  #toldAt = 0;
-
-  constructor(files: readonly StoredFile[], emit: (event: VerifyEvent) => void) {
-    this.#emit = emit;
-    this.#total = sum(files);
-    this.#rate.sample(0);
-  }
-
-  /** @param done bytes of the file that is being read */
-  tell(model: string, done: number): void {
-    if (performance.now() - this.#toldAt < PROGRESS_MS) return;
-    this.#toldAt = performance.now();
-    const doneBytes = this.#done + done;
-    this.#rate.sample(doneBytes);
-    this.#emit({
-      type: 'progress',
-      model,
-      done_bytes: doneBytes,
-      total_bytes: this.#total,
-      bytes_per_second: this.#rate.bytesPerSecond,
-    });
-  }
-
-  over({ size_bytes }: StoredFile): void {
-    this.#done += size_bytes;
-  }
 }
 
 function sum(files: readonly StoredFile[]): number {

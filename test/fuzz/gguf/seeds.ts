@@ -7,7 +7,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { TENSOR_TYPES, VALUE_BYTES, VALUE_TYPE } from '../../../src/models/gguf/ggml-types.ts';
+import { FIXED_VALUES, TENSOR_TYPES, VALUE_TYPE } from '../../../src/models/gguf/ggml-types.ts';
 import { parseGgufHeader } from '../../../src/models/gguf/gguf-header.ts';
 import type { GgufArray, GgufHeader } from '../../../src/models/gguf/gguf-values.ts';
 import { HOSTILE, tokens } from '../../models/hostile-files.ts';
@@ -123,9 +123,9 @@ function everyType(): Buffer[] {
   return [
     named('llama'),
     ...Object.entries(VALUE_TYPE)
-      .filter(([, type]) => VALUE_BYTES.has(type))
+      .filter(([, type]) => FIXED_VALUES.has(type))
       .flatMap(([name, type]) => {
-        const bytes = Buffer.alloc(3 * (VALUE_BYTES.get(type) ?? 0), 1);
+        const bytes = Buffer.alloc(3 * (FIXED_VALUES.get(type)?.bytes ?? 0), 1);
         return [entry(name, type, bytes.subarray(0, bytes.length / 3)), arrayEntry(`${name}s`, type, 3, bytes)];
       }),
     numberEntry('general.alignment', 64),
@@ -156,7 +156,7 @@ function shrunk(whole: Buffer): Buffer {
 
 function shortened(key: string, { elementType, count, start }: GgufArray, whole: Buffer): Buffer {
   const kept = Math.min(count, TOKENS_KEPT);
-  let end = start + kept * (VALUE_BYTES.get(elementType) ?? 0);
+  let end = start + kept * (FIXED_VALUES.get(elementType)?.bytes ?? 0);
   if (elementType === VALUE_TYPE.string) {
     for (let index = 0; index < kept; index += 1) end += 8 + Number(whole.readBigUInt64LE(end));
   }

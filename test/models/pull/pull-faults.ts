@@ -20,7 +20,7 @@ try {
     const dir = await mkdtemp(join(tmpdir(), 'svc-faults-'));
     const store = new ModelStore({ dir: join(dir, 'models'), builtinPath: builtinModelPath() });
     const puller = makePuller({ dir, store });
-    const settings = { endpoint: hub.endpoint, token: null, isOffline: false };
+    const settings = { endpoint: hub.endpoint, token: null, is_offline: false };
     const { error, said, fetchedTwice } = await runFault(fault, {
       hub,
       pull: async (name, signal = NEVER, onEvent) => {

@@ -12,7 +12,7 @@ const store = new ModelStore({ dir: storeDir, builtinPath: builtinModelPath() })
 // The process is killed while the server stalls, so it must not time out by itself.
 const limits = { ...SMALL, stallMs: 3_600_000 };
 const puller = new Puller({ store, storeDir, dir: join(dir, 'downloads'), limits });
-const settings = { endpoint, token: null, isOffline: false };
+const settings = { endpoint, token: null, is_offline: false };
 for await (const event of puller.pull(full(parseReference(name)), [], settings, NEVER))
   console.log(JSON.stringify(event));
 await puller.close();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { suite, type Test } from 'uvu';
 import { builtinModelPath } from '../../../src/models/store/builtin.ts';
 import type { DownloadLimits } from '../../../src/models/pull/download.ts';
-import type { HubSettings } from '../../../src/models/pull/hub.ts';
+import type { HubSettings } from '../../../src/protocol/routes.ts';
 import { Puller, type Pulled } from '../../../src/models/pull/puller.ts';
 import { parseReference, type Reference } from '../../../src/models/pull/reference.ts';
 import { ModelStore } from '../../../src/models/store/store.ts';
@@ -49,7 +49,7 @@ export function pullSuite(name: string, limits: Partial<DownloadLimits> = SMALL)
     context.dir = await mkdtemp(join(tmpdir(), 'svc-pull-'));
     context.store = new ModelStore({ dir: join(context.dir, 'models'), builtinPath: builtinModelPath() });
     context.puller = makePuller(context, limits);
-    context.settings = { endpoint: context.hub.endpoint, token: null, isOffline: false };
+    context.settings = { endpoint: context.hub.endpoint, token: null, is_offline: false };
     context.pull = async (name, signal = NEVER, onEvent = () => undefined) => {
       const events: Pulled[] = [];
       for await (const event of context.puller.pull(full(parseReference(name)), [], context.settings, signal)) {

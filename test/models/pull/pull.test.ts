@@ -226,7 +226,7 @@ test('free disk space is checked before anything is fetched', async ({ hub, pull
 });
 
 test('offline, no server is contacted', async ({ hub, puller, settings }) => {
-  const events = puller.pull(full(parseReference('hf:acme/m')), [], { ...settings, isOffline: true }, NEVER);
+  const events = puller.pull(full(parseReference('hf:acme/m')), [], { ...settings, is_offline: true }, NEVER);
   await rejection(() => events.next(), 'DOWNLOAD_FAILED', /HF_HUB_OFFLINE/);
   assert.equal(hub.seen, []);
 });

@@ -14,7 +14,7 @@ import { SvcError, type ErrorCode } from '../../../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../../protocol/generate.ts';
 import type { ProviderRecord } from '../../../protocol/records.ts';
 import type { Backend, GenerateContext } from '../../backend.ts';
-import { CloudBackend } from '../cloud-backend.ts';
+import { CloudBackend, type CloudBackendOptions } from '../cloud-backend.ts';
 import { refuseEmbeddings } from '../no-embeddings.ts';
 import type { Provider } from '../provider.ts';
 import { Runs } from '../runs.ts';
@@ -24,11 +24,6 @@ import { preferred, prefixKey } from './balance.ts';
 import { Member, type MemberState } from './member.ts';
 import { Probe } from './probe.ts';
 import { Watch } from './watch.ts';
-
-export interface ClusterBackendOptions {
-  readonly provider: Provider;
-  readonly log: Logger;
-}
 
 /** Errors after which another endpoint is tried. */
 const MOVES_ON: ReadonlySet<ErrorCode> = new Set(['PROVIDER_FAILED', 'BUSY', 'NOT_READY', 'MODEL_NOT_FOUND']);
@@ -45,7 +40,7 @@ export class ClusterBackend implements Backend {
   readonly #watch: Watch;
   #isClosing = false;
 
-  constructor({ provider, log }: ClusterBackendOptions) {
+  constructor({ provider, log }: CloudBackendOptions) {
     this.#provider = provider;
     this.#log = log;
     this.#slots = new Slots(provider.concurrency);

@@ -63,7 +63,7 @@ ${commands.map(([name, { flags }]) => `      ${quote(name)}) ${reply({ kind: 'wo
     ' 0') ${first} ;;
     'help 0') ${first} ;;
 ${groups.map((group) => `    ${quote(`${group} 0`)}) ${reply({ kind: 'words', words: secondWords(commands, group).map(([word]) => word) })} ;;`).join('\n')}
-${commands.flatMap(([name, command]) => command.arguments.map((argument, index) => `    ${quote(`${name} ${String(index)}`)}) ${reply(offerOfArgument(argument))} ;;`)).join('\n')}
+${commands.flatMap(([name, command]) => (command.arguments ?? []).map((argument, index) => `    ${quote(`${name} ${String(index)}`)}) ${reply(offerOfArgument(argument))} ;;`)).join('\n')}
   esac
 }
 

@@ -12,7 +12,7 @@ export function fish(commands: Commands): string {
     complete('true', `-s h -l help -d ${quote('show help')}`),
     complete(`_svc_at ''`, `-s v -l version -d ${quote('show the version')}`),
     ...commands.flatMap(([name, command]) => [
-      ...command.arguments.map((argument) =>
+      ...(command.arguments ?? []).map((argument) =>
         complete(`_svc_in ${quote(name)}`, value(offerOfArgument(argument)) ?? ''),
       ),
       ...Object.entries(command.flags).map(([flag, facts]) => {

@@ -1,7 +1,7 @@
 import { resolvePaths } from '../../../home/paths.ts';
 import { readSetting } from '../../../config/settings.ts';
 import { jsonFlag, settingArgument, type Run, type Spec } from '../../spec.ts';
-import { print, printJson } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/output.ts';
 import { shown } from './value.ts';
 
 export const spec = {
@@ -13,7 +13,5 @@ export const spec = {
 
 export const run: Run<typeof spec> = ({ json }, { setting: name }) => {
   const setting = readSetting(resolvePaths(), name);
-  if (json) printJson(setting);
-  else print(shown(setting.value));
-  return Promise.resolve(0);
+  printResult(json, setting, shown(setting.value));
 };

@@ -1,18 +1,15 @@
 import { existsSync } from 'node:fs';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { print, printJson } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/output.ts';
 
 export const spec = {
   summary: 'Print the path of the config file',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc config path', 'svc config path --json'],
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = ({ json }) => {
   const { configFile: path } = resolvePaths();
-  if (json) printJson({ path, exists: existsSync(path) });
-  else print(path);
-  return Promise.resolve(0);
+  printResult(json, { path, exists: existsSync(path) }, path);
 };

@@ -1,7 +1,7 @@
 import { resolvePaths } from '../../../home/paths.ts';
 import { setSetting } from '../../../config/settings.ts';
 import { jsonFlag, settingArgument, type Run, type Spec } from '../../spec.ts';
-import { print, printJson } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/output.ts';
 import { tellWhatHolds } from './effect.ts';
 import { shown } from './value.ts';
 
@@ -21,7 +21,6 @@ export const run: Run<typeof spec> = async ({ json }, { setting: name, value: ty
   const paths = resolvePaths();
   const value = await setSetting(paths, name, typed);
   const effect = await tellWhatHolds(name);
-  if (json) printJson({ name, value, file: paths.configFile, ...effect });
-  else print(`${name} is ${shown(value)} in ${paths.configFile}`);
-  return 0;
+  const { configFile: file } = paths;
+  printResult(json, { name, value, file, ...effect }, `${name} is ${shown(value)} in ${file}`);
 };

@@ -2,12 +2,11 @@ import { resolvePaths } from '../../../home/paths.ts';
 import { listSettings } from '../../../config/settings.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { table } from '../../terminal/format.ts';
-import { print, printJson } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/output.ts';
 import { shown } from './value.ts';
 
 export const spec = {
   summary: 'Show every setting',
-  arguments: [],
   flags: { origin: { kind: 'switch', summary: 'also show where each value comes from' }, json: jsonFlag },
   examples: ['svc config show', 'svc config show --origin', 'svc config show --json'],
 } as const satisfies Spec;
@@ -15,15 +14,11 @@ export const spec = {
 export const run: Run<typeof spec> = ({ origin, json }) => {
   const { configFile } = resolvePaths();
   const settings = listSettings({ configFile });
-  if (json) {
-    printJson({ file: configFile, settings });
-    return Promise.resolve(0);
-  }
   const rows = settings.map((setting) => [
     setting.name,
     shown(setting.value),
     ...(origin ? [setting.at ?? setting.origin] : []),
   ]);
-  print(table([['SETTING', 'VALUE', ...(origin ? ['ORIGIN'] : [])], ...rows]));
-  return Promise.resolve(0);
+  const titles = ['SETTING', 'VALUE', ...(origin ? ['ORIGIN'] : [])];
+  printResult(json, { file: configFile, settings }, table([titles, ...rows]));
 };

@@ -3,14 +3,13 @@ import { resolvePaths } from '../../../home/paths.ts';
 import { existsSync } from 'node:fs';
 import { ERRORS, SvcError } from '../../../protocol/errors.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { out, print, printJson } from '../../terminal/output.ts';
+import { out, printResult } from '../../terminal/output.ts';
 
 /** Problems in the environment have no line or column. */
 type Problem = ConfigProblem | { readonly line: null; readonly column: null; readonly message: string };
 
 export const spec = {
   summary: 'Check the config file and the environment',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc config validate', 'SVC_CONFIG=/tmp/new.json svc config validate', 'svc config validate --json'],
 } as const satisfies Spec;
@@ -18,10 +17,11 @@ export const spec = {
 export const run: Run<typeof spec> = ({ json }) => {
   const { configFile: file } = resolvePaths();
   const problems: Problem[] = [...parseConfig(readConfigFile(file)).problems, ...problemsOfEnvironment()];
-  if (json) printJson({ valid: problems.length === 0, file, problems });
-  else if (problems.length > 0) for (const problem of problems) print(describe(file, problem));
-  else print(existsSync(file) ? `${file} is valid` : `${file} does not exist: the defaults apply`);
-  return Promise.resolve(problems.length === 0 ? 0 : ERRORS.CONFIG_INVALID.exit);
+  const valid = problems.length === 0;
+  const praise = existsSync(file) ? `${file} is valid` : `${file} does not exist: the defaults apply`;
+  const text = valid ? praise : problems.map((problem) => describe(file, problem)).join('\n');
+  printResult(json, { valid, file, problems }, text);
+  return valid ? 0 : ERRORS.CONFIG_INVALID.exit;
 };
 
 function problemsOfEnvironment(): Problem[] {

@@ -1,7 +1,8 @@
 /** Checks of this process and this machine. */
 import { totalmem } from 'node:os';
-import { existsSync, readFileSync, statfsSync } from 'node:fs';
+import { existsSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { LEAST_NODE } from '../../../config/version.ts';
 import type { Paths } from '../../../home/paths.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
 import type { CheckStatus } from '../../../protocol/records.ts';
@@ -14,11 +15,10 @@ const MEMORY = { warn: GIB / 2, fail: GIB / 10 };
 
 export function checkNode(): DoctorCheck {
   const { node } = process.versions;
-  const least = leastNode();
   const value = `${node} on ${process.platform}-${process.arch}`;
-  return isAtLeast(node, least)
-    ? check('node', 'ok', value)
-    : check('node', 'fail', value, { detail: `svc needs Node ${least}`, hint: `install Node ${least} or newer` });
+  if (isAtLeast(node, LEAST_NODE)) return check('node', 'ok', value);
+  const detail = `svc needs Node ${LEAST_NODE}`;
+  return check('node', 'fail', value, { detail, hint: `install Node ${LEAST_NODE} or newer` });
 }
 
 /** Warns about root: svc needs no privileges, and an attacker who takes over the daemon has those of its user. */
@@ -65,16 +65,6 @@ function existingAncestor(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : existingAncestor(dirname(path));
 }
 
-/** `engines.node` of package.json: `>=20.18.1`. */
-function leastNode(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8')) as {
-    engines: { node: string };
-  };
-  return manifest.engines.node.replace(/^>=/, '');
-}
-
 function isAtLeast(version: string, least: string): boolean {
-  const [a, b] = [version, least].map((each) => each.split('.').map(Number)) as [number[], number[]];
-  const differing = b.findIndex((part, index) => part !== a[index]);
-  return differing === -1 || (a[differing] ?? 0) > (b[differing] ?? 0);
+  return version.localeCompare(least, 'en', { numeric: true }) >= 0;
 }

@@ -6,14 +6,10 @@ import { check, skipped } from './check.ts';
 
 const ANSWER_MS = 5000;
 
-export interface ProviderCheckOptions {
-  /** Contacts no provider. */
-  readonly offline: boolean;
-}
-
+/** `offline`: contacts no provider. */
 export async function checkProviders(
   all: readonly ProviderRecord[],
-  { offline }: ProviderCheckOptions,
+  { offline }: { readonly offline: boolean },
 ): Promise<DoctorCheck> {
   const providers = all.filter(({ kind, enabled }) => kind !== 'local' && enabled);
   if (providers.length === 0) return skipped('providers', 'no provider is configured');

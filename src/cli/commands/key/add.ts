@@ -26,9 +26,8 @@ export const run: Run<typeof spec> = async ({ scope, json }, { name }) => {
   const { entry, key } = await addKey(resolvePaths().keyFile, name, scope);
   if (json) {
     printJson({ name: entry.name, scope: entry.scope, created_at: entry.created_at, key });
-    return 0;
+    return;
   }
   say(`created key ${entry.name}, scope ${entry.scope}; it is shown only once`);
   print(key);
-  return 0;
 };

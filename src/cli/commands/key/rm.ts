@@ -1,7 +1,7 @@
 import { removeKey } from '../../../home/key-file.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { print, printJson, say } from '../../terminal/output.ts';
+import { printResult, say } from '../../terminal/output.ts';
 
 export const spec = {
   summary: 'Remove an API key',
@@ -13,8 +13,6 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ json }, { name }) => {
   const left = await removeKey(resolvePaths().keyFile, name);
-  if (json) printJson({ removed: name });
-  else print(`removed ${name}; requests with this key are refused from now on`);
+  printResult(json, { removed: name }, `removed ${name}; requests with this key are refused from now on`);
   if (left === 0) say('no key is left: programs on this machine need none, other machines cannot connect');
-  return 0;
 };

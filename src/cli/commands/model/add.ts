@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
 import { openStore } from '../../machine/models.ts';
-import { print, printJson, sayProgress } from '../../terminal/output.ts';
+import { printResult, sayProgress } from '../../terminal/output.ts';
 
 export const spec = {
   summary: 'Check a GGUF file and register it as a model',
@@ -22,12 +22,8 @@ export const run: Run<typeof spec> = async ({ name, copy, json }, { file }) => {
   };
   const record = await openStore().add(resolve(file), { copy, onProgress, ...(name === undefined ? {} : { name }) });
   sayProgress('');
-  if (json) printJson(record);
-  else {
-    const use = record.capabilities.includes('embedding')
-      ? 'it makes embeddings: POST /v1/embeddings'
-      : `try it: svc run -m ${record.id} "Hello"`;
-    print(`added ${record.id} (${bytes(record.size_bytes)}); ${use}`);
-  }
-  return 0;
+  const use = record.capabilities.includes('embedding')
+    ? 'it makes embeddings: POST /v1/embeddings'
+    : `try it: svc run -m ${record.id} "Hello"`;
+  printResult(json, record, `added ${record.id} (${bytes(record.size_bytes)}); ${use}`);
 };

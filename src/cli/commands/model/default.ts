@@ -1,7 +1,7 @@
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { findModel, openStore } from '../../machine/models.ts';
-import { print, printJson } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/output.ts';
 
 export const spec = {
   summary: 'Set the default model, used when none is named',
@@ -13,7 +13,5 @@ export const spec = {
 export const run: Run<typeof spec> = async ({ json }, { model }) => {
   await openStore().setDefault(modelName(model));
   const record = await findModel(model);
-  if (json) printJson(record);
-  else print(`the default model is ${record.id}`);
-  return 0;
+  printResult(json, record, `the default model is ${record.id}`);
 };

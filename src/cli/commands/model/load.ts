@@ -37,5 +37,4 @@ export const run: Run<typeof spec> = async ({ json, context, 'keep-alive': keepA
   } finally {
     sayProgress('');
   }
-  return 0;
 };

@@ -19,5 +19,4 @@ export const spec = {
 export const run: Run<typeof spec> = async ({ sha256, json }, { model }) => {
   const { id, size_bytes } = await pullModel({ model, json, ...(sha256 === undefined ? {} : { sha256 }) });
   if (!json) print(`pulled ${id} (${bytes(size_bytes)}); try it: svc run -m ${id} "Hello"`);
-  return 0;
 };

@@ -48,7 +48,7 @@ export const run: Run<typeof spec> = async (flags, { model, type }) => {
     );
     sayProgress('');
     if (!json) print(`created ${made.id} (${bytes(made.size_bytes)}); try it: svc run -m ${made.id} "Hello"`);
-    return 0;
+    return;
   } finally {
     sayProgress('');
     for (const signal of SIGNALS) process.off(signal, onSignal);

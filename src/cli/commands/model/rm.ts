@@ -7,7 +7,7 @@ import type { ModelRecord } from '../../../protocol/records.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
 import { findModel, fromDaemon, openStore, storeDirectory } from '../../machine/models.ts';
-import { askYesNo, print, printJson } from '../../terminal/output.ts';
+import { askYesNo, printResult } from '../../terminal/output.ts';
 
 export const spec = {
   summary: 'Remove a model',
@@ -20,9 +20,8 @@ export const spec = {
 export const run: Run<typeof spec> = async ({ yes, json }, { model }) => {
   const dropped = await dropUnfinished(join(resolvePaths().cacheDir, 'downloads'), model);
   if (dropped !== null) {
-    if (json) printJson({ removed: dropped });
-    else print(`removed the partial download of ${dropped}`);
-    return 0;
+    printResult(json, { removed: dropped }, `removed the partial download of ${dropped}`);
+    return;
   }
   const record = await findModel(model);
   const isCopy = record.path.startsWith(storeDirectory() + sep);
@@ -30,9 +29,7 @@ export const run: Run<typeof spec> = async ({ yes, json }, { model }) => {
   if (record.loaded !== null) await fromDaemon((client) => client.unload(record.id));
   await openStore().remove(record.id);
   await removePrefixes(prefixFolder(resolvePaths().cacheDir), record.path);
-  if (json) printJson({ removed: record.id });
-  else print(`removed ${record.id}`);
-  return 0;
+  printResult(json, { removed: record.id }, `removed ${record.id}`);
 };
 
 async function confirm({ id, path, size_bytes }: ModelRecord): Promise<void> {

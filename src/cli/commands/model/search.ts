@@ -4,7 +4,7 @@ import type { HubModel } from '../../../models/pull/hub.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { bytes, count, table, text } from '../../terminal/format.ts';
-import { print, printJson, say } from '../../terminal/output.ts';
+import { printResult, say } from '../../terminal/output.ts';
 
 const MOST_OF_HUB = 20;
 const HUB_MS = 10_000;
@@ -20,24 +20,16 @@ export const spec = {
 export const run: Run<typeof spec> = async ({ json, local }, { words = '' }) => {
   const known = searchCatalogue(words);
   const hub = local || words === '' ? [] : await askHub(words);
-  if (json) {
-    printJson({
-      catalogue_date: catalogue().date,
-      catalogue: known.map((entry) => ({ ...entry, estimated_bytes: sizeOf(entry) })),
-      hub,
-    });
-    return 0;
-  }
-  if (known.length === 0 && hub.length === 0) print('no models found');
-  if (known.length > 0) print(ofCatalogue(known));
-  if (hub.length > 0) print(`${known.length > 0 ? '\n' : ''}${ofHub(hub)}`);
-  return 0;
+  const catalogued = known.map((entry) => ({ ...entry, estimated_bytes: sizeOf(entry) }));
+  const found = [...(known.length > 0 ? [ofCatalogue(known)] : []), ...(hub.length > 0 ? [ofHub(hub)] : [])];
+  const record = { catalogue_date: catalogue().date, catalogue: catalogued, hub };
+  printResult(json, record, found.join('\n\n') || 'no models found');
 };
 
 /** Searches the hub. An error is reported on standard error; the catalogue is shown all the same. */
 async function askHub(words: string): Promise<readonly HubModel[]> {
   const settings = hubEnvironment();
-  if (settings.isOffline) return [];
+  if (settings.is_offline) return [];
   const { Hub } = await import('../../../models/pull/hub.ts');
   const { Web } = await import('../../../models/pull/web.ts');
   const web = new Web({ stallMs: HUB_MS });

@@ -3,7 +3,7 @@ import type { ModelMemory, ModelRecord } from '../../../protocol/records.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes, count, facts, short, text } from '../../terminal/format.ts';
 import { findModel } from '../../machine/models.ts';
-import { print, printJson, say } from '../../terminal/output.ts';
+import { printResult, say } from '../../terminal/output.ts';
 import { memoryOf, memoryTable } from './memory.ts';
 
 export const spec = {
@@ -22,9 +22,8 @@ export const run: Run<typeof spec> = async ({ json }, { model }) => {
   } catch (error) {
     say(`the memory of ${record.id} cannot be estimated: ${SvcError.from(error).message}`);
   }
-  if (json) printJson({ ...record, memory });
-  else print([describe(record), ...(memory === null ? [] : ['', memoryTable(memory)])].join('\n'));
-  return 0;
+  const text = [describe(record), ...(memory === null ? [] : ['', memoryTable(memory)])].join('\n');
+  printResult(json, { ...record, memory }, text);
 };
 
 function describe(model: ModelRecord): string {

@@ -2,7 +2,7 @@ import { Client } from '../../../client/client.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { modelName } from '../../machine/model-name.ts';
-import { print, printJson } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/output.ts';
 
 export const spec = {
   summary: 'Unload a model and free all its memory',
@@ -13,7 +13,5 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ json }, { model }) => {
   await new Client(resolvePaths().socketPath).unload(modelName(model));
-  if (json) printJson({ unloaded: model });
-  else print(`unloaded ${model}`);
-  return 0;
+  printResult(json, { unloaded: model }, `unloaded ${model}`);
 };

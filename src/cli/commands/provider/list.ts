@@ -11,7 +11,6 @@ import { findServers } from './find-servers.ts';
 export const spec = {
   summary: 'List what can answer a prompt: this machine and the providers',
   detail: ['This machine comes first, then configured providers and those whose key is in the environment.'],
-  arguments: [],
   flags: {
     all: { kind: 'switch', summary: 'also list known providers that are not configured' },
     probe: {
@@ -29,7 +28,7 @@ export const run: Run<typeof spec> = async ({ all, probe, json }) => {
   const found = probe ? await findServers() : undefined;
   if (json) {
     printJson({ providers, ...(found === undefined ? {} : { found }) });
-    return 0;
+    return;
   }
   const rows = providers.map((provider) => [
     provider.name,
@@ -45,7 +44,6 @@ export const run: Run<typeof spec> = async ({ all, probe, json }) => {
     if (found.length === 0) say('no server answers at the usual addresses on this machine');
     else print(table([['FOUND', 'AT', 'MODELS', 'TO USE IT'], ...found.map(asRow)]));
   }
-  return 0;
 };
 
 function asRow({ name, base_url, models }: { name: string; base_url: string; models: readonly string[] }): string[] {

@@ -14,7 +14,6 @@ export const run: Run<typeof spec> = async ({ json }, { provider: name }) => {
   const models = name === 'local' ? await localModels() : await modelsOf(name);
   if (json) printJson({ provider: name, models });
   else for (const model of models) print(model);
-  return 0;
 };
 
 async function modelsOf(name: string): Promise<readonly string[]> {

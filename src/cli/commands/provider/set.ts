@@ -9,8 +9,8 @@ import { LIMITS } from '../../../protocol/limits.ts';
 import type { ProviderRecord } from '../../../protocol/records.ts';
 import { lacksKey, providerNamed, recordOf } from '../../../providers/providers.ts';
 import { jsonFlag, providerArgument, type Flags, type Run, type Spec } from '../../spec.ts';
-import { askSecret, print, printJson, say } from '../../terminal/output.ts';
-import { findProvider, keyHint, providersHere, titleOf } from '../../machine/providers.ts';
+import { askSecret, printResult, say } from '../../terminal/output.ts';
+import { findProvider, keyHint, likeName, providersHere, titleOf } from '../../machine/providers.ts';
 import { readInput } from '../../asking/stdin.ts';
 import { askDaemonToReload, recordInDaemon } from './effect.ts';
 
@@ -61,10 +61,8 @@ export const run: Run<typeof spec> = async (flags, { provider: name }) => {
   const here = recordOf(findProvider(name, providersHere()));
   const running = await recordInDaemon(name);
   const record = running ?? here;
-  if (flags.json) printJson(record);
-  else print(describe(record));
+  printResult(flags.json, record, describe(record));
   warn(here, running);
-  return 0;
 };
 
 /** Checks the flags before anything is read or written. Errors never repeat a value: it may be a misplaced key. */
@@ -89,23 +87,13 @@ function check(name: string, flags: Flags<typeof spec>): void {
     const problem = problemOfUrl(url);
     if (problem !== undefined) throw new SvcError('INVALID_REQUEST', `--base-url ${problem}`);
   }
-  const isKnown = catalogue().has(name) || Object.hasOwn(providersHere().config.providers, name);
+  const { config } = providersHere();
+  const isKnown = catalogue().has(name) || Object.hasOwn(config.providers, name);
   const isLike = flags.kind !== undefined && flags.kind !== 'openai_compatible';
   if (isKnown || isLike || flags['base-url'].length > 0) return;
-  // Its hint suggests a similar name.
-  const { hint } = notFound(name);
   throw new SvcError('INVALID_REQUEST', `unknown provider ${JSON.stringify(name)}: give its address with --base-url`, {
-    hint: hint ?? `svc provider set ${name} --base-url https://HOST/v1`,
+    hint: likeName(name, config),
   });
-}
-
-function notFound(name: string): SvcError {
-  try {
-    findProvider(name, providersHere());
-  } catch (error) {
-    return SvcError.from(error);
-  }
-  return new SvcError('INTERNAL', `${name} is there`);
 }
 
 async function readKey(name: string): Promise<string> {

@@ -33,7 +33,7 @@ export const run: Run<typeof spec> = async ({ json }, { provider: name }) => {
   }
   const failure = steps.find(({ status }) => status === 'fail');
   if (json) printJson({ provider: name, ok: failure === undefined, steps });
-  if (failure === undefined) return 0;
+  if (failure === undefined) return;
   if (!json && failure.step === 'key') say(keyHint(providerRecord(name)));
   return failure.code === 'PROVIDER_AUTH' ? ERRORS.PROVIDER_AUTH.exit : ERRORS.PROVIDER_FAILED.exit;
 };

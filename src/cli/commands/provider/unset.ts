@@ -4,7 +4,7 @@ import { changeConfig } from '../../../config/settings.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { providerNamed } from '../../../providers/providers.ts';
 import { jsonFlag, providerArgument, type Run, type Spec } from '../../spec.ts';
-import { print, printJson, say } from '../../terminal/output.ts';
+import { printResult, say } from '../../terminal/output.ts';
 import { providersHere } from '../../machine/providers.ts';
 import { askDaemonToReload } from './effect.ts';
 
@@ -33,11 +33,10 @@ export const run: Run<typeof spec> = async ({ json }, { provider: name }) => {
     });
   }
   await askDaemonToReload();
-  if (json) printJson({ removed: name, key_removed: hadKey });
-  else print(`${name} is no longer configured${hadKey ? '; its key was deleted' : ''}`);
+  const text = `${name} is no longer configured${hadKey ? '; its key was deleted' : ''}`;
+  printResult(json, { removed: name, key_removed: hadKey }, text);
   const after = providersHere();
   const credential = providerNamed(name, after.config, after.keys)?.credential();
   if (credential?.present === true)
     say(`${name} can still be used: ${credential.name ?? 'a key'} is in the environment`);
-  return 0;
 };

@@ -8,7 +8,7 @@ import { SvcError } from '../../../protocol/errors.ts';
 import { defineService } from '../../../service/definition.ts';
 import { serviceManager, type Manager, type ServiceFile } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { print, printJson, say } from '../../terminal/output.ts';
+import { printResult, say } from '../../terminal/output.ts';
 import { serviceFiles } from './definition.ts';
 
 export const spec = {
@@ -16,7 +16,6 @@ export const spec = {
   detail: [
     'Uses systemd (user units) on Linux and launchd on macOS. Run it again after an update or a change of address.',
   ],
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc service install'],
 } as const satisfies Spec;
@@ -32,9 +31,8 @@ export const run: Run<typeof spec> = async ({ json }) => {
 
   const started = await enable(manager);
   const written = files.flatMap(({ path, text }) => (text === null ? [] : [path]));
-  if (json) printJson({ manager: manager.name, files: written, started });
-  else print(started ? `svc runs as a service of ${manager.name}` : `wrote ${written.join(' and ')}`);
-  return 0;
+  const text = started ? `svc runs as a service of ${manager.name}` : `wrote ${written.join(' and ')}`;
+  printResult(json, { manager: manager.name, files: written, started }, text);
 };
 
 /** Refuses if a daemon that is not a service holds the address. */

@@ -2,7 +2,7 @@ import { resolvePaths } from '../../../home/paths.ts';
 import { serviceManager } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { facts } from '../../terminal/format.ts';
-import { print, printJson, say } from '../../terminal/output.ts';
+import { printResult, say } from '../../terminal/output.ts';
 import { serviceFiles, textOf } from './definition.ts';
 
 /** Exit code if the service is not running, as for `svc status`. */
@@ -10,7 +10,6 @@ const NOT_RUNNING = 3;
 
 export const spec = {
   summary: 'Show whether the service is installed and running',
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc service status', 'svc service status --json'],
 } as const satisfies Spec;
@@ -30,17 +29,14 @@ export const run: Run<typeof spec> = async ({ json }) => {
     active: state?.active ?? null,
     files: files.flatMap(({ path }) => (textOf(path) === null ? [] : [path])),
   };
-  if (json) printJson(record);
-  else {
-    const word = (value: boolean | null): string => (value === null ? 'unknown' : value ? 'yes' : 'no');
-    const rows: [string, string][] = [
-      ['manager', record.manager],
-      ['installed', word(installed)],
-    ];
-    if (installed) rows.push(['enabled', word(record.enabled)], ['active', word(record.active)]);
-    for (const path of record.files) rows.push(['file', path]);
-    print(facts(rows));
-  }
+  const word = (value: boolean | null): string => (value === null ? 'unknown' : value ? 'yes' : 'no');
+  const rows: [string, string][] = [
+    ['manager', record.manager],
+    ['installed', word(installed)],
+  ];
+  if (installed) rows.push(['enabled', word(record.enabled)], ['active', word(record.active)]);
+  for (const path of record.files) rows.push(['file', path]);
+  printResult(json, record, facts(rows));
   if (installed && !current)
     say('it was installed by another version or with other settings: run `svc service install`');
   return state?.active === true ? 0 : NOT_RUNNING;

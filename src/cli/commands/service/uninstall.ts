@@ -2,13 +2,12 @@ import { rmSync } from 'node:fs';
 import { SvcError } from '../../../protocol/errors.ts';
 import { serviceManager } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { print, printJson } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/output.ts';
 import { textOf } from './definition.ts';
 
 export const spec = {
   summary: 'Stop the service and remove it',
   detail: ['Models, configuration and log are kept. Succeeds if no service is installed.'],
-  arguments: [],
   flags: { json: jsonFlag },
   examples: ['svc service uninstall'],
 } as const satisfies Spec;
@@ -26,7 +25,6 @@ export const run: Run<typeof spec> = async ({ json }) => {
     }
   }
   if (present.length > 0 && reachable) await manager.forget();
-  if (json) printJson({ manager: manager.name, removed: present });
-  else print(present.length === 0 ? 'svc is not installed as a service' : 'the service was removed');
-  return 0;
+  const text = present.length === 0 ? 'svc is not installed as a service' : 'the service was removed';
+  printResult(json, { manager: manager.name, removed: present }, text);
 };

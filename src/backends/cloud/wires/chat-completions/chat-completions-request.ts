@@ -12,7 +12,7 @@ import {
 } from '../../../../protocol/generate.ts';
 import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
-import { plainText } from '../../message-parts.ts';
+import { hasTools, plainText } from '../../message-parts.ts';
 import type { Quirks } from '../../provider.ts';
 import { knownSampling, refuse } from '../../wishes.ts';
 
@@ -49,10 +49,7 @@ function samplingFields(sampling: Sampling, { unsupported = [], repeat_penalty_f
 }
 
 function toolFields({ tools = [], tool_choice: choice, parallel_tool_calls }: GenerateRequest): object {
-  if (tools.length === 0) {
-    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'requires tools');
-    return {};
-  }
+  if (!hasTools(tools, choice)) return {};
   return {
     tools: tools.map((tool) => ({ type: 'function', function: tool })),
     ...(choice === undefined

@@ -8,7 +8,7 @@
 import type { ContentPart, GenerateRequest, Message, Tool, ToolCall } from '../../../../protocol/generate.ts';
 import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
-import { argumentsOf, joinedSystem, plainText } from '../../message-parts.ts';
+import { argumentsOf, hasTools, joinedSystem, plainText } from '../../message-parts.ts';
 import type { Quirks } from '../../provider.ts';
 import { knownSampling, refuse } from '../../wishes.ts';
 
@@ -152,10 +152,7 @@ function toDeclaration({ name, description, parameters }: Tool): object {
 }
 
 function toolConfig({ tools = [], tool_choice: choice, parallel_tool_calls: parallel }: GenerateRequest): object {
-  if (tools.length === 0) {
-    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'requires tools');
-    return {};
-  }
+  if (!hasTools(tools, choice)) return {};
   if (parallel === false && choice !== 'none')
     throw invalid('parallel_tool_calls', 'must be true or absent for this provider');
   if (choice === undefined || choice === 'auto') return {};

@@ -10,7 +10,7 @@ import type { ContentPart, GenerateRequest, Message, Sampling, ToolCall } from '
 import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { claudeGeneration } from '../../claude-generation.ts';
-import { argumentsOf, joinedSystem } from '../../message-parts.ts';
+import { argumentsOf, hasTools, joinedSystem } from '../../message-parts.ts';
 import type { Quirks } from '../../provider.ts';
 import { knownSampling, refuse } from '../../wishes.ts';
 
@@ -128,10 +128,7 @@ function toTool({ name, description, parameters }: NonNullable<GenerateRequest['
 }
 
 function toolChoice({ tools = [], tool_choice: choice, parallel_tool_calls: parallel }: GenerateRequest): object {
-  if (tools.length === 0) {
-    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'requires tools');
-    return {};
-  }
+  if (!hasTools(tools, choice)) return {};
   const single = parallel === false ? { disable_parallel_tool_use: true } : {};
   switch (choice) {
     case undefined:

@@ -6,7 +6,7 @@ import type { ContentPart, Format, GenerateRequest, Message } from '../../../../
 import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { imageUrl, schemaOf } from '../chat-completions/chat-completions-request.ts';
-import { plainText } from '../../message-parts.ts';
+import { hasTools, plainText } from '../../message-parts.ts';
 import type { Quirks } from '../../provider.ts';
 import { knownSampling, refuse } from '../../wishes.ts';
 
@@ -36,10 +36,7 @@ export function responsesBody(request: GenerateRequest, model: string, quirks: Q
 }
 
 function toolFields({ tools = [], tool_choice: choice, parallel_tool_calls }: GenerateRequest): object {
-  if (tools.length === 0) {
-    if (choice === 'required' || typeof choice === 'object') throw invalid('tool_choice', 'requires tools');
-    return {};
-  }
+  if (!hasTools(tools, choice)) return {};
   return {
     // `strict`, the default here, accepts only a subset of JSON Schema.
     tools: tools.map((tool) => ({ type: 'function', ...tool, strict: false })),
