@@ -79,9 +79,9 @@ void AnswerStream::Parse(bool last, GenerationOutput* output) {
     try {
       message = common_chat_parse(text_, /*is_partial=*/true, *format_->parser);
     } catch (const std::exception&) {
-      message = *delivered_;
-      if (message.empty()) message.content = text_;
     }
+    // Nothing can be read: the text itself is better than no answer.
+    if (message.empty() && delivered_->empty()) message.content = text_;
   }
   Deliver(message, last, output);
 }

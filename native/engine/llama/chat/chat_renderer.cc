@@ -262,6 +262,15 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
     if (inputs.force_pure_content) {
       return Rendered{std::move(found.prompt), Thinks(options) ? thinking_ : answering_};
     }
+    if (!options.tool_name.empty()) {
+      // The prompt lists all tools, so that its prefix stays the same; the answer calls one of them.
+      ChatOptions one = options;
+      one.tool_name.clear();
+      std::erase_if(one.tools, [&](const Tool& tool) { return tool.name != options.tool_name; });
+      Result<Rendered> called = Apply(messages, one);
+      if (!called.ok()) return called.status();
+      return Rendered{std::move(found.prompt), std::move(called.value().format)};
+    }
     Result<std::shared_ptr<const AnswerFormat>> format = MakeAnswerFormat(found, options);
     if (!format.ok()) return format.status();
     return Rendered{std::move(found.prompt), std::move(format.value())};
