@@ -1,4 +1,4 @@
-// Support for tests of answers: what a stream has read, joined.
+// Support for tests of answer streams.
 #pragma once
 
 #include <memory>
@@ -6,46 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "answer.h"
 #include "chat.h"
 #include "engine/llama/chat/answer_format.h"
 #include "engine/llama/chat/answer_stream.h"
 
 namespace svc::test {
-
-// An answer as a client puts it together.
-struct Answer {
-  std::string content;
-  std::string reasoning;
-  std::vector<ToolCall> calls;
-  bool is_sound = true;  // every first part of a call has a name, and no other part has one
-
-  void Add(const GenerationOutput& output) {
-    content += output.text;
-    reasoning += output.reasoning;
-    for (const ToolCallPart& part : output.tool_calls) {
-      if (part.index > calls.size()) is_sound = false;
-      const bool is_first = part.index == calls.size();
-      if (is_first) calls.push_back({.id = part.id, .name = part.name});
-      is_sound = is_sound && is_first == !part.name.empty() && part.index < calls.size();
-      if (part.index < calls.size()) calls[part.index].arguments += part.arguments;
-    }
-  }
-
-  friend bool operator==(const Answer& a, const Answer& b) {
-    const auto equal = [](const ToolCall& x, const ToolCall& y) {
-      return x.name == y.name && x.arguments == y.arguments;
-    };
-    return a.content == b.content && a.reasoning == b.reasoning && a.is_sound && b.is_sound &&
-           std::equal(a.calls.begin(), a.calls.end(), b.calls.begin(), b.calls.end(), equal);
-  }
-};
-
-inline std::ostream& operator<<(std::ostream& out, const Answer& answer) {
-  out << "{content \"" << answer.content << "\", reasoning \"" << answer.reasoning << '"';
-  for (const ToolCall& call : answer.calls)
-    out << ", " << call.name << "(" << call.arguments << ")";
-  return out << (answer.is_sound ? "}" : ", unsound}");
-}
 
 // Reads the pieces of a text.
 inline Answer ReadPieces(const std::shared_ptr<const AnswerFormat>& format,
