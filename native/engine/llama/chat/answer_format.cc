@@ -47,6 +47,16 @@ void RemoveContent(common_peg_arena* parser) {
   }
 }
 
+// Lets a single call follow. Some formats of llama.cpp repeat calls whatever was asked.
+void AllowOneCall(common_peg_arena* parser) {
+  for (common_peg_parser_id id = 0; id < parser->size(); ++id) {
+    const auto* rule = std::get_if<common_peg_rule_parser>(&parser->get(id));
+    if (rule == nullptr || !rule->trigger) continue;
+    auto* calls = std::get_if<common_peg_repetition_parser>(&parser->get(rule->child));
+    if (calls != nullptr) calls->max_count = 1;
+  }
+}
+
 Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptions& options) {
   common_peg_arena parser;
   parser.load(found.parser);
@@ -60,6 +70,7 @@ Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptio
     }
   }
   if (options.tool_choice == ToolChoice::kRequired) RemoveContent(&parser);
+  if (!options.parallel_tool_calls) AllowOneCall(&parser);
   std::string grammar = build_grammar([&](const common_grammar_builder& builder) {
     parser.build_grammar(builder, found.grammar_lazy);
   });
