@@ -56,7 +56,7 @@ test('a model file is described', async () => {
     vocabularySize: 151_936,
     embeddingLength: 64,
     layers: 2,
-    capabilities: ['chat', 'completion', 'tools'],
+    capabilities: ['chat', 'completion'],
     parts: 1,
   });
   assert.ok(sizeBytes > 10_000_000 && modifiedAtMs > 0);
@@ -102,7 +102,7 @@ test('the capabilities of a model follow from its training', async ({ write }) =
     (await inspectGguf(await write(gguf({ entries: [LLAMA, ...entries] })))).capabilities;
   assert.equal(await can(), ['completion']);
   assert.equal(await can(textEntry('tokenizer.chat_template', '{{ messages }}')), ['chat', 'completion']);
-  assert.equal(await can(textEntry('tokenizer.chat_template', '{% if tools %}')), ['chat', 'completion', 'tools']);
+  assert.equal(await can(textEntry('tokenizer.chat_template', '{% if tools %}')), ['chat', 'completion']);
   for (const pooling of [1, 2, 3]) assert.equal(await can(numberEntry('llama.pooling_type', pooling)), ['embedding']);
   assert.equal(await can(numberEntry('llama.pooling_type', 4)), ['rerank']);
   const encoder = Buffer.concat([string('llama.attention.causal'), u32(VALUE_TYPE.bool), Buffer.of(0)]);

@@ -218,8 +218,7 @@ function capabilitiesOf(
   if (pooling === RANK) return ['rerank'];
   if (pooling >= MEAN && pooling <= LAST) return ['embedding'];
   if (metadata.get(`${architecture}.attention.causal`)?.value === false) return [];
-  if (template === null) return ['completion'];
-  return /\btools\b/.test(template) ? ['chat', 'completion', 'tools'] : ['chat', 'completion'];
+  return template === null ? ['completion'] : ['chat', 'completion'];
 }
 
 function text(metadata: ReadonlyMap<string, GgufEntry>, key: string): string | null {
