@@ -61,14 +61,14 @@ export interface NativeChat extends Pick<
   GenerateRequest,
   'parallel_tool_calls' | 'reasoning_effort' | 'reasoning_budget_tokens'
 > {
-  readonly tools: readonly NativeTool[];
-  readonly tool_choice: 'auto' | 'none' | 'required';
+  readonly tools?: readonly NativeTool[];
+  readonly tool_choice?: string;
   /** The one tool to call. */
   readonly tool_name?: string;
   /** Names, and values as JSON. */
-  readonly template_variables: readonly (readonly [name: string, json: string])[];
+  readonly template_variables?: readonly (readonly [name: string, json: string])[];
   /** The last message, which is the assistant's, is continued. */
-  readonly continue_last: boolean;
+  readonly continue_last?: boolean;
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Makes the part of an engine's request that says how a chat is rendered and its answer read. */
-import type { EngineRequest, NativeMessage, NativeTool } from '../../engine/addon.ts';
+import type { EngineRequest, NativeChat, NativeMessage, NativeTool } from '../../engine/addon.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateRequest, Message, Tool, ToolCall } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
@@ -8,8 +8,9 @@ import { argumentsGrammar } from './schema/schema-grammar.ts';
 
 /** Throws INVALID_REQUEST, naming the field. */
 export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages' | 'chat'> {
-  const { messages, tools = [], tool_choice: choice = 'auto', chat_template_kwargs: variables = {} } = request;
-  const only = typeof choice === 'object' ? choice.name : undefined;
+  const { messages, tools = [], tool_choice: choice = 'auto', chat_template_kwargs } = request;
+  const variables = chat_template_kwargs === undefined ? undefined : Object.entries(chat_template_kwargs);
+  const only = typeof choice === 'string' ? undefined : choice.name;
   if (only !== undefined && !tools.some(({ name }) => name === only))
     throw invalid('tool_choice', `names ${only.slice(0, 64)}, which is not among the tools`);
   if (choice === 'required' && tools.length === 0) throw invalid('tool_choice', 'requires tools');
@@ -18,24 +19,22 @@ export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages'
   if (mayCall && request.format !== undefined)
     throw invalid('format', 'cannot be combined with tools that may be called: use tool_choice "none"');
 
-  return {
-    messages: toMessages(messages),
-    chat: {
-      tools: tools.map((tool, index) => {
-        const isForced = choice === 'required' || only === tool.name;
-        return toTool(tool, index, isForced, mayCall);
-      }),
-      tool_choice: only === undefined ? (choice as 'auto' | 'none' | 'required') : 'required',
-      template_variables: Object.entries(variables).map(([name, value]) => [name, JSON.stringify(value)]),
-      continue_last: messages.at(-1)?.role === 'assistant' && (messages.at(-1)?.tool_calls ?? []).length === 0,
-      ...given({
-        tool_name: only,
-        parallel_tool_calls: request.parallel_tool_calls,
-        reasoning_effort: request.reasoning_effort,
-        reasoning_budget_tokens: request.reasoning_budget_tokens,
-      }),
-    },
-  };
+  const last = messages.at(-1);
+  const isContinued = last?.role === 'assistant' && (last.tool_calls ?? []).length === 0;
+  const chat: NativeChat = given({
+    tools:
+      tools.length === 0
+        ? undefined
+        : tools.map((tool, index) => toTool(tool, index, choice === 'required' || only === tool.name, mayCall)),
+    tool_choice: typeof choice !== 'string' ? 'required' : choice === 'auto' ? undefined : choice,
+    tool_name: only,
+    parallel_tool_calls: request.parallel_tool_calls,
+    reasoning_effort: request.reasoning_effort,
+    reasoning_budget_tokens: request.reasoning_budget_tokens,
+    template_variables: variables?.map(([name, value]) => [name, JSON.stringify(value)] as const),
+    continue_last: isContinued ? true : undefined,
+  });
+  return { messages: toMessages(messages), ...(Object.keys(chat).length === 0 ? {} : { chat }) };
 }
 
 function checkNames(tools: readonly Tool[]): void {

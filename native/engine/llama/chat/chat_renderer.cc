@@ -263,7 +263,8 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
       return Rendered{std::move(found.prompt), Thinks(options) ? thinking_ : answering_};
     }
     if (!options.tool_name.empty()) {
-      // The prompt lists all tools, so that its prefix stays the same; the answer calls one of them.
+      // The prompt lists all tools, so that its prefix stays the same; the answer calls one of
+      // them.
       ChatOptions one = options;
       one.tool_name.clear();
       std::erase_if(one.tools, [&](const Tool& tool) { return tool.name != options.tool_name; });

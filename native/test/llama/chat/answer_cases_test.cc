@@ -1,5 +1,5 @@
-// Every case of llama.cpp's tests/test-chat.cpp that has a template, a text and a message: the text,
-// whole and cut at every character, gives that message.
+// Every case of llama.cpp's tests/test-chat.cpp that has a template, a text and a message: the
+// text, whole and cut at every character, gives that message.
 //
 // The cases are code, so that file is compiled here, with its check replaced by ours
 // (native/test/CMakeLists.txt).
