@@ -152,6 +152,8 @@ Napi::Object ToObject(Napi::Env env, const GenerationOutput& output) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("id", output.id);
   object.Set("text", output.text);
+  if (!output.reasoning.empty()) object.Set("reasoning", output.reasoning);
+  if (!output.tool_calls.empty()) object.Set("tool_calls", ToValue(env, output.tool_calls));
   if (!output.embeddings.empty()) {
     auto embeddings = Napi::Float32Array::New(env, output.embeddings.size());
     std::copy(output.embeddings.begin(), output.embeddings.end(), embeddings.Data());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <random>
 #include <utility>
 
@@ -10,8 +9,7 @@
 #include "engine/base/work_limit.h"
 #include "engine/cache/model_fingerprint.h"
 #include "engine/cache/prefix_store.h"
-#include "engine/grammar/grammar_cache.h"
-#include "engine/grammar/vocabulary_index.h"
+#include "engine/llama/chat/answer_rules.h"
 #include "engine/llama/chat/chat_renderer.h"
 #include "engine/llama/chat/truncation.h"
 #include "engine/llama/cpu_threads.h"
@@ -46,6 +44,7 @@ class LlamaTextEngine final : public TextEngine {
         prefix_bytes_(std::move(prefix_bytes)),
         draft_model_(std::move(draft.model)),
         chat_(std::move(chat)),
+        rules_(this->model()),
         runner_(std::move(decoder), std::move(sink),
                 {.measure_ms = this->info().device == "CPU" ? kMeasureMs : 0,
                  .cpu_ms = ProcessCpuMs,
@@ -68,23 +67,25 @@ class LlamaTextEngine final : public TextEngine {
     submission.scope.owner = ShareIdOf(key_, request.share);
     if (request.own_prefixes) submission.scope.salt = submission.scope.owner;
     submission.stop = std::move(request.stop);
-    if (Status status = ReadPrompt(request, &submission); !status.ok()) return status;
+    std::shared_ptr<const AnswerFormat> format;  // null: a raw prompt
+    if (Status status = ReadPrompt(request, &submission, &format); !status.ok()) return status;
 
     const auto input_tokens = static_cast<std::uint32_t>(submission.prompt.size());
     if (input_tokens == 0) return Status(StatusCode::kInvalidRequest, "the prompt is empty");
     if (input_tokens + 1 > info().context_length) {
       return LlamaModel::TooLong(std::to_string(input_tokens), info().context_length);
     }
+    const std::optional<std::uint32_t> budget =
+        format != nullptr ? chat_->ThinkingBudget(request.chat) : std::nullopt;
+    Result<AnswerRules> rules = rules_.Make(std::move(format), request.grammar, budget);
+    if (!rules.ok()) return rules.status();
+    submission.reader = std::move(rules.value().reader);
+    submission.spelled = std::move(rules.value().spelled);
     SamplerOptions options{.params = request.sampling,
                            .prompt = submission.prompt,
+                           .constraint = std::move(rules.value().constraint),
                            .logprobs = request.logprobs,
                            .piece = [this](Token token) { return model().Piece(token, true); }};
-    if (!request.grammar.empty()) {
-      Result<std::shared_ptr<CompiledGrammar>> grammar = grammars_.Get(request.grammar);
-      if (!grammar.ok()) return grammar.status();
-      options.grammar = std::make_unique<GrammarConstraint>(std::move(grammar.value()),
-                                                            Vocabulary(), TokenizerWithin(model()));
-    }
     Result<std::unique_ptr<Sampler>> sampler = NewSampler(model().vocab(), std::move(options));
     if (!sampler.ok()) return sampler.status();
     submission.sampler = std::move(sampler.value());
@@ -102,8 +103,10 @@ class LlamaTextEngine final : public TextEngine {
   void Close() override { runner_.Close(); }
 
  private:
-  Status ReadPrompt(const GenerationRequest& request, Submission* submission) const {
-    return request.messages.empty() ? ReadText(request, submission) : ReadChat(request, submission);
+  Status ReadPrompt(const GenerationRequest& request, Submission* submission,
+                    std::shared_ptr<const AnswerFormat>* format) const {
+    return request.messages.empty() ? ReadText(request, submission)
+                                    : ReadChat(request, submission, format);
   }
 
   Status ReadText(const GenerationRequest& request, Submission* submission) const {
@@ -119,37 +122,33 @@ class LlamaTextEngine final : public TextEngine {
     return Status::Ok();
   }
 
-  Status ReadChat(const GenerationRequest& request, Submission* submission) const {
+  Status ReadChat(const GenerationRequest& request, Submission* submission,
+                  std::shared_ptr<const AnswerFormat>* format) const {
     CutPrompt cut;
     if (request.truncate) {
-      Result<CutPrompt> fitting =
-          CutChat(*chat_, request.messages, BudgetOf(info().context_length, request.max_tokens));
+      Result<CutPrompt> fitting = CutChat(*chat_, request.messages, request.chat,
+                                          BudgetOf(info().context_length, request.max_tokens));
       if (!fitting.ok()) return fitting.status();
       cut = std::move(fitting.value());
       submission->truncated_tokens = cut.truncated_tokens;
     } else {
-      Result<ChatPrompt> prompt = chat_->RenderTokens(request.messages, info().context_length);
+      Result<ChatPrompt> prompt =
+          chat_->RenderTokens(request.messages, request.chat, info().context_length);
       if (!prompt.ok()) return prompt.status();
       cut.prompt = std::move(prompt.value());
     }
     submission->prompt = std::move(cut.prompt.tokens);
-    std::move(cut.prompt.stop.begin(), cut.prompt.stop.end(), std::back_inserter(submission->stop));
+    *format = std::move(cut.prompt.format);
+    const std::vector<std::string>& stop = (*format)->stop;
+    submission->stop.insert(submission->stop.end(), stop.begin(), stop.end());
     return Status::Ok();
-  }
-
-  // Created for the first grammar: it takes a few megabytes that most engines never need.
-  std::shared_ptr<const VocabularyIndex> Vocabulary() {
-    std::call_once(vocabulary_made_, [this] { vocabulary_ = IndexVocabulary(model()); });
-    return vocabulary_;
   }
 
   const SipKey key_;
   const PrefixBytes prefix_bytes_;
-  GrammarCache grammars_;
-  std::once_flag vocabulary_made_;
-  std::shared_ptr<const VocabularyIndex> vocabulary_;
   const std::unique_ptr<LlamaModel> draft_model_;  // null: no draft model
   const std::unique_ptr<ChatRenderer> chat_;
+  AnswerRulesMaker rules_;
   Runner runner_;  // ends before the models do
 };
 
@@ -202,6 +201,8 @@ Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
   info.threads = decoder_options.threads;
   info.draft_refusal = draft.refusal;
   info.has_chat_template = chat.value()->has_template();
+  info.calls_tools = chat.value()->calls_tools();
+  info.thinks = chat.value()->thinks();
   const SipKey key = options.prefix_key.value_or(RandomKey());
   const auto bytes = std::make_shared<std::atomic<std::uint64_t>>(options.prefix_bytes);
   std::unique_ptr<PrefixStore> store =

@@ -114,6 +114,11 @@ export const answerFlags = {
   'min-p': { kind: 'number', value: 'X', summary: 'drop tokens less likely than X times the most likely one' },
   seed: { kind: 'count', value: 'N', summary: 'random seed; the same seed gives the same answer' },
   stop: { kind: 'strings', value: 'TEXT', summary: 'stop before this text; may be given more than once' },
+  think: {
+    kind: 'choice',
+    choices: ['off', 'minimal', 'low', 'medium', 'high', 'xhigh'],
+    summary: 'how much a reasoning model may think before it answers',
+  },
   truncate: {
     kind: 'switch',
     summary: 'if the prompt does not fit in the context, drop its oldest turns and report how much',

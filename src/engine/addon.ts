@@ -3,7 +3,7 @@
  * names of the protocol and of the C++ structs, which list them (native/engine/base/request.h).
  */
 import type { EmbedRequest } from '../protocol/embed.ts';
-import type { FinishEvent, GenerateRequest, Usage } from '../protocol/generate.ts';
+import type { FinishEvent, GenerateRequest, Message, Usage } from '../protocol/generate.ts';
 import type { DeviceRecord, StepsHealth } from '../protocol/records.ts';
 
 /** Memory at the time of the call. null: unknown to the backend, or not measured by it. */
@@ -26,6 +26,10 @@ export interface NativeModelInfo {
   readonly layers: number;
   readonly threads: number;
   readonly has_chat_template: boolean;
+  /** Its template has a form for tool calls, which was tried. */
+  readonly calls_tools: boolean;
+  /** Its template has tags for reasoning. */
+  readonly thinks: boolean;
   /** True for an embedding model, which generates no text. */
   readonly makes_embeddings: boolean;
   /** Why the draft model is not used; continues "the draft model …". null: it is used, or there is none. */
@@ -34,16 +38,50 @@ export interface NativeModelInfo {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
+export interface NativeMessage extends Pick<Message, 'reasoning' | 'tool_calls' | 'tool_call_id'> {
+  readonly role: string;
+  readonly content: string;
+  /** Name of the tool whose result a `tool` message has. */
+  readonly tool_name?: string;
+}
+
+export interface NativeTool {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments, as text. */
+  readonly parameters: string;
+  /** GBNF rules of the arguments, the root first; empty: any JSON object. */
+  readonly grammar: string;
+  /** true: refused if the model's format of calls cannot enforce the grammar. */
+  readonly strict: boolean;
+}
+
+/** How a chat is rendered and its answer read, besides its messages. */
+export interface NativeChat extends Pick<
+  GenerateRequest,
+  'parallel_tool_calls' | 'reasoning_effort' | 'reasoning_budget_tokens'
+> {
+  readonly tools?: readonly NativeTool[];
+  readonly tool_choice?: string;
+  /** The one tool to call. */
+  readonly tool_name?: string;
+  /** Names, and values as JSON. */
+  readonly template_variables?: readonly (readonly [name: string, json: string])[];
+  /** The last message, which is the assistant's, is continued. */
+  readonly continue_last?: boolean;
+}
+
 /**
  * A generation request as an engine gets it, in the frame and through the addon: the protocol's own object, with what
  * the daemon has made of the fields that are left out here.
  */
 export interface EngineRequest extends Partial<
-  Omit<GenerateRequest, 'messages' | 'format' | 'tools' | 'tool_choice' | 'parallel_tool_calls'>
+  Omit<GenerateRequest, 'messages' | 'format' | keyof NativeChat | 'chat_template_kwargs'>
 > {
   readonly id: number;
   /** Either these or `prompt`. Text parts are joined. */
-  readonly messages?: readonly { readonly role: string; readonly content: string }[];
+  readonly messages?: readonly NativeMessage[];
+  readonly chat?: NativeChat;
   readonly prompt?: string;
   /** Default true: reuses cached prefixes of the prompt. Ignored if a seed is set. */
   readonly reuse_prefix?: boolean;
@@ -80,14 +118,21 @@ export interface EngineFinish extends Pick<FinishEvent, 'reason'> {
   };
 }
 
-/**
- * Output of one request in one step, in the frame and from the addon. Reasoning and tool calls, once the engine
- * recognizes them, are further fields between `text` and `finish`.
- */
+/** Part of a tool call. The first part of an index has the name, and the model's id if it writes one. */
+export interface NativeToolCallPart {
+  readonly index: number;
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
+/** Output of one request in one step, in the frame and from the addon. */
 export interface EngineOutput {
   readonly id: number;
   /** Empty if the step only finished the request. */
   readonly text: string;
+  readonly reasoning?: string;
+  readonly tool_calls?: readonly NativeToolCallPart[];
   /** For the tokens that begin in `text`. */
   readonly logprobs?: readonly (NativeLogprob & { readonly top: readonly NativeLogprob[] })[];
   readonly finish?: EngineFinish;

@@ -16,6 +16,7 @@ import type {
   NativeMemoryEstimate,
   NativeMemoryEstimates,
   NativeStats,
+  NativeToolCallPart,
 } from './addon.ts';
 import type { EngineInfo, FromEngine, ProbedDevice, ProbeFacts, SandboxAttempt, SubmitProgress } from './messages.ts';
 
@@ -112,6 +113,8 @@ const info = object<EngineInfo>({
   layers: figure,
   threads: figure,
   has_chat_template: flag,
+  calls_tools: flag,
+  thinks: flag,
   makes_embeddings: flag,
   draft_refusal: nullable(name),
   device: name,
@@ -123,6 +126,10 @@ const logprobFields: Fields<NativeLogprob> = { bytes: name, logprob: nullable(fi
 const output = object<EngineOutput>({
   id: figure,
   text,
+  reasoning: optional(text),
+  tool_calls: optional(
+    listOf(object<NativeToolCallPart>({ index: figure, id: name, name, arguments: text }), LIST_LENGTH),
+  ),
   logprobs: optional(
     listOf(
       object<NonNullable<EngineOutput['logprobs']>[number]>({

@@ -56,6 +56,8 @@ export const ToolSchema = v.object({
   description: v.exactOptional(v.string()),
   /** JSON Schema of the arguments. */
   parameters: v.exactOptional(jsonObject, {}),
+  /** true: a local model's arguments always follow the schema, or the request is refused. */
+  strict: v.exactOptional(v.nullable(v.boolean())),
 });
 export type Tool = v.InferOutput<typeof ToolSchema>;
 
@@ -146,6 +148,12 @@ export const GenerateRequestSchema = v.object({
   format: v.exactOptional(FormatSchema),
   /** How much a reasoning model may think. Absent: the model's default. */
   reasoning_effort: v.exactOptional(v.picklist(REASONING_EFFORTS)),
+  /** Most tokens of reasoning, 0: none. Local models only. */
+  reasoning_budget_tokens: v.exactOptional(
+    v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(LIMITS.contextLength)),
+  ),
+  /** Variables for the chat template of a local model. */
+  chat_template_kwargs: v.exactOptional(v.pipe(jsonObject, v.maxEntries(LIMITS.templateVariables))),
   /** Number of alternatives to return per token; 0: only the chosen token. Absent: no log probabilities. */
   logprobs: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(LIMITS.topLogprobs))),
   /** `local`, `cloud`, or `provider:NAME`. Absent: the configured order. */
@@ -255,6 +263,10 @@ export interface RouteEvent {
 /** The whole answer, as `svc run --json` prints it. */
 export interface GenerateResult {
   readonly text: string;
+  /** Absent: none. */
+  readonly reasoning?: string;
+  /** Absent: none. */
+  readonly tool_calls?: readonly ToolCall[];
   readonly model: string;
   readonly provider: string;
   readonly route: Route;

@@ -15,6 +15,7 @@ export const LIMITS = {
   contentParts: 1024,
   tools: 512,
   toolNameLength: 256,
+  templateVariables: 64,
   toolCallIdLength: 256,
   topLogprobs: 20,
   providerKeyLength: 8192,

@@ -32,6 +32,8 @@ const SameSchema = v.pick(GenerateRequestSchema, [
   'truncate',
   'stop',
   'reasoning_effort',
+  'reasoning_budget_tokens',
+  'chat_template_kwargs',
   'route',
   'fallback',
   'priority',

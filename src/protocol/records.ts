@@ -138,7 +138,8 @@ export interface StatusRecord {
 }
 
 export type ModelState = 'available' | 'pulling' | 'installed' | 'loading' | 'loaded' | 'failed';
-export type Capability = 'chat' | 'completion' | 'embedding' | 'rerank' | 'tools' | 'vision';
+/** `tools` and `thinking` are found when the model is loaded; the others are in its file. */
+export type Capability = 'chat' | 'completion' | 'embedding' | 'rerank' | 'tools' | 'thinking' | 'vision';
 
 /** `svc model list|show --json`. */
 export interface ModelRecord {

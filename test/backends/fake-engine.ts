@@ -169,6 +169,8 @@ async function load(path: string, options: NativeLoadOptions): Promise<void> {
       layers: 1,
       threads: 1,
       has_chat_template: true,
+      calls_tools: true,
+      thinks: false,
       makes_embeddings: false,
       draft_refusal: null,
       device: 'CPU',

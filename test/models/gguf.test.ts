@@ -58,7 +58,7 @@ test('a model file is described', async () => {
     quantization: 'Q4_0',
     context_length: 8192,
     license: 'MIT',
-    capabilities: ['chat', 'completion', 'tools'],
+    capabilities: ['chat', 'completion'],
   });
   assert.ok(size_bytes > 10_000_000 && modified_at_ms > 0);
 });
@@ -103,7 +103,7 @@ test('the capabilities of a model follow from its training', async ({ write }) =
     (await inspectGguf(await write(gguf({ entries: [LLAMA, ...entries] })))).capabilities;
   assert.equal(await can(), ['completion']);
   assert.equal(await can(textEntry('tokenizer.chat_template', '{{ messages }}')), ['chat', 'completion']);
-  assert.equal(await can(textEntry('tokenizer.chat_template', '{% if tools %}')), ['chat', 'completion', 'tools']);
+  assert.equal(await can(textEntry('tokenizer.chat_template', '{% if tools %}')), ['chat', 'completion']);
   for (const pooling of [1, 2, 3]) assert.equal(await can(numberEntry('llama.pooling_type', pooling)), ['embedding']);
   assert.equal(await can(numberEntry('llama.pooling_type', 4)), ['rerank']);
   const encoder = Buffer.concat([string('llama.attention.causal'), u32(VALUE_TYPE.bool), Buffer.of(0)]);

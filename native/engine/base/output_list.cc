@@ -18,6 +18,8 @@ void Prepend(Sequence& earlier, Sequence& later) {
 // `later` follows `earlier` in the same generation.
 void Join(GenerationOutput& earlier, GenerationOutput&& later) {
   Prepend(earlier.text, later.text);
+  Prepend(earlier.reasoning, later.reasoning);
+  Prepend(earlier.tool_calls, later.tool_calls);
   Prepend(earlier.embeddings, later.embeddings);
   Prepend(earlier.logprobs, later.logprobs);
   earlier = std::move(later);

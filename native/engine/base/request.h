@@ -117,6 +117,8 @@ struct ModelInfo {
   std::uint32_t layers = 0;
   int threads = 0;
   bool has_chat_template = false;
+  bool calls_tools = false;       // its template has a form for tool calls
+  bool thinks = false;            // its template has tags for reasoning
   bool makes_embeddings = false;  // if so, it generates no text
   // Sampling defaults for requests that set none: the file's `general.sampling.*`, else
   // llama.cpp's.
@@ -130,22 +132,97 @@ struct ModelInfo {
   // Without `sampling` and `metadata`.
   static constexpr auto Fields() {
     using Self = ModelInfo;
-    return std::make_tuple(
-        SVC_FIELD(description), SVC_FIELD(architecture), SVC_FIELD(quantization),
-        SVC_FIELD(parameters), SVC_FIELD(size_bytes), SVC_FIELD(trained_context_length),
-        SVC_FIELD(context_length), SVC_FIELD(vocabulary), SVC_FIELD(embedding_length),
-        SVC_FIELD(layers), SVC_FIELD(threads), SVC_FIELD(has_chat_template),
-        SVC_FIELD(makes_embeddings), SVC_FIELD(draft_refusal, .nullable = true), SVC_FIELD(device));
+    return std::make_tuple(SVC_FIELD(description), SVC_FIELD(architecture), SVC_FIELD(quantization),
+                           SVC_FIELD(parameters), SVC_FIELD(size_bytes),
+                           SVC_FIELD(trained_context_length), SVC_FIELD(context_length),
+                           SVC_FIELD(vocabulary), SVC_FIELD(embedding_length), SVC_FIELD(layers),
+                           SVC_FIELD(threads), SVC_FIELD(has_chat_template), SVC_FIELD(calls_tools),
+                           SVC_FIELD(thinks), SVC_FIELD(makes_embeddings),
+                           SVC_FIELD(draft_refusal, .nullable = true), SVC_FIELD(device));
+  }
+};
+
+// A tool call in an assistant's message.
+struct ToolCall {
+  std::string id;
+  std::string name;
+  std::string arguments;  // a JSON object
+
+  static constexpr auto Fields() {
+    using Self = ToolCall;
+    return std::make_tuple(SVC_FIELD(id), SVC_FIELD(name, .required = true),
+                           SVC_FIELD(arguments, .required = true));
   }
 };
 
 struct ChatMessage {
   std::string role;
   std::string content;
+  std::string reasoning = {};             // assistant only
+  std::vector<ToolCall> tool_calls = {};  // assistant only
+  std::string tool_call_id = {};          // tool only: the call that this message answers
+  std::string tool_name = {};             // tool only: the tool that was called
 
   static constexpr auto Fields() {
     using Self = ChatMessage;
-    return std::make_tuple(SVC_FIELD(role, .required = true), SVC_FIELD(content, .required = true));
+    return std::make_tuple(SVC_FIELD(role, .required = true), SVC_FIELD(content, .required = true),
+                           SVC_FIELD(reasoning), SVC_FIELD(tool_calls), SVC_FIELD(tool_call_id),
+                           SVC_FIELD(tool_name));
+  }
+};
+
+// A tool that the model may call.
+struct Tool {
+  std::string name;
+  std::string description;
+  std::string parameters;  // JSON Schema of the arguments
+  // Grammar of the arguments as JSON, as strict as the schema: GBNF rules of which the first is the
+  // root. Rule names are unique in the request. Empty: any JSON object.
+  std::string grammar;
+  bool strict = false;  // a format in which `grammar` cannot be enforced is an error
+
+  static constexpr auto Fields() {
+    using Self = Tool;
+    return std::make_tuple(SVC_FIELD(name, .required = true, .non_empty = true),
+                           SVC_FIELD(description), SVC_FIELD(parameters, .required = true),
+                           SVC_FIELD(grammar), SVC_FIELD(strict));
+  }
+};
+
+// kRequired: the answer is one or more calls. kNone: the prompt lists the tools, but none is
+// called.
+enum class ToolChoice { kAuto, kNone, kRequired };
+constexpr auto Names(ToolChoice) { return std::array{"auto", "none", "required"}; }
+
+// How much the model may think before it answers. kDefault: as its template has it. kNone: not at
+// all.
+enum class ReasoningEffort { kDefault, kNone, kMinimal, kLow, kMedium, kHigh, kXhigh };
+constexpr auto Names(ReasoningEffort) {
+  return std::array{"default", "none", "minimal", "low", "medium", "high", "xhigh"};
+}
+
+inline constexpr std::uint32_t kMaxReasoningTokens = 1U << 24U;
+
+// How a chat is rendered and its answer read, besides its messages.
+struct ChatOptions {
+  std::vector<Tool> tools;
+  ToolChoice tool_choice = ToolChoice::kAuto;
+  std::string tool_name;            // the one tool to call; the choice is then kRequired
+  bool parallel_tool_calls = true;  // false: at most one call
+  ReasoningEffort reasoning_effort = ReasoningEffort::kDefault;
+  // Most tokens of reasoning; then the template's end tag is forced. Absent: no limit.
+  std::optional<std::uint32_t> reasoning_budget_tokens;
+  // Variables of the template: names, and values as JSON.
+  std::vector<std::pair<std::string, std::string>> template_variables;
+  // True: the last message, which is the assistant's, is continued.
+  bool continue_last = false;
+
+  static constexpr auto Fields() {
+    using Self = ChatOptions;
+    return std::make_tuple(SVC_FIELD(tools), SVC_FIELD(tool_choice), SVC_FIELD(tool_name),
+                           SVC_FIELD(parallel_tool_calls), SVC_FIELD(reasoning_effort),
+                           SVC_FIELD(reasoning_budget_tokens, .max = kMaxReasoningTokens),
+                           SVC_FIELD(template_variables), SVC_FIELD(continue_last));
   }
 };
 
@@ -162,6 +239,7 @@ struct GenerationRequest {
   // Either a chat, rendered with the model's template (text in a message never becomes a control
   // token) ...
   std::vector<ChatMessage> messages;
+  ChatOptions chat;
   // ... or, if `messages` is empty, a raw prompt: BOS is added as the model's metadata asks, and
   // special-token text is parsed, as in llama-server's /completion.
   std::string prompt;
@@ -194,11 +272,11 @@ struct GenerationRequest {
 
   static constexpr auto Fields() {
     using Self = GenerationRequest;
-    return std::make_tuple(SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(prompt),
-                           SVC_FIELD(max_tokens), SVC_FIELD(truncate), SVC_FIELD(sampling),
-                           SVC_FIELD(stop), SVC_FIELD(priority), SVC_FIELD(reuse_prefix),
-                           SVC_FIELD(share), SVC_FIELD(own_prefixes), SVC_FIELD(store),
-                           SVC_FIELD(grammar, .non_empty = true),
+    return std::make_tuple(SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(chat),
+                           SVC_FIELD(prompt), SVC_FIELD(max_tokens), SVC_FIELD(truncate),
+                           SVC_FIELD(sampling), SVC_FIELD(stop), SVC_FIELD(priority),
+                           SVC_FIELD(reuse_prefix), SVC_FIELD(share), SVC_FIELD(own_prefixes),
+                           SVC_FIELD(store), SVC_FIELD(grammar, .non_empty = true),
                            SVC_FIELD(logprobs, .max = kMaxLogprobs));
   }
 };
@@ -232,8 +310,10 @@ struct EmbeddingRequest {
   }
 };
 
-enum class FinishReason { kStop, kLength, kCancelled };
-constexpr auto Names(FinishReason) { return std::array{"stop", "length", "cancelled"}; }
+enum class FinishReason { kStop, kLength, kToolCalls, kCancelled };
+constexpr auto Names(FinishReason) {
+  return std::array{"stop", "length", "tool_calls", "cancelled"};
+}
 
 struct GenerationUsage {
   std::uint32_t input_tokens = 0;
@@ -264,11 +344,26 @@ struct GenerationTimings {
   }
 };
 
-// Output of one generation, or of one embedding request, since the last delivery. Reasoning and
-// tool calls, once the engine recognizes them, are further members between `text` and `done`.
+// Part of a tool call. The first part of an index has the name, and the id if the model writes one;
+// the arguments of all parts are joined.
+struct ToolCallPart {
+  std::uint32_t index = 0;
+  std::string id;
+  std::string name;
+  std::string arguments;
+
+  static constexpr auto Fields() {
+    using Self = ToolCallPart;
+    return std::make_tuple(SVC_FIELD(index), SVC_FIELD(id), SVC_FIELD(name), SVC_FIELD(arguments));
+  }
+};
+
+// Output of one generation, or of one embedding request, since the last delivery.
 struct GenerationOutput {
   GenerationId id = 0;
   std::string text;  // whole UTF-8 characters, no part of a stop string
+  std::string reasoning;
+  std::vector<ToolCallPart> tool_calls;
   // Vectors of the inputs that follow those already delivered, concatenated. Each has Euclidean
   // length 1.
   std::vector<float> embeddings;
@@ -280,6 +375,10 @@ struct GenerationOutput {
   Status status;
   GenerationUsage usage;
   GenerationTimings timings;
+
+  bool has_content() const {
+    return !text.empty() || !reasoning.empty() || !tool_calls.empty() || !logprobs.empty();
+  }
 };
 
 using OutputSink = std::function<void(std::vector<GenerationOutput>)>;

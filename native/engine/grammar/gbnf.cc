@@ -189,8 +189,15 @@ class Parser {
         sequence.parts.push_back({.kind = Kind::kRule, .rule = RuleNamed(name, start).index});
       } else if (repeats) {
         // The tree is walked recursively: only groups, whose depth is limited, may make it deeper.
-        if (repeated) Fail("a repetition of a repetition needs parentheses");
-        if (ok()) ParseRepetition(&sequence.parts);
+        // `x*?` is `x*`, which llama.cpp's own grammars for chat templates contain.
+        if (repeated && c == '?' && sequence.parts.back().min <= 1) {
+          sequence.parts.back().min = 0;
+          ++at_;
+        } else if (repeated) {
+          Fail("a repetition of a repetition needs parentheses");
+        } else {
+          ParseRepetition(&sequence.parts);
+        }
       } else if (c == '<' || c == '!') {
         Fail("token references are not supported");
       } else {

@@ -66,6 +66,18 @@ void GrammarConstraint::Accept(Token token) {
   state_ = vocabulary_->After(automaton(), state_, token);
 }
 
+bool GrammarConstraint::AcceptText(std::string_view text) {
+  const Stopwatch stopwatch(&spent_seconds_);
+  GrammarAutomaton::State state = state_;
+  for (const char byte : text) {
+    if (state == GrammarAutomaton::kDead) return false;
+    state = automaton().Next(state, static_cast<std::uint8_t>(byte));
+  }
+  if (state == GrammarAutomaton::kDead) return false;
+  state_ = state;
+  return true;
+}
+
 bool GrammarConstraint::is_too_slow() const {
   return spent_seconds_ > kMaxSeconds + static_cast<double>(accepted_) * kMaxSecondsPerToken;
 }

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -53,6 +54,9 @@ class GrammarConstraint {
   const TokenSet& Allowed();
   // Advances the state by a token. REQUIRES: Allows(token)
   void Accept(Token token);
+  // Advances the state by a text that is already written. False: the grammar does not allow it; the
+  // state is then unchanged.
+  bool AcceptText(std::string_view text);
   // Returns the tokens that must follow, already accepted.
   std::vector<Token> Force();
   // True if following the grammar took more CPU time than a text of this length may cost. All texts

@@ -52,53 +52,69 @@ class LlamaSampler final : public Sampler {
         top_k_(top_k),
         penalizes_(penalizes),
         greedy_(options.params.temperature == 0),
-        grammar_(std::move(options.grammar)),
+        constraint_(std::move(options.constraint)),
         alternatives_(options.logprobs),
         piece_(std::move(options.piece)) {}
 
   Token Sample(const float* first) override {
     const std::span<const float> logits(first, vocabulary_);
-    if (grammar_ != nullptr && !begun_) {
+    if (constraint_ != nullptr && !begun_) {
       begun_ = true;
+      constraint_->Begin();
       forced_ = Force();
     }
     if (!forced_.empty()) return TakeForced();
 
-    const std::span<const float> biased = Biased(logits);
-    Token token = Draw(biased, nullptr);
-    if (token < 0) return kBrokenLogits;
-    if (grammar_ != nullptr) {
-      if (!grammar_->Allows(token)) token = Draw(biased, &grammar_->Allowed());
-      if (grammar_->is_too_slow()) return kSlowGrammar;
-      if (token < 0) return token;
-      grammar_->Accept(token);
-    }
+    const Token token = DrawAllowed(Biased(logits));
+    if (token < 0) return token;
     Remember(token);
     if (alternatives_.has_value()) Tell(token, logits);
-    if (grammar_ != nullptr) forced_ = Force();
+    if (constraint_ != nullptr) {
+      constraint_->Accept(token);
+      forced_ = Force();
+    }
     return token;
   }
 
   float Lead(const float* first) override {
     constexpr float kCertain = std::numeric_limits<float>::infinity();
-    const bool forced = !forced_.empty() || (grammar_ != nullptr && !begun_);
+    const bool forced = !forced_.empty() || (constraint_ != nullptr && !begun_) || Limit();
     if (!greedy_ || forced) return kCertain;
     thread_local std::vector<RankedToken> best;
     const std::span<const float> logits = Penalized(Biased({first, vocabulary_}));
     if (LargestLogits(logits, nullptr, 2, &best) == Ranking::kBroken) return 0;
     if (best[0].logit == -INFINITY) return 0;
     // The next allowed token would need another comparison.
-    if (grammar_ != nullptr && !grammar_->Allows(best[0].token)) return 0;
+    if (grammar() != nullptr && !grammar()->Allows(best[0].token)) return 0;
     return best.size() < 2 ? kCertain : best[0].logit - best[1].logit;
   }
 
   std::vector<Token> Forced() override { return std::exchange(forced_, {}); }
-  bool ended() const override { return grammar_ != nullptr && grammar_->ended(); }
+  bool ended() const override { return constraint_ != nullptr && constraint_->ended(); }
   const TokenLogprobs* logprobs() const override {
     return alternatives_.has_value() ? &logprobs_ : nullptr;
   }
 
  private:
+  GrammarConstraint* grammar() const {
+    return constraint_ != nullptr ? constraint_->grammar() : nullptr;
+  }
+  // Token that must follow, because the reasoning has reached its limit.
+  std::optional<Token> Limit() const {
+    return constraint_ != nullptr ? constraint_->Forced() : std::nullopt;
+  }
+
+  // Draws a token that may follow, or returns why there is none.
+  Token DrawAllowed(std::span<const float> biased) {
+    if (const std::optional<Token> limit = Limit()) return *limit;
+    const Token token = Draw(biased, nullptr);
+    if (token < 0) return kBrokenLogits;
+    GrammarConstraint* const grammar = this->grammar();
+    if (grammar == nullptr || constraint_->MayThink(token)) return token;
+    const Token allowed = grammar->Allows(token) ? token : Draw(biased, &grammar->Allowed());
+    return grammar->is_too_slow() ? kSlowGrammar : allowed;
+  }
+
   std::span<const float> Biased(std::span<const float> logits) const {
     if (biases_.empty()) return logits;
     // thread_local scratch is shared by all generations: the runner samples one after the other.
@@ -168,8 +184,8 @@ class LlamaSampler final : public Sampler {
   // Forced tokens, remembered. None if log probabilities are requested: those need the logits of
   // each token.
   std::vector<Token> Force() {
-    if (alternatives_.has_value()) return {};
-    std::vector<Token> tokens = grammar_->Force();
+    if (alternatives_.has_value() || !constraint_->MayForce()) return {};
+    std::vector<Token> tokens = constraint_->grammar()->Force();
     for (const Token token : tokens) Remember(token);
     return tokens;
   }
@@ -202,7 +218,7 @@ class LlamaSampler final : public Sampler {
   const std::size_t top_k_;  // top-k of the chain if done here; else 0
   const bool penalizes_;
   const bool greedy_;
-  const std::unique_ptr<GrammarConstraint> grammar_;
+  const std::unique_ptr<AnswerConstraint> constraint_;  // null: anything may follow
   const std::optional<std::uint32_t> alternatives_;
   const std::function<std::string(Token)> piece_;
   bool begun_ = false;
@@ -242,28 +258,31 @@ Status Check(const SamplingParams& params, std::int32_t vocabulary) {
 
 }  // namespace
 
-std::shared_ptr<const VocabularyIndex> IndexVocabulary(const LlamaModel& model) {
+std::shared_ptr<const VocabularyIndex> IndexVocabulary(
+    const LlamaModel& model, const std::map<Token, std::string>& spelled) {
   std::vector<std::string> pieces;
   std::vector<Token> ends;
   const std::int32_t vocabulary = llama_vocab_n_tokens(model.vocab());
   for (Token token = 0; token < vocabulary; ++token) {
-    pieces.push_back(model.Piece(token, /*special=*/false));
+    const auto found = spelled.find(token);
+    pieces.push_back(found != spelled.end() ? found->second
+                                            : model.Piece(token, /*special=*/false));
     if (llama_vocab_is_eog(model.vocab(), token)) ends.push_back(token);
   }
   return std::make_shared<VocabularyIndex>(pieces, std::move(ends));
 }
 
-GrammarConstraint::Tokenizer TokenizerWithin(const LlamaModel& model) {
-  return [&model](const std::string& text) -> std::vector<Token> {
+GrammarConstraint::Tokenizer TokenizerWithin(const LlamaModel& model, bool parse_special) {
+  return [&model, parse_special](const std::string& text) -> std::vector<Token> {
     const auto begins_with = [&](Token token) {
-      return text.starts_with(model.Piece(token, /*special=*/false));
+      return text.starts_with(model.Piece(token, parse_special));
     };
-    Result<std::vector<Token>> tokens = model.Tokenize(text, false, false);
+    Result<std::vector<Token>> tokens = model.Tokenize(text, false, parse_special);
     if (!tokens.ok() || tokens.value().empty()) return {};
     if (begins_with(tokens.value().front())) return std::move(tokens.value());
     // Tokenize after a line break, which no token merges with what follows: then no space is put
     // before the text.
-    tokens = model.Tokenize("\n" + text, false, false);
+    tokens = model.Tokenize("\n" + text, false, parse_special);
     if (!tokens.ok()) return {};
     const auto end = tokens.value().end();
     const auto line_break = std::find_if(tokens.value().begin(), end, [&](Token token) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,7 @@
 
 #include "engine/base/request.h"
 #include "engine/grammar/grammar_constraint.h"
+#include "engine/llama/answer_constraint.h"
 #include "engine/llama/llama_model.h"
 #include "engine/model/decoder.h"
 #include "llama.h"
@@ -28,18 +30,20 @@ struct SamplerOptions {
   SamplingParams params;
   // Tokens that penalties see before the first drawn token.
   std::span<const Token> prompt;
-  std::unique_ptr<GrammarConstraint> grammar;  // null: no grammar
-  std::optional<std::uint32_t> logprobs;       // alternatives to report; absent: none
+  std::unique_ptr<AnswerConstraint> constraint;  // null: anything may follow
+  std::optional<std::uint32_t> logprobs;         // alternatives to report; absent: none
   // Returns the bytes of a token, for logprobs.
   std::function<std::string(Token)> piece;
 };
 
-// Index of the model's vocabulary for grammars.
-std::shared_ptr<const VocabularyIndex> IndexVocabulary(const LlamaModel& model);
+// Index of the model's vocabulary for grammars. `spelled`: control tokens that a grammar may
+// demand, with their texts.
+std::shared_ptr<const VocabularyIndex> IndexVocabulary(
+    const LlamaModel& model, const std::map<Token, std::string>& spelled = {});
 
 // Tokenizer for a text in the middle of another one; also for vocabularies that put a space before
-// every text. The model must outlive it.
-GrammarConstraint::Tokenizer TokenizerWithin(const LlamaModel& model);
+// every text. parse_special: texts of control tokens become these. The model must outlive it.
+GrammarConstraint::Tokenizer TokenizerWithin(const LlamaModel& model, bool parse_special = false);
 
 // Creates a sampler. Any thread; the vocabulary must outlive it. Error: kInvalidRequest (the
 // message names the parameter that is out of range).

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "engine/base/text_stream.h"
 #include "engine/cache/prefix_cache.h"
 #include "engine/draft/prompt_lookup.h"
+#include "engine/model/answer_reader.h"
 #include "engine/model/cost_model.h"
 #include "engine/model/decoder.h"
 
@@ -27,6 +29,10 @@ struct Submission {
   std::optional<std::uint32_t> truncated_tokens;  // see GenerationUsage
   std::unique_ptr<Sampler> sampler;
   std::vector<std::string> stop;
+  // Splits the text into content, reasoning and tool calls. Null: all of it is content.
+  std::unique_ptr<AnswerReader> reader;
+  // Control tokens that belong to the text, with their bytes.
+  std::map<Token, std::string> spelled = {};
   Priority priority = Priority::kInteractive;
   bool reuse_prefix = true;
   PrefixScope scope;
@@ -45,6 +51,8 @@ class Generation {
         truncated_tokens(submission.truncated_tokens),
         sampler(std::move(submission.sampler)),
         stream(std::move(submission.stop)),
+        reader(std::move(submission.reader)),
+        spelled(std::move(submission.spelled)),
         priority(submission.priority),
         reuse_prefix(submission.reuse_prefix),
         scope(submission.scope),
@@ -72,6 +80,11 @@ class Generation {
 
   double SinceSubmit(Clock::time_point now) const { return Milliseconds(now - submitted_at); }
 
+  // Bytes that the token adds to the text.
+  std::string Piece(const Decoder& decoder, Token token) const {
+    const auto found = spelled.find(token);
+    return found != spelled.end() ? found->second : decoder.Piece(token);
+  }
   // Adds the token's bytes to the text; what may be shown now is appended to *text. True: a stop
   // string ends it.
   bool Say(const std::string& piece, std::string* text) {
@@ -92,16 +105,25 @@ class Generation {
     return told;
   }
 
+  // Puts a piece of the text into *output.
+  void Write(std::string text, bool last, GenerationOutput* output) {
+    if (reader != nullptr) {
+      reader->Read(text, last, output);
+    } else {
+      output->text = std::move(text);
+    }
+  }
   // The last output; `text`: the rest of the text.
   GenerationOutput End(Clock::time_point now, FinishReason reason, std::string text) {
     ended = true;
     timings.finished_ms = SinceSubmit(now);
     GenerationOutput output;
     output.id = id;
-    output.text = std::move(text);
+    Write(std::move(text), /*last=*/true, &output);
     output.logprobs = TakeLogprobs();
     output.done = true;
-    output.reason = reason;
+    const bool called = reader != nullptr && reader->has_called();
+    output.reason = called && reason == FinishReason::kStop ? FinishReason::kToolCalls : reason;
     output.usage = {.input_tokens = prompt_size,
                     .output_tokens = generated(),
                     .cached_tokens = cached_tokens,
@@ -109,8 +131,8 @@ class Generation {
     output.timings = timings;
     return output;
   }
-  GenerationOutput Fail(Clock::time_point now, Status status) {
-    GenerationOutput output = End(now, FinishReason::kStop, "");
+  GenerationOutput Fail(Clock::time_point now, Status status, std::string text = "") {
+    GenerationOutput output = End(now, FinishReason::kStop, std::move(text));
     output.status = std::move(status);
     return output;
   }
@@ -133,6 +155,8 @@ class Generation {
   const std::optional<std::uint32_t> truncated_tokens;
   std::unique_ptr<Sampler> sampler;
   TextStream stream;
+  const std::unique_ptr<AnswerReader> reader;
+  const std::map<Token, std::string> spelled;
   std::uint64_t said_bytes = 0;
   struct Untold {
     std::uint64_t begins_at = 0;  // of said_bytes

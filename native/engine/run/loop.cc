@@ -424,7 +424,8 @@ bool Loop::Sample(Generation& generation, const float* logits, std::string* text
   if (generation.timings.first_token_ms < 0) {
     generation.timings.first_token_ms = generation.SinceSubmit(now_());
   }
-  const bool has_text = !decoder_->IsEndOfGeneration(token) && !decoder_->Piece(token).empty();
+  const bool has_text =
+      !decoder_->IsEndOfGeneration(token) && !generation.Piece(*decoder_, token).empty();
   if (sampler.logprobs() != nullptr && has_text) generation.Tell(*sampler.logprobs());
   std::vector<Token> tokens = sampler.Forced();
   tokens.insert(tokens.begin(), token);
@@ -442,11 +443,14 @@ bool Loop::Append(Generation& generation, Token token, bool whole, std::string* 
   ++counts_.generated_tokens;
   shares_.Charge(generation.scope.owner, kOutputWeight);
   FinishReason reason = FinishReason::kStop;
-  if (!decoder_->IsEndOfGeneration(token)) {
-    if (generation.Say(decoder_->Piece(token), text)) {
+  const bool ends = decoder_->IsEndOfGeneration(token);
+  if (!ends || generation.spelled.contains(token)) {
+    if (generation.Say(generation.Piece(*decoder_, token), text)) {
       Finish(generation, generation.End(now_(), FinishReason::kStop, std::move(*text)));
       return true;
     }
+  }
+  if (!ends) {
     const bool full = generation.generated() == generation.max_tokens ||
                       generation.tokens.size() >= decoder_->cells_total();
     if (!full && !whole) return false;
@@ -460,8 +464,7 @@ bool Loop::Append(Generation& generation, Token token, bool whole, std::string* 
 // `token`: why the sampler drew none, kNoToken or below.
 void Loop::EndWithoutToken(Generation& generation, Token token, std::string text) {
   const bool broken = token == kBrokenLogits;
-  GenerationOutput failed = generation.Fail(now_(), WhyNoToken(token));
-  failed.text = std::move(text);
+  GenerationOutput failed = generation.Fail(now_(), WhyNoToken(token), std::move(text));
   Finish(generation, std::move(failed), /*keep_prefix=*/!broken);
   // The cells may hold such values, too: the next request would get them from the prefix cache.
   if (broken) admission_.Discard(generation);
@@ -476,8 +479,9 @@ void Loop::Emit(Generation& generation, std::string text) {
   const bool first = std::exchange(generation.last_text_step, counts_.steps + 1) == 0;
   GenerationOutput output;
   output.id = generation.id;
-  output.text = std::move(text);
+  generation.Write(std::move(text), /*last=*/false, &output);
   output.logprobs = generation.TakeLogprobs();
+  if (!output.has_content()) return;
   outbox_.Add(std::move(output), /*urgent=*/first);
 }
 

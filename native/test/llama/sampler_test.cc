@@ -317,6 +317,15 @@ struct Answer {
   int forced = 0;
 };
 
+std::unique_ptr<AnswerConstraint> Constrained(std::shared_ptr<CompiledGrammar> grammar,
+                                              std::shared_ptr<const VocabularyIndex> vocabulary,
+                                              const LlamaModel& model) {
+  AnswerConstraintParts parts;
+  parts.grammar = std::make_unique<GrammarConstraint>(std::move(grammar), std::move(vocabulary),
+                                                      TokenizerWithin(model));
+  return std::make_unique<AnswerConstraint>(std::move(parts));
+}
+
 // Draws from random logits until the grammar is complete.
 Answer Generate(const LlamaModel& model, const std::string& gbnf, const SamplingParams& params,
                 std::optional<std::uint32_t> logprobs = std::nullopt) {
@@ -325,12 +334,11 @@ Answer Generate(const LlamaModel& model, const std::string& gbnf, const Sampling
     test::Fail(__FILE__, __LINE__, compiled.status().message());
     return {};
   }
-  auto sampler = NewSampler(model.vocab(),
-                            {.params = params,
-                             .grammar = std::make_unique<GrammarConstraint>(
-                                 compiled.value(), IndexVocabulary(model), TokenizerWithin(model)),
-                             .logprobs = logprobs,
-                             .piece = [&](Token token) { return model.Piece(token, true); }});
+  auto sampler = NewSampler(
+      model.vocab(), {.params = params,
+                      .constraint = Constrained(compiled.value(), IndexVocabulary(model), model),
+                      .logprobs = logprobs,
+                      .piece = [&](Token token) { return model.Piece(token, true); }});
   Answer answer;
   const auto size = static_cast<std::size_t>(llama_vocab_n_tokens(model.vocab()));
   for (unsigned step = 0; step < 200; ++step) {
@@ -387,8 +395,7 @@ TEST(LogitsThatAreNoNumbersGiveNoToken) {
     SamplerOptions options{.params = std::move(params),
                            .piece = [&](Token token) { return model->Piece(token, true); }};
     if (grammar) {
-      options.grammar = std::make_unique<GrammarConstraint>(
-          CompileGrammar("root ::= [a-z ]+").value(), index, TokenizerWithin(*model));
+      options.constraint = Constrained(CompileGrammar("root ::= [a-z ]+").value(), index, *model);
     }
     if (logprobs) options.logprobs = 3;
     return std::move(NewSampler(model->vocab(), std::move(options)).value());

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "answer.h"
 #include "engine/engine.h"
 #include "models.h"
 #include "test.h"
@@ -28,6 +29,7 @@ class Listener {
       const std::lock_guard lock(mutex_);
       for (GenerationOutput& output : outputs) {
         texts_[output.id] += output.text;
+        answers_[output.id].Add(output);
         std::move(output.logprobs.begin(), output.logprobs.end(),
                   std::back_inserter(logprobs_[output.id]));
         if (output.done) ends_[output.id] = std::move(output);
@@ -51,6 +53,10 @@ class Listener {
     const std::lock_guard lock(mutex_);
     return logprobs_[id];
   }
+  svc::test::Answer Answer(GenerationId id) {
+    const std::lock_guard lock(mutex_);
+    return answers_[id];
+  }
   GenerationOutput End(GenerationId id) {
     const std::lock_guard lock(mutex_);
     return ends_[id];
@@ -60,6 +66,7 @@ class Listener {
   std::mutex mutex_;
   std::condition_variable heard_;
   std::map<GenerationId, std::string> texts_;
+  std::map<GenerationId, svc::test::Answer> answers_;
   std::map<GenerationId, std::vector<TokenLogprobs>> logprobs_;
   std::map<GenerationId, GenerationOutput> ends_;
 };

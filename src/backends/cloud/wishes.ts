@@ -3,6 +3,8 @@ import type { GenerateRequest, Sampling } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
 
 const NOT_HERE = 'is not supported by this provider';
+/** Fields that only local models read. */
+const LOCAL_ONLY = ['reasoning_budget_tokens', 'chat_template_kwargs'];
 
 /** Values without effect: a server that does not support the setting answers the same. */
 const IDLE: Readonly<Partial<Record<keyof Sampling, number>>> = {
@@ -23,7 +25,7 @@ export function refuse(request: GenerateRequest, body: object, unsupported: read
     typeof content === 'string' ? [] : content.filter(({ type }) => type !== 'text'),
   );
   const wishes: Readonly<Record<string, unknown>> = { ...body, ...request, ...atWork(request.sampling), images };
-  for (const name of unsupported) {
+  for (const name of [...LOCAL_ONLY, ...unsupported]) {
     const wish = wishes[name];
     if (wish === undefined || (Array.isArray(wish) && wish.length === 0)) continue;
     throw invalid(name, NOT_HERE);

@@ -10,10 +10,10 @@ import type { Logger } from '../../log/log.ts';
 import { shareOf } from '../../protocol/caller.ts';
 import type { EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { FinishEvent, GenerateRequest, StartEvent, TextEvent } from '../../protocol/generate.ts';
+import type { FinishEvent, GenerateRequest, StartEvent } from '../../protocol/generate.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import type { GenerateContext } from '../backend.ts';
-import type { EngineAnswer } from './generation.ts';
+import type { AnswerEvent, EngineAnswer } from './generation.ts';
 import type { Pool } from './pool.ts';
 import { checkKind, explained } from './request.ts';
 import type { Supervisor } from './supervisor.ts';
@@ -26,7 +26,7 @@ export interface AnswersOptions {
 }
 
 /** How requests of one kind are put to an engine. */
-export interface Asking<Content extends TextEvent | VectorsEvent> {
+export interface Asking<Content extends AnswerEvent | VectorsEvent> {
   readonly wanted: 'text' | 'embeddings';
   /** Throws INVALID_REQUEST, before an engine is started in vain. The result is called again for a retry. */
   prepare(): (engine: Supervisor) => EngineAnswer<Content>;
@@ -48,7 +48,7 @@ export class Answers {
     this.#options = options;
   }
 
-  async *answer<Content extends TextEvent | VectorsEvent>(
+  async *answer<Content extends AnswerEvent | VectorsEvent>(
     request: GenerateRequest | EmbedRequest,
     context: GenerateContext,
     { wanted, prepare }: Asking<Content>,

@@ -2,21 +2,27 @@
  * One request on the daemon's side: turns what the engine pushes into the protocol's events, and buffers it until the
  * consumer pulls.
  *
- * The buffer of a generation is one string, so a slow consumer gets longer pieces, not a longer queue. Back-pressure:
+ * Adjacent pieces of the same kind are joined, so a slow consumer gets longer pieces, not a longer queue. Back-pressure:
  * above PAUSE_CHARACTERS the engine pauses this generation; the next pull takes everything and resumes it. A failure
  * discards buffered text, because text that was not sent must not prevent a retry. Vectors are bounded by their
  * request and pause nothing.
  *
  * An engine that ignores a pause or sends more vectors than requested is killed: it no longer runs the code that we
  * loaded into it.
- *
- * Reasoning and tool calls, once engines send them, are further buffers of Generation and further events of its `take`.
  */
-import type { EngineFinish, EngineOutput } from '../../engine/addon.ts';
+import { randomInt } from 'node:crypto';
+import type { EngineFinish, EngineOutput, NativeToolCallPart } from '../../engine/addon.ts';
 import type { ToEngine } from '../../engine/messages.ts';
 import type { VectorsEvent } from '../../protocol/embed.ts';
 import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
-import type { FinishEvent, StartEvent, TextEvent, TokenLogprobs } from '../../protocol/generate.ts';
+import type {
+  FinishEvent,
+  ReasoningEvent,
+  StartEvent,
+  TextEvent,
+  TokenLogprobs,
+  ToolCallEvent,
+} from '../../protocol/generate.ts';
 import { toFinishEvent, toLogprobs } from './request.ts';
 
 /** About a thousand tokens: enough for any consumer that keeps up. */
@@ -44,7 +50,7 @@ export interface AnswerHead {
 }
 
 /** `Content`: the events between `start` and `finish`. */
-export abstract class EngineAnswer<Content extends TextEvent | VectorsEvent> {
+export abstract class EngineAnswer<Content extends AnswerEvent | VectorsEvent> {
   readonly id: number;
   protected readonly owner: AnswerOwner;
   #accepted = false;
@@ -123,22 +129,70 @@ export abstract class EngineAnswer<Content extends TextEvent | VectorsEvent> {
   protected abstract take(): Content | undefined;
 }
 
-export class Generation extends EngineAnswer<TextEvent> {
-  #text = '';
-  #logprobs: TokenLogprobs[] = [];
+/** Characters of ids that every template accepts: some want nine letters and digits. */
+const ID_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+
+function newCallId(): string {
+  return Array.from({ length: 9 }, () => ID_ALPHABET[randomInt(ID_ALPHABET.length)]).join('');
+}
+
+export type AnswerEvent = TextEvent | ReasoningEvent | ToolCallEvent;
+
+export class Generation extends EngineAnswer<AnswerEvent> {
+  readonly #events: AnswerEvent[] = [];
+  #characters = 0;
+  #logprobs = 0;
+  #calls = 0;
   #paused = false;
 
-  protected override add({ text, logprobs = [], finish }: EngineOutput): boolean {
-    if (this.#text.length + text.length > MOST_CHARACTERS || this.#logprobs.length + logprobs.length > MOST_LOGPROBS) {
+  protected override add({ text, reasoning = '', tool_calls = [], logprobs = [], finish }: EngineOutput): boolean {
+    this.#append('reasoning', reasoning, []);
+    this.#append('text', text, toLogprobs(logprobs));
+    if (!tool_calls.every((part) => this.#addCall(part))) {
+      this.owner.offend('sent a part of a tool call that it had not begun');
+      return false;
+    }
+    if (this.#characters > MOST_CHARACTERS || this.#logprobs > MOST_LOGPROBS) {
       this.owner.offend('went on with an answer that it was told to pause');
       return false;
     }
-    this.#text += text;
-    this.#logprobs.push(...toLogprobs(logprobs));
-    const isFull = this.#text.length > PAUSE_CHARACTERS || this.#logprobs.length > PAUSE_LOGPROBS;
+    const isFull = this.#characters > PAUSE_CHARACTERS || this.#logprobs > PAUSE_LOGPROBS;
     if (finish === undefined && !this.#paused && isFull) {
       this.#paused = true;
       this.owner.send({ type: 'pause', id: this.id });
+    }
+    return true;
+  }
+
+  #append(type: 'text' | 'reasoning', text: string, logprobs: readonly TokenLogprobs[]): void {
+    if (text === '' && logprobs.length === 0) return;
+    this.#characters += text.length;
+    this.#logprobs += logprobs.length;
+    const last = this.#events.at(-1);
+    if (last?.type !== type) {
+      this.#events.push({ type, text, ...(logprobs.length === 0 ? {} : { logprobs }) });
+      return;
+    }
+    const all = [...(last.type === 'text' ? (last.logprobs ?? []) : []), ...logprobs];
+    this.#events[this.#events.length - 1] = {
+      type,
+      text: last.text + text,
+      ...(all.length === 0 ? {} : { logprobs: all }),
+    };
+  }
+
+  /** Returns false if the part belongs to no call. */
+  #addCall({ index, id, name, arguments: text }: NativeToolCallPart): boolean {
+    const isFirst = index === this.#calls;
+    if (isFirst !== (name !== '') || index > this.#calls) return false;
+    if (isFirst) this.#calls += 1;
+    this.#characters += text.length + name.length;
+    const last = this.#events.at(-1);
+    if (last?.type === 'tool_call' && last.index === index) {
+      this.#events[this.#events.length - 1] = { ...last, arguments: last.arguments + text };
+    } else {
+      const begin = isFirst ? { id: id === '' ? newCallId() : id, name } : {};
+      this.#events.push({ type: 'tool_call', index, ...begin, arguments: text });
     }
     return true;
   }
@@ -147,15 +201,11 @@ export class Generation extends EngineAnswer<TextEvent> {
     return false;
   }
 
-  protected override take(): TextEvent | undefined {
-    if (this.#text === '') return undefined;
-    const event: TextEvent = {
-      type: 'text',
-      text: this.#text,
-      ...(this.#logprobs.length === 0 ? {} : { logprobs: this.#logprobs }),
-    };
-    this.#text = '';
-    this.#logprobs = [];
+  protected override take(): AnswerEvent | undefined {
+    const event = this.#events.shift();
+    if (event === undefined || this.#events.length > 0) return event;
+    this.#characters = 0;
+    this.#logprobs = 0;
     if (this.#paused) {
       this.#paused = false;
       this.owner.send({ type: 'resume', id: this.id });

@@ -32,6 +32,7 @@ import { checkDimensions, toEngineRequest } from './request.ts';
 import { Residency } from './residency.ts';
 import type { Store } from './store.ts';
 import { Supervisor } from './supervisor.ts';
+import { TriedCapabilities } from './tried-capabilities.ts';
 
 /** The engine's own default, passed explicitly so that both agree. */
 const DEFAULT_MAX_SEQUENCES = 64;
@@ -92,6 +93,7 @@ export class LocalBackend implements Backend {
   readonly #residency: Residency;
   readonly #answers: Answers;
   readonly #estimates = new EstimateCache();
+  readonly #tried = new TriedCapabilities();
   #closing = false;
   #prefixBytes: number;
   #sinceToken: string | null = null;
@@ -324,6 +326,8 @@ export class LocalBackend implements Backend {
       },
       onChange: () => {
         this.#residency.changed();
+        for (const { model: loaded, info } of this.#pool.engines)
+          if (info !== null) this.#tried.note(loaded.path, info);
         if (this.#pool.engines.some(({ state }) => state === 'loaded')) this.#sinceToken ??= new Date().toISOString();
         onChange();
       },
@@ -344,7 +348,8 @@ export class LocalBackend implements Backend {
     return model;
   }
 
-  #withState(model: ModelRecord): ModelRecord {
+  #withState(installed: ModelRecord): ModelRecord {
+    const model = { ...installed, capabilities: this.#tried.of(installed) };
     const engine = this.#pool.engines.find((each) => each.model.path === model.path);
     if (engine === undefined || engine.state === 'idle' || engine.state === 'closed') return model;
     const { state, pid, info } = engine;

@@ -3,33 +3,32 @@ import type { EngineFinish, EngineOutput, EngineRequest, NativeLogprob } from '.
 import type { EngineInfo } from '../../engine/messages.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type {
-  FinishEvent,
-  Format,
-  GenerateRequest,
-  Message,
-  TokenLogprob,
-  TokenLogprobs,
-} from '../../protocol/generate.ts';
+import type { FinishEvent, Format, GenerateRequest, TokenLogprob, TokenLogprobs } from '../../protocol/generate.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import { invalid } from '../../protocol/validate.ts';
+import { toChat } from './chat.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
 
 /**
  * Replaces the fields that an engine does not read by what it does; all others stay as they are. Throws
- * INVALID_REQUEST for tools, images and schemas that cannot be enforced.
+ * INVALID_REQUEST for images, and for schemas and tools that cannot be enforced.
  */
 export function toEngineRequest(
-  { messages, tools = [], tool_choice, parallel_tool_calls: _, format, ...same }: GenerateRequest,
+  request: GenerateRequest,
   added: Pick<EngineRequest, 'share' | 'own_prefixes'> = {},
 ): Omit<EngineRequest, 'id'> {
-  if (tools.length > 0 && tool_choice !== 'none') throw invalid('tools', NOT_HERE);
-  return {
-    ...same,
-    ...added,
-    messages: messages.map(toText),
-    ...(format === undefined ? {} : { grammar: toGrammar(format) }),
-  };
+  const {
+    messages: _messages,
+    tools: _tools,
+    tool_choice: _choice,
+    parallel_tool_calls: _parallel,
+    reasoning_effort: _effort,
+    reasoning_budget_tokens: _budget,
+    chat_template_kwargs: _variables,
+    format,
+    ...same
+  } = request;
+  return { ...same, ...added, ...toChat(request), ...(format === undefined ? {} : { grammar: toGrammar(format) }) };
 }
 
 function toGrammar(format: Format): string {
@@ -47,7 +46,8 @@ function toGrammar(format: Format): string {
 export function explained(error: SvcError, request: GenerateRequest | EmbedRequest): SvcError {
   const { code, message, param, hint } = error;
   if (code === 'INVALID_REQUEST' && param === 'grammar') {
-    const isGrammar = 'format' in request && request.format.type === 'grammar';
+    if (!('format' in request)) return invalid('tools', `cannot be enforced: ${message}`);
+    const isGrammar = request.format.type === 'grammar';
     return invalid(isGrammar ? 'format.grammar' : 'format.schema', `cannot be enforced: ${message}`);
   }
   if (code !== 'CONTEXT_OVERFLOW' || hint !== undefined) return error;
@@ -68,21 +68,6 @@ export function toLogprobs(logprobs: NonNullable<EngineOutput['logprobs']>): Tok
 function toLogprob({ bytes: latin1, logprob }: NativeLogprob): TokenLogprob {
   const bytes = Buffer.from(latin1, 'latin1');
   return { token: bytes.toString('utf8'), bytes: [...bytes], logprob };
-}
-
-const NOT_HERE = 'are not supported by local models yet';
-
-/** Joins text parts with line breaks, like llama.cpp: no line break before the first part that is not empty. */
-function toText({ role, content, tool_calls = [] }: Message, index: number): { role: string; content: string } {
-  const param = `messages[${String(index)}]`;
-  if (tool_calls.length > 0) throw invalid(`${param}.tool_calls`, NOT_HERE);
-  if (typeof content === 'string') return { role, content };
-  let text = '';
-  for (const part of content) {
-    if (part.type !== 'text') throw invalid(`${param}.content`, 'must be text: local models do not support images yet');
-    text += text === '' ? part.text : `\n${part.text}`;
-  }
-  return { role, content: text };
 }
 
 /** A model makes embeddings or text, never both. Throws INVALID_REQUEST, before an engine is started in vain. */

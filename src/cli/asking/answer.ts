@@ -16,13 +16,14 @@ export interface AnswerOptions {
   /** Aborting stops the generation in the engine. */
   readonly signal: AbortSignal;
   readonly onText?: (text: string) => void;
+  readonly onReasoning?: (text: string) => void;
 }
 
 /** Rejects with the SvcError that ended the answer; text received before has been passed to `onText`. */
 export async function receive(
   client: Client,
   request: GenerateRequest,
-  { signal, onText }: AnswerOptions,
+  { signal, onText, onReasoning }: AnswerOptions,
 ): Promise<GenerateResult> {
   const quiet = setTimeout(() => {
     sayProgress('waiting for the model');
@@ -31,19 +32,32 @@ export async function receive(
   try {
     for await (const event of client.generate(request, signal)) {
       clearTimeout(quiet);
-      if (answer.text === '') sayProgress('');
+      if (answer.text === '' && answer.reasoning === '') sayProgress('');
       answer.add(event);
-      // Reasoning is not shown, and these commands never request tools.
       if (event.type === 'text') onText?.(event.text);
+      else if (event.type === 'reasoning') onReasoning?.(event.text);
     }
   } finally {
     clearTimeout(quiet);
     if (answer.text === '') sayProgress('');
   }
-  const { text, start, finish, route } = answer;
+  const { text, reasoning, toolCalls, start, finish, route } = answer;
   const { model, provider } = start;
   const { reason: finish_reason, usage, timings } = finish;
-  return { text, model, provider, route: route.route, finish_reason, usage, timings, trace_id: route.trace_id };
+  return {
+    text,
+    ...given({
+      reasoning: reasoning === '' ? undefined : reasoning,
+      tool_calls: toolCalls.length === 0 ? undefined : toolCalls,
+    }),
+    model,
+    provider,
+    route: route.route,
+    finish_reason,
+    usage,
+    timings,
+    trace_id: route.trace_id,
+  };
 }
 
 /** Reports on standard error how many prompt tokens were dropped by truncation. */
@@ -89,6 +103,7 @@ export function requestOf(
       model: model === undefined ? undefined : modelName(model),
       max_tokens: flags['max-tokens'],
       truncate: flags.truncate ? true : undefined,
+      reasoning_effort: flags.think === 'off' ? 'none' : flags.think,
       route: routeOf(flags),
     }),
   };

@@ -2,12 +2,12 @@
  * `--schema FILE` and `--grammar FILE`. Errors in the file, found here or by the engine, are reported with line and
  * column.
  */
-import { readFileSync, statSync } from 'node:fs';
 import { getNodeValue, parseTree, printParseErrorCode, type Node, type ParseError } from 'jsonc-parser';
 import { position } from '../../config/config.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { Format } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';
+import { readTextFile } from './text-file.ts';
 
 export interface FormatFile {
   readonly format: Format;
@@ -24,7 +24,7 @@ export function readFormat(schema: string | undefined, grammar: string | undefin
 }
 
 function readSchema(file: string): FormatFile {
-  const source = readText(file, LIMITS.schemaBytes);
+  const source = readTextFile(file, LIMITS.schemaBytes);
   const errors: ParseError[] = [];
   const root = parseTree(source, errors, { disallowComments: true });
   const [error] = errors;
@@ -47,7 +47,7 @@ function readSchema(file: string): FormatFile {
 }
 
 function readGrammar(file: string): FormatFile {
-  const source = readText(file, LIMITS.grammarBytes);
+  const source = readTextFile(file, LIMITS.grammarBytes);
   if (source === '') throw new SvcError('INPUT_INVALID', `${file} is empty: a grammar needs a rule named root`);
   return {
     format: { type: 'grammar', grammar: source },
@@ -78,20 +78,6 @@ function locate(node: Node, place: string): Node {
     if (place.startsWith(`${step}.`) || place.startsWith(`${step}[`)) return locate(value, place.slice(step.length));
   }
   return node;
-}
-
-function readText(file: string, limit: number): string {
-  try {
-    const { size } = statSync(file);
-    if (size > limit) throw new SvcError('INPUT_INVALID', `${file} is larger than ${String(limit)} bytes`);
-    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
-  } catch (error) {
-    if (error instanceof SvcError) throw error;
-    const { code, message } = error as NodeJS.ErrnoException;
-    const why =
-      code === 'ENOENT' ? 'no such file' : code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'not valid UTF-8' : message;
-    throw new SvcError('INPUT_INVALID', `cannot read ${file}: ${why}`, { cause: error });
-  }
 }
 
 function wrong(file: string, source: string, offset: number, what: string): SvcError {

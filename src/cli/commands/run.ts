@@ -15,7 +15,7 @@ import type { FormatFile } from '../asking/format-file.ts';
 import { readImages } from '../asking/images.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
 import { offeringPull } from '../asking/offer-pull.ts';
-import { exit, printJson, say, write } from '../terminal/output.ts';
+import { exit, out, printJson, printJsonLine, say, write, writeDim } from '../terminal/output.ts';
 import { hasInput, readInput, readPromptInput, type PromptInput } from '../asking/stdin.ts';
 
 const INTERRUPTED = 130;
@@ -48,6 +48,12 @@ export const spec = {
       summary: 'constrain the answer to this grammar (GBNF)',
       completes: 'file',
     },
+    tools: {
+      kind: 'string',
+      value: 'FILE',
+      summary: 'offer the tools of this JSON file to the model; its calls are printed as JSON lines',
+      completes: 'file',
+    },
     timeout: { kind: 'duration', value: 'TIME', summary: 'give up after this time' },
     stats: { kind: 'switch', summary: 'print token counts and speed on standard error' },
     image: {
@@ -66,6 +72,8 @@ export const spec = {
     'svc run --json --seed 7 --max-tokens 64 "Hello"',
     'svc run --provider openai --image photo.jpg "What is this?"',
     'svc run --schema person.schema.json "Invent a person"',
+    'svc run --tools tools.json "What is the weather in Paris?"',
+    'svc run --think off "Seven times eight?"',
   ],
 } as const satisfies Spec;
 
@@ -75,7 +83,9 @@ export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash
   const images = await readImages(flags.image);
   const { text: prompt, late } = await readPrompt(argument, dash === '-');
   const file = await formatFile(flags);
-  const request: GenerateRequest = { ...withPrompt(flags, prompt, images), ...given({ format: file?.format }) };
+  const tools =
+    flags.tools === undefined ? undefined : (await import('../asking/tools-file.ts')).readTools(flags.tools);
+  const request: GenerateRequest = { ...withPrompt(flags, prompt, images), ...given({ format: file?.format, tools }) };
   const paths = resolvePaths();
   if (!flags['no-start']) await ensureServing(paths, flags.json);
   const client = new Client(paths.socketPath);
@@ -91,6 +101,7 @@ export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash
   });
   if (flags.json) printJson(result);
   else if (flags['no-stream']) write(asLine(result.text));
+  if (!flags.json) for (const call of result.tool_calls ?? []) printJsonLine(call);
   if (result.finish_reason === 'length' && flags['max-tokens'] === undefined) {
     say("the answer is cut off: the model's context is full");
   }
@@ -144,12 +155,22 @@ async function answer(
   };
   process.on('SIGINT', onInterrupt);
   let last = '\n';
+  let isThinking = false;
   try {
     return await receive(client, request, {
       signal: late === undefined ? controller.signal : AbortSignal.any([controller.signal, late]),
       onText: (text) => {
+        if (isThinking && live) write(last.endsWith('\n') ? '\n' : '\n\n');
+        isThinking = false;
         last = text;
         if (live) write(text);
+      },
+      onReasoning: (text) => {
+        // Only for people: a pipe gets the answer alone.
+        if (!live || !out.isTerminal) return;
+        isThinking = true;
+        last = text;
+        writeDim(text);
       },
     });
   } catch (error) {

@@ -34,6 +34,11 @@ export function write(text: string): void {
   process.stdout.write(out.isTerminal ? harmless(text) : text);
 }
 
+/** Writes text of a model that is not its answer. */
+export function writeDim(text: string): void {
+  process.stdout.write(out.dim(out.isTerminal ? harmless(text) : text));
+}
+
 export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }

@@ -52,12 +52,15 @@ function readRequest(definitions: Definitions, call: Call): GenerateRequest {
   const fields = fieldsOf(definitions, 'svc.v1.GenerateRequest', call.request, false);
   const format = fields['format'] as { schema?: string } | undefined;
   const sampling = fields['sampling'] as { logit_bias: { token: number; bias: number }[] } | undefined;
-  const { tools, tool_choice, ...rest } = fields;
+  const { tools, tool_choice, chat_template_kwargs: variables, ...rest } = fields;
   const gauge = new JsonGauge();
   const request = parse(GenerateRequestSchema, {
     ...rest,
     messages: (fields['messages'] as WireMessage[]).map(readMessage),
     ...readTools(tools as WireTool[], tool_choice as string | undefined, gauge),
+    ...(variables === undefined
+      ? {}
+      : { chat_template_kwargs: readJson(variables as string, 'chat_template_kwargs', gauge) }),
     ...(sampling === undefined
       ? {}
       : { sampling: { ...sampling, logit_bias: sampling.logit_bias.map(({ token, bias }) => [token, bias]) } }),

@@ -201,9 +201,7 @@ function capabilitiesOf(metadata: ReadonlyMap<string, GgufEntry>, architecture: 
   if (pooling === RANK) return ['rerank'];
   if (pooling >= MEAN && pooling <= LAST) return ['embedding'];
   if (metadata.get(`${architecture}.attention.causal`)?.value === false) return [];
-  const template = text(metadata, 'tokenizer.chat_template');
-  if (template === null) return ['completion'];
-  return /\btools\b/.test(template) ? ['chat', 'completion', 'tools'] : ['chat', 'completion'];
+  return text(metadata, 'tokenizer.chat_template') === null ? ['completion'] : ['chat', 'completion'];
 }
 
 function text(metadata: ReadonlyMap<string, GgufEntry>, key: string): string | null {

@@ -36,6 +36,8 @@ export function recordOf(
   return {
     ...unknownFile(entry.id, entry.source, path),
     ...entry,
+    // An older svc guessed from the template that a model calls tools.
+    capabilities: entry.capabilities.filter((capability) => capability !== 'tools'),
     path,
     ...given({ projector }),
     default: isDefault,

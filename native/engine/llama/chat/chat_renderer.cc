@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "chat.h"
 #include "engine/base/work_limit.h"
@@ -17,19 +19,101 @@ namespace {
 constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
                                                     "tool"};
 
-enum class Analysis { kFull, kNone };
+Status Refuse(const char* why, const char* param) {
+  return {StatusCode::kInvalidRequest, why, param};
+}
 
-// Throws the exceptions of libllama-common.
-common_chat_params Apply(const common_chat_templates* templates,
-                         const std::vector<ChatMessage>& messages, Analysis analysis) {
-  common_chat_templates_inputs inputs;
-  inputs.force_pure_content = analysis == Analysis::kNone;
-  for (const ChatMessage& message : messages) {
-    common_chat_msg& input = inputs.messages.emplace_back();
-    input.role = message.role;
-    input.content = message.content;
+bool HasRole(const ChatMessage& message) {
+  return std::find(kRoles.begin(), kRoles.end(), message.role) != kRoles.end();
+}
+
+// True if the chat needs the analysis of its template: a plain chat's prompt and answer do not
+// depend on it.
+bool NeedsAnalysis(const std::vector<ChatMessage>& messages, const ChatOptions& options) {
+  return !options.tools.empty() || options.continue_last || !options.template_variables.empty() ||
+         std::any_of(messages.begin(), messages.end(), [](const ChatMessage& message) {
+           return message.role == "tool" || !message.tool_calls.empty() ||
+                  !message.reasoning.empty();
+         });
+}
+
+bool Thinks(const ChatOptions& options) {
+  return options.reasoning_effort != ReasoningEffort::kNone &&
+         options.reasoning_budget_tokens.value_or(1) > 0;
+}
+
+// Most tokens of reasoning for models whose template knows no effort.
+std::optional<std::uint32_t> BudgetOfEffort(ReasoningEffort effort) {
+  switch (effort) {
+    case ReasoningEffort::kNone:
+      return 0;
+    case ReasoningEffort::kMinimal:
+      return 256;
+    case ReasoningEffort::kLow:
+      return 1024;
+    case ReasoningEffort::kMedium:
+      return 4096;
+    case ReasoningEffort::kHigh:
+      return 16384;
+    default:
+      return std::nullopt;
   }
-  return common_chat_templates_apply(templates, inputs);
+}
+
+common_chat_msg ToMessage(const ChatMessage& message, const std::vector<ChatMessage>& all) {
+  common_chat_msg made;
+  made.role = message.role;
+  made.content = message.content;
+  made.reasoning_content = message.reasoning;
+  made.tool_call_id = message.tool_call_id;
+  made.tool_name = message.tool_name;
+  for (const ToolCall& call : message.tool_calls) {
+    made.tool_calls.push_back({.name = call.name, .arguments = call.arguments, .id = call.id});
+  }
+  if (message.role != "tool" || !made.tool_name.empty()) return made;
+  for (const ChatMessage& each : all) {
+    for (const ToolCall& call : each.tool_calls) {
+      if (call.id == message.tool_call_id) made.tool_name = call.name;
+    }
+  }
+  return made;
+}
+
+common_chat_tool_choice ToChoice(ToolChoice choice) {
+  switch (choice) {
+    case ToolChoice::kNone:
+      return COMMON_CHAT_TOOL_CHOICE_NONE;
+    case ToolChoice::kRequired:
+      return COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+    default:
+      return COMMON_CHAT_TOOL_CHOICE_AUTO;
+  }
+}
+
+// Texts of the chat with which a template's tool calls are tried.
+constexpr std::array<std::string_view, 4> kTried = {"moon_phase_on", "a day to look at", "q7",
+                                                    "waxing gibbous"};
+
+// Calls `visit` with every text of the chat that a client wrote, and whether it is JSON.
+template <typename Messages, typename Options, typename Visit>
+void ForEachText(Messages& messages, Options& options, Visit visit) {
+  for (auto& message : messages) {
+    visit(message.content, false);
+    visit(message.reasoning, false);
+    visit(message.tool_call_id, false);
+    visit(message.tool_name, false);
+    for (auto& call : message.tool_calls) {
+      visit(call.id, false);
+      visit(call.name, false);
+      visit(call.arguments, true);
+    }
+  }
+  for (auto& tool : options.tools) {
+    visit(tool.name, false);
+    visit(tool.description, false);
+    visit(tool.parameters, true);
+  }
+  for (auto& [name, value] : options.template_variables) visit(value, true);
 }
 
 }  // namespace
@@ -46,75 +130,206 @@ Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model)
                   std::string("the model's chat template cannot be parsed: ") + error.what());
   }
   LimitTemplates(renderer->templates_.get());
-  renderer->LearnStops();
+  renderer->LearnFormats();
   return renderer;
-}
-
-void ChatRenderer::LearnStops() {
-  const WorkLimit limit;
-  try {
-    stop_ = Apply(templates_.get(), {{"user", "Hello"}}, Analysis::kFull).additional_stops;
-  } catch (const std::exception&) {
-    // A template for a special purpose: no stop strings can be learned.
-  }
-  if (!has_template()) stop_.emplace_back("<|im_end|>");
 }
 
 bool ChatRenderer::has_template() const {
   return common_chat_templates_was_explicit(templates_.get());
 }
 
-Result<std::string> ChatRenderer::Render(const std::vector<ChatMessage>& messages) const {
-  if (messages.empty()) return Status(StatusCode::kInvalidRequest, "the chat has no messages");
-  Analysis analysis = Analysis::kNone;
-  for (const ChatMessage& message : messages) {
-    if (std::find(kRoles.begin(), kRoles.end(), message.role) == kRoles.end()) {
-      return Status(StatusCode::kInvalidRequest,
-                    "a message's role must be system, developer, user, assistant or tool");
+// Tries the template with the chats whose answers are to be understood later. A template for a
+// special purpose may refuse them all: then its answers are plain text.
+void ChatRenderer::LearnFormats() {
+  const WorkLimit limit;
+  const std::string source = common_chat_templates_source(templates_.get());
+  knows_efforts_ = source.find("reasoning_effort") != std::string::npos;
+  const std::vector<ChatMessage> question = {{"user", "Hello"}};
+  const auto learn = [&](ReasoningEffort effort) -> std::shared_ptr<const AnswerFormat> {
+    ChatOptions options;
+    options.reasoning_effort = effort;
+    auto plain = std::make_shared<AnswerFormat>();
+    try {
+      const common_chat_params found =
+          common_chat_templates_apply(templates_.get(), InputsOf(question, options));
+      Result<std::shared_ptr<const AnswerFormat>> format = MakeAnswerFormat(found, options);
+      if (format.ok() && !format.value()->thinking_ends.empty()) return format.value();
+      plain->stop = found.additional_stops;
+    } catch (const std::exception&) {
     }
-    if (message.role == "tool") analysis = Analysis::kFull;
-  }
+    if (!has_template()) plain->stop.emplace_back("<|im_end|>");
+    return plain;
+  };
+  thinking_ = learn(ReasoningEffort::kDefault);
+  answering_ = learn(ReasoningEffort::kNone);
+  can_answer_at_once_ = thinks() && thinking_->generation_prompt != answering_->generation_prompt;
+  LearnTools();
+}
+
+// A tool's name, its call and its result must reach the prompt, and a call must have a grammar.
+void ChatRenderer::LearnTools() {
+  ChatOptions options;
+  options.tools.push_back({.name = "moon_phase_on",
+                           .description = "Phase of the moon on a day to look at",
+                           .parameters =
+                               R"({"type":"object","properties":{"day":{"type":"string"}},)"
+                               R"("required":["day"]})"});
+  const std::vector<ChatMessage> chat = {
+      {.role = "user", .content = "Which phase?"},
+      {.role = "assistant",
+       .content = "",
+       .tool_calls = {{.id = "abcdefghi",
+                       .name = "moon_phase_on",
+                       .arguments = R"({"day":"q7"})"}}},
+      {.role = "tool", .content = "waxing gibbous", .tool_call_id = "abcdefghi"},
+      {.role = "user", .content = "And now?"}};
   try {
-    return Apply(templates_.get(), messages, analysis).prompt;
+    common_chat_templates_inputs inputs = InputsOf(chat, options);
+    const std::string prompt = common_chat_templates_apply(templates_.get(), inputs).prompt;
+    inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+    const bool has_grammar = !common_chat_templates_apply(templates_.get(), inputs).grammar.empty();
+    calls_tools_ =
+        has_grammar && std::all_of(kTried.begin(), kTried.end(), [&](std::string_view part) {
+          return prompt.find(part) != std::string::npos;
+        });
   } catch (const std::exception&) {
-    if (WorkLimit::IsExceeded()) {
-      return Status(StatusCode::kInvalidRequest,
-                    "the model's chat template does not end on this chat, or takes too long");
-    }
-    // The exception's message is dropped: it quotes the template at length, and may quote the chat.
-    return Status(StatusCode::kInvalidRequest, "the model's chat template refuses this chat");
+    // The template refuses such a chat.
   }
 }
 
-Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& messages,
-                                              std::uint32_t context_length) const {
-  std::string guard;
-  std::vector<ChatMessage> guarded;
-  if (std::any_of(messages.begin(), messages.end(), [this](const ChatMessage& message) {
-        return special_text_.NeedsGuard(message.content);
-      })) {
-    std::vector<std::string_view> contents;
-    contents.reserve(messages.size());
-    for (const ChatMessage& message : messages) contents.emplace_back(message.content);
-    guard = SpecialText::ChooseGuard(contents);
-    if (guard.empty()) {
-      return Status(StatusCode::kInvalidRequest,
-                    "the chat contains all of U+10FF00 to U+10FFFF, one of which is needed to "
-                    "escape control tokens");
-    }
-    for (const ChatMessage& message : messages) {
-      guarded.push_back({message.role, special_text_.Guard(message.content, guard)});
-    }
+common_chat_templates_inputs ChatRenderer::InputsOf(const std::vector<ChatMessage>& messages,
+                                                    const ChatOptions& options) const {
+  common_chat_templates_inputs inputs;
+  for (const ChatMessage& message : messages) {
+    inputs.messages.push_back(ToMessage(message, messages));
   }
+  for (const Tool& tool : options.tools) {
+    inputs.tools.push_back({tool.name, tool.description, tool.parameters});
+  }
+  inputs.tool_choice = ToChoice(options.tool_choice);
+  inputs.parallel_tool_calls = options.parallel_tool_calls;
+  inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
+  inputs.enable_thinking = Thinks(options);
+  if (options.continue_last) {
+    inputs.continue_final_message = COMMON_CHAT_CONTINUATION_AUTO;
+    inputs.add_generation_prompt = false;
+  }
+  for (const auto& [name, value] : options.template_variables) {
+    inputs.chat_template_kwargs[name] = value;
+  }
+  if (knows_efforts_ && options.reasoning_effort > ReasoningEffort::kNone) {
+    const char* const effort =
+        Names(ReasoningEffort{})[static_cast<std::size_t>(options.reasoning_effort)];
+    inputs.chat_template_kwargs["reasoning_effort"] = '"' + std::string(effort) + '"';
+  }
+  return inputs;
+}
 
-  const Result<std::string> prompt = Render(guard.empty() ? messages : guarded);
-  if (!prompt.ok()) return prompt.status();
+Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
+                           const ChatOptions& options) const {
+  if (messages.empty()) return Refuse("the chat has no messages", "messages");
+  if (!std::all_of(messages.begin(), messages.end(), HasRole)) {
+    return Refuse("a message's role must be system, developer, user, assistant or tool",
+                  "messages");
+  }
+  if (options.continue_last &&
+      (messages.back().role != "assistant" || !messages.back().tool_calls.empty())) {
+    return Refuse("the last message must be a text of the assistant to be continued", "messages");
+  }
+  if (!calls_tools_ && !options.tools.empty() && options.tool_choice != ToolChoice::kNone) {
+    return Refuse("this model's chat template has no form for tool calls", "tools");
+  }
+  if (!thinks() && options.reasoning_effort > ReasoningEffort::kNone) {
+    return Refuse("this model's chat template has no reasoning", "reasoning_effort");
+  }
+  return Status::Ok();
+}
+
+std::optional<std::uint32_t> ChatRenderer::ThinkingBudget(const ChatOptions& options) const {
+  if (!thinks() || (!Thinks(options) && can_answer_at_once_)) return std::nullopt;
+  if (options.reasoning_budget_tokens) return options.reasoning_budget_tokens;
+  if (!Thinks(options) || !knows_efforts_) return BudgetOfEffort(options.reasoning_effort);
+  return std::nullopt;
+}
+
+Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage>& messages,
+                                                   const ChatOptions& options) const {
+  if (Status status = Check(messages, options); !status.ok()) return status;
+  try {
+    common_chat_templates_inputs inputs = InputsOf(messages, options);
+    inputs.force_pure_content = !NeedsAnalysis(messages, options);
+    common_chat_params found = common_chat_templates_apply(templates_.get(), inputs);
+    if (inputs.force_pure_content) {
+      return Rendered{std::move(found.prompt), Thinks(options) ? thinking_ : answering_};
+    }
+    if (!options.tool_name.empty()) {
+      // The prompt lists all tools, so that its prefix stays the same; the answer calls one of
+      // them.
+      ChatOptions one = options;
+      one.tool_name.clear();
+      std::erase_if(one.tools, [&](const Tool& tool) { return tool.name != options.tool_name; });
+      Result<Rendered> called = Apply(messages, one);
+      if (!called.ok()) return called.status();
+      return Rendered{std::move(found.prompt), std::move(called.value().format)};
+    }
+    Result<std::shared_ptr<const AnswerFormat>> format = MakeAnswerFormat(found, options);
+    if (!format.ok()) return format.status();
+    return Rendered{std::move(found.prompt), std::move(format.value())};
+  } catch (const std::exception&) {
+    if (WorkLimit::IsExceeded()) {
+      return Refuse("the model's chat template does not end on this chat, or takes too long",
+                    "messages");
+    }
+    // The exception's message is dropped: it quotes the template at length, and may quote the chat.
+    return Refuse("the model's chat template refuses this chat", "messages");
+  }
+}
+
+Result<std::string> ChatRenderer::Render(const std::vector<ChatMessage>& messages,
+                                         const ChatOptions& options) const {
+  Result<Rendered> rendered = Apply(messages, options);
+  if (!rendered.ok()) return rendered.status();
+  return std::move(rendered.value().prompt);
+}
+
+Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& messages,
+                                              const ChatOptions& options,
+                                              std::uint32_t context_length) const {
+  Result<Rendered> rendered = Apply(messages, options);
+  if (!rendered.ok()) return rendered.status();
+  std::string& prompt = rendered.value().prompt;
+
+  bool needs_guard = false;
+  std::vector<std::string_view> texts;
+  ForEachText(messages, options, [&](const std::string& text, bool is_json) {
+    needs_guard = needs_guard || special_text_.NeedsGuard(text, is_json);
+    texts.emplace_back(text);
+  });
+  std::string guard;
+  if (needs_guard) {
+    guard = SpecialText::ChooseGuard(texts);
+    if (guard.empty()) {
+      return Refuse(
+          "the chat contains all of U+10FF00 to U+10FFFF, one of which is needed to "
+          "escape control tokens",
+          "messages");
+    }
+    // The answer's format is that of the texts as they are.
+    std::vector<ChatMessage> guarded = messages;
+    ChatOptions guarded_options = options;
+    ForEachText(guarded, guarded_options, [&](std::string& text, bool is_json) {
+      text = special_text_.Guard(text, guard, is_json);
+    });
+    Result<Rendered> with_guards = Apply(guarded, guarded_options);
+    if (!with_guards.ok()) return with_guards.status();
+    prompt = std::move(with_guards.value().prompt);
+  }
   Result<std::vector<Token>> tokens =
-      guard.empty() ? model_.Tokenize(prompt.value(), /*add_special=*/true, /*parse_special=*/true,
-                                      context_length)
-                    : special_text_.Tokenize(prompt.value(), guard, context_length);
+      guard.empty()
+          ? model_.Tokenize(prompt, /*add_special=*/true, /*parse_special=*/true, context_length)
+          : special_text_.Tokenize(prompt, guard, context_length);
   if (!tokens.ok()) return tokens.status();
-  return ChatPrompt{std::move(tokens.value()), stop_};
+  return ChatPrompt{std::move(tokens.value()), std::move(rendered.value().format)};
 }
 
 }  // namespace svc

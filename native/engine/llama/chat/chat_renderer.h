@@ -1,29 +1,34 @@
-// Renders chats into prompts with the template in the model's file and llama.cpp's Jinja engine.
+// Renders chats into prompts with the template in the model's file and llama.cpp's Jinja engine,
+// and finds the format in which the model writes its answer.
 //
 // A model without a template gets ChatML ("<|im_start|>user\n...<|im_end|>\n"), as in llama-server.
 // If its vocabulary has no such tokens, they are plain text, and "<|im_end|>" is a stop string.
 //
-// llama.cpp analyses a template on every rendering to learn its tool-call syntax, which takes 5 to
-// 50 ms. It can also skip the analysis; for chats without tool messages the prompt is the same,
-// which a test checks for every template that comes with llama.cpp. So the analysis runs once, for
-// the stop strings that it finds.
+// llama.cpp analyses a template on every rendering, which takes 5 to 50 ms. It can also skip the
+// analysis; for chats without tools and reasoning the prompt is the same, which a test checks for
+// every template that comes with llama.cpp. So the answer formats of such chats are found once, at
+// load.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/base/request.h"
+#include "engine/llama/chat/answer_format.h"
 #include "engine/llama/chat/special_text.h"
 #include "engine/llama/llama_model.h"
 
 struct common_chat_templates;
+struct common_chat_templates_inputs;
 
 namespace svc {
 
 struct ChatPrompt {
   std::vector<Token> tokens;
-  std::vector<std::string> stop;  // required by the template, besides the request's
+  std::shared_ptr<const AnswerFormat> format;
 };
 
 // Owner: the engine. Immutable, any thread. `model` must outlive it.
@@ -34,24 +39,50 @@ class ChatRenderer {
   ~ChatRenderer();
 
   bool has_template() const;
+  // True if tool calls have a form in the template, tried with a call and its result.
+  bool calls_tools() const { return calls_tools_; }
+  // True if the template has tags for reasoning.
+  bool thinks() const { return !thinking_->thinking_ends.empty(); }
 
   // Returns the prompt as text, ready for the assistant's turn. Error: kInvalidRequest (a role is
-  // unknown, the template refuses the chat, or this thread's WorkLimit is exceeded).
-  Result<std::string> Render(const std::vector<ChatMessage>& messages) const;
+  // unknown, the template refuses the chat, it has no form for the options, or this thread's
+  // WorkLimit is exceeded).
+  Result<std::string> Render(const std::vector<ChatMessage>& messages,
+                             const ChatOptions& options = {}) const;
 
   // Renders and tokenizes; text in a message never becomes a control token (special_text.h).
   // Errors: as Render, and kContextOverflow as LlamaModel::Tokenize.
   Result<ChatPrompt> RenderTokens(const std::vector<ChatMessage>& messages,
+                                  const ChatOptions& options = {},
                                   std::uint32_t context_length = 0) const;
 
+  // Most tokens of reasoning for these options; absent: no limit.
+  std::optional<std::uint32_t> ThinkingBudget(const ChatOptions& options) const;
+
  private:
+  struct Rendered {
+    std::string prompt;
+    std::shared_ptr<const AnswerFormat> format;
+  };
+
   explicit ChatRenderer(const LlamaModel& model);
-  void LearnStops();
+  void LearnFormats();
+  void LearnTools();
+  Status Check(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
+  Result<Rendered> Apply(const std::vector<ChatMessage>& messages,
+                         const ChatOptions& options) const;
+  common_chat_templates_inputs InputsOf(const std::vector<ChatMessage>& messages,
+                                        const ChatOptions& options) const;
 
   const LlamaModel& model_;
   const SpecialText special_text_;
   std::shared_ptr<common_chat_templates> templates_;
-  std::vector<std::string> stop_;  // stop strings of the template
+  // Formats of answers to chats without tools, with and without reasoning.
+  std::shared_ptr<const AnswerFormat> thinking_;
+  std::shared_ptr<const AnswerFormat> answering_;
+  bool calls_tools_ = false;
+  bool can_answer_at_once_ = false;  // the template can leave out the reasoning
+  bool knows_efforts_ = false;       // the template reads reasoning_effort
 };
 
 }  // namespace svc

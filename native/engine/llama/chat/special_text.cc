@@ -68,9 +68,13 @@ bool SpecialText::ControlTextAt(std::string_view text, std::size_t at) const {
   });
 }
 
-std::vector<std::size_t> SpecialText::GuardPoints(std::string_view text) const {
+std::vector<std::size_t> SpecialText::GuardPoints(std::string_view text, bool is_json) const {
   std::vector<std::size_t> points;
   if (text.empty()) return points;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (ControlTextAt(text, i)) points.push_back(i);
+  }
+  if (is_json) return points;
   // Templates may trim messages: then the trimmed text touches the template's own.
   std::size_t begin = 0;
   std::size_t end = text.size();
@@ -83,9 +87,6 @@ std::vector<std::size_t> SpecialText::GuardPoints(std::string_view text) const {
       AddHeads(text, control, &points);
       AddHeads(text.substr(0, end), control, &points);
     }
-  }
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (ControlTextAt(text, i)) points.push_back(i);
   }
   std::sort(points.begin(), points.end());
   points.erase(std::unique(points.begin(), points.end()), points.end());
@@ -107,10 +108,10 @@ std::string SpecialText::ChooseGuard(const std::vector<std::string_view>& texts)
   return "";
 }
 
-std::string SpecialText::Guard(std::string_view text, std::string_view guard) const {
+std::string SpecialText::Guard(std::string_view text, std::string_view guard, bool is_json) const {
   std::string guarded;
   std::size_t from = 0;
-  for (const std::size_t point : GuardPoints(text)) {
+  for (const std::size_t point : GuardPoints(text, is_json)) {
     guarded += text.substr(from, point - from);
     guarded += guard;
     from = point;

@@ -31,14 +31,18 @@ class SpecialText {
  public:
   explicit SpecialText(const LlamaModel& model);
 
-  // True if `text`, inside a prompt, could become or complete a control token.
-  bool NeedsGuard(std::string_view text) const { return !GuardPoints(text).empty(); }
+  // True if `text`, inside a prompt, could become or complete a control token. is_json: it is JSON,
+  // whose first and last characters complete none. REQUIRES: its strings have no needless escapes,
+  // which a template might resolve.
+  bool NeedsGuard(std::string_view text, bool is_json = false) const {
+    return !GuardPoints(text, is_json).empty();
+  }
 
   // Returns a character that none of the texts contains. Empty if they contain all 256 candidates.
   static std::string ChooseGuard(const std::vector<std::string_view>& texts);
 
   // Returns the text with guards inserted.
-  std::string Guard(std::string_view text, std::string_view guard) const;
+  std::string Guard(std::string_view text, std::string_view guard, bool is_json = false) const;
 
   // Tokens of a prompt with guarded parts. Otherwise as LlamaModel::Tokenize with add_special and
   // parse_special, with the same errors; also kInvalidRequest if the thread's WorkLimit is
@@ -60,7 +64,7 @@ class SpecialText {
   };
 
   // Offsets in `text` that need a guard, ascending.
-  std::vector<std::size_t> GuardPoints(std::string_view text) const;
+  std::vector<std::size_t> GuardPoints(std::string_view text, bool is_json) const;
   bool ControlTextAt(std::string_view text, std::size_t at) const;
   void Split(const Special& special, std::string_view guard, std::string_view text,
              std::vector<Fragment>* fragments) const;

@@ -25,11 +25,11 @@ std::vector<ChatMessage> From(const std::vector<ChatMessage>& messages, std::siz
 // True if the prompt has at most `most` tokens; *prompt is set then. kContextOverflow becomes
 // false; other errors are returned.
 Result<bool> Fits(const ChatRenderer& chat, const std::vector<ChatMessage>& messages,
-                  std::uint32_t most, ChatPrompt* prompt) {
+                  const ChatOptions& options, std::uint32_t most, ChatPrompt* prompt) {
   if (WorkLimit::IsExceeded()) {
     return Status(StatusCode::kInvalidRequest, "truncating the chat takes too long");
   }
-  Result<ChatPrompt> rendered = chat.RenderTokens(messages, most + 1);
+  Result<ChatPrompt> rendered = chat.RenderTokens(messages, options, most + 1);
   if (!rendered.ok()) {
     if (rendered.status().code() == StatusCode::kContextOverflow) return false;
     return rendered.status();
@@ -47,7 +47,7 @@ std::string Beginning(const std::string& text, std::size_t length) {
 
 // Binary search for the longest beginning of the last user message that fits. False: none does.
 Result<bool> Shorten(const ChatRenderer& chat, std::vector<ChatMessage> messages,
-                     std::uint32_t most, ChatPrompt* prompt) {
+                     const ChatOptions& options, std::uint32_t most, ChatPrompt* prompt) {
   const auto last = std::find_if(messages.rbegin(), messages.rend(),
                                  [](const ChatMessage& each) { return each.role == "user"; });
   const std::string whole = last->content;
@@ -55,7 +55,7 @@ Result<bool> Shorten(const ChatRenderer& chat, std::vector<ChatMessage> messages
   for (std::size_t longer = whole.size(); longer - fitting > kNearBytes;) {
     const std::size_t middle = fitting + (longer - fitting) / 2;
     last->content = Beginning(whole, middle);
-    const Result<bool> fits = Fits(chat, messages, most, prompt);
+    const Result<bool> fits = Fits(chat, messages, options, most, prompt);
     if (!fits.ok()) return fits.status();
     (fits.value() ? fitting : longer) = middle;
   }
@@ -75,8 +75,8 @@ PromptBudget BudgetOf(std::uint32_t context_length, std::optional<std::uint32_t>
 }
 
 Result<CutPrompt> CutChat(const ChatRenderer& chat, const std::vector<ChatMessage>& messages,
-                          PromptBudget budget) {
-  Result<ChatPrompt> whole = chat.RenderTokens(messages);
+                          const ChatOptions& options, PromptBudget budget) {
+  Result<ChatPrompt> whole = chat.RenderTokens(messages, options);
   if (!whole.ok()) return whole.status();
   const std::size_t size = whole.value().tokens.size();
   if (size <= budget.whole) return CutPrompt{.prompt = std::move(whole.value())};
@@ -90,7 +90,8 @@ Result<CutPrompt> CutChat(const ChatRenderer& chat, const std::vector<ChatMessag
   // Binary search for the earliest turn that fits: fewer turns never take more tokens.
   for (std::size_t low = 0, high = turns.size(); low < high;) {
     const std::size_t middle = low + (high - low) / 2;
-    const Result<bool> fits = Fits(chat, From(messages, turns[middle]), budget.cut, &cut.prompt);
+    const Result<bool> fits =
+        Fits(chat, From(messages, turns[middle]), options, budget.cut, &cut.prompt);
     if (!fits.ok()) return fits.status();
     found = found || fits.value();
     if (fits.value()) {
@@ -101,7 +102,7 @@ Result<CutPrompt> CutChat(const ChatRenderer& chat, const std::vector<ChatMessag
   }
   if (!found && !turns.empty()) {
     const Result<bool> shortened =
-        Shorten(chat, From(messages, turns.back()), budget.cut, &cut.prompt);
+        Shorten(chat, From(messages, turns.back()), options, budget.cut, &cut.prompt);
     if (!shortened.ok()) return shortened.status();
     found = shortened.value();
   }

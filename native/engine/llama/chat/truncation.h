@@ -37,7 +37,7 @@ struct CutPrompt {
 // Errors: kContextOverflow (the system messages leave no room for any of the last turn, or there is
 // no user message); others as ChatRenderer::RenderTokens.
 Result<CutPrompt> CutChat(const ChatRenderer& chat, const std::vector<ChatMessage>& messages,
-                          PromptBudget budget);
+                          const ChatOptions& options, PromptBudget budget);
 
 // Truncate a raw prompt, and an embedding input, in place. Return the number of tokens removed.
 std::uint32_t CutRawPrompt(const LlamaModel& model, PromptBudget budget,

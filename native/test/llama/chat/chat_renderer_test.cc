@@ -69,7 +69,7 @@ TEST(OrdinaryChatsTokenizeAsInLlamaServer) {
       const Result<ChatPrompt> tokens = fixture.renderer->RenderTokens(chat);
       REQUIRE(prompt.ok() && tokens.ok());
       EXPECT(tokens.value().tokens == fixture.model->Tokenize(prompt.value(), true, true).value());
-      EXPECT(tokens.value().stop.empty());
+      EXPECT(tokens.value().format->stop.empty());
     }
   }
 }
@@ -135,8 +135,8 @@ TEST(AModelWithoutATemplateGetsChatMl) {
   REQUIRE(prompt.ok());
   EXPECT_EQ(gpt2.model->Detokenize(prompt.value().tokens, true),
             "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
-  REQUIRE(prompt.value().stop.size() == 1);
-  EXPECT_EQ(prompt.value().stop[0], "<|im_end|>");
+  REQUIRE(prompt.value().format->stop.size() == 1);
+  EXPECT_EQ(prompt.value().format->stop[0], "<|im_end|>");
 }
 
 TEST(ManyThreadsMayRenderAtOnce) {

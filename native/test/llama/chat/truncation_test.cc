@@ -45,7 +45,7 @@ TEST(AChatThatFitsIsLeftAlone) {
     const std::vector<ChatMessage> messages = {
         {"user", "one"}, {"assistant", "two"}, {"user", "three"}};
     const auto size = static_cast<std::uint32_t>(Size(*chat, messages));
-    const Result<CutPrompt> whole = CutChat(*chat, messages, {.whole = size, .cut = 1});
+    const Result<CutPrompt> whole = CutChat(*chat, messages, {}, {.whole = size, .cut = 1});
     REQUIRE(whole.ok());
     EXPECT_EQ(whole.value().truncated_tokens, 0U);
     EXPECT(whole.value().prompt.tokens == chat->RenderTokens(messages).value().tokens);
@@ -71,11 +71,12 @@ TEST(AChatLosesItsOldestTurnsAndNoMore) {
       std::vector<ChatMessage> kept(messages.begin(), messages.begin() + first);
       kept.insert(kept.end(), messages.begin() + first + 2 * gone, messages.end());
       const auto fitting = static_cast<std::uint32_t>(Size(*chat, kept));
-      const Result<CutPrompt> cut = CutChat(*chat, messages, {.whole = fitting, .cut = fitting});
+      const Result<CutPrompt> cut =
+          CutChat(*chat, messages, {}, {.whole = fitting, .cut = fitting});
       REQUIRE(cut.ok());
       EXPECT(cut.value().prompt.tokens == chat->RenderTokens(kept).value().tokens);
       EXPECT_EQ(cut.value().truncated_tokens, Size(*chat, messages) - fitting);
-      EXPECT(cut.value().prompt.stop == chat->RenderTokens(kept).value().stop);
+      EXPECT(cut.value().prompt.format->stop == chat->RenderTokens(kept).value().format->stop);
     }
   }
 }
@@ -88,7 +89,7 @@ TEST(ALastTurnThatIsTooLongLosesItsEnd) {
     const std::string question = "Summarise this: " + Words(900, "größer");
     const std::vector<ChatMessage> messages = {
         {"user", "old"}, {"assistant", "older"}, {"user", question}};
-    const Result<CutPrompt> cut = CutChat(*chat, messages, {.whole = 200, .cut = 150});
+    const Result<CutPrompt> cut = CutChat(*chat, messages, {}, {.whole = 200, .cut = 150});
     REQUIRE(cut.ok());
     const std::size_t kept = cut.value().prompt.tokens.size();
     EXPECT(kept <= 150 && kept > 130);
@@ -105,12 +106,12 @@ TEST(WhatMustStayAndDoesNotFitIsRefused) {
   REQUIRE(model != nullptr);
   const auto chat = std::move(ChatRenderer::New(*model).value());
   const std::vector<ChatMessage> long_system = {{"system", Words(500, "river")}, {"user", "hi"}};
-  const Status status = CutChat(*chat, long_system, {.whole = 100, .cut = 100}).status();
+  const Status status = CutChat(*chat, long_system, {}, {.whole = 100, .cut = 100}).status();
   EXPECT_EQ(status.code(), StatusCode::kContextOverflow);
   EXPECT(status.message().find(std::to_string(Size(*chat, long_system))) != std::string::npos);
   EXPECT(status.message().find("100") != std::string::npos);
   const auto code = [&](const std::vector<ChatMessage>& messages) {
-    return CutChat(*chat, messages, {.whole = 100, .cut = 100}).status().code();
+    return CutChat(*chat, messages, {}, {.whole = 100, .cut = 100}).status().code();
   };
   EXPECT_EQ(code({{"assistant", Words(500, "x")}}), StatusCode::kContextOverflow);
   EXPECT_EQ(code({{"nobody", "x"}}), StatusCode::kInvalidRequest);
@@ -121,7 +122,7 @@ TEST(ControlTokensInAMessageStayTextWhenItIsCut) {
   REQUIRE(model != nullptr);
   const auto chat = std::move(ChatRenderer::New(*model).value());
   const std::vector<ChatMessage> messages = {{"user", Words(300, "<|im_end|>")}};
-  const Result<CutPrompt> cut = CutChat(*chat, messages, {.whole = 200, .cut = 200});
+  const Result<CutPrompt> cut = CutChat(*chat, messages, {}, {.whole = 200, .cut = 200});
   REQUIRE(cut.ok());
   const Token end = model->Tokenize("<|im_end|>", false, true).value().at(0);
   const auto& tokens = cut.value().prompt.tokens;

@@ -64,6 +64,12 @@ export function literal(text: string): string {
   return `"${escaped}"`;
 }
 
+/** GBNF for `item` repeated; `max` may be Infinity. */
+export function repeated(item: string, min: number, max: number): string {
+  if (max === Infinity) return min === 0 ? `${item}*` : `${item}{${String(min)},}`;
+  return max === 0 ? '""' : `${item}{${String(min)},${String(max)}}`;
+}
+
 export function intersect(some: readonly Range[], others: readonly Range[]): Range[] {
   return some.flatMap(([first, last]) =>
     others.map(([from, to]): Range => [Math.max(first, from), Math.min(last, to)]).filter(([from, to]) => from <= to),

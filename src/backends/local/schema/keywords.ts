@@ -89,3 +89,8 @@ export function typeOf(value: Json): TypeName {
 function isTypeName(name: Json): name is TypeName {
   return TYPES.includes(name as TypeName);
 }
+
+/** The schema without titles, descriptions and other keywords that constrain nothing. */
+export function withoutNotes(schema: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(schema).filter(([keyword]) => !isAnnotation(keyword)));
+}

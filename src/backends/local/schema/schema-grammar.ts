@@ -13,7 +13,7 @@
 import { invalid } from '../../../protocol/validate.ts';
 import { decodePercent } from '../../../protocol/foreign-text.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
-import { ANY, characterOf, complement, intersect, literal, PLAIN, type Range } from './characters.ts';
+import { ANY, characterOf, complement, intersect, literal, PLAIN, repeated, type Range } from './characters.ts';
 import { FORMATS } from './formats.ts';
 import {
   isAnnotation,
@@ -21,6 +21,7 @@ import {
   isObject,
   typeOf,
   typesOf,
+  withoutNotes,
   type Json,
   type JsonObject,
   type TypeName,
@@ -41,15 +42,32 @@ export function jsonGrammar(): string {
 
 /** `param`: name of the schema in errors. Throws INVALID_REQUEST with the place in the schema. */
 export function schemaGrammar(schema: unknown, param: string): string {
-  if (JSON.stringify(schema).length > LIMITS.schemaBytes)
-    throw invalid(param, `must be at most ${String(LIMITS.schemaBytes)} bytes of JSON`);
+  checkSize(schema, param);
   const compiler = new SchemaCompiler(schema as Json, param);
   return compiler.finish(compiler.value(schema as Json, param));
+}
+
+/**
+ * Grammar of a tool's arguments: rules whose names begin with `prefix`, the first of which is the root. Without
+ * parameters, the arguments are an empty object.
+ */
+export function argumentsGrammar(parameters: Readonly<Record<string, unknown>>, param: string, prefix: string): string {
+  checkSize(parameters, param);
+  const schema = { type: 'object', ...parameters } as JsonObject;
+  const compiler = new SchemaCompiler(schema, param, prefix);
+  return compiler.finish(compiler.value(schema, param));
+}
+
+function checkSize(schema: unknown, param: string): void {
+  if (JSON.stringify(schema).length > LIMITS.schemaBytes)
+    throw invalid(param, `must be at most ${String(LIMITS.schemaBytes)} bytes of JSON`);
 }
 
 class SchemaCompiler {
   readonly #root: Json;
   readonly #param: string;
+  /** Beginning of the names of all rules. */
+  readonly #prefix: string;
   readonly #names = new Map<string, string>();
   readonly #rules: string[] = [];
   /** Rule name of each `$ref`, reserved before the rule is written, because it may be recursive. */
@@ -61,13 +79,14 @@ class SchemaCompiler {
   #depth = 0;
   #work = 0;
 
-  constructor(root: Json, param: string) {
+  constructor(root: Json, param: string, prefix = '') {
     this.#root = root;
     this.#param = param;
+    this.#prefix = prefix;
   }
 
   finish(root: string): string {
-    return [`root ::= ${root}`, ...this.#rules, ''].join('\n');
+    return [`${this.#prefix}root ::= ${root}`, ...this.#rules, ''].join('\n');
   }
 
   /** GBNF expression for the values that `schema` allows; `path` names it in errors. */
@@ -436,14 +455,14 @@ class SchemaCompiler {
   #rule(expression: string): string {
     const known = this.#names.get(expression);
     if (known !== undefined) return known;
-    const name = `r${String(this.#names.size)}`;
+    const name = `${this.#prefix}r${String(this.#names.size)}`;
     this.#names.set(expression, name);
     this.#write(name, expression);
     return name;
   }
 
   #reserve(): string {
-    const name = `d${String(this.#reserved)}`;
+    const name = `${this.#prefix}d${String(this.#reserved)}`;
     this.#reserved += 1;
     return name;
   }
@@ -455,13 +474,4 @@ class SchemaCompiler {
       throw invalid(this.#param, `is too large: its grammar has more than ${String(LIMITS.grammarBytes)} bytes`);
     this.#rules.push(rule);
   }
-}
-
-function repeated(item: string, min: number, max: number): string {
-  if (max === Infinity) return min === 0 ? `${item}*` : `${item}{${String(min)},}`;
-  return max === 0 ? '""' : `${item}{${String(min)},${String(max)}}`;
-}
-
-function withoutNotes(schema: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(schema).filter(([keyword]) => !isAnnotation(keyword)));
 }

@@ -1,0 +1,48 @@
+// Format in which a model writes the answer to one chat: where its reasoning, its content and its
+// tool calls stand in the text, and the grammar that keeps it to that.
+//
+// llama.cpp's analysis of the chat template finds it (common/chat.h). Calls that must happen, and
+// calls of tools with a grammar of their own, get a stricter grammar than llama.cpp's: it is built
+// from the same parser, but the arguments follow the tool's own grammar (an exact one, made by the
+// caller), and a call that must happen comes before any content.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/request.h"
+#include "engine/grammar/grammar_trigger.h"
+
+struct common_chat_params;
+struct common_chat_parser_params;
+
+namespace svc {
+
+// Immutable once made; shared by the generations of equal requests. Any thread.
+struct AnswerFormat {
+  // Parser of the text. Null: all of it is content.
+  std::shared_ptr<const common_chat_parser_params> parser;
+  // Grammar of the answer as GBNF; empty: none. It begins with `generation_prompt`, unless there
+  // is a trigger.
+  std::string grammar;
+  // Where the grammar begins in the text. Absent: at the text's beginning.
+  std::optional<GrammarTrigger::Words> trigger;
+  // End of the prompt that belongs to the assistant's turn.
+  std::string generation_prompt;
+  // Control tokens that the parser reads as text.
+  std::vector<std::string> spelled_tokens;
+  std::vector<std::string> stop;  // besides the request's
+  // Tags around the reasoning; empty if the template has none.
+  std::string thinking_start;
+  std::vector<std::string> thinking_ends;
+};
+
+// Takes what the analysis found. Errors: kInvalidRequest (param "tools": a tool's arguments must
+// follow its grammar, and this format cannot enforce that). Throws the exceptions of
+// libllama-common.
+Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_params& found,
+                                                             const ChatOptions& options);
+
+}  // namespace svc

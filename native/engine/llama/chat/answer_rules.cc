@@ -1,0 +1,97 @@
+#include "engine/llama/chat/answer_rules.h"
+
+#include <utility>
+
+#include "engine/llama/chat/answer_stream.h"
+#include "engine/llama/sampler.h"
+
+namespace svc {
+
+Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> format,
+                                           const std::string& grammar,
+                                           std::optional<std::uint32_t> budget) {
+  static const AnswerFormat kPlain;
+  const AnswerFormat& answer = format != nullptr ? *format : kPlain;
+  if (!grammar.empty() && !answer.grammar.empty()) {
+    return Status(StatusCode::kInvalidRequest,
+                  "an output format cannot be combined with tools that may be called", "format");
+  }
+  AnswerRules rules{.spelled = Spell(answer)};
+  AnswerConstraintParts parts;
+  if (!grammar.empty() || !answer.grammar.empty()) {
+    Result<std::unique_ptr<GrammarConstraint>> made =
+        grammar.empty() ? Constrain(answer.grammar, rules.spelled) : Constrain(grammar, {});
+    if (!made.ok()) return made.status();
+    parts.grammar = std::move(made.value());
+  }
+  if (grammar.empty() && answer.trigger) {
+    parts.trigger.emplace(*answer.trigger);
+  } else if (grammar.empty()) {
+    parts.grammar_prefix = answer.generation_prompt;
+  }
+  if (parts.grammar != nullptr || budget) parts.thinking = Follow(answer, budget);
+  if (parts.grammar != nullptr || parts.thinking != nullptr) {
+    parts.spell = [this, spelled = rules.spelled](Token token) {
+      const auto found = spelled.find(token);
+      return found != spelled.end() ? found->second : model_.Piece(token, /*special=*/false);
+    };
+    rules.constraint = std::make_unique<AnswerConstraint>(std::move(parts));
+  }
+  if (answer.parser != nullptr) rules.reader = std::make_unique<AnswerStream>(std::move(format));
+  return rules;
+}
+
+std::vector<Token> AnswerRulesMaker::TokensOf(const std::string& text) const {
+  Result<std::vector<Token>> tokens =
+      model_.Tokenize(text, /*add_special=*/false, /*parse_special=*/true);
+  return tokens.ok() ? std::move(tokens.value()) : std::vector<Token>{};
+}
+
+std::map<Token, std::string> AnswerRulesMaker::Spell(const AnswerFormat& format) const {
+  std::map<Token, std::string> spelled;
+  for (const std::string& text : format.spelled_tokens) {
+    const std::vector<Token> tokens = TokensOf(text);
+    if (tokens.size() == 1 && model_.Piece(tokens[0], /*special=*/false).empty()) {
+      spelled[tokens[0]] = text;
+    }
+  }
+  return spelled;
+}
+
+std::unique_ptr<Thinking> AnswerRulesMaker::Follow(const AnswerFormat& format,
+                                                   std::optional<std::uint32_t> budget) const {
+  ThinkingTags tags{.start = TokensOf(format.thinking_start)};
+  for (const std::string& end : format.thinking_ends) {
+    if (std::vector<Token> tokens = TokensOf(end); !tokens.empty()) {
+      tags.ends.push_back(std::move(tokens));
+    }
+  }
+  if (tags.start.empty() || tags.ends.empty()) return nullptr;
+  return std::make_unique<Thinking>(model_.vocab(), tags, TokensOf(format.generation_prompt),
+                                    budget);
+}
+
+Result<std::unique_ptr<GrammarConstraint>> AnswerRulesMaker::Constrain(
+    const std::string& grammar, const std::map<Token, std::string>& spelled) {
+  Result<std::shared_ptr<CompiledGrammar>> compiled = grammars_.Get(grammar);
+  if (!compiled.ok()) return compiled.status();
+  return std::make_unique<GrammarConstraint>(
+      std::move(compiled.value()), Vocabulary(spelled),
+      TokenizerWithin(model_, /*parse_special=*/!spelled.empty()));
+}
+
+std::shared_ptr<const VocabularyIndex> AnswerRulesMaker::Vocabulary(
+    const std::map<Token, std::string>& spelled) {
+  const std::lock_guard lock(mutex_);
+  if (spelled.empty()) {
+    if (plain_ == nullptr) plain_ = IndexVocabulary(model_, spelled);
+    return plain_;
+  }
+  if (spelling_ == nullptr || spelled_ != spelled) {
+    spelling_ = IndexVocabulary(model_, spelled);
+    spelled_ = spelled;
+  }
+  return spelling_;
+}
+
+}  // namespace svc

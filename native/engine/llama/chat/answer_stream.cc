@@ -1,0 +1,122 @@
+#include "engine/llama/chat/answer_stream.h"
+
+#include <exception>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "chat.h"
+
+namespace svc {
+namespace {
+
+// Calls `visit` with each text that the parser compares with the input.
+template <typename Visit>
+void ForEachLiteral(const common_peg_arena& parser, Visit visit) {
+  const auto all = [&](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) visit(text);
+  };
+  for (common_peg_parser_id id = 0; id < parser.size(); ++id) {
+    const common_peg_parser_variant& part = parser.get(id);
+    if (const auto* literal = std::get_if<common_peg_literal_parser>(&part))
+      visit(literal->literal);
+    if (const auto* until = std::get_if<common_peg_until_parser>(&part)) all(until->delimiters);
+    if (const auto* until = std::get_if<common_peg_ac_parser>(&part)) all(until->delimiters);
+  }
+}
+
+// Appends what `now` has beyond `before` to *delta; a text that does not continue `before` waits.
+void Extend(std::string* before, const std::string& now, std::string* delta) {
+  if (now.size() <= before->size() || !now.starts_with(*before)) return;
+  delta->append(now, before->size());
+  *before = now;
+}
+
+}  // namespace
+
+AnswerStream::AnswerStream(std::shared_ptr<const AnswerFormat> format)
+    : format_(std::move(format)), delivered_(std::make_unique<common_chat_msg>()) {
+  ForEachLiteral(format_->parser->parser, [this](const std::string& literal) {
+    if (!literal.empty()) marks_[static_cast<unsigned char>(literal.front())] = true;
+  });
+  // Parsers trim white space around tags.
+  for (const unsigned char space : {' ', '\t', '\n', '\r', '\v', '\f'}) marks_[space] = true;
+}
+
+AnswerStream::~AnswerStream() = default;
+
+bool AnswerStream::has_called() const { return !delivered_->tool_calls.empty(); }
+
+bool AnswerStream::MayHoldMark(std::string_view text) const {
+  for (const char byte : text) {
+    if (marks_[static_cast<unsigned char>(byte)]) return true;
+  }
+  return false;
+}
+
+void AnswerStream::Read(const std::string& text, bool last, GenerationOutput* output) {
+  text_ += text;
+  if (!last && text.empty()) return;
+  // White space between words is no mark; at the end it is, because a tag may follow.
+  const std::string_view word = std::string_view(text).substr(text.starts_with(' ') ? 1 : 0);
+  if (!last && open_ != Open::kNothing && !word.empty() && !MayHoldMark(word)) {
+    const bool is_content = open_ == Open::kContent;
+    (is_content ? delivered_->content : delivered_->reasoning_content) += text;
+    (is_content ? output->text : output->reasoning) += text;
+    return;
+  }
+  Parse(last, output);
+}
+
+void AnswerStream::Parse(bool last, GenerationOutput* output) {
+  common_chat_msg message;
+  try {
+    message = common_chat_parse(text_, !last, *format_->parser);
+  } catch (const std::exception&) {
+    open_ = Open::kNothing;
+    if (!last) return;
+    // The text breaks off inside its format, or does not follow it: what can be read of it counts.
+    try {
+      message = common_chat_parse(text_, /*is_partial=*/true, *format_->parser);
+    } catch (const std::exception&) {
+    }
+    // Nothing can be read: the text itself is better than no answer.
+    if (message.empty() && delivered_->empty()) message.content = text_;
+  }
+  Deliver(message, last, output);
+}
+
+void AnswerStream::Deliver(const common_chat_msg& message, bool last, GenerationOutput* output) {
+  Extend(&delivered_->reasoning_content, message.reasoning_content, &output->reasoning);
+  Extend(&delivered_->content, message.content, &output->text);
+  for (std::size_t i = 0; i < message.tool_calls.size(); ++i) {
+    const common_chat_tool_call& call = message.tool_calls[i];
+    // Until the arguments begin, the name may be the beginning of another tool's name.
+    const bool is_named = !call.arguments.empty() || last || i + 1 < message.tool_calls.size();
+    if (call.name.empty() || !is_named) break;
+    ToolCallPart part{.index = static_cast<std::uint32_t>(i)};
+    if (i == delivered_->tool_calls.size()) {
+      delivered_->tool_calls.push_back({.name = call.name, .arguments = "", .id = call.id});
+      part.name = call.name;
+      part.id = call.id;
+    }
+    Extend(&delivered_->tool_calls[i].arguments, call.arguments, &part.arguments);
+    if (!part.name.empty() || !part.arguments.empty()) {
+      output->tool_calls.push_back(std::move(part));
+    }
+  }
+
+  open_ = Open::kNothing;
+  if (!delivered_->tool_calls.empty()) return;
+  const auto ends_in = [this](const std::string& part, const std::string& parsed) {
+    return !part.empty() && part == parsed && text_.ends_with(part);
+  };
+  if (ends_in(delivered_->content, message.content)) {
+    open_ = Open::kContent;
+  } else if (message.content.empty() &&
+             ends_in(delivered_->reasoning_content, message.reasoning_content)) {
+    open_ = Open::kReasoning;
+  }
+}
+
+}  // namespace svc

@@ -1,0 +1,47 @@
+// Splits the text of an answer into content, reasoning and tool calls with llama.cpp's parser for
+// the model's template (common_chat_parse).
+//
+// That parser reads the whole text each time, which would make a long answer cost the square of its
+// length. So text that surely continues what the last parse ended in (content or reasoning) is
+// appended without a parse: text without any character with which a literal of the parser begins.
+//
+// What was delivered is never changed. If a later parse disagrees with it, the stream waits until
+// one agrees again.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/llama/chat/answer_format.h"
+#include "engine/model/answer_reader.h"
+
+struct common_chat_msg;
+
+namespace svc {
+
+class AnswerStream final : public AnswerReader {
+ public:
+  // REQUIRES: the format has a parser.
+  explicit AnswerStream(std::shared_ptr<const AnswerFormat> format);
+  ~AnswerStream() override;
+
+  void Read(const std::string& text, bool last, GenerationOutput* output) override;
+  bool has_called() const override;
+
+ private:
+  enum class Open { kNothing, kContent, kReasoning };  // what the text ends in
+
+  bool MayHoldMark(std::string_view text) const;
+  void Parse(bool last, GenerationOutput* output);
+  void Deliver(const common_chat_msg& message, bool last, GenerationOutput* output);
+
+  const std::shared_ptr<const AnswerFormat> format_;
+  std::array<bool, 256> marks_{};  // bytes with which a literal of the parser begins
+  std::string text_;
+  std::unique_ptr<common_chat_msg> delivered_;
+  Open open_ = Open::kNothing;
+};
+
+}  // namespace svc

@@ -1,0 +1,50 @@
+#include "engine/grammar/grammar_trigger.h"
+
+#include "test.h"
+
+namespace svc {
+namespace {
+
+using Words = GrammarTrigger::Words;
+
+// Pushes the pieces; returns what the first trigger found.
+std::string Triggered(const Words& words, const std::vector<std::string>& pieces) {
+  GrammarTrigger trigger(words);
+  for (const std::string& piece : pieces) {
+    if (const auto text = trigger.Push(piece)) return *text;
+  }
+  return "";
+}
+
+TEST(AWordTriggersWhereverItIsCut) {
+  const Words words{.words = {"<tool_call>"}};
+  EXPECT_EQ(Triggered(words, {"Let me look. <tool_call>\n{"}), "<tool_call>\n{");
+  EXPECT_EQ(Triggered(words, {"Let me look. <to", "ol_", "call>"}), "<tool_call>");
+  EXPECT_EQ(Triggered(words, {"a <tool", "_box>"}), "");
+}
+
+TEST(TheFirstOfSeveralCounts) {
+  const Words words{.words = {"[B]", "[A]"}};
+  EXPECT_EQ(Triggered(words, {"x[A]y[B]"}), "[A]y[B]");
+}
+
+TEST(APatternTriggersAtItsFirstGroup) {
+  const Words words{.patterns = {"<start>assistant(\\s+to)", ">>>(?!all)"}};
+  EXPECT_EQ(Triggered(words, {"done<start>assist", "ant to"}), " to");
+  EXPECT_EQ(Triggered(words, {">>>all\nHello", "\n>>>get"}), ">>>get");
+}
+
+TEST(TheBeginningIsTheTextsBeginning) {
+  const Words words{.patterns = {"^to="}};
+  EXPECT_EQ(Triggered(words, {"to", "=x"}), "to=x");
+  EXPECT_EQ(Triggered(words, {"a", "to=x"}), "");
+  // Also when the text is longer than what is searched.
+  const std::string filler(GrammarTrigger::kWindow, '.');
+  EXPECT_EQ(Triggered(words, {filler, filler, filler, "to=x"}), "");
+  EXPECT_EQ(Triggered({.words = {"[A]"}}, {filler, filler, filler, "..[A", "]"}), "[A]");
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

@@ -1,0 +1,122 @@
+// Every case of llama.cpp's tests/test-chat.cpp that has a template, a text and a message: the
+// text, whole and cut at every character, gives that message.
+//
+// The cases are code, so that file is compiled here, with its check replaced by ours
+// (native/test/CMakeLists.txt).
+#include <fstream>
+#include <iostream>
+#include <set>
+
+#include "answer_test.h"
+#include "chat-auto-parser.h"
+#include "log.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+struct Count {
+  int cases = 0;
+  std::set<std::string> templates;
+} count;
+
+// JSON in one spelling.
+std::string Normal(const std::string& json) {
+  try {
+    return common_json::parse(json).dump();
+  } catch (const std::exception&) {
+    return json;
+  }
+}
+
+ChatOptions OptionsOf(const common_chat_templates_inputs& inputs) {
+  ChatOptions options;
+  for (const common_chat_tool& tool : inputs.tools) {
+    options.tools.push_back(
+        {.name = tool.name, .description = tool.description, .parameters = tool.parameters});
+  }
+  if (inputs.tool_choice == COMMON_CHAT_TOOL_CHOICE_NONE) options.tool_choice = ToolChoice::kNone;
+  options.parallel_tool_calls = inputs.parallel_tool_calls;
+  options.continue_last = inputs.continue_final_message != COMMON_CHAT_CONTINUATION_NONE;
+  return options;
+}
+
+test::Answer Expected(const common_chat_msg& message) {
+  test::Answer answer{.content = message.content, .reasoning = message.reasoning_content};
+  for (const common_chat_tool_call& call : message.tool_calls) {
+    answer.calls.push_back({.id = call.id, .name = call.name, .arguments = Normal(call.arguments)});
+  }
+  return answer;
+}
+
+// White space at the ends is left out, as in the bundle's own check.
+std::string Trimmed(const std::string& text) {
+  const auto is_space = [](unsigned char each) { return std::isspace(each) != 0; };
+  const auto first = std::find_if_not(text.begin(), text.end(), is_space);
+  const auto last = std::find_if_not(text.rbegin(), text.rend(), is_space).base();
+  return first < last ? std::string(first, last) : "";
+}
+
+test::Answer Normalised(test::Answer answer) {
+  answer.content = Trimmed(answer.content);
+  answer.reasoning = Trimmed(answer.reasoning);
+  for (ToolCall& call : answer.calls) call.arguments = Normal(call.arguments);
+  return answer;
+}
+
+}  // namespace
+
+void CheckCase(const common_chat_templates* templates, const std::string& path,
+               const common_chat_templates_inputs& given, const std::string& text,
+               const common_chat_msg& expected, bool is_partial) {
+  common_chat_templates_inputs inputs = given;
+  if (inputs.messages.empty()) {
+    inputs.messages.emplace_back();
+    inputs.messages.back().role = "user";
+    inputs.messages.back().content = "Hey there!";
+  }
+  if (is_partial) return;  // the message is that of a text that goes on
+  const common_chat_params found = common_chat_templates_apply(templates, inputs);
+  const auto format = MakeAnswerFormat(found, OptionsOf(inputs));
+  if (!format.ok()) {
+    test::Fail(path.c_str(), 0, format.status().message() + ": " + text);
+    return;
+  }
+  ++count.cases;
+  count.templates.insert(path);
+
+  const test::Answer whole = test::ReadPieces(format.value(), {text});
+  if (!(Normalised(whole) == Normalised(Expected(expected)))) {
+    test::ExpectEqual(path.c_str(), count.cases, "the whole", Normalised(whole),
+                      Normalised(Expected(expected)));
+    return;
+  }
+  const std::vector<std::string_view> characters = test::Characters(text);
+  test::ExpectEqual(path.c_str(), count.cases, "character by character",
+                    test::ReadPieces(format.value(), characters), whole);
+  for (const std::string_view character : characters) {
+    const std::size_t cut = static_cast<std::size_t>(character.data() - text.data());
+    if (cut == 0) continue;
+    const std::string_view all = text;
+    const test::Answer answer =
+        test::ReadPieces(format.value(), {all.substr(0, cut), all.substr(cut)});
+    if (answer == whole) continue;
+    test::ExpectEqual(path.c_str(), count.cases, ("cut at " + std::to_string(cut)).c_str(), answer,
+                      whole);
+    return;
+  }
+}
+
+}  // namespace svc
+
+// Defines test_template_output_peg_parsers, which calls svc::CheckCase for each case.
+#include "chat_cases.inc"
+
+TEST(EveryCaseOfTheBundle) {
+  test_template_output_peg_parsers(/*detailed_debug=*/false);
+  EXPECT(svc::count.cases >= 400);
+  EXPECT(svc::count.templates.size() >= 50);
+  std::printf("%d cases of %zu templates\n", svc::count.cases, svc::count.templates.size());
+}
+
+TEST_MAIN()

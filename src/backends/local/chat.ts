@@ -1,0 +1,126 @@
+/** Makes the part of an engine's request that says how a chat is rendered and its answer read. */
+import type { EngineRequest, NativeChat, NativeMessage, NativeTool } from '../../engine/addon.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { GenerateRequest, Message, Tool, ToolCall } from '../../protocol/generate.ts';
+import { given } from '../../protocol/given.ts';
+import { invalid } from '../../protocol/validate.ts';
+import { argumentsGrammar } from './schema/schema-grammar.ts';
+
+/** Throws INVALID_REQUEST, naming the field. */
+export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages' | 'chat'> {
+  const { messages, tools = [], tool_choice: choice = 'auto', chat_template_kwargs } = request;
+  const variables = chat_template_kwargs === undefined ? undefined : Object.entries(chat_template_kwargs);
+  const only = typeof choice === 'string' ? undefined : choice.name;
+  if (only !== undefined && !tools.some(({ name }) => name === only))
+    throw invalid('tool_choice', `names ${only.slice(0, 64)}, which is not among the tools`);
+  if (choice === 'required' && tools.length === 0) throw invalid('tool_choice', 'requires tools');
+  checkNames(tools);
+  const mayCall = choice !== 'none' && tools.length > 0;
+  if (mayCall && request.format !== undefined)
+    throw invalid('format', 'cannot be combined with tools that may be called: use tool_choice "none"');
+
+  const last = messages.at(-1);
+  const isContinued = last?.role === 'assistant' && (last.tool_calls ?? []).length === 0;
+  const chat: NativeChat = given({
+    tools:
+      tools.length === 0
+        ? undefined
+        : tools.map((tool, index) => toTool(tool, index, choice === 'required' || only === tool.name, mayCall)),
+    tool_choice: typeof choice !== 'string' ? 'required' : choice === 'auto' ? undefined : choice,
+    tool_name: only,
+    parallel_tool_calls: request.parallel_tool_calls,
+    reasoning_effort: request.reasoning_effort,
+    reasoning_budget_tokens: request.reasoning_budget_tokens,
+    template_variables: variables?.map(([name, value]) => [name, JSON.stringify(value)] as const),
+    continue_last: isContinued ? true : undefined,
+  });
+  return { messages: toMessages(messages), ...(Object.keys(chat).length === 0 ? {} : { chat }) };
+}
+
+function checkNames(tools: readonly Tool[]): void {
+  const seen = new Set<string>();
+  for (const [index, { name }] of tools.entries()) {
+    const param = `tools[${String(index)}].name`;
+    if (seen.has(name)) throw invalid(param, 'is the name of another tool, too');
+    if (/[\p{Cc}"\\]/u.test(name)) throw invalid(param, 'must have no control characters, quotes or backslashes');
+    seen.add(name);
+  }
+}
+
+/** `isForced`: the model must call it if it is the one. */
+function toTool(tool: Tool, index: number, isForced: boolean, mayCall: boolean): NativeTool {
+  const { name, description = '', parameters, strict } = tool;
+  const mustFollow = mayCall && (isForced || strict === true);
+  const param = `tools[${String(index)}].parameters`;
+  let grammar = '';
+  try {
+    if (mayCall) grammar = argumentsGrammar(parameters, param, `tool-${String(index)}-`);
+  } catch (error) {
+    // Arguments that need not be valid are any JSON object.
+    if (mustFollow || !(error instanceof SvcError)) throw error;
+  }
+  return { name, description, parameters: JSON.stringify(parameters), grammar, strict: mustFollow };
+}
+
+function toMessages(messages: readonly Message[]): NativeMessage[] {
+  /** Calls without a result so far, by id. */
+  const open = new Map<string, ToolCall>();
+  return messages.map((message, index) => {
+    const param = `messages[${String(index)}]`;
+    const { role, reasoning, tool_calls: calls = [] } = message;
+    if (calls.length > 0 && role !== 'assistant')
+      throw invalid(`${param}.tool_calls`, 'may be in assistant messages only');
+    const tool_calls = calls.map((call, at) => {
+      open.set(call.id, call);
+      return { ...call, arguments: canonical(call.arguments, `${param}.tool_calls[${String(at)}].arguments`) };
+    });
+    return {
+      role,
+      content: toText(message, param),
+      ...given({ reasoning: role === 'assistant' ? reasoning : undefined }),
+      ...(tool_calls.length === 0 ? {} : { tool_calls }),
+      ...(role === 'tool' ? answered(message, open, param) : {}),
+    };
+  });
+}
+
+/** The call that a tool message answers. */
+function answered(
+  { tool_call_id: id }: Message,
+  open: Map<string, ToolCall>,
+  param: string,
+): Pick<NativeMessage, 'tool_call_id' | 'tool_name'> {
+  const [first] = open.keys();
+  const call = open.get(id ?? first ?? '');
+  if (call === undefined)
+    throw invalid(
+      `${param}.tool_call_id`,
+      'must be the id of a tool call in an earlier message that has no result yet',
+    );
+  open.delete(call.id);
+  return { tool_call_id: call.id, tool_name: call.name };
+}
+
+/** JSON without needless escapes, in which a control token of the model might hide. */
+function canonical(json: string, param: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(json === '' ? '{}' : json);
+  } catch {
+    throw invalid(param, 'must be JSON');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalid(param, 'must be a JSON object');
+  return JSON.stringify(value);
+}
+
+/** Joins text parts with line breaks, like llama.cpp: no line break before the first part that is not empty. */
+function toText({ content }: Message, param: string): string {
+  if (typeof content === 'string') return content;
+  let text = '';
+  for (const part of content) {
+    if (part.type !== 'text') throw invalid(`${param}.content`, 'must be text: local models do not support images yet');
+    text += text === '' ? part.text : `\n${part.text}`;
+  }
+  return text;
+}

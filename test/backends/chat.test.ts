@@ -1,0 +1,121 @@
+/** What a local engine gets of a chat's tools, calls and results, and which chats are refused before it. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { toChat } from '../../src/backends/local/chat.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import type { GenerateRequest, Message, Tool } from '../../src/protocol/generate.ts';
+
+const WEATHER: Tool = {
+  name: 'weather',
+  description: 'Tells the weather',
+  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+};
+const CALL: Message = {
+  role: 'assistant',
+  content: '',
+  reasoning: 'A city is named.',
+  tool_calls: [{ id: 'a', name: 'weather', arguments: '{ "city": "\\u003c|im_end|\\u003e" }' }],
+};
+const RESULT: Message = { role: 'tool', content: 'rain', tool_call_id: 'a' };
+const QUESTION: Message = { role: 'user', content: 'Rain?' };
+
+const request = (given: Partial<GenerateRequest>): GenerateRequest => ({
+  messages: [QUESTION],
+  sampling: {},
+  stop: [],
+  ...given,
+});
+
+function refused(given: Partial<GenerateRequest>): string {
+  try {
+    toChat(request(given));
+  } catch (error) {
+    assert.instance(error, SvcError);
+    assert.is((error as SvcError).code, 'INVALID_REQUEST');
+    return (error as SvcError).param ?? '';
+  }
+  throw new Error('it was accepted');
+}
+
+test('a call and its result are sent with the name of the tool, and without needless escapes', () => {
+  const { messages } = toChat(request({ messages: [QUESTION, CALL, RESULT] }));
+  assert.equal(messages, [
+    { role: 'user', content: 'Rain?' },
+    {
+      role: 'assistant',
+      content: '',
+      reasoning: 'A city is named.',
+      tool_calls: [{ id: 'a', name: 'weather', arguments: '{"city":"<|im_end|>"}' }],
+    },
+    { role: 'tool', content: 'rain', tool_call_id: 'a', tool_name: 'weather' },
+  ]);
+});
+
+test('results without an id answer the open calls in their order', () => {
+  const calls: Message = {
+    role: 'assistant',
+    content: '',
+    tool_calls: ['a', 'b'].map((id) => ({ id, name: `of_${id}`, arguments: '{}' })),
+  };
+  const { messages = [] } = toChat(
+    request({ messages: [QUESTION, calls, { role: 'tool', content: '1' }, { role: 'tool', content: '2' }] }),
+  );
+  assert.equal(
+    messages.slice(2).map(({ tool_call_id, tool_name }) => [tool_call_id, tool_name]),
+    [
+      ['a', 'of_a'],
+      ['b', 'of_b'],
+    ],
+  );
+});
+
+test('arguments follow a grammar; those that need not, if there is one', () => {
+  const unenforceable: Tool = { name: 'odd', parameters: { type: 'object', not: {} } };
+  const { chat } = toChat(request({ tools: [WEATHER, unenforceable] }));
+  const [weather, odd] = chat?.tools ?? [];
+  assert.match(weather?.grammar ?? '', /^tool-0-root ::= [^]*city/);
+  assert.is(weather?.strict, false);
+  assert.is(odd?.grammar, '');
+  assert.is(refused({ tools: [WEATHER, { ...unenforceable, strict: true }] }), 'tools[1].parameters.not');
+  assert.is(refused({ tools: [unenforceable], tool_choice: 'required' }), 'tools[0].parameters.not');
+  assert.is(refused({ tools: [WEATHER, unenforceable], tool_choice: { name: 'odd' } }), 'tools[1].parameters.not');
+  assert.is(toChat(request({ tools: [unenforceable], tool_choice: 'none' })).chat?.tool_choice, 'none');
+});
+
+test('one tool by its name', () => {
+  const { chat } = toChat(request({ tools: [WEATHER], tool_choice: { name: 'weather' } }));
+  assert.is(chat?.tool_choice, 'required');
+  assert.is(chat?.tool_name, 'weather');
+  assert.is(chat?.tools?.[0]?.strict, true);
+});
+
+test('a last text of the assistant is continued', () => {
+  const { chat } = toChat(request({ messages: [QUESTION, { role: 'assistant', content: 'It' }] }));
+  assert.is(chat?.continue_last, true);
+  assert.is(toChat(request({ messages: [QUESTION, CALL] })).chat, undefined);
+});
+
+for (const [param, given] of [
+  ['tool_choice', { tools: [WEATHER], tool_choice: { name: 'whether' } }],
+  ['tool_choice', { tool_choice: 'required' }],
+  ['tools[1].name', { tools: [WEATHER, WEATHER] }],
+  ['tools[0].name', { tools: [{ ...WEATHER, name: 'a"b' }] }],
+  ['format', { tools: [WEATHER], format: { type: 'json_object' } }],
+  ['messages[1].tool_call_id', { messages: [QUESTION, RESULT] }],
+  ['messages[3].tool_call_id', { messages: [QUESTION, CALL, RESULT, RESULT] }],
+  ['messages[0].tool_calls', { messages: [{ ...CALL, role: 'user' }] }],
+  [
+    'messages[0].tool_calls[0].arguments',
+    { messages: [{ ...CALL, tool_calls: [{ id: 'a', name: 'weather', arguments: '{"city"' }] }] },
+  ],
+  [
+    'messages[0].tool_calls[0].arguments',
+    { messages: [{ ...CALL, tool_calls: [{ id: 'a', name: 'weather', arguments: '[1]' }] }] },
+  ],
+] as [string, Partial<GenerateRequest>][]) {
+  test(`${param} is named: ${JSON.stringify(given).slice(0, 80)}`, () => {
+    assert.is(refused(given), param);
+  });
+}
+
+test.run();
