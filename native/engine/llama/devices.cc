@@ -149,8 +149,8 @@ std::vector<Device> ListDevices() {
 std::string CpuFeatures() {
   std::string features = llama_print_system_info();
 #ifdef SVC_KERNELS
-  if (const MatrixKernel* kernel = UseOwnKernels(); kernel != nullptr) {
-    features += std::string("SVC_") + kernel->instructions + " = 1 | ";
+  if (const Kernels* kernels = UseOwnKernels(); kernels != nullptr) {
+    features += std::string("SVC_") + kernels->instructions + " = 1 | ";
   }
 #endif
   return features;

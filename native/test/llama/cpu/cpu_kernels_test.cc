@@ -108,7 +108,7 @@ std::vector<float> Compute(Operation operation, const Shape& shape, ggml_backend
 // The other tests here skip without our kernels.
 TEST(TheyAreUsedWhereTheProcessorHasTheInstructions) {
   test::LoadModules();
-  EXPECT_EQ(UseOwnKernels() != nullptr, !MatrixKernels().empty());
+  EXPECT_EQ(UseOwnKernels() != nullptr, !SupportedKernels().empty());
 }
 
 TEST(AGraphComputesWithItWhatItComputesWithGgmlsOwn) {
