@@ -81,10 +81,6 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
   return load;
 }
 
-GenerationId ReadGenerationId(Napi::Value value, const std::string& name) {
-  return ReadInteger<GenerationId>(value, name);
-}
-
 GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults) {
   const Napi::Object object = ReadObject(value, "request");
   GenerationRequest request;
@@ -169,12 +165,6 @@ Napi::Object ToObject(Napi::Env env, const GenerationOutput& output) {
   finish.Set("timings", ToObject(env, output.timings));
   object.Set("finish", finish);
   return object;
-}
-
-Napi::Int32Array ToInt32Array(Napi::Env env, const std::vector<Token>& tokens) {
-  auto array = Napi::Int32Array::New(env, tokens.size());
-  std::copy(tokens.begin(), tokens.end(), array.Data());
-  return array;
 }
 
 }  // namespace svc::binding
