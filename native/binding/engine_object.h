@@ -14,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "binding/environment.h"
 #include "binding/step_channel.h"

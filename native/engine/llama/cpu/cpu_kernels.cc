@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,8 +12,8 @@
 #include "engine/llama/cpu/matrix_ops.h"
 #include "engine/llama/cpu/thread_shares.h"
 #include "ggml-backend-impl.h"
+#include "ggml-cpp.h"
 #include "ggml-cpu/traits.h"
-#include "gguf.h"
 #include "kernels/kernels.h"
 #include "llama.h"
 
@@ -188,9 +187,9 @@ const Kernels* UseOwnKernels() {
 bool TakeAllOf(const std::string& path) {
   if (UseOwnKernels() == nullptr) return false;
   ggml_context* context = nullptr;
-  const std::unique_ptr<gguf_context, decltype(&gguf_free)> file(
-      gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &context}), gguf_free);
-  const std::unique_ptr<ggml_context, decltype(&ggml_free)> tensors(context, ggml_free);
+  const gguf_context_ptr file(
+      gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &context}));
+  const ggml_context_ptr tensors(context);
   if (file == nullptr || gguf_find_key(file.get(), "split.count") >= 0) return false;
   const auto has = [&](const char* name) { return gguf_find_tensor(file.get(), name) >= 0; };
   // gemma3n's per-layer embeddings are large and only looked up.
