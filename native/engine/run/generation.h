@@ -28,6 +28,9 @@ struct Submission {
   std::unique_ptr<Sampler> sampler;
   std::vector<std::string> stop;
   Priority priority = Priority::kInteractive;
+  // True if its prompt may come from the prefix cache, and other generations may follow it there.
+  // If not, it uses the prefix cache only for its own tokens while it is preempted, and it gets no
+  // drafts.
   bool reuse_prefix = true;
   PrefixScope scope;
   bool store = true;  // the disk tier may keep its tokens
@@ -35,21 +38,16 @@ struct Submission {
 };
 
 // Owner: the Loop. Thread: the runner's.
-class Generation {
+class Generation : Submission {
  public:
   explicit Generation(Submission submission)
-      : id(submission.id),
-        tokens(std::move(submission.prompt)),
+      : Submission(std::move(submission)),
+        tokens(std::move(prompt)),
         prompt_size(static_cast<std::uint32_t>(tokens.size())),
-        max_tokens(submission.max_tokens),
-        truncated_tokens(submission.truncated_tokens),
-        sampler(std::move(submission.sampler)),
-        stream(std::move(submission.stop)),
-        priority(submission.priority),
-        reuse_prefix(submission.reuse_prefix),
-        scope(submission.scope),
-        store(submission.store),
-        submitted_at(submission.submitted_at) {}
+        stream(std::move(stop)) {}
+
+  using Submission::id, Submission::max_tokens, Submission::sampler, Submission::priority;
+  using Submission::reuse_prefix, Submission::scope, Submission::store, Submission::submitted_at;
 
   // A row computed beside drafts whose lead was too small to be trusted (tie_guard.h).
   struct Doubt {
@@ -96,26 +94,22 @@ class Generation {
   GenerationOutput End(Clock::time_point now, FinishReason reason, std::string text) {
     ended = true;
     timings.finished_ms = SinceSubmit(now);
-    GenerationOutput output;
-    output.id = id;
-    output.text = std::move(text);
-    output.logprobs = TakeLogprobs();
-    output.done = true;
-    output.reason = reason;
-    output.usage = {.input_tokens = prompt_size,
-                    .output_tokens = generated(),
-                    .cached_tokens = cached_tokens,
-                    .truncated_tokens = truncated_tokens};
-    output.timings = timings;
-    return output;
+    return {.id = id,
+            .text = std::move(text),
+            .logprobs = TakeLogprobs(),
+            .done = true,
+            .reason = reason,
+            .usage = {.input_tokens = prompt_size,
+                      .output_tokens = generated(),
+                      .cached_tokens = cached_tokens,
+                      .truncated_tokens = truncated_tokens},
+            .timings = timings};
   }
   GenerationOutput Fail(Clock::time_point now, Status status) {
     GenerationOutput output = End(now, FinishReason::kStop, "");
     output.status = std::move(status);
     return output;
   }
-
-  const GenerationId id;
 
   std::vector<Token> tokens;  // prompt and generated tokens
   const std::uint32_t prompt_size;
@@ -129,9 +123,6 @@ class Generation {
   bool ended = false;     // its last output has been made
   bool fetching = false;  // waits for the disk tier to read its prefix
 
-  const std::optional<std::uint32_t> max_tokens;
-  const std::optional<std::uint32_t> truncated_tokens;
-  std::unique_ptr<Sampler> sampler;
   TextStream stream;
   std::uint64_t said_bytes = 0;
   struct Untold {
@@ -144,14 +135,6 @@ class Generation {
   double trust = 1;            // recent part of rows beside drafts that were trusted
   std::optional<Doubt> doubt;  // its next row is computed without drafts
 
-  const Priority priority;
-  // True if its prompt may come from the prefix cache, and other generations may follow it there.
-  // If not, it uses the prefix cache only for its own tokens while it is preempted, and it gets no
-  // drafts.
-  const bool reuse_prefix;
-  const PrefixScope scope;
-  const bool store;
-  const Clock::time_point submitted_at;
   // Deadline (DeadlineOf) of the most urgent generation that waits for this one's prompt.
   double wanted_by_ms = std::numeric_limits<double>::infinity();
   // Smallest counter of a share that waits for this one's prompt (fair_queue.h).

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "engine/run/generation.h"
 #include "engine/run/scheduler.h"
