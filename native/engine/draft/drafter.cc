@@ -77,21 +77,10 @@ std::size_t Drafter::ClassOf(double probability) {
 }
 
 double Drafter::Chance(double probability) const {
-  // Observed acceptance rate of the class, smoothed towards the model's own probability.
-  const Record& record = records_[ClassOf(probability)];
-  return (record.right + probability * kPriorWeight) / (record.all + kPriorWeight);
+  return records_[ClassOf(probability)].Chance(probability, kPriorWeight);
 }
 
-double Drafter::expected() const {
-  return (lately_.right + kFirstExpected * kFirstWeight) / (lately_.all + kFirstWeight);
-}
-
-void Drafter::Judge(double probability, bool right) {
-  for (Record* const record : {&records_[ClassOf(probability)], &lately_}) {
-    record->right = record->right * kFade + (right ? 1 : 0);
-    record->all = record->all * kFade + 1;
-  }
-}
+double Drafter::expected() const { return lately_.Chance(kFirstExpected, kFirstWeight); }
 
 bool Drafter::Follow(GenerationId id, std::span<const Token> tokens) {
   Place* const place = Find(id);
@@ -102,7 +91,8 @@ bool Drafter::Follow(GenerationId id, std::span<const Token> tokens) {
     const std::size_t at = place->drafted_at + right;
     if (at == tokens.size()) break;
     const bool is_right = tokens[at] == draft.token;
-    Judge(draft.probability, is_right);
+    records_[ClassOf(draft.probability)].Add(is_right, kFade);
+    lately_.Add(is_right, kFade);
     if (!is_right) break;
     ++right;
   }

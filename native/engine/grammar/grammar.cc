@@ -13,7 +13,6 @@ class GrammarBuilder {
  public:
   using Node = Grammar::Node;
   using Edge = Grammar::Edge;
-  static constexpr std::uint32_t kNone = Grammar::kNone;
 
   Result<std::shared_ptr<const Grammar>> Build(const Gbnf& gbnf) {
     for (std::size_t i = 0; i < gbnf.rules.size(); ++i) rules_.push_back(AddRule());
