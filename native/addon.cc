@@ -3,10 +3,8 @@
 
 #include "binding/arguments.h"
 #include "binding/environment.h"
-#include "binding/estimate.h"
 #include "binding/load.h"
 #include "binding/log.h"
-#include "binding/quantize.h"
 #include "binding/system.h"
 
 namespace svc::binding {
@@ -30,24 +28,21 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   TakeLog();
   Environment::Install(env);
   exports.Set("info", BuildInfo(env));
+  const auto function = [&](const char* name, auto call) {
+    return Napi::PropertyDescriptor::Function(env, exports, name, call, napi_enumerable);
+  };
   exports.DefineProperties({
-      Napi::PropertyDescriptor::Function(env, exports, "setErrorClass", SetErrorClass,
-                                         napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "setLogger", SetLogger, napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "loadBackends", LoadBackends,
-                                         napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "devices", Devices, napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "cpuFeatures", CpuFeatures, napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "measureDevice", MeasureDevice,
-                                         napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "dieWithParent", DieWithParent,
-                                         napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "estimateMemory", EstimateMemory,
-                                         napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "privateBytes", PrivateBytes,
-                                         napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "load", Load, napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "quantize", Quantize, napi_enumerable),
+      function("setErrorClass", SetErrorClass),
+      function("setLogger", SetLogger),
+      function("loadBackends", LoadBackends),
+      function("devices", Devices),
+      function("cpuFeatures", CpuFeatures),
+      function("measureDevice", MeasureDevice),
+      function("dieWithParent", DieWithParent),
+      function("estimateMemory", EstimateMemory),
+      function("privateBytes", PrivateBytes),
+      function("load", Load),
+      function("quantize", Quantize),
   });
   return exports;
 }

@@ -15,7 +15,7 @@ namespace {
 std::array<std::uint64_t, 2> ReadKey(Napi::Value value, const std::string& name) {
   const std::string digits = ReadString(value, name);
   const auto is_digit = [](unsigned char each) { return std::isxdigit(each) != 0; };
-  if (digits.size() != 32 || !std::all_of(digits.begin(), digits.end(), is_digit)) {
+  if (digits.size() != 32 || !std::ranges::all_of(digits, is_digit)) {
     throw InvalidRequest(value.Env(), name + " must have 32 hexadecimal digits");
   }
   return {std::stoull(digits.substr(0, 16), nullptr, 16),
@@ -75,14 +75,10 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
     }
   }
   const auto in_name = [](unsigned char each) { return std::isalnum(each) != 0; };
-  if (!std::all_of(load.prefix_model.begin(), load.prefix_model.end(), in_name)) {
+  if (!std::ranges::all_of(load.prefix_model, in_name)) {
     throw InvalidRequest(path.Env(), "prefix_model must be alphanumeric");
   }
   return load;
-}
-
-GenerationId ReadGenerationId(Napi::Value value, const std::string& name) {
-  return ReadInteger<GenerationId>(value, name);
 }
 
 GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults) {
@@ -122,7 +118,7 @@ std::vector<Token> ReadTokens(Napi::Value value, std::uint32_t vocabulary) {
   const auto array = value.As<Napi::Int32Array>();
   // Copied before it is checked: another thread may write to a shared buffer.
   std::vector<Token> tokens(array.Data(), array.Data() + array.ElementLength());
-  const auto outside = std::find_if(tokens.begin(), tokens.end(), [&](Token token) {
+  const auto outside = std::ranges::find_if(tokens, [&](Token token) {
     return token < 0 || static_cast<std::uint32_t>(token) >= vocabulary;
   });
   if (outside != tokens.end()) {
@@ -156,7 +152,7 @@ Napi::Object ToObject(Napi::Env env, const GenerationOutput& output) {
   if (!output.tool_calls.empty()) object.Set("tool_calls", ToValue(env, output.tool_calls));
   if (!output.embeddings.empty()) {
     auto embeddings = Napi::Float32Array::New(env, output.embeddings.size());
-    std::copy(output.embeddings.begin(), output.embeddings.end(), embeddings.Data());
+    std::ranges::copy(output.embeddings, embeddings.Data());
     object.Set("embeddings", embeddings);
   }
   if (!output.logprobs.empty()) object.Set("logprobs", ToArray(env, output.logprobs));
@@ -171,12 +167,6 @@ Napi::Object ToObject(Napi::Env env, const GenerationOutput& output) {
   finish.Set("timings", ToObject(env, output.timings));
   object.Set("finish", finish);
   return object;
-}
-
-Napi::Int32Array ToInt32Array(Napi::Env env, const std::vector<Token>& tokens) {
-  auto array = Napi::Int32Array::New(env, tokens.size());
-  std::copy(tokens.begin(), tokens.end(), array.Data());
-  return array;
 }
 
 }  // namespace svc::binding

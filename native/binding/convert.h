@@ -16,13 +16,11 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options);
 // Sampling parameters that the request lacks are taken from `defaults`.
 GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults);
 EmbeddingRequest ReadEmbeddingRequest(Napi::Value value, std::uint32_t vocabulary);
-GenerationId ReadGenerationId(Napi::Value value, const std::string& name);
 // An Int32Array of ids below `vocabulary`.
 std::vector<Token> ReadTokens(Napi::Value value, std::uint32_t vocabulary);
 
 Napi::Object ToObject(Napi::Env env, const ModelInfo& info);
 Napi::Object ToObject(Napi::Env env, const EngineStats& stats);
 Napi::Object ToObject(Napi::Env env, const GenerationOutput& output);
-Napi::Int32Array ToInt32Array(Napi::Env env, const std::vector<Token>& tokens);
 
 }  // namespace svc::binding

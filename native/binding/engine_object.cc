@@ -1,19 +1,19 @@
 #include "binding/engine_object.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "binding/arguments.h"
 #include "binding/convert.h"
-#include "binding/errors.h"
-#include "binding/fields.h"
 #include "binding/task.h"
 
 namespace svc::binding {
 namespace {
 
-bool ReadOption(Napi::Value options, const char* name, bool fallback) {
-  if (options.IsUndefined()) return fallback;
-  bool value = fallback;
+// False if the option or all options are absent.
+bool ReadOption(Napi::Value options, const char* name) {
+  if (options.IsUndefined()) return false;
+  bool value = false;
   ReadField(ReadObject(options, "options"), name,
             [&](Napi::Value field, const std::string& field_name) {
               value = ReadBoolean(field, field_name);
@@ -38,13 +38,17 @@ Result<EmbeddingEngine*> EmbeddingOf(Engine& engine) {
   return Status(StatusCode::kInvalidRequest, "this model writes text and makes no embeddings");
 }
 
-Status CloseAndFree(std::shared_ptr<Engine>& engine) {
-  engine->Close();
-  engine.reset();
-  return Status::Ok();
-}
-
 }  // namespace
+
+void CloseEngine(Napi::Env env, std::shared_ptr<Engine> engine,
+                 std::function<void(Napi::Env)> then) {
+  auto close = [engine = std::move(engine)] {
+    engine->Close();
+    return Status::Ok();
+  };
+  Task<Status>::Start(env, "svc:close", std::move(close),
+                      [then = std::move(then)](Napi::Env js, const Status&) { then(js); });
+}
 
 Napi::FunctionReference EngineObject::Define(Napi::Env env) {
   return Napi::Persistent(
@@ -56,8 +60,8 @@ Napi::FunctionReference EngineObject::Define(Napi::Env env) {
                       InstanceMethod<&EngineObject::Submit>("submit"),
                       InstanceMethod<&EngineObject::Embed>("embed"),
                       InstanceMethod<&EngineObject::Cancel>("cancel"),
-                      InstanceMethod<&EngineObject::Pause>("pause"),
-                      InstanceMethod<&EngineObject::Resume>("resume"),
+                      InstanceMethod<&EngineObject::SetPaused<true>>("pause"),
+                      InstanceMethod<&EngineObject::SetPaused<false>>("resume"),
                       InstanceMethod<&EngineObject::Hold>("hold"),
                       InstanceMethod<&EngineObject::SetPrefixBytes>("setPrefixBytes"),
                       InstanceMethod<&EngineObject::Stats>("stats"),
@@ -97,14 +101,13 @@ void EngineObject::Finalize(Napi::Env env) {
   if (channel_) channel_->Listen(nullptr);
   if (environment_ != nullptr) environment_->engines.erase(this);
   if (!engine_) return;
-  Task<Status>::Start(
-      env, "svc:close", [engine = std::move(engine_)]() mutable { return CloseAndFree(engine); },
-      [channel = std::move(channel_)](Napi::Env, const Status&) {});
+  CloseEngine(env, std::move(engine_), [channel = std::move(channel_)](Napi::Env) {});
 }
 
 void EngineObject::EnvironmentEnds() {
   environment_ = nullptr;
-  if (engine_) (void)CloseAndFree(engine_);
+  if (engine_) engine_->Close();
+  engine_.reset();
 }
 
 Engine& EngineObject::OpenEngine(Napi::Env env) const {
@@ -116,15 +119,18 @@ Engine& EngineObject::OpenEngine(Napi::Env env) const {
 Napi::Value EngineObject::Tokenize(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const std::string text = ReadString(info[0], "text");
-  const bool add_special = ReadOption(info[1], "addSpecial", false);
-  const bool parse_special = ReadOption(info[1], "parseSpecial", false);
-  return ToInt32Array(
-      env, ValueOrThrow(env, OpenEngine(env).Tokenize(text, add_special, parse_special)));
+  const bool add_special = ReadOption(info[1], "addSpecial");
+  const bool parse_special = ReadOption(info[1], "parseSpecial");
+  const std::vector<Token> tokens =
+      ValueOrThrow(env, OpenEngine(env).Tokenize(text, add_special, parse_special));
+  auto array = Napi::Int32Array::New(env, tokens.size());
+  std::ranges::copy(tokens, array.Data());
+  return array;
 }
 
 Napi::Value EngineObject::Detokenize(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  const bool special = ReadOption(info[1], "special", false);
+  const bool special = ReadOption(info[1], "special");
   const Engine& engine = OpenEngine(env);
   return Napi::String::New(
       env, engine.Detokenize(ReadTokens(info[0], engine.info().vocabulary), special));
@@ -152,8 +158,7 @@ Napi::Value EngineObject::Embed(const Napi::CallbackInfo& info) {
 
 template <typename Read, typename KindOf, typename HandOver>
 Napi::Value EngineObject::Begin(Napi::Env env, Read read, KindOf kind_of, HandOver hand_over) {
-  const auto promise = Napi::Promise::Deferred::New(env);
-  try {
+  return NewPromise(env, [&](const Napi::Promise::Deferred& promise) {
     auto request = read(OpenEngine(env).info());
     const GenerationId id = request.id;
     OpenEngine(env);  // again: reading the request runs the caller's getters, which may close it
@@ -171,10 +176,7 @@ Napi::Value EngineObject::Begin(Napi::Env env, Read read, KindOf kind_of, HandOv
         [this, id, promise](Napi::Env js, const Result<std::uint32_t>& input_tokens) {
           OnSubmitted(js, id, promise, input_tokens);
         });
-  } catch (const Napi::Error& error) {
-    promise.Reject(error.Value());
-  }
-  return promise.Promise();
+  });
 }
 
 void EngineObject::OnSubmitted(Napi::Env env, GenerationId id,
@@ -195,29 +197,21 @@ void EngineObject::OnSubmitted(Napi::Env env, GenerationId id,
 }
 
 void EngineObject::Cancel(const Napi::CallbackInfo& info) {
-  const GenerationId id = ReadGenerationId(info[0], "id");
+  const auto id = ReadInteger<GenerationId>(info[0], "id");
   const auto generation = generations_.find(id);
   if (!engine_ || generation == generations_.end()) return;
   generation->second.cancelled = true;
   engine_->Cancel(id);
 }
 
-void EngineObject::Pause(const Napi::CallbackInfo& info) {
-  const GenerationId id = ReadGenerationId(info[0], "id");
+template <bool kPaused>
+void EngineObject::SetPaused(const Napi::CallbackInfo& info) {
+  const auto id = ReadInteger<GenerationId>(info[0], "id");
   const auto generation = generations_.find(id);
   TextEngine* text = OpenText();
   if (text == nullptr || generation == generations_.end()) return;
-  generation->second.paused = true;
-  text->Pause(id);
-}
-
-void EngineObject::Resume(const Napi::CallbackInfo& info) {
-  const GenerationId id = ReadGenerationId(info[0], "id");
-  const auto generation = generations_.find(id);
-  TextEngine* text = OpenText();
-  if (text == nullptr || generation == generations_.end()) return;
-  generation->second.paused = false;
-  text->Resume(id);
+  generation->second.paused = kPaused;
+  kPaused ? text->Pause(id) : text->Resume(id);
 }
 
 void EngineObject::SetPrefixBytes(const Napi::CallbackInfo& info) {
@@ -244,14 +238,12 @@ Napi::Value EngineObject::Close(const Napi::CallbackInfo& info) {
     return promise.Promise();
   }
   Ref();
-  Task<Status>::Start(
-      env, "svc:close", [engine = std::move(engine_)]() mutable { return CloseAndFree(engine); },
-      [this, promise](Napi::Env js, const Status&) {
-        closing_ = promise;
-        Deliver(js);  // the last generations' ends
-        FinishClosing();
-        Unref();
-      });
+  CloseEngine(env, std::move(engine_), [this, promise](Napi::Env js) {
+    closing_ = promise;
+    Deliver(js);  // the last generations' ends
+    FinishClosing();
+    Unref();
+  });
   return promise.Promise();
 }
 

@@ -10,16 +10,20 @@
 
 #include <napi.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "binding/environment.h"
 #include "binding/step_channel.h"
 #include "engine/engine.h"
 
 namespace svc::binding {
+
+// Closes and frees the engine on a worker thread, then calls `then` on the JavaScript thread.
+void CloseEngine(Napi::Env env, std::shared_ptr<Engine> engine,
+                 std::function<void(Napi::Env)> then);
 
 class EngineObject : public Napi::ObjectWrap<EngineObject> {
  public:
@@ -47,8 +51,8 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value Submit(const Napi::CallbackInfo& info);
   Napi::Value Embed(const Napi::CallbackInfo& info);
   void Cancel(const Napi::CallbackInfo& info);
-  void Pause(const Napi::CallbackInfo& info);
-  void Resume(const Napi::CallbackInfo& info);
+  template <bool kPaused>
+  void SetPaused(const Napi::CallbackInfo& info);
   void SetPrefixBytes(const Napi::CallbackInfo& info);
   void Hold(const Napi::CallbackInfo& info);
   Napi::Value Stats(const Napi::CallbackInfo& info);

@@ -8,7 +8,6 @@
 #include "binding/convert.h"
 #include "binding/engine_object.h"
 #include "binding/errors.h"
-#include "binding/task.h"
 
 namespace svc::binding {
 
@@ -100,17 +99,11 @@ void LoadJob::Settle(Napi::Env env) {
   }
   std::shared_ptr<Engine> engine = std::move(result.value());
   if (*cancelled_) {
-    Task<Status>::Start(
-        env, "svc:close",
-        [engine = std::move(engine)]() mutable {
-          engine.reset();
-          return Status::Ok();
-        },
-        [promise = promise_, channel = channel_](Napi::Env js, const Status&) {
+    return CloseEngine(
+        env, std::move(engine), [promise = promise_, channel = channel_](Napi::Env js) {
           promise.Reject(
               MakeError(js, Status(StatusCode::kCancelled, "the load was cancelled")).Value());
         });
-    return;
   }
   promise_.Resolve(EngineObject::New(
       env, {.engine = std::move(engine), .channel = channel_, .on_step = on_step_.Value()}));

@@ -14,14 +14,14 @@ namespace {
 std::mutex g_current_mutex;
 LogForwarder* g_current = nullptr;
 
-void Forward(const char* level, const char* text, void* /*user*/) {
+void Forward(const char* level, const char* text) {
   const std::lock_guard<std::mutex> lock(g_current_mutex);
   if (g_current != nullptr) g_current->Write(level, text);
 }
 
 }  // namespace
 
-void TakeLog() { SetLogSink(Forward, nullptr); }
+void TakeLog() { SetLogSink(Forward); }
 
 void SetLogger(const Napi::CallbackInfo& info) {
   const Napi::Function listener = ReadFunction(info[0], "logger");

@@ -55,16 +55,15 @@ Napi::Value LeaveLastCapability(const Napi::CallbackInfo& info) {
 }
 
 Napi::Object InitProcess(Napi::Env env, Napi::Object exports) {
+  const auto function = [&](const char* name, auto call) {
+    return Napi::PropertyDescriptor::Function(env, exports, name, call, napi_enumerable);
+  };
   exports.DefineProperties({
-      Napi::PropertyDescriptor::Function(env, exports, "forbidCoreDumps", ForbidCoreDumps,
-                                         napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "closeInheritedFiles", CloseInheritedFiles,
-                                         napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "notify", Notify, napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "enterSandbox", EnterSandbox,
-                                         napi_enumerable),
-      Napi::PropertyDescriptor::Function(env, exports, "leaveLastCapability", LeaveLastCapability,
-                                         napi_enumerable),
+      function("forbidCoreDumps", ForbidCoreDumps),
+      function("closeInheritedFiles", CloseInheritedFiles),
+      function("notify", Notify),
+      function("enterSandbox", EnterSandbox),
+      function("leaveLastCapability", LeaveLastCapability),
   });
   return exports;
 }

@@ -20,8 +20,8 @@ void StepChannel::Push(std::vector<GenerationOutput> outputs) {
 
 std::vector<GenerationOutput> StepChannel::Take(const std::function<bool(GenerationId)>& ready) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const bool all_ready = std::all_of(outputs_.begin(), outputs_.end(),
-                                     [&](const auto& output) { return ready(output.id); });
+  const bool all_ready =
+      std::ranges::all_of(outputs_, [&](const auto& output) { return ready(output.id); });
   return all_ready ? outputs_.Take() : std::vector<GenerationOutput>{};
 }
 

@@ -9,7 +9,6 @@
 
 #include "binding/wakeup.h"
 #include "engine/base/output_list.h"
-#include "engine/engine.h"
 
 namespace svc::binding {
 

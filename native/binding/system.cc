@@ -8,12 +8,14 @@
 #endif
 
 #include <mutex>
+#include <utility>
+#include <vector>
 
-#include "binding/arguments.h"
-#include "binding/errors.h"
-#include "binding/fields.h"
+#include "binding/convert.h"
 #include "binding/task.h"
 #include "engine/llama/devices.h"
+#include "engine/llama/memory_estimate.h"
+#include "engine/llama/quantize.h"
 
 namespace svc::binding {
 
@@ -27,14 +29,9 @@ void LoadBackends(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value Devices(const Napi::CallbackInfo& info) {
-  const auto promise = Napi::Promise::Deferred::New(info.Env());
-  Task<Result<std::vector<Device>>>::Start(
-      info.Env(), "svc:devices", [] { return ListDevices(); },
-      [promise](Napi::Env js, const Result<std::vector<Device>>& devices) {
-        if (!devices.ok()) return promise.Reject(MakeError(js, devices.status()).Value());
-        promise.Resolve(ToValue(js, devices.value()));
-      });
-  return promise.Promise();
+  return PromiseOfTask(info.Env(), "svc:devices", [] {
+    return []() -> Result<std::vector<Device>> { return ListDevices(); };
+  });
 }
 
 Napi::Value CpuFeatures(const Napi::CallbackInfo& info) {
@@ -42,23 +39,41 @@ Napi::Value CpuFeatures(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value MeasureDevice(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  const auto promise = Napi::Promise::Deferred::New(env);
-  try {
+  return PromiseOfTask(info.Env(), "svc:measure", [&] {
     const auto index = ReadInteger<std::uint32_t>(info[0], "index");
-    Task<Result<double>>::Start(
-        env, "svc:measure", [index] { return svc::MeasureDevice(index); },
-        [promise](Napi::Env js, const Result<double>& gflops) {
-          if (gflops.ok()) {
-            promise.Resolve(Napi::Number::New(js, gflops.value()));
-          } else {
-            promise.Reject(MakeError(js, gflops.status()).Value());
-          }
-        });
-  } catch (const Napi::Error& error) {
-    promise.Reject(error.Value());
-  }
-  return promise.Promise();
+    return [index] { return svc::MeasureDevice(index); };
+  });
+}
+
+Napi::Value EstimateMemory(const Napi::CallbackInfo& info) {
+  return PromiseOfTask(info.Env(), "svc:estimate", [&] {
+    LoadOptions options = ReadLoadOptions(info[0], info[1]);
+    std::vector<std::uint32_t> lengths;
+    ReadElements(info[2], "contextLengths", [&](Napi::Value value, const std::string& name) {
+      lengths.push_back(ReadInteger<std::uint32_t>(value, name, 0, kMaxContextLength));
+    });
+    return [options = std::move(options), lengths = std::move(lengths)] {
+      return svc::EstimateMemory(options, lengths);
+    };
+  });
+}
+
+Napi::Value PrivateBytes(const Napi::CallbackInfo& info) {
+  return ToValue(info.Env(), svc::PrivateBytes());
+}
+
+Napi::Value Quantize(const Napi::CallbackInfo& info) {
+  return PromiseOfTask(info.Env(), "svc:quantize", [&] {
+    QuantizeOptions options;
+    ReadRecord(ReadObject(info[0], "options"), "", options);
+    for (const std::string* path : {&options.input, &options.output}) {
+      if (path->find('\0') != std::string::npos) {
+        throw InvalidRequest(info.Env(), "a path must not contain a null character");
+      }
+    }
+    // Occupies a worker thread for the whole run: this process does nothing else.
+    return [options = std::move(options)] { return svc::Quantize(options); };
+  });
 }
 
 void DieWithParent(const Napi::CallbackInfo& info) {

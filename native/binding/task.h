@@ -6,9 +6,11 @@
 
 #include <exception>
 #include <functional>
+#include <type_traits>
 #include <utility>
 
-#include "engine/base/status.h"
+#include "binding/errors.h"
+#include "binding/fields.h"
 
 namespace svc::binding {
 
@@ -44,5 +46,37 @@ class Task final : public Napi::AsyncWorker {
   Done done_;
   T outcome_ = Status(StatusCode::kInternal, "the work did not run");
 };
+
+// Returns the promise that `start` is called with, rejected with what `start` throws.
+template <typename Start>
+Napi::Value NewPromise(Napi::Env env, Start start) {
+  const auto promise = Napi::Promise::Deferred::New(env);
+  try {
+    start(promise);
+  } catch (const Napi::Error& error) {
+    promise.Reject(error.Value());
+  }
+  return promise.Promise();
+}
+
+// Returns a promise for the outcome of a task: a Status, or a Result of a value that fields.h
+// converts. `prepare` reads the arguments and returns the work.
+template <typename Prepare>
+Napi::Value PromiseOfTask(Napi::Env env, const char* name, Prepare prepare) {
+  return NewPromise(env, [&](const Napi::Promise::Deferred& promise) {
+    auto work = prepare();
+    using Outcome = decltype(work());
+    const auto settle = [promise](Napi::Env js, const Outcome& outcome) {
+      if constexpr (std::is_same_v<Outcome, Status>) {
+        if (outcome.ok()) return promise.Resolve(js.Undefined());
+        promise.Reject(MakeError(js, outcome).Value());
+      } else {
+        if (outcome.ok()) return promise.Resolve(ToValue(js, outcome.value()));
+        promise.Reject(MakeError(js, outcome.status()).Value());
+      }
+    };
+    Task<Outcome>::Start(env, name, std::move(work), settle);
+  });
+}
 
 }  // namespace svc::binding

@@ -68,7 +68,9 @@ class LlamaTextEngine final : public TextEngine {
     if (request.own_prefixes) submission.scope.salt = submission.scope.owner;
     submission.stop = std::move(request.stop);
     std::shared_ptr<const AnswerFormat> format;  // null: a raw prompt
-    if (Status status = ReadPrompt(request, &submission, &format); !status.ok()) return status;
+    const Status read = request.messages.empty() ? ReadText(request, &submission)
+                                                 : ReadChat(request, &submission, &format);
+    if (!read.ok()) return read;
 
     const auto input_tokens = static_cast<std::uint32_t>(submission.prompt.size());
     if (input_tokens == 0) return Status(StatusCode::kInvalidRequest, "the prompt is empty");
@@ -103,12 +105,6 @@ class LlamaTextEngine final : public TextEngine {
   void Close() override { runner_.Close(); }
 
  private:
-  Status ReadPrompt(const GenerationRequest& request, Submission* submission,
-                    std::shared_ptr<const AnswerFormat>* format) const {
-    return request.messages.empty() ? ReadText(request, submission)
-                                    : ReadChat(request, submission, format);
-  }
-
   Status ReadText(const GenerationRequest& request, Submission* submission) const {
     const std::uint32_t bound = request.truncate ? 0 : info().context_length;
     Result<std::vector<Token>> tokens = model().Tokenize(request.prompt, /*add_special=*/true,
@@ -156,8 +152,7 @@ class LlamaTextEngine final : public TextEngine {
 // the context length with this metadata value. Saved states then fit only an equal context length.
 bool TurnsByContext(const ModelInfo& info) {
   const std::string key = info.architecture + ".rope.scaling.original_context_length";
-  return std::any_of(info.metadata.begin(), info.metadata.end(),
-                     [&](const auto& entry) { return entry.first == key; });
+  return std::ranges::any_of(info.metadata, [&](const auto& entry) { return entry.first == key; });
 }
 
 // Opens the disk tier of the prefix cache. Null: it is off or cannot be opened.

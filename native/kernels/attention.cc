@@ -3,18 +3,11 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/instructions.h"
-
 namespace svc {
-
-std::span<const AttentionKernel> AttentionKernels() {
-  static constexpr std::array<AttentionKernel, 2> kKernels = {AttendAvx512, AttendAvx2};
-  return Supported(kKernels);
-}
 
 bool CanAttend(std::size_t head_length) {
   constexpr std::array<std::size_t, 6> kLengths = {32, 64, 80, 96, 128, 256};
-  return std::find(kLengths.begin(), kLengths.end(), head_length) != kLengths.end();
+  return std::ranges::find(kLengths, head_length) != kLengths.end();
 }
 
 std::size_t AttentionScratch(std::size_t head_length, std::size_t heads, std::size_t cells) {

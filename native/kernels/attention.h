@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace svc {
 
@@ -32,10 +31,7 @@ struct Attention {
 // arXiv 2205.14135). The result is bit-identical for every kernel and whatever the other rows are;
 // all zeros if the row sees no cell. `scratch`: AttentionScratch() bytes. Thread: any, each with
 // its own scratch.
-using AttentionKernel = void (*)(const Attention& attention, std::uint8_t* scratch);
-
-// Returns the kernels that this processor supports, fastest first. Empty without AVX2.
-std::span<const AttentionKernel> AttentionKernels();
+using AttentionKernel = void(const Attention& attention, std::uint8_t* scratch);
 
 // True if the kernels support heads of this length.
 bool CanAttend(std::size_t head_length);
@@ -50,7 +46,7 @@ constexpr std::size_t kVectorLength = 16;
 constexpr std::size_t kAttentionTile = 32;
 
 // attention_avx512.cc, attention_avx2.cc
-void AttendAvx512(const Attention& attention, std::uint8_t* scratch);
-void AttendAvx2(const Attention& attention, std::uint8_t* scratch);
+AttentionKernel AttendAvx512;
+AttentionKernel AttendAvx2;
 
 }  // namespace svc

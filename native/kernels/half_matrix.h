@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace svc {
 
@@ -28,16 +27,11 @@ constexpr std::size_t kHalfLeastRows = 6;
 // many rows: with AVX-512, as compiled in its packages, that kernel stores its sums to memory in
 // the innermost loop and takes 1.3 to 2 times as long; with AVX2 it takes 1.3 to 1.5 times as long.
 // A row's result is bit-identical for every kernel and whatever the other rows are. Thread: any.
-using HalfKernel = void (*)(const HalfMatrix& matrix, std::size_t begin, std::size_t end,
-                            const float* const* rows, std::size_t count, float* const* out);
-
-// Returns the kernels that this processor supports, fastest first. Empty without AVX2.
-std::span<const HalfKernel> HalfKernels();
+using HalfKernel = void(const HalfMatrix& matrix, std::size_t begin, std::size_t end,
+                        const float* const* rows, std::size_t count, float* const* out);
 
 // half_matrix_avx512.cc, half_matrix_avx2.cc
-void MultiplyHalvesAvx512(const HalfMatrix& matrix, std::size_t begin, std::size_t end,
-                          const float* const* rows, std::size_t count, float* const* out);
-void MultiplyHalvesAvx2(const HalfMatrix& matrix, std::size_t begin, std::size_t end,
-                        const float* const* rows, std::size_t count, float* const* out);
+HalfKernel MultiplyHalvesAvx512;
+HalfKernel MultiplyHalvesAvx2;
 
 }  // namespace svc

@@ -171,22 +171,14 @@ void MultiplyOf(const WeightMatrix& matrix, std::size_t panel, RowBlock rows, fl
   }
 }
 
+template <std::size_t... kTypes>
+constexpr auto MultiplyAll(std::index_sequence<kTypes...> /*types*/) {
+  return std::array<MultiplyPanel*, kWeightTypes>{MultiplyOf<static_cast<WeightType>(kTypes)>...};
+}
+
 MultiplyPanel* MultiplyOfRegisters(WeightType type) {
-  switch (type) {
-    case WeightType::kQ4_0:
-      return MultiplyOf<WeightType::kQ4_0>;
-    case WeightType::kQ5_0:
-      return MultiplyOf<WeightType::kQ5_0>;
-    case WeightType::kQ8_0:
-      return MultiplyOf<WeightType::kQ8_0>;
-    case WeightType::kQ4K:
-      return MultiplyOf<WeightType::kQ4K>;
-    case WeightType::kQ5K:
-      return MultiplyOf<WeightType::kQ5K>;
-    case WeightType::kQ6K:
-      return MultiplyOf<WeightType::kQ6K>;
-  }
-  __builtin_unreachable();
+  static constexpr auto kByType = MultiplyAll(std::make_index_sequence<kWeightTypes>());
+  return kByType[static_cast<std::size_t>(type)];
 }
 
 }  // namespace

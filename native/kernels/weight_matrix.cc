@@ -60,24 +60,31 @@ struct Q5_0 {
   static std::uint32_t Spread(std::uint32_t bits) { return (bits & 15) * 0x00204081 & kLowBits; }
 };
 
+// Returns the quants whose words `word` computes from their index.
+template <typename Word>
+Quants QuantsOfWords(Word word) {
+  Quants quants;
+  for (std::size_t i = 0; i < quants.size(); ++i) quants[i] = word(i);
+  return quants;
+}
+
 struct Q8_0 {
   std::uint8_t scale[2];
   std::uint8_t quants[32];
 
   Quants QuantsOf(std::size_t) const {
-    Quants from_zero;
-    for (std::size_t i = 0; i < from_zero.size(); ++i)
-      from_zero[i] = WordAt(quants, i) ^ 0x80808080;
-    return from_zero;
+    return QuantsOfWords([&](std::size_t i) { return WordAt(quants, i) ^ 0x80808080; });
   }
 };
 
-// Scales and mins of Q4_K and Q5_K, six bits each. Those of the last four blocks are split: four
-// bits in the last four bytes, two above the earlier scales and mins.
+// Head of Q4_K and Q5_K, with nested scales and mins of six bits each. Those of the last four
+// blocks are split: four bits in the last four bytes, two above the earlier scales and mins.
 struct ScalesAndMins {
+  std::uint8_t scale[2];
+  std::uint8_t min[2];
   std::uint8_t packed[12];
 
-  std::uint8_t Scale(std::size_t b) const {
+  std::uint8_t Scale(std::size_t b, std::size_t) const {
     return static_cast<std::uint8_t>(b < 4 ? packed[b] & 63
                                            : (packed[b + 4] & 15) | (packed[b - 4] >> 6) << 4);
   }
@@ -87,40 +94,25 @@ struct ScalesAndMins {
   }
 };
 
-struct Q4K {
-  std::uint8_t scale[2];
-  std::uint8_t min[2];
-  ScalesAndMins nested;
+struct Q4K : ScalesAndMins {
   std::uint8_t low[128];
 
   Quants QuantsOf(std::size_t b) const {
-    Quants quants;
-    for (std::size_t i = 0; i < quants.size(); ++i) {
-      quants[i] = WordAt(low + b / 2 * 32, i) >> 4 * (b % 2) & kLowHalves;
-    }
-    return quants;
+    return QuantsOfWords(
+        [&](std::size_t i) { return WordAt(low + b / 2 * 32, i) >> 4 * (b % 2) & kLowHalves; });
   }
-  std::uint8_t Scale(std::size_t b, std::size_t) const { return nested.Scale(b); }
-  std::uint8_t Min(std::size_t b) const { return nested.Min(b); }
 };
 
-struct Q5K {
-  std::uint8_t scale[2];
-  std::uint8_t min[2];
-  ScalesAndMins nested;
+struct Q5K : ScalesAndMins {
   std::uint8_t high[32];
   std::uint8_t low[128];
 
   Quants QuantsOf(std::size_t b) const {
-    Quants quants;
-    for (std::size_t i = 0; i < quants.size(); ++i) {
-      quants[i] = (WordAt(low + b / 2 * 32, i) >> 4 * (b % 2) & kLowHalves) |
-                  (WordAt(high, i) >> b & kLowBits) << 4;
-    }
-    return quants;
+    return QuantsOfWords([&](std::size_t i) {
+      return (WordAt(low + b / 2 * 32, i) >> 4 * (b % 2) & kLowHalves) |
+             (WordAt(high, i) >> b & kLowBits) << 4;
+    });
   }
-  std::uint8_t Scale(std::size_t b, std::size_t) const { return nested.Scale(b); }
-  std::uint8_t Min(std::size_t b) const { return nested.Min(b); }
 };
 
 struct Q6K {
@@ -130,13 +122,10 @@ struct Q6K {
   std::uint8_t scale[2];
 
   Quants QuantsOf(std::size_t b) const {
-    const std::size_t half = b / 4;
-    Quants quants;
-    for (std::size_t i = 0; i < quants.size(); ++i) {
-      quants[i] = (WordAt(low + 64 * half + 32 * (b % 2), i) >> 4 * (b % 4 / 2) & kLowHalves) |
-                  (WordAt(high + 32 * half, i) >> 2 * (b % 4) & 3 * kLowBits) << 4;
-    }
-    return quants;
+    return QuantsOfWords([&, half = b / 4](std::size_t i) {
+      return (WordAt(low + 64 * half + 32 * (b % 2), i) >> 4 * (b % 4 / 2) & kLowHalves) |
+             (WordAt(high + 32 * half, i) >> 2 * (b % 4) & 3 * kLowBits) << 4;
+    });
   }
   std::uint8_t Scale(std::size_t b, std::size_t index) const { return nested[2 * b + index]; }
 };
@@ -283,20 +272,12 @@ void ReadOutput(const WeightMatrix& matrix, std::size_t output, float* weights) 
 }
 
 void Interleave(const std::uint8_t* source, const WeightMatrix& matrix) {
-  switch (matrix.type) {
-    case WeightType::kQ4_0:
-      return InterleaveOf<WeightType::kQ4_0, Q4_0>(source, matrix);
-    case WeightType::kQ5_0:
-      return InterleaveOf<WeightType::kQ5_0, Q5_0>(source, matrix);
-    case WeightType::kQ8_0:
-      return InterleaveOf<WeightType::kQ8_0, Q8_0>(source, matrix);
-    case WeightType::kQ4K:
-      return InterleaveOf<WeightType::kQ4K, Q4K>(source, matrix);
-    case WeightType::kQ5K:
-      return InterleaveOf<WeightType::kQ5K, Q5K>(source, matrix);
-    case WeightType::kQ6K:
-      return InterleaveOf<WeightType::kQ6K, Q6K>(source, matrix);
-  }
+  using enum WeightType;
+  static constexpr std::array kByType = {InterleaveOf<kQ4_0, Q4_0>, InterleaveOf<kQ5_0, Q5_0>,
+                                         InterleaveOf<kQ8_0, Q8_0>, InterleaveOf<kQ4K, Q4K>,
+                                         InterleaveOf<kQ5K, Q5K>,   InterleaveOf<kQ6K, Q6K>};
+  static_assert(kByType.size() == kWeightTypes);
+  kByType[static_cast<std::size_t>(matrix.type)](source, matrix);
 }
 
 }  // namespace svc

@@ -6,8 +6,6 @@
 // lacks is skipped and reported.
 #pragma once
 
-#include <string>
-
 #include "process/landlock.h"
 
 namespace svc::process {

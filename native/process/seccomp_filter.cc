@@ -200,26 +200,12 @@ class Program {
 
   // Refuses the call unless the argument is one of `allowed`.
   void AllowOnly(std::uint32_t call, int argument, std::initializer_list<std::uint32_t> allowed) {
-    const auto count = static_cast<std::uint8_t>(allowed.size());
-    Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, count + 3);
-    Load(Argument(argument));
-    for (std::uint8_t left = count; const std::uint32_t value : allowed) {
-      Add(BPF_JMP | BPF_JEQ | BPF_K, value, left--, 0);
-    }
-    Return(Fail(EPERM));
-    Return(SECCOMP_RET_ALLOW);
+    Decide(call, argument, allowed, SECCOMP_RET_ALLOW, Fail(EPERM));
   }
 
   // Refuses the call if the argument is one of `refused`.
   void RefuseOnly(std::uint32_t call, int argument, std::initializer_list<std::uint32_t> refused) {
-    const auto count = static_cast<std::uint8_t>(refused.size());
-    Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, count + 3);
-    Load(Argument(argument));
-    for (std::uint8_t left = count; const std::uint32_t value : refused) {
-      Add(BPF_JMP | BPF_JEQ | BPF_K, value, left--, 0);
-    }
-    Return(SECCOMP_RET_ALLOW);
-    Return(Fail(EPERM));
+    Decide(call, argument, refused, Fail(EPERM), SECCOMP_RET_ALLOW);
   }
 
   // Allows the call only to create a thread of this process in the same namespaces.
@@ -238,6 +224,18 @@ class Program {
   }
 
  private:
+  // Ends the call with `listed` if the argument is one of the values, otherwise with `other`.
+  void Decide(std::uint32_t call, int argument, std::initializer_list<std::uint32_t> values,
+              std::uint32_t listed, std::uint32_t other) {
+    const auto count = static_cast<std::uint8_t>(values.size());
+    Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, count + 3);
+    Load(Argument(argument));
+    for (std::uint8_t left = count; const std::uint32_t value : values) {
+      Add(BPF_JMP | BPF_JEQ | BPF_K, value, left--, 0);
+    }
+    Return(other);
+    Return(listed);
+  }
   static std::uint32_t Argument(int index) {
     return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + sizeof(std::uint64_t) * index);
   }

@@ -28,8 +28,8 @@ void Join(GenerationOutput& earlier, GenerationOutput&& later) {
 }  // namespace
 
 void OutputList::Add(GenerationOutput output) {
-  const auto same = std::find_if(outputs_.begin(), outputs_.end(),
-                                 [&](const auto& held) { return held.id == output.id; });
+  const auto same =
+      std::ranges::find_if(outputs_, [&](const auto& held) { return held.id == output.id; });
   if (same == outputs_.end()) {
     outputs_.push_back(std::move(output));
   } else {

@@ -2,7 +2,6 @@
 // appended to the entry of its generation.
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 #include "engine/base/request.h"

@@ -1,32 +1,17 @@
 #include "engine/base/status.h"
 
+#include <array>
 #include <exception>
 #include <new>
 
 namespace svc {
 
 const char* StatusCodeName(StatusCode code) {
-  switch (code) {
-    case StatusCode::kOk:
-      return "OK";
-    case StatusCode::kInvalidRequest:
-      return "INVALID_REQUEST";
-    case StatusCode::kContextOverflow:
-      return "CONTEXT_OVERFLOW";
-    case StatusCode::kModelInvalid:
-      return "MODEL_INVALID";
-    case StatusCode::kOutOfMemory:
-      return "OUT_OF_MEMORY";
-    case StatusCode::kBusy:
-      return "BUSY";
-    case StatusCode::kCancelled:
-      return "CANCELLED";
-    case StatusCode::kEngineUnavailable:
-      return "ENGINE_UNAVAILABLE";
-    case StatusCode::kInternal:
-      return "INTERNAL";
-  }
-  return "INTERNAL";
+  static constexpr std::array kNames = {
+      "OK",   "INVALID_REQUEST", "CONTEXT_OVERFLOW",   "MODEL_INVALID", "OUT_OF_MEMORY",
+      "BUSY", "CANCELLED",       "ENGINE_UNAVAILABLE", "INTERNAL"};
+  static_assert(kNames.size() == static_cast<std::size_t>(StatusCode::kInternal) + 1);
+  return kNames[static_cast<std::size_t>(code)];
 }
 
 Status CaughtStatus(std::string no_memory) {

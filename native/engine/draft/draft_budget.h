@@ -10,6 +10,7 @@
 // Pure arithmetic. Owner and thread: the Loop.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace svc {
@@ -17,17 +18,35 @@ namespace svc {
 class DraftBudget {
  public:
   // Credits the share of the time of `steps` steps that have passed.
-  void Pass(double steps);
+  void Pass(double steps) { Add(steps * kShare); }
   // Credits saved time; negative: debits drafting time.
-  void Add(double steps);
+  void Add(double steps) { credit_ = std::min(credit_ + steps, kMostCredit); }
   bool Affords(double steps) const { return credit_ >= steps; }
 
   // Called in each step in which drafts are not expected to pay. True: run a trial in this step.
-  bool TryNow();
+  bool TryNow() {
+    if (wait_ > 0) {
+      --wait_;
+      return false;
+    }
+    wait_ = pause_;
+    pause_ = std::min(pause_ * 2, kLongestPause);
+    return true;
+  }
   // Called when a draft was accepted: the next trial comes at once.
-  void Encourage();
+  void Encourage() {
+    pause_ = 1;
+    wait_ = 0;
+  }
 
  private:
+  // Share of the elapsed time that is credited.
+  static constexpr double kShare = 0.015;
+  // Maximum credit: enough for the draft model to process a long prompt. A higher limit would let
+  // it lose at once what it saved long ago.
+  static constexpr double kMostCredit = 100;
+  static constexpr std::uint32_t kLongestPause = 64;  // steps
+
   // Initial credit: enough for the draft model to process a short prompt and draft a few tokens.
   double credit_ = 8;
   std::uint32_t pause_ = 1;  // steps to wait after the next trial; doubles

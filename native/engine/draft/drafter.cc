@@ -72,26 +72,15 @@ void Drafter::SetThreads(int threads) {
 // ---- what its drafts are worth ------------------------------------------------------------------
 
 std::size_t Drafter::ClassOf(double probability) {
-  const auto* const end = std::upper_bound(kClassEnds.begin(), kClassEnds.end(), probability);
+  const auto* const end = std::ranges::upper_bound(kClassEnds, probability);
   return static_cast<std::size_t>(end - kClassEnds.begin());
 }
 
 double Drafter::Chance(double probability) const {
-  // Observed acceptance rate of the class, smoothed towards the model's own probability.
-  const Record& record = records_[ClassOf(probability)];
-  return (record.right + probability * kPriorWeight) / (record.all + kPriorWeight);
+  return records_[ClassOf(probability)].Chance(probability, kPriorWeight);
 }
 
-double Drafter::expected() const {
-  return (lately_.right + kFirstExpected * kFirstWeight) / (lately_.all + kFirstWeight);
-}
-
-void Drafter::Judge(double probability, bool right) {
-  for (Record* const record : {&records_[ClassOf(probability)], &lately_}) {
-    record->right = record->right * kFade + (right ? 1 : 0);
-    record->all = record->all * kFade + 1;
-  }
-}
+double Drafter::expected() const { return lately_.Chance(kFirstExpected, kFirstWeight); }
 
 bool Drafter::Follow(GenerationId id, std::span<const Token> tokens) {
   Place* const place = Find(id);
@@ -102,7 +91,8 @@ bool Drafter::Follow(GenerationId id, std::span<const Token> tokens) {
     const std::size_t at = place->drafted_at + right;
     if (at == tokens.size()) break;
     const bool is_right = tokens[at] == draft.token;
-    Judge(draft.probability, is_right);
+    records_[ClassOf(draft.probability)].Add(is_right, kFade);
+    lately_.Add(is_right, kFade);
     if (!is_right) break;
     ++right;
   }
@@ -112,8 +102,7 @@ bool Drafter::Follow(GenerationId id, std::span<const Token> tokens) {
 // ---- places -------------------------------------------------------------------------------------
 
 Drafter::Place* Drafter::Find(GenerationId id) {
-  const auto found =
-      std::find_if(places_.begin(), places_.end(), [id](const Place& p) { return p.owner == id; });
+  const auto found = std::ranges::find_if(places_, [id](const Place& p) { return p.owner == id; });
   return found == places_.end() ? nullptr : &*found;
 }
 
@@ -132,8 +121,7 @@ Drafter::Place& Drafter::PlaceFor(GenerationId id, std::span<const Token> tokens
       longest = common;
     }
     if (best == nullptr) {
-      best = &*std::min_element(places_.begin(), places_.end(),
-                                [](const Place& a, const Place& b) { return a.used < b.used; });
+      best = &*std::ranges::min_element(places_, {}, &Place::used);
     }
     best->owner = id;
     best->drafted.clear();
@@ -180,7 +168,7 @@ std::uint32_t Drafter::Lack(GenerationId id, std::span<const Token> tokens) {
   const auto is_known = [this](Token token) {
     return static_cast<std::uint32_t>(token) < vocabulary_;
   };
-  if (!std::all_of(lacking.begin(), lacking.end(), is_known)) return 0;
+  if (!std::ranges::all_of(lacking, is_known)) return 0;
   if (!MakeRoom(place, lacking.size() + kMostDrafts)) return 0;
   return static_cast<std::uint32_t>(lacking.size());
 }

@@ -87,11 +87,6 @@ class Drafter {
   double TakeSpentMs();
 
  private:
-  // Exponentially decayed counts of right drafts and of all drafts.
-  struct Record {
-    double right = 0;
-    double all = 0;
-  };
   // Classes of the draft model's probability: below 1/3, 0.5, 0.7, 0.85, 0.95, and above.
   static constexpr std::size_t kClasses = 6;
 
@@ -110,7 +105,6 @@ class Drafter {
 
   static std::size_t ClassOf(double probability);
   double Chance(double probability) const;
-  void Judge(double probability, bool right);
   Place* Find(GenerationId id);
   std::size_t held() const;  // cells in use
   Place& PlaceFor(GenerationId id, std::span<const Token> tokens);
@@ -131,8 +125,8 @@ class Drafter {
   std::vector<Row> rows_;
   bool failed_ = false;  // device or batch failure: drafts no more
 
-  std::array<Record, kClasses> records_{};
-  Record lately_;
+  std::array<DraftRecord, kClasses> records_{};
+  DraftRecord lately_;
   double ms_per_draft_ = 0;
   double ms_per_row_ = 0;
   double spent_ms_ = 0;

@@ -28,16 +28,8 @@ std::size_t PromptLookup::ClassOf(std::size_t length) {
 }
 
 double PromptLookup::Chance(std::size_t length) const {
-  // Observed acceptance rate of the class, smoothed towards its prior.
   const std::size_t index = ClassOf(length);
-  const Record& record = records_[index];
-  return (record.right + kPrior[index] * kPriorWeight) / (record.all + kPriorWeight);
-}
-
-void PromptLookup::Judge(bool right) {
-  Record& record = records_[ClassOf(length_)];
-  record.right = record.right * kFade + (right ? 1 : 0);
-  record.all = record.all * kFade + 1;
+  return records_[index].Chance(kPrior[index], kPriorWeight);
 }
 
 std::uint32_t& PromptLookup::Place(std::span<const Token> run) {
@@ -86,7 +78,7 @@ void PromptLookup::Follow(std::span<const Token> tokens, std::size_t judged_from
   for (; known_ < tokens.size(); ++known_) {
     if (length_ > 0) {
       const bool right = tokens[next_] == tokens[known_];
-      if (known_ >= judged_from) Judge(right);
+      if (known_ >= judged_from) records_[ClassOf(length_)].Add(right, kFade);
       ++next_;
       length_ = right ? std::min(length_ + 1, kMostLength) : 0;
     }

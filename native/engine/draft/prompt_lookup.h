@@ -36,6 +36,21 @@ struct DraftToken {
   double cost = 0;    // of drafting it, in the unit of a step's cost; 0: already drafted
 };
 
+// Exponentially decayed counts of right drafts and of all drafts.
+struct DraftRecord {
+  double right = 0;
+  double all = 0;
+
+  void Add(bool is_right, double fade) {
+    right = right * fade + (is_right ? 1 : 0);
+    all = all * fade + 1;
+  }
+  // Observed acceptance rate, smoothed towards a prior that counts as `weight` drafts.
+  double Chance(double prior, double weight) const {
+    return (right + prior * weight) / (all + weight);
+  }
+};
+
 // Index of one generation's text. Owner and thread: the Loop. Stores no tokens: each call gets all
 // of them.
 class PromptLookup {
@@ -55,16 +70,10 @@ class PromptLookup {
   static constexpr std::size_t kMostPlaces = 1U << 17U;
 
  private:
-  // Exponentially decayed counts of right drafts and of all drafts.
-  struct Record {
-    double right = 0;
-    double all = 0;
-  };
   static constexpr std::size_t kClasses = 5;
 
   static std::size_t ClassOf(std::size_t length);
   double Chance(std::size_t length) const;
-  void Judge(bool right);
   void Note(std::span<const Token> tokens, std::size_t end);
   void Grow(std::span<const Token> tokens);
   void Look(std::span<const Token> tokens);
@@ -74,7 +83,7 @@ class PromptLookup {
   std::size_t known_ = 0;              // tokens in the index
   std::size_t next_ = 0;               // position followed: earlier occurrence of the next token
   std::size_t length_ = 0;             // matching tokens before it; 0: no position is followed
-  std::array<Record, kClasses> records_{};
+  std::array<DraftRecord, kClasses> records_{};
 };
 
 }  // namespace svc

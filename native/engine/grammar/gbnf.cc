@@ -1,6 +1,7 @@
 #include "engine/grammar/gbnf.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
@@ -17,29 +18,9 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 std::string Shortened(std::string_view name) { return std::string(name.substr(0, 64)); }
 
-void AppendUtf8(std::uint32_t code_point, std::string* text) {
-  const auto byte = [&](std::uint32_t value) { text->push_back(static_cast<char>(value)); };
-  if (code_point < 0x80) {
-    byte(code_point);
-  } else if (code_point < 0x800) {
-    byte(0xC0 | code_point >> 6U);
-    byte(0x80 | (code_point & 0x3F));
-  } else if (code_point < 0x10000) {
-    byte(0xE0 | code_point >> 12U);
-    byte(0x80 | (code_point >> 6U & 0x3F));
-    byte(0x80 | (code_point & 0x3F));
-  } else {
-    byte(0xF0 | code_point >> 18U);
-    byte(0x80 | (code_point >> 12U & 0x3F));
-    byte(0x80 | (code_point >> 6U & 0x3F));
-    byte(0x80 | (code_point & 0x3F));
-  }
-}
-
 // Returns the ranges sorted and disjoint; with `inverse`, the ranges of all other code points.
 std::vector<CharRange> Normalise(std::vector<CharRange> ranges, bool inverse) {
-  std::sort(ranges.begin(), ranges.end(),
-            [](const CharRange& a, const CharRange& b) { return a.first < b.first; });
+  std::ranges::sort(ranges, {}, &CharRange::first);
   std::vector<CharRange> joined;
   for (const CharRange& range : ranges) {
     if (!joined.empty() && range.first <= joined.back().last + 1) {
@@ -97,7 +78,7 @@ class Parser {
   void FailAt(std::size_t at, const std::string& what) {
     if (!ok()) return;
     const std::string_view before = text_.substr(0, at);
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const auto line = 1 + std::ranges::count(before, '\n');
     const std::size_t start = before.rfind('\n') + 1;  // npos + 1 is 0
     const auto column =
         1 + std::count_if(before.begin() + static_cast<std::ptrdiff_t>(start), before.end(),
@@ -272,7 +253,7 @@ class Parser {
   GbnfExpression ParseText() {
     GbnfExpression expression{.kind = Kind::kText};
     ++at_;
-    while (ok() && Peek() != '"') AppendUtf8(ReadCharacter(), &expression.text);
+    while (ok() && Peek() != '"') expression.text += Utf8Of(ReadCharacter());
     ++at_;
     return expression;
   }
@@ -344,24 +325,18 @@ class Parser {
     }
   }
 
-  std::uint32_t ReadHex(int digits) {
+  std::uint32_t ReadHex(std::size_t digits) {
     const std::size_t start = at_ - 2;
-    std::uint64_t value = 0;
-    for (int i = 0; i < digits; ++i) {
-      const char c = Peek();
-      const int digit = IsDigit(c)             ? c - '0'
-                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                               : -1;
-      if (digit < 0) {
-        FailAt(start, "expected " + std::to_string(digits) + " hexadecimal digits");
-        return 0;
-      }
-      value = value * 16 + static_cast<std::uint64_t>(digit);
-      ++at_;
+    const std::string_view hex = text_.substr(at_, digits);
+    std::uint32_t value = 0;
+    const char* const end = std::from_chars(hex.data(), hex.data() + hex.size(), value, 16).ptr;
+    if (static_cast<std::size_t>(end - hex.data()) != digits) {
+      FailAt(start, "expected " + std::to_string(digits) + " hexadecimal digits");
+      return 0;
     }
+    at_ += digits;
     if (value > kMaxCodePoint) FailAt(start, "the code point is above 10FFFF");
-    return static_cast<std::uint32_t>(value);
+    return value;
   }
 
   void CheckRules() {
@@ -379,6 +354,17 @@ class Parser {
 };
 
 }  // namespace
+
+std::string Utf8Of(std::uint32_t code_point) {
+  if (code_point < 0x80) return std::string(1, static_cast<char>(code_point));
+  const std::size_t length = code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
+  std::string text(length, '\0');
+  for (std::size_t i = length; --i > 0; code_point >>= 6U) {
+    text[i] = static_cast<char>(0x80U | (code_point & 0x3FU));
+  }
+  text[0] = static_cast<char>(0xF00U >> length | code_point);
+  return text;
+}
 
 Result<Gbnf> ParseGbnf(std::string_view text) { return Parser(text).Parse(); }
 

@@ -49,4 +49,7 @@ inline constexpr std::uint32_t kMaxRepetitions = 100'000;
 // only rule names.
 Result<Gbnf> ParseGbnf(std::string_view text);
 
+// Returns the UTF-8 of a code point of at most 10FFFF.
+std::string Utf8Of(std::uint32_t code_point);
+
 }  // namespace svc

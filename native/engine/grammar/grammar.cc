@@ -8,56 +8,31 @@
 #include "engine/grammar/gbnf.h"
 
 namespace svc {
-namespace {
-
-struct Encoded {
-  std::array<std::uint8_t, 4> bytes{};
-  std::size_t length = 0;
-};
-
-// REQUIRES: code_point >= 0x80
-Encoded EncodeUtf8(std::uint32_t code_point) {
-  const auto tail = [&](unsigned shift) {
-    return static_cast<std::uint8_t>(0x80U | (code_point >> shift & 0x3FU));
-  };
-  if (code_point < 0x800) {
-    return {{static_cast<std::uint8_t>(0xC0U | code_point >> 6U), tail(0)}, 2};
-  }
-  if (code_point < 0x10000) {
-    return {{static_cast<std::uint8_t>(0xE0U | code_point >> 12U), tail(6), tail(0)}, 3};
-  }
-  return {{static_cast<std::uint8_t>(0xF0U | code_point >> 18U), tail(12), tail(6), tail(0)}, 4};
-}
-
-}  // namespace
 
 class GrammarBuilder {
  public:
   using Node = Grammar::Node;
   using Edge = Grammar::Edge;
-  static constexpr std::uint32_t kNone = Grammar::kNone;
 
-  Status Build(const Gbnf& gbnf) {
+  Result<std::shared_ptr<const Grammar>> Build(const Gbnf& gbnf) {
     for (std::size_t i = 0; i < gbnf.rules.size(); ++i) rules_.push_back(AddRule());
     for (std::size_t i = 0; i < gbnf.rules.size() && !too_large(); ++i) {
       Join(Append(gbnf.rules[i], rules_[i].start), rules_[i].end);
     }
     if (too_large()) {
-      return {StatusCode::kInvalidRequest, "the grammar is too large: more than " +
-                                               std::to_string(Grammar::kMaxNodes) +
-                                               " nodes after its repetitions are expanded"};
+      return Status(StatusCode::kInvalidRequest, "the grammar is too large: more than " +
+                                                     std::to_string(Grammar::kMaxNodes) +
+                                                     " nodes after its repetitions are expanded");
     }
     grammar_->start_ = rules_[gbnf.root].start;
     if (IsLeftRecursive()) {
-      return {StatusCode::kInvalidRequest,
-              "the grammar has a rule that begins with itself (left recursion)"};
+      return Status(StatusCode::kInvalidRequest,
+                    "the grammar has a rule that begins with itself (left recursion)");
     }
     grammar_->FindByteClasses();
     grammar_->FindExits();
-    return Status::Ok();
+    return std::shared_ptr<const Grammar>(std::move(grammar_));
   }
-
-  std::shared_ptr<const Grammar> Take() { return std::move(grammar_); }
 
  private:
   struct Rule {
@@ -178,8 +153,8 @@ class GrammarBuilder {
       }
     }
     if (first >= 0xD800 && first <= 0xDFFF) return;
-    const Encoded low = EncodeUtf8(first);
-    for (std::size_t i = 1; i < low.length; ++i) {
+    const std::string low = Utf8Of(first);
+    for (std::size_t i = 1; i < low.size(); ++i) {
       const std::uint32_t mask = (1U << (6 * i)) - 1;
       if ((first & ~mask) == (last & ~mask)) continue;
       if ((first & mask) != 0) {
@@ -193,11 +168,11 @@ class GrammarBuilder {
         return;
       }
     }
-    const Encoded high = EncodeUtf8(last);
+    const std::string high = Utf8Of(last);
     Node from = rule.start;
-    for (std::size_t i = 0; i < low.length; ++i) {
-      const Node to = i + 1 < low.length ? AddNode() : rule.end;
-      Read(from, low.bytes[i], high.bytes[i], to);
+    for (std::size_t i = 0; i < low.size(); ++i) {
+      const Node to = i + 1 < low.size() ? AddNode() : rule.end;
+      Read(from, static_cast<std::uint8_t>(low[i]), static_cast<std::uint8_t>(high[i]), to);
       from = to;
     }
   }
@@ -273,9 +248,7 @@ class GrammarBuilder {
 Result<std::shared_ptr<const Grammar>> Grammar::Compile(std::string_view text) {
   const Result<Gbnf> gbnf = ParseGbnf(text);
   if (!gbnf.ok()) return gbnf.status();
-  GrammarBuilder builder;
-  if (Status status = builder.Build(gbnf.value()); !status.ok()) return status;
-  return builder.Take();
+  return GrammarBuilder().Build(gbnf.value());
 }
 
 void Grammar::FindByteClasses() {

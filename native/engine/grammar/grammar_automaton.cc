@@ -24,7 +24,7 @@ std::shared_ptr<GrammarAutomaton> GrammarAutomaton::Fresh(State* state) const {
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) copy = fresh->Push(*node, copy);
     set.push_back(copy);
   }
-  std::sort(set.begin(), set.end());
+  std::ranges::sort(set);
   *state = fresh->Number(std::move(set));
   return fresh;
 }
@@ -90,7 +90,7 @@ bool GrammarAutomaton::Close(std::vector<Stack> todo, StateSet* set) {
     });
     if (reads) set->push_back(stack);
   }
-  std::sort(set->begin(), set->end());
+  std::ranges::sort(*set);
   bytes_ += work * sizeof(Stack);  // counts work as memory, so that kMaxBytes bounds time, too
   return true;
 }

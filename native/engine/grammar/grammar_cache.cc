@@ -1,7 +1,6 @@
 #include "engine/grammar/grammar_cache.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace svc {
 
@@ -26,9 +25,8 @@ Result<std::shared_ptr<CompiledGrammar>> GrammarCache::Get(const std::string& gb
 
 std::shared_ptr<CompiledGrammar> GrammarCache::Find(const std::string& gbnf) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.text == gbnf && !entry.grammar->full;
-  });
+  const auto found = std::ranges::find_if(
+      entries_, [&](const Entry& entry) { return entry.text == gbnf && !entry.grammar->full; });
   if (found == entries_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, found);
   return found->grammar;

@@ -8,9 +8,9 @@ namespace svc {
 
 VocabularyIndex::VocabularyIndex(const std::vector<std::string>& pieces, std::vector<Token> ends)
     : tokens_(pieces.size()), places_(pieces.size()), ends_(std::move(ends)) {
-  std::sort(ends_.begin(), ends_.end());
+  std::ranges::sort(ends_);
   std::iota(tokens_.begin(), tokens_.end(), 0);
-  std::sort(tokens_.begin(), tokens_.end(), [&](Token a, Token b) {
+  std::ranges::sort(tokens_, [&](Token a, Token b) {
     const int order = pieces[a].compare(pieces[b]);
     return order != 0 ? order < 0 : a < b;
   });
@@ -19,15 +19,13 @@ VocabularyIndex::VocabularyIndex(const std::vector<std::string>& pieces, std::ve
     const std::string& piece = pieces[tokens_[place]];
     places_[tokens_[place]] = place;
     offsets_.push_back(static_cast<std::uint32_t>(text_.size()));
-    const auto differ =
-        std::mismatch(piece.begin(), piece.end(), before.begin(), before.end()).first;
+    const auto differ = std::ranges::mismatch(piece, before).in1;
     shared_.push_back(static_cast<std::uint32_t>(differ - piece.begin()));
     text_ += piece;
     before = piece;
     longest_ = std::max(longest_, piece.size());
     // One past the last place so far with this first byte.
-    if (!piece.empty()) first_with_[static_cast<unsigned char>(piece[0]) + 1U] = place + 1;
-    if (piece.empty()) first_with_[0] = place + 1;
+    first_with_[piece.empty() ? 0 : static_cast<unsigned char>(piece[0]) + 1U] = place + 1;
   }
   offsets_.push_back(static_cast<std::uint32_t>(text_.size()));
   for (std::size_t byte = 1; byte < first_with_.size(); ++byte) {
@@ -35,9 +33,7 @@ VocabularyIndex::VocabularyIndex(const std::vector<std::string>& pieces, std::ve
   }
 }
 
-bool VocabularyIndex::Ends(Token token) const {
-  return std::binary_search(ends_.begin(), ends_.end(), token);
-}
+bool VocabularyIndex::Ends(Token token) const { return std::ranges::binary_search(ends_, token); }
 
 GrammarAutomaton::State VocabularyIndex::After(GrammarAutomaton& automaton,
                                                GrammarAutomaton::State state, Token token) const {

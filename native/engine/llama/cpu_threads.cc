@@ -1,6 +1,7 @@
 #include "engine/llama/cpu_threads.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <fstream>
@@ -38,27 +39,26 @@ std::string SiblingsOf(int cpu) {
 
 #if defined(__x86_64__)
 
+// EAX, EBX, ECX and EDX of a leaf; zeros if the processor lacks it.
+std::array<unsigned, 4> CpuId(unsigned leaf) {
+  std::array<unsigned, 4> all{};
+  (void)__get_cpuid_count(leaf, 0, &all[0], &all[1], &all[2], &all[3]);
+  return all;
+}
+
 bool IsHybrid() {
-  constexpr unsigned kHybrid = 1U << 15U;  // leaf 7, EDX
-  unsigned eax = 0;
-  unsigned ebx = 0;
-  unsigned ecx = 0;
-  unsigned edx = 0;
-  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kHybrid) != 0;
+  constexpr unsigned kHybrid = 1U << 15U;  // EDX
+  return (CpuId(7)[3] & kHybrid) != 0;
 }
 
 // CPUID describes only the processor it runs on, so this thread moves to the one in question.
 bool IsEfficient(int cpu) {
-  constexpr unsigned kAtom = 0x20;  // leaf 0x1A, the upper byte of EAX
+  constexpr unsigned kAtom = 0x20;  // upper byte of EAX
   cpu_set_t there;
   CPU_ZERO(&there);
   CPU_SET(cpu, &there);
   if (sched_setaffinity(0, sizeof(there), &there) != 0) return false;
-  unsigned eax = 0;
-  unsigned ebx = 0;
-  unsigned ecx = 0;
-  unsigned edx = 0;
-  return __get_cpuid_count(0x1A, 0, &eax, &ebx, &ecx, &edx) != 0 && eax >> 24U == kAtom;
+  return CpuId(0x1A)[0] >> 24U == kAtom;
 }
 
 #else

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <memory>
 #include <set>
 
 #include "engine/llama/cpu_threads.h"
-#include "ggml-alloc.h"
-#include "ggml-backend.h"
+#include "ggml-cpp.h"
 #include "llama.h"
 #ifdef SVC_KERNELS
 #include "engine/llama/cpu/cpu_kernels.h"
@@ -29,10 +27,6 @@ const char* TypeName(enum ggml_backend_dev_type type) {
       return "gpu";
   }
 }
-
-using BackendPtr = std::unique_ptr<ggml_backend, decltype(&ggml_backend_free)>;
-using ContextPtr = std::unique_ptr<ggml_context, decltype(&ggml_free)>;
-using BufferPtr = std::unique_ptr<ggml_backend_buffer, decltype(&ggml_backend_buffer_free)>;
 
 // Fixed pseudo-random values in [-1, 1), so that the product is the same on every machine.
 std::vector<float> RandomMatrix(std::size_t n, std::uint32_t state) {
@@ -65,11 +59,10 @@ bool ProductIsRight(const std::vector<float>& a, const std::vector<float>& b,
 // Seconds of the fastest of a few n x n products on the backend.
 Result<double> TimeProduct(ggml_backend_t backend, std::size_t n) {
   const auto size = static_cast<std::int64_t>(n);
-  const ContextPtr context(
+  const ggml_context_ptr context(
       ggml_init({/*mem_size=*/ggml_tensor_overhead() * 8 + ggml_graph_overhead(),
                  /*mem_buffer=*/nullptr,
-                 /*no_alloc=*/true}),
-      ggml_free);
+                 /*no_alloc=*/true}));
   ggml_tensor* a = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, size, size);
   ggml_tensor* b = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, size, size);
   ggml_tensor* product = ggml_mul_mat(context.get(), a, b);
@@ -78,8 +71,7 @@ Result<double> TimeProduct(ggml_backend_t backend, std::size_t n) {
   }
   ggml_cgraph* graph = ggml_new_graph(context.get());
   ggml_build_forward_expand(graph, product);
-  const BufferPtr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend),
-                         ggml_backend_buffer_free);
+  const ggml_backend_buffer_ptr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend));
   if (buffer == nullptr)
     return Status(StatusCode::kOutOfMemory, "the device has not enough memory for a test matrix");
 
@@ -149,8 +141,8 @@ std::vector<Device> ListDevices() {
 std::string CpuFeatures() {
   std::string features = llama_print_system_info();
 #ifdef SVC_KERNELS
-  if (const MatrixKernel* kernel = UseOwnKernels(); kernel != nullptr) {
-    features += std::string("SVC_") + kernel->instructions + " = 1 | ";
+  if (const Kernels* kernels = UseOwnKernels(); kernels != nullptr) {
+    features += std::string("SVC_") + kernels->instructions + " = 1 | ";
   }
 #endif
   return features;
@@ -160,7 +152,7 @@ Result<double> MeasureDevice(std::size_t index) {
   if (index >= ggml_backend_dev_count())
     return Status(StatusCode::kInvalidRequest, "no device has this index");
   ggml_backend_dev_t device = ggml_backend_dev_get(index);
-  const BackendPtr backend(ggml_backend_dev_init(device, nullptr), ggml_backend_free);
+  const ggml_backend_ptr backend(ggml_backend_dev_init(device, nullptr));
   if (backend == nullptr)
     return Status(StatusCode::kEngineUnavailable, "the device cannot be opened");
 

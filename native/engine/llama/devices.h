@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -46,8 +47,10 @@ std::string CpuFeatures();
 // such device), kEngineUnavailable, kOutOfMemory, kInternal (computation failed, or wrong result).
 Result<double> MeasureDevice(std::size_t index);
 
-// Sets the receiver of libllama's and ggml's log lines. `level` is the name of the ggml_log_level
-// in lower case. Any thread may call the sink, one call at a time. Lines never contain prompt text.
-void SetLogSink(void (*sink)(const char* level, const char* text, void* user), void* user);
+// Receiver of libllama's and ggml's log lines. `level` is the name of the ggml_log_level in lower
+// case. Any thread may call it, one call at a time. Lines never contain prompt text.
+using LogSink = std::function<void(const char* level, const char* text)>;
+// Null: lines are discarded.
+void SetLogSink(LogSink sink);
 
 }  // namespace svc

@@ -2,18 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "llama.h"
+#include "llama-cpp.h"
 
 namespace svc {
 
-struct FreeContext {
-  void operator()(llama_context* context) const { llama_free(context); }
-};
-using ContextPtr = std::unique_ptr<llama_context, FreeContext>;
+using ContextPtr = llama_context_ptr;
 
 // Returns the cache's whole state of a sequence. Empty: not possible. REQUIRES: the id is below
 // n_seq_max, the only ids whose state libllama can save.

@@ -124,7 +124,7 @@ struct Progress {
 
 }  // namespace
 
-LlamaModel::LlamaModel(ModelPtr model, std::string device)
+LlamaModel::LlamaModel(llama_model_ptr model, std::string device)
     : model_(std::move(model)), device_(std::move(device)), longest_piece_(0) {
   if (!TokensCoverTheText(vocab())) return;
   constexpr std::size_t kCharacterBytes = 4;  // the unknown token may stand for one character
@@ -173,7 +173,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
   if (is_copied) params.load_mode = LLAMA_LOAD_MODE_NONE;
 #endif
   const LogCapture log;
-  ModelPtr model(llama_model_load_from_file(options.path.c_str(), params));
+  llama_model_ptr model(llama_model_load_from_file(options.path.c_str(), params));
   if (progress.cancelled) return Status(StatusCode::kCancelled, "the load was cancelled");
   if (model == nullptr) {
     const std::string reason = log.Reason().empty() ? "libllama gave no reason" : log.Reason();

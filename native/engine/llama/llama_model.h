@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/request.h"
-#include "llama.h"
+#include "llama-cpp.h"
 
 namespace svc {
 
@@ -22,13 +22,8 @@ class LlamaModel {
   // Load, except kEngineUnavailable.
   static Result<std::unique_ptr<LlamaModel>> LoadMetadata(const LoadOptions& options);
 
-  struct Free {
-    void operator()(llama_model* model) const { llama_model_free(model); }
-  };
-  using ModelPtr = std::unique_ptr<llama_model, Free>;
-
   // `device`: name of the device that has the layers.
-  LlamaModel(ModelPtr model, std::string device);
+  LlamaModel(llama_model_ptr model, std::string device);
 
   llama_model* get() const { return model_.get(); }
   const llama_vocab* vocab() const { return llama_model_get_vocab(model_.get()); }
@@ -61,7 +56,7 @@ class LlamaModel {
  private:
   static Result<std::unique_ptr<LlamaModel>> LoadFile(const LoadOptions& options, bool no_alloc);
 
-  ModelPtr model_;
+  llama_model_ptr model_;
   std::string device_;
   std::size_t longest_piece_;  // maximum bytes of text per token; 0: unknown
 };

@@ -66,10 +66,6 @@ void LlamaPrefillLane::SetThreads(ggml_threadpool* pool, int threads) {
   llama_set_n_threads(context_.get(), threads, threads);
 }
 
-std::uint32_t LlamaPrefillLane::max_rows() const { return llama_n_batch(context_.get()); }
-std::uint32_t LlamaPrefillLane::cells() const { return llama_n_ctx(context_.get()); }
-int LlamaPrefillLane::threads() const { return llama_n_threads(context_.get()); }
-
 // ---- the baton ----------------------------------------------------------------------------------
 
 // Passes the baton. Returns when it has come back; with kEnd at once.
@@ -170,8 +166,6 @@ void LlamaPrefillLane::Clear() {
   progress_ = Progress::kDone;
   llama_memory_clear(memory(), /*data=*/false);
 }
-
-const float* LlamaPrefillLane::Logits() { return llama_get_logits_ith(context_.get(), -1); }
 
 bool LlamaPrefillLane::LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
                                  std::uint32_t end) {

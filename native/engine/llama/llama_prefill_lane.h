@@ -37,15 +37,15 @@ class LlamaPrefillLane final : public PrefillLane {
   // the lane.
   void SetThreads(ggml_threadpool* pool, int threads);
 
-  std::uint32_t max_rows() const override;
-  std::uint32_t cells() const override;
-  int threads() const override;
+  std::uint32_t max_rows() const override { return llama_n_batch(context_.get()); }
+  std::uint32_t cells() const override { return llama_n_ctx(context_.get()); }
+  int threads() const override { return llama_n_threads(context_.get()); }
   void Clear() override;
   bool LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
                  std::uint32_t end) override;
   void Begin(std::span<const Token> tokens, std::uint32_t padding) override;
   Progress Advance(Stretch stretch, const std::atomic<bool>& abort) override;
-  const float* Logits() override;
+  const float* Logits() override { return llama_get_logits_ith(context_.get(), -1); }
   std::vector<std::uint8_t> SaveState(std::uint32_t begin, std::uint32_t end) override;
 
  private:

@@ -50,9 +50,8 @@ std::string LogCapture::Reason() const {
 bool LogCapture::OutOfMemory() const {
   constexpr std::array kPhrases = {"failed to allocate", "unable to allocate", "bad_alloc",
                                    "out of memory", "Cannot allocate memory"};
-  return std::any_of(kPhrases.begin(), kPhrases.end(), [this](const char* phrase) {
-    return errors_.find(phrase) != std::string::npos;
-  });
+  return std::ranges::any_of(
+      kPhrases, [this](const char* phrase) { return errors_.find(phrase) != std::string::npos; });
 }
 
 }  // namespace svc

@@ -4,6 +4,7 @@
 // exceptions anyway.
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "engine/llama/devices.h"
 #include "engine/llama/log_capture.h"
@@ -15,8 +16,7 @@ namespace {
 
 struct Sink {
   std::mutex mutex;
-  void (*call)(const char*, const char*, void*) = nullptr;
-  void* user = nullptr;
+  LogSink call;
   std::string line;  // incomplete line
   ggml_log_level level = GGML_LOG_LEVEL_INFO;
 };
@@ -51,7 +51,7 @@ void Receive(ggml_log_level level, const char* text, void* /*user*/) {
     if (*text != '\n') {
       sink.line += *text;
     } else if (!sink.line.empty()) {
-      sink.call(LevelName(sink.level), sink.line.c_str(), sink.user);
+      sink.call(LevelName(sink.level), sink.line.c_str());
       sink.line.clear();
     }
   }
@@ -59,12 +59,11 @@ void Receive(ggml_log_level level, const char* text, void* /*user*/) {
 
 }  // namespace
 
-void SetLogSink(void (*sink)(const char* level, const char* text, void* user), void* user) {
+void SetLogSink(LogSink sink) {
   {
     Sink& the_sink = TheSink();
     const std::lock_guard lock(the_sink.mutex);
-    the_sink.call = sink;
-    the_sink.user = user;
+    the_sink.call = std::move(sink);
     the_sink.line.clear();
   }
   static std::once_flag once;

@@ -13,8 +13,6 @@
 namespace svc {
 namespace {
 
-using SamplerPtr = std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)>;
-
 // Largest penalty window, in tokens: each generation keeps a ring of that size.
 constexpr int kMaxPenaltyWindow = 65536;
 
@@ -44,8 +42,8 @@ std::vector<llama_logit_bias> AllBiases(const llama_vocab* vocab, const Sampling
 class LlamaSampler final : public Sampler {
  public:
   // `penalizes`: the chain's first sampler applies penalties.
-  LlamaSampler(std::size_t vocabulary, std::vector<llama_logit_bias> biases, SamplerPtr chain,
-               std::size_t top_k, bool penalizes, SamplerOptions options)
+  LlamaSampler(std::size_t vocabulary, std::vector<llama_logit_bias> biases,
+               llama_sampler_ptr chain, std::size_t top_k, bool penalizes, SamplerOptions options)
       : vocabulary_(vocabulary),
         biases_(std::move(biases)),
         chain_(std::move(chain)),
@@ -214,8 +212,8 @@ class LlamaSampler final : public Sampler {
 
   const std::size_t vocabulary_;
   const std::vector<llama_logit_bias> biases_;
-  const SamplerPtr chain_;   // null: take the largest logit
-  const std::size_t top_k_;  // top-k of the chain if done here; else 0
+  const llama_sampler_ptr chain_;  // null: take the largest logit
+  const std::size_t top_k_;        // top-k of the chain if done here; else 0
   const bool penalizes_;
   const bool greedy_;
   const std::unique_ptr<AnswerConstraint> constraint_;  // null: anything may follow
@@ -299,16 +297,16 @@ Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, SamplerOpt
   if (Status status = Check(params, vocabulary); !status.ok()) return status;
 
   const bool penalties = HasPenalties(params);
-  const auto make = [&](SamplerPtr chain, std::size_t top_k) {
+  const auto make = [&](llama_sampler_ptr chain, std::size_t top_k) {
     return std::unique_ptr<Sampler>(
         std::make_unique<LlamaSampler>(vocabulary, AllBiases(vocab, params), std::move(chain),
                                        top_k, penalties, std::move(options)));
   };
-  if (params.temperature == 0 && !penalties) return make({nullptr, llama_sampler_free}, 0);
+  if (params.temperature == 0 && !penalties) return make(nullptr, 0);
 
   llama_sampler_chain_params chain_params = llama_sampler_chain_default_params();
   chain_params.no_perf = true;
-  SamplerPtr chain(llama_sampler_chain_init(chain_params), llama_sampler_free);
+  llama_sampler_ptr chain(llama_sampler_chain_init(chain_params));
   const auto add = [&](llama_sampler* sampler) { llama_sampler_chain_add(chain.get(), sampler); };
   if (penalties) {
     add(llama_sampler_init_penalties(vocabulary, params.penalty_last_n, params.repeat_penalty,

@@ -14,17 +14,12 @@ namespace svc {
 // Must outlive the contexts that its pools are attached to. Not thread-safe.
 class ThreadPools {
  public:
-  ThreadPools();
-  ~ThreadPools();
-  ThreadPools(const ThreadPools&) = delete;
-  ThreadPools& operator=(const ThreadPools&) = delete;
-
   // Returns the pool of `threads` threads. Null: the CPU module offers no pools.
   ggml_threadpool* Get(int threads);
 
  private:
-  class Pool;
-  std::map<int, std::unique_ptr<Pool>> pools_;
+  using Free = void (*)(ggml_threadpool*);
+  std::map<int, std::unique_ptr<ggml_threadpool, Free>> pools_;
 };
 
 }  // namespace svc

@@ -69,9 +69,8 @@ CostModel CostModel::Measure(Decoder& decoder, const Now& now, double budget_ms)
 
   CostModel model;
   const auto time = [&](std::uint32_t rows, std::uint32_t outputs) {
-    const auto found = std::find_if(sizes.begin(), sizes.end(), [&](const Size& size) {
-      return size.rows == rows && size.outputs == outputs;
-    });
+    const auto found = std::ranges::find_if(
+        sizes, [&](const Size& size) { return size.rows == rows && size.outputs == outputs; });
     return found == sizes.end() ? 0.0 : found->best_ms;
   };
   // The two sizes differ only by 7 outputs.
@@ -115,7 +114,7 @@ void CostModel::FillGaps() {
 }
 
 CostModel::Place CostModel::PlaceOf(std::uint32_t rows) {
-  const auto above = std::lower_bound(kRows.begin(), kRows.end(), rows);
+  const auto above = std::ranges::lower_bound(kRows, rows);
   const auto upper = std::min<std::size_t>(above - kRows.begin(), kRows.size() - 1);
   if (upper == 0 || kRows[upper] <= rows) return {upper, upper, 0};
   const double gap = kRows[upper] - kRows[upper - 1];

@@ -65,11 +65,11 @@ Ranking LargestLogits(std::span<const float> logits, const TokenSet* allowed, st
     }
     if (ranked->size() <= count) {
       ranked->push_back({static_cast<Token>(i), logit});
-      std::push_heap(ranked->begin(), ranked->end(), larger);
+      std::ranges::push_heap(*ranked, larger);
     } else if (logit > threshold) {
-      std::pop_heap(ranked->begin(), ranked->end(), larger);
+      std::ranges::pop_heap(*ranked, larger);
       ranked->back() = {static_cast<Token>(i), logit};
-      std::push_heap(ranked->begin(), ranked->end(), larger);
+      std::ranges::push_heap(*ranked, larger);
     } else {
       return;
     }
@@ -79,7 +79,7 @@ Ranking LargestLogits(std::span<const float> logits, const TokenSet* allowed, st
     ranked->clear();
     return Ranking::kBroken;
   }
-  std::sort_heap(ranked->begin(), ranked->end(), larger);
+  std::ranges::sort_heap(*ranked, larger);
   bool distinct = true;
   for (std::size_t i = 1; i < ranked->size(); ++i) {
     if (!((*ranked)[i - 1].logit > (*ranked)[i].logit)) distinct = false;

@@ -114,7 +114,7 @@ void DraftRound::Draft(Step* step, const std::atomic<bool>& abort) {
   if (!decoder_->can_share() || step->parts.empty()) return;
   // A row that was not believed is computed in the batch that it would have had without drafts.
   const auto doubts = [](const StepPart& part) { return part.generation->doubt.has_value(); };
-  if (std::any_of(step->parts.begin(), step->parts.end(), doubts)) return;
+  if (std::ranges::any_of(step->parts, doubts)) return;
   DraftLimits limits{.rows = std::min({decoder_->max_rows(), decoder_->max_outputs(),
                                        admission_->AvailableCells()}),
                      .ms = std::numeric_limits<double>::infinity()};
@@ -124,7 +124,7 @@ void DraftRound::Draft(Step* step, const std::atomic<bool>& abort) {
   std::vector<Proposal> proposals = Proposals(*step, limits.rows - step->size());
   if (drafter_ != nullptr) AskModel(*step, limits, abort, &proposals);
   const std::vector<std::uint32_t> chosen = Choose(*step, limits, proposals);
-  if (std::all_of(chosen.begin(), chosen.end(), [](auto count) { return count == 0; })) return;
+  if (std::ranges::all_of(chosen, [](auto count) { return count == 0; })) return;
   AddRows(step, proposals, chosen);
 }
 
@@ -301,8 +301,7 @@ void DraftRound::Settle(const Step& step, double step_ms) {
   const auto sequences = static_cast<std::uint32_t>(step.parts.size());
   std::uint32_t rows = sequences;
   for (const StepPart& part : step.parts) rows += part.drafts;
-  if (!costs_->measured() && sequences > 0 &&
-      std::all_of(step.parts.begin(), step.parts.end(), decodes)) {
+  if (!costs_->measured() && sequences > 0 && std::ranges::all_of(step.parts, decodes)) {
     const double unit_ms = step_ms / CostOfDecoding(step, rows);
     unit_ms_ = unit_ms_ > 0 ? unit_ms_ + kUnitGain * (unit_ms - unit_ms_) : unit_ms;
   }

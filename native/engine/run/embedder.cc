@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
 #include <utility>
 
 namespace svc {
@@ -15,8 +14,7 @@ Embedder::Embedder(std::unique_ptr<Encoder> encoder, OutputSink sink)
 // ---- any thread ---------------------------------------------------------------------------------
 
 Embedder::Jobs::iterator Embedder::Find(GenerationId id) {
-  return std::find_if(jobs_.begin(), jobs_.end(),
-                      [&](const Job& job) { return job.submission.id == id; });
+  return std::ranges::find_if(jobs_, [&](const Job& job) { return job.submission.id == id; });
 }
 
 Status Embedder::Submit(EmbeddingSubmission submission) {
@@ -64,7 +62,7 @@ void Embedder::Run() {
       lock.lock();
       EndBatch(status, vectors);
     }
-    std::vector<GenerationOutput> outputs = std::exchange(outputs_, {});
+    std::vector<GenerationOutput> outputs = outputs_.Take();
     lock.unlock();
     worker_.Deliver(std::move(outputs));
     lock.lock();
@@ -111,7 +109,7 @@ void Embedder::EndBatch(const Status& status, const std::vector<float>& vectors)
     TakeVectors(vectors);
   } else if (status.code() != StatusCode::kCancelled) {
     const auto failed = [this](const Job& job) {
-      return std::find(batch_.begin(), batch_.end(), &job) != batch_.end();
+      return std::ranges::find(batch_, &job) != batch_.end();
     };
     EndIf(failed, FinishReason::kStop, status);
   }
@@ -127,9 +125,9 @@ void Embedder::TakeVectors(const std::vector<float>& vectors) {
     job.usage.input_tokens += input_tokens;
     stats_.prompt_tokens += input_tokens;
     if (job.cancelled) continue;
-    std::vector<float>& target = OutputOf(job.submission.id).embeddings;
     const auto from = vectors.begin() + static_cast<std::ptrdiff_t>(i * length);
-    target.insert(target.end(), from, from + static_cast<std::ptrdiff_t>(length));
+    outputs_.Add({.id = job.submission.id,
+                  .embeddings = {from, from + static_cast<std::ptrdiff_t>(length)}});
   }
   const auto complete = [](const Job& job) {
     return !job.cancelled && job.computed == job.submission.inputs.size();
@@ -141,26 +139,17 @@ template <typename F>
 void Embedder::EndIf(F ends, FinishReason reason, const Status& status) {
   jobs_.remove_if([&](const Job& job) {
     if (!ends(job)) return false;
-    GenerationOutput& output = OutputOf(job.submission.id);
-    output.done = true;
-    output.reason = reason;
-    output.status = status;
-    output.usage = job.usage;
+    GenerationOutput output{.id = job.submission.id,
+                            .done = true,
+                            .reason = reason,
+                            .status = status,
+                            .usage = job.usage,
+                            .timings = job.timings};
     output.usage.truncated_tokens = job.submission.truncated_tokens;
-    output.timings = job.timings;
     output.timings.finished_ms = job.SinceSubmit();
+    outputs_.Add(std::move(output));
     return true;
   });
-}
-
-// Returns the output of the job that is not delivered yet.
-GenerationOutput& Embedder::OutputOf(GenerationId id) {
-  const auto found = std::find_if(outputs_.begin(), outputs_.end(),
-                                  [&](const auto& output) { return output.id == id; });
-  if (found != outputs_.end()) return *found;
-  GenerationOutput& output = outputs_.emplace_back();
-  output.id = id;
-  return output;
 }
 
 }  // namespace svc

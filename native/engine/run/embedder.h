@@ -20,6 +20,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/base/output_list.h"
 #include "engine/base/request.h"
 #include "engine/model/encoder.h"
 #include "engine/run/worker.h"
@@ -82,7 +83,6 @@ class Embedder {
   // Makes the last output of each job for which `ends` returns true, and removes the job.
   template <typename F>
   void EndIf(F ends, FinishReason reason, const Status& status = Status::Ok());
-  GenerationOutput& OutputOf(GenerationId id);
 
   std::unique_ptr<Encoder> encoder_;  // freed by Close
 
@@ -92,7 +92,7 @@ class Embedder {
   EngineStats stats_;
   std::vector<Job*> batch_;  // the job of each input; empty: nothing is being computed
   std::vector<std::span<const Token>> inputs_;
-  std::vector<GenerationOutput> outputs_;
+  OutputList outputs_;
 
   Worker worker_;
 };

@@ -19,7 +19,6 @@
 // a counter. A share that is alone gets everything. Within a share, deadlines decide (scheduler.h).
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <set>
 #include <vector>

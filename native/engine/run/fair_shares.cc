@@ -47,39 +47,33 @@ FairShares::Load FairShares::LoadOf(ShareId share) const {
   return found == loads_.end() ? Load{} : found->second;
 }
 
+std::optional<ShareId> FairShares::LargestAbove(std::uint32_t Load::*held, std::uint32_t most,
+                                                double least_counter) const {
+  std::optional<ShareId> largest;
+  for (const auto& [share, load] : loads_) {
+    if (load.sequences < 2 || load.*held <= most) continue;
+    if (queue_.CounterOf(share) < least_counter) continue;
+    most = load.*held;
+    largest = share;
+  }
+  return largest;
+}
+
 std::optional<ShareId> FairShares::MakesWayFor(const Generation& candidate,
                                                bool lacks_sequence) const {
   if (!several()) return std::nullopt;
   const ShareId asking = candidate.scope.owner;
-  const Load own = LoadOf(asking);
-  const auto shares = static_cast<std::uint32_t>(loads_.size());
-  const std::uint32_t sequences = decoder_->max_sequences() / shares;
-  const std::uint32_t cells = decoder_->cells_total() / shares;
-  if (lacks_sequence ? own.sequences >= std::max(1U, sequences) : own.cells >= cells) {
-    return std::nullopt;
-  }
-  const double counter = queue_.CounterOf(asking);
-  std::optional<ShareId> largest;
-  std::uint32_t most = lacks_sequence ? sequences : cells;
-  for (const auto& [share, load] : loads_) {
-    const std::uint32_t held = lacks_sequence ? load.sequences : load.cells;
-    if (load.sequences < 2 || held <= most || queue_.CounterOf(share) < counter) continue;
-    most = held;
-    largest = share;
-  }
+  const auto held = lacks_sequence ? &Load::sequences : &Load::cells;
+  const std::uint32_t part =
+      PartOf(lacks_sequence ? decoder_->max_sequences() : decoder_->cells_total());
+  if (LoadOf(asking).*held >= (lacks_sequence ? std::max(1U, part) : part)) return std::nullopt;
+  const auto largest = LargestAbove(held, part, queue_.CounterOf(asking));
   return largest == asking ? std::nullopt : largest;
 }
 
 std::optional<ShareId> FairShares::Largest() const {
   if (!several()) return std::nullopt;
-  std::uint32_t most = decoder_->cells_total() / static_cast<std::uint32_t>(loads_.size());
-  std::optional<ShareId> largest;
-  for (const auto& [share, load] : loads_) {
-    if (load.sequences < 2 || load.cells <= most) continue;
-    most = load.cells;
-    largest = share;
-  }
-  return largest;
+  return LargestAbove(&Load::cells, PartOf(decoder_->cells_total()), 0);
 }
 
 // True if the generation waits for its first token and its share runs less than half of what
@@ -89,7 +83,7 @@ bool FairShares::IsDue(const Generation& generation) const {
   const ShareId share = generation.scope.owner;
   const double counter = queue_.CounterOf(share);
   const std::uint32_t held = LoadOf(share).sequences;
-  return std::any_of(loads_.begin(), loads_.end(), [&](const auto& each) {
+  return std::ranges::any_of(loads_, [&](const auto& each) {
     const auto& [other, load] = each;
     return other != share && load.sequences > 2 * held &&
            counter <= queue_.CounterOf(other) + kQuantum;
@@ -121,8 +115,7 @@ void FairShares::OrderDecoding(std::vector<Generation*>* decoding) const {
     order.push_back({{!is_first, at->second}, generation});
     at->second += kOutputWeight;
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(order, {}, [](const auto& each) { return each.first; });
   for (std::size_t i = 0; i < order.size(); ++i) (*decoding)[i] = order[i].second;
 }
 

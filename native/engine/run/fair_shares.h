@@ -60,6 +60,14 @@ class FairShares {
     std::uint32_t cells = 0;
   };
   Load LoadOf(ShareId share) const;
+  // A share's fair part of sequences or cells.
+  std::uint32_t PartOf(std::uint32_t total) const {
+    return total / static_cast<std::uint32_t>(loads_.size());
+  }
+  // Of the shares with several generations and a counter of at least `least_counter`, the one that
+  // holds the most; absent: none holds more than `most`.
+  std::optional<ShareId> LargestAbove(std::uint32_t Load::*held, std::uint32_t most,
+                                      double least_counter) const;
   bool IsDue(const Generation& generation) const;
 
   const Decoder* const decoder_;

@@ -34,6 +34,9 @@ struct Submission {
   // Control tokens that belong to the text, with their bytes.
   std::map<Token, std::string> spelled = {};
   Priority priority = Priority::kInteractive;
+  // True if its prompt may come from the prefix cache, and other generations may follow it there.
+  // If not, it uses the prefix cache only for its own tokens while it is preempted, and it gets no
+  // drafts.
   bool reuse_prefix = true;
   PrefixScope scope;
   bool store = true;  // the disk tier may keep its tokens
@@ -41,23 +44,17 @@ struct Submission {
 };
 
 // Owner: the Loop. Thread: the runner's.
-class Generation {
+class Generation : Submission {
  public:
   explicit Generation(Submission submission)
-      : id(submission.id),
-        tokens(std::move(submission.prompt)),
+      : Submission(std::move(submission)),
+        tokens(std::move(prompt)),
         prompt_size(static_cast<std::uint32_t>(tokens.size())),
-        max_tokens(submission.max_tokens),
-        truncated_tokens(submission.truncated_tokens),
-        sampler(std::move(submission.sampler)),
-        stream(std::move(submission.stop)),
-        reader(std::move(submission.reader)),
-        spelled(std::move(submission.spelled)),
-        priority(submission.priority),
-        reuse_prefix(submission.reuse_prefix),
-        scope(submission.scope),
-        store(submission.store),
-        submitted_at(submission.submitted_at) {}
+        stream(std::move(stop)) {}
+
+  using Submission::id, Submission::max_tokens, Submission::sampler, Submission::priority;
+  using Submission::reuse_prefix, Submission::scope, Submission::store, Submission::submitted_at;
+  using Submission::spelled;
 
   // A row computed beside drafts whose lead was too small to be trusted (tie_guard.h).
   struct Doubt {
@@ -137,8 +134,6 @@ class Generation {
     return output;
   }
 
-  const GenerationId id;
-
   std::vector<Token> tokens;  // prompt and generated tokens
   const std::uint32_t prompt_size;
   std::uint32_t computed = 0;  // of `tokens`, in the cache
@@ -151,12 +146,7 @@ class Generation {
   bool ended = false;     // its last output has been made
   bool fetching = false;  // waits for the disk tier to read its prefix
 
-  const std::optional<std::uint32_t> max_tokens;
-  const std::optional<std::uint32_t> truncated_tokens;
-  std::unique_ptr<Sampler> sampler;
   TextStream stream;
-  const std::unique_ptr<AnswerReader> reader;
-  const std::map<Token, std::string> spelled;
   std::uint64_t said_bytes = 0;
   struct Untold {
     std::uint64_t begins_at = 0;  // of said_bytes
@@ -168,14 +158,6 @@ class Generation {
   double trust = 1;            // recent part of rows beside drafts that were trusted
   std::optional<Doubt> doubt;  // its next row is computed without drafts
 
-  const Priority priority;
-  // True if its prompt may come from the prefix cache, and other generations may follow it there.
-  // If not, it uses the prefix cache only for its own tokens while it is preempted, and it gets no
-  // drafts.
-  const bool reuse_prefix;
-  const PrefixScope scope;
-  const bool store;
-  const Clock::time_point submitted_at;
   // Deadline (DeadlineOf) of the most urgent generation that waits for this one's prompt.
   double wanted_by_ms = std::numeric_limits<double>::infinity();
   // Smallest counter of a share that waits for this one's prompt (fair_queue.h).

@@ -6,9 +6,9 @@
 // character, does not count, up to kMostSilentSteps in a row.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "engine/run/generation.h"
 #include "engine/run/scheduler.h"
@@ -23,7 +23,14 @@ class LaneTurns {
 
   // True if the batch in the lane goes on before the step of these demands.
   bool MayGoOn(std::span<const Demand> demands, const StepLimits& limits,
-               const StepCosts& costs) const;
+               const StepCosts& costs) const {
+    if (demands.empty()) return true;
+    if (demands.front().rows > 1) return false;
+    const auto rows =
+        std::min(static_cast<std::uint32_t>(demands.size()), std::max(limits.decoding_rows, 1U));
+    return !IsStepDue(Milliseconds(now_() - since_), costs.model().Predict(rows, rows),
+                      costs.targets());
+  }
 
   // Around each step in the cache; `steps`: number of steps so far.
   void StepBegins() { is_silent_ = false; }
@@ -31,9 +38,17 @@ class LaneTurns {
   void NoText(const Generation& generation) {
     if (generation.last_text_step < due_step_) is_silent_ = true;
   }
-  void StepEnds(std::uint64_t steps);
+  void StepEnds(std::uint64_t steps) {
+    silent_steps_ = is_silent_ && silent_steps_ < kMostSilentSteps ? silent_steps_ + 1 : 0;
+    if (silent_steps_ > 0) return;
+    since_ = now_();
+    due_step_ = steps + 1;
+  }
 
  private:
+  // A character has at most four bytes, and a token at least one.
+  static constexpr std::uint32_t kMostSilentSteps = 3;
+
   const Now now_;
   Clock::time_point since_;         // generations that decode wait for a step since then
   std::uint64_t due_step_ = 0;      // number of the first step after that

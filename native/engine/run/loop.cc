@@ -76,8 +76,8 @@ void Loop::Measure() {
 // ---- what callers want --------------------------------------------------------------------------
 
 Generation* Loop::Find(GenerationId id) {
-  const auto found = std::find_if(generations_.begin(), generations_.end(),
-                                  [&](const auto& g) { return g->id == id && !g->ended; });
+  const auto found =
+      std::ranges::find_if(generations_, [&](const auto& g) { return g->id == id && !g->ended; });
   return found == generations_.end() ? nullptr : found->get();
 }
 
@@ -113,8 +113,8 @@ void Loop::CancelAll() {
 }
 
 bool Loop::HasWork() const {
-  return std::any_of(generations_.begin(), generations_.end(),
-                     [](const auto& g) { return !g->paused && !g->ended && !g->fetching; });
+  return std::ranges::any_of(generations_,
+                             [](const auto& g) { return !g->paused && !g->ended && !g->fetching; });
 }
 
 bool Loop::MayWait() const {
@@ -136,10 +136,9 @@ std::vector<GenerationOutput> Loop::TakeOutputs() {
 
 EngineStats Loop::stats() const {
   EngineStats stats = counts_;
-  const auto alive = std::count_if(generations_.begin(), generations_.end(),
-                                   [](const auto& g) { return !g->ended; });
-  stats.active = static_cast<std::uint32_t>(std::count_if(
-      generations_.begin(), generations_.end(), [](const auto& g) { return g->in_cache(); }));
+  const auto alive = std::ranges::count_if(generations_, [](const auto& g) { return !g->ended; });
+  stats.active = static_cast<std::uint32_t>(
+      std::ranges::count_if(generations_, [](const auto& g) { return g->in_cache(); }));
   stats.waiting = static_cast<std::uint32_t>(alive) - stats.active;
   admission_.AddTo(&stats);
   stats.threads = static_cast<std::uint32_t>(costs_.threads());
@@ -226,16 +225,15 @@ void Loop::AddPart(Generation& generation, std::uint32_t rows) {
 
 // Begins a batch of the most urgent prompt that the lane takes, if it computes none.
 void Loop::PlanLane(const std::vector<Generation*>& candidates) {
-  const auto decoding = static_cast<std::uint32_t>(std::count_if(
-      candidates.begin(), candidates.end(), [](const Generation* g) { return g->pending() == 1; }));
+  const auto decoding = static_cast<std::uint32_t>(
+      std::ranges::count_if(candidates, [](const Generation* g) { return g->pending() == 1; }));
   prefiller_.SetDecoding(decoding);
   if (const Generation* generation = prefiller_.generation()) {
     if (!generation->paused) return;
     prefiller_.Drop(*generation);
   }
-  const auto most_urgent =
-      std::find_if(candidates.begin(), candidates.end(),
-                   [this](const Generation* g) { return prefiller_.Takes(*g); });
+  const auto most_urgent = std::ranges::find_if(
+      candidates, [this](const Generation* g) { return prefiller_.Takes(*g); });
   if (most_urgent == candidates.end()) return;
   Generation& generation = **most_urgent;
   // Before the lane grows, so that lane and swapped-out prefixes never take more together.
@@ -477,8 +475,7 @@ void Loop::Emit(Generation& generation, std::string text) {
     return;
   }
   const bool first = std::exchange(generation.last_text_step, counts_.steps + 1) == 0;
-  GenerationOutput output;
-  output.id = generation.id;
+  GenerationOutput output{.id = generation.id};
   generation.Write(std::move(text), /*last=*/false, &output);
   output.logprobs = generation.TakeLogprobs();
   if (!output.has_content()) return;

@@ -5,6 +5,7 @@
 // together.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "engine/base/output_list.h"
@@ -18,12 +19,24 @@ class Outbox {
   explicit Outbox(Now now) : now_(std::move(now)) {}
 
   // `urgent`: the first text of a generation, or its end.
-  void Add(GenerationOutput output, bool urgent);
+  void Add(GenerationOutput output, bool urgent) {
+    if (outputs_.empty()) since_ = now_();
+    is_urgent_ |= urgent;
+    outputs_.Add(std::move(output));
+  }
   // True if nothing in it is urgent and all of it can wait for a step of about `next_ms`.
-  bool MayWait(double next_ms) const;
-  std::vector<GenerationOutput> Take();
+  bool MayWait(double next_ms) const {
+    return !is_urgent_ && Milliseconds(now_() - since_) + next_ms <= kTogetherMs;
+  }
+  std::vector<GenerationOutput> Take() {
+    is_urgent_ = false;
+    return outputs_.Take();
+  }
 
  private:
+  // The longest wait of a text for more: half a frame of a screen.
+  static constexpr double kTogetherMs = 8;
+
   const Now now_;
   OutputList outputs_;
   Clock::time_point since_;  // when the first of them was added

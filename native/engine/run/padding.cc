@@ -18,7 +18,7 @@ std::uint32_t Padding::Padded(std::uint32_t rows, bool all_wanted) const {
 void Padding::Add(Step* step, bool all_wanted) const {
   const std::uint32_t rows = step->size();
   const std::uint32_t padded = Padded(rows, all_wanted);
-  const bool plain = std::any_of(step->parts.begin(), step->parts.end(), [](const StepPart& part) {
+  const bool plain = std::ranges::any_of(step->parts, [](const StepPart& part) {
     return part.rows > 1 && part.generation->IsPlain();
   });
   if (plain) return;

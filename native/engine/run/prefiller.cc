@@ -89,9 +89,7 @@ std::vector<Generation*> Prefiller::Beside(const std::vector<Generation*>& candi
       beside.push_back(candidate);
     }
   }
-  std::stable_sort(decoding.begin(), decoding.end(), [](const Generation* a, const Generation* b) {
-    return a->last_step < b->last_step;
-  });
+  std::ranges::stable_sort(decoding, {}, &Generation::last_step);
   shares.OrderDecoding(&decoding);
   beside.insert(beside.end(), decoding.begin(), decoding.end());
   return beside;

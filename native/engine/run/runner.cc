@@ -1,7 +1,6 @@
 #include "engine/run/runner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -37,16 +36,12 @@ void Runner::YieldTo(const Submission& submission) {
   if (age_ms == 0 || !step_owner_.may_yield || worker_.abort()) return;
   const ShareId share = submission.scope.owner;
   const auto& known = step_owner_.known;
-  if (std::find(known.begin(), known.end(), share) != known.end()) return;
+  if (std::ranges::find(known, share) != known.end()) return;
   const double left = step_owner_.predicted_ms - age_ms;
   if (left < kLeastYieldMs || left < kLeastYieldPart * step_owner_.predicted_ms) return;
   yielded_to_ = share;
   worker_.Abort();
 }
-
-void Runner::Cancel(GenerationId id) { SetWish(id, &Wish::cancelled, true); }
-void Runner::Pause(GenerationId id) { SetWish(id, &Wish::paused, true); }
-void Runner::Resume(GenerationId id) { SetWish(id, &Wish::paused, false); }
 
 void Runner::SetWish(GenerationId id, bool Wish::*wish, bool value) {
   worker_.Change([&] {
@@ -89,11 +84,7 @@ void Runner::StartAnew(const Status& status) {
     const auto lock = worker_.Lock();
     worker_.EndBatch();
     for (const auto& [id, wish] : alive_) {
-      GenerationOutput output;
-      output.id = id;
-      output.done = true;
-      output.status = status;
-      outputs.push_back(std::move(output));
+      outputs.push_back({.id = id, .done = true, .status = status});
     }
     alive_.clear();
     arrivals_.clear();

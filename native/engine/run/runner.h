@@ -46,9 +46,9 @@ class Runner {
   // nothing for this id; after success it gets exactly one `done`.
   Status Submit(Submission submission);
 
-  void Cancel(GenerationId id);
-  void Pause(GenerationId id);
-  void Resume(GenerationId id);
+  void Cancel(GenerationId id) { SetWish(id, &Wish::cancelled, true); }
+  void Pause(GenerationId id) { SetWish(id, &Wish::paused, true); }
+  void Resume(GenerationId id) { SetWish(id, &Wish::paused, false); }
   void Hold(bool on) { worker_.Hold(on); }
   EngineStats stats() const;
 

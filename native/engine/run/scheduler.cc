@@ -11,7 +11,7 @@ std::uint32_t RoundDown(std::uint32_t rows, std::uint32_t group) { return rows -
 
 std::uint32_t CountDecoding(std::span<const Demand> demands) {
   return static_cast<std::uint32_t>(
-      std::count_if(demands.begin(), demands.end(), [](const Demand& d) { return d.rows == 1; }));
+      std::ranges::count_if(demands, [](const Demand& d) { return d.rows == 1; }));
 }
 
 // Rows for prompts in a step in which `outputs` sequences sample.

@@ -38,10 +38,10 @@ struct Step {
   // Number of rows whose logits are computed.
   std::uint32_t outputs() const {
     return static_cast<std::uint32_t>(
-        std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.wants_logits; }));
+        std::ranges::count_if(rows, [](const Row& row) { return row.wants_logits; }));
   }
   bool HasDrafts() const {
-    return std::any_of(parts.begin(), parts.end(), [](const StepPart& p) { return p.drafts > 0; });
+    return std::ranges::any_of(parts, [](const StepPart& p) { return p.drafts > 0; });
   }
 };
 

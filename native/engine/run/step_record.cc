@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "engine/model/step_constants.h"
 
@@ -18,15 +17,6 @@ void StepRecord::Add(std::uint32_t rows, double ms) {
   }
   Entry& entry = entries_[static_cast<std::size_t>(std::bit_width(rows)) - 1];
   if (entry.rows == 0 || entry.BoundOf(rows) >= ms) entry = {rows, ms};
-}
-
-double StepRecord::Predict(std::uint32_t rows) const {
-  double least = std::numeric_limits<double>::infinity();
-  for (const Entry& entry : entries_) {
-    if (entry.rows == 0) continue;
-    least = std::min(least, entry.BoundOf(rows));
-  }
-  return empty() ? 0 : least;
 }
 
 std::uint32_t StepRecord::RowsWithin(double ms, std::uint32_t limit) const {

@@ -21,8 +21,6 @@ class StepRecord {
   void Add(std::uint32_t rows, double ms);
   bool empty() const { return steps_ == 0; }
 
-  // 0: no step has been recorded.
-  double Predict(std::uint32_t rows) const;
   // The most rows, at most `limit`, whose step takes no longer than `ms`.
   std::uint32_t RowsWithin(double ms, std::uint32_t limit) const;
 

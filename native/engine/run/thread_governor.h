@@ -16,8 +16,6 @@
 // hundred times as long. Such a step starts the next trial at once, without a pause.
 #pragma once
 
-#include <cstdint>
-
 namespace svc {
 
 // Not thread-safe. Times in milliseconds; `now_ms` on any clock that does not jump.

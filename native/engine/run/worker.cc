@@ -6,10 +6,6 @@
 
 namespace svc {
 
-void Worker::Hold(bool on) {
-  Change([&] { held_ = on; });
-}
-
 void Worker::Close(const std::function<void()>& free) {
   std::call_once(closed_, [&] {
     Change([&] { closing_ = abort_ = true; });
@@ -49,10 +45,6 @@ bool Worker::Claim(std::unordered_set<GenerationId> wanted) {
 void Worker::EndBatch() {
   in_batch_.clear();
   batch_started_at_.reset();
-}
-
-void Worker::Deliver(std::vector<GenerationOutput> outputs) const {
-  if (!outputs.empty()) sink_(std::move(outputs));
 }
 
 }  // namespace svc

@@ -47,7 +47,9 @@ class Worker {
     return change();
   }
   // true: the owner claims no further batch, until Hold(false).
-  void Hold(bool on);
+  void Hold(bool on) {
+    Change([&] { held_ = on; });
+  }
   // Aborts the running batch, makes Wait return, joins the thread, then calls `free`. Idempotent;
   // later and concurrent calls return once the first one has finished. Not from the sink.
   void Close(const std::function<void()>& free = [] {});
@@ -81,7 +83,9 @@ class Worker {
   // Set while the running batch should stop.
   const std::atomic<bool>& abort() const { return abort_; }
   // Calls the sink, unless there are no outputs. REQUIRES that the lock is not held.
-  void Deliver(std::vector<GenerationOutput> outputs) const;
+  void Deliver(std::vector<GenerationOutput> outputs) const {
+    if (!outputs.empty()) sink_(std::move(outputs));
+  }
 
  private:
   struct WakeAtEnd {

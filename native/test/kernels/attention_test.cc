@@ -1,10 +1,9 @@
 // The attention kernels, compared with attention in double precision.
-#include "kernels/attention.h"
-
 #include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "kernels/kernels.h"
 #include "test.h"
 
 namespace svc {
@@ -40,7 +39,7 @@ class Case {
   }
 
   // Returns the outputs, [head][length].
-  std::vector<float> Attended(AttentionKernel attend) {
+  std::vector<float> Attended(AttentionKernel* attend) {
     std::vector<std::uint8_t> scratch(AttentionScratch(length_, heads_, cells_));
     std::vector<float> outputs(heads_ * length_, NAN);
     attend({.head_length = length_,
@@ -73,8 +72,8 @@ class Case {
   }
 
   void ExpectRight() {
-    const std::vector<float> actual = Attended(AttentionKernels().front());
-    for (const AttentionKernel attend : AttentionKernels()) EXPECT(Attended(attend) == actual);
+    const std::vector<float> actual = Attended(SupportedKernels().front().attend);
+    for (const Kernels& kernels : SupportedKernels()) EXPECT(Attended(kernels.attend) == actual);
     for (std::size_t head = 0; head < heads_; ++head) {
       std::vector<double> weights(cells_);
       double total = 0;
@@ -116,7 +115,7 @@ class Case {
 };
 
 TEST(EachHeadSeesWhatTheMaskLeaves) {
-  if (AttentionKernels().empty()) return;
+  if (SupportedKernels().empty()) return;
   std::mt19937 random(2);
   for (const std::size_t length : {32, 64, 80, 96, 128, 256}) {
     EXPECT(CanAttend(length));
@@ -134,20 +133,21 @@ TEST(EachHeadSeesWhatTheMaskLeaves) {
 
 // Bit-identical: a text must not depend on other sequences in the cache.
 TEST(WhatIsHiddenChangesNothing) {
-  if (AttentionKernels().empty()) return;
+  if (SupportedKernels().empty()) return;
   Case dense(64, 2, 40);
-  const std::vector<float> expected = dense.Attended(AttentionKernels().front());
+  const std::vector<float> expected = dense.Attended(SupportedKernels().front().attend);
   Case sparse(64, 2, 400);
   std::fill(sparse.mask.begin(), sparse.mask.end(), kHidden);
   for (std::size_t cell = 0; cell < 40; ++cell) sparse.PutCell(cell * 9 + 5, dense, cell);
-  EXPECT(sparse.Attended(AttentionKernels().front()) == expected);
+  EXPECT(sparse.Attended(SupportedKernels().front().attend) == expected);
 }
 
 TEST(ARowThatSeesNothingIsZeros) {
-  if (AttentionKernels().empty()) return;
+  if (SupportedKernels().empty()) return;
   Case blind(64, 3, 100);
   std::fill(blind.mask.begin(), blind.mask.end(), kHidden);
-  for (const float output : blind.Attended(AttentionKernels().front())) EXPECT_EQ(output, 0.0F);
+  for (const float output : blind.Attended(SupportedKernels().front().attend))
+    EXPECT_EQ(output, 0.0F);
 }
 
 TEST(OtherLengthsAreLeftToOthers) { EXPECT(!CanAttend(72)); }

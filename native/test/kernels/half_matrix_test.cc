@@ -1,11 +1,10 @@
 // The half-float kernels, compared with sums in double precision.
-#include "kernels/half_matrix.h"
-
 #include <cmath>
 #include <cstring>
 #include <random>
 #include <vector>
 
+#include "kernels/kernels.h"
 #include "test.h"
 
 namespace svc {
@@ -38,7 +37,7 @@ class Product {
   }
   // Returns outputs [begin, end) of the rows as [row][output]; all other outputs are 77.
   std::vector<float> Of(const std::vector<std::vector<float>>& rows, std::size_t begin,
-                        std::size_t end, HalfKernel kernel) const {
+                        std::size_t end, HalfKernel* kernel) const {
     std::vector<float> all(rows.size() * outputs_, 77);
     std::vector<const float*> in;
     std::vector<float*> out;
@@ -67,7 +66,7 @@ class Product {
 };
 
 void ExpectSums(const Product& product, const std::vector<std::vector<float>>& rows,
-                std::size_t outputs, HalfKernel kernel) {
+                std::size_t outputs, HalfKernel* kernel) {
   const std::vector<float> actual = product.Of(rows, 0, outputs, kernel);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     for (std::size_t o = 0; o < outputs; ++o) {
@@ -83,7 +82,9 @@ TEST(EachOutputOfEachRowIsTheSumOfItsProducts) {
       for (const std::size_t count : {1U, 2U, 5U, 6U, 7U, 13U, 160U}) {
         std::vector<std::vector<float>> rows;
         for (std::size_t r = 0; r < count; ++r) rows.push_back(product.Row());
-        for (const HalfKernel kernel : HalfKernels()) ExpectSums(product, rows, outputs, kernel);
+        for (const Kernels& kernels : SupportedKernels()) {
+          ExpectSums(product, rows, outputs, kernels.multiply_halves);
+        }
       }
     }
   }
@@ -92,22 +93,23 @@ TEST(EachOutputOfEachRowIsTheSumOfItsProducts) {
 // A row's result must not depend on other rows in the batch, nor on the processor, nor on the
 // outputs computed beside it.
 TEST(ARowComesOutTheSameInWhateverCompanyAndShareAndOfEachKernel) {
-  if (HalfKernels().empty()) return;
+  if (SupportedKernels().empty()) return;
   Product product(11, 256);
   const std::vector<float> row = product.Row();
-  const std::vector<float> alone = product.Of({row}, 0, 11, HalfKernels().front());
-  for (const HalfKernel kernel : HalfKernels()) {
+  const std::vector<float> alone =
+      product.Of({row}, 0, 11, SupportedKernels().front().multiply_halves);
+  for (const Kernels& kernels : SupportedKernels()) {
     for (std::size_t count = 1; count <= 30; ++count) {
       std::vector<std::vector<float>> rows;
       for (std::size_t r = 0; r + 1 < count; ++r) rows.push_back(product.Row());
       rows.push_back(row);
-      const std::vector<float> together = product.Of(rows, 0, 11, kernel);
+      const std::vector<float> together = product.Of(rows, 0, 11, kernels.multiply_halves);
       EXPECT(std::memcmp(together.data() + (count - 1) * 11, alone.data(), 11 * sizeof(float)) ==
              0);
     }
     for (std::size_t begin = 0; begin < 11; ++begin) {
       for (std::size_t end = begin; end <= 11; ++end) {
-        const std::vector<float> part = product.Of({row}, begin, end, kernel);
+        const std::vector<float> part = product.Of({row}, begin, end, kernels.multiply_halves);
         for (std::size_t o = 0; o < 11; ++o) {
           EXPECT_EQ(part[o], o >= begin && o < end ? alone[o] : 77.0F);
         }
@@ -120,8 +122,9 @@ TEST(WhatIsNoNumberStaysNone) {
   Product product(4, 64);
   std::vector<float> row = product.Row();
   row[9] = NAN;
-  for (const HalfKernel kernel : HalfKernels()) {
-    for (const float output : product.Of({row}, 0, 4, kernel)) EXPECT(std::isnan(output));
+  for (const Kernels& kernels : SupportedKernels()) {
+    for (const float output : product.Of({row}, 0, 4, kernels.multiply_halves))
+      EXPECT(std::isnan(output));
   }
 }
 

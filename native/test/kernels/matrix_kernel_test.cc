@@ -1,6 +1,4 @@
 // The matrix kernels, compared with sums in double precision over ggml's dequantized weights.
-#include "kernels/matrix_kernel.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include <random>
 
 #include "ggml.h"
+#include "kernels/kernels.h"
 #include "test.h"
 
 namespace svc {
@@ -178,7 +177,7 @@ bool AreClose(const std::vector<float>& actual, std::size_t from,
 template <typename Test>
 void ForEachKernel(Test test) {
   for (const WeightType type : kTypes) {
-    for (const MatrixKernel& kernel : MatrixKernels()) test(type, kernel.multiply(type));
+    for (const Kernels& kernels : SupportedKernels()) test(type, kernels.multiply(type));
   }
 }
 
@@ -270,7 +269,7 @@ TEST(ABlockOfZerosAddsNothing) {
 }
 
 TEST(WhatWasInterleavedIsReadBack) {
-  if (MatrixKernels().empty()) return;
+  if (SupportedKernels().empty()) return;
   for (const WeightType type : kTypes) {
     Product product(type, 48, 512);
     EXPECT(product.ReadBack() == product.Weights());

@@ -13,7 +13,7 @@ namespace {
 
 // Must be the first test: no backend may be loaded yet.
 TEST(AFolderWithoutModulesIsNoEngine) {
-  SetLogSink(nullptr, nullptr);
+  SetLogSink(nullptr);
   if (!ListDevices().empty()) return;  // a build with the CPU backend linked in
   const Status status = LoadBackends("/nonexistent");
   EXPECT_EQ(status.code(), StatusCode::kEngineUnavailable);
@@ -62,18 +62,15 @@ TEST(LogLinesComeWhole) {
     std::mutex mutex;
     std::vector<std::string> lines;
   } log;
-  SetLogSink(
-      [](const char* level, const char* text, void* user) {
-        auto* to = static_cast<Log*>(user);
-        const std::lock_guard lock(to->mutex);
-        const std::string name = level;
-        EXPECT(name == "debug" || name == "info" || name == "warn" || name == "error");
-        to->lines.emplace_back(text);
-      },
-      &log);
+  SetLogSink([&](const char* level, const char* text) {
+    const std::lock_guard lock(log.mutex);
+    const std::string name = level;
+    EXPECT(name == "debug" || name == "info" || name == "warn" || name == "error");
+    log.lines.emplace_back(text);
+  });
   EXPECT(LoadBackends(SVC_TEST_MODULES).ok());
   EXPECT(LlamaModel::Load({.path = test::TinyModels()[0]}).ok());
-  SetLogSink(nullptr, nullptr);
+  SetLogSink(nullptr);
   EXPECT(log.lines.size() > 10);
   for (const std::string& line : log.lines)
     EXPECT(line.find('\n') == std::string::npos && !line.empty());

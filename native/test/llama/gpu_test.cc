@@ -68,8 +68,7 @@ TEST(ABatchThatIsGivenUpInTheLaneEndsWhereTheGraphHasManyParts) {
   if (!LoadGpu()) return;
   llama_model_params params = llama_model_default_params();
   params.n_gpu_layers = 0;
-  const LlamaModel::ModelPtr model(
-      llama_model_load_from_file(test::TinyModels()[1].c_str(), params));
+  const llama_model_ptr model(llama_model_load_from_file(test::TinyModels()[1].c_str(), params));
   REQUIRE(model != nullptr);
   REQUIRE(llama_model_n_devices(model.get()) > 0);
   const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model.get()));

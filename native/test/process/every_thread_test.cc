@@ -3,6 +3,7 @@
 #include "process/every_thread.h"
 
 #include <pthread.h>
+#include <sys/prctl.h>
 
 #include <atomic>
 #include <cerrno>
@@ -14,11 +15,12 @@
 #include <thread>
 #include <vector>
 
-#include "process/privileges.h"
 #include "test.h"
 
 namespace svc::process {
 namespace {
+
+int ForbidNewPrivileges() { return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno; }
 
 struct Count {
   int all = 0;

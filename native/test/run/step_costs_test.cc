@@ -32,11 +32,12 @@ TEST(StepsAreRecordedWithTheNextSample) {
   costs.Record(100, 1, /*sampled=*/false);
   EXPECT(costs.record().empty());
   costs.Record(100, 49, /*sampled=*/true);
-  EXPECT_EQ(costs.record().Predict(200), 50.0);
+  EXPECT_EQ(costs.record().RowsWithin(50, 1000), 200U);
+  EXPECT_EQ(costs.record().RowsWithin(49, 1000), 0U);
   // Another loop on the same device goes on with it.
   StepCosts next = Costs({});
   next.SetRecord(costs.record());
-  EXPECT_EQ(next.record().Predict(200), 50.0);
+  EXPECT_EQ(next.record().RowsWithin(50, 1000), 200U);
 
   StepCosts measured = Costs(CostOf(StepMs));
   measured.Record(100, 49, /*sampled=*/true);

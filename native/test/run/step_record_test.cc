@@ -15,7 +15,6 @@ double SlowGpu(std::uint32_t rows) { return 40 + rows * 2.0; }
 TEST(NothingIsKnownBeforeTheFirstStep) {
   const StepRecord record;
   EXPECT(record.empty());
-  EXPECT_EQ(record.Predict(64), 0.0);
   EXPECT_EQ(record.RowsWithin(100, 512), 0U);
 }
 

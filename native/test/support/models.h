@@ -46,7 +46,7 @@ inline std::vector<std::string> Vocabularies() {
 
 // Loads the backend modules next to the test program; discards libllama's log.
 inline void LoadModules() {
-  SetLogSink(nullptr, nullptr);
+  SetLogSink(nullptr);
   const Status status = LoadBackends(SVC_TEST_MODULES);
   if (!status.ok()) Fail(__FILE__, __LINE__, status.message());
 }
@@ -55,7 +55,7 @@ inline std::unique_ptr<LlamaModel> LoadVocabulary(const std::string& path) {
   LoadModules();
   llama_model_params params = llama_model_default_params();
   params.vocab_only = true;
-  LlamaModel::ModelPtr model(llama_model_load_from_file(path.c_str(), params));
+  llama_model_ptr model(llama_model_load_from_file(path.c_str(), params));
   if (model == nullptr) return nullptr;
   return std::make_unique<LlamaModel>(std::move(model), "CPU");
 }

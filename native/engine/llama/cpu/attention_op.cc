@@ -20,7 +20,7 @@ std::array<const ggml_tensor*, 4> SourcesOf(const ggml_tensor* op) {
 
 class AttentionOfAll final : public ggml::cpu::tensor_traits {
  public:
-  explicit AttentionOfAll(AttentionKernel kernel) : kernel_(kernel) {}
+  explicit AttentionOfAll(const Kernels& kernels) : kernels_(kernels) {}
 
   bool work_size(int threads, const ggml_tensor* op, std::size_t& size) override {
     size = static_cast<std::size_t>(threads) * ScratchOf(op);
@@ -41,7 +41,7 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
         static_cast<std::uint8_t*>(params->wdata) + ThreadOf(*params) * ScratchOf(op);
     Share(*params, rows * parts, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
-        kernel_(Of(op, i / parts, i % parts * together, together), scratch);
+        kernels_.attend(Of(op, i / parts, i % parts * together, together), scratch);
       }
     });
     return true;
@@ -80,12 +80,12 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
             .output_stride = op->nb[1] / sizeof(float)};
   }
 
-  const AttentionKernel kernel_;
+  const Kernels& kernels_;
 };
 
 }  // namespace
 
-Operation NewAttention(AttentionKernel kernel) { return std::make_unique<AttentionOfAll>(kernel); }
+Operation NewAttention(const Kernels& kernels) { return std::make_unique<AttentionOfAll>(kernels); }
 
 bool TakesAttention(const ggml_tensor* op) {
   if (op->op != GGML_OP_FLASH_ATTN_EXT) return false;

@@ -2,12 +2,11 @@
 #pragma once
 
 #include "engine/llama/cpu/matrix_ops.h"
-#include "kernels/attention.h"
 
 namespace svc {
 
 // Each row of queries attends to its visible cells.
-Operation NewAttention(AttentionKernel kernel);
+Operation NewAttention(const Kernels& kernels);
 // True if the operation computes this node of a graph.
 bool TakesAttention(const ggml_tensor* op);
 

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,12 +12,9 @@
 #include "engine/llama/cpu/matrix_ops.h"
 #include "engine/llama/cpu/thread_shares.h"
 #include "ggml-backend-impl.h"
+#include "ggml-cpp.h"
 #include "ggml-cpu/traits.h"
-#include "gguf.h"
-#include "kernels/attention.h"
-#include "kernels/half_matrix.h"
-#include "kernels/matrix_kernel.h"
-#include "kernels/weight_matrix.h"
+#include "kernels/kernels.h"
 #include "llama.h"
 
 // ggml declares these destructors and defines them in a module that is loaded at run time, so
@@ -49,11 +45,11 @@ bool IsLookUp(const ggml_tensor* op) {
 // ggml's hooks: a memory layout for weights, and for each operation whether our kernels compute it.
 class OwnKernels final : public ggml::cpu::extra_buffer_type {
  public:
-  OwnKernels(const MatrixKernel& matrices, HalfKernel halves, AttentionKernel attention)
-      : product_(NewProduct(matrices)),
+  explicit OwnKernels(const Kernels& kernels)
+      : product_(NewProduct(kernels)),
         look_up_(NewLookUp()),
-        half_product_(NewHalfProduct(halves)),
-        attention_(NewAttention(attention)) {}
+        half_product_(NewHalfProduct(kernels)),
+        attention_(NewAttention(kernels)) {}
 
   bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
     if (!HasOurWeights(op) || !MatrixOf(op->src[0]) || op->src[0]->view_src != nullptr)
@@ -116,8 +112,7 @@ ggml_backend_buffer_type_t BufferType() {
           .is_host = nullptr,
       },
       .device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU),
-      .context = new OwnKernels(MatrixKernels().front(), HalfKernels().front(),
-                                AttentionKernels().front()),
+      .context = new OwnKernels(SupportedKernels().front()),
   };
   return &type;
 }
@@ -162,9 +157,9 @@ void Warn(const std::string& sentence) {
 
 }  // namespace
 
-const MatrixKernel* UseOwnKernels() {
-  static const MatrixKernel* const used = []() -> const MatrixKernel* {
-    if (MatrixKernels().empty() || !IsOfOurHeaders()) return nullptr;
+const Kernels* UseOwnKernels() {
+  static const Kernels* const used = []() -> const Kernels* {
+    if (SupportedKernels().empty() || !IsOfOurHeaders()) return nullptr;
     BufferTypes* const buffer_types = FindModule();
     if (buffer_types == nullptr) return nullptr;
     std::vector<ggml_backend_buffer_type_t>& types = buffer_types();
@@ -184,7 +179,7 @@ const MatrixKernel* UseOwnKernels() {
            wrong + " differ from ggml's");
       return nullptr;
     }
-    return &MatrixKernels().front();
+    return &SupportedKernels().front();
   }();
   return used;
 }
@@ -192,9 +187,9 @@ const MatrixKernel* UseOwnKernels() {
 bool TakeAllOf(const std::string& path) {
   if (UseOwnKernels() == nullptr) return false;
   ggml_context* context = nullptr;
-  const std::unique_ptr<gguf_context, decltype(&gguf_free)> file(
-      gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &context}), gguf_free);
-  const std::unique_ptr<ggml_context, decltype(&ggml_free)> tensors(context, ggml_free);
+  const gguf_context_ptr file(
+      gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &context}));
+  const ggml_context_ptr tensors(context);
   if (file == nullptr || gguf_find_key(file.get(), "split.count") >= 0) return false;
   const auto has = [&](const char* name) { return gguf_find_tensor(file.get(), name) >= 0; };
   // gemma3n's per-layer embeddings are large and only looked up.

@@ -2,17 +2,17 @@
 
 #include <string>
 
-#include "kernels/matrix_kernel.h"
+#include "kernels/kernels.h"
 
 namespace svc {
 
 // Registers our CPU kernels with ggml's CPU module: a buffer type with kernels for model weights,
-// and kernels for attention over an F16 cache. The module keeps its own beside them. Returns the
-// weight kernel, and takes ggml's AMX products out of the module. Null, with the module's own
-// kernels in use: this processor lacks the instructions, the module is of another version or has no
-// place to register, or a self-test fails, with a warning in the log. REQUIRES: the first call
-// comes after the backends are loaded and before any model is.
-const MatrixKernel* UseOwnKernels();
+// and kernels for attention over an F16 cache. The module keeps its own beside them. Returns them,
+// and takes ggml's AMX products out of the module. Null, with the module's own kernels in use: this
+// processor lacks the instructions, the module is of another version or has no place to register,
+// or a self-test fails, with a warning in the log. REQUIRES: the first call comes after the
+// backends are loaded and before any model is.
+const Kernels* UseOwnKernels();
 
 // True if our kernels take every matrix of the file, including a token-embedding matrix that is
 // also the output matrix. Then no weights are used where they are mapped, and the file need not be

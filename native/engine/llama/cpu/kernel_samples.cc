@@ -3,18 +3,13 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "engine/llama/cpu/matrix_ops.h"
-#include "ggml.h"
+#include "ggml-cpp.h"
 
 namespace svc {
 namespace {
-
-using ContextPtr = std::unique_ptr<ggml_context, decltype(&ggml_free)>;
-using BufferPtr = std::unique_ptr<ggml_backend_buffer, decltype(&ggml_backend_buffer_free)>;
-using BackendPtr = std::unique_ptr<ggml_backend, decltype(&ggml_backend_free)>;
 
 constexpr std::int64_t kDepth = 256;  // the smallest that all types have
 constexpr std::int64_t kOutputs = 16;
@@ -28,11 +23,11 @@ constexpr std::int64_t kCells = 64;
 // half floats. A wrong weight, row or cell is off by about 1.
 constexpr double kRounding = 0.02;
 
-ContextPtr NewContext() {
-  return {ggml_init({.mem_size = ggml_tensor_overhead() * 64 + ggml_graph_overhead(),
-                     .mem_buffer = nullptr,
-                     .no_alloc = true}),
-          ggml_free};
+ggml_context_ptr NewContext() {
+  return ggml_context_ptr(
+      ggml_init({.mem_size = ggml_tensor_overhead() * 64 + ggml_graph_overhead(),
+                 .mem_buffer = nullptr,
+                 .no_alloc = true}));
 }
 
 // Fills the tensor with numbers in [-1, 1], converted to its type.
@@ -49,12 +44,13 @@ void Fill(ggml_tensor* tensor) {
 
 // Tensors of the samples; `inputs` are to be filled.
 struct Graph {
-  ContextPtr weights = NewContext();
-  ContextPtr others = NewContext();
+  ggml_context_ptr weights = NewContext();
+  ggml_context_ptr others = NewContext();
   std::vector<ggml_tensor*> inputs;
   std::vector<std::pair<const char*, ggml_tensor*>> results;
 
-  ggml_tensor* Input(const ContextPtr& context, ggml_type type, std::array<std::int64_t, 3> shape) {
+  ggml_tensor* Input(const ggml_context_ptr& context, ggml_type type,
+                     std::array<std::int64_t, 3> shape) {
     inputs.push_back(ggml_new_tensor_3d(context.get(), type, shape[0], shape[1], shape[2]));
     return inputs.back();
   }
@@ -83,7 +79,7 @@ struct Graph {
 
 std::vector<KernelSample> ComputeSamples(ggml_backend_buffer_type_t weights) {
   ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-  const BackendPtr backend(ggml_backend_dev_init(device, nullptr), ggml_backend_free);
+  const ggml_backend_ptr backend(ggml_backend_dev_init(device, nullptr));
   if (backend == nullptr) return {};
   const auto set_threads =
       reinterpret_cast<ggml_backend_set_n_threads_t>(ggml_backend_reg_get_proc_address(
@@ -95,10 +91,10 @@ std::vector<KernelSample> ComputeSamples(ggml_backend_buffer_type_t weights) {
   graph.AddAttention();
   ggml_cgraph* nodes = ggml_new_graph(graph.others.get());
   for (const auto& [name, result] : graph.results) ggml_build_forward_expand(nodes, result);
-  const BufferPtr matrices(ggml_backend_alloc_ctx_tensors_from_buft(graph.weights.get(), weights),
-                           ggml_backend_buffer_free);
-  const BufferPtr buffer(ggml_backend_alloc_ctx_tensors(graph.others.get(), backend.get()),
-                         ggml_backend_buffer_free);
+  const ggml_backend_buffer_ptr matrices(
+      ggml_backend_alloc_ctx_tensors_from_buft(graph.weights.get(), weights));
+  const ggml_backend_buffer_ptr buffer(
+      ggml_backend_alloc_ctx_tensors(graph.others.get(), backend.get()));
   if (matrices == nullptr || buffer == nullptr) return {};
   for (ggml_tensor* input : graph.inputs) Fill(input);
   if (ggml_backend_graph_compute(backend.get(), nodes) != GGML_STATUS_SUCCESS) return {};

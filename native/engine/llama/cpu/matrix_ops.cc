@@ -19,7 +19,7 @@ std::optional<WeightType> TypeOf(ggml_type type) {
 // Operation: rows of activations times quantized weights.
 class Multiplication final : public ggml::cpu::tensor_traits {
  public:
-  explicit Multiplication(const MatrixKernel& kernel) : kernel_(kernel) {}
+  explicit Multiplication(const Kernels& kernels) : kernels_(kernels) {}
 
   bool work_size(int, const ggml_tensor* op, std::size_t& size) override {
     size = QuantizedRows::BytesFor(static_cast<std::size_t>(ggml_nrows(op->src[1])),
@@ -46,7 +46,7 @@ class Multiplication final : public ggml::cpu::tensor_traits {
  private:
   void Multiply(const WeightMatrix& matrix, const QuantizedRows& rows, std::size_t panel,
                 std::size_t end, const ggml_tensor* op) const {
-    MultiplyPanel* const multiply = kernel_.multiply(matrix.type);
+    MultiplyPanel* const multiply = kernels_.multiply(matrix.type);
     for (; panel < end; ++panel) {
       for (std::size_t first = 0; first < rows.rows(); first += kRowGroup) {
         const RowBlock group = rows.Group(first);
@@ -59,13 +59,13 @@ class Multiplication final : public ggml::cpu::tensor_traits {
     }
   }
 
-  const MatrixKernel& kernel_;
+  const Kernels& kernels_;
 };
 
 // Operation: rows of activations times F16 weights in any buffer.
 class HalfMultiplication final : public ggml::cpu::tensor_traits {
  public:
-  explicit HalfMultiplication(HalfKernel kernel) : kernel_(kernel) {}
+  explicit HalfMultiplication(const Kernels& kernels) : kernels_(kernels) {}
 
   // Scratch for each thread: pointers to each row of activations and of outputs.
   bool work_size(int threads, const ggml_tensor* op, std::size_t& size) override {
@@ -90,8 +90,8 @@ class HalfMultiplication final : public ggml::cpu::tensor_traits {
     }
     const std::size_t parts = (matrix.outputs + kHalfOutputs - 1) / kHalfOutputs;
     Share(*params, parts, [&](std::size_t begin, std::size_t end) {
-      kernel_(matrix, begin * kHalfOutputs, std::min(end * kHalfOutputs, matrix.outputs), rows,
-              count, out);
+      kernels_.multiply_halves(matrix, begin * kHalfOutputs,
+                               std::min(end * kHalfOutputs, matrix.outputs), rows, count, out);
     });
     return true;
   }
@@ -102,7 +102,7 @@ class HalfMultiplication final : public ggml::cpu::tensor_traits {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 
-  const HalfKernel kernel_;
+  const Kernels& kernels_;
 };
 
 // Operation: for each token id, one output row of the weights.
@@ -138,13 +138,13 @@ std::optional<WeightMatrix> MatrixOf(const ggml_tensor* tensor) {
                       .data = static_cast<std::uint8_t*>(tensor->data)};
 }
 
-Operation NewProduct(const MatrixKernel& kernel) {
-  return std::make_unique<Multiplication>(kernel);
-}
+Operation NewProduct(const Kernels& kernels) { return std::make_unique<Multiplication>(kernels); }
 
 Operation NewLookUp() { return std::make_unique<LookUp>(); }
 
-Operation NewHalfProduct(HalfKernel kernel) { return std::make_unique<HalfMultiplication>(kernel); }
+Operation NewHalfProduct(const Kernels& kernels) {
+  return std::make_unique<HalfMultiplication>(kernels);
+}
 
 bool TakesHalfProduct(const ggml_tensor* op) {
   if (op->op != GGML_OP_MUL_MAT) return false;

@@ -9,9 +9,7 @@
 
 #include "ggml-backend-impl.h"
 #include "ggml-cpu/traits.h"
-#include "kernels/half_matrix.h"
-#include "kernels/matrix_kernel.h"
-#include "kernels/weight_matrix.h"
+#include "kernels/kernels.h"
 
 namespace svc {
 
@@ -31,11 +29,11 @@ using Operation = std::unique_ptr<ggml::cpu::tensor_traits>;
 std::optional<WeightMatrix> MatrixOf(const ggml_tensor* tensor);
 
 // Rows of activations times interleaved weights.
-Operation NewProduct(const MatrixKernel& kernel);
+Operation NewProduct(const Kernels& kernels);
 // For each token id, one output row of interleaved weights.
 Operation NewLookUp();
 // Rows of activations times F16 weights in any buffer.
-Operation NewHalfProduct(HalfKernel kernel);
+Operation NewHalfProduct(const Kernels& kernels);
 // True if the half product computes this node of a graph.
 bool TakesHalfProduct(const ggml_tensor* op);
 

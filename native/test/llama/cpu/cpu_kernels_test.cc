@@ -6,18 +6,12 @@
 #include <random>
 
 #include "folder.h"
-#include "ggml-alloc.h"
-#include "ggml-backend.h"
-#include "gguf.h"
+#include "ggml-cpp.h"
 #include "models.h"
 #include "test.h"
 
 namespace svc {
 namespace {
-
-using ContextPtr = std::unique_ptr<ggml_context, decltype(&ggml_free)>;
-using BackendPtr = std::unique_ptr<ggml_backend, decltype(&ggml_backend_free)>;
-using BufferPtr = std::unique_ptr<ggml_backend_buffer, decltype(&ggml_backend_buffer_free)>;
 
 // Returns the CPU device's extra buffer type for weights with this name, or null.
 ggml_backend_buffer_type_t ExtraBufferType(const std::string& name) {
@@ -47,23 +41,23 @@ enum class Operation { kMultiply, kLookUp };
 std::vector<float> Compute(Operation operation, const Shape& shape, ggml_backend_buffer_type_t type,
                            int threads) {
   ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-  const BackendPtr backend(ggml_backend_dev_init(device, nullptr), ggml_backend_free);
+  const ggml_backend_ptr backend(ggml_backend_dev_init(device, nullptr));
   const auto set_threads =
       reinterpret_cast<ggml_backend_set_n_threads_t>(ggml_backend_reg_get_proc_address(
           ggml_backend_dev_backend_reg(device), "ggml_backend_set_n_threads"));
   set_threads(backend.get(), threads);
   const auto new_context = [] {
-    return ContextPtr(ggml_init({.mem_size = ggml_tensor_overhead() * 8 + ggml_graph_overhead(),
-                                 .mem_buffer = nullptr,
-                                 .no_alloc = true}),
-                      ggml_free);
+    return ggml_context_ptr(
+        ggml_init({.mem_size = ggml_tensor_overhead() * 8 + ggml_graph_overhead(),
+                   .mem_buffer = nullptr,
+                   .no_alloc = true}));
   };
-  const ContextPtr of_weights = new_context();
-  const ContextPtr context = new_context();
+  const ggml_context_ptr of_weights = new_context();
+  const ggml_context_ptr context = new_context();
   ggml_tensor* weights =
       ggml_new_tensor_2d(of_weights.get(), shape.type, shape.depth, shape.outputs);
-  const BufferPtr weights_buffer(ggml_backend_alloc_ctx_tensors_from_buft(of_weights.get(), type),
-                                 ggml_backend_buffer_free);
+  const ggml_backend_buffer_ptr weights_buffer(
+      ggml_backend_alloc_ctx_tensors_from_buft(of_weights.get(), type));
   ggml_set_name(weights, "token_embd.weight");
   const bool is_product = operation == Operation::kMultiply;
   ggml_tensor* input = is_product ? ggml_new_tensor_3d(context.get(), GGML_TYPE_F32, shape.depth,
@@ -74,8 +68,8 @@ std::vector<float> Compute(Operation operation, const Shape& shape, ggml_backend
   if (!ggml_backend_supports_op(backend.get(), product)) return {};
   ggml_cgraph* graph = ggml_new_graph(context.get());
   ggml_build_forward_expand(graph, product);
-  const BufferPtr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend.get()),
-                         ggml_backend_buffer_free);
+  const ggml_backend_buffer_ptr buffer(
+      ggml_backend_alloc_ctx_tensors(context.get(), backend.get()));
 
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
@@ -108,7 +102,7 @@ std::vector<float> Compute(Operation operation, const Shape& shape, ggml_backend
 // The other tests here skip without our kernels.
 TEST(TheyAreUsedWhereTheProcessorHasTheInstructions) {
   test::LoadModules();
-  EXPECT_EQ(UseOwnKernels() != nullptr, !MatrixKernels().empty());
+  EXPECT_EQ(UseOwnKernels() != nullptr, !SupportedKernels().empty());
 }
 
 TEST(AGraphComputesWithItWhatItComputesWithGgmlsOwn) {
@@ -198,11 +192,9 @@ TEST(AFileWithMoreToLookUpStaysMapped) {
   if (UseOwnKernels() == nullptr) return;
   const test::Folder folder;
   const auto takes_all = [&](std::initializer_list<const char*> names) {
-    const ContextPtr tensors(
-        ggml_init(
-            {.mem_size = ggml_tensor_overhead() * 8, .mem_buffer = nullptr, .no_alloc = true}),
-        ggml_free);
-    const std::unique_ptr<gguf_context, decltype(&gguf_free)> file(gguf_init_empty(), gguf_free);
+    const ggml_context_ptr tensors(ggml_init(
+        {.mem_size = ggml_tensor_overhead() * 8, .mem_buffer = nullptr, .no_alloc = true}));
+    const gguf_context_ptr file(gguf_init_empty());
     for (const char* name : names) {
       ggml_tensor* tensor = ggml_new_tensor_2d(tensors.get(), GGML_TYPE_Q4_0, 64, 32);
       ggml_set_name(tensor, name);
@@ -231,12 +223,10 @@ TEST(AModelOfQ4ComputesWithIt) {
   if (UseOwnKernels() == nullptr) return;
   EXPECT(ExtraBufferType("AMX") == nullptr);
   std::string lines;
-  SetLogSink(
-      [](const char*, const char* text, void* user) { *static_cast<std::string*>(user) += text; },
-      &lines);
+  SetLogSink([&](const char*, const char* text) { lines += text; });
   const Result<std::unique_ptr<LlamaModel>> model =
       LlamaModel::Load({.path = std::string(SVC_TEST_MODELS) + "/tiny-qwen2.gguf"});
-  SetLogSink(nullptr, nullptr);
+  SetLogSink(nullptr);
   EXPECT(model.ok());
   EXPECT(lines.find("SVC_INTERLEAVED model buffer size") != std::string::npos);
 }
