@@ -13,6 +13,10 @@ namespace {
 
 using test::Folder;
 
+// Of the long conversation; the words are a token each.
+constexpr int kLongWords = test::kSanitized ? 3000 : 20000;
+constexpr std::uint32_t kLongContext = test::kSanitized ? 4096 : 24576;
+
 struct Answer {
   std::string text;
   GenerationUsage usage;
@@ -67,6 +71,8 @@ class Host {
     return {text_, end_->usage};
   }
   void Close() { engine_->Close(); }
+  // Tokens of prompts computed so far.
+  std::uint64_t computed() const { return engine_->stats().prompt_tokens; }
 
  private:
   std::mutex mutex_;
@@ -113,6 +119,36 @@ TEST(TheSecondTurnIsTheSameAfterARestart) {
     EXPECT(from_disk.usage.cached_tokens > 128);
     EXPECT_EQ(from_disk.usage.cached_tokens, from_memory.usage.cached_tokens);
     EXPECT_EQ(from_disk.text, from_memory.text);
+  }
+}
+
+// Sliding windows and recurrent states: the second turn computes below 2 % of its tokens, from memory
+// and from the disk, and says the same as without reuse.
+TEST(ALongConversationIsNotComputedAgain) {
+  for (const char* name : {"tiny-gemma3", "tiny-gpt-oss", "tiny-qwen35"}) {
+    const std::string model = std::string(SVC_TEST_MODELS) + "/" + name + ".gguf";
+    const Folder folder;
+    const std::string first = Words(kLongWords, 1);
+    std::string second;
+    Answer from_memory;
+    {
+      Host host(model, folder.path(), kLongContext);
+      REQUIRE(host.is_loaded());
+      second = first + host.Ask(first).text + " " + Words(30, 2);
+      const std::uint64_t before = host.computed();
+      from_memory = host.Ask(second);
+      EXPECT(host.computed() - before < from_memory.usage.input_tokens / 50);
+      host.Close();
+    }
+    Host restarted(model, folder.path(), kLongContext);
+    REQUIRE(restarted.is_loaded());
+    const Answer from_disk = restarted.Ask(second);
+    const std::uint64_t computed = restarted.computed();
+    EXPECT(computed < from_disk.usage.input_tokens / 50);
+    EXPECT_EQ(from_disk.text, from_memory.text);
+    std::printf("     %s: %llu of %u computed\n", name, static_cast<unsigned long long>(computed),
+                from_disk.usage.input_tokens);
+    EXPECT_EQ(restarted.Ask(second, /*reuse_prefix=*/false).text, from_memory.text);
   }
 }
 
