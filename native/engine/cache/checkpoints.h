@@ -45,12 +45,12 @@ class Checkpoints {
   // Names the state that is being written to the disk; null: none is. It counts until then, also if
   // it is evicted.
   void SetWritten(const std::shared_ptr<const StateBytes>& state) { written_ = state; }
-  // Size of a state that is being read from the disk; 0: none is. Evicts for it, as far as possible.
+  // Size of a state that is being read from the disk; 0: none is. Evicts for it as far as possible.
   void SetRead(std::uint64_t bytes);
   // Largest state that could be read now.
   std::uint64_t max_read_bytes() const;
 
-  // Stores the state after these tokens and evicts as MakeRoom. A state that does not fit is dropped.
+  // Stores the state after these tokens, evicting as MakeRoom. One that does not fit is dropped.
   void Put(PrefixScope scope, std::vector<Token> tokens, std::shared_ptr<const StateBytes> state);
   // Returns the longest checkpoint that is a prefix of the tokens, and marks it as used; null:
   // none. Valid until the next Put.

@@ -14,6 +14,13 @@ std::uint32_t LeastMore(std::uint32_t stored) {
   return stored == 0 ? PrefixStore::kLeastTokens : PrefixStore::kLeastMore;
 }
 
+// The same for a whole state of `tokens` tokens, which is written anew each time: a hundredth of
+// them, so that a long conversation does not write its whole state for a short answer.
+std::uint32_t LeastMoreOfState(std::uint32_t tokens) {
+  constexpr std::uint32_t kPart = 100;
+  return std::max(PrefixStore::kLeastTokens, tokens / kPart);
+}
+
 }  // namespace
 
 PrefixTiers::PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store)
@@ -156,7 +163,9 @@ void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
   const std::uint32_t stored = store_->Match(scope.salt, tokens, 0);
   if (!decoder_->can_share()) {
     const Checkpoints::Checkpoint* found = checkpoints_.Take(scope, tokens);
-    if (found == nullptr || found->tokens.size() < stored + PrefixStore::kLeastTokens) return;
+    if (found == nullptr) return;
+    const auto length = static_cast<std::uint32_t>(found->tokens.size());
+    if (length < stored + LeastMoreOfState(length)) return;
     checkpoints_.SetWritten(found->state);
     store_->Write({.tokens = found->tokens, .begin = 0, .scope = scope}, found->state);
     return;

@@ -119,8 +119,8 @@ std::uint64_t CacheOfOne(const LlamaModel& model, llama_context_params params,
   return context == nullptr ? 0 : CacheBytes(context.get());
 }
 
-// Size of a sequence's state if sequences cannot share cells. Two contexts of different lengths tell
-// the parts apart: above the window and a batch, only cells of the other layers are added.
+// Size of a sequence's state if sequences cannot share cells. Two contexts of different lengths
+// give the parts: above the window and a batch, only cells of the other layers are added.
 StateSize StateSizeOf(const LlamaModel& model, const llama_context_params& params) {
   if (CanShareCells(model)) return {};
   const auto window = static_cast<std::uint32_t>(llama_model_n_swa(model.get())) + params.n_ubatch;
