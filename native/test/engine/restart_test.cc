@@ -1,5 +1,7 @@
 // Conversations that continue after a restart of the engine, with models of each kind of memory:
 // full attention, sliding window, recurrent state, and hybrid.
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <fstream>
 #include <mutex>
@@ -123,6 +125,11 @@ TEST(TheSecondTurnIsTheSameAfterARestart) {
   }
 }
 
+// 2 % of its prompt, and of a short one as many as lie behind a checkpoint near its end.
+std::uint32_t MostComputed(const Answer& answer) {
+  return std::max(answer.usage.input_tokens / 50, 256U);
+}
+
 // Sliding windows and recurrent states: the second turn computes below 2 % of its tokens, both from
 // memory and from the disk, and says the same as without reuse.
 TEST(ALongConversationIsNotComputedAgain) {
@@ -137,17 +144,19 @@ TEST(ALongConversationIsNotComputedAgain) {
       REQUIRE(host.is_loaded());
       second = first + host.Ask(first).text + " " + Words(30, 2);
       // A closing engine saves for a limited time.
-      while (folder.Files().empty()) std::this_thread::yield();
+      using Clock = std::chrono::steady_clock;
+      const auto deadline = Clock::now() + std::chrono::seconds(60);
+      while (folder.Files().empty() && Clock::now() < deadline) std::this_thread::yield();
       const std::uint64_t before = host.computed();
       from_memory = host.Ask(second);
-      EXPECT(host.computed() - before < from_memory.usage.input_tokens / 50);
+      EXPECT(host.computed() - before < MostComputed(from_memory));
       host.Close();
     }
     Host restarted(model, folder.path(), kLongContext);
     REQUIRE(restarted.is_loaded());
     const Answer from_disk = restarted.Ask(second);
     const std::uint64_t computed = restarted.computed();
-    EXPECT(computed < from_disk.usage.input_tokens / 50);
+    EXPECT(computed < MostComputed(from_disk));
     EXPECT_EQ(from_disk.text, from_memory.text);
     std::printf("     %s: %llu of %u computed\n", name, static_cast<unsigned long long>(computed),
                 from_disk.usage.input_tokens);
