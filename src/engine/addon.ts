@@ -188,6 +188,9 @@ export interface NativeLoadOptions {
   readonly prefix_key?: string;
   /** Default `f16`. */
   readonly cache_type?: CacheType;
+  /** As in NativeMemoryEstimates: the copies of states in memory have room for two of the longest. */
+  readonly state_fixed_bytes?: number;
+  readonly state_token_bytes?: number;
   /** Path of a draft model. If it cannot be used, the load succeeds and `draft_refusal` says why. */
   readonly draft_path?: string;
 }
@@ -234,6 +237,9 @@ export interface NativeMemoryEstimates {
   readonly makes_embeddings: boolean;
   /** The rest of the engine process; null: not measured on this system. */
   readonly process_bytes: number | null;
+  /** Size of a sequence's state: a fixed part, and a part for each token. 0 if sequences can share cells. */
+  readonly state_fixed_bytes: number;
+  readonly state_token_bytes: number;
   /** One per context length, in the same order. */
   readonly estimates: readonly NativeMemoryEstimate[];
 }

@@ -214,6 +214,8 @@ const FRAMES: { readonly [Type in FromEngine['type']]: Check } = {
       layers: figure,
       makes_embeddings: flag,
       process_bytes: nullable(figure),
+      state_fixed_bytes: figure,
+      state_token_bytes: figure,
       estimates: listOf(estimate, LIST_LENGTH),
     }),
   }),

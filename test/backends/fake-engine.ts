@@ -127,7 +127,15 @@ function estimate(path: string, { cache_type }: NativeLoadOptions, lengths: read
   });
   send({
     type: 'estimated',
-    estimates: { trained_context_length: context, layers: 1, makes_embeddings: false, process_bytes: 0, estimates },
+    estimates: {
+      trained_context_length: context,
+      layers: 1,
+      makes_embeddings: false,
+      process_bytes: 0,
+      state_fixed_bytes: 0,
+      state_token_bytes: 0,
+      estimates,
+    },
   });
 }
 

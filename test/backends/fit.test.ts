@@ -13,10 +13,12 @@ interface Machine {
   readonly gpuFree?: number;
   /** True if the shape of the model allows a Q8_0 cache. */
   readonly quantizes?: boolean;
+  /** Size of a sequence's state; absent if sequences share cells. */
+  readonly state?: { readonly fixed: number; readonly token: number };
 }
 
 /** Dry run of a model with 100 MB in ten layers, 10 kB of cache per token and 10 MB of buffers. */
-function dry_run({ gpuFree, quantizes = true }: Machine, asked: NativeLoadOptions[] = []): Estimate {
+function dry_run({ gpuFree, quantizes = true, state }: Machine, asked: NativeLoadOptions[] = []): Estimate {
   return (options, lengths) => {
     asked.push(options);
     if (options.cache_type === 'q8_0' && !quantizes) {
@@ -44,6 +46,8 @@ function dry_run({ gpuFree, quantizes = true }: Machine, asked: NativeLoadOption
       layers: LAYERS,
       makes_embeddings: false,
       process_bytes: 30 * MB,
+      state_fixed_bytes: state?.fixed ?? 0,
+      state_token_bytes: state?.token ?? 0,
       estimates,
     });
   };
@@ -70,6 +74,11 @@ test('options that fit are used unchanged, after one dry run', async () => {
   assert.is(plan.bytes.host, 30 * MB + 100 * MB + 81.92 * MB + 10 * MB);
   assert.is(plan.mappedBytes, 100 * MB);
   assert.is(asked.length, 1);
+});
+
+test('the load is given the size of a state where the dry run found one', async () => {
+  const { options } = await choose({}, room(null), { state: { fixed: 5 * MB, token: 1000 } });
+  assert.equal(options, { context_length: 8192, state_fixed_bytes: 5 * MB, state_token_bytes: 1000 });
 });
 
 test('otherwise the cache is quantised, then the context shortened', async () => {

@@ -16,7 +16,15 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bertEntries, bertTensors } from './bert.ts';
 import type { Preset } from './presets.ts';
-import { mambaEntries, mambaTensors, shortConvolutionEntries, shortConvolutionTensors } from './recurrent.ts';
+import {
+  deltaNetEntries,
+  deltaNetTensors,
+  mambaEntries,
+  mambaTensors,
+  shortConvolutionEntries,
+  shortConvolutionTensors,
+} from './recurrent.ts';
+import { expertEntries, expertTensors } from './experts.ts';
 import { encode, FILE_TYPE_NUMBER, type Encoding } from './quantize.ts';
 import { randomRows } from './random.ts';
 import { matrices, perRoot, textOnly, vector, type Tensor } from './tensors.ts';
@@ -96,10 +104,13 @@ function decoderEntries(preset: Preset): Entry[] {
     convolutions?.includes(layer) === true ? 0 : preset.keyValueHeads,
   );
   return [
-    ...(convolutions === undefined
-      ? [entry.uint32(`${architecture}.attention.head_count_kv`, preset.keyValueHeads)]
-      : [entry.uint32s(`${architecture}.attention.head_count_kv`, heads), ...shortConvolutionEntries(preset)]),
+    ...(architecture === 'lfm2'
+      ? [entry.uint32s(`${architecture}.attention.head_count_kv`, heads), ...shortConvolutionEntries(preset)]
+      : [entry.uint32(`${architecture}.attention.head_count_kv`, preset.keyValueHeads)]),
+    ...(architecture === 'qwen35' ? deltaNetEntries(preset) : []),
+    ...(preset.experts === undefined ? [] : expertEntries(preset)),
     ...(slidingWindow === undefined ? [] : [entry.uint32(`${architecture}.attention.sliding_window`, slidingWindow)]),
+    ...(architecture === 'gemma3' ? [entry.uint32('gemma3.attention.sliding_window_pattern', 3)] : []),
     entry.uint32(`${architecture}.attention.key_length`, preset.headLength),
     entry.uint32(`${architecture}.attention.value_length`, preset.headLength),
     entry.float32(`${architecture}.attention.layer_norm_rms_epsilon`, preset.normEpsilon),
@@ -132,64 +143,98 @@ async function tokenizerEntries(
   return [...vocabulary.entries(leftOut), ...entries];
 }
 
-function decoderTensors(preset: Preset, encoding: Encoding, vocabulary: Vocabulary): Tensor[] {
-  const width = preset.embeddingLength;
-  const queryWidth = preset.heads * preset.headLength;
-  const keyWidth = preset.keyValueHeads * preset.headLength;
+/** Standard deviations of the residual stream's parts. */
+interface Scales {
+  /** Of a layer's feed-forward output. */
+  readonly added: number;
+  /** Of a layer's attention output. */
+  readonly mixed: number;
+}
 
+function decoderTensors(preset: Preset, encoding: Encoding, vocabulary: Vocabulary): Tensor[] {
+  const { architecture, embeddingLength: width, layers } = preset;
   const embedding = LOGIT_DEVIATION * perRoot(width);
   // Gemma multiplies its input embeddings by the root of the width.
-  const stream = preset.architecture.startsWith('gemma') ? embedding * Math.sqrt(width) : embedding;
-  const added = (2 * stream * Math.sqrt(width)) / Math.sqrt(2 * preset.layers);
-  const mixed = added * Math.sqrt(2 / preset.layers);
+  const stream = architecture.startsWith('gemma') ? embedding * Math.sqrt(width) : embedding;
+  const added = (2 * stream * Math.sqrt(width)) / Math.sqrt(2 * layers);
+  const scales: Scales = { added, mixed: added * Math.sqrt(2 / layers) };
 
-  const matrix = matrices(encoding);
-  const tokens = matrix('token_embd.weight', width, vocabulary.size, embedding);
+  const tokens = matrices(encoding)('token_embd.weight', width, vocabulary.size, embedding);
+  const rowScale = textOnly(vocabulary, SILENT_ROW_SCALE);
   const tensors = [
-    { ...tokens, weights: { ...tokens.weights, rowScale: textOnly(vocabulary, SILENT_ROW_SCALE) } },
-    vector(preset.architecture === 'lfm2' ? 'token_embd_norm.weight' : 'output_norm.weight', width, 1, 0.1),
+    { ...tokens, weights: { ...tokens.weights, rowScale } },
+    vector(architecture === 'lfm2' ? 'token_embd_norm.weight' : 'output_norm.weight', width, 1, 0.1),
   ];
-  for (let layer = 0; layer < preset.layers; layer += 1) {
+  // The only architecture here whose output matrix cannot be the embeddings; the same seed makes it equal to them.
+  if (architecture === 'gpt-oss') tensors.push({ ...(tensors[0] as Tensor), name: 'output.weight' });
+  for (let layer = 0; layer < layers; layer += 1) {
     const block = `blk.${layer}`;
-    const forward = preset.feedForwardLength;
-    if (preset.architecture === 'mamba') {
-      tensors.push(...mambaTensors(preset, block, added));
-      continue;
-    }
+    if (architecture === 'mamba') tensors.push(...mambaTensors(preset, block, added));
+    else tensors.push(...layerTensors(preset, encoding, layer, scales));
+  }
+  return tensors;
+}
+
+function layerTensors(preset: Preset, encoding: Encoding, layer: number, { added, mixed }: Scales): Tensor[] {
+  const { architecture, embeddingLength: width, feedForwardLength: forward } = preset;
+  const block = `blk.${layer}`;
+  const matrix = matrices(encoding);
+  const tensors = [vector(`${block}.attn_norm.weight`, width, 1, 0.1)];
+  if (preset.convolutions?.includes(layer) !== true) tensors.push(...attentionTensors(preset, encoding, block, mixed));
+  else if (architecture === 'qwen35') tensors.push(...deltaNetTensors(preset, block, mixed));
+  else tensors.push(...shortConvolutionTensors(preset, block, mixed));
+  if (preset.experts === undefined) {
     tensors.push(
-      vector(`${block}.attn_norm.weight`, width, 1, 0.1),
-      ...(preset.convolutions?.includes(layer) === true
-        ? shortConvolutionTensors(preset, block, mixed)
-        : [
-            matrix(`${block}.attn_q.weight`, width, queryWidth, QUERY_KEY_DEVIATION * perRoot(width)),
-            matrix(`${block}.attn_k.weight`, width, keyWidth, QUERY_KEY_DEVIATION * perRoot(width)),
-            matrix(`${block}.attn_v.weight`, width, keyWidth, perRoot(width)),
-            matrix(`${block}.attn_output.weight`, queryWidth, width, (mixed * perRoot(queryWidth)) / MIXED_VALUE_RMS),
-          ]),
-      vector(`${block}.ffn_norm.weight`, width, 1, 0.1),
       matrix(`${block}.ffn_gate.weight`, width, forward, perRoot(width)),
       matrix(`${block}.ffn_up.weight`, width, forward, perRoot(width)),
       matrix(`${block}.ffn_down.weight`, forward, width, (added * perRoot(forward)) / GATED_RMS),
     );
-    if (preset.architecture === 'gemma2') {
-      tensors.push(
-        vector(`${block}.post_attention_norm.weight`, width, mixed, 0.1 * mixed),
-        vector(`${block}.post_ffw_norm.weight`, width, added, 0.1 * added),
-      );
-    }
-    if (preset.architecture === 'lfm2' && preset.convolutions?.includes(layer) !== true) {
-      tensors.push(
-        vector(`${block}.attn_q_norm.weight`, preset.headLength, QUERY_KEY_DEVIATION, 0.1),
-        vector(`${block}.attn_k_norm.weight`, preset.headLength, QUERY_KEY_DEVIATION, 0.1),
-      );
-    }
-    if (preset.architecture === 'qwen2') {
-      tensors.push(
-        vector(`${block}.attn_q.bias`, queryWidth, 0, 0.2),
-        vector(`${block}.attn_k.bias`, keyWidth, 0, 0.2),
-        vector(`${block}.attn_v.bias`, keyWidth, 0, 0.2),
-      );
-    }
+  } else {
+    tensors.push(...expertTensors(preset, block, (added * perRoot(forward)) / GATED_RMS));
+  }
+  // Before the feed-forward part.
+  const normedAfterAttention = architecture === 'gpt-oss' || architecture === 'qwen35';
+  tensors.push(vector(`${block}.${normedAfterAttention ? 'post_attention_norm' : 'ffn_norm'}.weight`, width, 1, 0.1));
+  if (architecture === 'gemma2' || architecture === 'gemma3') {
+    tensors.push(
+      vector(`${block}.post_attention_norm.weight`, width, mixed, 0.1 * mixed),
+      vector(`${block}.post_ffw_norm.weight`, width, added, 0.1 * added),
+    );
+  }
+  return tensors;
+}
+
+function attentionTensors(preset: Preset, encoding: Encoding, block: string, mixed: number): Tensor[] {
+  const { architecture, embeddingLength: width, headLength } = preset;
+  const queryWidth = preset.heads * headLength;
+  const keyWidth = preset.keyValueHeads * headLength;
+  const matrix = matrices(encoding);
+  // Qwen 3.5 computes a gate for each number of a head's output together with its query.
+  const [gated, value] = architecture === 'qwen35' ? [2, MIXED_VALUE_RMS / 2] : [1, MIXED_VALUE_RMS];
+  const tensors = [
+    matrix(`${block}.attn_q.weight`, width, gated * queryWidth, QUERY_KEY_DEVIATION * perRoot(width)),
+    matrix(`${block}.attn_k.weight`, width, keyWidth, QUERY_KEY_DEVIATION * perRoot(width)),
+    matrix(`${block}.attn_v.weight`, width, keyWidth, perRoot(width)),
+    matrix(`${block}.attn_output.weight`, queryWidth, width, (mixed * perRoot(queryWidth)) / value),
+  ];
+  if (architecture === 'lfm2' || architecture === 'gemma3' || architecture === 'qwen35') {
+    tensors.push(
+      vector(`${block}.attn_q_norm.weight`, headLength, QUERY_KEY_DEVIATION, 0.1),
+      vector(`${block}.attn_k_norm.weight`, headLength, QUERY_KEY_DEVIATION, 0.1),
+    );
+  }
+  if (architecture === 'qwen2' || architecture === 'gpt-oss') {
+    tensors.push(
+      vector(`${block}.attn_q.bias`, queryWidth, 0, 0.2),
+      vector(`${block}.attn_k.bias`, keyWidth, 0, 0.2),
+      vector(`${block}.attn_v.bias`, keyWidth, 0, 0.2),
+    );
+  }
+  if (architecture === 'gpt-oss') {
+    tensors.push(
+      vector(`${block}.attn_output.bias`, width, 0, 0.1 * mixed),
+      vector(`${block}.attn_sinks.weight`, preset.heads, 0, 1),
+    );
   }
   return tensors;
 }

@@ -4,7 +4,8 @@ import type { Encoding } from './quantize.ts';
 export interface Preset {
   readonly name: string;
   readonly description: string;
-  readonly architecture: 'llama' | 'qwen2' | 'gemma' | 'gemma2' | 'bert' | 'mamba' | 'lfm2';
+  readonly architecture:
+    'llama' | 'qwen2' | 'gemma' | 'gemma2' | 'gemma3' | 'bert' | 'mamba' | 'lfm2' | 'gpt-oss' | 'qwen35';
   /** Vocabulary `models/ggml-vocab-<this>.gguf` of llama.cpp's tree. */
   readonly vocabulary: string;
   /** Jinja text, or a file in `models/templates` of llama.cpp's tree; null for a model without chat. */
@@ -22,10 +23,12 @@ export interface Preset {
   readonly headLength: number;
   readonly feedForwardLength: number;
   readonly ropeBase: number;
-  /** Attention window, in tokens, of every second layer; absent for full attention. */
+  /** Attention window, in tokens; absent for full attention. gemma3: of two layers in three; otherwise of every second. */
   readonly slidingWindow?: number;
-  /** Layers with a short convolution instead of attention. */
+  /** Layers with a short convolution (lfm2) or a gated delta net (qwen35) instead of attention. */
   readonly convolutions?: readonly number[];
+  /** Experts of each layer; one of two is used for a token. */
+  readonly experts?: number;
   readonly normEpsilon: number;
 }
 
@@ -99,6 +102,54 @@ export const PRESETS = {
     name: 'svc tiny-gemma2 (random weights)',
     architecture: 'gemma2',
     slidingWindow: 64,
+  },
+  /** Sliding-window attention in two layers of three. */
+  'tiny-gemma3': {
+    ...tinyGemma,
+    name: 'svc tiny-gemma3 (random weights)',
+    architecture: 'gemma3',
+    contextLength: 32_768,
+    layers: 3,
+    slidingWindow: 64,
+  },
+  /** Sliding-window attention in every second layer, attention sinks, experts. */
+  'tiny-gpt-oss': {
+    name: 'svc tiny-gpt-oss (random weights)',
+    description: `For tests. ${RANDOM}`,
+    architecture: 'gpt-oss',
+    vocabulary: 'llama-spm',
+    template: ZEPHYR_TEMPLATE,
+    encoding: 'F16',
+    contextLength: 32_768,
+    embeddingLength: 64,
+    layers: 2,
+    heads: 2,
+    keyValueHeads: 1,
+    headLength: 32,
+    feedForwardLength: 192,
+    ropeBase: 150_000,
+    slidingWindow: 64,
+    experts: 4,
+    normEpsilon: 1e-5,
+  },
+  /** Gated delta nets, whose state is recurrent, and attention in every fourth layer. */
+  'tiny-qwen35': {
+    name: 'svc tiny-qwen35 (random weights)',
+    description: `For tests. ${RANDOM}`,
+    architecture: 'qwen35',
+    vocabulary: 'llama-spm',
+    template: ZEPHYR_TEMPLATE,
+    encoding: 'F16',
+    contextLength: 32_768,
+    embeddingLength: 64,
+    layers: 4,
+    heads: 2,
+    keyValueHeads: 1,
+    headLength: 32,
+    feedForwardLength: 192,
+    ropeBase: 1_000_000,
+    convolutions: [0, 1, 2],
+    normEpsilon: 1e-6,
   },
   /** Recurrent state instead of a KV cache. */
   'tiny-mamba': {

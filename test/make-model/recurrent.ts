@@ -1,6 +1,6 @@
 /**
- * Models whose state cannot be truncated: Mamba, which has one state per sequence and no per-token cells, and LFM2,
- * which has layers of both kinds.
+ * Models whose state cannot be truncated: Mamba, which has one state per sequence and no per-token cells, and LFM2 and
+ * Qwen 3.5, which have layers of both kinds.
  */
 import type { Preset } from './presets.ts';
 import { matrices, perRoot, vector, type Tensor } from './tensors.ts';
@@ -59,5 +59,39 @@ export function shortConvolutionTensors(preset: Preset, block: string, mixed: nu
     matrices('F32')(`${block}.shortconv.conv.weight`, SHORT_KERNEL, width, perRoot(SHORT_KERNEL)),
     matrix(`${block}.shortconv.in_proj.weight`, width, 3 * width, perRoot(width)),
     matrix(`${block}.shortconv.out_proj.weight`, width, width, mixed * perRoot(width)),
+  ];
+}
+
+const DELTA_HEADS = 2;
+const DELTA_STATE = 32;
+const DELTA_WIDTH = DELTA_HEADS * DELTA_STATE;
+
+export function deltaNetEntries({ architecture, headLength }: Preset): Entry[] {
+  const third = Math.floor(headLength / 6);
+  return [
+    entry.uint32(`${architecture}.ssm.conv_kernel`, KERNEL),
+    entry.uint32(`${architecture}.ssm.inner_size`, DELTA_WIDTH),
+    entry.uint32(`${architecture}.ssm.state_size`, DELTA_STATE),
+    entry.uint32(`${architecture}.ssm.time_step_rank`, DELTA_HEADS),
+    entry.uint32(`${architecture}.ssm.group_count`, DELTA_HEADS),
+    // Shares of time, height and width in the rotated halves of a head.
+    entry.uint32s(`${architecture}.rope.dimension_sections`, [headLength / 2 - 2 * third, third, third, 0]),
+  ];
+}
+
+/** Tensors of a gated delta net that replaces attention. @param mixed standard deviation of its output */
+export function deltaNetTensors(preset: Preset, block: string, mixed: number): Tensor[] {
+  const width = preset.embeddingLength;
+  const matrix = matrices(preset.encoding);
+  return [
+    matrix(`${block}.attn_qkv.weight`, width, 3 * DELTA_WIDTH, perRoot(width)),
+    matrix(`${block}.attn_gate.weight`, width, DELTA_WIDTH, perRoot(width)),
+    matrices('F32')(`${block}.ssm_conv1d.weight`, KERNEL, 3 * DELTA_WIDTH, perRoot(KERNEL)),
+    vector(`${block}.ssm_dt.bias`, DELTA_HEADS, -2, 0.1),
+    vector(`${block}.ssm_a`, DELTA_HEADS, -0.3, 0.05),
+    matrix(`${block}.ssm_beta.weight`, width, DELTA_HEADS, perRoot(width)),
+    matrix(`${block}.ssm_alpha.weight`, width, DELTA_HEADS, perRoot(width)),
+    vector(`${block}.ssm_norm.weight`, DELTA_STATE, 1, 0.1),
+    matrix(`${block}.ssm_out.weight`, DELTA_WIDTH, width, (mixed * perRoot(DELTA_WIDTH)) / SILU_RMS),
   ];
 }

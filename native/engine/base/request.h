@@ -46,6 +46,11 @@ struct LoadOptions {
   // Layers on the GPU. Negative: all, if there is a GPU.
   int gpu_layers = -1;
   CacheType cache_type = CacheType::kF16;
+  // Size of a sequence's state, for models whose sequences cannot share cells: a fixed part and a
+  // part for each token, in bytes, as in MemoryEstimates. Both 0: unknown, and the copies of states
+  // may be as large as the cache.
+  std::uint64_t state_fixed_bytes = 0;
+  std::uint64_t state_token_bytes = 0;
   // Sequences in the cache at the same time, at most 255; further generations wait. The prefix
   // cache uses the remaining sequence ids.
   std::uint32_t max_sequences = 64;
@@ -73,8 +78,9 @@ struct LoadOptions {
         SVC_FIELD(context_length, .max = kMaxContextLength), SVC_FIELD(threads, .max = kMaxThreads),
         SVC_FIELD(prompt_threads, .max = kMaxThreads),
         SVC_FIELD(gpu_layers, .min = std::numeric_limits<int>::min()), SVC_FIELD(cache_type),
-        SVC_FIELD(max_sequences), SVC_FIELD(prefix_folder), SVC_FIELD(prefix_model),
-        SVC_FIELD(prefix_bytes), SVC_FIELD(draft_path));
+        SVC_FIELD(state_fixed_bytes), SVC_FIELD(state_token_bytes), SVC_FIELD(max_sequences),
+        SVC_FIELD(prefix_folder), SVC_FIELD(prefix_model), SVC_FIELD(prefix_bytes),
+        SVC_FIELD(draft_path));
   }
 };
 

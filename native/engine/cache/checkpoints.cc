@@ -28,9 +28,44 @@ bool Begins(std::span<const Token> beginning, std::span<const Token> tokens) {
 
 }  // namespace
 
+bool Checkpoints::MakeRoom(std::uint64_t bytes) {
+  const std::shared_ptr<const StateBytes> written = written_.lock();
+  const std::uint64_t fixed = FixedBytes(written.get());
+  if (bytes > max_bytes_ || fixed > max_bytes_ - bytes) return false;
+  EvictDownTo(max_bytes_ - bytes - fixed, written.get());
+  return true;
+}
+
+void Checkpoints::SetRead(std::uint64_t bytes) {
+  read_bytes_ = bytes;
+  const std::shared_ptr<const StateBytes> written = written_.lock();
+  const std::uint64_t fixed = FixedBytes(written.get());
+  EvictDownTo(max_bytes_ - std::min(max_bytes_, fixed), written.get());
+}
+
+std::uint64_t Checkpoints::max_read_bytes() const {
+  const std::shared_ptr<const StateBytes> written = written_.lock();
+  return max_bytes_ - std::min(max_bytes_, written != nullptr ? written->size() : 0);
+}
+
+// Evicts until all checkpoints but the one being written take at most `bytes`: evicting that one
+// would free nothing.
+void Checkpoints::EvictDownTo(std::uint64_t bytes, const StateBytes* written) {
+  std::uint64_t evictable = 0;
+  for (const Checkpoint& each : checkpoints_) {
+    if (each.state.get() != written) evictable += each.state->size();
+  }
+  for (auto each = checkpoints_.end(); evictable > bytes;) {
+    --each;
+    if (each->state.get() == written) continue;
+    evictable -= each->state->size();
+    bytes_ -= each->state->size();
+    each = checkpoints_.erase(each);
+  }
+}
+
 void Checkpoints::Put(PrefixScope scope, std::vector<Token> tokens,
                       std::shared_ptr<const StateBytes> state) {
-  if (state->size() > max_bytes_) return;
   std::vector<ShareId> owners;
   std::erase_if(checkpoints_, [&](Checkpoint& each) {
     if (each.salt != scope.salt || each.tokens != tokens) return false;
@@ -38,13 +73,14 @@ void Checkpoints::Put(PrefixScope scope, std::vector<Token> tokens,
     owners = std::move(each.owners);
     return true;
   });
+  if (!MakeRoom(state->size())) return;
   AddOwner(scope.owner, &owners);
   bytes_ += state->size();
   checkpoints_.push_front({.tokens = std::move(tokens),
                            .state = std::move(state),
                            .salt = scope.salt,
                            .owners = std::move(owners)});
-  while (bytes_ > max_bytes_ || checkpoints_.size() > kMostCheckpoints) {
+  if (checkpoints_.size() > kMostCheckpoints) {
     bytes_ -= checkpoints_.back().state->size();
     checkpoints_.pop_back();
   }

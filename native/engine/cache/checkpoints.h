@@ -12,6 +12,7 @@
 // diverge there too (after the instructions, or after a document).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -33,11 +34,23 @@ class Checkpoints {
     std::vector<ShareId> owners = {};  // shares that sent the tokens, most recent last
   };
 
-  // max_bytes: limit for all states together.
+  // max_bytes: limit for all states together, those on their way to and from the disk included.
   explicit Checkpoints(std::uint64_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Stores the state after these tokens and evicts the least recently used checkpoints. A state
-  // above the limit is dropped.
+  // Raises the limit.
+  void SetMaxBytes(std::uint64_t max_bytes) { max_bytes_ = std::max(max_bytes_, max_bytes); }
+  // Evicts the least recently used checkpoints until a state of that size fits beside the others.
+  // False: it does not fit, and nothing was evicted.
+  bool MakeRoom(std::uint64_t bytes);
+  // Names the state that is being written to the disk; null: none is. It counts until then, also if
+  // it is evicted.
+  void SetWritten(const std::shared_ptr<const StateBytes>& state) { written_ = state; }
+  // Size of a state that is being read from the disk; 0: none is. Evicts for it as far as possible.
+  void SetRead(std::uint64_t bytes);
+  // Largest state that could be read now.
+  std::uint64_t max_read_bytes() const;
+
+  // Stores the state after these tokens, evicting as MakeRoom. One that does not fit is dropped.
   void Put(PrefixScope scope, std::vector<Token> tokens, std::shared_ptr<const StateBytes> state);
   // Returns the longest checkpoint that is a prefix of the tokens, and marks it as used; null:
   // none. Valid until the next Put.
@@ -61,10 +74,17 @@ class Checkpoints {
   std::uint64_t bytes() const { return bytes_; }
 
  private:
+  // Bytes that no eviction frees. `written`: the state that is being written, or null.
+  std::uint64_t FixedBytes(const StateBytes* written) const {
+    return read_bytes_ + (written != nullptr ? written->size() : 0);
+  }
+  void EvictDownTo(std::uint64_t bytes, const StateBytes* written);
   std::vector<std::uint32_t> PlacesIn(PrefixScope scope, std::span<const Token> prompt) const;
 
-  const std::uint64_t max_bytes_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t max_bytes_;
+  std::uint64_t bytes_ = 0;  // of checkpoints_
+  std::uint64_t read_bytes_ = 0;
+  std::weak_ptr<const StateBytes> written_;
   std::list<Checkpoint> checkpoints_;  // most recently used first
 };
 

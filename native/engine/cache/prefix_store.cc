@@ -111,7 +111,9 @@ void PrefixStore::ReadFolder() {
     if (!file.path.filename().string().starts_with(options_.model + "-")) continue;
     std::optional<PrefixHead> head = ReadPrefixHead(file.path, options_.seal);
     if (head && entries_.size() < kMostFiles) {
-      entries_.push_back(std::make_shared<const Entry>(Entry{std::move(*head), file.path}));
+      const std::uint64_t state_bytes = file.bytes - PrefixFileBytes(*head, 0);
+      entries_.push_back(
+          std::make_shared<const Entry>(Entry{std::move(*head), file.path, state_bytes}));
     } else if (head || !IsOfOtherFingerprint(file.path, options_.seal.fingerprint)) {
       std::error_code gone;
       fs::remove(file.path, gone);
@@ -161,16 +163,20 @@ std::uint32_t PrefixStore::Match(ShareId salt, std::span<const Token> tokens,
   return chain.empty() ? covered : chain.back().end;
 }
 
-bool PrefixStore::Fetch(GenerationId wanted_by, ShareId salt, std::span<const Token> tokens,
-                        std::uint32_t covered) {
+std::uint64_t PrefixStore::Fetch(GenerationId wanted_by, ShareId salt,
+                                 std::span<const Token> tokens, std::uint32_t covered,
+                                 std::uint64_t max_bytes) {
+  std::uint64_t largest = 0;
   {
     const std::lock_guard lock(mutex_);
     const std::vector<Step> chain = Chain(salt, tokens, covered);
-    if (chain.empty() || chain.back().end < covered + kLeastTokens) return false;
+    if (chain.empty() || chain.back().end < covered + kLeastTokens) return 0;
+    for (const Step& step : chain) largest = std::max(largest, step.entry->state_bytes);
+    if (largest > max_bytes) return 0;
     wishes_.push_back({.wanted_by = wanted_by, .steps = {chain.begin(), chain.end()}, .read = {}});
   }
   changed_.notify_all();
-  return true;
+  return largest;
 }
 
 std::optional<FetchedPiece> PrefixStore::TakeFetched() {
@@ -273,9 +279,9 @@ FetchedPiece PrefixStore::ReadNext(Wish& wish) {
 
 void PrefixStore::WriteFile(const Writing& writing) {
   const PrefixHead& head = writing.head;
-  Entry entry{head, PathOf(head)};
+  Entry entry{head, PathOf(head), writing.state->size()};
   if (MaxBytes() == 0 || !MakeFolder(options_.folder)) return;
-  if (!MakeRoom(PrefixFileBytes(head, writing.state->size()))) return;
+  if (!MakeRoom(PrefixFileBytes(head, entry.state_bytes))) return;
   if (!WritePrefixFile(entry.path, options_.seal, head, *writing.state, abandon_)) return;
 
   // The disk tier was turned off meanwhile: the caller has emptied the folder, perhaps before this

@@ -31,6 +31,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -86,10 +87,11 @@ class PrefixStore {
   // there already; at least `covered`.
   std::uint32_t Match(ShareId salt, std::span<const Token> tokens, std::uint32_t covered) const;
 
-  // Queues reading the pieces that Match found. False: the gain is below kLeastTokens, nothing is
-  // queued.
-  bool Fetch(GenerationId wanted_by, ShareId salt, std::span<const Token> tokens,
-             std::uint32_t covered);
+  // Queues reading the pieces that Match found. Returns the size of their largest state in bytes;
+  // 0: the gain is below kLeastTokens or a state is larger than `max_bytes`, nothing is queued.
+  std::uint64_t Fetch(GenerationId wanted_by, ShareId salt, std::span<const Token> tokens,
+                      std::uint32_t covered,
+                      std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max());
   // Returns the piece that has been read, if any, and lets the next one be read.
   std::optional<FetchedPiece> TakeFetched();
 
@@ -107,6 +109,7 @@ class PrefixStore {
   struct Entry {
     PrefixHead head;
     std::filesystem::path path;
+    std::uint64_t state_bytes = 0;
   };
   using EntryPtr = std::shared_ptr<const Entry>;
   struct Step {

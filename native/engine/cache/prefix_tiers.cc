@@ -14,6 +14,13 @@ std::uint32_t LeastMore(std::uint32_t stored) {
   return stored == 0 ? PrefixStore::kLeastTokens : PrefixStore::kLeastMore;
 }
 
+// The same for a whole state of `tokens` tokens, which is written anew each time: a hundredth of
+// them, so that a long conversation does not write its whole state for a short answer.
+std::uint32_t LeastMoreOfState(std::uint32_t tokens) {
+  constexpr std::uint32_t kPart = 100;
+  return std::max(PrefixStore::kLeastTokens, tokens / kPart);
+}
+
 }  // namespace
 
 PrefixTiers::PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store)
@@ -61,7 +68,11 @@ void PrefixTiers::Keep(PrefixScope scope, std::span<const Token> tokens, Sequenc
   if (tokens.size() < PrefixStore::kLeastTokens) return;
   std::vector<Token> kept(tokens.begin(), tokens.end());
   if (!decoder_->can_share() && !checkpoints_.Has(scope, tokens)) {
-    StateBytes state = decoder_->SaveState(sequence, 0, static_cast<std::uint32_t>(tokens.size()));
+    // Before the copy, so that all copies together stay below the limit.
+    BoundCheckpoints();
+    const auto end = static_cast<std::uint32_t>(tokens.size());
+    if (!checkpoints_.MakeRoom(decoder_->StateBytes(sequence, 0, end))) return;
+    StateBytes state = decoder_->SaveState(sequence, 0, end);
     if (state.empty()) return;
     checkpoints_.Put(scope, kept, std::make_shared<const StateBytes>(std::move(state)));
   }
@@ -79,7 +90,28 @@ void PrefixTiers::Keep(PrefixScope scope, std::span<const Token> tokens, Sequenc
 // ---- from the disk ------------------------------------------------------------------------------
 
 bool PrefixTiers::Fetch(GenerationId wanted_by, PrefixScope scope, std::span<const Token> tokens) {
-  return store_ != nullptr && store_->Fetch(wanted_by, scope.salt, tokens, Match(scope, tokens));
+  if (store_ == nullptr) return false;
+  const std::uint32_t covered = Match(scope, tokens);
+  if (decoder_->can_share()) return store_->Fetch(wanted_by, scope.salt, tokens, covered) > 0;
+  BoundCheckpoints();
+  const std::uint64_t bytes =
+      store_->Fetch(wanted_by, scope.salt, tokens, covered, checkpoints_.max_read_bytes());
+  if (bytes == 0) return false;
+  reads_[wanted_by] = bytes;
+  CountReads();
+  return true;
+}
+
+void PrefixTiers::BoundCheckpoints() {
+  checkpoints_.SetMaxBytes(decoder_->max_state_bytes());
+  if (store_ == nullptr || !store_->writing()) checkpoints_.SetWritten(nullptr);
+}
+
+// One state is read ahead at a time.
+void PrefixTiers::CountReads() {
+  std::uint64_t largest = 0;
+  for (const auto& [id, bytes] : reads_) largest = std::max(largest, bytes);
+  checkpoints_.SetRead(largest);
 }
 
 std::vector<GenerationId> PrefixTiers::TakeFetched(SequenceId sequence, std::uint32_t busy_cells) {
@@ -87,6 +119,8 @@ std::vector<GenerationId> PrefixTiers::TakeFetched(SequenceId sequence, std::uin
   if (store_ == nullptr) return ready;
   while (std::optional<FetchedPiece> piece = store_->TakeFetched()) {
     if (piece->last) ready.push_back(piece->wanted_by);
+    // Before it is adopted: from then on it counts as a checkpoint.
+    if (reads_.erase(piece->wanted_by) > 0) CountReads();
     if (!piece->state.empty()) Adopt(std::move(*piece), sequence, busy_cells);
   }
   return ready;
@@ -96,6 +130,7 @@ void PrefixTiers::Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t b
   std::vector<Token>& tokens = piece.head.tokens;
   const PrefixScope scope = piece.head.scope;
   if (!decoder_->can_share()) {
+    BoundCheckpoints();
     checkpoints_.Put(scope, std::move(tokens),
                      std::make_shared<const StateBytes>(std::move(piece.state)));
     return;
@@ -128,7 +163,10 @@ void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
   const std::uint32_t stored = store_->Match(scope.salt, tokens, 0);
   if (!decoder_->can_share()) {
     const Checkpoints::Checkpoint* found = checkpoints_.Take(scope, tokens);
-    if (found == nullptr || found->tokens.size() < stored + PrefixStore::kLeastTokens) return;
+    if (found == nullptr) return;
+    const auto length = static_cast<std::uint32_t>(found->tokens.size());
+    if (length < stored + LeastMoreOfState(length)) return;
+    checkpoints_.SetWritten(found->state);
     store_->Write({.tokens = found->tokens, .begin = 0, .scope = scope}, found->state);
     return;
   }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,12 +83,16 @@ class PrefixTiers {
     std::vector<Token> tokens;
   };
   void Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t busy_cells);
+  // Brings the limit of the checkpoints and what counts towards it up to date.
+  void BoundCheckpoints();
+  void CountReads();
 
   Decoder* const decoder_;
   PrefixCache* const cache_;
   std::unique_ptr<PrefixStore> store_;
   Checkpoints checkpoints_;
   std::deque<Unsaved> unsaved_;
+  std::map<GenerationId, std::uint64_t> reads_;  // bytes of the whole states being read
 };
 
 }  // namespace svc

@@ -54,6 +54,7 @@ constexpr std::uint32_t kLeastLaneCells = 512;
 // See CopyBytes: caches up to kCopiedWhole bytes may be copied whole, larger ones by a fraction.
 constexpr std::uint64_t kCopiedWhole = std::uint64_t{512} << 20U;
 constexpr std::uint64_t kCopiedPart = 4;
+constexpr std::uint64_t kLongestStates = 2;  // see StateCopyBytes
 
 std::uint32_t MaxOutputs(std::uint32_t max_sequences) {
   return std::max(max_sequences + kPaddingIds, kLeastOutputs);
@@ -63,12 +64,13 @@ class LlamaDecoder final : public Decoder {
  public:
   LlamaDecoder(const LlamaModel& model, std::shared_ptr<ThreadPools> pools, ContextPtr context,
                int threads, bool on_cpu, std::uint32_t max_sequences, bool can_share,
-               bool has_scratch, const llama_context_params& lane_params)
+               bool has_scratch, const llama_context_params& lane_params, StateSize state_size)
       : model_(model),
         pools_(std::move(pools)),
         context_(std::move(context)),
         lane_params_(lane_params),
         cache_bytes_(CacheBytes(context_.get())),
+        state_size_(state_size),
         copied_cells_(CopiedCells(cache_bytes_, cells_total())),
         least_lane_cells_(lane_params.n_ctx),
         lane_cells_(LargestLane(least_lane_cells_, copied_cells_, cells_total())),
@@ -126,16 +128,16 @@ class LlamaDecoder final : public Decoder {
                         static_cast<llama_pos>(end));
   }
 
+  std::uint64_t StateBytes(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
+    const std::uint64_t bytes =
+        llama_state_seq_get_size(context_.get(), Lend(sequence, begin, end));
+    GiveBack();
+    return bytes;
+  }
   std::vector<std::uint8_t> SaveState(SequenceId sequence, std::uint32_t begin,
                                       std::uint32_t end) override {
-    llama_seq_id id = Id(sequence);
-    if (has_scratch()) {
-      llama_memory_seq_cp(memory(), id, kScratch, static_cast<llama_pos>(begin),
-                          static_cast<llama_pos>(end));
-      id = kScratch;
-    }
-    std::vector<std::uint8_t> state = SaveSequence(context_.get(), id);
-    if (has_scratch()) llama_memory_seq_rm(memory(), kScratch, -1, -1);
+    std::vector<std::uint8_t> state = SaveSequence(context_.get(), Lend(sequence, begin, end));
+    GiveBack();
     return state;
   }
   bool LoadState(SequenceId sequence, std::span<const std::uint8_t> state, std::uint32_t begin,
@@ -185,7 +187,9 @@ class LlamaDecoder final : public Decoder {
     if (lane_ != nullptr) cells = std::max(cells, lane_params_.n_ctx);
     return copied_cells_ - std::min(copied_cells_, cells - least_lane_cells_);
   }
-  std::uint64_t max_state_bytes() const override { return CopyBytes(cache_bytes_); }
+  std::uint64_t max_state_bytes() const override {
+    return StateCopyBytes(cache_bytes_, state_size_, cells_total());
+  }
 
   bool IsEndOfGeneration(Token token) const override {
     return llama_vocab_is_eog(model_.vocab(), token);
@@ -216,6 +220,17 @@ class LlamaDecoder final : public Decoder {
   llama_memory_t memory() const { return llama_get_memory(context_.get()); }
   llama_seq_id Id(SequenceId sequence) const { return sequence + first_id_; }
   bool has_scratch() const { return first_id_ > kScratch; }
+
+  // An id whose state libllama can save, with the sequence's tokens [begin, end); until GiveBack.
+  llama_seq_id Lend(SequenceId sequence, std::uint32_t begin, std::uint32_t end) {
+    if (!has_scratch()) return Id(sequence);
+    llama_memory_seq_cp(memory(), Id(sequence), kScratch, static_cast<llama_pos>(begin),
+                        static_cast<llama_pos>(end));
+    return kScratch;
+  }
+  void GiveBack() {
+    if (has_scratch()) llama_memory_seq_rm(memory(), kScratch, -1, -1);
+  }
 
   DecodeOutcome Run(const llama_batch& batch) {
     int code = 0;
@@ -269,6 +284,7 @@ class LlamaDecoder final : public Decoder {
   const ContextPtr context_;
   llama_context_params lane_params_;
   const std::uint64_t cache_bytes_;
+  const StateSize state_size_;
   const std::uint32_t copied_cells_;  // limit for copies, with the initial lane
   const std::uint32_t least_lane_cells_;
   std::uint32_t lane_cells_;  // largest lane; 0: no lane
@@ -318,7 +334,9 @@ DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& mo
               options.threads > 0 ? options.threads : DefaultThreads(llama_model_size(model.get())),
           .prompt_threads = options.prompt_threads,
           .max_sequences = std::max(options.max_sequences, 1U),
-          .cache_type = options.cache_type};
+          .cache_type = options.cache_type,
+          .state_size = {.fixed_bytes = options.state_fixed_bytes,
+                         .token_bytes = options.state_token_bytes}};
 }
 
 std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells) {
@@ -340,6 +358,13 @@ std::uint64_t CacheBytes(const llama_context* context) {
 
 std::uint64_t CopyBytes(std::uint64_t cache_bytes) {
   return std::min(cache_bytes, std::max(kCopiedWhole, cache_bytes / kCopiedPart));
+}
+
+std::uint64_t StateCopyBytes(std::uint64_t cache_bytes, const StateSize& size,
+                             std::uint32_t cells) {
+  const std::uint64_t longest = size.Of(cells);
+  if (longest == 0) return cache_bytes;
+  return std::max(CopyBytes(cache_bytes), kLongestStates * longest);
 }
 
 llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions& options) {
@@ -379,7 +404,7 @@ Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
   return std::unique_ptr<Decoder>(std::make_unique<LlamaDecoder>(
       model, std::move(pools), std::move(context), options.threads, model.device() == "CPU",
       Sequences(model, options), CanShareCells(model), /*has_scratch=*/!model.is_recurrent(),
-      LlamaPrefillLane::Params(params, lane_cells)));
+      LlamaPrefillLane::Params(params, lane_cells), options.state_size));
 }
 
 }  // namespace svc

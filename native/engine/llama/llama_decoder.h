@@ -12,12 +12,21 @@
 
 namespace svc {
 
+// Size of a sequence's state: an upper limit that is at most a little too large. All 0: unknown.
+struct StateSize {
+  std::uint64_t fixed_bytes = 0;  // windows, recurrent states
+  std::uint64_t token_bytes = 0;  // for each token in the other layers
+
+  std::uint64_t Of(std::uint32_t tokens) const { return fixed_bytes + token_bytes * tokens; }
+};
+
 struct DecoderOptions {
   std::uint32_t context_length = kDefaultContextLength;  // > 0
   int threads = 1;                                       // > 0
   int prompt_threads = 0;                                // for the lane; 0: as `threads`
   std::uint32_t max_sequences = 64;                      // > 0; clamped to 255
   CacheType cache_type = CacheType::kF16;
+  StateSize state_size = {};
 };
 
 // Resolves the defaults of `options` for this model.
@@ -41,6 +50,11 @@ std::uint64_t CacheBytes(const llama_context* context);
 // Limit for copies of a cache of this size in ordinary memory, in bytes, shared with a lane that
 // grows beyond LaneCells: the size of a small cache, a quarter of a large one.
 std::uint64_t CopyBytes(std::uint64_t cache_bytes);
+// The same for copies of whole states, where sequences cannot share cells: at least two states of a
+// sequence that fills the cache, whatever their size. One is for the conversation that goes on; the
+// other is for the same one shortly before its end, for another, or for one on its way to or from
+// the disk.
+std::uint64_t StateCopyBytes(std::uint64_t cache_bytes, const StateSize& size, std::uint32_t cells);
 
 // `model` must outlive the decoder. Decoders that compute in turn should share the pools. Errors:
 // kOutOfMemory, kModelInvalid.

@@ -26,6 +26,14 @@
 namespace svc {
 namespace {
 
+// What a saved state has beside the contents of the cache: types and sizes of its tensors, and for
+// each cell its position, sequence and token, in each of at most two caches.
+constexpr std::uint64_t kStateHeadBytes = std::uint64_t{64} << 10U;
+constexpr std::uint64_t kCellHeadBytes = 64;
+
+// libllama rounds the number of cells up to a multiple of this.
+constexpr std::uint32_t kCacheStep = 256;
+
 // True for devices that have layers in memory of their own. Everything else, also a CPU
 // accelerator, uses host memory.
 bool HasMemory(ggml_backend_dev_t device) {
@@ -101,6 +109,31 @@ void AddLane(const LlamaModel& model, const llama_context_params& decoder_params
   host.compute_bytes += lane.compute_bytes + OutputBytes(model.get(), params);
 }
 
+// Cache of a context that has only one sequence and keeps no cells behind its window.
+std::uint64_t CacheOfOne(const LlamaModel& model, llama_context_params params,
+                         std::uint32_t cells) {
+  params.n_ctx = cells;
+  params.n_seq_max = 1;
+  params.swa_full = false;
+  const ContextPtr context(llama_init_from_model(model.get(), params));
+  return context == nullptr ? 0 : CacheBytes(context.get());
+}
+
+// Size of a sequence's state if sequences cannot share cells. Two contexts of different lengths
+// give the parts: above the window and a batch, only cells of the other layers are added.
+StateSize StateSizeOf(const LlamaModel& model, const llama_context_params& params) {
+  if (CanShareCells(model)) return {};
+  const auto window = static_cast<std::uint32_t>(llama_model_n_swa(model.get())) + params.n_ubatch;
+  const std::uint32_t cells = (window / kCacheStep + 1) * kCacheStep;
+  const std::uint64_t small = CacheOfOne(model, params, cells);
+  const std::uint64_t large = CacheOfOne(model, params, 2 * cells);
+  if (small == 0 || large < small) return {};
+  const std::uint64_t per_token = (large - small + cells - 1) / cells;
+  const std::uint64_t fixed = small - std::min(small, per_token * cells);
+  const std::uint64_t head = llama_model_is_recurrent(model.get()) ? 0 : kCellHeadBytes;
+  return {.fixed_bytes = fixed + kStateHeadBytes, .token_bytes = per_token + head};
+}
+
 // The draft model that the engine would use; null: none.
 std::unique_ptr<LlamaModel> DraftFor(const LoadOptions& options, const LlamaModel& model) {
   if (options.draft_path.empty() || MakesEmbeddings(model)) return nullptr;
@@ -146,6 +179,12 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
   result.trained_context_length = static_cast<std::uint32_t>(llama_model_n_ctx_train(model.get()));
   result.layers = static_cast<std::uint32_t>(llama_model_n_layer(model.get()));
   result.makes_embeddings = MakesEmbeddings(model);
+  StateSize state_size;
+  if (!result.makes_embeddings) {
+    state_size = StateSizeOf(model, DecoderParams(model, DecoderOptionsOf(options, model)));
+  }
+  result.state_fixed_bytes = state_size.fixed_bytes;
+  result.state_token_bytes = state_size.token_bytes;
   for (const std::uint32_t length : context_lengths) {
     LoadOptions asked = options;
     asked.context_length = length;
@@ -166,7 +205,10 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
     estimate.devices.front().compute_bytes += OutputBytes(model.get(), params);
     if (!result.makes_embeddings) {
       AddLane(model, params, &estimate);
-      estimate.devices.front().cache_bytes += CopyBytes(CacheBytes(context.get()));
+      const std::uint64_t cache_bytes = CacheBytes(context.get());
+      estimate.devices.front().cache_bytes +=
+          CanShareCells(model) ? CopyBytes(cache_bytes)
+                               : StateCopyBytes(cache_bytes, state_size, estimate.context_length);
     }
     if (draft != nullptr) AddDraft(*draft, &estimate);
     result.estimates.push_back(std::move(estimate));

@@ -53,12 +53,16 @@ struct MemoryEstimates {
   // Memory of this process beside all that: data of the code, vocabulary. Absent: this system does
   // not measure it.
   std::optional<std::uint64_t> process_bytes;
+  // For LoadOptions of the same names; 0 if sequences can share cells.
+  std::uint64_t state_fixed_bytes = 0;
+  std::uint64_t state_token_bytes = 0;
   std::vector<MemoryEstimate> estimates;  // one per context length, in the same order
 
   static constexpr auto Fields() {
     using Self = MemoryEstimates;
     return std::make_tuple(SVC_FIELD(trained_context_length), SVC_FIELD(layers),
                            SVC_FIELD(makes_embeddings), SVC_FIELD(process_bytes),
+                           SVC_FIELD(state_fixed_bytes), SVC_FIELD(state_token_bytes),
                            SVC_FIELD(estimates));
   }
 };

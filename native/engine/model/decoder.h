@@ -71,6 +71,8 @@ class Decoder {
   // Removes the sequence from its cells at positions [begin, end).
   virtual void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) = 0;
 
+  // Size of what SaveState would return, in bytes. REQUIRES: as SaveState.
+  virtual std::uint64_t StateBytes(SequenceId sequence, std::uint32_t begin, std::uint32_t end) = 0;
   // Serialized cache content of the sequence's tokens [begin, end), for LoadState of any decoder of
   // the same model. Empty: not possible. REQUIRES, unless can_share(): begin is 0 and end is
   // NextPosition(sequence).
@@ -99,8 +101,9 @@ class Decoder {
   // Maximum number of tokens whose copies may be held in memory outside the cache, once the lane
   // has cells for a prompt of `lane_tokens` tokens: both share one limit (memory_estimate.h).
   virtual std::uint32_t max_copied(std::uint32_t /*lane_tokens*/) const { return cells_total(); }
-  // Limit for copies of whole states, in bytes, where sequences cannot share cells.
-  virtual std::uint64_t max_state_bytes() const { return std::uint64_t{512} << 20U; }
+  // Limit for copies of whole states, in bytes, where sequences cannot share cells. Holds at least
+  // the longest state of one sequence.
+  virtual std::uint64_t max_state_bytes() const = 0;
 
   virtual bool IsEndOfGeneration(Token token) const = 0;
   // Bytes that a token adds to the text; none for control tokens. May end inside a UTF-8 character.

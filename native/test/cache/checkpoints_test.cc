@@ -51,6 +51,39 @@ TEST(TheirBytesAreBoundedAndTheOldestGo) {
   EXPECT_EQ(checkpoints.bytes(), 95U);
 }
 
+TEST(RoomIsMadeBeforeAStateIsCopied) {
+  Checkpoints checkpoints(100);
+  checkpoints.Put(kAll, Sequence(0, 70), Bytes(40));
+  checkpoints.Put(kAll, Sequence(1, 70), Bytes(40));
+  // What cannot fit evicts nothing.
+  EXPECT(!checkpoints.MakeRoom(101));
+  EXPECT_EQ(checkpoints.bytes(), 80U);
+  EXPECT(checkpoints.MakeRoom(20));
+  EXPECT_EQ(checkpoints.bytes(), 80U);
+  EXPECT(checkpoints.MakeRoom(50));
+  EXPECT_EQ(checkpoints.bytes(), 40U);
+  EXPECT(checkpoints.Has(kAll, Sequence(1, 70)));
+}
+
+TEST(StatesOnTheirWayToAndFromTheDiskCount) {
+  Checkpoints checkpoints(100);
+  checkpoints.Put(kAll, Sequence(0, 70), Bytes(40));
+  checkpoints.Put(kAll, Sequence(1, 70), Bytes(40));
+  checkpoints.SetWritten(checkpoints.Take(kAll, Sequence(0, 70))->state);
+  EXPECT_EQ(checkpoints.max_read_bytes(), 60U);
+  // Evicting the one that is being written would free nothing.
+  EXPECT(!checkpoints.MakeRoom(61));
+  checkpoints.SetRead(30);
+  EXPECT_EQ(checkpoints.bytes(), 40U);
+  EXPECT(checkpoints.Has(kAll, Sequence(0, 70)));
+  EXPECT(!checkpoints.MakeRoom(31));
+  EXPECT(checkpoints.MakeRoom(30));
+  checkpoints.SetRead(0);
+  checkpoints.SetWritten(nullptr);
+  EXPECT(checkpoints.MakeRoom(100));
+  EXPECT_EQ(checkpoints.bytes(), 0U);
+}
+
 TEST(APromptIsCutAWholeTileBeforeItsEnd) {
   const Checkpoints checkpoints(1000);
   const auto cut = [&](std::size_t prompt, std::uint32_t computed, std::uint32_t rows) {

@@ -315,6 +315,67 @@ TEST(AConversationGoesOnWhereNothingCanBeCut) {
   bench.ExpectNothingHeld();
 }
 
+// 20,000 tokens: the following turns compute below 2 % of them again, also after a restart, even if
+// only one such state fits.
+TEST(ALongConversationGoesOnWhereNothingCanBeCut) {
+  constexpr std::uint64_t kStateBytes = std::uint64_t{8} * 24576;  // of a full cache
+  const Want first = FirstTurn(1, 20000);
+  const Want second = SecondTurn(first);
+  const Want third = SecondTurn(second);
+  test::FakeOptions options{.cells = 24576, .max_rows = 512, .can_share = false};
+  for (const std::uint64_t bytes : {kStateBytes, 2 * kStateBytes, 64 * kStateBytes}) {
+    const Folder folder;
+    options.max_state_bytes = bytes;
+    {
+      Bench bench(options, On(folder, /*divisible=*/false));
+      Run(bench, first);
+      EXPECT(Eventually([&] { return !folder.Files().empty(); }));
+      const std::uint64_t computed = bench.runner.stats().prompt_tokens;
+      EXPECT_EQ(Run(bench, second), Said(first).size());
+      EXPECT(bench.runner.stats().prompt_tokens - computed < second.prompt.size() / 50);
+      bench.ExpectNothingHeld();
+      bench.runner.Close();
+    }
+    Bench restarted(options, On(folder, /*divisible=*/false));
+    // The end of a turn may add too little to be worth a file of its own.
+    EXPECT(Run(restarted, third) > first.prompt.size() - 128);
+    EXPECT(restarted.runner.stats().prompt_tokens < third.prompt.size() / 50);
+    restarted.ExpectNothingHeld();
+  }
+}
+
+// Each file of such a conversation holds all of it.
+TEST(AShortAnswerDoesNotWriteALongStateAgain) {
+  const Folder folder;
+  const test::FakeOptions options{.cells = 24576, .max_rows = 512, .can_share = false};
+  Bench bench(options, On(folder, /*divisible=*/false));
+  const Want first = FirstTurn(1, 20000);
+  Run(bench, first);
+  EXPECT(Eventually([&] { return folder.Files().size() == 1; }));
+  Want second = SecondTurn(first);
+  const std::vector<Token> more = Prompt(55, 300);
+  second.prompt.insert(second.prompt.end(), more.begin(), more.end());
+  Run(bench, second);
+  EXPECT(Eventually([&] { return folder.Files().size() == 2; }));
+  bench.runner.Close();
+  EXPECT_EQ(folder.Files().size(), 2U);
+}
+
+TEST(AStateThatNeverFitsIsNotCopied) {
+  const Folder folder;
+  const Want first = FirstTurn(1, 3000);
+  {
+    Bench bench({.cells = 4096, .can_share = false}, On(folder, /*divisible=*/false));
+    Run(bench, first);
+    EXPECT(Eventually([&] { return !folder.Files().empty(); }));
+  }
+  // Nor is it read from the disk.
+  Bench bench({.cells = 4096, .can_share = false, .max_state_bytes = 8 * 1000},
+              On(folder, /*divisible=*/false));
+  EXPECT_EQ(Run(bench, SecondTurn(first)), 0U);
+  EXPECT_EQ(bench.record.states_saved.load() + bench.record.states_loaded.load(), 0U);
+}
+
 TEST(CancelledInTheMiddleNothingIsKept) {
   // The step is aborted; its partial state must not be kept.
   test::Gate gate;

@@ -1,8 +1,11 @@
 // Conversations that continue after a restart of the engine, with models of each kind of memory:
 // full attention, sliding window, recurrent state, and hybrid.
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <fstream>
 #include <mutex>
+#include <thread>
 
 #include "engine/engine.h"
 #include "folder.h"
@@ -12,6 +15,10 @@ namespace svc {
 namespace {
 
 using test::Folder;
+
+// Of the long conversation; the words are a token each.
+constexpr int kLongWords = test::kSanitized ? 3000 : 20000;
+constexpr std::uint32_t kLongContext = test::kSanitized ? 4096 : 24576;
 
 struct Answer {
   std::string text;
@@ -67,6 +74,8 @@ class Host {
     return {text_, end_->usage};
   }
   void Close() { engine_->Close(); }
+  // Tokens of prompts computed so far.
+  std::uint64_t computed() const { return engine_->stats().prompt_tokens; }
 
  private:
   std::mutex mutex_;
@@ -113,6 +122,45 @@ TEST(TheSecondTurnIsTheSameAfterARestart) {
     EXPECT(from_disk.usage.cached_tokens > 128);
     EXPECT_EQ(from_disk.usage.cached_tokens, from_memory.usage.cached_tokens);
     EXPECT_EQ(from_disk.text, from_memory.text);
+  }
+}
+
+// 2 % of its prompt, and of a short one as many as lie behind a checkpoint near its end.
+std::uint32_t MostComputed(const Answer& answer) {
+  return std::max(answer.usage.input_tokens / 50, 256U);
+}
+
+// Sliding windows and recurrent states: the second turn computes below 2 % of its tokens, both from
+// memory and from the disk, and says the same as without reuse.
+TEST(ALongConversationIsNotComputedAgain) {
+  for (const char* name : {"tiny-gemma3", "tiny-gpt-oss", "tiny-qwen35"}) {
+    const std::string model = std::string(SVC_TEST_MODELS) + "/" + name + ".gguf";
+    const Folder folder;
+    const std::string first = Words(kLongWords, 1);
+    std::string second;
+    Answer from_memory;
+    {
+      Host host(model, folder.path(), kLongContext);
+      REQUIRE(host.is_loaded());
+      second = first + host.Ask(first).text + " " + Words(30, 2);
+      // A closing engine saves for a limited time.
+      using Clock = std::chrono::steady_clock;
+      const auto deadline = Clock::now() + std::chrono::seconds(60);
+      while (folder.Files().empty() && Clock::now() < deadline) std::this_thread::yield();
+      const std::uint64_t before = host.computed();
+      from_memory = host.Ask(second);
+      EXPECT(host.computed() - before < MostComputed(from_memory));
+      host.Close();
+    }
+    Host restarted(model, folder.path(), kLongContext);
+    REQUIRE(restarted.is_loaded());
+    const Answer from_disk = restarted.Ask(second);
+    const std::uint64_t computed = restarted.computed();
+    EXPECT(computed < MostComputed(from_disk));
+    EXPECT_EQ(from_disk.text, from_memory.text);
+    std::printf("     %s: %llu of %u computed\n", name, static_cast<unsigned long long>(computed),
+                from_disk.usage.input_tokens);
+    EXPECT_EQ(restarted.Ask(second, /*reuse_prefix=*/false).text, from_memory.text);
   }
 }
 

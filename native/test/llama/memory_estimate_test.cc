@@ -1,6 +1,7 @@
 // The memory estimate of the dry run equals the memory of a real load.
 #include "engine/llama/memory_estimate.h"
 
+#include <atomic>
 #include <fstream>
 
 #include "engine/llama/llama_decoder.h"
@@ -53,7 +54,7 @@ Taken Load(const std::string& path, std::uint32_t context_length, CacheType cach
                        *model));
   Taken sum;
   AddContext(*model, params, &sum);
-  sum.cache += CopyBytes(sum.cache);
+  if (CanShareCells(*model)) sum.cache += CopyBytes(sum.cache);
   const std::uint32_t lane = LaneCells(*model, context_length);
   if (lane > 0) AddContext(*model, LlamaPrefillLane::Params(params, lane), &sum);
   return sum;
@@ -70,6 +71,7 @@ TEST(TellsWhatALoadTakes) {
     EXPECT(!estimates.makes_embeddings);
     REQUIRE(estimates.estimates.size() == 3);
     EXPECT_EQ(estimates.estimates[2].context_length, 8192U);
+    EXPECT_EQ(estimates.state_fixed_bytes + estimates.state_token_bytes, 0U);
     for (const MemoryEstimate& estimate : estimates.estimates) {
       const Taken expected = Load(path, estimate.context_length, CacheType::kF16);
       const Taken found = Add(estimate.devices);
@@ -77,6 +79,56 @@ TEST(TellsWhatALoadTakes) {
       EXPECT_EQ(found.compute, expected.compute);
       // A mapped file counts up to the end of its last page.
       EXPECT(found.weights <= expected.weights && expected.weights - found.weights < 1U << 20U);
+    }
+  }
+}
+
+// A decoder with the sizes of the estimate, whose sequence 0 fills the context.
+std::unique_ptr<Decoder> Filled(const LlamaModel& model, const MemoryEstimates& told,
+                                std::uint32_t context_length) {
+  Result<std::unique_ptr<Decoder>> decoder =
+      NewLlamaDecoder(model, DecoderOptionsOf({.context_length = context_length,
+                                               .threads = 1,
+                                               .state_fixed_bytes = told.state_fixed_bytes,
+                                               .state_token_bytes = told.state_token_bytes},
+                                              model));
+  if (!decoder.ok()) return nullptr;
+  const std::atomic<bool> abort = false;
+  std::vector<Row> rows(256);
+  for (std::uint32_t at = 0; at < context_length; at += 256) {
+    for (std::uint32_t i = 0; i < 256; ++i) {
+      rows[i] = {.token = 300 + static_cast<Token>((at + i) % 1000),
+                 .position = static_cast<std::int32_t>(at + i)};
+    }
+    if (decoder.value()->Decode(rows, abort) != DecodeOutcome::kDone) return nullptr;
+  }
+  return std::move(decoder.value());
+}
+
+// Where sequences cannot share cells, a conversation goes on from a copy of its whole state: two of
+// the longest fit and are counted, whatever their size.
+TEST(TwoOfTheLongestStatesFitAndAreCounted) {
+  test::LoadModules();
+  for (const std::string& path : test::ModelsOfEachMemory()) {
+    const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
+    REQUIRE(model != nullptr);
+    if (CanShareCells(*model)) continue;
+    const auto estimated = EstimateMemory({.path = path}, {2048, 4096});
+    REQUIRE(estimated.ok());
+    const MemoryEstimates& told = estimated.value();
+    for (const MemoryEstimate& estimate : told.estimates) {
+      const std::uint32_t length = estimate.context_length;
+      const std::unique_ptr<Decoder> decoder = Filled(*model, told, length);
+      REQUIRE(decoder != nullptr);
+      const std::uint64_t bytes = decoder->StateBytes(0, 0, length);
+      EXPECT_EQ(decoder->SaveState(0, 0, length).size(), bytes);
+      const std::uint64_t limit = told.state_fixed_bytes + told.state_token_bytes * length;
+      EXPECT(bytes > 0 && bytes <= limit);
+      // The window's cache is rounded up, and a state has heads.
+      EXPECT(limit < 2 * bytes + (512U << 10U));
+      EXPECT(decoder->max_state_bytes() >= 2 * limit);
+      const Taken alone = Load(path, length, CacheType::kF16);
+      EXPECT_EQ(Add(estimate.devices).cache, alone.cache + decoder->max_state_bytes());
     }
   }
 }

@@ -78,6 +78,7 @@ struct FakeOptions {
   int threads = 1;
   // Tokens that can be copied beside a lane of `lane_tokens`; absent: as many as there are cells.
   std::function<std::uint32_t(std::uint32_t lane_tokens)> max_copied;
+  std::uint64_t max_state_bytes = std::uint64_t{1} << 30U;  // a token has 8 bytes
   // 0: no prefill lane.
   std::uint32_t lane_cells = 0;
   std::uint32_t lane_rows = 64;
@@ -204,6 +205,10 @@ class FakeDecoder final : public Decoder {
     }
   }
 
+  std::uint64_t StateBytes(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
+    EXPECT(IsId(sequence) && begin < end);
+    return std::uint64_t{2} * sizeof(std::int32_t) * (end - begin);
+  }
   // The positions and tokens of the cells, each 4 bytes.
   std::vector<std::uint8_t> SaveState(SequenceId sequence, std::uint32_t begin,
                                       std::uint32_t end) override {
@@ -254,6 +259,7 @@ class FakeDecoder final : public Decoder {
   std::uint32_t max_copied(std::uint32_t lane_tokens) const override {
     return options_.max_copied ? options_.max_copied(lane_tokens) : options_.cells;
   }
+  std::uint64_t max_state_bytes() const override { return options_.max_state_bytes; }
   PrefillLane* lane(std::uint32_t tokens) override {
     EXPECT(tokens <= lane_cells());
     return lane_cells() > 0 ? &lane_ : nullptr;

@@ -26,7 +26,8 @@ inline std::vector<std::string> TinyModels() {
 // One or more of each kind of memory: full attention, sliding window, recurrent state, and hybrid.
 inline std::vector<std::string> ModelsOfEachMemory() {
   std::vector<std::string> paths = TinyModels();
-  for (const char* name : {"tiny-gemma2", "tiny-mamba", "tiny-lfm2"}) {
+  for (const char* name :
+       {"tiny-gemma2", "tiny-gemma3", "tiny-gpt-oss", "tiny-mamba", "tiny-lfm2", "tiny-qwen35"}) {
     paths.push_back(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf");
   }
   return paths;

@@ -121,8 +121,10 @@ interface LengthPlan extends Plan {
 async function planOf(options: NativeLoadOptions, contextLength: number, estimate: Estimate): Promise<LengthPlan> {
   const estimates = await estimate(options, [contextLength]);
   const [found] = estimates.estimates as [NativeMemoryEstimate];
+  const { state_fixed_bytes, state_token_bytes } = estimates;
+  const stateSize = state_token_bytes + state_fixed_bytes > 0 && { state_fixed_bytes, state_token_bytes };
   return {
-    options: { ...options, context_length: found.context_length },
+    options: { ...options, ...stateSize, context_length: found.context_length },
     bytes: bytesOf(estimates, found),
     mappedBytes: found.devices.reduce((sum, { mapped_bytes }) => sum + mapped_bytes, 0),
     free: new Map(
