@@ -59,6 +59,7 @@ Napi::FunctionReference EngineObject::Define(Napi::Env env) {
                       InstanceMethod<&EngineObject::Pause>("pause"),
                       InstanceMethod<&EngineObject::Resume>("resume"),
                       InstanceMethod<&EngineObject::Hold>("hold"),
+                      InstanceMethod<&EngineObject::GrantCells>("grantCells"),
                       InstanceMethod<&EngineObject::SetPrefixBytes>("setPrefixBytes"),
                       InstanceMethod<&EngineObject::Stats>("stats"),
                       InstanceMethod<&EngineObject::Close>("close"),
@@ -218,6 +219,12 @@ void EngineObject::Resume(const Napi::CallbackInfo& info) {
   if (text == nullptr || generation == generations_.end()) return;
   generation->second.paused = false;
   text->Resume(id);
+}
+
+void EngineObject::GrantCells(const Napi::CallbackInfo& info) {
+  const auto cells = ReadInteger<std::uint32_t>(info[0], "cells", 0, kMaxContextLength);
+  std::string refusal = ReadString(info[1], "refusal");
+  if (TextEngine* text = OpenText()) text->GrantCells(cells, std::move(refusal));
 }
 
 void EngineObject::SetPrefixBytes(const Napi::CallbackInfo& info) {

@@ -49,6 +49,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   void Cancel(const Napi::CallbackInfo& info);
   void Pause(const Napi::CallbackInfo& info);
   void Resume(const Napi::CallbackInfo& info);
+  void GrantCells(const Napi::CallbackInfo& info);
   void SetPrefixBytes(const Napi::CallbackInfo& info);
   void Hold(const Napi::CallbackInfo& info);
   Napi::Value Stats(const Napi::CallbackInfo& info);

@@ -26,7 +26,7 @@ export function makeRealLocal(
 ): RealLocal {
   const log: LogLine[] = [];
   const backend = new LocalBackend({
-    store: fixedStore(models, byDefault, embedding),
+    store: fixedStore(models, byDefault, { embedding }),
     // One thread: on a machine that is busy with other tests, several threads would wait for each other.
     engine: { stall_timeout_seconds: 60, queue_limit: 256, context_length: CONTEXT_LENGTH, threads: 1, ...settings },
     models: { keep_alive_seconds: 300, ...memory },

@@ -20,6 +20,7 @@ void Join(GenerationOutput& earlier, GenerationOutput&& later) {
   Prepend(earlier.text, later.text);
   Prepend(earlier.embeddings, later.embeddings);
   Prepend(earlier.logprobs, later.logprobs);
+  if (!later.cells) later.cells = earlier.cells;
   earlier = std::move(later);
 }
 

@@ -22,7 +22,7 @@ namespace svc {
 // What a caller hands over.
 struct Submission {
   GenerationId id = 0;
-  std::vector<Token> prompt;  // REQUIRES: not empty, shorter than the cache
+  std::vector<Token> prompt;  // REQUIRES: not empty, shorter than the largest cache
   std::optional<std::uint32_t> max_tokens;
   std::optional<std::uint32_t> truncated_tokens;  // see GenerationUsage
   std::unique_ptr<Sampler> sampler;
@@ -128,6 +128,8 @@ class Generation {
   bool paused = false;
   bool ended = false;     // its last output has been made
   bool fetching = false;  // waits for the disk tier to read its prefix
+  bool outgrown = false;  // waits for more cells (growth.h)
+  bool confined = false;  // has been refused more cells
 
   const std::optional<std::uint32_t> max_tokens;
   const std::optional<std::uint32_t> truncated_tokens;

@@ -3,6 +3,7 @@
  * process is gone and everything that it wrote has been delivered.
  */
 import type {
+  CellDemand,
   EngineOutput,
   NativeDevice,
   NativeLoadOptions,
@@ -45,6 +46,8 @@ export interface EngineChildOptions {
   onLoaded(info: EngineInfo): void;
   /** A fresh measurement of the devices' memory. */
   onDevices(devices: readonly NativeDevice[]): void;
+  /** The engine needs memory for a larger KV cache. Resolves with the number of cells, or throws OUT_OF_MEMORY. */
+  grow(demand: CellDemand): Promise<number>;
   /** `isSilent` changed. */
   onSilence(): void;
   /** The last callback, called once. CANCELLED: the daemon ended the process. */
@@ -93,6 +96,7 @@ export class EngineChild {
     },
   );
   #isPlanned = false;
+  #isGrowing = false;
   #estimating: Deferred<NativeMemoryEstimates> | undefined;
 
   constructor(options: EngineChildOptions) {
@@ -277,6 +281,9 @@ export class EngineChild {
       case 'accepted':
         this.#options.inFlight.accept(message.id);
         break;
+      case 'wants_cells':
+        void this.#grow(message);
+        break;
       case 'vectors':
         this.#options.inFlight.pushVectors(message.id, message.vectors);
         break;
@@ -304,6 +311,22 @@ export class EngineChild {
       case 'quantized':
         break;
     }
+  }
+
+  async #grow(demand: CellDemand): Promise<void> {
+    if (this.#isGrowing) {
+      this.offend('asked for memory again before it had an answer');
+      return;
+    }
+    this.#isGrowing = true;
+    let [cells, refusal] = [0, ''];
+    try {
+      cells = await this.#options.grow(demand);
+    } catch (error) {
+      refusal = SvcError.from(error).message;
+    }
+    this.#isGrowing = false;
+    this.send({ type: 'grant_cells', cells, refusal });
   }
 
   #crash(what: string, hint: string): SvcError {

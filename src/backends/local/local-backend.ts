@@ -118,6 +118,7 @@ export class LocalBackend implements Backend {
       budget: options.models.memory_budget_bytes,
       log: options.log,
       hostMemory: options.hostMemory ?? hostMemory,
+      devices: () => (this.#areDevicesFresh() ? this.#devices.seen : []),
     });
     this.#answers = new Answers({
       pool: this.#pool,
@@ -249,9 +250,13 @@ export class LocalBackend implements Backend {
 
   /** Empty before the first engine is loaded. Free memory is null while no engine runs. */
   devices(): DeviceRecord[] {
-    const { seen, at } = this.#devices;
-    const isFresh = performance.now() - at < DEVICES_FRESH_MS;
+    const { seen } = this.#devices;
+    const isFresh = this.#areDevicesFresh();
     return seen.map(({ description: _, ...device }) => (isFresh ? device : { ...device, memory_free_bytes: null }));
+  }
+
+  #areDevicesFresh(): boolean {
+    return performance.now() - this.#devices.at < DEVICES_FRESH_MS;
   }
 
   pids(): number[] {
@@ -310,6 +315,7 @@ export class LocalBackend implements Backend {
         const options = { ...settings, ...this.#prefixOptions(model.path), ...given({ draft_path }) };
         await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },
+      grow: (supervisor, demand) => this.#residency.grow(supervisor, demand),
       stallTimeoutMs: engine.stall_timeout_seconds * 1000,
       log,
       entry,
