@@ -1,0 +1,94 @@
+// A KV cache that grows, with real models of each kind of memory: the texts are those of an engine
+// that has all cells from the beginning.
+#include "loaded_engine.h"
+
+namespace svc {
+namespace {
+
+using namespace test;
+
+constexpr std::uint32_t kContext = 4096;
+
+// An engine that begins with `cells` cells and is granted what it asks for.
+struct Growing {
+  Growing(const std::string& path, std::uint32_t cells) {
+    OutputSink listen = listener.Sink();
+    owner = Load({.path = path, .context_length = kContext, .kv_cells = cells, .threads = 1},
+                 [this, listen](std::vector<GenerationOutput> outputs) {
+                   for (const GenerationOutput& output : outputs) {
+                     if (!output.cells) continue;
+                     ++demands;
+                     owner->text()->GrantCells(output.cells->wanted, "");
+                   }
+                   listen(std::move(outputs));
+                 });
+  }
+  ~Growing() {
+    if (owner != nullptr) owner->Close();
+  }
+
+  // Greedy text of up to `tokens` tokens.
+  std::string Ask(GenerationId id, const std::string& prompt, std::uint32_t tokens) {
+    EXPECT(owner->text()->Submit(Request(id, prompt, Greedy(), tokens)).ok());
+    EXPECT(listener.WaitFor(id));
+    EXPECT(listener.End(id).status.ok());
+    return listener.Text(id);
+  }
+
+  std::atomic<int> demands = 0;
+  Listener listener;
+  std::unique_ptr<Engine> owner;
+};
+
+TEST(TextsAreThoseOfACacheThatNeedNotGrow) {
+  for (const std::string& path : ModelsOfEachMemory()) {
+    Growing small(path, 512);
+    Growing large(path, 0);
+    REQUIRE(small.owner != nullptr && large.owner != nullptr);
+    EXPECT_EQ(small.owner->info().context_length, kContext);
+    EXPECT_EQ(small.owner->stats().kv_cells_total, 512U);
+    // A short one, a long prompt, its continuation, and an answer that outgrows what there is.
+    const std::string long_prompt = Prompt(1200, 2);
+    GenerationId id = 0;
+    const auto same = [&](const std::string& prompt, std::uint32_t tokens) {
+      ++id;
+      EXPECT_EQ(small.Ask(id, prompt, tokens), large.Ask(id, prompt, tokens));
+    };
+    same(Prompt(40, 1), 16);
+    EXPECT_EQ(small.demands.load(), 0);
+    same(long_prompt, 16);
+    EXPECT(small.demands > 0);
+    same(long_prompt + " " + Prompt(20, 3), 16);
+    EXPECT(small.owner->stats().kv_cells_total > 1200);
+    EXPECT_EQ(large.demands.load(), 0);
+  }
+}
+
+TEST(AnAnswerGoesOnAcrossGrowths) {
+  for (const std::string& path : ModelsOfEachMemory()) {
+    Growing small(path, 256);
+    Growing large(path, 0);
+    REQUIRE(small.owner != nullptr && large.owner != nullptr);
+    const std::string prompt = Prompt(150, 1);
+    const std::string text = small.Ask(1, prompt, 600);
+    EXPECT_EQ(text, large.Ask(1, prompt, 600));
+    if (small.listener.End(1).usage.output_tokens > 150) EXPECT(small.demands > 0);
+  }
+}
+
+TEST(AnotherAnswerRunsMeanwhile) {
+  Growing small(TinyModels()[0], 512);
+  Growing large(TinyModels()[0], 0);
+  REQUIRE(small.owner != nullptr && large.owner != nullptr);
+  REQUIRE(small.owner->text()->Submit(Request(1, Prompt(30, 1), Greedy(), 200)).ok());
+  REQUIRE(small.listener.WaitForText(1));
+  const std::string text = small.Ask(2, Prompt(1000, 2), 8);
+  REQUIRE(small.listener.WaitFor(1));
+  EXPECT_EQ(text, large.Ask(2, Prompt(1000, 2), 8));
+  EXPECT_EQ(small.listener.Text(1), large.Ask(1, Prompt(30, 1), 200));
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()
