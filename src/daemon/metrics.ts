@@ -154,9 +154,10 @@ export class Metrics implements ListenerMetrics {
     this.#gauge('svc_requests_active', 'Requests in progress at a backend', [], (set) => set({}, now().queue.active));
     perModel('svc_model_requests_waiting', 'Requests waiting for this engine', ({ waiting }) => waiting);
     perModel('svc_model_requests_active', 'Requests in progress in this engine', ({ active }) => active);
+    perModel('svc_context_tokens', 'Longest context of a request', (model) => model.context_length);
     perModel('svc_kv_cells_used', 'KV-cache cells held by generations', (model) => model.kv_cells_used);
     perModel('svc_kv_cells_cached', 'KV-cache cells held by cached prefixes', (model) => model.kv_cells_cached);
-    perModel('svc_kv_cells_capacity', 'KV-cache cells in total', (model) => model.kv_cells_total);
+    perModel('svc_kv_cells_capacity', 'KV-cache cells allocated', (model) => model.kv_cells_total);
     perModel(
       'svc_kv_tokens_swapped',
       'Tokens of cached prefixes swapped out to host memory',

@@ -281,10 +281,12 @@ void Admission::Leave(Generation& generation, bool keep_prefix) {
 }
 
 void Admission::SwapOutAll() {
+  std::uint32_t computed = 0;
   for (const auto& generation : *context_.generations) {
-    if (!generation->ended) Leave(*generation, /*keep_prefix=*/true);
+    computed += generation->computed;
+    Leave(*generation, /*keep_prefix=*/true);
   }
-  cache_.SetMaxCopied(std::numeric_limits<std::uint32_t>::max());
+  cache_.SetMaxCopied(std::max(context_.decoder->max_copied(0), computed));
   EvictAll();
 }
 

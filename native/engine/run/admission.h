@@ -69,8 +69,8 @@ class Admission {
   bool PreemptOne();
   // `keep_prefix`: its computed tokens go to the prefix cache. No effect if it is not in the cache.
   void Leave(Generation& generation, bool keep_prefix);
-  // Empties the cells, copying all that can be used again: nothing is dropped for lack of memory
-  // for copies until the next SetLane. REQUIRES: cells can be shared.
+  // Empties the cells. Until the next SetLane the bound on copies leaves room for all that the
+  // generations have computed. REQUIRES: cells can be shared.
   void SwapOutAll();
 
   // Generations that want to go on, in the cache or waiting for it, the most urgent first.

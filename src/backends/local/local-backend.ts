@@ -228,6 +228,7 @@ export class LocalBackend implements Backend {
         pid,
         rss_bytes: child?.rssBytes ?? null,
         context_length: info?.context_length ?? null,
+        cache_type: cacheTypeOf(engine),
         active,
         waiting,
         kv_cells_used: cached?.kv_cells_used ?? null,
@@ -362,6 +363,7 @@ export class LocalBackend implements Backend {
         pid,
         device: info.device,
         context_length: info.context_length,
+        cache_type: cacheTypeOf(engine),
         memory_bytes: engine.held === null ? null : totalOf(engine.held),
         active: this.#queueOf(engine).active,
         expires_at: this.#pool.expiresAt(engine),
@@ -379,6 +381,11 @@ export class LocalBackend implements Backend {
   #refuseWhenClosing(): void {
     if (this.#closing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
   }
+}
+
+/** null: not loaded, or an embedding engine, which keeps no KV cache between batches. */
+function cacheTypeOf({ info, plan }: Supervisor): CacheType | null {
+  return info === null || info.makes_embeddings ? null : (plan?.options.cache_type ?? 'f16');
 }
 
 /** Resolves with true as soon as `promise` settles, or false after `milliseconds`. */

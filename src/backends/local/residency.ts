@@ -104,8 +104,10 @@ export class Residency {
           plan,
           this.#room(engine, () => false),
         )
-      )
+      ) {
+        this.#tell(wish.model, plan);
         return plan;
+      }
       const victim = this.#leastWorth(engine);
       if (victim === undefined) {
         // Other engines are loading or ending: wait for them.
@@ -156,6 +158,15 @@ export class Residency {
       // A request that arrives meanwhile keeps its model; then another one, or none, is evicted.
       await this.#evict(victim, engine, AbortSignal.timeout(EVICTION_MS)).catch(() => undefined);
     }
+  }
+
+  #tell(model: string, { options, steps, bytes, mappedBytes: mapped_bytes, isChosen }: Plan): void {
+    const { context_length, kv_cells = context_length, cache_type = 'f16' } = options;
+    const last = steps.at(-1);
+    const facts = { model, context_length, kv_cells, cache_type, bytes: totalOf(bytes), mapped_bytes };
+    const whole = last === undefined ? {} : { bytes_of_whole_context: totalOf(last.bytes) };
+    const why = isChosen && cache_type === 'q8_0' ? '; q8_0, because a longer context fits with it' : '';
+    this.#options.log.info({ ...facts, ...whole }, `settings of a load${why}`);
   }
 
   async #evict(victim: Supervisor, engine: Supervisor, signal: AbortSignal): Promise<void> {

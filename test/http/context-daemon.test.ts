@@ -1,0 +1,105 @@
+/** A model that was trained for 131,072 tokens, without any setting: long prompts just work, and short ones cost little. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
+import { makeHome, type Home } from '../support/home.ts';
+import { modelPath } from '../support/native-engine.ts';
+import { svc } from '../support/svc.ts';
+
+const TRAINED = 131_072;
+const FIRST_CELLS = 8192;
+
+let home: Home;
+let daemon: DaemonProcess;
+let base: string;
+
+test.before(async () => {
+  home = await makeHome();
+  await svc(['model', 'add', modelPath('tiny-long'), '--name', 'long'], { home });
+  daemon = await spawnDaemon(home).settled();
+  base = `http://${String((await daemon.client.status()).http)}`.replace('http://http://', 'http://');
+});
+test.after(async () => {
+  daemon.kill('SIGTERM');
+  await daemon.exit;
+  await home.remove();
+});
+
+interface Answer {
+  readonly choices?: readonly { readonly finish_reason: string }[];
+  readonly usage?: { readonly prompt_tokens: number; readonly completion_tokens: number };
+  readonly error?: { readonly code: string; readonly message: string; readonly hint?: string };
+  readonly data?: readonly { readonly id: string; readonly max_model_len: number }[];
+}
+
+async function chat(words: number, body: object = {}, key?: string): Promise<{ status: number; json: Answer }> {
+  const content = 'the river runs under the old bridge '.repeat(Math.ceil(words / 7));
+  const response = await fetch(`${base}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) },
+    body: JSON.stringify({ model: 'long', messages: [{ role: 'user', content }], max_tokens: 4, temperature: 0, ...body }),
+  });
+  return { status: response.status, json: (await response.json()) as Answer };
+}
+
+/** Allocated cells and private memory of the engine. */
+async function engine(): Promise<{ cells: number; bytes: number; context: number; cache: string }> {
+  const { models } = await daemon.client.health();
+  const found = models.find(({ id }) => id === 'long');
+  const record = (await daemon.client.models()).find(({ id }) => id === 'long');
+  return {
+    cells: found?.kv_cells_total ?? 0,
+    bytes: record?.loaded?.memory_bytes ?? 0,
+    context: found?.context_length ?? 0,
+    cache: found?.cache_type ?? '',
+  };
+}
+
+test('a prompt of more than 10,000 tokens works without any setting, and only then takes memory', async () => {
+  const short = await chat(20);
+  assert.is(short.status, 200);
+  const before = await engine();
+  assert.equal([before.cells, before.context, before.cache], [FIRST_CELLS, TRAINED, 'f16']);
+
+  const long = await chat(10_000);
+  assert.is(long.status, 200);
+  assert.ok((long.json.usage?.prompt_tokens ?? 0) > 10_000);
+  assert.is(long.json.usage?.completion_tokens, 4);
+  const after = await engine();
+  assert.equal([after.cells, after.context], [16_384, TRAINED]);
+
+  // The same file, with the first number of cells as its whole context: no difference in memory.
+  await svc(['model', 'unload', 'long'], { home });
+  await chat(20);
+  const again = await engine();
+  assert.is(again.cells, FIRST_CELLS);
+  assert.ok(Math.abs(again.bytes - before.bytes) < before.bytes / 10, `${String(again.bytes)}, ${String(before.bytes)}`);
+});
+
+test('the context that is shown is the one that requests have', async () => {
+  await chat(20);
+  const listed = (await (await fetch(`${base}/v1/models`)).json()) as Answer;
+  assert.is(listed.data?.find(({ id }) => id === 'long')?.max_model_len, TRAINED);
+  const metrics = await (await fetch(`${base}/metrics`)).text();
+  assert.match(metrics, /^svc_context_tokens\{model="long"\} 131072$/m);
+  for (const args of [['ps'], ['status'], ['model', 'list'], ['model', 'show', 'long']]) {
+    assert.match((await svc(args, { home })).stdout, /131,?072/, args.join(' '));
+  }
+});
+
+test('a prompt beyond the trained length is refused with both numbers, and the hint fits', async () => {
+  const { status, json } = await chat(140_000);
+  assert.is(status, 413);
+  assert.is(json.error?.code, 'context_length_exceeded');
+  assert.match(json.error?.message ?? '', /\d{5,6} tokens.* 131072$/);
+  assert.match(json.error?.hint ?? '', /was trained for no longer context/);
+});
+
+test('a key without the scope admin may send a long prompt, but not ask for a context', async () => {
+  const { stdout } = await svc(['key', 'add', 'guest'], { home });
+  const key = stdout.trim();
+  assert.is((await chat(9000, {}, key)).status, 200);
+  assert.is((await chat(20, { context_length: TRAINED }, key)).status, 200);
+});
+
+test.run();
