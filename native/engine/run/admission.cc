@@ -58,6 +58,7 @@ Admission::Admission(Context context, std::unique_ptr<PrefixStore> store)
 
 void Admission::Arrived(Generation& generation) {
   may_admit_ = true;
+  generation.arrived = true;
   generation.fetching = tiers_.Fetch(generation.id, generation.scope, Reusable(generation));
 }
 

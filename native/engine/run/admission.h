@@ -57,7 +57,8 @@ class Admission {
   };
   Admission(Context context, std::unique_ptr<PrefixStore> store);
 
-  // A new generation. Starts to read what the disk tier has of its prompt.
+  // A new generation, for which there are enough cells. Starts to read what the disk tier has of
+  // its prompt.
   void Arrived(Generation& generation);
   // Something has changed that may let a waiting generation in.
   void Changed() { may_admit_ = true; }

@@ -128,6 +128,7 @@ class Generation {
   bool paused = false;
   bool ended = false;     // its last output has been made
   bool fetching = false;  // waits for the disk tier to read its prefix
+  bool arrived = false;   // the disk tier has been asked for its prefix
   bool outgrown = false;  // waits for more cells (growth.h)
   bool confined = false;  // has been refused more cells
 

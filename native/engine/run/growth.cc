@@ -22,11 +22,15 @@ Growth::Growth(Decoder* decoder, const Generations* generations, Admission* admi
       admission_(admission),
       granted_(decoder->cells_total()) {}
 
+bool Growth::Fits(const Generation& generation) const {
+  return LeastCells(generation) <= decoder_->cells_total();
+}
+
 std::vector<Generation*> Growth::Collect() {
   std::vector<Generation*> refused;
   for (const auto& generation : *generations_) {
     if (generation->ended) continue;
-    generation->outgrown = LeastCells(*generation) > decoder_->cells_total();
+    generation->outgrown = !Fits(*generation);
     if (generation->outgrown && generation->confined) refused.push_back(generation.get());
   }
   return refused;

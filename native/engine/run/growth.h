@@ -34,6 +34,9 @@ class Growth {
  public:
   Growth(Decoder* decoder, const Generations* generations, Admission* admission);
 
+  // True if there are enough cells for the generation's next token, if it has them to itself.
+  bool Fits(const Generation& generation) const;
+
   // Before each step: finds the generations that have outgrown the cache and lets them wait.
   // Returns those to be ended instead, because more cells were refused.
   std::vector<Generation*> Collect();

@@ -87,7 +87,7 @@ void Loop::Add(Submission submission) {
   Generation& generation = *generations_.back();
   if (generation.max_tokens == 0) {
     Finish(generation, generation.End(now_(), FinishReason::kLength, ""));
-  } else {
+  } else if (growth_.Fits(generation)) {
     admission_.Arrived(generation);
   }
 }
@@ -231,6 +231,11 @@ bool Loop::Grow() {
     prefiller_.Close();
     admission_.Changed();
     for (Generation* refused : growth_.Collect()) EndOutgrown(*refused);
+    // What the disk has of them would not have fitted before.
+    for (const auto& generation : generations_) {
+      const bool waited = !generation->ended && !generation->arrived;
+      if (waited && growth_.Fits(*generation)) admission_.Arrived(*generation);
+    }
   }
   if (std::optional<GenerationOutput> demand = growth_.Ask()) {
     outbox_.Add(std::move(*demand), /*urgent=*/true);

@@ -1,5 +1,6 @@
 // A KV cache that grows, with real models of each kind of memory: the texts are those of an engine
 // that has all cells from the beginning.
+#include "folder.h"
 #include "loaded_engine.h"
 
 namespace svc {
@@ -11,17 +12,22 @@ constexpr std::uint32_t kContext = 4096;
 
 // An engine that begins with `cells` cells and is granted what it asks for.
 struct Growing {
-  Growing(const std::string& path, std::uint32_t cells) {
+  Growing(const std::string& path, std::uint32_t cells, const std::string& folder = "") {
     OutputSink listen = listener.Sink();
-    owner = Load({.path = path, .context_length = kContext, .kv_cells = cells, .threads = 1},
-                 [this, listen](std::vector<GenerationOutput> outputs) {
-                   for (const GenerationOutput& output : outputs) {
-                     if (!output.cells) continue;
-                     ++demands;
-                     owner->text()->GrantCells(output.cells->wanted, "");
-                   }
-                   listen(std::move(outputs));
-                 });
+    LoadOptions options{
+        .path = path, .context_length = kContext, .kv_cells = cells, .threads = 1};
+    options.prefix_folder = folder;
+    options.prefix_model = "model";
+    options.prefix_bytes = 1U << 30U;
+    options.prefix_key = {1, 2};
+    owner = Load(options, [this, listen](std::vector<GenerationOutput> outputs) {
+      for (const GenerationOutput& output : outputs) {
+        if (!output.cells) continue;
+        ++demands;
+        owner->text()->GrantCells(output.cells->wanted, "");
+      }
+      listen(std::move(outputs));
+    });
   }
   ~Growing() {
     if (owner != nullptr) owner->Close();
@@ -73,6 +79,24 @@ TEST(AnAnswerGoesOnAcrossGrowths) {
     const std::string text = small.Ask(1, prompt, 600);
     EXPECT_EQ(text, large.Ask(1, prompt, 600));
     if (small.listener.End(1).usage.output_tokens > 150) EXPECT(small.demands > 0);
+  }
+}
+
+TEST(WhatTheDiskHasOfALongPromptIsReadAfterTheGrowth) {
+  for (const std::string& path : ModelsOfEachMemory()) {
+    const Folder folder;
+    const std::string prompt = Prompt(1200, 2);
+    std::string text;
+    {
+      Growing first(path, 512, folder.path());
+      REQUIRE(first.owner != nullptr);
+      text = first.Ask(1, prompt, 8);
+    }
+    Growing second(path, 512, folder.path());
+    REQUIRE(second.owner != nullptr);
+    EXPECT_EQ(second.Ask(1, prompt, 8), text);
+    EXPECT(second.demands > 0);
+    EXPECT(second.listener.End(1).usage.cached_tokens > 1000);
   }
 }
 
