@@ -35,6 +35,8 @@ class Checkpoints {
 
   // max_bytes: limit for all states together.
   explicit Checkpoints(std::uint64_t max_bytes) : max_bytes_(max_bytes) {}
+  // Raises the limit.
+  void SetMaxBytes(std::uint64_t max_bytes) { max_bytes_ = max_bytes; }
 
   // Stores the state after these tokens and evicts the least recently used checkpoints. A state
   // above the limit is dropped.
@@ -63,7 +65,7 @@ class Checkpoints {
  private:
   std::vector<std::uint32_t> PlacesIn(PrefixScope scope, std::span<const Token> prompt) const;
 
-  const std::uint64_t max_bytes_;
+  std::uint64_t max_bytes_;
   std::uint64_t bytes_ = 0;
   std::list<Checkpoint> checkpoints_;  // most recently used first
 };

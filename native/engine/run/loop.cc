@@ -229,7 +229,7 @@ bool Loop::Grow() {
   if (due) {
     if (growth_.Replace()) drafts_.Grow(decoder_->cells_total());
     prefiller_.Close();
-    admission_.Changed();
+    admission_.Grown();
     for (Generation* refused : growth_.Collect()) EndOutgrown(*refused);
     // What the disk has of them would not have fitted before.
     for (const auto& generation : generations_) {
