@@ -29,11 +29,16 @@ const PROMPT_TOKENS = 500;
 const given = process.argv.slice(2).map(Number);
 const budgets = given.length > 0 ? given : [1, 2, 4, 8];
 const root = fileURLToPath(new URL('..', import.meta.url));
-execFileSync(process.execPath, ['--import', 'tsx', 'test/make-model/make-model.ts', MODEL], { cwd: root, stdio: 'inherit' });
+execFileSync(process.execPath, ['--import', 'tsx', 'test/make-model/make-model.ts', MODEL], {
+  cwd: root,
+  stdio: 'inherit',
+});
 const path = fileURLToPath(new URL(`../build/models/${MODEL}.gguf`, import.meta.url));
 
 const words = (count: number, start: number): string =>
-  Array.from({ length: count }, (_, at) => ['river', 'bridge', 'boat', 'stone', 'wind'][(start + at * at) % 5]).join(' ');
+  Array.from({ length: count }, (_, at) => ['river', 'bridge', 'boat', 'stone', 'wind'][(start + at * at) % 5]).join(
+    ' ',
+  );
 
 function heldBy(pid: number): number {
   const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
@@ -71,7 +76,9 @@ async function measure(budget: number): Promise<Row> {
     const first = heldBy(pid as number);
 
     const leaving = new AbortController();
-    const whole = collect(backend.generate({ ...ask(words(length - 2500, 0), 'model'), max_tokens: 2000 }, context(leaving.signal)));
+    const whole = collect(
+      backend.generate({ ...ask(words(length - 2500, 0), 'model'), max_tokens: 2000 }, context(leaving.signal)),
+    );
     await waitFor('the cache to grow', () => backend.loadedModels()[0]?.kv_cells_total === length);
     leaving.abort(new SvcError('CANCELLED', 'it has grown'));
     await whole.catch(() => undefined);
@@ -79,7 +86,12 @@ async function measure(budget: number): Promise<Row> {
     for (let at = 0; at * PROMPT_TOKENS < COPIED_TOKENS; at += 8) {
       await Promise.all(
         Array.from({ length: 8 }, (_, n) =>
-          collect(backend.generate({ ...ask(`${String(at + n)} ${words(PROMPT_TOKENS, n)}`, 'model'), max_tokens: 1 }, context())),
+          collect(
+            backend.generate(
+              { ...ask(`${String(at + n)} ${words(PROMPT_TOKENS, n)}`, 'model'), max_tokens: 1 },
+              context(),
+            ),
+          ),
         ),
       );
     }

@@ -160,8 +160,7 @@ class LlamaTextEngine final : public TextEngine {
 // Opens the disk tier of the prefix cache. Null: it is off or cannot be opened.
 std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const Decoder& decoder,
                                              std::optional<std::uint32_t> turning_length,
-                                             const SipKey& key,
-                                             const PrefixBytes& bytes) {
+                                             const SipKey& key, const PrefixBytes& bytes) {
   if (options.prefix_folder.empty() || options.prefix_bytes == 0) return nullptr;
   std::string version =
       SVC_LLAMA_CPP_TAG " cells of type " + std::to_string(static_cast<int>(options.cache_type));

@@ -25,7 +25,10 @@ const WARM_UP_ID = 0;
 
 type Load = Extract<ToEngine, { type: 'load' }>;
 type Estimate = Extract<ToEngine, { type: 'estimate' }>;
-type Ask = Extract<ToEngine, { type: 'generate' | 'embed' | 'cancel' | 'pause' | 'resume' | 'grant_cells' | 'prefix_bytes' }>;
+type Ask = Extract<
+  ToEngine,
+  { type: 'generate' | 'embed' | 'cancel' | 'pause' | 'resume' | 'grant_cells' | 'prefix_bytes' }
+>;
 
 export class ModelHost {
   readonly #pipe: Duplex;

@@ -70,7 +70,11 @@ async function refusal(plan: Promise<Plan>): Promise<SvcError> {
 
 test('options that fit are used unchanged, after one dry run', async () => {
   const asked: NativeLoadOptions[] = [];
-  const plan = await chooseFit({ model: 'one', options: {}, trained: null, atLeast: 0 }, room(null), dry_run({}, asked));
+  const plan = await chooseFit(
+    { model: 'one', options: {}, trained: null, atLeast: 0 },
+    room(null),
+    dry_run({}, asked),
+  );
   assert.equal(plan.options, { context_length: 8192 });
   assert.is(plan.bytes.host, 30 * MB + 100 * MB + 81.92 * MB + 10 * MB);
   assert.is(plan.mappedBytes, 100 * MB);
@@ -141,7 +145,13 @@ test('memory that other engines will free on a device counts as available', asyn
 });
 
 /** Context, cache type and first step for a model trained for `trained` tokens. */
-async function chosen(bound: Room, trained: number, machine: Machine = {}, options: NativeLoadOptions = {}, atLeast = 0) {
+async function chosen(
+  bound: Room,
+  trained: number,
+  machine: Machine = {},
+  options: NativeLoadOptions = {},
+  atLeast = 0,
+) {
   const { options: found, steps, bytes } = await choose(options, bound, machine, atLeast, trained);
   assert.equal(bytes, steps[0]?.bytes);
   assert.is(steps.at(-1)?.cells, found.context_length);

@@ -298,7 +298,10 @@ it(
     await answer(backend, 'a');
     const error = await failure(answer(backend, 'a', {}, 'grow 60000'));
     assert.is(error.code, 'OUT_OF_MEMORY');
-    assert.match(error.message, /a context of 65536 tokens needs 86 MB of models.memory_budget_bytes, and 80 MB are free/);
+    assert.match(
+      error.message,
+      /a context of 65536 tokens needs 86 MB of models.memory_budget_bytes, and 80 MB are free/,
+    );
     assert.match(error.hint ?? '', /svc model unload NAME/);
     assert.not(log.some(({ message }) => message.includes('evicted')));
     // A smaller one still fits, and others are not affected.

@@ -37,7 +37,13 @@ async function chat(words: number, body: object = {}, key?: string): Promise<{ s
   const response = await fetch(`${base}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) },
-    body: JSON.stringify({ model: 'long', messages: [{ role: 'user', content }], max_tokens: 4, temperature: 0, ...body }),
+    body: JSON.stringify({
+      model: 'long',
+      messages: [{ role: 'user', content }],
+      max_tokens: 4,
+      temperature: 0,
+      ...body,
+    }),
   });
   return { status: response.status, json: (await response.json()) as Answer };
 }

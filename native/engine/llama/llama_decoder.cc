@@ -383,8 +383,8 @@ std::uint64_t CopyBytes(std::uint64_t cache_bytes) {
 llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions& options) {
   const std::uint32_t max_sequences = Sequences(model, options);
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = options.cells > 0 ? std::min(options.cells, options.context_length)
-                                   : options.context_length;
+  params.n_ctx =
+      options.cells > 0 ? std::min(options.cells, options.context_length) : options.context_length;
   params.n_batch = LargestBatch(MemoryOfGpus(model));
   params.n_ubatch = params.n_batch;
   params.n_seq_max = model.is_recurrent() ? max_sequences : 1;
@@ -407,15 +407,15 @@ Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
   ContextPtr context(llama_init_from_model(model.get(), params));
   if (context == nullptr) {
     const std::string reason = log.Reason().empty() ? "libllama gave no reason" : log.Reason();
-    return Status(log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
-                  "cannot create a cache of " + std::to_string(params.n_ctx) +
-                      " tokens: " + reason);
+    return Status(
+        log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
+        "cannot create a cache of " + std::to_string(params.n_ctx) + " tokens: " + reason);
   }
   if (llama_get_memory(context.get()) == nullptr) {
     return Status(StatusCode::kModelInvalid, "the model has no cache, so it cannot generate text");
   }
-  return std::unique_ptr<Decoder>(std::make_unique<LlamaDecoder>(
-      model, std::move(pools), std::move(context), params, options));
+  return std::unique_ptr<Decoder>(
+      std::make_unique<LlamaDecoder>(model, std::move(pools), std::move(context), params, options));
 }
 
 }  // namespace svc

@@ -62,6 +62,16 @@ void Admission::Arrived(Generation& generation) {
   generation.fetching = tiers_.Fetch(generation.id, generation.scope, Reusable(generation));
 }
 
+void Admission::Grown() {
+  may_admit_ = true;
+  tiers_.Grown();
+  // What the disk has of them would not have fitted before.
+  for (const auto& generation : *context_.generations) {
+    if (generation->ended || generation->arrived || generation->outgrown) continue;
+    Arrived(*generation);
+  }
+}
+
 // ---- in which order -----------------------------------------------------------------------------
 
 double Admission::Deadline(const Generation& generation) const {

@@ -60,11 +60,8 @@ class Admission {
   // A new generation, for which there are enough cells. Starts to read what the disk tier has of
   // its prompt.
   void Arrived(Generation& generation);
-  // The decoder's cache has grown.
-  void Grown() {
-    tiers_.Grown();
-    may_admit_ = true;
-  }
+  // The decoder's cache has grown. REQUIRES: `outgrown` of all generations is up to date.
+  void Grown();
   // Something has changed that may let a waiting generation in.
   void Changed() { may_admit_ = true; }
   // Admits as many waiting generations as there is room for.

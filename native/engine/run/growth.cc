@@ -124,8 +124,8 @@ bool Growth::GrowWithStates(std::uint32_t cells) {
 
 Status Growth::RefusalOf(const Generation& generation) const {
   return {StatusCode::kOutOfMemory, "not enough memory for a prompt of " +
-                                        std::to_string(generation.prompt_size) + " tokens: " +
-                                        refusal_};
+                                        std::to_string(generation.prompt_size) +
+                                        " tokens: " + refusal_};
 }
 
 }  // namespace svc

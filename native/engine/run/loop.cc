@@ -229,13 +229,8 @@ bool Loop::Grow() {
   if (due) {
     if (growth_.Replace()) drafts_.Grow(decoder_->cells_total());
     prefiller_.Close();
-    admission_.Grown();
     for (Generation* refused : growth_.Collect()) EndOutgrown(*refused);
-    // What the disk has of them would not have fitted before.
-    for (const auto& generation : generations_) {
-      const bool waited = !generation->ended && !generation->arrived;
-      if (waited && growth_.Fits(*generation)) admission_.Arrived(*generation);
-    }
+    admission_.Grown();
   }
   if (std::optional<GenerationOutput> demand = growth_.Ask()) {
     outbox_.Add(std::move(*demand), /*urgent=*/true);

@@ -15,8 +15,7 @@ struct Growing {
   Growing(const std::string& path, std::uint32_t cells, const std::string& folder = "",
           std::uint32_t grant = 0) {
     OutputSink listen = listener.Sink();
-    LoadOptions options{
-        .path = path, .context_length = kContext, .kv_cells = cells, .threads = 1};
+    LoadOptions options{.path = path, .context_length = kContext, .kv_cells = cells, .threads = 1};
     options.prefix_folder = folder;
     options.prefix_model = "model";
     options.prefix_bytes = 1U << 30U;

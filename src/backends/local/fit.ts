@@ -217,11 +217,7 @@ async function plansOf(
   return estimates.estimates.map((found) => planOf(options, estimates, found)) as unknown as Lengths;
 }
 
-function planOf(
-  options: NativeLoadOptions,
-  estimates: NativeMemoryEstimates,
-  found: NativeMemoryEstimate,
-): LengthPlan {
+function planOf(options: NativeLoadOptions, estimates: NativeMemoryEstimates, found: NativeMemoryEstimate): LengthPlan {
   const bytes = bytesOf(estimates, found);
   return {
     options: { ...options, context_length: found.context_length },

@@ -54,11 +54,7 @@ export interface PlannedEngine {
  * Names the field of the request in an error about its grammar, and adds a way out to an error about the context of
  * `engine`.
  */
-export function explained(
-  error: SvcError,
-  request: GenerateRequest | EmbedRequest,
-  engine: PlannedEngine,
-): SvcError {
+export function explained(error: SvcError, request: GenerateRequest | EmbedRequest, engine: PlannedEngine): SvcError {
   const { code, message, param, hint } = error;
   if (code === 'INVALID_REQUEST' && param === 'grammar') {
     const isGrammar = 'format' in request && request.format.type === 'grammar';
