@@ -225,10 +225,7 @@ function generate(request: EngineRequest): void {
     poisoned = true;
   }
   const grows = /^(late )?grow/.test(prompt);
-  const grow = (): void => {
-    if (growing.push({ id: request.id, cells: number }) === 1) wantCells();
-  };
-  if (grows) setTimeout(grow, prompt.startsWith('late') ? LATE_MS : 0);
+  if (grows) setTimeout(grow, prompt.startsWith('late') ? LATE_MS : 0, request.id, number);
   const silent =
     grows || prompt === 'poison' || prompt === 'crash then silence' || (prompt.startsWith('shy') && isFirst);
   running.set(request.id, {
@@ -241,6 +238,10 @@ function generate(request: EngineRequest): void {
   });
   accepted += 1;
   send({ type: 'accepted', id: request.id, inputTokens: 3 });
+}
+
+function grow(id: number, cells: number): void {
+  if (growing.push({ id, cells }) === 1) wantCells();
 }
 
 function wantCells(): void {

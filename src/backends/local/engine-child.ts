@@ -291,13 +291,7 @@ export class EngineChild {
         this.#options.inFlight.push(message.outputs);
         break;
       case 'stats':
-        this.#rssBytes = message.rssBytes;
-        this.#privateBytes = message.privateBytes;
-        this.#cpuMs = message.cpuMs;
-        // Waiting for memory is no stall.
-        if (!this.#isPlanned && this.#estimating === undefined) this.#watch?.progressed();
-        this.#stats = message.stats;
-        if (message.stats !== null) this.#watch?.beat(message.stats, message.submits);
+        this.#takeStats(message);
         break;
       case 'devices':
         this.#options.onDevices(message.devices);
@@ -311,6 +305,16 @@ export class EngineChild {
       case 'quantized':
         break;
     }
+  }
+
+  #takeStats({ stats, submits, rssBytes, privateBytes, cpuMs }: Extract<FromEngine, { type: 'stats' }>): void {
+    this.#rssBytes = rssBytes;
+    this.#privateBytes = privateBytes;
+    this.#cpuMs = cpuMs;
+    // Waiting for memory is no stall.
+    if (!this.#isPlanned && this.#estimating === undefined) this.#watch?.progressed();
+    this.#stats = stats;
+    if (stats !== null) this.#watch?.beat(stats, submits);
   }
 
   async #grow(demand: CellDemand): Promise<void> {

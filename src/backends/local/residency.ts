@@ -80,15 +80,21 @@ export class Residency {
     this.#turn = done.promise;
     try {
       await abortable(before, signal);
-      onPlan(await this.#plan(engine, options, estimate, signal));
+      await this.#plan(engine, options, estimate, signal, onPlan);
     } finally {
       // Even if this plan was aborted, the next one still waits for those before it.
       void before.finally(done.resolve);
     }
   }
 
-  async #plan(engine: Supervisor, options: NativeLoadOptions, estimate: Estimate, signal: AbortSignal): Promise<Plan> {
-    const { log, pool } = this.#options;
+  async #plan(
+    engine: Supervisor,
+    options: NativeLoadOptions,
+    estimate: Estimate,
+    signal: AbortSignal,
+    onPlan: (plan: Plan) => void,
+  ): Promise<void> {
+    const { pool } = this.#options;
     const { id, context_length: trained } = engine.model;
     const wish = { model: id, options, trained, atLeast: engine.wantedContext };
     for (;;) {
@@ -105,8 +111,10 @@ export class Residency {
           this.#room(engine, () => false),
         )
       ) {
+        // Before anything else can take that memory: another engine may grow at any time.
+        onPlan(plan);
         this.#tell(wish.model, plan);
-        return plan;
+        return;
       }
       const victim = this.#leastWorth(engine);
       if (victim === undefined) {
