@@ -22,9 +22,9 @@ import { machine, writeSection } from './page.ts';
 const GIB = 2 ** 30;
 const TRAINED = 131_072;
 const MODEL = 'large-cache';
-/** About so many tokens have their state copied to memory with the largest budget. */
-const COPIED_TOKENS = 36_000;
 const PROMPT_TOKENS = 500;
+/** Tokens whose copies take all the memory for copies: as many as fit in 512 MiB, or a quarter of the cache. */
+const copiedTokens = (length: number): number => Math.min(length, Math.max(16_384, length / 4)) + 4 * PROMPT_TOKENS;
 
 const given = process.argv.slice(2).map(Number);
 const budgets = given.length > 0 ? given : [1, 2, 4, 8];
@@ -83,7 +83,7 @@ async function measure(budget: number): Promise<Row> {
     leaving.abort(new SvcError('CANCELLED', 'it has grown'));
     await whole.catch(() => undefined);
 
-    for (let at = 0; at * PROMPT_TOKENS < COPIED_TOKENS; at += 8) {
+    for (let at = 0; at * PROMPT_TOKENS < copiedTokens(length); at += 8) {
       await Promise.all(
         Array.from({ length: 8 }, (_, n) =>
           collect(

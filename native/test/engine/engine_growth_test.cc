@@ -13,9 +13,10 @@ constexpr std::uint32_t kContext = 4096;
 // An engine that begins with `cells` cells and is granted what it asks for, but at least `grant`.
 struct Growing {
   Growing(const std::string& path, std::uint32_t cells, const std::string& folder = "",
-          std::uint32_t grant = 0) {
+          std::uint32_t grant = 0, CacheType cache_type = CacheType::kF16) {
     OutputSink listen = listener.Sink();
     LoadOptions options{.path = path, .context_length = kContext, .kv_cells = cells, .threads = 1};
+    options.cache_type = cache_type;
     options.prefix_folder = folder;
     options.prefix_model = "model";
     options.prefix_bytes = 1U << 30U;
@@ -82,6 +83,17 @@ TEST(AnAnswerGoesOnAcrossGrowths) {
     EXPECT_EQ(text, large.Ask(1, prompt, 600, Seeded(3)));
     if (small.listener.End(1).usage.output_tokens > 150) EXPECT(small.demands > 0);
   }
+}
+
+TEST(AQuantizedCacheGrowsAsWell) {
+  const std::string path = TinyModels()[0];
+  Growing small(path, 256, "", 0, CacheType::kQ8_0);
+  Growing large(path, 0, "", 0, CacheType::kQ8_0);
+  REQUIRE(small.owner != nullptr && large.owner != nullptr);
+  const std::string prompt = Prompt(150, 1);
+  EXPECT_EQ(small.Ask(1, prompt, 300, Seeded(3)), large.Ask(1, prompt, 300, Seeded(3)));
+  EXPECT_EQ(small.Ask(2, Prompt(900, 2), 8, Seeded(3)), large.Ask(2, Prompt(900, 2), 8, Seeded(3)));
+  EXPECT(small.demands > 0);
 }
 
 TEST(WhatTheDiskHasOfALongPromptIsReadAfterTheGrowth) {
