@@ -156,6 +156,7 @@ Napi::Object ToObject(Napi::Env env, const GenerationOutput& output) {
     object.Set("embeddings", embeddings);
   }
   if (!output.logprobs.empty()) object.Set("logprobs", ToArray(env, output.logprobs));
+  if (output.cells) object.Set("cells", ToObject(env, *output.cells, CellDemand::Fields()));
   if (!output.done) return object;
   if (!output.status.ok()) {
     object.Set("error", ToObject(env, output.status));

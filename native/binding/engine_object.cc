@@ -63,6 +63,7 @@ Napi::FunctionReference EngineObject::Define(Napi::Env env) {
                       InstanceMethod<&EngineObject::SetPaused<true>>("pause"),
                       InstanceMethod<&EngineObject::SetPaused<false>>("resume"),
                       InstanceMethod<&EngineObject::Hold>("hold"),
+                      InstanceMethod<&EngineObject::GrantCells>("grantCells"),
                       InstanceMethod<&EngineObject::SetPrefixBytes>("setPrefixBytes"),
                       InstanceMethod<&EngineObject::Stats>("stats"),
                       InstanceMethod<&EngineObject::Close>("close"),
@@ -212,6 +213,12 @@ void EngineObject::SetPaused(const Napi::CallbackInfo& info) {
   if (text == nullptr || generation == generations_.end()) return;
   generation->second.paused = kPaused;
   kPaused ? text->Pause(id) : text->Resume(id);
+}
+
+void EngineObject::GrantCells(const Napi::CallbackInfo& info) {
+  const auto cells = ReadInteger<std::uint32_t>(info[0], "cells", 0, kMaxContextLength);
+  std::string refusal = ReadString(info[1], "refusal");
+  if (TextEngine* text = OpenText()) text->GrantCells(cells, std::move(refusal));
 }
 
 void EngineObject::SetPrefixBytes(const Napi::CallbackInfo& info) {

@@ -53,6 +53,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   void Cancel(const Napi::CallbackInfo& info);
   template <bool kPaused>
   void SetPaused(const Napi::CallbackInfo& info);
+  void GrantCells(const Napi::CallbackInfo& info);
   void SetPrefixBytes(const Napi::CallbackInfo& info);
   void Hold(const Napi::CallbackInfo& info);
   Napi::Value Stats(const Napi::CallbackInfo& info);

@@ -6,8 +6,8 @@
 //
 // Owner: the caller of Load. Close() or the destructor stops and joins the engine's thread; the
 // destructor frees the model. Threads: any thread may call any method. The engine calls the sink on
-// its own thread (runner or embedder). The sink must not block and may call back only Cancel, Pause
-// and Resume.
+// its own thread (runner or embedder). The sink must not block and may call back only Cancel,
+// Pause, Resume and GrantCells.
 #pragma once
 
 #include <cstdint>
@@ -86,6 +86,11 @@ class TextEngine : public Engine {
   // Pauses a generation: it keeps its KV-cache cells and takes no part in steps until Resume.
   virtual void Pause(GenerationId id) = 0;
   virtual void Resume(GenerationId id) = 0;
+
+  // Answers a CellDemand: the KV cache may have `cells` cells, at most ModelInfo::context_length
+  // and at least as many as it has. `refusal`: why these are fewer than the demand's `least`, in
+  // words that follow "not enough memory for a prompt: ". Exactly one call for each demand.
+  virtual void GrantCells(std::uint32_t cells, std::string refusal) = 0;
 
   // Changes the size limit of LoadOptions::prefix_folder at run time. 0: nothing more is written;
   // the caller deletes the existing files. No effect if the engine was loaded with prefix_bytes 0.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -100,6 +101,9 @@ class LlamaTextEngine final : public TextEngine {
   void Pause(GenerationId id) override { runner_.Pause(id); }
   void Resume(GenerationId id) override { runner_.Resume(id); }
   void Hold(bool on) override { runner_.Hold(on); }
+  void GrantCells(std::uint32_t cells, std::string refusal) override {
+    runner_.GrantCells(cells, std::move(refusal));
+  }
   void SetPrefixBytes(std::uint64_t bytes) override { *prefix_bytes_ = bytes; }
   EngineStats stats() const override { return runner_.stats(); }
   void Close() override { runner_.Close(); }
@@ -148,21 +152,14 @@ class LlamaTextEngine final : public TextEngine {
   Runner runner_;  // ends before the models do
 };
 
-// True if RoPE factors depend on the context length (LongRoPE): libllama chooses them by comparing
-// the context length with this metadata value. Saved states then fit only an equal context length.
-bool TurnsByContext(const ModelInfo& info) {
-  const std::string key = info.architecture + ".rope.scaling.original_context_length";
-  return std::ranges::any_of(info.metadata, [&](const auto& entry) { return entry.first == key; });
-}
-
 // Opens the disk tier of the prefix cache. Null: it is off or cannot be opened.
 std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const Decoder& decoder,
-                                             bool turns_by_context, const SipKey& key,
-                                             const PrefixBytes& bytes) {
+                                             std::optional<std::uint32_t> turning_length,
+                                             const SipKey& key, const PrefixBytes& bytes) {
   if (options.prefix_folder.empty() || options.prefix_bytes == 0) return nullptr;
   std::string version =
       SVC_LLAMA_CPP_TAG " cells of type " + std::to_string(static_cast<int>(options.cache_type));
-  if (turns_by_context) version += ", " + std::to_string(decoder.cells_total()) + " of them";
+  if (turning_length) version += decoder.cells_total() > *turning_length ? ", long" : ", short";
   return PrefixStore::Open(
       {.folder = options.prefix_folder,
        .model = options.prefix_model,
@@ -192,7 +189,7 @@ Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
     draft = std::move(loaded.value());
   }
 
-  info.context_length = decoder.value()->cells_total();
+  info.context_length = decoder.value()->max_cells();
   info.threads = decoder_options.threads;
   info.draft_refusal = draft.refusal;
   info.has_chat_template = chat.value()->has_template();
@@ -201,7 +198,7 @@ Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
   const SipKey key = options.prefix_key.value_or(RandomKey());
   const auto bytes = std::make_shared<std::atomic<std::uint64_t>>(options.prefix_bytes);
   std::unique_ptr<PrefixStore> store =
-      OpenPrefixStore(options, *decoder.value(), TurnsByContext(info), key, bytes);
+      OpenPrefixStore(options, *decoder.value(), model->turning_length(), key, bytes);
   return std::unique_ptr<Engine>(std::make_unique<LlamaTextEngine>(
       std::move(model), std::move(chat.value()), std::move(decoder.value()), std::move(draft),
       std::move(info), std::move(sink), std::move(store), key, bytes));

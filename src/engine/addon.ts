@@ -18,7 +18,7 @@ export interface NativeModelInfo {
   readonly parameters: number;
   readonly size_bytes: number;
   readonly trained_context_length: number;
-  /** KV-cache cells of this engine; for embedding models the longest input, in tokens. */
+  /** Longest context of a request, in tokens; for embedding models the longest input. */
   readonly context_length: number;
   readonly vocabulary: number;
   /** Dimension of a hidden state or embedding. */
@@ -139,8 +139,18 @@ export interface EngineOutput {
   readonly error?: { readonly code: string; readonly message: string; readonly param?: string };
 }
 
-/** From the addon. The frame has the vectors separately, as raw bytes. */
+/** Number of KV-cache cells that a generation needs to go on. */
+export interface CellDemand {
+  /** For its next token. */
+  readonly least: number;
+  /** For its answer, as far as can be expected. */
+  readonly wanted: number;
+}
+
+/** From the addon. The frames have the vectors, as raw bytes, and the demand separately. */
 export interface NativeOutput extends EngineOutput {
+  /** The generation waits until `grantCells` has answered. */
+  readonly cells?: CellDemand;
   /** Vectors of the next inputs, concatenated. */
   readonly embeddings?: Float32Array;
 }
@@ -170,8 +180,10 @@ export interface NativeStats {
 }
 
 export interface NativeLoadOptions {
-  /** At most 16,777,216. */
+  /** Longest context of a request. At most 16,777,216. */
   readonly context_length?: number;
+  /** KV-cache cells to begin with; the cache grows up to `context_length`. Default: all of them. */
+  readonly kv_cells?: number;
   /** At most 512. */
   readonly threads?: number;
   /** Threads for long prompts and embeddings. Default `threads`. */
@@ -273,6 +285,8 @@ export interface NativeEngine {
   pause(id: number): void;
   resume(id: number): void;
   hold(on: boolean): void;
+  /** Answers a CellDemand. `refusal`: why the cells are too few for it; empty if they are enough. */
+  grantCells(cells: number, refusal: string): void;
   /** Changes the size limit of the prefix files. 0: writes no more. */
   setPrefixBytes(bytes: number): void;
   stats(): NativeStats;
@@ -314,7 +328,7 @@ export interface Addon {
   quantize(options: NativeQuantizeOptions): Promise<void>;
   /**
    * Estimates the memory of a load in a dry run on a worker thread, which reads only the file's metadata. Ignores
-   * `options.context_length`; 0 in the list is the default.
+   * `options.context_length` and `kv_cells`; 0 in the list is the default.
    */
   estimateMemory(
     path: string,

@@ -224,6 +224,7 @@ const FRAMES: { readonly [Type in FromEngine['type']]: Check } = {
   loaded: object<Frame<'loaded'>>({ info }),
   failed: object<Frame<'failed'>>({ error }),
   accepted: object<Frame<'accepted'>>({ id: figure, inputTokens: figure }),
+  wants_cells: object<Frame<'wants_cells'>>({ least: figure, wanted: figure }),
   // The decoder has already parsed the numbers.
   vectors: object<Frame<'vectors'>>({ id: figure, vectors: (value) => value instanceof Float32Array }),
   step: object<Frame<'step'>>({ outputs: listOf(output) }),

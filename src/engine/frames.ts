@@ -1,8 +1,10 @@
 /**
  * The pipe between the daemon and an engine process; both sides use this file. messages.ts has the messages.
  *
- *   daemon  ── estimate · load · generate · embed · cancel · pause · resume · prefix_bytes · close ──►  engine process
- *           ◄── estimated · progress · loaded · failed · accepted · vectors · step · stats · devices · log ──
+ *   daemon  ── estimate · load · generate · embed · cancel · pause · resume · grant_cells ──►  engine process
+ *              prefix_bytes · close
+ *           ◄── estimated · progress · loaded · failed · accepted · wants_cells · vectors ──
+ *               step · stats · devices · log
  *
  * The pipe is file descriptor 3 of the child, a duplex stream. A frame is a length (unsigned 32 bits, little-endian)
  * and that many bytes of JSON, an object with a `type`. In a `vectors` frame a zero byte, which JSON never contains,
@@ -39,6 +41,7 @@ export const TO_ENGINE = names<ToEngine['type']>({
   cancel: true,
   pause: true,
   resume: true,
+  grant_cells: true,
   prefix_bytes: true,
   close: true,
 });
@@ -49,6 +52,7 @@ export const FROM_ENGINE = names<FromEngine['type']>({
   loaded: true,
   failed: true,
   accepted: true,
+  wants_cells: true,
   vectors: true,
   step: true,
   stats: true,

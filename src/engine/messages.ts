@@ -2,6 +2,7 @@
 import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord } from '../protocol/errors.ts';
 import type {
+  CellDemand,
   EngineEmbedRequest,
   EngineOutput,
   EngineRequest,
@@ -51,6 +52,8 @@ export type ToEngine =
   | { readonly type: 'cancel'; readonly id: number }
   | { readonly type: 'pause'; readonly id: number }
   | { readonly type: 'resume'; readonly id: number }
+  /** Answer to `wants_cells`: the KV cache may have so many cells. `refusal`: why they are too few; else empty. */
+  | { readonly type: 'grant_cells'; readonly cells: number; readonly refusal: string }
   /** New size limit of the prefix files; 0: writes no more. */
   | { readonly type: 'prefix_bytes'; readonly bytes: number }
   /** Ends all generations, frees the model and exits with 0. */
@@ -67,6 +70,8 @@ export type FromEngine =
   | { readonly type: 'failed'; readonly error: ErrorRecord }
   /** The engine accepted a generation; its outputs follow. A refused one gets an output with an error instead. */
   | { readonly type: 'accepted'; readonly id: number; readonly inputTokens: number }
+  /** A generation has outgrown the KV cache and waits for `grant_cells`. One demand at a time. */
+  | ({ readonly type: 'wants_cells' } & CellDemand)
   /** Vectors of a request's next inputs, concatenated. */
   | { readonly type: 'vectors'; readonly id: number; readonly vectors: Float32Array }
   /** Outputs of all generations in one step. */

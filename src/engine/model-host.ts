@@ -25,7 +25,10 @@ const WARM_UP_ID = 0;
 
 type Load = Extract<ToEngine, { type: 'load' }>;
 type Estimate = Extract<ToEngine, { type: 'estimate' }>;
-type Ask = Extract<ToEngine, { type: 'generate' | 'embed' | 'cancel' | 'pause' | 'resume' | 'prefix_bytes' }>;
+type Ask = Extract<
+  ToEngine,
+  { type: 'generate' | 'embed' | 'cancel' | 'pause' | 'resume' | 'grant_cells' | 'prefix_bytes' }
+>;
 
 export class ModelHost {
   readonly #pipe: Duplex;
@@ -109,6 +112,9 @@ export class ModelHost {
       case 'resume':
         engine.resume(message.id);
         break;
+      case 'grant_cells':
+        engine.grantCells(message.cells, message.refusal);
+        break;
       case 'prefix_bytes':
         engine.setPrefixBytes(message.bytes);
         break;
@@ -186,10 +192,11 @@ export class ModelHost {
     }
     // Stats are sent before the end of an answer, so that they include it.
     if (outputs.some(({ finish, error }) => finish !== undefined || error !== undefined)) this.#tellStats();
-    for (const { id, embeddings } of outputs) {
+    for (const { id, embeddings, cells } of outputs) {
       if (embeddings !== undefined) this.#send({ type: 'vectors', id, vectors: embeddings });
+      if (cells !== undefined) this.#send({ type: 'wants_cells', ...cells });
     }
-    this.#send({ type: 'step', outputs: outputs.map(withoutVectors) });
+    this.#send({ type: 'step', outputs: outputs.map(forTheStep) });
   }
 
   /** Separate from the heartbeat, which must not wait for a driver. */
@@ -240,9 +247,10 @@ function cpuMs(): number {
   return Math.round((user + system) / 1000);
 }
 
-function withoutVectors(output: NativeOutput): EngineOutput {
-  if (output.embeddings === undefined) return output;
-  const { embeddings: _, ...rest } = output;
+/** Without what has frames of its own. */
+function forTheStep(output: NativeOutput): EngineOutput {
+  if (output.embeddings === undefined && output.cells === undefined) return output;
+  const { embeddings: _, cells: __, ...rest } = output;
   return rest;
 }
 

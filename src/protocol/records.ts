@@ -60,11 +60,15 @@ export interface LoadedModelHealth {
   readonly state: 'loading' | 'loaded' | 'failed';
   readonly pid: number | null;
   readonly rss_bytes: number | null;
+  /** Longest context of a request, in tokens; for embedding models the longest input. */
   readonly context_length: number | null;
+  /** Type of the cached keys and values; null for embedding models. */
+  readonly cache_type: 'f16' | 'q8_0' | null;
   readonly active: number;
   readonly waiting: number;
   readonly kv_cells_used: number | null;
   readonly kv_cells_cached: number | null;
+  /** Allocated; grows up to `context_length` when a request needs it. */
   readonly kv_cells_total: number | null;
   readonly kv_tokens_swapped: number | null;
   readonly tokens_per_second: number | null;
@@ -172,7 +176,9 @@ export interface ModelRecord {
 export interface LoadedModel {
   readonly pid: number;
   readonly device: string;
+  /** As in LoadedModelHealth. */
   readonly context_length: number;
+  readonly cache_type: 'f16' | 'q8_0' | null;
   readonly memory_bytes: number | null;
   readonly active: number;
   readonly expires_at: string | null;
@@ -181,7 +187,7 @@ export interface LoadedModel {
 /** Estimated memory of a model at one context length; `svc model show --json` lists several. */
 export interface ModelMemory {
   readonly context_length: number;
-  /** True for the length that the daemon loads the model with, if it fits. */
+  /** True for the number of cells that the daemon loads the model with, if they fit; they may grow. */
   readonly default: boolean;
   /** The host first. */
   readonly devices: readonly {

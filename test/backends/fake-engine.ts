@@ -3,7 +3,7 @@
  * be triggered in a real engine. A "model" is a file with a Behaviour as JSON; each start appends a line to
  * `<file>.starts`. Prompts that it understands:
  *
- *   say N · endless · crash after N · crash once · refuse · prepare · stall · stop · garbage · oversize ·
+ *   say N · grow N (wants N cells first), late grow N (after a while) · endless · crash after N · crash once · refuse · prepare · stall · stop · garbage · oversize ·
  *   flood (ignores pauses) · vectors · lie · chatter · poison (dies after some words to other requests, or after a
  *   while) · shy N (no output in the first process) · crash then silence
  */
@@ -21,6 +21,8 @@ export interface Behaviour {
   readonly weights?: number;
   readonly cachePerToken?: number;
   readonly context?: number;
+  /** Trained context length in the store's record; absent: unknown. */
+  readonly trained?: number;
   readonly estimate?: 'hang' | 'crash' | 'invalid';
   /** Measured private memory, in bytes; absent if it is not measured. */
   readonly holds?: number;
@@ -30,6 +32,7 @@ const WORD = 'word ';
 const STEP_MS = 2;
 const POISON_MS = 300;
 const POISON_STEPS = 20;
+const LATE_MS = 300;
 const FLOOD = 'x'.repeat(64 * 1024);
 const noSubmits = { done: 0, oldest: null };
 
@@ -56,6 +59,8 @@ let steps = 0;
 let tokens = 0;
 let accepted = 0;
 let preparing: number | null = null;
+/** Ids and cells of generations that wait for cells; the first has been asked for. */
+const growing: { readonly id: number; readonly cells: number }[] = [];
 
 function send(message: FromEngine): void {
   pipe.write(encodeFrame(message));
@@ -170,7 +175,7 @@ async function load(path: string, options: NativeLoadOptions): Promise<void> {
       quantization: 'none',
       parameters: 1,
       size_bytes: 1,
-      trained_context_length: 1000,
+      trained_context_length: behaviour.trained ?? 1000,
       context_length: contextLength,
       vocabulary: 1,
       embedding_length: 1,
@@ -229,10 +234,13 @@ function generate(request: EngineRequest): void {
     setTimeout(die, POISON_MS);
     poisoned = true;
   }
-  const silent = prompt === 'poison' || prompt === 'crash then silence' || (prompt.startsWith('shy') && isFirst);
+  const grows = /^(late )?grow/.test(prompt);
+  if (grows) setTimeout(grow, prompt.startsWith('late') ? LATE_MS : 0, request.id, number);
+  const silent =
+    grows || prompt === 'poison' || prompt === 'crash then silence' || (prompt.startsWith('shy') && isFirst);
   running.set(request.id, {
     id: request.id,
-    left: /^(say|shy)/.test(prompt) ? number : prompt === 'crash once' ? 2 : Infinity,
+    left: grows ? 1 : /^(say|shy)/.test(prompt) ? number : prompt === 'crash once' ? 2 : Infinity,
     produced: 0,
     paused: silent,
     crashAfter: prompt.startsWith('crash after') ? number : Infinity,
@@ -240,6 +248,26 @@ function generate(request: EngineRequest): void {
   });
   accepted += 1;
   send({ type: 'accepted', id: request.id, inputTokens: 3 });
+}
+
+function grow(id: number, cells: number): void {
+  if (growing.push({ id, cells }) === 1) wantCells();
+}
+
+function wantCells(): void {
+  const [first] = growing;
+  if (first !== undefined) send({ type: 'wants_cells', least: first.cells, wanted: first.cells });
+}
+
+function granted(cells: number, refusal: string): void {
+  const asked = growing.shift();
+  wantCells();
+  const each = asked === undefined ? undefined : running.get(asked.id);
+  if (asked === undefined || each === undefined) return;
+  each.paused = false;
+  if (cells >= asked.cells) return;
+  running.delete(asked.id);
+  send({ type: 'step', outputs: [{ id: asked.id, text: '', error: { code: 'OUT_OF_MEMORY', message: refusal } }] });
 }
 
 function step(): void {
@@ -276,6 +304,7 @@ pipe.on('data', (chunk: Buffer) => {
     if (message.type === 'load') void load(message.path, message.options);
     else if (message.type === 'estimate') estimate(message.path, message.options, message.contextLengths);
     else if (message.type === 'generate') generate(message.request);
+    else if (message.type === 'grant_cells') granted(message.cells, message.refusal);
     else if (message.type === 'close') process.exit(0);
     else if (message.type === 'cancel') running.delete(message.id);
     else if (message.type === 'pause' || message.type === 'resume') {

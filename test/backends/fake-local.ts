@@ -40,7 +40,11 @@ export async function makeFakeLocal(
   const log: LogLine[] = [];
   let changes = 0;
   const backend = new LocalBackend({
-    store: fixedStore(Object.fromEntries(Object.keys(behaviours).map((model) => [model, file(model)])), byDefault),
+    store: fixedStore(Object.fromEntries(Object.keys(behaviours).map((model) => [model, file(model)])), byDefault, {
+      trained: Object.fromEntries(
+        Object.entries(behaviours).flatMap(([model, { trained }]) => (trained === undefined ? [] : [[model, trained]])),
+      ),
+    }),
     engine: { stall_timeout_seconds: 60, queue_limit: 256, ...settings },
     models: { keep_alive_seconds: 300, ...models },
     log: recorder(log),

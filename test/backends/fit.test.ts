@@ -54,8 +54,13 @@ function dry_run({ gpuFree, quantizes = true, state }: Machine, asked: NativeLoa
 }
 
 const room = (host: number | null, budget: number | null = null): Room => ({ host, budget, devices: new Map() });
-const choose = (options: NativeLoadOptions, bound: Room, machine: Machine = {}, atLeast = 0): Promise<Plan> =>
-  chooseFit({ model: 'one', options, atLeast }, bound, dry_run(machine));
+const choose = (
+  options: NativeLoadOptions,
+  bound: Room,
+  machine: Machine = {},
+  atLeast = 0,
+  trained: number | null = null,
+): Promise<Plan> => chooseFit({ model: 'one', options, trained, atLeast }, bound, dry_run(machine));
 
 async function refusal(plan: Promise<Plan>): Promise<SvcError> {
   try {
@@ -69,7 +74,11 @@ async function refusal(plan: Promise<Plan>): Promise<SvcError> {
 
 test('options that fit are used unchanged, after one dry run', async () => {
   const asked: NativeLoadOptions[] = [];
-  const plan = await chooseFit({ model: 'one', options: {}, atLeast: 0 }, room(null), dry_run({}, asked));
+  const plan = await chooseFit(
+    { model: 'one', options: {}, trained: null, atLeast: 0 },
+    room(null),
+    dry_run({}, asked),
+  );
   assert.equal(plan.options, { context_length: 8192 });
   assert.is(plan.bytes.host, 30 * MB + 100 * MB + 81.92 * MB + 10 * MB);
   assert.is(plan.mappedBytes, 100 * MB);
@@ -142,6 +151,80 @@ test('layers that do not fit on the GPU run on the CPU', async () => {
 test('memory that other engines will free on a device counts as available', async () => {
   const bound: Room = { host: null, budget: null, devices: new Map([['GPU', 150 * MB]]) };
   assert.equal((await choose({}, bound, { gpuFree: 100 * MB })).options, { context_length: 8192 });
+});
+
+/** Context, cache type and first step for a model trained for `trained` tokens. */
+async function chosen(
+  bound: Room,
+  trained: number,
+  machine: Machine = {},
+  options: NativeLoadOptions = {},
+  atLeast = 0,
+) {
+  const { options: found, steps, bytes } = await choose(options, bound, machine, atLeast, trained);
+  assert.equal(bytes, steps[0]?.bytes);
+  assert.is(steps.at(-1)?.cells, found.context_length);
+  for (const step of steps) assert.ok(step.bytes.host <= (bound.host ?? bound.budget ?? Infinity));
+  return [found.context_length, found.cache_type ?? 'f16', found.kv_cells ?? found.context_length];
+}
+
+test('the context is what fits, up to the trained one, and begins with 8,192 cells', async () => {
+  // 140 MB and 10 kB for each token, or 5 kB as Q8_0.
+  assert.equal(await chosen(room(null), 131_072), [131_072, 'f16', 8192]);
+  assert.equal(await chosen(room(2000 * MB), 131_072), [131_072, 'f16', 8192]);
+  assert.equal(await chosen(room(1000 * MB), 131_072), [85_760, 'f16', 8192]);
+  assert.equal(await chosen(room(468 * MB), 131_072), [32_768, 'f16', 8192]);
+  // Q8_0 where it makes the difference.
+  assert.equal(await chosen(room(467 * MB), 131_072), [65_280, 'q8_0', 8192]);
+  assert.equal(await chosen(room(304 * MB), 131_072), [32_768, 'q8_0', 8192]);
+  assert.equal(await chosen(room(303 * MB), 131_072), [16_128, 'f16', 8192]);
+  assert.equal(await chosen(room(223 * MB), 131_072), [8192, 'f16', 8192]);
+  // Not even the first step fits as F16.
+  assert.equal(await chosen(room(221 * MB), 131_072), [16_128, 'q8_0', 8192]);
+  assert.equal(await chosen(room(165 * MB), 131_072), [4864, 'q8_0', 4864]);
+});
+
+test('a model trained for less gets no more, and Q8_0 only if it helps', async () => {
+  assert.equal(await chosen(room(null), 20_000), [20_224, 'f16', 8192]);
+  assert.equal(await chosen(room(300 * MB), 20_000), [20_224, 'q8_0', 8192]);
+  assert.equal(await chosen(room(400 * MB), 131_072, { quantizes: false }), [25_856, 'f16', 8192]);
+  assert.equal(await chosen(room(400 * MB), 131_072, {}, { cache_type: 'f16' }), [25_856, 'f16', 8192]);
+  assert.equal(await chosen(room(null), 50_000_000), [1_048_576, 'f16', 8192]);
+});
+
+test('the steps double, and each has its own memory', async () => {
+  const { steps, isChosen } = await choose({}, room(null), {}, 0, 131_072);
+  assert.equal(
+    steps.map(({ cells, bytes }) => [cells, Math.round(bytes.host / MB)]),
+    [8192, 16_384, 32_768, 65_536, 131_072].map((cells) => [cells, Math.round(140 + cells / 100)]),
+  );
+  assert.ok(isChosen);
+});
+
+test('a configured context is allocated at once', async () => {
+  const { options, steps, isChosen } = await choose({ context_length: 20_480 }, room(null), {}, 0, 131_072);
+  assert.equal(options, { context_length: 20_480 });
+  assert.is(steps.length, 1);
+  assert.not(isChosen);
+});
+
+test('a requested context is reached by Q8_0 if necessary, or refused with what fits', async () => {
+  assert.equal(await chosen(room(700 * MB), 131_072, {}, {}, 50_000), [55_808, 'f16', 8192]);
+  assert.equal(await chosen(room(700 * MB), 131_072, {}, {}, 100_000), [111_872, 'q8_0', 8192]);
+  const error = await refusal(choose({}, room(700 * MB), {}, 120_000, 131_072));
+  assert.match(error.message, /a context of 120064 tokens needs 1341 MB of RAM, and 700 MB are free/);
+  assert.match(error.hint ?? '', /a context of 55808 tokens fits/);
+});
+
+test('the layers stay on the GPU: the context is what fits beside them', async () => {
+  const whole = await choose({}, room(null), { gpuFree: 400 * MB }, 0, 131_072);
+  assert.is(whole.options.gpu_layers, undefined);
+  // Q8_0 on the GPU: 110 MB, and 5 kB for each token.
+  assert.equal([whole.options.context_length, whole.options.cache_type], [53_760, 'q8_0']);
+  const some = await choose({}, room(null), { gpuFree: 100 * MB }, 0, 131_072);
+  assert.is(some.options.gpu_layers, 6);
+  assert.ok((some.options.context_length ?? 0) > 8192);
+  assert.ok((some.steps.at(-1)?.bytes.devices.get('GPU') ?? 0) <= 95 * MB);
 });
 
 test.run();

@@ -2,6 +2,7 @@ import { getEventListeners } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { EngineFinish } from '../../src/engine/addon.ts';
+import type { EngineInfo } from '../../src/engine/messages.ts';
 import { Embedding, Generation } from '../../src/backends/local/generation.ts';
 import { explained, toEngineRequest, toFinishEvent } from '../../src/backends/local/request.ts';
 import { restartDelayMs } from '../../src/backends/local/backoff.ts';
@@ -207,11 +208,40 @@ test('pending probabilities arrive with their text, with unchanged bytes', async
 test('a grammar error of the engine names the field of the request', () => {
   const refused = new SvcError('INVALID_REQUEST', 'line 1, column 2: expected )', { param: 'grammar' });
   const request = { messages: [], sampling: {}, stop: [] };
-  const ofGrammar = explained(refused, { ...request, format: { type: 'grammar', grammar: '(' } });
+  const engine = { info: null, plan: null };
+  const ofGrammar = explained(refused, { ...request, format: { type: 'grammar', grammar: '(' } }, engine);
   assert.is(ofGrammar.message, 'format.grammar cannot be enforced: line 1, column 2: expected )');
-  assert.is(explained(refused, { ...request, format: { type: 'json_object' } }).param, 'format.schema');
+  assert.is(explained(refused, { ...request, format: { type: 'json_object' } }, engine).param, 'format.schema');
   const other = new SvcError('INVALID_REQUEST', 'top_p must be between 0 and 1');
-  assert.is(explained(other, request), other);
+  assert.is(explained(other, request, engine), other);
+});
+
+test('an error about the context says what helps with this model', () => {
+  const request = { messages: [], sampling: {}, stop: [] };
+  const hint = (code: 'CONTEXT_OVERFLOW' | 'OUT_OF_MEMORY', context: number, isChosen: boolean, q8 = false): string => {
+    const info = { context_length: context, trained_context_length: 32_768, makes_embeddings: false };
+    const plan = { isChosen, options: q8 ? { cache_type: 'q8_0' as const } : {} };
+    const engine = { info: info as EngineInfo, plan };
+    return explained(new SvcError(code, 'it has 40000 tokens'), request, engine).hint ?? '';
+  };
+  const shorter = 'shorten it, or drop the oldest turns: "truncate": true, svc run --truncate';
+  assert.is(
+    hint('CONTEXT_OVERFLOW', 32_768, true),
+    `${shorter}; the model was trained for no longer context, so otherwise use another model`,
+  );
+  assert.is(
+    hint('CONTEXT_OVERFLOW', 4096, false),
+    `${shorter}; or set a longer context: svc config set engine.context_length N (the model was trained for 32768)`,
+  );
+  assert.is(
+    hint('CONTEXT_OVERFLOW', 12_288, true),
+    `${shorter}; no longer context fits into memory (the model was trained for 32768): unload other models (svc model unload NAME), or svc config set engine.cache_type q8_0, and load it again`,
+  );
+  assert.not.match(hint('CONTEXT_OVERFLOW', 12_288, true, true), /q8_0/);
+  assert.is(
+    hint('OUT_OF_MEMORY', 32_768, true),
+    `${shorter}; for more memory, unload other models (svc model unload NAME), or svc config set engine.cache_type q8_0`,
+  );
 });
 
 test('the first restart has no delay; each further one doubles it, up to a minute', () => {

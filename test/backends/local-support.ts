@@ -25,15 +25,22 @@ export function recorder(lines: LogLine[]): Logger {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } as unknown as Logger;
 }
 
-/** A model store with these paths by name; `byDefault`: default model, if any; `embedding`: embedding-only models. */
+/**
+ * A model store with these paths by name; `byDefault`: default model, if any; `embedding`: embedding-only models;
+ * `trained`: context lengths by name.
+ */
 export function fixedStore(
   paths: Readonly<Record<string, string>>,
   byDefault: string | null,
-  embedding: readonly string[] = [],
+  {
+    embedding = [],
+    trained = {},
+  }: { readonly embedding?: readonly string[]; readonly trained?: Readonly<Record<string, number>> } = {},
 ): Store {
-  const records = Object.entries(paths).map(([id, path]) =>
-    modelRecord(id, path, id === byDefault, embedding.includes(id) ? 'embedding' : 'chat'),
-  );
+  const records = Object.entries(paths).map(([id, path]) => ({
+    ...modelRecord(id, path, id === byDefault, embedding.includes(id) ? 'embedding' : 'chat'),
+    context_length: trained[id] ?? null,
+  }));
   return {
     list: () => Promise.resolve(records),
     find: (name) => {

@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { LocalBackend, type EngineSettings, type ResidencySettings } from '../../src/backends/local/local-backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
+import { given } from '../../src/protocol/given.ts';
 import { fixedStore, recorder, type LogLine } from './local-support.ts';
 
 export interface RealLocal {
@@ -17,18 +18,21 @@ export const TINY = { llama: model('tiny-llama'), gemma: model('tiny-gemma') } a
 /** Answers of the tiny models never end by themselves; with this context length they outlast every test. */
 const CONTEXT_LENGTH = 65_536;
 
+/** `trained`: trained context lengths by name; if given, the engines choose their context by it. */
 export function makeRealLocal(
   settings: Partial<EngineSettings> = {},
   models: Readonly<Record<string, string>> = TINY,
   byDefault: string | null = null,
   embedding: readonly string[] = [],
   memory: Partial<ResidencySettings> = {},
+  trained?: Readonly<Record<string, number>>,
 ): RealLocal {
+  const fixed = trained === undefined ? { context_length: CONTEXT_LENGTH } : {};
   const log: LogLine[] = [];
   const backend = new LocalBackend({
-    store: fixedStore(models, byDefault, embedding),
+    store: fixedStore(models, byDefault, { embedding, ...given({ trained }) }),
     // One thread: on a machine that is busy with other tests, several threads would wait for each other.
-    engine: { stall_timeout_seconds: 60, queue_limit: 256, context_length: CONTEXT_LENGTH, threads: 1, ...settings },
+    engine: { stall_timeout_seconds: 60, queue_limit: 256, ...fixed, threads: 1, ...settings },
     models: { keep_alive_seconds: 300, ...memory },
     log: recorder(log),
     onChange: () => undefined,

@@ -264,6 +264,86 @@ it(
   },
 );
 
+/** A model of 20 MB and 1 kB for each token: 28 MB with its first 8,192 cells, 85 MB with 65,536. */
+const GROWS: Behaviour = { weights: 20 * MB, cachePerToken: 1000, context: 8192, trained: 65_536 };
+const grownTo = (log: FakeLocal['log']): unknown[] =>
+  log.filter(({ message }) => message === 'the KV cache grows').map(({ fields }) => fields['cells']);
+
+it(
+  'the context is what would fit, and only the used part of it counts',
+  { a: GROWS, b: MODEL },
+  BUDGET,
+  async ({ backend, log }) => {
+    await answer(backend, 'b');
+    const events = await load(backend, 'a');
+    assert.ok(events?.type === 'loaded');
+    assert.is(events.context_length, 65_536);
+    // 40 MB and 28 MB.
+    assert.equal(loaded(backend), ['a', 'b']);
+    // 20 MB and 16 MB more fit beside the other model, 20 MB and 65 MB do not.
+    assert.is(textOf(await answer(backend, 'a', {}, 'grow 10000')), 'word ');
+    assert.equal(loaded(backend), ['a', 'b']);
+    assert.is(textOf(await answer(backend, 'a', {}, 'grow 60000')), 'word ');
+    assert.equal(loaded(backend), ['a']);
+    assert.equal(grownTo(log), [16_384, 65_536]);
+  },
+);
+
+it(
+  'a KV cache that cannot grow beside a busy model is refused at once, and nothing is evicted',
+  { a: GROWS, b: MODEL },
+  { memory_budget_bytes: 120 * MB },
+  async ({ backend, log }) => {
+    const busy = await endless(backend, 'b');
+    await answer(backend, 'a');
+    const error = await failure(answer(backend, 'a', {}, 'grow 60000'));
+    assert.is(error.code, 'OUT_OF_MEMORY');
+    assert.match(
+      error.message,
+      /a context of 65536 tokens needs 86 MB of models.memory_budget_bytes, and 80 MB are free/,
+    );
+    assert.match(error.hint ?? '', /svc model unload NAME/);
+    assert.not(log.some(({ message }) => message.includes('evicted')));
+    // A smaller one still fits, and others are not affected.
+    assert.is(textOf(await answer(backend, 'a', {}, 'grow 9000')), 'word ');
+    assert.is((await busy.next()).value?.type, 'text');
+    await busy.return(undefined);
+  },
+);
+
+it(
+  'a model that is to be evicted may grow, so that the load that waits for it goes on',
+  { a: GROWS, b: { weights: 90 * MB } },
+  BUDGET,
+  async ({ backend, log }) => {
+    const first = answer(backend, 'a', {}, 'late grow 60000');
+    await waitFor('a to be loaded', () => loaded(backend).includes('a'));
+    const second = answer(backend, 'b');
+    await waitFor('b to wait for room', () => log.some(({ message }) => message.includes('evicted')));
+    assert.is(textOf(await first), 'word ');
+    assert.equal(grownTo(log), [65_536]);
+    assert.is(textOf(await second), 'word ');
+    assert.equal(loaded(backend), ['b']);
+  },
+);
+
+it(
+  'several that grow at once, and a crash, which begins anew with few cells',
+  { a: GROWS, b: GROWS },
+  { memory_budget_bytes: 130 * MB },
+  async ({ backend, log }) => {
+    const sizes = [9000, 20_000, 40_000, 12_000];
+    const answers = sizes.map((cells) => answer(backend, 'a', {}, `grow ${String(cells)}`));
+    for (const each of answers) assert.is(textOf(await each), 'word ');
+    assert.equal(grownTo(log), [16_384, 32_768, 65_536, 65_536]);
+    process.kill(backend.pids()[0] as number, 'SIGKILL');
+    await waitFor('the crash', () => backend.loadedModels()[0]?.state !== 'loaded');
+    assert.is(textOf(await answer(backend, 'a')), 'word ');
+    assert.is(textOf(await answer(backend, 'b', {}, 'grow 60000')), 'word ');
+    assert.equal(loaded(backend), ['a', 'b']);
+  },
+);
+
 it(
   'a dry run that crashes or fails affects only its own model',
   { a: {}, bad: {} },

@@ -49,7 +49,7 @@ test('model show prints the memory of a model at the configured context length a
   assert.is(long.cache_bytes, 2.25 * short.cache_bytes);
   const { weights_bytes, cache_bytes, compute_bytes, process_bytes, total_bytes } = long;
   assert.is(total_bytes, weights_bytes + cache_bytes + compute_bytes + process_bytes);
-  assert.match((await run('model', 'show', 'builtin')).stdout, /1,024 \(default\) +CPU .* MB .* GB\n2,048 +CPU/);
+  assert.match((await run('model', 'show', 'builtin')).stdout, /1,024 \(at load\) +CPU .* MB .* GB\n2,048 +CPU/);
 });
 
 test('help and version are printed on standard output', async ({ run }) => {

@@ -34,6 +34,7 @@ test('lists each model with its process, device and load', async ({ home }) => {
     'pid',
     'rss_bytes',
     'context_length',
+    'cache_type',
     'active',
     'waiting',
     'kv_cells_used',

@@ -287,6 +287,7 @@ test('values that cannot be measured are omitted', async () => {
     pid: null,
     rss_bytes: null,
     context_length: null,
+    cache_type: null,
     active: 0,
     waiting: 2,
     kv_cells_used: null,

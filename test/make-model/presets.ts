@@ -77,6 +77,12 @@ const tinyGemma: Preset = {
 
 export const PRESETS = {
   'tiny-llama': tinyLlama,
+  'tiny-long': {
+    ...tinyLlama,
+    name: 'svc tiny-long (random weights)',
+    description: `For tests of long contexts. ${RANDOM}`,
+    contextLength: 131_072,
+  },
   'tiny-qwen2': {
     name: 'svc tiny-qwen2 (random weights)',
     description: `For tests. ${RANDOM}`,
@@ -232,6 +238,17 @@ export const PRESETS = {
     feedForwardLength: 1536,
     ropeBase: 0,
     normEpsilon: 1e-12,
+  },
+  /** Little to compute, and a KV cache as large as that of a 1B model: 32 KiB for each token. */
+  'large-cache': {
+    ...tinyLlama,
+    name: 'svc large-cache (random weights)',
+    description: `For measuring memory. ${RANDOM}`,
+    contextLength: 131_072,
+    layers: 8,
+    heads: 8,
+    keyValueHeads: 8,
+    headLength: 128,
   },
   'qwen2.5-0.5b': {
     name: 'Qwen2.5 0.5B shape (random weights)',

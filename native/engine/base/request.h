@@ -35,9 +35,11 @@ inline constexpr int kMaxThreads = 512;                        // GGML_MAX_N_THR
 
 struct LoadOptions {
   std::string path;
-  // Cells of the unified KV cache, shared by all sequences. 0: the model's trained context length,
-  // at most kDefaultContextLength.
+  // Longest context of a request, in tokens, and most cells of the unified KV cache, which all
+  // sequences share. 0: the model's trained context length, at most kDefaultContextLength.
   std::uint32_t context_length = 0;
+  // Cells to begin with; the cache grows with its requests (growth.h). 0: all of context_length.
+  std::uint32_t kv_cells = 0;
   // Compute threads. 0: one for each physical core that this process may run on, fewer for a very
   // small model.
   int threads = 0;
@@ -75,7 +77,8 @@ struct LoadOptions {
   static constexpr auto Fields() {
     using Self = LoadOptions;
     return std::make_tuple(
-        SVC_FIELD(context_length, .max = kMaxContextLength), SVC_FIELD(threads, .max = kMaxThreads),
+        SVC_FIELD(context_length, .max = kMaxContextLength),
+        SVC_FIELD(kv_cells, .max = kMaxContextLength), SVC_FIELD(threads, .max = kMaxThreads),
         SVC_FIELD(prompt_threads, .max = kMaxThreads),
         SVC_FIELD(gpu_layers, .min = std::numeric_limits<int>::min()), SVC_FIELD(cache_type),
         SVC_FIELD(state_fixed_bytes), SVC_FIELD(state_token_bytes), SVC_FIELD(max_sequences),
@@ -117,7 +120,7 @@ struct ModelInfo {
   std::uint64_t parameters = 0;
   std::uint64_t size_bytes = 0;  // all tensors
   std::uint32_t trained_context_length = 0;
-  std::uint32_t context_length = 0;    // KV-cache cells, or longest input to embed
+  std::uint32_t context_length = 0;    // longest context of a request, or longest input to embed
   std::uint32_t vocabulary = 0;        // tokens
   std::uint32_t embedding_length = 0;  // floats in a hidden state, or in an embedding
   std::uint32_t layers = 0;
@@ -350,6 +353,17 @@ struct GenerationTimings {
   }
 };
 
+// Number of KV-cache cells that a generation needs to go on.
+struct CellDemand {
+  std::uint32_t least = 0;   // for its next token
+  std::uint32_t wanted = 0;  // for its answer, as far as can be expected
+
+  static constexpr auto Fields() {
+    using Self = CellDemand;
+    return std::make_tuple(SVC_FIELD(least), SVC_FIELD(wanted));
+  }
+};
+
 // Part of a tool call. The first part of an index has the name, and the id if the model writes one;
 // the arguments of all parts are joined.
 struct ToolCallPart {
@@ -375,6 +389,8 @@ struct GenerationOutput {
   std::vector<float> embeddings;
   // For the tokens that begin in `text`, if requested.
   std::vector<TokenLogprobs> logprobs;
+  // Present: the generation waits until the receiver has answered with TextEngine::GrantCells.
+  std::optional<CellDemand> cells;
   // True for the last output of a request: it has finished, or failed with `status`.
   bool done = false;
   FinishReason reason = FinishReason::kStop;

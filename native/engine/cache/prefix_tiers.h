@@ -30,6 +30,9 @@ class PrefixTiers {
   // The decoder and the cache must outlive it. `store`: null means no disk tier.
   PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store);
 
+  // Call when the decoder's cache has grown: states are larger then, and so is their limit.
+  void Grown() { checkpoints_.SetMaxBytes(decoder_->max_state_bytes()); }
+
   // Number of leading tokens that are in memory.
   std::uint32_t Match(PrefixScope scope, std::span<const Token> tokens) const;
   // Number of these that the scope's owner has sent before.

@@ -69,6 +69,14 @@ void Drafter::SetThreads(int threads) {
   decoder_->SetThreads(std::min(threads, decoder_->max_threads()));
 }
 
+void Drafter::Grow(std::uint32_t cells) {
+  cells = std::min(cells, decoder_->max_cells());
+  if (cells <= decoder_->cells_total()) return;
+  for (Place& place : places_) Cut(place, 0);
+  // If it fails, texts beyond the old size get no drafts.
+  (void)decoder_->Grow(cells);
+}
+
 // ---- what its drafts are worth ------------------------------------------------------------------
 
 std::size_t Drafter::ClassOf(double probability) {

@@ -48,6 +48,8 @@ class Drafter {
   void Measure();
   // As Decoder::SetThreads; clamped to max_threads().
   void SetThreads(int threads);
+  // Makes the cache as large as the target model's, if it can be; what is in it is dropped.
+  void Grow(std::uint32_t cells);
 
   // Compares the last drafts with the tokens generated since, and learns from them. True: the first
   // draft was right. `tokens`, here and below: all tokens of the generation.

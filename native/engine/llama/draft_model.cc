@@ -82,8 +82,9 @@ Result<DraftModel> LoadDraftModel(const LoadOptions& options, const LlamaModel& 
     if (draft.status().code() == StatusCode::kCancelled) return draft.status();
     return Refused("cannot be loaded: " + draft.status().message());
   }
-  const DecoderOptions decoder_options =
-      DraftDecoderOptions(*draft.value(), decoder.cells_total(), threads);
+  DecoderOptions decoder_options =
+      DraftDecoderOptions(*draft.value(), decoder.max_cells(), threads);
+  decoder_options.cells = decoder.cells_total();
   Result<std::unique_ptr<Decoder>> drafts =
       NewLlamaDecoder(*draft.value(), decoder_options, std::move(pools));
   if (!drafts.ok()) return Refused("cannot be used: " + drafts.status().message());

@@ -22,6 +22,7 @@
 #include "engine/llama/llama_decoder.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <vector>
 
@@ -60,33 +61,29 @@ std::uint32_t MaxOutputs(std::uint32_t max_sequences) {
   return std::max(max_sequences + kPaddingIds, kLeastOutputs);
 }
 
+std::uint32_t Sequences(const LlamaModel& model, const DecoderOptions& options) {
+  return std::min(options.max_sequences,
+                  model.is_recurrent() ? kMaxRecurrentSequences : kSequenceIds - 1 - kScratch);
+}
+
 class LlamaDecoder final : public Decoder {
  public:
+  // `context` was created with `params`.
   LlamaDecoder(const LlamaModel& model, std::shared_ptr<ThreadPools> pools, ContextPtr context,
-               int threads, bool on_cpu, std::uint32_t max_sequences, bool can_share,
-               bool has_scratch, const llama_context_params& lane_params, StateSize state_size)
+               const llama_context_params& params, const DecoderOptions& options)
       : model_(model),
         pools_(std::move(pools)),
         context_(std::move(context)),
-        lane_params_(lane_params),
-        cache_bytes_(CacheBytes(context_.get())),
-        state_size_(state_size),
-        copied_cells_(CopiedCells(cache_bytes_, cells_total())),
-        least_lane_cells_(lane_params.n_ctx),
-        lane_cells_(LargestLane(least_lane_cells_, copied_cells_, cells_total())),
-        on_cpu_(on_cpu),
-        max_threads_(on_cpu ? threads : 1),
-        max_sequences_(max_sequences),
-        can_share_(can_share),
-        first_id_(has_scratch ? kScratch + 1 : 0) {
-    SetThreads(threads);
-    llama_set_abort_callback(
-        context_.get(),
-        [](void* user) {
-          const auto* abort = static_cast<LlamaDecoder*>(user)->abort_;
-          return abort != nullptr && abort->load(std::memory_order_relaxed);
-        },
-        this);
+        params_(params),
+        state_size_(options.state_size),
+        max_cells_(std::max(options.context_length, llama_n_ctx(context_.get()))),
+        threads_(options.threads),
+        on_cpu_(model.device() == "CPU"),
+        max_threads_(on_cpu_ ? options.threads : 1),
+        max_sequences_(Sequences(model, options)),
+        can_share_(CanShareCells(model)),
+        first_id_(model.is_recurrent() ? 0 : kScratch + 1) {
+    Adopt();
   }
 
   DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override {
@@ -216,6 +213,24 @@ class LlamaDecoder final : public Decoder {
   }
   std::uint32_t cells_total() const override { return llama_n_ctx(context_.get()); }
 
+  std::uint32_t max_cells() const override { return max_cells_; }
+  bool Grow(std::uint32_t cells) override {
+    const std::uint32_t before = cells_total();
+    // Freed before the new one is allocated: there is memory for one of them.
+    lane_ = nullptr;
+    context_ = nullptr;
+    const LogCapture log;
+    for (const std::uint32_t size : {cells, before}) {
+      params_.n_ctx = size;
+      context_.reset(llama_init_from_model(model_.get(), params_));
+      if (context_ != nullptr) break;
+    }
+    // Nothing can be computed any more. The requests get a new process.
+    if (context_ == nullptr) std::abort();
+    Adopt();
+    return cells_total() >= cells;
+  }
+
  private:
   llama_memory_t memory() const { return llama_get_memory(context_.get()); }
   llama_seq_id Id(SequenceId sequence) const { return sequence + first_id_; }
@@ -230,6 +245,23 @@ class LlamaDecoder final : public Decoder {
   }
   void GiveBack() {
     if (has_scratch()) llama_memory_seq_rm(memory(), kScratch, -1, -1);
+  }
+
+  // Sets up a new context, and what depends on its size.
+  void Adopt() {
+    cache_bytes_ = CacheBytes(context_.get());
+    copied_cells_ = CopiedCells(cache_bytes_, cells_total());
+    least_lane_cells_ = LaneCells(model_, cells_total());
+    lane_params_ = LlamaPrefillLane::Params(params_, least_lane_cells_);
+    lane_cells_ = LargestLane(least_lane_cells_, copied_cells_, cells_total());
+    SetThreads(threads_);
+    llama_set_abort_callback(
+        context_.get(),
+        [](void* user) {
+          const auto* abort = static_cast<LlamaDecoder*>(user)->abort_;
+          return abort != nullptr && abort->load(std::memory_order_relaxed);
+        },
+        this);
   }
 
   DecodeOutcome Run(const llama_batch& batch) {
@@ -281,15 +313,20 @@ class LlamaDecoder final : public Decoder {
 
   const LlamaModel& model_;
   const std::shared_ptr<ThreadPools> pools_;  // must outlive the context
-  const ContextPtr context_;
-  llama_context_params lane_params_;
-  const std::uint64_t cache_bytes_;
+  ContextPtr context_;
+  llama_context_params params_;
   const StateSize state_size_;
-  const std::uint32_t copied_cells_;  // limit for copies, with the initial lane
-  const std::uint32_t least_lane_cells_;
-  std::uint32_t lane_cells_;  // largest lane; 0: no lane
+  const std::uint32_t max_cells_;
+
+  // ---- set by Adopt ----
+  llama_context_params lane_params_ = {};
+  std::uint64_t cache_bytes_ = 0;
+  std::uint32_t copied_cells_ = 0;  // limit for copies, with the initial lane
+  std::uint32_t least_lane_cells_ = 0;
+  std::uint32_t lane_cells_ = 0;  // largest lane; 0: no lane
+
   std::unique_ptr<LlamaPrefillLane> lane_;
-  int threads_ = 0;
+  int threads_;
   const bool on_cpu_;
   const int max_threads_;
   const std::uint32_t max_sequences_;
@@ -311,11 +348,6 @@ std::vector<std::uint64_t> MemoryOfGpus(const LlamaModel& model) {
   return all;
 }
 
-std::uint32_t Sequences(const LlamaModel& model, const DecoderOptions& options) {
-  return std::min(options.max_sequences,
-                  model.is_recurrent() ? kMaxRecurrentSequences : kSequenceIds - 1 - kScratch);
-}
-
 }  // namespace
 
 bool CanShareCells(const LlamaModel& model) {
@@ -329,7 +361,13 @@ DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& mo
     context_length = trained > 0 ? std::min<std::uint32_t>(trained, kDefaultContextLength)
                                  : kDefaultContextLength;
   }
+  // What is computed before the cache grows has to fit the larger one.
+  const std::optional<std::uint32_t> turn = model.turning_length();
+  if (turn && options.kv_cells > 0 && options.kv_cells <= *turn) {
+    context_length = std::min(context_length, *turn);
+  }
   return {.context_length = context_length,
+          .cells = options.kv_cells,
           .threads =
               options.threads > 0 ? options.threads : DefaultThreads(llama_model_size(model.get())),
           .prompt_threads = options.prompt_threads,
@@ -370,7 +408,8 @@ std::uint64_t StateCopyBytes(std::uint64_t cache_bytes, const StateSize& size,
 llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions& options) {
   const std::uint32_t max_sequences = Sequences(model, options);
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = options.context_length;
+  params.n_ctx =
+      options.cells > 0 ? std::min(options.cells, options.context_length) : options.context_length;
   params.n_batch = LargestBatch(MemoryOfGpus(model));
   params.n_ubatch = params.n_batch;
   params.n_seq_max = model.is_recurrent() ? max_sequences : 1;
@@ -393,18 +432,15 @@ Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
   ContextPtr context(llama_init_from_model(model.get(), params));
   if (context == nullptr) {
     const std::string reason = log.Reason().empty() ? "libllama gave no reason" : log.Reason();
-    return Status(log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
-                  "cannot create a cache of " + std::to_string(options.context_length) +
-                      " tokens: " + reason);
+    return Status(
+        log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
+        "cannot create a cache of " + std::to_string(params.n_ctx) + " tokens: " + reason);
   }
   if (llama_get_memory(context.get()) == nullptr) {
     return Status(StatusCode::kModelInvalid, "the model has no cache, so it cannot generate text");
   }
-  const std::uint32_t lane_cells = LaneCells(model, llama_n_ctx(context.get()));
-  return std::unique_ptr<Decoder>(std::make_unique<LlamaDecoder>(
-      model, std::move(pools), std::move(context), options.threads, model.device() == "CPU",
-      Sequences(model, options), CanShareCells(model), /*has_scratch=*/!model.is_recurrent(),
-      LlamaPrefillLane::Params(params, lane_cells), options.state_size));
+  return std::unique_ptr<Decoder>(
+      std::make_unique<LlamaDecoder>(model, std::move(pools), std::move(context), params, options));
 }
 
 }  // namespace svc

@@ -21,7 +21,8 @@ struct StateSize {
 };
 
 struct DecoderOptions {
-  std::uint32_t context_length = kDefaultContextLength;  // > 0
+  std::uint32_t context_length = kDefaultContextLength;  // most cells; > 0
+  std::uint32_t cells = 0;                               // to begin with; 0: all of them
   int threads = 1;                                       // > 0
   int prompt_threads = 0;                                // for the lane; 0: as `threads`
   std::uint32_t max_sequences = 64;                      // > 0; clamped to 255

@@ -187,6 +187,19 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
   return std::make_unique<LlamaModel>(std::move(model), DeviceName(options.gpu_layers));
 }
 
+std::optional<std::uint32_t> LlamaModel::turning_length() const {
+  const auto read = [this](const std::string& key) {
+    return ReadString([&](char* data, std::size_t size) {
+      return llama_model_meta_val_str(model_.get(), key.c_str(), data, size);
+    });
+  };
+  const std::string scaling = read("general.architecture") + ".rope.scaling.";
+  const std::string original = read(scaling + "original_context_length");
+  // YaRN has that value, too, but encodes positions the same whatever the number of cells.
+  if (original.empty() || read(scaling + "type") == "yarn") return std::nullopt;
+  return static_cast<std::uint32_t>(std::strtoul(original.c_str(), nullptr, 10));
+}
+
 ModelInfo LlamaModel::Describe() const {
   const llama_model* model = model_.get();
   ModelInfo info;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ class LlamaModel {
   bool is_recurrent() const {
     return llama_model_is_recurrent(get()) || llama_model_is_hybrid(get());
   }
+
+  // Number of KV-cache cells above which libllama encodes positions with other factors (LongRoPE):
+  // a state computed with fewer cells does not fit a larger cache. Absent: it never does.
+  std::optional<std::uint32_t> turning_length() const;
 
   // Describes the file. Leaves context_length, threads and has_chat_template unset.
   ModelInfo Describe() const;

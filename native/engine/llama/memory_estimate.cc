@@ -188,6 +188,7 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
   for (const std::uint32_t length : context_lengths) {
     LoadOptions asked = options;
     asked.context_length = length;
+    asked.kv_cells = 0;
     const std::uint32_t max_tokens = MaxInputTokens(asked, result.trained_context_length);
     const llama_context_params params = result.makes_embeddings
                                             ? EncoderParams(model, kBatchTokens)

@@ -123,6 +123,13 @@ class Decoder {
   virtual std::uint32_t sequence_ids() const = 0;
   virtual std::uint32_t vocabulary() const = 0;
   virtual std::uint32_t cells_total() const = 0;
+
+  // Most cells that Grow accepts.
+  virtual std::uint32_t max_cells() const { return cells_total(); }
+  // Replaces the cache by an empty one of `cells` cells, and frees the lane. False: not enough
+  // memory; the new cache has as many cells as the old one. REQUIRES: no sequence has cells;
+  // cells_total() <= cells <= max_cells()
+  virtual bool Grow(std::uint32_t /*cells*/) { return false; }
 };
 
 // Samples tokens for one generation. Created on any thread, then used on the runner thread.

@@ -58,7 +58,18 @@ Admission::Admission(Context context, std::unique_ptr<PrefixStore> store)
 
 void Admission::Arrived(Generation& generation) {
   may_admit_ = true;
+  generation.arrived = true;
   generation.fetching = tiers_.Fetch(generation.id, generation.scope, Reusable(generation));
+}
+
+void Admission::Grown() {
+  may_admit_ = true;
+  tiers_.Grown();
+  // What the disk has of them would not have fitted before.
+  for (const auto& generation : *context_.generations) {
+    if (generation->ended || generation->arrived || generation->outgrown) continue;
+    Arrived(*generation);
+  }
 }
 
 // ---- in which order -----------------------------------------------------------------------------
@@ -87,7 +98,7 @@ std::vector<Generation*> Admission::InOrder(bool in_cache) const {
   std::vector<std::pair<Urgency, Generation*>> order;
   for (const auto& generation : *context_.generations) {
     if (generation->ended || generation->paused || generation->in_cache() != in_cache) continue;
-    if (generation->fetching) continue;
+    if (generation->fetching || generation->outgrown) continue;
     order.emplace_back(UrgencyOf(*generation), generation.get());
   }
   std::stable_sort(order.begin(), order.end(),
@@ -253,7 +264,7 @@ void Admission::MakeRoom() {
   const auto needed = [this] {
     const Generations& generations = *context_.generations;
     const auto decoding = std::count_if(generations.begin(), generations.end(), [](const auto& g) {
-      return g->in_cache() && !g->paused && g->pending() == 1;
+      return g->in_cache() && !g->paused && !g->outgrown && g->pending() == 1;
     });
     return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(decoding));
   };
@@ -278,6 +289,16 @@ void Admission::Leave(Generation& generation, bool keep_prefix) {
   generation.wanted_by_ms = std::numeric_limits<double>::infinity();
   generation.wanted_by_counter = std::numeric_limits<double>::infinity();
   may_admit_ = true;
+}
+
+void Admission::SwapOutAll() {
+  std::uint32_t computed = 0;
+  for (const auto& generation : *context_.generations) {
+    computed += generation->computed;
+    Leave(*generation, /*keep_prefix=*/true);
+  }
+  cache_.SetMaxCopied(std::max(context_.decoder->max_copied(0), computed));
+  EvictAll();
 }
 
 // ---- cells --------------------------------------------------------------------------------------

@@ -57,8 +57,11 @@ class Admission {
   };
   Admission(Context context, std::unique_ptr<PrefixStore> store);
 
-  // A new generation. Starts to read what the disk tier has of its prompt.
+  // A new generation, for which there are enough cells. Starts to read what the disk tier has of
+  // its prompt.
   void Arrived(Generation& generation);
+  // The decoder's cache has grown. REQUIRES: `outgrown` of all generations is up to date.
+  void Grown();
   // Something has changed that may let a waiting generation in.
   void Changed() { may_admit_ = true; }
   // Admits as many waiting generations as there is room for.
@@ -69,6 +72,9 @@ class Admission {
   bool PreemptOne();
   // `keep_prefix`: its computed tokens go to the prefix cache. No effect if it is not in the cache.
   void Leave(Generation& generation, bool keep_prefix);
+  // Empties the cells. Until the next SetLane the bound on copies leaves room for all that the
+  // generations have computed. REQUIRES: cells can be shared.
+  void SwapOutAll();
 
   // Generations that want to go on, in the cache or waiting for it, the most urgent first.
   std::vector<Generation*> InOrder(bool in_cache) const;

@@ -52,6 +52,10 @@ void DraftRound::SetThreads(int threads) {
   if (drafter_ != nullptr) drafter_->SetThreads(threads);
 }
 
+void DraftRound::Grow(std::uint32_t cells) {
+  if (drafter_ != nullptr) drafter_->Grow(cells);
+}
+
 void DraftRound::Release(const Generation& generation) {
   if (drafter_ != nullptr) drafter_->Release(generation.id);
   if (catching_up_ == generation.id) catching_up_.reset();

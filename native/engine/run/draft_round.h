@@ -43,6 +43,8 @@ class DraftRound {
   // Measures the draft model.
   void Measure();
   void SetThreads(int threads);
+  // The decoder's cache has grown to this number of cells.
+  void Grow(std::uint32_t cells);
   // The generation has left the cache.
   void Release(const Generation& generation);
 

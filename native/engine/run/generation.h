@@ -24,7 +24,7 @@ namespace svc {
 // What a caller hands over.
 struct Submission {
   GenerationId id = 0;
-  std::vector<Token> prompt;  // REQUIRES: not empty, shorter than the cache
+  std::vector<Token> prompt;  // REQUIRES: not empty, shorter than the largest cache
   std::optional<std::uint32_t> max_tokens;
   std::optional<std::uint32_t> truncated_tokens;  // see GenerationUsage
   std::unique_ptr<Sampler> sampler;
@@ -145,6 +145,9 @@ class Generation : Submission {
   bool paused = false;
   bool ended = false;     // its last output has been made
   bool fetching = false;  // waits for the disk tier to read its prefix
+  bool arrived = false;   // the disk tier has been asked for its prefix
+  bool outgrown = false;  // waits for more cells (growth.h)
+  bool confined = false;  // has been refused more cells
 
   TextStream stream;
   std::uint64_t said_bytes = 0;

@@ -45,6 +45,7 @@ Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
                         drafts_.Release(generation);
                       }},
                  std::move(options.store)),
+      growth_(decoder_.get(), &generations_, &admission_),
       padding_(decoder_.get(), &costs_, &admission_),
       drafts_(std::move(options.drafter), decoder_.get(), &costs_, &admission_, &padding_),
       lane_turns_(now_),
@@ -86,7 +87,7 @@ void Loop::Add(Submission submission) {
   Generation& generation = *generations_.back();
   if (generation.max_tokens == 0) {
     Finish(generation, generation.End(now_(), FinishReason::kLength, ""));
-  } else {
+  } else if (growth_.Fits(generation)) {
     admission_.Arrived(generation);
   }
 }
@@ -112,9 +113,14 @@ void Loop::CancelAll() {
   }
 }
 
+void Loop::GrantCells(std::uint32_t cells, std::string refusal) {
+  growth_.Grant(cells, std::move(refusal));
+  admission_.Changed();
+}
+
 bool Loop::HasWork() const {
   return std::ranges::any_of(generations_,
-                             [](const auto& g) { return !g->paused && !g->ended && !g->fetching; });
+                             [](const auto& g) { return !g->paused && !g->ended && !g->fetching && !g->outgrown; });
 }
 
 bool Loop::MayWait() const {
@@ -184,8 +190,11 @@ Demand Loop::DemandOf(const Generation& generation) const {
 }
 
 bool Loop::Plan() {
+  const bool grown = Grow();
   shares_.Count(generations_);
   admission_.Admit();
+  // What was swapped out for the growth is back, so the bound on copies holds again.
+  if (grown) admission_.SetLane(0);
   admission_.MakeRoom();
   step_.Clear();
 
@@ -208,6 +217,33 @@ bool Loop::Plan() {
     AddPart(generation, admission_.RowsToCheckpoint(generation, share.rows));
   }
   return !step_.rows.empty();
+}
+
+// Lets generations that have outgrown the cache wait, and replaces the cache once there is memory
+// for them. True: it was emptied for that.
+bool Loop::Grow() {
+  for (Generation* refused : growth_.Collect()) EndOutgrown(*refused);
+  const bool due = growth_.Due();
+  if (due) {
+    if (growth_.Replace()) drafts_.Grow(decoder_->cells_total());
+    prefiller_.Close();
+    for (Generation* refused : growth_.Collect()) EndOutgrown(*refused);
+    admission_.Grown();
+  }
+  if (std::optional<GenerationOutput> demand = growth_.Ask()) {
+    outbox_.Add(std::move(*demand), /*urgent=*/true);
+  }
+  return due;
+}
+
+void Loop::EndOutgrown(Generation& generation) {
+  if (generation.generated() == 0) {
+    Finish(generation, generation.Fail(now_(), growth_.RefusalOf(generation)));
+    return;
+  }
+  std::string text;
+  generation.stream.Finish(&text);
+  Finish(generation, generation.End(now_(), FinishReason::kLength, std::move(text)));
 }
 
 void Loop::AddPart(Generation& generation, std::uint32_t rows) {
@@ -450,7 +486,7 @@ bool Loop::Append(Generation& generation, Token token, bool whole, std::string* 
   }
   if (!ends) {
     const bool full = generation.generated() == generation.max_tokens ||
-                      generation.tokens.size() >= decoder_->cells_total();
+                      generation.tokens.size() >= decoder_->max_cells();
     if (!full && !whole) return false;
     if (!whole) reason = FinishReason::kLength;
   }

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/base/request.h"
@@ -32,6 +33,7 @@
 #include "engine/run/draft_round.h"
 #include "engine/run/fair_shares.h"
 #include "engine/run/generation.h"
+#include "engine/run/growth.h"
 #include "engine/run/lane_turns.h"
 #include "engine/run/outbox.h"
 #include "engine/run/padding.h"
@@ -84,6 +86,9 @@ class Loop {
   void Cancel(GenerationId id);
   void CancelAll();
 
+  // The answer to a CellDemand among the outputs (growth.h).
+  void GrantCells(std::uint32_t cells, std::string refusal);
+
   bool HasWork() const;
   // Prepares a step; false: there is nothing to compute.
   bool Plan();
@@ -119,6 +124,8 @@ class Loop {
   Demand DemandOf(const Generation& generation) const;
 
   // ---- planning ----
+  bool Grow();
+  void EndOutgrown(Generation& generation);
   void PlanLane(const std::vector<Generation*>& candidates);
   void AddPart(Generation& generation, std::uint32_t rows);
 
@@ -150,6 +157,7 @@ class Loop {
   FairShares shares_;
   Prefiller prefiller_;
   Admission admission_;
+  Growth growth_;
   Padding padding_;
   DraftRound drafts_;
   LaneTurns lane_turns_;

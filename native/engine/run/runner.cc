@@ -43,6 +43,10 @@ void Runner::YieldTo(const Submission& submission) {
   worker_.Abort();
 }
 
+void Runner::GrantCells(std::uint32_t cells, std::string refusal) {
+  worker_.Change([&] { grant_ = {.cells = cells, .refusal = std::move(refusal)}; });
+}
+
 void Runner::SetWish(GenerationId id, bool Wish::*wish, bool value) {
   worker_.Change([&] {
     const auto found = alive_.find(id);
@@ -116,13 +120,14 @@ void Runner::RunLoop() {
 bool Runner::TakeInbox() {
   auto lock = worker_.Lock();
   worker_.Wait(lock, [this] {
-    return !changed_.empty() || !arrivals_.empty() || store_changed_ ||
+    return !changed_.empty() || !arrivals_.empty() || store_changed_ || grant_ ||
            (!worker_.held() && loop_->HasWork()) || loop_->WantsToSave();
   });
   may_fetch_ = std::exchange(store_changed_, false);
   may_step_ = !worker_.held();
   // Read here, not at the end: a request submitted in between would stay in the inbox.
   const bool closes = worker_.closing();
+  std::optional<CellGrant> grant = std::exchange(grant_, std::nullopt);
   std::vector<Submission> arrivals = std::exchange(arrivals_, {});
   adding_ = arrivals.size();
   std::vector<std::pair<GenerationId, Wish>> wishes;
@@ -131,6 +136,7 @@ bool Runner::TakeInbox() {
     if (found != alive_.end()) wishes.emplace_back(id, found->second);
   }
   lock.unlock();
+  if (grant) loop_->GrantCells(grant->cells, std::move(grant->refusal));
   for (Submission& submission : arrivals) loop_->Add(std::move(submission));
   for (const auto& [id, wish] : wishes) {
     loop_->SetPaused(id, wish.paused);

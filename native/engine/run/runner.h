@@ -19,6 +19,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -50,6 +51,8 @@ class Runner {
   void Pause(GenerationId id) { SetWish(id, &Wish::paused, true); }
   void Resume(GenerationId id) { SetWish(id, &Wish::paused, false); }
   void Hold(bool on) { worker_.Hold(on); }
+  // As TextEngine::GrantCells.
+  void GrantCells(std::uint32_t cells, std::string refusal);
   EngineStats stats() const;
 
   // Ends every generation with kCancelled, saves prefixes to disk, joins the thread and frees
@@ -81,6 +84,11 @@ class Runner {
   std::unordered_map<GenerationId, Wish> alive_;
   std::vector<GenerationId> changed_;  // whose wishes the loop does not have yet
   bool store_changed_ = false;
+  struct CellGrant {
+    std::uint32_t cells = 0;
+    std::string refusal;
+  };
+  std::optional<CellGrant> grant_;
   EngineStats stats_;                  // as of the last look into the inbox, claim or delivery
   StepOwner step_owner_;               // of the running batch
   std::optional<ShareId> yielded_to_;  // share for whose first request the batch was aborted

@@ -144,6 +144,18 @@ TEST(DraftsThatAreRightMakeFewerSteps) {
   EXPECT(often.stats.accepted_tokens * 10 > often.stats.drafted_tokens * 6);
 }
 
+TEST(ItGrowsWithTheModelsCache) {
+  const Want want = Long(1, 900);
+  FakeOptions growing{.cells = 128, .max_cells = 4096, .logits = Endless};
+  FakeOptions draft = growing;
+  draft.max_sequences = Drafter::kPlaces;
+  const Run fixed = RunOne({}, want);
+  const Run grown = RunOne({.model = growing, .draft = draft}, want);
+  EXPECT_EQ(grown.text, fixed.text);
+  EXPECT_EQ(grown.stats.kv_cells_total, 905U);
+  EXPECT(grown.stats.accepted_tokens > 600);
+}
+
 TEST(DraftsThatAreWrongCostLittleAndAreSoonHardlyMade) {
   for (const bool measured : {true, false}) {
     const Want want = Long(1, 1000);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -95,7 +96,7 @@ inline Submission SubmissionOf(const Want& want) {
 class Bench {
  public:
   explicit Bench(FakeOptions options = {}, LoopOptions loop = {})
-      : cells_(options.cells),
+      : cells_(std::max(options.cells, options.max_cells)),
         runner(
             std::make_unique<FakeDecoder>(std::move(options), &record),
             [this](std::vector<GenerationOutput> outputs) { Hear(std::move(outputs)); },
@@ -170,7 +171,8 @@ class Bench {
     for (GenerationOutput& output : outputs) {
       EXPECT(ids.insert(output.id).second);  // one output per step
       EXPECT(!ends_.contains(output.id));    // nothing after the last one
-      EXPECT(output.done || !output.text.empty());
+      EXPECT(output.done || output.cells || !output.text.empty());
+      if (output.cells) on_demand(*output.cells);
       texts_[output.id] += output.text;
       for (const TokenLogprobs& token : output.logprobs) {
         EXPECT(!output.text.empty());
@@ -191,6 +193,10 @@ class Bench {
 
  public:
   FakeRecord record;
+  // Called on the runner thread for each demand.
+  std::function<void(CellDemand)> on_demand = [this](CellDemand demand) {
+    runner.GrantCells(demand.wanted, "");
+  };
   Runner runner;  // last: its thread uses the other members
 };
 

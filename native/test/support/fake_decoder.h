@@ -70,6 +70,9 @@ inline std::string FakePiece(Token token) {
 
 struct FakeOptions {
   std::uint32_t cells = 1024;
+  std::uint32_t max_cells = 0;  // 0: `cells`
+  // Returns false if a cache of so many cells cannot be allocated.
+  std::function<bool(std::uint32_t cells)> may_grow;
   std::uint32_t max_rows = 64;
   std::uint32_t max_sequences = 8;
   std::uint32_t sequence_ids = 32;
@@ -124,6 +127,7 @@ struct FakeRecord {
   std::atomic<std::uint32_t> rows = 0;
   std::atomic<int> threads = 0;          // of the last SetThreads; 0: never called
   std::atomic<std::uint32_t> cells = 0;  // in use, by one sequence or many
+  std::atomic<std::uint32_t> grown = 0;  // calls of Grow
   std::atomic<std::uint32_t> states_saved = 0;
   std::atomic<std::uint32_t> states_loaded = 0;
   std::atomic<std::uint32_t> lane_layers = 0;  // calls of Advance(kLayer)
@@ -280,6 +284,16 @@ class FakeDecoder final : public Decoder {
   std::uint32_t sequence_ids() const override { return options_.sequence_ids; }
   std::uint32_t vocabulary() const override { return kFakeVocabulary; }
   std::uint32_t cells_total() const override { return options_.cells; }
+  std::uint32_t max_cells() const override { return std::max(options_.max_cells, options_.cells); }
+  bool Grow(std::uint32_t cells) override {
+    EXPECT(cells >= options_.cells && cells <= max_cells());
+    EXPECT_EQ(record_->cells, 0U);
+    lane_.Clear();
+    ++record_->grown;
+    if (options_.may_grow && !options_.may_grow(cells)) return false;
+    options_.cells = cells;
+    return true;
+  }
 
  private:
   // Counts as used while a sequence holds it.
@@ -373,7 +387,7 @@ class FakeDecoder final : public Decoder {
     return tokens;
   }
 
-  const FakeOptions options_;
+  FakeOptions options_;
   FakeRecord* const record_;
   std::map<SequenceId, Cells> sequences_;
   std::vector<float> logits_;

@@ -19,7 +19,7 @@ namespace svc::test {
 class VirtualBench {
  public:
   explicit VirtualBench(FakeOptions options = {}, bool measured = true, double part = 1)
-      : cells_(options.cells) {
+      : cells_(std::max(options.cells, options.max_cells)) {
     auto fault = std::move(options.fault);
     options.fault = [this, fault, part](std::span<const Row> rows, const std::atomic<bool>& abort) {
       double ms = 20;
@@ -67,8 +67,10 @@ class VirtualBench {
     return planned;
   }
   void RunToTheEnd() {
-    while (Step()) {
-    }
+    // A step may only have asked for cells.
+    do {
+      has_answered_ = false;
+    } while (Step() || has_answered_);
     EXPECT_EQ(ends.size(), wants_.size());
     EXPECT_EQ(loop->stats().kv_cells_used, 0U);
   }
@@ -97,6 +99,8 @@ class VirtualBench {
   std::map<GenerationId, GenerationOutput> ends;
   std::map<GenerationId, std::vector<double>> heard_ms;
   double longest_step_ms = 0;
+  // Called for each demand, between two steps.
+  std::function<void(CellDemand)> on_demand;
 
  private:
   void Hear() {
@@ -104,6 +108,10 @@ class VirtualBench {
     for (GenerationOutput& output : loop->TakeOutputs()) {
       texts[output.id] += output.text;
       heard_ms[output.id].push_back(now_ms());
+      if (output.cells && on_demand) {
+        on_demand(*output.cells);
+        has_answered_ = true;
+      }
       if (output.done) EXPECT(ends.emplace(output.id, std::move(output)).second);
     }
   }
@@ -112,6 +120,7 @@ class VirtualBench {
   Clock::time_point time_;
   std::map<GenerationId, Want> wants_;
   const std::atomic<bool> never_ = false;
+  bool has_answered_ = false;  // a demand
 };
 
 // Returns a request whose text has exactly `tokens` tokens.

@@ -78,7 +78,7 @@ export class Answers {
           return;
         } catch (error) {
           if (!(error instanceof SvcError)) throw error;
-          if (attempt > 1 || hasContent || error.code !== 'ENGINE_CRASHED') throw explained(error, request);
+          if (attempt > 1 || hasContent || error.code !== 'ENGINE_CRASHED') throw explained(error, request, engine);
           const facts = { id: traceId, model, reason: error.message };
           this.#options.log.warn(facts, 'engine crashed before the first token: retrying once');
         } finally {

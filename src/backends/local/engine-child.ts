@@ -3,6 +3,7 @@
  * process is gone and everything that it wrote has been delivered.
  */
 import type {
+  CellDemand,
   EngineOutput,
   NativeDevice,
   NativeLoadOptions,
@@ -45,6 +46,8 @@ export interface EngineChildOptions {
   onLoaded(info: EngineInfo): void;
   /** A fresh measurement of the devices' memory. */
   onDevices(devices: readonly NativeDevice[]): void;
+  /** The engine needs memory for a larger KV cache. Resolves with the number of cells, or throws OUT_OF_MEMORY. */
+  grow(demand: CellDemand): Promise<number>;
   /** `isSilent` changed. */
   onSilence(): void;
   /** The last callback, called once. CANCELLED: the daemon ended the process. */
@@ -93,6 +96,7 @@ export class EngineChild {
     },
   );
   #isPlanned = false;
+  #isGrowing = false;
   #estimating: Deferred<NativeMemoryEstimates> | undefined;
 
   constructor(options: EngineChildOptions) {
@@ -277,6 +281,9 @@ export class EngineChild {
       case 'accepted':
         this.#options.inFlight.accept(message.id);
         break;
+      case 'wants_cells':
+        void this.#grow(message);
+        break;
       case 'vectors':
         this.#options.inFlight.pushVectors(message.id, message.vectors);
         break;
@@ -284,13 +291,7 @@ export class EngineChild {
         this.#options.inFlight.push(message.outputs);
         break;
       case 'stats':
-        this.#rssBytes = message.rssBytes;
-        this.#privateBytes = message.privateBytes;
-        this.#cpuMs = message.cpuMs;
-        // Waiting for memory is no stall.
-        if (!this.#isPlanned && this.#estimating === undefined) this.#watch?.progressed();
-        this.#stats = message.stats;
-        if (message.stats !== null) this.#watch?.beat(message.stats, message.submits);
+        this.#takeStats(message);
         break;
       case 'devices':
         this.#options.onDevices(message.devices);
@@ -304,6 +305,32 @@ export class EngineChild {
       case 'quantized':
         break;
     }
+  }
+
+  #takeStats({ stats, submits, rssBytes, privateBytes, cpuMs }: Extract<FromEngine, { type: 'stats' }>): void {
+    this.#rssBytes = rssBytes;
+    this.#privateBytes = privateBytes;
+    this.#cpuMs = cpuMs;
+    // Waiting for memory is no stall.
+    if (!this.#isPlanned && this.#estimating === undefined) this.#watch?.progressed();
+    this.#stats = stats;
+    if (stats !== null) this.#watch?.beat(stats, submits);
+  }
+
+  async #grow(demand: CellDemand): Promise<void> {
+    if (this.#isGrowing) {
+      this.offend('asked for memory again before it had an answer');
+      return;
+    }
+    this.#isGrowing = true;
+    let [cells, refusal] = [0, ''];
+    try {
+      cells = await this.#options.grow(demand);
+    } catch (error) {
+      refusal = SvcError.from(error).message;
+    }
+    this.#isGrowing = false;
+    this.send({ type: 'grant_cells', cells, refusal });
   }
 
   #crash(what: string, hint: string): SvcError {

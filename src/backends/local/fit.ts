@@ -10,14 +10,24 @@
  *   3. with a GPU: as many layers on it as fit, the others on the CPU
  *   4. the largest context that fits, down to MIN_CONTEXT_LENGTH
  *
- * Memory is linear in the context length (cells and their mask), except that buffer sizes are rounded. So two dry
- * runs give the line, and a third confirms the interpolated length.
+ * These settings then get the longest context that fits, up to the trained one. Only the default context is allocated:
+ * the KV cache grows in steps, each twice as large as the one before, when a request needs it. If F16 does not reach
+ * GOOD_CONTEXT_LENGTH and Q8_0 does, Q8_0 is used.
+ *
+ * Between two lengths memory is taken as linear (cells and their mask) to find one that fits, and another dry run
+ * confirms it: the sizes of buffers are rounded, and copies of the cells are limited.
  */
 import type { NativeLoadOptions, NativeMemoryEstimate, NativeMemoryEstimates } from '../../engine/addon.ts';
 import { SvcError } from '../../protocol/errors.ts';
 
 /** Minimum context length, in tokens, that is useful for a chat. */
 export const MIN_CONTEXT_LENGTH = 2048;
+/** Context length, in tokens, for which Q8_0 is preferred to F16: an agent's first request is half as long. */
+const GOOD_CONTEXT_LENGTH = 32_768;
+/** The engine's default, and the first step of a KV cache that grows. */
+const DEFAULT_CONTEXT_LENGTH = 8192;
+/** A longer context must be configured: the lists of its cells alone would take 50 MB. */
+const LONGEST_CHOSEN = 1_048_576;
 /** The engine rounds the context up to a multiple of this many cells. */
 const CONTEXT_STEP = 256;
 
@@ -47,13 +57,26 @@ export interface Wish {
   readonly model: string;
   /** Configured settings; absent ones are chosen here. */
   readonly options: NativeLoadOptions;
+  /** Trained context length, in tokens. null: unknown, then the KV cache does not grow. */
+  readonly trained: number | null;
   /** Context length requested by a client, in tokens; 0: none. */
   readonly atLeast: number;
 }
 
+/** A size of the KV cache, and the memory of the engine with it. */
+export interface Step {
+  readonly cells: number;
+  readonly bytes: Bytes;
+}
+
 export interface Plan {
   readonly options: NativeLoadOptions;
+  /** Memory with the current size of the KV cache, at first that of the first step. */
   readonly bytes: Bytes;
+  /** Sizes that the KV cache may have, ascending. The last is the longest context of a request. */
+  readonly steps: readonly Step[];
+  /** True if the context length was chosen here; false if it is configured. */
+  readonly isChosen: boolean;
   /** Part of the host bytes: weights used directly in the mapped file. */
   readonly mappedBytes: number;
   /** Free bytes of each device minus the margin. null: unknown. */
@@ -69,7 +92,7 @@ export type Estimate = (
 export const totalOf = ({ host, devices }: Bytes): number =>
   [...devices.values()].reduce((sum, bytes) => sum + bytes, host);
 
-export function fits(plan: Plan, room: Room): boolean {
+export function fits(plan: Pick<Plan, 'bytes' | 'free'>, room: Room): boolean {
   return places(plan, room).every(({ needed, free }) => needed <= free);
 }
 
@@ -80,7 +103,7 @@ interface Place {
 }
 
 /** Every bounded memory, with what is needed and free there. */
-function places({ bytes, free }: Plan, room: Room): Place[] {
+function places({ bytes, free }: Pick<Plan, 'bytes' | 'free'>, room: Room): Place[] {
   const all: Place[] = [];
   if (room.host !== null) all.push({ where: 'of RAM', needed: bytes.host, free: room.host });
   if (room.budget !== null) {
@@ -94,38 +117,114 @@ function places({ bytes, free }: Plan, room: Room): Place[] {
 }
 
 /** Throws OUT_OF_MEMORY, or the dry run's error. */
-export async function chooseFit({ model, options, atLeast }: Wish, room: Room, estimate: Estimate): Promise<Plan> {
-  let first = await planOf(options, options.context_length ?? 0, estimate);
-  if (first.contextLength < atLeast && !first.makesEmbeddings) first = await planOf(options, atLeast, estimate);
-  if (fits(first, room)) return first;
+export async function chooseFit(wish: Wish, room: Room, estimate: Estimate): Promise<Plan> {
+  return { ...(await choose(wish, room, estimate)), isChosen: wish.options.context_length === undefined };
+}
 
-  const smaller = await withSmallerCache(options, first.contextLength, estimate);
-  if (smaller !== null && fits(smaller, room)) return smaller;
+type Chosen = Omit<Plan, 'isChosen'>;
 
-  const best = smaller ?? first;
+async function choose(wish: Wish, room: Room, estimate: Estimate): Promise<Chosen> {
+  const { model, options, trained, atLeast } = wish;
+  const longer = options.context_length === undefined ? lengthsUpTo(trained) : [];
+  let plans = await plansOf(options, [options.context_length ?? 0, ...longer], estimate);
+  if (plans[0].contextLength < atLeast && longer.length === 0 && !plans[0].makesEmbeddings) {
+    plans = await plansOf(options, [atLeast], estimate);
+  }
+  const [first] = plans;
+  if (first.makesEmbeddings) plans = [first];
+  if (fits(first, room)) return await longestOf(plans, wish, room, estimate);
+
+  const smaller = await withSmallerCache(options, lengthsOf(plans), estimate);
+  if (smaller !== null && fits(smaller[0], room)) return await longestOf(smaller, wish, room, estimate);
+
+  const best = (smaller ?? plans)[0];
   const spread = await withFewerLayers(best, options, room, estimate);
-  if (spread !== null) return spread;
-
+  if (spread !== null) {
+    const spreads = await plansOf(spread.options, lengthsOf(plans), estimate);
+    return await longestOf(spreads, wish, room, estimate);
+  }
   const shorter = await withShorterContext(best, room, estimate);
   const mayBeShorter = options.context_length === undefined && (shorter?.contextLength ?? 0) >= atLeast;
   if (shorter !== null && mayBeShorter) return shorter;
   throw refusal(model, first, room, shorter?.contextLength ?? null);
 }
 
-interface LengthPlan extends Plan {
+/** Lengths above the default, each twice the one before, up to the trained one. */
+function lengthsUpTo(trained: number | null): number[] {
+  const most = Math.min(trained ?? 0, LONGEST_CHOSEN);
+  const lengths: number[] = [];
+  for (let length = 2 * DEFAULT_CONTEXT_LENGTH; length < most; length *= 2) lengths.push(length);
+  if (most > DEFAULT_CONTEXT_LENGTH) lengths.push(most);
+  return lengths;
+}
+
+/** The same settings at one length or more, ascending. */
+type Lengths = readonly [LengthPlan, ...LengthPlan[]];
+
+const lengthsOf = (plans: Lengths): number[] => plans.map(({ contextLength }) => contextLength);
+
+/** Gives the settings of `plans` the longest context that fits, or Q8_0 where only that makes it long enough. */
+async function longestOf(plans: Lengths, wish: Wish, room: Room, estimate: Estimate): Promise<Chosen> {
+  const { model, options, trained, atLeast } = wish;
+  const good = Math.max(Math.min(trained ?? 0, GOOD_CONTEXT_LENGTH), atLeast);
+  let steps = await fittingOf(plans, room, estimate);
+  if (longestIn(steps) < good && plans[0].options.cache_type === undefined) {
+    const smaller = await withSmallerCache(plans[0].options, lengthsOf(plans), estimate);
+    const smallerSteps = smaller === null ? steps : await fittingOf(smaller, room, estimate);
+    if (longestIn(smallerSteps) >= good) steps = smallerSteps;
+  }
+  if (longestIn(steps) >= atLeast) return growing(steps);
+  const [asked] = await plansOf(options, [atLeast], estimate);
+  throw refusal(model, asked, room, longestIn(steps));
+}
+
+const longestIn = (plans: Lengths): number => (plans.at(-1) as LengthPlan).contextLength;
+
+/** The first of `plans`, which fits, and all that fit after it; then the longest that fits between two of them. */
+async function fittingOf(plans: Lengths, room: Room, estimate: Estimate): Promise<Lengths> {
+  const [first, ...longer] = plans;
+  const tooLong = longer.find((plan) => !fits(plan, room));
+  const fitting = tooLong === undefined ? longer : longer.slice(0, longer.indexOf(tooLong));
+  if (tooLong === undefined) return plans;
+  const last = fitting.at(-1) ?? first;
+  const between = await longestBetween(last, tooLong, room, estimate);
+  return [first, ...fitting, ...(between === last ? [] : [between])];
+}
+
+function growing(plans: Lengths): Chosen {
+  const [first] = plans;
+  if (plans.length === 1) return first;
+  return {
+    ...first,
+    options: { ...first.options, context_length: longestIn(plans), kv_cells: first.contextLength },
+    steps: plans.flatMap(({ steps }) => steps),
+  };
+}
+
+interface LengthPlan extends Chosen {
   readonly contextLength: number;
   readonly layers: number;
   readonly makesEmbeddings: boolean;
 }
 
-async function planOf(options: NativeLoadOptions, contextLength: number, estimate: Estimate): Promise<LengthPlan> {
-  const estimates = await estimate(options, [contextLength]);
-  const [found] = estimates.estimates as [NativeMemoryEstimate];
+/** REQUIRES: at least one length. */
+async function plansOf(
+  options: NativeLoadOptions,
+  contextLengths: readonly number[],
+  estimate: Estimate,
+): Promise<Lengths> {
+  const estimates = await estimate(options, contextLengths);
+  return estimates.estimates.map((found) => planOf(options, estimates, found)) as unknown as Lengths;
+}
+
+function planOf(options: NativeLoadOptions, estimates: NativeMemoryEstimates, found: NativeMemoryEstimate): LengthPlan {
+  const bytes = bytesOf(estimates, found);
   const { state_fixed_bytes, state_token_bytes } = estimates;
   const stateSize = state_token_bytes + state_fixed_bytes > 0 && { state_fixed_bytes, state_token_bytes };
   return {
     options: { ...options, ...stateSize, context_length: found.context_length },
-    bytes: bytesOf(estimates, found),
+    bytes,
+    steps: [{ cells: found.context_length, bytes }],
     mappedBytes: found.devices.reduce((sum, { mapped_bytes }) => sum + mapped_bytes, 0),
     free: new Map(
       found.devices
@@ -155,13 +254,13 @@ function bytesOf({ process_bytes }: NativeMemoryEstimates, { devices }: NativeMe
 /** null: the cache type is configured, or the model does not support Q8_0. */
 async function withSmallerCache(
   options: NativeLoadOptions,
-  contextLength: number,
+  contextLengths: readonly number[],
   estimate: Estimate,
-): Promise<LengthPlan | null> {
+): Promise<Lengths | null> {
   if (options.cache_type !== undefined) return null;
   try {
-    const plan = await planOf({ ...options, cache_type: 'q8_0' }, contextLength, estimate);
-    return plan.makesEmbeddings ? null : plan;
+    const plans = await plansOf({ ...options, cache_type: 'q8_0' }, contextLengths, estimate);
+    return plans[0].makesEmbeddings ? null : plans;
   } catch (error) {
     if (error instanceof SvcError && error.code === 'MODEL_INVALID') return null;
     throw error;
@@ -176,8 +275,10 @@ async function withFewerLayers(
   estimate: Estimate,
 ): Promise<LengthPlan | null> {
   if (chosen !== undefined || plan.bytes.devices.size === 0) return null;
-  const at = (gpuLayers: number): Promise<LengthPlan> =>
-    planOf({ ...plan.options, gpu_layers: gpuLayers }, plan.contextLength, estimate);
+  const at = async (gpuLayers: number): Promise<LengthPlan> => {
+    const [found] = await plansOf({ ...plan.options, gpu_layers: gpuLayers }, [plan.contextLength], estimate);
+    return found;
+  };
   let best = await at(0);
   if (!fits(best, room)) return null;
   let [low, high] = [0, plan.layers + 1];
@@ -194,21 +295,28 @@ async function withFewerLayers(
 async function withShorterContext(most: LengthPlan, room: Room, estimate: Estimate): Promise<LengthPlan | null> {
   // Embedding models compute one input at a time, in buffers allocated for it.
   if (most.contextLength <= MIN_CONTEXT_LENGTH || most.makesEmbeddings) return null;
-  const { options } = most;
-  const least = await planOf(options, MIN_CONTEXT_LENGTH, estimate);
-  if (!fits(least, room)) return null;
-  const share = sharedBy(least, most, room);
+  const [least] = await plansOf(most.options, [MIN_CONTEXT_LENGTH], estimate);
+  return fits(least, room) ? await longestBetween(least, most, room, estimate) : null;
+}
+
+/** The longest context that fits from `least`, which fits, to `most`, which does not. */
+async function longestBetween(
+  least: LengthPlan,
+  most: LengthPlan,
+  room: Room,
+  estimate: Estimate,
+): Promise<LengthPlan> {
   const span = most.contextLength - least.contextLength;
-  for (let length = least.contextLength + share * span; ; length *= 0.95) {
-    const rounded = Math.floor(length / CONTEXT_STEP) * CONTEXT_STEP;
+  for (let more = sharedBy(least, most, room) * span; ; more *= 0.95) {
+    const rounded = Math.floor((least.contextLength + more) / CONTEXT_STEP) * CONTEXT_STEP;
     if (rounded <= least.contextLength) return least;
-    const found = await planOf(options, rounded, estimate);
+    const [found] = await plansOf(most.options, [rounded], estimate);
     if (fits(found, room)) return found;
   }
 }
 
 /** Interpolates between `least`, which fits, and `most`, which does not: the fraction, 0 to 1, that fits. */
-function sharedBy(least: Plan, most: Plan, room: Room): number {
+function sharedBy(least: LengthPlan, most: LengthPlan, room: Room): number {
   const ends = new Map(places(most, room).map(({ where, needed }) => [where, needed]));
   const parts = places(least, room).map(({ where, needed, free }) => {
     const end = ends.get(where) ?? needed;
@@ -218,18 +326,21 @@ function sharedBy(least: Plan, most: Plan, room: Room): number {
 }
 
 function refusal(model: string, plan: LengthPlan, room: Room, fitting: number | null): SvcError {
-  // The memory with the largest shortage.
-  const [tightest] = places(plan, room).sort((a, b) => b.needed - b.free - (a.needed - a.free));
-  const { needed, free, where } = tightest as Place;
   const hint =
     fitting === null
       ? `not even a context of ${String(MIN_CONTEXT_LENGTH)} tokens fits: free some memory, or use a smaller model`
       : `a context of ${String(fitting)} tokens fits: svc config set engine.context_length ${String(fitting)}`;
-  return new SvcError(
-    'OUT_OF_MEMORY',
-    `not enough memory for ${model}: a context of ${String(plan.contextLength)} tokens needs ${megabytes(needed)} ${where}, and ${megabytes(free)} are free`,
-    { hint },
-  );
+  return new SvcError('OUT_OF_MEMORY', `not enough memory for ${model}: ${shortage(plan.contextLength, plan, room)}`, {
+    hint,
+  });
+}
+
+/** What a context of `cells` tokens lacks, with both sizes. REQUIRES: it does not fit. */
+export function shortage(cells: number, plan: Pick<Plan, 'bytes' | 'free'>, room: Room): string {
+  // The memory with the largest shortage.
+  const [tightest] = places(plan, room).sort((a, b) => b.needed - b.free - (a.needed - a.free));
+  const { needed, free, where } = tightest as Place;
+  return `a context of ${String(cells)} tokens needs ${megabytes(needed)} ${where}, and ${megabytes(free)} are free`;
 }
 
 function megabytes(bytes: number): string {

@@ -120,6 +120,7 @@ export class LocalBackend implements Backend {
       budget: options.models.memory_budget_bytes,
       log: options.log,
       hostMemory: options.hostMemory ?? hostMemory,
+      devices: () => (this.#areDevicesFresh() ? this.#devices.seen : []),
     });
     this.#answers = new Answers({
       pool: this.#pool,
@@ -229,6 +230,7 @@ export class LocalBackend implements Backend {
         pid,
         rss_bytes: child?.rssBytes ?? null,
         context_length: info?.context_length ?? null,
+        cache_type: cacheTypeOf(engine),
         active,
         waiting,
         kv_cells_used: cached?.kv_cells_used ?? null,
@@ -251,9 +253,13 @@ export class LocalBackend implements Backend {
 
   /** Empty before the first engine is loaded. Free memory is null while no engine runs. */
   devices(): DeviceRecord[] {
-    const { seen, at } = this.#devices;
-    const isFresh = performance.now() - at < DEVICES_FRESH_MS;
+    const { seen } = this.#devices;
+    const isFresh = this.#areDevicesFresh();
     return seen.map(({ description: _, ...device }) => (isFresh ? device : { ...device, memory_free_bytes: null }));
+  }
+
+  #areDevicesFresh(): boolean {
+    return performance.now() - this.#devices.at < DEVICES_FRESH_MS;
   }
 
   pids(): number[] {
@@ -312,6 +318,7 @@ export class LocalBackend implements Backend {
         const options = { ...settings, ...this.#prefixOptions(model.path), ...given({ draft_path }) };
         await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },
+      grow: (supervisor, demand) => this.#residency.grow(supervisor, demand),
       stallTimeoutMs: engine.stall_timeout_seconds * 1000,
       log,
       entry,
@@ -361,6 +368,7 @@ export class LocalBackend implements Backend {
         pid,
         device: info.device,
         context_length: info.context_length,
+        cache_type: cacheTypeOf(engine),
         memory_bytes: engine.held === null ? null : totalOf(engine.held),
         active: this.#queueOf(engine).active,
         expires_at: this.#pool.expiresAt(engine),
@@ -378,6 +386,11 @@ export class LocalBackend implements Backend {
   #refuseWhenClosing(): void {
     if (this.#closing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
   }
+}
+
+/** null: not loaded, or an embedding engine, which keeps no KV cache between batches. */
+function cacheTypeOf({ info, plan }: Supervisor): CacheType | null {
+  return info === null || info.makes_embeddings ? null : (plan?.options.cache_type ?? 'f16');
 }
 
 /** Resolves with true as soon as `promise` settles, or false after `milliseconds`. */

@@ -7,6 +7,7 @@ import type { FinishEvent, Format, GenerateRequest, TokenLogprob, TokenLogprobs 
 import type { ModelRecord } from '../../protocol/records.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { toChat } from './chat.ts';
+import type { Plan } from './fit.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
 
 /**
@@ -42,23 +43,51 @@ function toGrammar(format: Format): string {
   }
 }
 
-/** Names the field of the request in an error about its grammar, and adds a way out to CONTEXT_OVERFLOW. */
-export function explained(error: SvcError, request: GenerateRequest | EmbedRequest): SvcError {
+/** What an engine reports of its model, and how it was loaded; null before. */
+export interface PlannedEngine {
+  readonly info: EngineInfo | null;
+  readonly plan: Pick<Plan, 'options' | 'isChosen'> | null;
+}
+
+/**
+ * Names the field of the request in an error about its grammar, and adds a way out to an error about the context of
+ * `engine`.
+ */
+export function explained(error: SvcError, request: GenerateRequest | EmbedRequest, engine: PlannedEngine): SvcError {
   const { code, message, param, hint } = error;
   if (code === 'INVALID_REQUEST' && param === 'grammar') {
     if (!('format' in request)) return invalid('tools', `cannot be enforced: ${message}`);
     const isGrammar = request.format.type === 'grammar';
     return invalid(isGrammar ? 'format.grammar' : 'format.schema', `cannot be enforced: ${message}`);
   }
-  if (code !== 'CONTEXT_OVERFLOW' || hint !== undefined) return error;
-  const longer = 'or a longer context: svc config set engine.context_length N';
-  return new SvcError(code, message, {
-    hint:
-      request.truncate === true
-        ? `shorten the messages that must be kept, ${longer}`
-        : `shorten it, ${longer}; or drop the oldest turns: "truncate": true, svc run --truncate`,
-    cause: error,
-  });
+  if ((code !== 'CONTEXT_OVERFLOW' && code !== 'OUT_OF_MEMORY') || hint !== undefined) return error;
+  const shorter =
+    request.truncate === true
+      ? 'shorten the messages that must be kept'
+      : 'shorten it, or drop the oldest turns: "truncate": true, svc run --truncate';
+  const longer = code === 'OUT_OF_MEMORY' ? `${MORE_MEMORY}${smallerCache(engine)}` : longerContext(engine);
+  return new SvcError(code, message, { hint: `${shorter}; ${longer}`, cause: error });
+}
+
+const MORE_MEMORY = 'for more memory, unload other models (svc model unload NAME)';
+
+/** How the context of a loaded engine can become longer, if it can. */
+function longerContext(engine: PlannedEngine): string {
+  const { context_length = 0, trained_context_length = 0 } = engine.info ?? {};
+  if (trained_context_length > 0 && context_length >= trained_context_length) {
+    return 'the model was trained for no longer context, so otherwise use another model';
+  }
+  const trained = trained_context_length === 0 ? '' : ` (the model was trained for ${String(trained_context_length)})`;
+  // Embedding models have a fixed default.
+  if (engine.plan?.isChosen !== true || engine.info?.makes_embeddings === true) {
+    return `or set a longer context: svc config set engine.context_length N${trained}`;
+  }
+  return `no longer context fits into memory${trained}: ${MORE_MEMORY.replace('for more memory, ', '')}${smallerCache(engine)}, and load it again`;
+}
+
+/** q8_0 takes half the memory of f16. */
+function smallerCache({ plan }: PlannedEngine): string {
+  return plan?.options.cache_type === 'q8_0' ? '' : ', or svc config set engine.cache_type q8_0';
 }
 
 export function toLogprobs(logprobs: NonNullable<EngineOutput['logprobs']>): TokenLogprobs[] {

@@ -13,13 +13,28 @@
  * An engine counts with max(planned, measured) bytes, because the system allocates pages on first use. Measured is
  * memory not backed by a file, plus mapped weights, plus device memory. Plans are made one at a time: two at once
  * would count the same free memory.
+ *
+ * A KV cache that grows is planned with its current size. For a larger one only idle models are evicted, and nothing
+ * is waited for: a busy model may itself wait to grow, or for a load that waits for this one.
  */
-import type { NativeLoadOptions } from '../../engine/addon.ts';
+import type { CellDemand, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
 import type { HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
+import { SvcError } from '../../protocol/errors.ts';
 import { abortable } from '../abortable.ts';
 import { deferred, type Deferred } from './deferred.ts';
-import { chooseFit, fits, marginOf, totalOf, type Bytes, type Estimate, type Plan, type Room } from './fit.ts';
+import {
+  chooseFit,
+  fits,
+  marginOf,
+  shortage,
+  totalOf,
+  type Bytes,
+  type Estimate,
+  type Plan,
+  type Room,
+  type Step,
+} from './fit.ts';
 import type { Pool } from './pool.ts';
 import type { Supervisor } from './supervisor.ts';
 
@@ -29,7 +44,12 @@ export interface ResidencyOptions {
   readonly budget: number | undefined;
   readonly log: Logger;
   hostMemory(): HostMemory;
+  /** As the engines have reported them; empty if that is too long ago. */
+  devices(): readonly NativeDevice[];
 }
+
+/** An idle model that gets a request while it is being evicted for a growing KV cache stays. */
+const EVICTION_MS = 5_000;
 
 export class Residency {
   readonly #options: ResidencyOptions;
@@ -60,16 +80,23 @@ export class Residency {
     this.#turn = done.promise;
     try {
       await abortable(before, signal);
-      onPlan(await this.#plan(engine, options, estimate, signal));
+      await this.#plan(engine, options, estimate, signal, onPlan);
     } finally {
       // Even if this plan was aborted, the next one still waits for those before it.
       void before.finally(done.resolve);
     }
   }
 
-  async #plan(engine: Supervisor, options: NativeLoadOptions, estimate: Estimate, signal: AbortSignal): Promise<Plan> {
-    const { log, pool } = this.#options;
-    const wish = { model: engine.model.id, options, atLeast: engine.wantedContext };
+  async #plan(
+    engine: Supervisor,
+    options: NativeLoadOptions,
+    estimate: Estimate,
+    signal: AbortSignal,
+    onPlan: (plan: Plan) => void,
+  ): Promise<void> {
+    const { pool } = this.#options;
+    const { id, context_length: trained } = engine.model;
+    const wish = { model: id, options, trained, atLeast: engine.wantedContext };
     for (;;) {
       signal.throwIfAborted();
       const changed = this.#changed.promise;
@@ -83,28 +110,87 @@ export class Residency {
           plan,
           this.#room(engine, () => false),
         )
-      )
-        return plan;
+      ) {
+        // Before anything else can take that memory: another engine may grow at any time.
+        onPlan(plan);
+        this.#tell(wish.model, plan);
+        return;
+      }
       const victim = this.#leastWorth(engine);
       if (victim === undefined) {
         // Other engines are loading or ending: wait for them.
         await abortable(changed, signal);
         continue;
       }
-      log.info(
-        {
-          model: victim.model.id,
-          for: engine.model.id,
-          bytes: totalOf(victim.held ?? victim.claimed ?? NOTHING),
-          idle: victim.isIdle,
-        },
-        'model evicted to make room for another',
-      );
-      await victim.retire(signal);
+      await this.#evict(victim, engine, signal);
     }
   }
 
-  /** Memory that `engine` may take if the engines for which `goes` is true were evicted. */
+  /**
+   * Reserves memory for a larger KV cache: the first step that has the cells wanted or, if that does not fit, the
+   * least. Returns the number of cells. Throws OUT_OF_MEMORY.
+   */
+  async grow(engine: Supervisor, { least, wanted }: CellDemand): Promise<number> {
+    const { log, pool } = this.#options;
+    const { child } = engine;
+    for (;;) {
+      if (engine.child !== child) throw engine.gone();
+      const changed = this.#changed.promise;
+      const { plan } = engine;
+      const steps = plan === null ? [] : stepsFrom(plan);
+      const smallest = steps.find(({ cells }) => cells >= least);
+      if (plan === null || smallest === undefined) {
+        throw new SvcError('OUT_OF_MEMORY', `the context has at most ${String(steps.at(-1)?.cells ?? 0)} tokens`);
+      }
+      const free = new Map(this.#options.devices().map((device) => [device.name, leftOn(device)]));
+      const fitsNow = ({ bytes }: Step, goes: (other: Supervisor) => boolean): boolean =>
+        fits({ bytes, free }, this.#room(engine, goes));
+      const step = [steps.find(({ cells }) => cells >= wanted), smallest].find(
+        (each) => each !== undefined && fitsNow(each, () => false),
+      );
+      if (step !== undefined) {
+        engine.claim(step);
+        log.info({ model: engine.model.id, cells: step.cells, bytes: totalOf(step.bytes) }, 'the KV cache grows');
+        return step.cells;
+      }
+      if (pool.engines.some((other) => other.isEnding)) {
+        await changed;
+        continue;
+      }
+      const mayGo = (other: Supervisor): boolean => other.isIdle && !pool.isPinned(other);
+      const victim = this.#leastWorth(engine);
+      if (!fitsNow(smallest, mayGo) || victim === undefined || !victim.isIdle) {
+        const room = this.#room(engine, mayGo);
+        throw new SvcError('OUT_OF_MEMORY', shortage(smallest.cells, { bytes: smallest.bytes, free }, room));
+      }
+      // A request that arrives meanwhile keeps its model; then another one, or none, is evicted.
+      await this.#evict(victim, engine, AbortSignal.timeout(EVICTION_MS)).catch(() => undefined);
+    }
+  }
+
+  #tell(model: string, { options, steps, bytes, mappedBytes: mapped_bytes, isChosen }: Plan): void {
+    const { context_length, kv_cells = context_length, cache_type = 'f16' } = options;
+    const last = steps.at(-1);
+    const facts = { model, context_length, kv_cells, cache_type, bytes: totalOf(bytes), mapped_bytes };
+    const whole = last === undefined ? {} : { bytes_of_whole_context: totalOf(last.bytes) };
+    const why = isChosen && cache_type === 'q8_0' ? '; q8_0, because a longer context fits with it' : '';
+    this.#options.log.info({ ...facts, ...whole }, `settings of a load${why}`);
+  }
+
+  async #evict(victim: Supervisor, engine: Supervisor, signal: AbortSignal): Promise<void> {
+    this.#options.log.info(
+      {
+        model: victim.model.id,
+        for: engine.model.id,
+        bytes: totalOf(victim.held ?? victim.claimed ?? NOTHING),
+        idle: victim.isIdle,
+      },
+      'model evicted to make room for another',
+    );
+    await victim.retire(signal);
+  }
+
+  /** Memory that `engine` may take, with what it has, if the engines for which `goes` is true were evicted. */
   #room(engine: Supervisor, goes: (other: Supervisor) => boolean): Room {
     const { pool, budget, hostMemory } = this.#options;
     const { totalBytes, availableBytes } = hostMemory();
@@ -113,14 +199,14 @@ export class Residency {
     const devices = new Map<string, number>();
     for (const other of pool.engines) {
       const { claimed, held } = other;
-      if (other === engine || claimed === null) continue;
       const isLoaded = other.state === 'loaded';
+      if (claimed === null || (other === engine && !isLoaded)) continue;
       // Already missing from the available memory; mapped file pages still count as available.
       const gone = isLoaded ? (held?.host ?? claimed.host) - other.mappedBytes : 0;
       const add = (sign: number): void => {
         for (const [name, bytes] of claimed.devices) devices.set(name, (devices.get(name) ?? 0) + sign * bytes);
       };
-      if (goes(other)) {
+      if (other === engine || goes(other)) {
         if (host !== null) host += gone;
         if (isLoaded) add(1);
         continue;
@@ -142,6 +228,16 @@ export class Residency {
     const [first] = candidates.sort((a, b) => Number(b.isIdle) - Number(a.isIdle) || worth(a) - worth(b));
     return first;
   }
+}
+
+/** The current size of the KV cache and those to which it may still grow. */
+function stepsFrom({ steps, bytes }: Plan): readonly Step[] {
+  return steps.slice(steps.findIndex((step) => step.bytes === bytes));
+}
+
+/** Free memory of a device minus the margin; null: unknown. */
+function leftOn({ memory_free_bytes: free, memory_total_bytes: total }: NativeDevice): number | null {
+  return free === null ? null : free - marginOf(total ?? free);
 }
 
 const NOTHING: Bytes = { host: 0, devices: new Map() };

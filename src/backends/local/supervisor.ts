@@ -15,7 +15,7 @@
  * gone, because close and destroy resolve only then.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
+import type { CellDemand, EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
 import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
 import type { Logger } from '../../log/log.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
@@ -24,7 +24,7 @@ import { abortable } from '../abortable.ts';
 import { restartDelayMs } from './backoff.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import { EngineChild } from './engine-child.ts';
-import type { Bytes, Estimate, Plan } from './fit.ts';
+import type { Bytes, Estimate, Plan, Step } from './fit.ts';
 import type { Embedding, Generation } from './generation.ts';
 import { InFlight } from './in-flight.ts';
 import { Suspects } from './suspects.ts';
@@ -36,12 +36,15 @@ const STABLE_MS = 60_000;
 const PATIENCE_MS = 2_000;
 
 export interface SupervisorOptions {
-  readonly model: { readonly id: string; readonly path: string };
+  /** `context_length`: trained, in tokens; null: unknown. */
+  readonly model: { readonly id: string; readonly path: string; readonly context_length: number | null };
   /**
    * Waits for memory, then calls `onPlan` with the load options, synchronously with the check that found the room.
    * Throws OUT_OF_MEMORY.
    */
   plan(engine: Supervisor, estimate: Estimate, signal: AbortSignal, onPlan: (plan: Plan) => void): Promise<void>;
+  /** Reserves memory for a larger KV cache and returns its number of cells. Throws OUT_OF_MEMORY. */
+  grow(engine: Supervisor, demand: CellDemand): Promise<number>;
   readonly stallTimeoutMs: number;
   readonly log: Logger;
   readonly entry?: string | undefined;
@@ -140,6 +143,14 @@ export class Supervisor {
   get mappedBytes(): number {
     return this.#plan?.mappedBytes ?? 0;
   }
+  /** Settings, sizes and memory of the newest process; null: not planned yet. */
+  get plan(): Plan | null {
+    return this.#plan;
+  }
+  /** From now on the engine counts with the memory of this size of its KV cache. */
+  claim({ bytes }: Step): void {
+    if (this.#plan !== null) this.#plan = { ...this.#plan, bytes };
+  }
   /** Duration of the last load. */
   get loadMs(): number {
     return this.#loadMs;
@@ -151,6 +162,11 @@ export class Supervisor {
   /** True if the engine is loaded, runs no generation and is not retiring. */
   get isIdle(): boolean {
     return this.#state.name === 'loaded' && this.#inFlight.size === 0 && this.#retiring === null;
+  }
+
+  /** True if a process that has been ended is not gone yet. */
+  get isEnding(): boolean {
+    return this.#children.size > (this.child === null ? 0 : 1);
   }
 
   /** The reason why the engine is not loaded (any more). */
@@ -332,6 +348,7 @@ export class Supervisor {
         this.#become({ name: 'loaded', child, info, since: performance.now() });
         done.resolve();
       },
+      grow: (demand) => this.#options.grow(this, demand),
       onDevices: (devices) => this.#options.onDevices?.(devices),
       onSilence: () => {
         this.#options.onChange();

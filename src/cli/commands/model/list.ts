@@ -17,7 +17,7 @@ export const run: Run<typeof spec> = async ({ json }) => {
     short(model.parameters),
     text(model.quantization),
     bytes(model.size_bytes),
-    count(model.context_length),
+    count(model.loaded?.context_length ?? model.context_length),
     model.state,
   ]);
   const titles = ['MODEL', 'ARCHITECTURE', 'PARAMETERS', 'QUANTIZATION', 'SIZE', 'CONTEXT', 'STATE'];

@@ -60,7 +60,7 @@ export function memoryTable(lengths: readonly ModelMemory[]): string {
   const titles = ['CONTEXT', 'DEVICE', 'WEIGHTS', 'CACHE', 'COMPUTE', 'PROCESS', 'TOTAL', 'FREE'];
   const rows = lengths.flatMap(({ context_length, default: isDefault, devices }) =>
     devices.map((device, index) => [
-      index > 0 ? '' : `${count(context_length)}${isDefault ? ' (default)' : ''}`,
+      index > 0 ? '' : `${count(context_length)}${isDefault ? ' (at load)' : ''}`,
       device.name,
       bytes(device.weights_bytes),
       bytes(device.cache_bytes),

@@ -48,7 +48,7 @@ function describe(model: ModelRecord): string {
     rows.push(
       ['pid', String(loaded.pid)],
       ['device', loaded.device],
-      ['loaded context', count(loaded.context_length)],
+      ['loaded context', `${count(loaded.context_length)}${loaded.cache_type === 'q8_0' ? ' (q8_0 cache)' : ''}`],
       ['memory', bytes(loaded.memory_bytes)],
     );
   }
