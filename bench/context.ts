@@ -79,7 +79,10 @@ async function measure(budget: number): Promise<Row> {
     const whole = collect(
       backend.generate({ ...ask(words(length - 2500, 0), 'model'), max_tokens: 2000 }, context(leaving.signal)),
     );
-    await waitFor('the cache to grow', () => backend.loadedModels()[0]?.kv_cells_total === length);
+    whole.catch(() => undefined);
+    const grown = waitFor('the cache to grow', () => backend.loadedModels()[0]?.kv_cells_total === length);
+    // A refusal ends the request before that.
+    await Promise.race([grown, whole]);
     leaving.abort(new SvcError('CANCELLED', 'it has grown'));
     await whole.catch(() => undefined);
 
