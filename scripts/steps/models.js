@@ -6,6 +6,7 @@ import { unlessFresh } from './unless-fresh.js';
 const outputs = [
   'tiny-llama',
   'tiny-qwen2',
+  'tiny-thinker',
   'tiny-gemma',
   'tiny-gemma2',
   'tiny-gemma3',

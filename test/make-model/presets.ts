@@ -95,6 +95,25 @@ export const PRESETS = {
     ropeBase: 1_000_000,
     normEpsilon: 1e-6,
   },
+  /** Its template opens the reasoning, and can leave it out. */
+  'tiny-thinker': {
+    name: 'svc tiny-thinker (random weights)',
+    description: `For tests. ${RANDOM}`,
+    architecture: 'qwen2',
+    vocabulary: 'qwen2',
+    template: { file: 'Qwen3.5-4B.jinja' },
+    endOfSequence: QWEN_IM_END,
+    encoding: 'Q4_0',
+    contextLength: 8192,
+    embeddingLength: 64,
+    layers: 2,
+    heads: 2,
+    keyValueHeads: 1,
+    headLength: 32,
+    feedForwardLength: 192,
+    ropeBase: 1_000_000,
+    normEpsilon: 1e-6,
+  },
   'tiny-gemma': tinyGemma,
   /** Sliding-window attention in every second layer. */
   'tiny-gemma2': {

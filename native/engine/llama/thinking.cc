@@ -11,16 +11,15 @@ constexpr std::int32_t kNoLimit = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
 
-Thinking::Thinking(const llama_vocab* vocab, const ThinkingTags& tags,
-                   const std::vector<Token>& prompt, std::optional<std::uint32_t> budget)
-    : sampler_(common_reasoning_budget_init(vocab, {tags.start}, tags.ends, tags.ends.front(),
-                                            budget ? static_cast<std::int32_t>(*budget) : kNoLimit,
-                                            REASONING_BUDGET_IDLE),
-               llama_sampler_free),
+Thinking::Thinking(const llama_vocab* vocab, const ThinkingTags& tags, bool is_open,
+                   std::optional<std::uint32_t> budget)
+    : sampler_(
+          common_reasoning_budget_init(vocab, {tags.start}, tags.ends, tags.ends.front(),
+                                       budget ? static_cast<std::int32_t>(*budget) : kNoLimit,
+                                       is_open ? REASONING_BUDGET_COUNTING : REASONING_BUDGET_IDLE),
+          llama_sampler_free),
       start_(tags.start),
-      forced_(tags.ends.front()) {
-  for (const Token token : prompt) Accept(token);
-}
+      forced_(tags.ends.front()) {}
 
 bool Thinking::is_open() const {
   const auto state = common_reasoning_budget_get_state(sampler_.get());

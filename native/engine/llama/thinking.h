@@ -24,9 +24,9 @@ struct ThinkingTags {
 // Owner: one generation's sampler.
 class Thinking {
  public:
-  // `prompt`: the end of the prompt that belongs to the assistant's turn. `budget`: most tokens of
-  // reasoning; absent: no limit. The vocabulary must outlive it.
-  Thinking(const llama_vocab* vocab, const ThinkingTags& tags, const std::vector<Token>& prompt,
+  // is_open: the prompt has opened the reasoning. `budget`: most tokens of reasoning; absent: no
+  // limit. The vocabulary must outlive it.
+  Thinking(const llama_vocab* vocab, const ThinkingTags& tags, bool is_open,
            std::optional<std::uint32_t> budget);
 
   // True inside the reasoning, its end tag included.

@@ -1,5 +1,6 @@
 #include "engine/llama/chat/answer_rules.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/llama/chat/answer_stream.h"
@@ -67,8 +68,15 @@ std::unique_ptr<Thinking> AnswerRulesMaker::Follow(const AnswerFormat& format,
     }
   }
   if (tags.start.empty() || tags.ends.empty()) return nullptr;
-  return std::make_unique<Thinking>(model_.vocab(), tags, TokensOf(format.generation_prompt),
-                                    budget);
+  // Looked up in the text: beside other characters, a tag may have other tokens.
+  const std::string& prompt = format.generation_prompt;
+  const std::size_t opened = prompt.rfind(format.thinking_start);
+  const bool is_open = opened != std::string::npos &&
+                       std::none_of(format.thinking_ends.begin(), format.thinking_ends.end(),
+                                    [&](const std::string& end) {
+                                      return prompt.find(end, opened) != std::string::npos;
+                                    });
+  return std::make_unique<Thinking>(model_.vocab(), tags, is_open, budget);
 }
 
 Result<std::unique_ptr<GrammarConstraint>> AnswerRulesMaker::Constrain(
