@@ -57,6 +57,25 @@ const tinyLlama: Preset = {
   normEpsilon: 1e-5,
 };
 
+const tinyQwen2: Preset = {
+  name: 'svc tiny-qwen2 (random weights)',
+  description: `For tests. ${RANDOM}`,
+  architecture: 'qwen2',
+  vocabulary: 'qwen2',
+  template: QWEN_TEMPLATE,
+  endOfSequence: QWEN_IM_END,
+  encoding: 'Q4_0',
+  contextLength: 8192,
+  embeddingLength: 64,
+  layers: 2,
+  heads: 2,
+  keyValueHeads: 1,
+  headLength: 32,
+  feedForwardLength: 192,
+  ropeBase: 1_000_000,
+  normEpsilon: 1e-6,
+};
+
 const tinyGemma: Preset = {
   name: 'svc tiny-gemma (random weights)',
   description: `For tests. ${RANDOM}`,
@@ -77,42 +96,12 @@ const tinyGemma: Preset = {
 
 export const PRESETS = {
   'tiny-llama': tinyLlama,
-  'tiny-qwen2': {
-    name: 'svc tiny-qwen2 (random weights)',
-    description: `For tests. ${RANDOM}`,
-    architecture: 'qwen2',
-    vocabulary: 'qwen2',
-    template: QWEN_TEMPLATE,
-    endOfSequence: QWEN_IM_END,
-    encoding: 'Q4_0',
-    contextLength: 8192,
-    embeddingLength: 64,
-    layers: 2,
-    heads: 2,
-    keyValueHeads: 1,
-    headLength: 32,
-    feedForwardLength: 192,
-    ropeBase: 1_000_000,
-    normEpsilon: 1e-6,
-  },
+  'tiny-qwen2': tinyQwen2,
   /** Its template opens the reasoning, and can leave it out. */
   'tiny-thinker': {
+    ...tinyQwen2,
     name: 'svc tiny-thinker (random weights)',
-    description: `For tests. ${RANDOM}`,
-    architecture: 'qwen2',
-    vocabulary: 'qwen2',
     template: { file: 'Qwen3.5-4B.jinja' },
-    endOfSequence: QWEN_IM_END,
-    encoding: 'Q4_0',
-    contextLength: 8192,
-    embeddingLength: 64,
-    layers: 2,
-    heads: 2,
-    keyValueHeads: 1,
-    headLength: 32,
-    feedForwardLength: 192,
-    ropeBase: 1_000_000,
-    normEpsilon: 1e-6,
   },
   'tiny-gemma': tinyGemma,
   /** Sliding-window attention in every second layer. */
