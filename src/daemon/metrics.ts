@@ -36,7 +36,7 @@ const PROVIDER_STATES: readonly ProviderState[] = ['unknown', 'healthy', 'unheal
 const FIRST_TOKEN_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 10, 30, 60, 120];
 const INTER_TOKEN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5];
 
-/** The labels of what was asked of a model, by its outcome. */
+/** Labels of requests by provider, model and outcome. */
 const OUTCOME = ['provider', 'model', 'outcome'];
 
 /** A metric without labels of its own; null: it cannot be measured now, and is omitted, never 0. */

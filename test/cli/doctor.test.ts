@@ -38,6 +38,7 @@ import { ask } from '../http/ask.ts';
 import { buildBackend, SOFTWARE_GPU } from '../support/gpu-backends.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
+import { waitFor } from '../support/wait.ts';
 import { read, root } from '../architecture/source-files.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -287,11 +288,17 @@ if (SOFTWARE_GPU !== null) {
     console.log(`    Vulkan0: ${value ?? ''}`);
 
     assert.is((await svc(['start', '--timeout', '150s'], { home, env })).code, 0);
-    const { pid } = (JSON.parse((await svc(['status', '--json'], { home })).stdout) as StatusRecord).models[0] as {
-      pid: number;
+    // A driver may crash at any time; then svc starts another engine.
+    const engineWithBackend = async (): Promise<number | null> => {
+      const { models } = JSON.parse((await svc(['status', '--json'], { home })).stdout) as StatusRecord;
+      const pid = models[0]?.pid ?? null;
+      // The process is not dumpable, so only root can read its maps.
+      if (pid === null || !isRoot) return pid;
+      return readFileSync(`/proc/${String(pid)}/maps`, 'utf8').includes('libggml-vulkan.so') ? pid : null;
     };
-    // The process is not dumpable, so only root can read its maps.
-    if (isRoot) assert.match(readFileSync(`/proc/${String(pid)}/maps`, 'utf8'), 'libggml-vulkan.so');
+    const pid = await waitFor('an engine with the backend', engineWithBackend).catch((cause: unknown) => {
+      throw new Error(readFileSync(join(home.dir, 'state', 'daemon.log'), 'utf8'), { cause });
+    });
     assert.match(readFileSync(`/proc/${String(pid)}/status`, 'utf8'), /^Seccomp:\t2$/m);
     const { resources } = await new Client(join(home.dir, 'run', 'svc.sock')).health();
     const gpu = resources.devices.find(({ name }) => name === 'Vulkan0');

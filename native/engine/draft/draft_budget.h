@@ -42,8 +42,8 @@ class DraftBudget {
  private:
   // Share of the elapsed time that is credited.
   static constexpr double kShare = 0.015;
-  // Maximum credit: enough for the draft model to process a long prompt. A higher limit would let
-  // it lose at once what it saved long ago.
+  // Maximum credit: enough for the draft model to process a long prompt. With a higher limit, time
+  // saved long ago could be lost at once.
   static constexpr double kMostCredit = 100;
   static constexpr std::uint32_t kLongestPause = 64;  // steps
 

@@ -52,9 +52,8 @@ std::uint64_t CacheBytes(const llama_context* context);
 // grows beyond LaneCells: the size of a small cache, a quarter of a large one.
 std::uint64_t CopyBytes(std::uint64_t cache_bytes);
 // The same for copies of whole states, where sequences cannot share cells: at least two states of a
-// sequence that fills the cache, whatever their size. One is for the conversation that goes on; the
-// other is for the same one shortly before its end, for another, or for one on its way to or from
-// the disk.
+// sequence that fills the cache. One is for the current conversation; the other is for the same one
+// shortly before its end, for another, or for one on its way to or from the disk.
 std::uint64_t StateCopyBytes(std::uint64_t cache_bytes, const StateSize& size, std::uint32_t cells);
 
 // `model` must outlive the decoder. Decoders that compute in turn should share the pools. Errors:

@@ -13,8 +13,9 @@ class AnswerReader {
  public:
   virtual ~AnswerReader() = default;
 
-  // Adds text and puts what is new into `text`, `reasoning` and `tool_calls` of *output. Text that
-  // may yet become part of a tag is held back until `last`. REQUIRES: no call with `last` before.
+  // Adds text and appends the new parts to `text`, `reasoning` and `tool_calls` of *output. Text
+  // that may yet become part of a tag is held back until `last`. REQUIRES: no call with `last`
+  // before.
   virtual void Read(const std::string& text, bool last, GenerationOutput* output) = 0;
   // True if a tool call was read.
   virtual bool has_called() const = 0;

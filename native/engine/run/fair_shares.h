@@ -64,8 +64,8 @@ class FairShares {
   std::uint32_t PartOf(std::uint32_t total) const {
     return total / static_cast<std::uint32_t>(loads_.size());
   }
-  // Of the shares with several generations and a counter of at least `least_counter`, the one that
-  // holds the most; absent: none holds more than `most`.
+  // Returns the share that holds the most, among those with several generations and a counter of at
+  // least `least_counter`; absent: none holds more than `most`.
   std::optional<ShareId> LargestAbove(std::uint32_t Load::*held, std::uint32_t most,
                                       double least_counter) const;
   bool IsDue(const Generation& generation) const;

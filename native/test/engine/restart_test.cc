@@ -16,7 +16,7 @@ namespace {
 
 using test::Folder;
 
-// Of the long conversation; the words are a token each.
+// Length of the long conversation. Each word is one token.
 constexpr int kLongWords = test::kSanitized ? 3000 : 20000;
 constexpr std::uint32_t kLongContext = test::kSanitized ? 4096 : 24576;
 

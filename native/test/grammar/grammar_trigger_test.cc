@@ -38,7 +38,7 @@ TEST(TheBeginningIsTheTextsBeginning) {
   const Words words{.patterns = {"^to="}};
   EXPECT_EQ(Triggered(words, {"to", "=x"}), "to=x");
   EXPECT_EQ(Triggered(words, {"a", "to=x"}), "");
-  // Also when the text is longer than what is searched.
+  // The same for texts longer than the window.
   const std::string filler(GrammarTrigger::kWindow, '.');
   EXPECT_EQ(Triggered(words, {filler, filler, filler, "to=x"}), "");
   EXPECT_EQ(Triggered({.words = {"[A]"}}, {filler, filler, filler, "..[A", "]"}), "[A]");

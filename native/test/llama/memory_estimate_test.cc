@@ -105,8 +105,8 @@ std::unique_ptr<Decoder> Filled(const LlamaModel& model, const MemoryEstimates& 
   return std::move(decoder.value());
 }
 
-// Where sequences cannot share cells, a conversation goes on from a copy of its whole state: two of
-// the longest fit and are counted, whatever their size.
+// Where sequences cannot share cells, a conversation continues from a copy of its whole state: two
+// of the longest fit and are counted.
 TEST(TwoOfTheLongestStatesFitAndAreCounted) {
   test::LoadModules();
   for (const std::string& path : test::ModelsOfEachMemory()) {

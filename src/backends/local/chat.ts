@@ -2,6 +2,7 @@
 import type { EngineRequest, NativeChat, NativeMessage, NativeTool } from '../../engine/addon.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateRequest, Message, Tool, ToolCall } from '../../protocol/generate.ts';
+import { parsedJson } from '../../protocol/foreign-text.ts';
 import { given } from '../../protocol/given.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { argumentsGrammar } from './schema/schema-grammar.ts';
@@ -103,12 +104,8 @@ function answered(
 
 /** JSON without needless escapes, in which a control token of the model might hide. */
 function canonical(json: string, param: string): string {
-  let value: unknown;
-  try {
-    value = JSON.parse(json === '' ? '{}' : json);
-  } catch {
-    throw invalid(param, 'must be JSON');
-  }
+  const value = parsedJson(json === '' ? '{}' : json);
+  if (value === undefined) throw invalid(param, 'must be JSON');
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalid(param, 'must be a JSON object');
   return JSON.stringify(value);

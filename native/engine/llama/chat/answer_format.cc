@@ -47,7 +47,7 @@ void RemoveContent(common_peg_arena* parser) {
   }
 }
 
-// Lets a single call follow. Some formats of llama.cpp repeat calls whatever was asked.
+// Allows a single call. Some formats of llama.cpp ignore parallel_tool_calls.
 void AllowOneCall(common_peg_arena* parser) {
   for (common_peg_parser_id id = 0; id < parser->size(); ++id) {
     const auto* rule = std::get_if<common_peg_rule_parser>(&parser->get(id));

@@ -292,42 +292,53 @@ Result<std::string> ChatRenderer::Render(const std::vector<ChatMessage>& message
   return std::move(rendered.value().prompt);
 }
 
-Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& messages,
-                                              const ChatOptions& options,
-                                              std::uint32_t context_length) const {
-  Result<Rendered> rendered = Apply(messages, options);
-  if (!rendered.ok()) return rendered.status();
-  std::string& prompt = rendered.value().prompt;
-
+Result<std::string> ChatRenderer::GuardFor(const std::vector<ChatMessage>& messages,
+                                           const ChatOptions& options) const {
   bool needs_guard = false;
   std::vector<std::string_view> texts;
   ForEachText(messages, options, [&](const std::string& text, bool is_json) {
     needs_guard = needs_guard || special_text_.NeedsGuard(text, is_json);
     texts.emplace_back(text);
   });
-  std::string guard;
-  if (needs_guard) {
-    guard = SpecialText::ChooseGuard(texts);
-    if (guard.empty()) {
-      return Refuse(
-          "the chat contains all of U+10FF00 to U+10FFFF, one of which is needed to "
-          "escape control tokens",
-          "messages");
-    }
+  if (!needs_guard) return std::string();
+  std::string guard = SpecialText::ChooseGuard(texts);
+  if (!guard.empty()) return guard;
+  return Refuse(
+      "the chat contains all of U+10FF00 to U+10FFFF, one of which is needed to "
+      "escape control tokens",
+      "messages");
+}
+
+Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& messages,
+                                              const ChatOptions& options,
+                                              std::uint32_t context_length) const {
+  const Result<std::string> found = GuardFor(messages, options);
+  if (!found.ok()) return found.status();
+  const std::string& guard = found.value();
+  if (guard.empty()) {
+    Result<Rendered> plain = Apply(messages, options);
+    if (!plain.ok()) return plain.status();
+    Result<std::vector<Token>> tokens = model_.Tokenize(plain.value().prompt, /*add_special=*/true,
+                                                        /*parse_special=*/true, context_length);
+    if (!tokens.ok()) return tokens.status();
+    return ChatPrompt{std::move(tokens.value()), std::move(plain.value().format)};
+  }
+
+  std::vector<ChatMessage> guarded = messages;
+  ChatOptions guarded_options = options;
+  ForEachText(guarded, guarded_options, [&](std::string& text, bool is_json) {
+    text = special_text_.Guard(text, guard, is_json);
+  });
+  Result<Rendered> rendered = Apply(guarded, guarded_options);
+  if (!rendered.ok()) return rendered.status();
+  if (NeedsAnalysis(messages, options)) {
     // The answer's format is that of the texts as they are.
-    std::vector<ChatMessage> guarded = messages;
-    ChatOptions guarded_options = options;
-    ForEachText(guarded, guarded_options, [&](std::string& text, bool is_json) {
-      text = special_text_.Guard(text, guard, is_json);
-    });
-    Result<Rendered> with_guards = Apply(guarded, guarded_options);
-    if (!with_guards.ok()) return with_guards.status();
-    prompt = std::move(with_guards.value().prompt);
+    Result<Rendered> plain = Apply(messages, options);
+    if (!plain.ok()) return plain.status();
+    rendered.value().format = std::move(plain.value().format);
   }
   Result<std::vector<Token>> tokens =
-      guard.empty()
-          ? model_.Tokenize(prompt, /*add_special=*/true, /*parse_special=*/true, context_length)
-          : special_text_.Tokenize(prompt, guard, context_length);
+      special_text_.Tokenize(rendered.value().prompt, guard, context_length);
   if (!tokens.ok()) return tokens.status();
   return ChatPrompt{std::move(tokens.value()), std::move(rendered.value().format)};
 }

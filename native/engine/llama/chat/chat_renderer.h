@@ -69,6 +69,9 @@ class ChatRenderer {
   void LearnFormats();
   void LearnTools();
   Status Check(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
+  // A guard for the chat's texts; empty: they need none. Error: kInvalidRequest (there is none).
+  Result<std::string> GuardFor(const std::vector<ChatMessage>& messages,
+                               const ChatOptions& options) const;
   Result<Rendered> Apply(const std::vector<ChatMessage>& messages,
                          const ChatOptions& options) const;
   common_chat_templates_inputs InputsOf(const std::vector<ChatMessage>& messages,
