@@ -3,11 +3,14 @@
 #include "engine/cache/prefix_tiers.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "bench.h"
 #include "folder.h"
+#include "test.h"
 
 namespace svc {
 namespace {

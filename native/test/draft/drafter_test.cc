@@ -6,10 +6,12 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 
 #include "bench.h"
 #include "engine/draft/draft_budget.h"
 #include "loop_bench.h"
+#include "test.h"
 
 namespace svc {
 namespace {

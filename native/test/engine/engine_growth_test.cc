@@ -2,6 +2,7 @@
 // that has all cells from the beginning.
 #include "folder.h"
 #include "loaded_engine.h"
+#include "test.h"
 
 namespace svc {
 namespace {

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "folder.h"
 #include "models.h"
+#include "test.h"
 
 namespace svc {
 namespace {

@@ -1,5 +1,7 @@
 #include "engine/model/cost_model.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <random>
 

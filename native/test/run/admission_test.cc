@@ -2,6 +2,7 @@
 #include "engine/run/admission.h"
 
 #include "loop_parts.h"
+#include "test.h"
 #include "virtual_bench.h"
 
 namespace svc {

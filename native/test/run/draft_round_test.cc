@@ -10,6 +10,7 @@
 
 #include "bench.h"
 #include "loop_bench.h"
+#include "test.h"
 
 namespace svc {
 namespace {

@@ -2,6 +2,7 @@
 #include "engine/run/generation.h"
 
 #include "bench.h"
+#include "test.h"
 
 namespace svc {
 namespace {

@@ -1,7 +1,10 @@
 // Steps beside a prompt in the lane: when they are due, and how long both sides wait.
+#include <algorithm>
+
 #include "engine/run/lane_turns.h"
 
 #include "loop_parts.h"
+#include "test.h"
 #include "virtual_bench.h"
 
 namespace svc {

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "test.h"
 #include "virtual_bench.h"
 
 namespace svc {

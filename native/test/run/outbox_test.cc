@@ -1,6 +1,9 @@
 // When outputs are delivered: the outbox alone, and in a loop.
+#include <chrono>
+
 #include "engine/run/outbox.h"
 
+#include "test.h"
 #include "virtual_bench.h"
 
 namespace svc {

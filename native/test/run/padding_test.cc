@@ -1,7 +1,11 @@
 // Padding rows: how many, where, and never in a prompt that must be rounded as in a plain loop.
+#include <algorithm>
+#include <chrono>
+
 #include "engine/run/padding.h"
 
 #include "loop_parts.h"
+#include "test.h"
 #include "virtual_bench.h"
 
 namespace svc {

@@ -1,5 +1,9 @@
 // Preemption: generations that do not all fit into the KV cache.
+#include <algorithm>
+#include <random>
+
 #include "bench.h"
+#include "test.h"
 
 namespace svc {
 namespace {

@@ -1,12 +1,16 @@
 // The runner's inbox and its thread.
 #include "engine/run/runner.h"
 
+#include <chrono>
 #include <future>
 #include <new>
+#include <random>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "bench.h"
+#include "test.h"
 
 namespace svc {
 namespace {

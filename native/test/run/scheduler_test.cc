@@ -1,6 +1,7 @@
 #include "engine/run/scheduler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <random>
 

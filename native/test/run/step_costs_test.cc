@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "loop_parts.h"
+#include "test.h"
 #include "virtual_bench.h"
 
 namespace svc {

@@ -1,5 +1,10 @@
 // Stress test: random calls of the runner from several threads.
+#include <chrono>
+#include <random>
+#include <thread>
+
 #include "bench.h"
+#include "test.h"
 
 namespace svc {
 namespace {

@@ -2,6 +2,8 @@
 // not. The machine is simulated, with step costs as measured on two cores.
 #include "engine/run/thread_governor.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "engine/model/cost_model.h"

@@ -2,21 +2,18 @@
 // exactly once, no cell leaks, and each text equals the text of the same generation run alone.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "engine/run/runner.h"
 #include "fake_decoder.h"
-#include "test.h"
 
 namespace svc::test {
 
@@ -39,149 +36,38 @@ struct Outcome {
   std::uint32_t output_tokens = 0;
 };
 
-inline std::unique_ptr<Sampler> SamplerOf(const Want& want) {
-  if (want.period > 0) return std::make_unique<EchoSampler>(want.seed, want.period);
-  return std::make_unique<FakeSampler>(want.seed);
-}
+std::unique_ptr<Sampler> SamplerOf(const Want& want);
 
 // Computes a generation alone, without a runner.
-inline Outcome Alone(const Want& want, std::uint32_t cells) {
-  std::vector<Token> tokens = want.prompt;
-  const std::unique_ptr<Sampler> sampler = SamplerOf(want);
-  TextStream stream(want.stop);
-  Outcome outcome;
-  if (want.max_tokens == 0) return {"", FinishReason::kLength, 0};
-  for (;;) {
-    std::vector<float> logits(kFakeVocabulary);
-    LogitsOf(HashOf(tokens), logits.data());
-    const Token token = sampler->Sample(logits.data());
-    tokens.push_back(token);
-    ++outcome.output_tokens;
-    if (token == kFakeEnd) break;
-    if (stream.Push(FakePiece(token), &outcome.text)) return outcome;
-    if (outcome.output_tokens == want.max_tokens || tokens.size() >= cells) {
-      outcome.reason = FinishReason::kLength;
-      break;
-    }
-  }
-  stream.Finish(&outcome.text);
-  return outcome;
-}
+Outcome Alone(const Want& want, std::uint32_t cells);
 
-inline Want RandomWant(GenerationId id, std::mt19937& random, std::uint32_t longest_prompt) {
-  Want want{.id = id, .seed = random()};
-  want.prompt.resize(1 + random() % longest_prompt);
-  for (Token& token : want.prompt) token = static_cast<Token>(random() % kFakeVocabulary);
-  if (random() % 4 != 0) want.max_tokens = random() % 60;
-  if (random() % 2 == 0) want.period = 1 + random() % 9;
-  if (random() % 3 == 0) want.stop = {std::string(1, static_cast<char>('3' + random() % 40))};
-  return want;
-}
+Want RandomWant(GenerationId id, std::mt19937& random, std::uint32_t longest_prompt);
 
-inline Submission SubmissionOf(const Want& want) {
-  Submission submission;
-  submission.id = want.id;
-  submission.prompt = want.prompt;
-  submission.max_tokens = want.max_tokens;
-  submission.stop = want.stop;
-  submission.sampler = SamplerOf(want);
-  submission.priority = want.priority;
-  submission.reuse_prefix = want.reuse_prefix;
-  submission.scope = want.scope;
-  submission.store = want.store;
-  return submission;
-}
+Submission SubmissionOf(const Want& want);
 
 // A runner and the outputs that its sink received. Methods: any thread.
 class Bench {
  public:
-  explicit Bench(FakeOptions options = {}, LoopOptions loop = {})
-      : cells_(std::max(options.cells, options.max_cells)),
-        runner(
-            std::make_unique<FakeDecoder>(std::move(options), &record),
-            [this](std::vector<GenerationOutput> outputs) { Hear(std::move(outputs)); },
-            std::move(loop)) {}
+  explicit Bench(FakeOptions options = {}, LoopOptions loop = {});
 
   Status Submit(const Want& want) { return runner.Submit(SubmissionOf(want)); }
-  Status Submit(const Want& want, std::unique_ptr<Sampler> sampler) {
-    Submission submission = SubmissionOf(want);
-    submission.sampler = std::move(sampler);
-    return runner.Submit(std::move(submission));
-  }
+  Status Submit(const Want& want, std::unique_ptr<Sampler> sampler);
 
   // False if the generation did not end within 60 s.
-  bool WaitFor(GenerationId id) {
-    std::unique_lock lock(mutex_);
-    return heard_.wait_for(lock, std::chrono::seconds(60), [&] { return ends_.contains(id); });
-  }
-  bool Ended(GenerationId id) const {
-    const std::lock_guard lock(mutex_);
-    return ends_.contains(id);
-  }
-  std::string Text(GenerationId id) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = texts_.find(id);
-    return found == texts_.end() ? "" : found->second;
-  }
+  bool WaitFor(GenerationId id);
+  bool Ended(GenerationId id) const;
+  std::string Text(GenerationId id) const;
   // Bytes of the tokens with reported probabilities, each followed by "|".
-  std::string Told(GenerationId id) const {
-    const std::lock_guard lock(mutex_);
-    return told_.at(id);
-  }
-  GenerationOutput End(GenerationId id) const {
-    const std::lock_guard lock(mutex_);
-    return ends_.at(id);
-  }
+  std::string Told(GenerationId id) const;
+  GenerationOutput End(GenerationId id) const;
   // Expects that no generation is alive and all used cells hold evictable prefixes.
-  void ExpectNothingHeld() const {
-    const auto deadline = Clock::now() + std::chrono::seconds(20);
-    EngineStats stats = runner.stats();
-    std::uint32_t cells = record.cells;
-    // Prefixes may still be on their way to disk and hold cells meanwhile.
-    while (stats.kv_cells_cached != cells && Clock::now() < deadline) {
-      std::this_thread::yield();
-      stats = runner.stats();
-      cells = record.cells;
-    }
-    EXPECT_EQ(stats.active + stats.waiting, 0U);
-    EXPECT_EQ(stats.kv_cells_used, 0U);
-    EXPECT_EQ(stats.kv_cells_cached, cells);
-  }
-  std::uint32_t sink_calls() const {
-    const std::lock_guard lock(mutex_);
-    return sink_calls_;
-  }
+  void ExpectNothingHeld() const;
+  std::uint32_t sink_calls() const;
 
-  void ExpectAsAlone(const Want& want) const {
-    const Outcome alone = Alone(want, cells_);
-    const GenerationOutput end = End(want.id);
-    EXPECT(end.status.ok());
-    EXPECT_EQ(Text(want.id), alone.text);
-    EXPECT_EQ(end.reason, alone.reason);
-    EXPECT_EQ(end.usage.output_tokens, alone.output_tokens);
-    EXPECT_EQ(end.usage.input_tokens, want.prompt.size());
-  }
+  void ExpectAsAlone(const Want& want) const;
 
  private:
-  void Hear(std::vector<GenerationOutput> outputs) {
-    const std::lock_guard lock(mutex_);
-    ++sink_calls_;
-    EXPECT(!outputs.empty());
-    std::set<GenerationId> ids;
-    for (GenerationOutput& output : outputs) {
-      EXPECT(ids.insert(output.id).second);  // one output per step
-      EXPECT(!ends_.contains(output.id));    // nothing after the last one
-      EXPECT(output.done || output.cells || !output.text.empty());
-      if (output.cells) on_demand(*output.cells);
-      texts_[output.id] += output.text;
-      for (const TokenLogprobs& token : output.logprobs) {
-        EXPECT(!output.text.empty());
-        told_[output.id] += token.chosen.bytes + "|";
-      }
-      if (output.done) ends_.emplace(output.id, std::move(output));
-    }
-    heard_.notify_all();
-  }
+  void Hear(std::vector<GenerationOutput> outputs);
 
   const std::uint32_t cells_;
   mutable std::mutex mutex_;
@@ -204,27 +90,10 @@ class Bench {
 class Gate {
  public:
   // Returns a FakeOptions::fault with which step `n` waits until Open().
-  std::function<DecodeOutcome(std::span<const Row>, const std::atomic<bool>&)> AtStep(int n) {
-    return [this, n, step = 0](std::span<const Row>, const std::atomic<bool>&) mutable {
-      if (++step == n) Pass();
-      return DecodeOutcome::kDone;
-    };
-  }
-  void WaitUntilReached() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return reached_; });
-  }
-  void Open() {
-    const std::lock_guard lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-  void Pass() {
-    std::unique_lock lock(mutex_);
-    reached_ = true;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return open_; });
-  }
+  std::function<DecodeOutcome(std::span<const Row>, const std::atomic<bool>&)> AtStep(int n);
+  void WaitUntilReached();
+  void Open();
+  void Pass();
 
  private:
   std::mutex mutex_;

@@ -3,20 +3,20 @@
 // changes the text that follows.
 #pragma once
 
-#include <chrono>
-#include <cstring>
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <set>
-#include <thread>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/model/decoder.h"
 #include "engine/model/prefill_lane.h"
-#include "engine/run/generation.h"
-#include "test.h"
 
 namespace svc::test {
 
@@ -24,22 +24,10 @@ inline constexpr std::size_t kFakeVocabulary = 64;
 inline constexpr Token kFakeEnd = 0;
 
 // Combines a hash with a value.
-inline std::uint64_t Mix(std::uint64_t hash, std::uint64_t value) {
-  hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
-  hash *= 0xBF58476D1CE4E5B9ULL;
-  return hash ^ (hash >> 31U);
-}
-inline std::uint64_t HashOf(const std::vector<Token>& tokens) {
-  std::uint64_t hash = 1;
-  for (const Token token : tokens) hash = Mix(hash, static_cast<std::uint64_t>(token));
-  return hash;
-}
+std::uint64_t Mix(std::uint64_t hash, std::uint64_t value);
+std::uint64_t HashOf(const std::vector<Token>& tokens);
 // Fills the logits with 16 bits of the hash each, which floats hold exactly.
-inline void LogitsOf(std::uint64_t hash, float* logits) {
-  for (std::size_t i = 0; i < kFakeVocabulary; ++i) {
-    logits[i] = static_cast<float>(Mix(hash, i) & 0xFFFFU);
-  }
-}
+void LogitsOf(std::uint64_t hash, float* logits);
 
 // Depends on every logit and on the number of draws: preemption must change neither. About one draw
 // in 80 ends the text.
@@ -47,13 +35,7 @@ class FakeSampler final : public Sampler {
  public:
   explicit FakeSampler(std::uint64_t seed) : state_(seed) {}
 
-  Token Sample(const float* logits) override {
-    for (std::size_t i = 0; i < kFakeVocabulary; ++i) {
-      state_ = Mix(state_, static_cast<std::uint64_t>(logits[i]));
-    }
-    if (state_ % 80 == 0) return kFakeEnd;
-    return static_cast<Token>(1 + (state_ >> 8U) % (kFakeVocabulary - 1));
-  }
+  Token Sample(const float* logits) override;
 
  private:
   std::uint64_t state_;
@@ -61,12 +43,7 @@ class FakeSampler final : public Sampler {
 
 // Text of a token. Tokens 1 and 2 are parts of a character, so that text cannot be made token by
 // token.
-inline std::string FakePiece(Token token) {
-  if (token == kFakeEnd) return "";
-  if (token == 1) return "\xF0\x9F";
-  if (token == 2) return "\x98";
-  return {static_cast<char>('0' + token)};
-}
+std::string FakePiece(Token token);
 
 struct FakeOptions {
   std::uint32_t cells = 1024;
@@ -104,15 +81,7 @@ class EchoSampler final : public Sampler {
  public:
   EchoSampler(std::uint64_t seed, std::uint32_t period) : state_(seed), period_(period) {}
 
-  Token Sample(const float* logits) override {
-    for (std::size_t i = 0; i < kFakeVocabulary; ++i) {
-      state_ = Mix(state_, static_cast<std::uint64_t>(logits[i]));
-    }
-    const std::uint64_t count = drawn_++;
-    if (state_ % 400 == 0) return kFakeEnd;
-    if (state_ % 16 == 1) return static_cast<Token>(1 + (state_ >> 8U) % (kFakeVocabulary - 1));
-    return static_cast<Token>(3 + Mix(period_, count % period_) % (kFakeVocabulary - 3));
-  }
+  Token Sample(const float* logits) override;
 
  private:
   std::uint64_t state_;
@@ -136,164 +105,45 @@ struct FakeRecord {
 
 class FakeDecoder final : public Decoder {
  public:
-  FakeDecoder(FakeOptions options, FakeRecord* record)
-      : options_(std::move(options)), record_(record), lane_(this) {}
+  FakeDecoder(FakeOptions options, FakeRecord* record);
 
-  DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override {
-    ++record_->steps;
-    record_->rows += static_cast<std::uint32_t>(rows.size());
-    EXPECT(!rows.empty());
-    EXPECT(rows.size() <= options_.max_rows);
-    if (options_.fault) {
-      const DecodeOutcome outcome = options_.fault(rows, abort);
-      if (outcome != DecodeOutcome::kDone) return outcome;
-    }
-    if (record_->cells + rows.size() > options_.cells) {
-      Fail(__FILE__, __LINE__, "a step was planned with more rows than free cells");
-      return DecodeOutcome::kNoCells;
-    }
-    logits_.assign(rows.size() * kFakeVocabulary, 0);
-    std::set<SequenceId> sequences;
-    std::uint32_t asked = 0;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const Row& row = rows[i];
-      EXPECT(IsId(row.sequence));
-      Cells& cells = sequences_[row.sequence];
-      EXPECT_EQ(row.position, static_cast<std::int32_t>(cells.size()));
-      cells.emplace(row.position, std::make_shared<Cell>(row.token, record_));
-      sequences.insert(row.sequence);
-      if (!row.wants_logits) continue;
-      ++asked;
-      float* const logits = &logits_[i * kFakeVocabulary];
-      if (options_.logits) {
-        options_.logits(TokensOf(cells), rows.size(), logits);
-      } else {
-        LogitsOf(HashOf(TokensOf(cells)), logits);
-      }
-    }
-    EXPECT(asked <= max_outputs());
-    record_->largest_batch = std::max<std::uint32_t>(record_->largest_batch, sequences.size());
-    return DecodeOutcome::kDone;
-  }
+  DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override;
 
   const float* Logits(std::size_t index) override { return &logits_[index * kFakeVocabulary]; }
 
-  std::int32_t NextPosition(SequenceId sequence) const override {
-    const auto found = sequences_.find(sequence);
-    if (found == sequences_.end() || found->second.empty()) return 0;
-    return found->second.rbegin()->first + 1;
-  }
+  std::int32_t NextPosition(SequenceId sequence) const override;
   void RemoveSequence(SequenceId sequence) override { sequences_.erase(sequence); }
-  void Clear() override {
-    sequences_.clear();
-    lane_.Clear();
-  }
+  void Clear() override;
 
   bool can_share() const override { return options_.can_share; }
-  void ShareCells(SequenceId from, SequenceId to, std::uint32_t begin, std::uint32_t end) override {
-    EXPECT(options_.can_share && IsId(from) && IsId(to) && from != to && begin < end);
-    for (std::uint32_t at = begin; at < end; ++at) {
-      const auto position = static_cast<std::int32_t>(at);
-      const auto cell = sequences_[from].find(position);
-      if (cell == sequences_[from].end()) {
-        Fail(__FILE__, __LINE__, "ShareCells: the sequence lacks a cell");
-        return;
-      }
-      EXPECT(sequences_[to].emplace(position, cell->second).second);
-    }
-  }
-  void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
-    EXPECT(options_.can_share);
-    for (std::uint32_t at = begin; at < end; ++at) {
-      EXPECT_EQ(sequences_[sequence].erase(static_cast<std::int32_t>(at)), 1U);
-    }
-  }
+  void ShareCells(SequenceId from, SequenceId to, std::uint32_t begin, std::uint32_t end) override;
+  void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override;
 
-  std::uint64_t StateBytes(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
-    EXPECT(IsId(sequence) && begin < end);
-    return std::uint64_t{2} * sizeof(std::int32_t) * (end - begin);
-  }
+  std::uint64_t StateBytes(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override;
   // The positions and tokens of the cells, each 4 bytes.
   std::vector<std::uint8_t> SaveState(SequenceId sequence, std::uint32_t begin,
-                                      std::uint32_t end) override {
-    EXPECT(IsId(sequence) && begin < end);
-    if (options_.before_save) options_.before_save();
-    if (!options_.can_share) {
-      EXPECT_EQ(begin, 0U);
-      EXPECT_EQ(static_cast<std::int32_t>(end), NextPosition(sequence));
-    }
-    ++record_->states_saved;
-    std::vector<std::int32_t> words;
-    for (auto at = static_cast<std::int32_t>(begin); at < static_cast<std::int32_t>(end); ++at) {
-      const auto cell = sequences_[sequence].find(at);
-      if (cell == sequences_[sequence].end()) {
-        Fail(__FILE__, __LINE__, "SaveState: the sequence lacks a cell");
-        return {};
-      }
-      words.push_back(at);
-      words.push_back(cell->second->token);
-    }
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(words.data());
-    return {bytes, bytes + words.size() * sizeof(std::int32_t)};
-  }
+                                      std::uint32_t end) override;
   bool LoadState(SequenceId sequence, std::span<const std::uint8_t> state, std::uint32_t begin,
-                 std::uint32_t end) override {
-    EXPECT(IsId(sequence) && begin < end);
-    std::vector<std::int32_t> words(state.size() / sizeof(std::int32_t));
-    std::memcpy(words.data(), state.data(), state.size());
-    const std::uint32_t saved = static_cast<std::uint32_t>(words.size()) / 2;
-    if (record_->cells + saved > options_.cells) {
-      Fail(__FILE__, __LINE__, "LoadState: not enough free cells");
-      return false;
-    }
-    if (!options_.can_share) EXPECT(begin == 0 && end == saved && NextPosition(sequence) == 0);
-    ++record_->states_loaded;
-    for (std::size_t i = 0; i < words.size(); i += 2) {
-      const std::int32_t at = words[i];
-      if (at < static_cast<std::int32_t>(begin) || at >= static_cast<std::int32_t>(end)) continue;
-      EXPECT(
-          sequences_[sequence].emplace(at, std::make_shared<Cell>(words[i + 1], record_)).second);
-    }
-    EXPECT_EQ(NextPosition(sequence), static_cast<std::int32_t>(end));
-    return true;
-  }
+                 std::uint32_t end) override;
 
   std::uint32_t idle_cells() const override { return options_.idle_cells; }
   std::uint32_t lane_cells() const override { return options_.can_share ? options_.lane_cells : 0; }
-  std::uint32_t max_copied(std::uint32_t lane_tokens) const override {
-    return options_.max_copied ? options_.max_copied(lane_tokens) : options_.cells;
-  }
+  std::uint32_t max_copied(std::uint32_t lane_tokens) const override;
   std::uint64_t max_state_bytes() const override { return options_.max_state_bytes; }
-  PrefillLane* lane(std::uint32_t tokens) override {
-    EXPECT(tokens <= lane_cells());
-    return lane_cells() > 0 ? &lane_ : nullptr;
-  }
+  PrefillLane* lane(std::uint32_t tokens) override;
 
   bool IsEndOfGeneration(Token token) const override { return token == kFakeEnd; }
   std::string Piece(Token token) const override { return FakePiece(token); }
-  void SetThreads(int threads) override {
-    EXPECT(threads >= 1 && threads <= options_.threads);
-    record_->threads = threads;
-  }
+  void SetThreads(int threads) override;
   int max_threads() const override { return options_.threads; }
   std::uint32_t max_rows() const override { return options_.max_rows; }
-  std::uint32_t max_outputs() const override {
-    return std::max(options_.max_sequences + kPaddingIds, kLeastOutputs);
-  }
+  std::uint32_t max_outputs() const override;
   std::uint32_t max_sequences() const override { return options_.max_sequences; }
   std::uint32_t sequence_ids() const override { return options_.sequence_ids; }
   std::uint32_t vocabulary() const override { return kFakeVocabulary; }
   std::uint32_t cells_total() const override { return options_.cells; }
   std::uint32_t max_cells() const override { return std::max(options_.max_cells, options_.cells); }
-  bool Grow(std::uint32_t cells) override {
-    EXPECT(cells >= options_.cells && cells <= max_cells());
-    EXPECT_EQ(record_->cells, 0U);
-    lane_.Clear();
-    ++record_->grown;
-    if (options_.may_grow && !options_.may_grow(cells)) return false;
-    options_.cells = cells;
-    return true;
-  }
+  bool Grow(std::uint32_t cells) override;
 
  private:
   // Counts as used while a sequence holds it.
@@ -314,58 +164,13 @@ class FakeDecoder final : public Decoder {
     std::uint32_t max_rows() const override { return decoder_.options_.lane_rows; }
     std::uint32_t cells() const override { return decoder_.options_.lane_cells; }
     int threads() const override { return std::max<int>(decoder_.record_->threads, 1); }
-    void Clear() override {
-      tokens_.clear();
-      batch_.clear();
-    }
+    void Clear() override;
     bool LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
-                   std::uint32_t end) override {
-      EXPECT(tokens_.size() == begin && batch_.empty());
-      std::vector<std::int32_t> words(state.size() / sizeof(std::int32_t));
-      std::memcpy(words.data(), state.data(), state.size());
-      for (std::size_t i = 0; i < words.size(); i += 2) {
-        EXPECT_EQ(words[i], static_cast<std::int32_t>(tokens_.size()));
-        tokens_.push_back(words[i + 1]);
-      }
-      EXPECT(tokens_.size() == end && end <= decoder_.lane_cells());
-      return true;
-    }
-    void Begin(std::span<const Token> tokens, std::uint32_t padding) override {
-      EXPECT(batch_.empty() && !tokens.empty() && tokens.size() <= max_rows());
-      EXPECT(tokens_.size() + tokens.size() + padding <= decoder_.lane_cells());
-      EXPECT(tokens.size() + padding <= max_rows());
-      batch_.assign(tokens.begin(), tokens.end());
-      advances_ = 0;
-    }
-    Progress Advance(Stretch stretch, const std::atomic<bool>& /*abort*/) override {
-      EXPECT(!batch_.empty());
-      ++(stretch == Stretch::kLayer ? decoder_.record_->lane_layers : decoder_.record_->lane_parts);
-      if (decoder_.options_.lane_fault) {
-        const Progress progress = decoder_.options_.lane_fault(batch_.size());
-        if (progress != Progress::kDone) {
-          batch_.clear();
-          return progress;
-        }
-      }
-      if (++advances_ < decoder_.options_.lane_advances) return Progress::kMore;
-      tokens_.insert(tokens_.end(), batch_.begin(), batch_.end());
-      decoder_.record_->rows += static_cast<std::uint32_t>(batch_.size());
-      batch_.clear();
-      logits_.resize(kFakeVocabulary);
-      LogitsOf(HashOf(tokens_), logits_.data());
-      return Progress::kDone;
-    }
+                   std::uint32_t end) override;
+    void Begin(std::span<const Token> tokens, std::uint32_t padding) override;
+    Progress Advance(Stretch stretch, const std::atomic<bool>& /*abort*/) override;
     const float* Logits() override { return logits_.data(); }
-    std::vector<std::uint8_t> SaveState(std::uint32_t begin, std::uint32_t end) override {
-      EXPECT(begin < end && end <= tokens_.size());
-      std::vector<std::int32_t> words;
-      for (std::uint32_t at = begin; at < end; ++at) {
-        words.push_back(static_cast<std::int32_t>(at));
-        words.push_back(tokens_[at]);
-      }
-      const auto* bytes = reinterpret_cast<const std::uint8_t*>(words.data());
-      return {bytes, bytes + words.size() * sizeof(std::int32_t)};
-    }
+    std::vector<std::uint8_t> SaveState(std::uint32_t begin, std::uint32_t end) override;
 
    private:
     FakeDecoder& decoder_;
@@ -375,17 +180,8 @@ class FakeDecoder final : public Decoder {
     std::vector<float> logits_;
   };
 
-  bool IsId(SequenceId id) const {
-    return id >= 0 && id < static_cast<SequenceId>(options_.sequence_ids);
-  }
-  static std::vector<Token> TokensOf(const Cells& cells) {
-    std::vector<Token> tokens;
-    for (const auto& [position, cell] : cells) {
-      EXPECT_EQ(position, static_cast<std::int32_t>(tokens.size()));
-      tokens.push_back(cell->token);
-    }
-    return tokens;
-  }
+  bool IsId(SequenceId id) const;
+  static std::vector<Token> TokensOf(const Cells& cells);
 
   FakeOptions options_;
   FakeRecord* const record_;

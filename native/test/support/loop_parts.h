@@ -11,44 +11,14 @@
 namespace svc::test {
 
 // Returns the cost model measured where a step of so many rows takes `ms(rows)`.
-inline CostModel CostOf(const std::function<double(std::size_t rows)>& ms) {
-  Clock::time_point time;
-  FakeRecord record;
-  FakeDecoder decoder(
-      {.max_rows = 512,
-       .fault =
-           [&](std::span<const Row> rows, const std::atomic<bool>&) {
-             time += std::chrono::microseconds(static_cast<std::int64_t>(ms(rows.size()) * 1000));
-             return DecodeOutcome::kDone;
-           }},
-      &record);
-  return CostModel::Measure(
-      decoder, [&] { return time; }, 1e6);
-}
+CostModel CostOf(const std::function<double(std::size_t rows)>& ms);
 
 struct LoopParts {
-  explicit LoopParts(FakeOptions options = {}, const CostModel& cost = {})
-      : decoder(std::move(options), &record), costs(cost, {}, now, {}, 1) {}
+  explicit LoopParts(FakeOptions options = {}, const CostModel& cost = {});
 
-  Generation& Add(const Want& want) {
-    Submission submission = SubmissionOf(want);
-    submission.submitted_at = time;
-    generations.push_back(std::make_unique<Generation>(std::move(submission)));
-    admission.Arrived(*generations.back());
-    shares.Count(generations);
-    return *generations.back();
-  }
+  Generation& Add(const Want& want);
   // Computes the next `rows` tokens of a generation in the cache.
-  void Compute(Generation& generation, std::uint32_t rows) {
-    std::vector<Row> batch;
-    for (std::uint32_t i = generation.computed; i < generation.computed + rows; ++i) {
-      batch.push_back({.token = generation.tokens[i],
-                       .position = static_cast<std::int32_t>(i),
-                       .sequence = generation.sequence});
-    }
-    EXPECT(decoder.Decode(batch, false) == DecodeOutcome::kDone);
-    admission.Computed(generation, rows);
-  }
+  void Compute(Generation& generation, std::uint32_t rows);
   void Pass(double ms) { time += std::chrono::microseconds(static_cast<std::int64_t>(ms * 1000)); }
 
   Clock::time_point time;

@@ -1,0 +1,274 @@
+#include "fake_decoder.h"
+
+#include <cstring>
+#include <set>
+
+#include "engine/model/step_constants.h"
+#include "test.h"
+
+namespace svc::test {
+
+std::uint64_t Mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
+  hash *= 0xBF58476D1CE4E5B9ULL;
+  return hash ^ (hash >> 31U);
+}
+
+std::uint64_t HashOf(const std::vector<Token>& tokens) {
+  std::uint64_t hash = 1;
+  for (const Token token : tokens) hash = Mix(hash, static_cast<std::uint64_t>(token));
+  return hash;
+}
+
+void LogitsOf(std::uint64_t hash, float* logits) {
+  for (std::size_t i = 0; i < kFakeVocabulary; ++i) {
+    logits[i] = static_cast<float>(Mix(hash, i) & 0xFFFFU);
+  }
+}
+
+std::string FakePiece(Token token) {
+  if (token == kFakeEnd) return "";
+  if (token == 1) return "\xF0\x9F";
+  if (token == 2) return "\x98";
+  return {static_cast<char>('0' + token)};
+}
+
+Token FakeSampler::Sample(const float* logits) {
+  for (std::size_t i = 0; i < kFakeVocabulary; ++i) {
+    state_ = Mix(state_, static_cast<std::uint64_t>(logits[i]));
+  }
+  if (state_ % 80 == 0) return kFakeEnd;
+  return static_cast<Token>(1 + (state_ >> 8U) % (kFakeVocabulary - 1));
+}
+
+Token EchoSampler::Sample(const float* logits) {
+  for (std::size_t i = 0; i < kFakeVocabulary; ++i) {
+    state_ = Mix(state_, static_cast<std::uint64_t>(logits[i]));
+  }
+  const std::uint64_t count = drawn_++;
+  if (state_ % 400 == 0) return kFakeEnd;
+  if (state_ % 16 == 1) return static_cast<Token>(1 + (state_ >> 8U) % (kFakeVocabulary - 1));
+  return static_cast<Token>(3 + Mix(period_, count % period_) % (kFakeVocabulary - 3));
+}
+
+// ---- the decoder --------------------------------------------------------------------------------
+
+FakeDecoder::FakeDecoder(FakeOptions options, FakeRecord* record)
+    : options_(std::move(options)), record_(record), lane_(this) {}
+
+DecodeOutcome FakeDecoder::Decode(std::span<const Row> rows, const std::atomic<bool>& abort) {
+  ++record_->steps;
+  record_->rows += static_cast<std::uint32_t>(rows.size());
+  EXPECT(!rows.empty());
+  EXPECT(rows.size() <= options_.max_rows);
+  if (options_.fault) {
+    const DecodeOutcome outcome = options_.fault(rows, abort);
+    if (outcome != DecodeOutcome::kDone) return outcome;
+  }
+  if (record_->cells + rows.size() > options_.cells) {
+    Fail(__FILE__, __LINE__, "a step was planned with more rows than free cells");
+    return DecodeOutcome::kNoCells;
+  }
+  logits_.assign(rows.size() * kFakeVocabulary, 0);
+  std::set<SequenceId> sequences;
+  std::uint32_t asked = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    EXPECT(IsId(row.sequence));
+    Cells& cells = sequences_[row.sequence];
+    EXPECT_EQ(row.position, static_cast<std::int32_t>(cells.size()));
+    cells.emplace(row.position, std::make_shared<Cell>(row.token, record_));
+    sequences.insert(row.sequence);
+    if (!row.wants_logits) continue;
+    ++asked;
+    float* const logits = &logits_[i * kFakeVocabulary];
+    if (options_.logits) {
+      options_.logits(TokensOf(cells), rows.size(), logits);
+    } else {
+      LogitsOf(HashOf(TokensOf(cells)), logits);
+    }
+  }
+  EXPECT(asked <= max_outputs());
+  record_->largest_batch = std::max<std::uint32_t>(record_->largest_batch, sequences.size());
+  return DecodeOutcome::kDone;
+}
+
+std::int32_t FakeDecoder::NextPosition(SequenceId sequence) const {
+  const auto found = sequences_.find(sequence);
+  if (found == sequences_.end() || found->second.empty()) return 0;
+  return found->second.rbegin()->first + 1;
+}
+
+void FakeDecoder::Clear() {
+  sequences_.clear();
+  lane_.Clear();
+}
+
+void FakeDecoder::ShareCells(SequenceId from, SequenceId to, std::uint32_t begin,
+                             std::uint32_t end) {
+  EXPECT(options_.can_share && IsId(from) && IsId(to) && from != to && begin < end);
+  for (std::uint32_t at = begin; at < end; ++at) {
+    const auto position = static_cast<std::int32_t>(at);
+    const auto cell = sequences_[from].find(position);
+    if (cell == sequences_[from].end()) {
+      Fail(__FILE__, __LINE__, "ShareCells: the sequence lacks a cell");
+      return;
+    }
+    EXPECT(sequences_[to].emplace(position, cell->second).second);
+  }
+}
+
+void FakeDecoder::RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) {
+  EXPECT(options_.can_share);
+  for (std::uint32_t at = begin; at < end; ++at) {
+    EXPECT_EQ(sequences_[sequence].erase(static_cast<std::int32_t>(at)), 1U);
+  }
+}
+
+std::uint64_t FakeDecoder::StateBytes(SequenceId sequence, std::uint32_t begin, std::uint32_t end) {
+  EXPECT(IsId(sequence) && begin < end);
+  return std::uint64_t{2} * sizeof(std::int32_t) * (end - begin);
+}
+
+std::vector<std::uint8_t> FakeDecoder::SaveState(SequenceId sequence, std::uint32_t begin,
+                                                 std::uint32_t end) {
+  EXPECT(IsId(sequence) && begin < end);
+  if (options_.before_save) options_.before_save();
+  if (!options_.can_share) {
+    EXPECT_EQ(begin, 0U);
+    EXPECT_EQ(static_cast<std::int32_t>(end), NextPosition(sequence));
+  }
+  ++record_->states_saved;
+  std::vector<std::int32_t> words;
+  for (auto at = static_cast<std::int32_t>(begin); at < static_cast<std::int32_t>(end); ++at) {
+    const auto cell = sequences_[sequence].find(at);
+    if (cell == sequences_[sequence].end()) {
+      Fail(__FILE__, __LINE__, "SaveState: the sequence lacks a cell");
+      return {};
+    }
+    words.push_back(at);
+    words.push_back(cell->second->token);
+  }
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(words.data());
+  return {bytes, bytes + words.size() * sizeof(std::int32_t)};
+}
+
+bool FakeDecoder::LoadState(SequenceId sequence, std::span<const std::uint8_t> state,
+                            std::uint32_t begin, std::uint32_t end) {
+  EXPECT(IsId(sequence) && begin < end);
+  std::vector<std::int32_t> words(state.size() / sizeof(std::int32_t));
+  std::memcpy(words.data(), state.data(), state.size());
+  const std::uint32_t saved = static_cast<std::uint32_t>(words.size()) / 2;
+  if (record_->cells + saved > options_.cells) {
+    Fail(__FILE__, __LINE__, "LoadState: not enough free cells");
+    return false;
+  }
+  if (!options_.can_share) EXPECT(begin == 0 && end == saved && NextPosition(sequence) == 0);
+  ++record_->states_loaded;
+  for (std::size_t i = 0; i < words.size(); i += 2) {
+    const std::int32_t at = words[i];
+    if (at < static_cast<std::int32_t>(begin) || at >= static_cast<std::int32_t>(end)) continue;
+    EXPECT(sequences_[sequence].emplace(at, std::make_shared<Cell>(words[i + 1], record_)).second);
+  }
+  EXPECT_EQ(NextPosition(sequence), static_cast<std::int32_t>(end));
+  return true;
+}
+
+std::uint32_t FakeDecoder::max_copied(std::uint32_t lane_tokens) const {
+  return options_.max_copied ? options_.max_copied(lane_tokens) : options_.cells;
+}
+
+PrefillLane* FakeDecoder::lane(std::uint32_t tokens) {
+  EXPECT(tokens <= lane_cells());
+  return lane_cells() > 0 ? &lane_ : nullptr;
+}
+
+void FakeDecoder::SetThreads(int threads) {
+  EXPECT(threads >= 1 && threads <= options_.threads);
+  record_->threads = threads;
+}
+
+std::uint32_t FakeDecoder::max_outputs() const {
+  return std::max(options_.max_sequences + kPaddingIds, kLeastOutputs);
+}
+
+bool FakeDecoder::Grow(std::uint32_t cells) {
+  EXPECT(cells >= options_.cells && cells <= max_cells());
+  EXPECT_EQ(record_->cells, 0U);
+  lane_.Clear();
+  ++record_->grown;
+  if (options_.may_grow && !options_.may_grow(cells)) return false;
+  options_.cells = cells;
+  return true;
+}
+
+bool FakeDecoder::IsId(SequenceId id) const {
+  return id >= 0 && id < static_cast<SequenceId>(options_.sequence_ids);
+}
+
+std::vector<Token> FakeDecoder::TokensOf(const Cells& cells) {
+  std::vector<Token> tokens;
+  for (const auto& [position, cell] : cells) {
+    EXPECT_EQ(position, static_cast<std::int32_t>(tokens.size()));
+    tokens.push_back(cell->token);
+  }
+  return tokens;
+}
+
+void FakeDecoder::Lane::Clear() {
+  tokens_.clear();
+  batch_.clear();
+}
+
+bool FakeDecoder::Lane::LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
+                                  std::uint32_t end) {
+  EXPECT(tokens_.size() == begin && batch_.empty());
+  std::vector<std::int32_t> words(state.size() / sizeof(std::int32_t));
+  std::memcpy(words.data(), state.data(), state.size());
+  for (std::size_t i = 0; i < words.size(); i += 2) {
+    EXPECT_EQ(words[i], static_cast<std::int32_t>(tokens_.size()));
+    tokens_.push_back(words[i + 1]);
+  }
+  EXPECT(tokens_.size() == end && end <= decoder_.lane_cells());
+  return true;
+}
+
+void FakeDecoder::Lane::Begin(std::span<const Token> tokens, std::uint32_t padding) {
+  EXPECT(batch_.empty() && !tokens.empty() && tokens.size() <= max_rows());
+  EXPECT(tokens_.size() + tokens.size() + padding <= decoder_.lane_cells());
+  EXPECT(tokens.size() + padding <= max_rows());
+  batch_.assign(tokens.begin(), tokens.end());
+  advances_ = 0;
+}
+
+PrefillLane::Progress FakeDecoder::Lane::Advance(Stretch stretch,
+                                                 const std::atomic<bool>& /*abort*/) {
+  EXPECT(!batch_.empty());
+  ++(stretch == Stretch::kLayer ? decoder_.record_->lane_layers : decoder_.record_->lane_parts);
+  if (decoder_.options_.lane_fault) {
+    const Progress progress = decoder_.options_.lane_fault(batch_.size());
+    if (progress != Progress::kDone) {
+      batch_.clear();
+      return progress;
+    }
+  }
+  if (++advances_ < decoder_.options_.lane_advances) return Progress::kMore;
+  tokens_.insert(tokens_.end(), batch_.begin(), batch_.end());
+  decoder_.record_->rows += static_cast<std::uint32_t>(batch_.size());
+  batch_.clear();
+  logits_.resize(kFakeVocabulary);
+  LogitsOf(HashOf(tokens_), logits_.data());
+  return Progress::kDone;
+}
+
+std::vector<std::uint8_t> FakeDecoder::Lane::SaveState(std::uint32_t begin, std::uint32_t end) {
+  EXPECT(begin < end && end <= tokens_.size());
+  std::vector<std::int32_t> words;
+  for (std::uint32_t at = begin; at < end; ++at) {
+    words.push_back(static_cast<std::int32_t>(at));
+    words.push_back(tokens_[at]);
+  }
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(words.data());
+  return {bytes, bytes + words.size() * sizeof(std::int32_t)};
+}
+}  // namespace svc::test
