@@ -93,16 +93,47 @@ export function refuseFile({ model }: { readonly model?: string }): void {
 export const SamplingSchema = v.object({
   /** 0 is greedy. Default 0.8. */
   temperature: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(100))),
+  /** The temperature varies by this much around `temperature`, with the entropy of the candidates. Default 0. */
+  dynatemp_range: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(100))),
+  /** How the entropy maps to the temperature. Default 1. */
+  dynatemp_exponent: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(100))),
   /** 0 is off. Default 40. */
   top_k: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(1_000_000))),
+  /** 1 is off. */
+  typical_p: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(1))),
   /** 1 is off. Default 0.95. */
   top_p: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(1))),
   /** 0 is off. Default 0.05. */
   min_p: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(1))),
+  /** Probability that all candidates above the threshold but the least likely are left out; 0 is off. */
+  xtc_probability: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(1))),
+  /** Default 0.1; above 0.5 is off. */
+  xtc_threshold: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(1))),
+  /** Version 1 or 2, instead of top-k, typical, top-p, min-p and XTC; 0 is off. */
+  mirostat: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(2))),
+  /** Surprise that is aimed at, in bits. Default 5. */
+  mirostat_tau: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(100))),
+  /** Learning rate. Default 0.1. */
+  mirostat_eta: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(1))),
   /** Over the last 64 tokens; 1 is off. */
   repeat_penalty: v.exactOptional(v.pipe(finite, v.minValue(0.01), v.maxValue(100))),
   frequency_penalty: v.exactOptional(v.pipe(finite, v.minValue(-2), v.maxValue(2))),
   presence_penalty: v.exactOptional(v.pipe(finite, v.minValue(-2), v.maxValue(2))),
+  /**
+   * DRY: a token that extends a repetition of `length` tokens loses multiplier × base^(length − allowed length) of its
+   * logit; 0 is off.
+   */
+  dry_multiplier: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(100))),
+  /** Default 1.75. */
+  dry_base: v.exactOptional(v.pipe(finite, v.minValue(1), v.maxValue(100))),
+  /** In tokens. Default 2. */
+  dry_allowed_length: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65_536))),
+  /** Number of tokens that are searched for repetitions. Default 64. */
+  dry_penalty_last_n: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65_536))),
+  /** A repetition does not go across these texts. Default: a line break, `:`, `"` and `*`. */
+  dry_sequence_breakers: v.exactOptional(
+    v.pipe(v.array(v.pipe(v.string(), v.minLength(1), v.maxBytes(40))), v.maxLength(16)),
+  ),
   /** Absent: random for each request. */
   seed: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(0xffff_ffff))),
   /** Pairs of token id and bias. The bias is added to the token's logit before sampling. */

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <random>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,13 +15,26 @@
 namespace svc {
 namespace {
 
-// Largest penalty window, in tokens: each generation keeps a ring of that size.
+// Largest window of penalties and DRY, in tokens: each generation keeps a ring of that size.
 constexpr int kMaxPenaltyWindow = 65536;
+// llama.cpp looks up each breaker in the whole vocabulary, and cuts longer ones.
+constexpr std::size_t kMaxBreakers = 16;
+constexpr std::size_t kMaxBreakerBytes = 40;
+// Tokens from which Mirostat estimates the distribution; llama.cpp's value.
+constexpr int kMirostatTokens = 100;
 
 bool HasPenalties(const SamplingParams& params) {
   return params.penalty_last_n > 0 &&
          (params.repeat_penalty != 1.0F || params.frequency_penalty != 0.0F ||
           params.presence_penalty != 0.0F);
+}
+
+bool HasDry(const SamplingParams& params) {
+  return params.dry_multiplier != 0 && params.dry_penalty_last_n > 0;
+}
+
+bool IsGreedy(const SamplingParams& params) {
+  return params.temperature == 0 && (params.dynatemp_range == 0 || params.mirostat != 0);
 }
 
 // Largest top-k done here: above, a heap is slower than llama.cpp's bucket sort.
@@ -41,15 +56,15 @@ std::vector<llama_logit_bias> AllBiases(const llama_vocab* vocab, const Sampling
 // Greedy without penalties: no chain, takes the largest logit. Otherwise draws with a chain.
 class LlamaSampler final : public Sampler {
  public:
-  // `penalizes`: the chain's first sampler applies penalties.
+  // The chain's first `penalties` samplers change logits by the tokens before.
   LlamaSampler(std::size_t vocabulary, std::vector<llama_logit_bias> biases,
-               llama_sampler_ptr chain, std::size_t top_k, bool penalizes, SamplerOptions options)
+               llama_sampler_ptr chain, std::size_t top_k, int penalties, SamplerOptions options)
       : vocabulary_(vocabulary),
         biases_(std::move(biases)),
         chain_(std::move(chain)),
         top_k_(top_k),
-        penalizes_(penalizes),
-        greedy_(options.params.temperature == 0),
+        penalties_(penalties),
+        greedy_(IsGreedy(options.params)),
         constraint_(std::move(options.constraint)),
         alternatives_(options.logprobs),
         piece_(std::move(options.piece)) {}
@@ -159,7 +174,7 @@ class LlamaSampler final : public Sampler {
 
   // Logits after penalties. Valid until the next call.
   std::span<const float> Penalized(std::span<const float> logits) const {
-    if (!penalizes_) return logits;
+    if (penalties_ == 0) return logits;
     thread_local std::vector<llama_token_data> candidates;
     thread_local std::vector<float> penalized;
     candidates.clear();
@@ -167,7 +182,9 @@ class LlamaSampler final : public Sampler {
       candidates.push_back({token, logits[token], 0.0F});
     }
     llama_token_data_array array{candidates.data(), candidates.size(), -1, false};
-    llama_sampler_apply(llama_sampler_chain_get(chain_.get(), 0), &array);
+    for (int i = 0; i < penalties_; ++i) {
+      llama_sampler_apply(llama_sampler_chain_get(chain_.get(), i), &array);
+    }
     penalized.resize(vocabulary_);
     for (std::size_t i = 0; i < array.size; ++i) {
       penalized[array.data[i].id] = array.data[i].logit;
@@ -214,7 +231,7 @@ class LlamaSampler final : public Sampler {
   const std::vector<llama_logit_bias> biases_;
   const llama_sampler_ptr chain_;  // null: take the largest logit
   const std::size_t top_k_;        // top-k of the chain if done here; else 0
-  const bool penalizes_;
+  const int penalties_;
   const bool greedy_;
   const std::unique_ptr<AnswerConstraint> constraint_;  // null: anything may follow
   const std::optional<std::uint32_t> alternatives_;
@@ -224,24 +241,61 @@ class LlamaSampler final : public Sampler {
   TokenLogprobs logprobs_;
 };
 
+struct Bounds {
+  const char* name;
+  float value;
+  float min;
+  float max;
+};
+
 Status Check(const SamplingParams& params, std::int32_t vocabulary) {
-  const auto refuse = [](const char* what) { return Status(StatusCode::kInvalidRequest, what); };
-  // Negated comparisons, so that a NaN is refused.
-  if (!(params.temperature >= 0 && std::isfinite(params.temperature))) {
-    return refuse("temperature must be a number of at least 0");
-  }
-  if (!(params.top_p >= 0 && params.top_p <= 1)) return refuse("top_p must be between 0 and 1");
-  if (!(params.min_p >= 0 && params.min_p <= 1)) return refuse("min_p must be between 0 and 1");
-  if (params.top_k < 0) return refuse("top_k must not be negative");
-  if (params.penalty_last_n < 0 || params.penalty_last_n > kMaxPenaltyWindow) {
-    return refuse("penalty_last_n must be between 0 and 65536");
+  constexpr float kAny = std::numeric_limits<float>::max();
+  const auto refuse = [](const std::string& what) {
+    return Status(StatusCode::kInvalidRequest, what);
+  };
+  const auto whole = [](int value) { return static_cast<float>(value); };
+  for (const auto& [name, value, min, max] : std::initializer_list<Bounds>{
+           {"temperature", params.temperature, 0, kAny},
+           {"dynatemp_range", params.dynatemp_range, 0, kAny},
+           {"dynatemp_exponent", params.dynatemp_exponent, 0, kAny},
+           {"top_k", whole(params.top_k), 0, kAny},
+           {"typical_p", params.typical_p, 0, 1},
+           {"top_p", params.top_p, 0, 1},
+           {"min_p", params.min_p, 0, 1},
+           {"xtc_probability", params.xtc_probability, 0, 1},
+           {"xtc_threshold", params.xtc_threshold, 0, 1},
+           {"mirostat", whole(params.mirostat), 0, 2},
+           {"mirostat_tau", params.mirostat_tau, 0, kAny},
+           {"mirostat_eta", params.mirostat_eta, 0, 1},
+           {"penalty_last_n", whole(params.penalty_last_n), 0, whole(kMaxPenaltyWindow)},
+           {"frequency_penalty", params.frequency_penalty, -kAny, kAny},
+           {"presence_penalty", params.presence_penalty, -kAny, kAny},
+           {"dry_multiplier", params.dry_multiplier, 0, kAny},
+           {"dry_base", params.dry_base, 1, kAny},
+           {"dry_allowed_length", whole(params.dry_allowed_length), 0, whole(kMaxPenaltyWindow)},
+           {"dry_penalty_last_n", whole(params.dry_penalty_last_n), 0, whole(kMaxPenaltyWindow)},
+       }) {
+    // Negated, so that a NaN is refused.
+    if (value >= min && value <= max) continue;
+    const std::string number = std::string(name) + " must be a number";
+    if (min == -kAny) return refuse(number);
+    std::ostringstream bounds;
+    bounds << (max == kAny ? " of at least " : " between ") << min;
+    if (max != kAny) bounds << " and " << static_cast<double>(max);
+    return refuse(number + bounds.str());
   }
   if (!(params.repeat_penalty > 0 && std::isfinite(params.repeat_penalty) &&
         std::isfinite(1.0F / params.repeat_penalty))) {
     return refuse("repeat_penalty must be a number above 0");
   }
-  if (!std::isfinite(params.frequency_penalty)) return refuse("frequency_penalty must be a number");
-  if (!std::isfinite(params.presence_penalty)) return refuse("presence_penalty must be a number");
+  if (params.dry_sequence_breakers.size() > kMaxBreakers) {
+    return refuse("dry_sequence_breakers must be at most 16 texts");
+  }
+  for (const std::string& breaker : params.dry_sequence_breakers) {
+    if (breaker.empty() || breaker.size() > kMaxBreakerBytes) {
+      return refuse("dry_sequence_breakers must be texts of 1 to 40 bytes");
+    }
+  }
   for (const auto& [token, bias] : params.logit_bias) {
     if (token < 0 || token >= vocabulary) {
       return {StatusCode::kInvalidRequest, "logit_bias names token " + std::to_string(token) +
@@ -252,6 +306,46 @@ Status Check(const SamplingParams& params, std::int32_t vocabulary) {
       return refuse("a logit_bias must not be NaN or +infinity");
   }
   return Status::Ok();
+}
+
+// The chain without the biases.
+llama_sampler_ptr NewChain(const llama_vocab* vocab, const SamplingParams& params) {
+  llama_sampler_chain_params chain_params = llama_sampler_chain_default_params();
+  chain_params.no_perf = true;
+  llama_sampler_ptr chain(llama_sampler_chain_init(chain_params));
+  const auto add = [&](llama_sampler* sampler) { llama_sampler_chain_add(chain.get(), sampler); };
+  const std::int32_t vocabulary = llama_vocab_n_tokens(vocab);
+  const std::uint32_t seed = params.seed.value_or(std::random_device()());
+  if (HasPenalties(params)) {
+    add(llama_sampler_init_penalties(vocabulary, params.penalty_last_n, params.repeat_penalty,
+                                     params.frequency_penalty, params.presence_penalty));
+  }
+  if (HasDry(params)) {
+    std::vector<const char*> breakers;
+    for (const std::string& breaker : params.dry_sequence_breakers) {
+      breakers.push_back(breaker.c_str());
+    }
+    add(llama_sampler_init_dry(vocab, params.dry_multiplier, params.dry_base,
+                               params.dry_allowed_length, params.dry_penalty_last_n, breakers.data(),
+                               breakers.size()));
+  }
+  if (params.mirostat != 0) {
+    add(llama_sampler_init_temp(params.temperature));
+    add(params.mirostat == 1
+            ? llama_sampler_init_mirostat(vocabulary, seed, params.mirostat_tau,
+                                          params.mirostat_eta, kMirostatTokens)
+            : llama_sampler_init_mirostat_v2(seed, params.mirostat_tau, params.mirostat_eta));
+    return chain;
+  }
+  add(llama_sampler_init_top_k(params.top_k));
+  add(llama_sampler_init_typical(params.typical_p, /*min_keep=*/0));
+  add(llama_sampler_init_top_p(params.top_p, /*min_keep=*/0));
+  add(llama_sampler_init_min_p(params.min_p, /*min_keep=*/0));
+  add(llama_sampler_init_xtc(params.xtc_probability, params.xtc_threshold, /*min_keep=*/0, seed));
+  add(llama_sampler_init_temp_ext(params.temperature, params.dynatemp_range,
+                                  params.dynatemp_exponent));
+  add(llama_sampler_init_dist(seed));
+  return chain;
 }
 
 }  // namespace
@@ -296,37 +390,26 @@ Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, SamplerOpt
   const std::int32_t vocabulary = llama_vocab_n_tokens(vocab);
   if (Status status = Check(params, vocabulary); !status.ok()) return status;
 
-  const bool penalties = HasPenalties(params);
+  const int penalties = (HasPenalties(params) ? 1 : 0) + (HasDry(params) ? 1 : 0);
   const auto make = [&](llama_sampler_ptr chain, std::size_t top_k) {
     return std::unique_ptr<Sampler>(
         std::make_unique<LlamaSampler>(vocabulary, AllBiases(vocab, params), std::move(chain),
                                        top_k, penalties, std::move(options)));
   };
-  if (params.temperature == 0 && !penalties) return make(nullptr, 0);
+  if (IsGreedy(params) && penalties == 0) return make(nullptr, 0);
 
-  llama_sampler_chain_params chain_params = llama_sampler_chain_default_params();
-  chain_params.no_perf = true;
-  llama_sampler_ptr chain(llama_sampler_chain_init(chain_params));
-  const auto add = [&](llama_sampler* sampler) { llama_sampler_chain_add(chain.get(), sampler); };
-  if (penalties) {
-    add(llama_sampler_init_penalties(vocabulary, params.penalty_last_n, params.repeat_penalty,
-                                     params.frequency_penalty, params.presence_penalty));
-  }
-  add(llama_sampler_init_top_k(params.top_k));
-  add(llama_sampler_init_top_p(params.top_p, /*min_keep=*/0));
-  add(llama_sampler_init_min_p(params.min_p, /*min_keep=*/0));
-  add(llama_sampler_init_temp(params.temperature));
-  add(llama_sampler_init_dist(params.seed.value_or(std::random_device()())));
-
-  if (penalties) {
-    const auto window = static_cast<std::size_t>(params.penalty_last_n);
+  llama_sampler_ptr chain = NewChain(vocab, params);
+  if (penalties > 0) {
+    const auto window =
+        static_cast<std::size_t>(std::max(params.penalty_last_n, params.dry_penalty_last_n));
     const std::span<const Token> prompt = options.prompt;
     for (const Token token : prompt.last(std::min(prompt.size(), window))) {
       llama_sampler_accept(chain.get(), token);
     }
   }
-  const bool few = params.top_k <= kMaxRankedTokens;
-  return make(std::move(chain), !penalties && few ? static_cast<std::size_t>(params.top_k) : 0);
+  const bool begins_with_top_k =
+      penalties == 0 && params.mirostat == 0 && params.top_k <= kMaxRankedTokens;
+  return make(std::move(chain), begins_with_top_k ? static_cast<std::size_t>(params.top_k) : 0);
 }
 
 }  // namespace svc

@@ -1,7 +1,6 @@
-// Sampler over llama.cpp's samplers in llama.cpp's order, so that a seed gives the same text as
-// llama-server: logit bias, penalties, top-k, top-p, min-p, temperature, draw. (llama.cpp's DRY,
-// top-n-sigma, typical-p and XTC are left out: they are off by default and use no random numbers
-// that would shift the draw.)
+// Sampler over llama.cpp's samplers in llama.cpp's order (SamplingParams), so that a seed gives the
+// same text as llama-server. (top-n-sigma and adaptive-p are left out: they are off by default and
+// use no random numbers that would shift the draw.)
 //
 // Two steps are done here for speed: the biases and, where top-k comes next, top-k over the plain
 // logits, so that the chain gets k candidates instead of the whole vocabulary. As in llama.cpp, the

@@ -40,6 +40,23 @@ TEST(TextEqualsThePlainLoop) {
   samplings.back().logit_bias = {{300, 4.0F}, {301, -INFINITY}, {302, 2.5F}};
   samplings.push_back(Greedy());
   samplings.back().repeat_penalty = 1.2F;
+  samplings.push_back(Seeded(10));
+  samplings.back().typical_p = 0.7F;
+  samplings.back().xtc_probability = 0.5F;
+  samplings.back().xtc_threshold = 0.05F;
+  samplings.push_back(Seeded(11));
+  samplings.back().dynatemp_range = 0.6F;
+  samplings.back().dynatemp_exponent = 1.5F;
+  for (const int version : {1, 2}) {
+    samplings.push_back(Seeded(12));
+    samplings.back().mirostat = version;
+    samplings.back().mirostat_tau = 4;
+  }
+  for (SamplingParams sampling : {Greedy(), Seeded(13)}) {
+    sampling.dry_multiplier = 0.8F;
+    sampling.dry_penalty_last_n = 200;
+    samplings.push_back(sampling);
+  }
   int texts = 0;
   for (const std::string& path : test::TinyModels()) {
     const auto loaded = LoadEngine(path);

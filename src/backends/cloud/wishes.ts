@@ -8,12 +8,17 @@ const LOCAL_ONLY = ['reasoning_budget_tokens', 'chat_template_kwargs'];
 
 /** Values without effect: a server that does not support the setting answers the same. */
 const IDLE: Readonly<Partial<Record<keyof Sampling, number>>> = {
+  dynatemp_range: 0,
   top_k: 0,
+  typical_p: 1,
   top_p: 1,
   min_p: 0,
+  xtc_probability: 0,
+  mirostat: 0,
   repeat_penalty: 1,
   frequency_penalty: 0,
   presence_penalty: 0,
+  dry_multiplier: 0,
 };
 
 /**

@@ -48,10 +48,24 @@ function contextOf({ id, arrivedAt, signal, caller }: Call): Parameters<Services
   return { traceId: id, arrivedAt, signal, caller };
 }
 
+interface WireSampling {
+  readonly logit_bias: readonly { readonly token: number; readonly bias: number }[];
+  readonly dry_sequence_breakers: readonly string[];
+}
+
+/** An empty list of breakers means that none was sent. */
+function readSampling({ logit_bias: biases, dry_sequence_breakers: breakers, ...rest }: WireSampling): object {
+  return {
+    ...rest,
+    logit_bias: biases.map(({ token, bias }) => [token, bias]),
+    ...(breakers.length === 0 ? {} : { dry_sequence_breakers: breakers }),
+  };
+}
+
 function readRequest(definitions: Definitions, call: Call): GenerateRequest {
   const fields = fieldsOf(definitions, 'svc.v1.GenerateRequest', call.request, false);
   const format = fields['format'] as { schema?: string } | undefined;
-  const sampling = fields['sampling'] as { logit_bias: { token: number; bias: number }[] } | undefined;
+  const sampling = fields['sampling'] as WireSampling | undefined;
   const { tools, tool_choice, chat_template_kwargs: variables, ...rest } = fields;
   const gauge = new JsonGauge();
   const request = parse(GenerateRequestSchema, {
@@ -61,9 +75,7 @@ function readRequest(definitions: Definitions, call: Call): GenerateRequest {
     ...(variables === undefined
       ? {}
       : { chat_template_kwargs: readJson(variables as string, 'chat_template_kwargs', gauge) }),
-    ...(sampling === undefined
-      ? {}
-      : { sampling: { ...sampling, logit_bias: sampling.logit_bias.map(({ token, bias }) => [token, bias]) } }),
+    ...(sampling === undefined ? {} : { sampling: readSampling(sampling) }),
     ...(format?.schema === undefined
       ? {}
       : { format: { ...format, schema: readJson(format.schema, 'format.schema', gauge) } }),

@@ -5,7 +5,7 @@ import { chatCompletions as wire } from '../../../src/backends/cloud/wires/chat-
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
 import type { FinishReason } from '../../../src/protocol/generate.ts';
 import { chunk } from './cloud-support.ts';
-import { featuresOf } from './features.ts';
+import { featuresOf, LOCAL_SAMPLING } from './features.ts';
 import { CACHED, callPiece, HELLO, MODEL, MODELS_PAGE, piece, THOUGHT_AND_CALLS } from './recorded-chat-completions.ts';
 import {
   answer,
@@ -258,6 +258,12 @@ feature('frequency_penalty', 'is sent unchanged', () => {
 });
 feature('presence_penalty', 'is sent unchanged', () => {
   assert.is(body({ sampling: { presence_penalty: -0.5 } })['presence_penalty'], -0.5);
+});
+refused('other samplers', () => {
+  for (const { name, at_work, idle } of LOCAL_SAMPLING) {
+    assert.equal(body({ sampling: idle }), body({}));
+    refuses({ sampling: at_work }, name);
+  }
 });
 feature('seed', 'is sent unchanged', () => {
   assert.is(body({ sampling: { seed: 0 } })['seed'], 0);

@@ -35,6 +35,7 @@ export const FEATURES = [
   'repeat_penalty',
   'frequency_penalty',
   'presence_penalty',
+  'other samplers',
   'seed',
   'logit_bias',
   'logprobs',
@@ -46,6 +47,15 @@ export const FEATURES = [
   'list of models',
 ] as const;
 export type Feature = (typeof FEATURES)[number];
+
+/** Settings that only local models read, each with an effect and without one. */
+export const LOCAL_SAMPLING = [
+  { name: 'dynatemp_range', at_work: { dynatemp_range: 0.5 }, idle: { dynatemp_range: 0 } },
+  { name: 'typical_p', at_work: { typical_p: 0.9 }, idle: { typical_p: 1 } },
+  { name: 'xtc_probability', at_work: { xtc_probability: 0.5 }, idle: { xtc_probability: 0 } },
+  { name: 'mirostat', at_work: { mirostat: 2 }, idle: { mirostat: 0 } },
+  { name: 'dry_multiplier', at_work: { dry_multiplier: 0.8 }, idle: { dry_multiplier: 0 } },
+] as const;
 
 type Body = () => void | Promise<void>;
 type Test = (name: string, body: Body) => void;

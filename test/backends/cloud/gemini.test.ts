@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { gemini as wire } from '../../../src/backends/cloud/wires/gemini/gemini.ts';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
-import { featuresOf } from './features.ts';
+import { featuresOf, LOCAL_SAMPLING } from './features.ts';
 import {
   BAD_KEY,
   BLOCKED_PROMPT,
@@ -315,6 +315,12 @@ feature('frequency_penalty', 'is sent unchanged', () => {
 });
 feature('presence_penalty', 'is sent unchanged', () => {
   assert.equal(config({ sampling: { presence_penalty: -0.5 } }), { presencePenalty: -0.5 });
+});
+refused('other samplers', () => {
+  for (const { name, at_work, idle } of LOCAL_SAMPLING) {
+    assert.equal(body({ sampling: idle }), body({}));
+    refusesByName(wire, NEW, { sampling: at_work }, name);
+  }
 });
 feature('seed', 'is sent unchanged', () => {
   assert.equal(config({ sampling: { seed: 0 } }), { seed: 0 });

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { messages as wire } from '../../../src/backends/cloud/wires/messages/messages.ts';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
 import { given } from '../../../src/protocol/given.ts';
-import { featuresOf } from './features.ts';
+import { featuresOf, LOCAL_SAMPLING } from './features.ts';
 import { CALL_IN_ONE_PIECE, CALLS_LEFT_OPEN, MODELS_PAGE, THOUGHT_AND_CALLS } from './recorded-messages.ts';
 import {
   answer,
@@ -367,6 +367,12 @@ refused('frequency_penalty', () => {
 refused('presence_penalty', () => {
   assert.equal(body({ sampling: { presence_penalty: 0 } }), body({}));
   refusesByName(wire, OLD, { sampling: { presence_penalty: -0.5 } }, 'presence_penalty');
+});
+refused('other samplers', () => {
+  for (const { name, at_work, idle } of LOCAL_SAMPLING) {
+    assert.equal(body({ sampling: idle }), body({}));
+    refusesByName(wire, OLD, { sampling: at_work }, name);
+  }
 });
 refused('seed', () => {
   refusesByName(wire, OLD, { sampling: { seed: 0 } }, 'seed');

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
 import { responses as wire } from '../../../src/backends/cloud/wires/responses/responses.ts';
-import { featuresOf } from './features.ts';
+import { featuresOf, LOCAL_SAMPLING } from './features.ts';
 import { MODELS_PAGE } from './recorded-chat-completions.ts';
 import {
   CACHED,
@@ -251,6 +251,12 @@ refused('frequency_penalty', () => {
 refused('presence_penalty', () => {
   assert.equal(body({ sampling: { presence_penalty: 0 } }), body({}));
   refuses({ sampling: { presence_penalty: -0.5 } }, 'presence_penalty');
+});
+refused('other samplers', () => {
+  for (const { name, at_work, idle } of LOCAL_SAMPLING) {
+    assert.equal(body({ sampling: idle }), body({}));
+    refuses({ sampling: at_work }, name);
+  }
 });
 refused('seed', () => {
   refuses({ sampling: { seed: 0 } }, 'seed');

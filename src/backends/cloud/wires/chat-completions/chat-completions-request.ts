@@ -2,21 +2,25 @@
  * Converts our request to Chat Completions. Besides OpenAI's fields it uses those that local servers have added (top_k,
  * min_p, repeat_penalty, grammar); `quirks` lists the fields that a server does not support.
  */
-import {
-  SamplingSchema,
-  type ContentPart,
-  type Format,
-  type GenerateRequest,
-  type Message,
-  type Sampling,
-} from '../../../../protocol/generate.ts';
+import type { ContentPart, Format, GenerateRequest, Message, Sampling } from '../../../../protocol/generate.ts';
 import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { hasTools, plainText } from '../../message-parts.ts';
 import type { Quirks } from '../../provider.ts';
 import { knownSampling, refuse } from '../../wishes.ts';
 
-const SAMPLING = Object.keys(SamplingSchema.entries) as (keyof Sampling)[];
+/** Settings that OpenAI has, or most local servers. */
+const KNOWN_SAMPLING = [
+  'temperature',
+  'top_k',
+  'top_p',
+  'min_p',
+  'repeat_penalty',
+  'frequency_penalty',
+  'presence_penalty',
+  'seed',
+  'logit_bias',
+] as const;
 
 /** Throws INVALID_REQUEST with `param`. */
 export function chatCompletionsBody(request: GenerateRequest, model: string, quirks: Quirks): object {
@@ -39,7 +43,7 @@ export function chatCompletionsBody(request: GenerateRequest, model: string, qui
 }
 
 function samplingFields(sampling: Sampling, { unsupported = [], repeat_penalty_field: field }: Quirks): object {
-  const known = SAMPLING.filter((name) => !unsupported.includes(name));
+  const known = KNOWN_SAMPLING.filter((name) => !unsupported.includes(name));
   const { logit_bias: biases, repeat_penalty: penalty, ...plain } = knownSampling(sampling, known);
   return {
     ...plain,
