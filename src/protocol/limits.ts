@@ -6,6 +6,8 @@ export const LIMITS = {
   stopStrings: 64,
   stopStringBytes: 1024,
   logitBias: 1024,
+  /** Answers to one prompt. */
+  choices: 16,
   maxTokens: 1_048_576,
   contextLength: 16_777_216,
   keepAliveSeconds: 31_536_000,

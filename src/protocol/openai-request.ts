@@ -16,6 +16,8 @@ import { invalid, parse } from './validate.ts';
 
 export interface ChatCompletionCall {
   readonly request: GenerateRequest;
+  /** `n`: number of answers to the prompt. */
+  readonly choices: number;
   readonly stream: boolean;
   /** `stream_options.include_usage`. */
   readonly includeUsage: boolean;
@@ -71,6 +73,7 @@ export const ChatCompletionSchema = v.object({
   logprobs: v.exactOptional(v.boolean(), false),
   top_logprobs: logprobs,
   ...SameSchema.entries,
+  n: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.choices)), 1),
   keep_alive: KeepAliveSchema,
   stream: v.exactOptional(v.boolean(), false),
   stream_options: v.exactOptional(v.looseObject({ include_usage: v.exactOptional(v.boolean(), false) })),
@@ -110,6 +113,7 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
         keep_alive_seconds: call.keep_alive,
       }),
     },
+    choices: call.n,
     stream: call.stream,
     includeUsage: call.stream_options?.include_usage ?? false,
     formatNames: format?.names ?? null,
@@ -141,7 +145,6 @@ const isNoChoice = (value: unknown): boolean => value === 'none' || value === 'a
 const isTextOnly = (value: unknown): boolean => Array.isArray(value) && value.every((item) => item === 'text');
 
 const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupported>([
-  ['n', [(value) => value === 1, 'must be 1: svc returns one choice per request']],
   ['functions', [isEmptyList, 'are not supported: use tools']],
   ['function_call', [isNoChoice, 'is not supported: use tool_choice']],
   ['modalities', [isTextOnly, 'must be ["text"]: no other modality is supported']],

@@ -1,7 +1,7 @@
 /** Converts answers, models and errors to OpenAI's format. Its clients ignore our `timings`, `hint` and `id`. */
 import type { Collector } from './collect.ts';
 import { SvcError, type ErrorCode } from './errors.ts';
-import type { FinishEvent, TokenLogprobs, ToolCallEvent, Usage } from './generate.ts';
+import type { FinishEvent, TokenLogprobs, ToolCallEvent } from './generate.ts';
 import { given } from './given.ts';
 import type { ModelRecord } from './records.ts';
 
@@ -29,24 +29,24 @@ export interface Delta {
   ];
 }
 
-export function toCompletion(answer: Answer, collected: Collector): object {
-  const { start, finish, logprobs } = collected;
+/** `choices`: at least one. The route, the provider and the timings are those of the first. */
+export function toCompletion(answer: Answer, choices: readonly Collector[]): object {
+  const [first] = choices as [Collector];
+  const usage = toUsage(choices);
   return {
     ...answer,
-    model: start.model,
-    ...routedOf(collected),
+    model: first.start.model,
+    ...routedOf(first),
     object: 'chat.completion',
-    choices: [
-      {
-        index: 0,
-        message: toMessage(collected),
-        logprobs: toLogprobs(logprobs),
-        finish_reason: toFinishReason(finish),
-      },
-    ],
-    ...(finish.usage === null ? {} : { usage: toUsage(finish.usage) }),
-    ...truncatedOf(finish),
-    timings: finish.timings,
+    choices: choices.map((choice, index) => ({
+      index,
+      message: toMessage(choice),
+      logprobs: toLogprobs(choice.logprobs),
+      finish_reason: toFinishReason(choice.finish),
+    })),
+    ...(usage === null ? {} : { usage }),
+    ...truncatedOf(first.finish),
+    timings: first.finish.timings,
   };
 }
 
@@ -92,6 +92,7 @@ function toLogprobs(logprobs: readonly TokenLogprobs[]): object | null {
 
 export function toChunk(
   answer: Answer,
+  index: number,
   delta: Delta,
   includeUsage: boolean,
   logprobs: readonly TokenLogprobs[] = [],
@@ -99,26 +100,30 @@ export function toChunk(
   return {
     ...answer,
     object: 'chat.completion.chunk',
-    choices: [{ index: 0, delta, logprobs: toLogprobs(logprobs), finish_reason: null }],
+    choices: [{ index, delta, logprobs: toLogprobs(logprobs), finish_reason: null }],
     // If requested, null in all but the last chunk.
     ...(includeUsage ? { usage: null } : {}),
   };
 }
 
-/** Last chunks of a stream: the one with the finish reason, then the one with the usage if requested. */
-export function toLastChunks(answer: Answer, facts: Collector, includeUsage: boolean): readonly object[] {
+/** The last chunk of a choice. */
+export function toLastChunk(answer: Answer, index: number, facts: Collector, includeUsage: boolean): object {
   const { finish } = facts;
-  const last = {
+  return {
     ...answer,
     object: 'chat.completion.chunk',
-    choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: toFinishReason(finish) }],
+    choices: [{ index, delta: {}, logprobs: null, finish_reason: toFinishReason(finish) }],
     ...(includeUsage ? { usage: null } : {}),
     ...routedOf(facts),
     ...truncatedOf(finish),
     timings: finish.timings,
   };
-  if (!includeUsage || finish.usage === null) return [last];
-  return [last, { ...answer, object: 'chat.completion.chunk', choices: [], usage: toUsage(finish.usage) }];
+}
+
+/** The last chunk of a stream whose usage was requested; null: no usage is known. */
+export function toUsageChunk(answer: Answer, choices: readonly Collector[]): object | null {
+  const usage = toUsage(choices);
+  return usage === null ? null : { ...answer, object: 'chat.completion.chunk', choices: [], usage };
 }
 
 /** Throws CANCELLED for a cancelled answer: this API has no finish reason for it. */
@@ -127,12 +132,17 @@ function toFinishReason(finish: FinishEvent): OpenAiFinishReason {
   return finish.reason;
 }
 
-function toUsage(usage: Usage): object {
+/** The prompt counts once, however many choices were made from it. null: the usage of a choice is not known. */
+function toUsage(choices: readonly Collector[]): object | null {
+  const all = choices.map(({ finish }) => finish.usage).filter((usage) => usage !== null);
+  const [first] = all;
+  if (first === undefined || all.length < choices.length) return null;
+  const output = all.reduce((sum, { output_tokens }) => sum + output_tokens, 0);
   return {
-    prompt_tokens: usage.input_tokens,
-    completion_tokens: usage.output_tokens,
-    total_tokens: usage.input_tokens + usage.output_tokens,
-    prompt_tokens_details: { cached_tokens: usage.cached_tokens },
+    prompt_tokens: first.input_tokens,
+    completion_tokens: output,
+    total_tokens: first.input_tokens + output,
+    prompt_tokens_details: { cached_tokens: first.cached_tokens },
   };
 }
 

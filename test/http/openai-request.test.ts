@@ -23,52 +23,56 @@ test('a minimal request', () => {
     stream: false,
     includeUsage: false,
     formatNames: null,
+    choices: 1,
   });
 });
 
+const EVERY_PARAMETER = {
+  model: 'tiny',
+  messages: MESSAGES,
+  max_tokens: 5,
+  temperature: 0,
+  top_p: 0.5,
+  top_k: 3,
+  min_p: 0.1,
+  repeat_penalty: 1.1,
+  frequency_penalty: -2,
+  presence_penalty: 2,
+  dynatemp_range: 0.5,
+  dynatemp_exponent: 2,
+  typical_p: 0.9,
+  xtc_probability: 0.5,
+  xtc_threshold: 0.2,
+  mirostat: 2,
+  mirostat_tau: 4,
+  mirostat_eta: 0.2,
+  dry_multiplier: 0.8,
+  dry_base: 2,
+  dry_allowed_length: 3,
+  dry_penalty_last_n: 256,
+  dry_sequence_breakers: ['\n'],
+  seed: 42,
+  stop: ['a', 'b'],
+  priority: 'batch',
+  logit_bias: { '15': -100, '0': 1.5 },
+  n: 3,
+  stream: true,
+  stream_options: { include_usage: true, include_obfuscation: false },
+};
+
 test('every parameter reaches the internal request', () => {
-  const body = {
-    model: 'tiny',
-    messages: MESSAGES,
-    max_tokens: 5,
-    temperature: 0,
-    top_p: 0.5,
-    top_k: 3,
-    min_p: 0.1,
-    repeat_penalty: 1.1,
-    frequency_penalty: -2,
-    presence_penalty: 2,
-    dynatemp_range: 0.5,
-    dynatemp_exponent: 2,
-    typical_p: 0.9,
-    xtc_probability: 0.5,
-    xtc_threshold: 0.2,
-    mirostat: 2,
-    mirostat_tau: 4,
-    mirostat_eta: 0.2,
-    dry_multiplier: 0.8,
-    dry_base: 2,
-    dry_allowed_length: 3,
-    dry_penalty_last_n: 256,
-    dry_sequence_breakers: ['\n'],
-    seed: 42,
-    stop: ['a', 'b'],
-    priority: 'batch',
-    logit_bias: { '15': -100, '0': 1.5 },
-    stream: true,
-    stream_options: { include_usage: true, include_obfuscation: false },
-  };
   const {
     messages: _,
     model: __,
     max_tokens: ___,
     stop: ____,
     priority: _______,
+    n: ________,
     stream: _____,
     stream_options: ______,
     ...sampling
-  } = body;
-  assert.equal(parseChatCompletion(body), {
+  } = EVERY_PARAMETER;
+  assert.equal(parseChatCompletion(EVERY_PARAMETER), {
     request: {
       model: 'tiny',
       messages: MESSAGES,
@@ -86,6 +90,7 @@ test('every parameter reaches the internal request', () => {
     stream: true,
     includeUsage: true,
     formatNames: null,
+    choices: 3,
   });
 });
 
@@ -207,7 +212,6 @@ test('tools, their calls, and images', () => {
 
 test('unsupported parameters are refused by name', () => {
   const wishes = {
-    n: 2,
     functions: [{ name: 'f' }],
     function_call: { name: 'f' },
     modalities: ['text', 'audio'],
@@ -362,6 +366,7 @@ const wrong: readonly [param: string, fields: object][] = [
 const ranges: Record<string, readonly unknown[]> = {
   max_tokens: [0, -2, 1.5, 1e9, '5', true],
   max_completion_tokens: [0, 1e9],
+  n: [0, -1, 17, 1.5, '2', true],
   temperature: [-0.1, 101, '1', [1]],
   top_p: [-0.1, 1.1],
   top_k: [-1, 1.5, 1e7],

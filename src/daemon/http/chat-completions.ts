@@ -1,13 +1,21 @@
 /** `POST /v1/chat/completions` in OpenAI's format: whole, or as a stream that ends with `[DONE]` only if complete. */
 import { Collector } from '../../protocol/collect.ts';
-import { refuseFile, type GenerateEvent, type RouteEvent, type TokenLogprobs } from '../../protocol/generate.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import {
+  refuseFile,
+  type GenerateEvent,
+  type GenerateRequest,
+  type RouteEvent,
+  type TokenLogprobs,
+} from '../../protocol/generate.ts';
 import { parseChatCompletion, type ChatCompletionCall } from '../../protocol/openai-request.ts';
 import {
   toChunk,
   toCompletion,
-  toLastChunks,
+  toLastChunk,
   toOpenAiError,
   toToolCallDelta,
+  toUsageChunk,
   type Answer,
   type Delta,
 } from '../../protocol/openai-response.ts';
@@ -15,7 +23,7 @@ import { renamed } from '../../protocol/validate.ts';
 import { SSE_CONTENT_TYPE, SSE_DONE, SSE_HEARTBEAT, sseData } from '../../protocol/sse.ts';
 import { readJson } from './body.ts';
 import { contextOf, type Exchange } from './exchange.ts';
-import type { StreamFormat } from './reply.ts';
+import type { Reply, StreamFormat } from './reply.ts';
 
 type Events = AsyncIterable<RouteEvent | GenerateEvent>;
 
@@ -26,12 +34,25 @@ const FORMAT: StreamFormat = {
 };
 
 export async function chatCompletions(exchange: Exchange): Promise<void> {
-  const { request, stream, includeUsage, formatNames } = parseChatCompletion(await readJson(exchange));
+  const { request, choices, stream, includeUsage, formatNames } = parseChatCompletion(await readJson(exchange));
   refuseFile(request);
-  const answer = exchange.services.router.route(request, contextOf(exchange));
-  const events = formatNames === null ? answer : inTheirWords(answer, formatNames);
-  if (stream) await answerStream(exchange, events, includeUsage);
-  else await answerWhole(exchange, events);
+  // The choices share the prompt through the prefix cache.
+  const failing = new AbortController();
+  const context = contextOf(exchange);
+  const signal = choices === 1 ? context.signal : AbortSignal.any([context.signal, failing.signal]);
+  const all = Array.from({ length: choices }, (_, index) => {
+    const events = exchange.services.router.route(ofChoice(request, index), { ...context, signal });
+    return formatNames === null ? events : inTheirWords(events, formatNames);
+  });
+  if (stream) await answerStream(exchange, all, failing, includeUsage);
+  else await answerWhole(exchange, all, failing);
+}
+
+/** As llama-server: with a seed, the choices have it and those after it. */
+function ofChoice(request: GenerateRequest, index: number): GenerateRequest {
+  const { sampling } = request;
+  if (index === 0 || sampling.seed === undefined) return request;
+  return { ...request, sampling: { ...sampling, seed: (sampling.seed + index) % 2 ** 32 } };
 }
 
 /** Renames the response format in errors to the caller's field names. */
@@ -43,20 +64,59 @@ async function* inTheirWords(events: Events, { ours, theirs }: NonNullable<ChatC
   }
 }
 
-async function answerWhole({ id, reply }: Exchange, events: Events): Promise<void> {
+async function answerWhole({ id, reply }: Exchange, all: readonly Events[], failing: AbortController): Promise<void> {
   const head = headOf(id);
-  reply.json(200, toCompletion(head, await Collector.of(events)));
+  reply.json(
+    200,
+    toCompletion(
+      head,
+      await together(
+        all.map((events) => Collector.of(events)),
+        failing,
+      ),
+    ),
+  );
 }
 
 /** Sends nothing before the first text: until then an error is an HTTP status, which clients can retry. */
-async function answerStream({ id, reply }: Exchange, events: Events, includeUsage: boolean): Promise<void> {
+async function answerStream(
+  { id, reply }: Exchange,
+  all: readonly Events[],
+  failing: AbortController,
+  includeUsage: boolean,
+): Promise<void> {
   reply.stream(FORMAT);
+  const head = headOf(id);
+  const choices = await together(
+    all.map((events, index) => sendChoice(reply, events, { head, index, includeUsage })),
+    failing,
+  );
+  await reply.write(endOf({ ...head, model: choices[0]?.start.model ?? '' }, choices, includeUsage));
+  reply.end();
+}
+
+interface ChoiceOptions {
+  readonly head: Answer;
+  readonly index: number;
+  readonly includeUsage: boolean;
+}
+
+/** Resolves with the facts of the choice, without its content, when its last chunk is written. */
+async function sendChoice(
+  reply: Reply,
+  events: Events,
+  { head, index, includeUsage }: ChoiceOptions,
+): Promise<Collector> {
   const facts = new Collector();
-  let head = headOf(id);
+  let answer = head;
   let opening = '';
-  const send = async (delta: Delta, logprobs?: readonly TokenLogprobs[]): Promise<void> => {
-    await reply.write(opening + sseData(toChunk(head, delta, includeUsage, logprobs)));
+  const send = async (chunk: object): Promise<void> => {
+    const text = opening + sseData(chunk);
     opening = '';
+    await reply.write(text);
+  };
+  const sendDelta = async (delta: Delta, logprobs?: readonly TokenLogprobs[]): Promise<void> => {
+    await send(toChunk(answer, index, delta, includeUsage, logprobs));
   };
   for await (const event of events) {
     facts.note(event);
@@ -64,25 +124,39 @@ async function answerStream({ id, reply }: Exchange, events: Events, includeUsag
       case 'route':
         break;
       case 'start':
-        head = { ...head, model: event.model };
-        opening = sseData(toChunk(head, { role: 'assistant', content: '' }, includeUsage));
+        answer = { ...head, model: event.model };
+        opening = sseData(toChunk(answer, index, { role: 'assistant', content: '' }, includeUsage));
         break;
       case 'text':
-        await send({ content: event.text }, event.logprobs);
+        await sendDelta({ content: event.text }, event.logprobs);
         break;
       case 'reasoning':
-        await send({ reasoning_content: event.text });
+        await sendDelta({ reasoning_content: event.text });
         break;
       case 'tool_call':
-        await send(toToolCallDelta(event));
+        await sendDelta(toToolCallDelta(event));
         break;
-      case 'finish': {
-        const last = toLastChunks(head, facts, includeUsage);
-        await reply.write(opening + last.map(sseData).join('') + SSE_DONE);
-      }
+      case 'finish':
+        await send(toLastChunk(answer, index, facts, includeUsage));
     }
   }
-  reply.end();
+  return facts;
+}
+
+/** As Promise.all, but if a choice fails, the others are ended first: none writes after the error. */
+async function together(choices: readonly Promise<Collector>[], failing: AbortController): Promise<Collector[]> {
+  try {
+    return await Promise.all(choices);
+  } catch (error) {
+    failing.abort(new SvcError('CANCELLED', 'another choice of this request has failed'));
+    await Promise.allSettled(choices);
+    throw error;
+  }
+}
+
+function endOf(answer: Answer, choices: readonly Collector[], includeUsage: boolean): string {
+  const usage = includeUsage ? toUsageChunk(answer, choices) : null;
+  return (usage === null ? '' : sseData(usage)) + SSE_DONE;
 }
 
 /** The fields that all chunks of an answer repeat; `model` is known after `start`. */
