@@ -20,6 +20,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "engine/llama/llama_decoder.h"
@@ -69,6 +70,13 @@ class Recorder final : public Sampler {
   Record* const record_;
 };
 
+// Each look at the clock is a millisecond later: the size of steps is learned from how long they
+// take, and so a machine that halts for a moment would change the batches. Only the runner's thread
+// looks at it.
+Now CountedTime() {
+  return [now = std::make_shared<Clock::time_point>()] { return *now += 1ms; };
+}
+
 // A runner over the model that records what each generation draws.
 class Recording {
  public:
@@ -82,17 +90,10 @@ class Recording {
       test::Fail(__FILE__, __LINE__, decoder.status().message());
       return;
     }
-    runner = std::make_unique<Runner>(std::move(decoder.value()),
-                                      [this](const std::vector<GenerationOutput>& outputs) {
-                                        const std::lock_guard lock(mutex_);
-                                        for (const GenerationOutput& output : outputs) {
-                                          EXPECT(output.status.ok());
-                                          if (!output.done) continue;
-                                          cached[output.id] = output.usage.cached_tokens;
-                                          ++ended_;
-                                        }
-                                        heard_.notify_all();
-                                      });
+    runner = std::make_unique<Runner>(
+        std::move(decoder.value()),
+        [this](const std::vector<GenerationOutput>& outputs) { Hear(outputs); },
+        LoopOptions{.now = CountedTime()});
   }
 
   void Submit(std::size_t id, const std::vector<Token>& prompt) {
@@ -101,6 +102,7 @@ class Recording {
     submission.prompt = prompt;
     submission.max_tokens = kTokens;
     submission.sampler = std::make_unique<Recorder>(vocabulary_, &records[id]);
+    submission.submitted_at = {};
     EXPECT(runner->Submit(std::move(submission)).ok());
   }
   void WaitFor(std::size_t count) {
@@ -109,6 +111,17 @@ class Recording {
   }
 
  private:
+  void Hear(const std::vector<GenerationOutput>& outputs) {
+    const std::lock_guard lock(mutex_);
+    for (const GenerationOutput& output : outputs) {
+      EXPECT(output.status.ok());
+      if (!output.done) continue;
+      cached[output.id] = output.usage.cached_tokens;
+      ++ended_;
+    }
+    heard_.notify_all();
+  }
+
   const std::size_t vocabulary_;
   std::mutex mutex_;
   std::condition_variable heard_;
