@@ -97,8 +97,7 @@ std::uint32_t Admission::Cached(const Generation& generation) const {
 std::vector<Generation*> Admission::InOrder(bool in_cache) const {
   std::vector<std::pair<Urgency, Generation*>> order;
   for (const auto& generation : *context_.generations) {
-    if (generation->ended || generation->paused || generation->in_cache() != in_cache) continue;
-    if (generation->fetching || generation->outgrown) continue;
+    if (!generation->may_go_on() || generation->in_cache() != in_cache) continue;
     order.emplace_back(UrgencyOf(*generation), generation.get());
   }
   std::stable_sort(order.begin(), order.end(),

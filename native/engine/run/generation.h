@@ -65,6 +65,8 @@ class Generation : Submission {
   // Rows until it can sample: tokens that are not in the cache, of a new generation or a preempted
   // one.
   std::uint32_t pending() const { return static_cast<std::uint32_t>(tokens.size()) - computed; }
+  // False: it has ended, or waits for its receiver, the disk or more cells.
+  bool may_go_on() const { return !ended && !paused && !fetching && !outgrown; }
   bool in_cache() const { return sequence >= 0; }
   // A prompt that shares nothing is rounded as a plain loop rounds it: neither padded nor cut
   // otherwise.

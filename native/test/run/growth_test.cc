@@ -1,9 +1,9 @@
 // Growth of the KV cache on demand: every text equals that of the generation alone in a cache of
 // the largest size, whenever and however often the cache grows.
+#include "engine/run/growth.h"
+
 #include <algorithm>
 #include <random>
-
-#include "engine/run/growth.h"
 
 #include "test.h"
 #include "virtual_bench.h"

@@ -1,7 +1,7 @@
 // Steps beside a prompt in the lane: when they are due, and how long both sides wait.
-#include <algorithm>
-
 #include "engine/run/lane_turns.h"
+
+#include <algorithm>
 
 #include "loop_parts.h"
 #include "test.h"

@@ -1,7 +1,7 @@
 // When outputs are delivered: the outbox alone, and in a loop.
-#include <chrono>
-
 #include "engine/run/outbox.h"
+
+#include <chrono>
 
 #include "test.h"
 #include "virtual_bench.h"

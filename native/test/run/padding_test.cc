@@ -1,8 +1,8 @@
 // Padding rows: how many, where, and never in a prompt that must be rounded as in a plain loop.
+#include "engine/run/padding.h"
+
 #include <algorithm>
 #include <chrono>
-
-#include "engine/run/padding.h"
 
 #include "loop_parts.h"
 #include "test.h"
