@@ -76,6 +76,32 @@ const running = async (): Promise<number> => {
   return active + waiting;
 };
 
+test('n choices compute their prompt once', async () => {
+  const computed = async (): Promise<number> => {
+    const { models } = await daemon.client.health();
+    return models.reduce((sum, { steps }) => sum + (steps?.prompt_tokens ?? 0), 0);
+  };
+  const long = { role: 'user', content: 'a river of llamas '.repeat(100) } as const;
+  const { seed: _, ...random } = FEW;
+  const before = await computed();
+  const { choices, usage } = await client.chat.completions.create({ ...random, messages: [long], n: 8 });
+  const prompt = usage?.prompt_tokens ?? 0;
+  const spent = (await computed()) - before;
+  assert.ok(prompt > 200 && spent >= prompt && spent < 1.5 * prompt, `${String(spent)} of ${String(prompt)}`);
+  assert.ok(new Set(choices.map(({ message }) => message.content)).size > 1);
+});
+
+test('n choices with a seed are what n requests with the next seeds are', async () => {
+  const { choices } = await client.chat.completions.create({ ...FEW, model: 'random', n: 4 });
+  const alone: string[] = [];
+  for (const index of choices.keys()) alone.push(await whole({ ...FEW, model: 'random', seed: FEW.seed + index }));
+  assert.is(new Set(alone).size, 4);
+  assert.equal(
+    choices.map(({ message }) => message.content),
+    alone,
+  );
+});
+
 test('streamed and whole answers have the same text and usage', async () => {
   // Long enough to arrive in several pieces even on a busy machine.
   const more = { ...FEW, model: 'random', max_completion_tokens: 100 };

@@ -89,8 +89,8 @@ struct LoadOptions {
 
 inline constexpr std::uint32_t kDefaultContextLength = 8192;
 
-// Defaults are llama.cpp's. So is the order: logit bias, penalties, DRY, top-k, typical, top-p, min-p,
-// XTC, temperature, draw. With Mirostat: logit bias, penalties, DRY, temperature, Mirostat.
+// Defaults are llama.cpp's. So is the order: logit bias, penalties, DRY, top-k, typical, top-p,
+// min-p, XTC, temperature, draw. With Mirostat: logit bias, penalties, DRY, temperature, Mirostat.
 struct SamplingParams {
   float temperature = 0.80F;  // 0: greedy
   // The temperature varies by this much around `temperature`, with the entropy of the candidates;

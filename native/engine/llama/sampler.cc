@@ -326,8 +326,8 @@ llama_sampler_ptr NewChain(const llama_vocab* vocab, const SamplingParams& param
       breakers.push_back(breaker.c_str());
     }
     add(llama_sampler_init_dry(vocab, params.dry_multiplier, params.dry_base,
-                               params.dry_allowed_length, params.dry_penalty_last_n, breakers.data(),
-                               breakers.size()));
+                               params.dry_allowed_length, params.dry_penalty_last_n,
+                               breakers.data(), breakers.size()));
   }
   if (params.mirostat != 0) {
     add(llama_sampler_init_temp(params.temperature));

@@ -22,9 +22,8 @@ using test::Prompt;
 using test::Request;
 using test::Seeded;
 
-// Greedy and seeded, with every sampling parameter, from raw prompts (short, and of several
-// batches) and from chats.
-TEST(TextEqualsThePlainLoop) {
+// Greedy and seeded, with every sampling parameter.
+std::vector<SamplingParams> Samplings() {
   std::vector<SamplingParams> samplings = {Greedy(), Seeded(1), Seeded(4242)};
   samplings.push_back(Seeded(7));
   samplings.back().temperature = 1.3F;
@@ -57,6 +56,12 @@ TEST(TextEqualsThePlainLoop) {
     sampling.dry_penalty_last_n = 200;
     samplings.push_back(sampling);
   }
+  return samplings;
+}
+
+// From raw prompts (short, and of several batches) and from chats.
+TEST(TextEqualsThePlainLoop) {
+  const std::vector<SamplingParams> samplings = Samplings();
   int texts = 0;
   for (const std::string& path : test::TinyModels()) {
     const auto loaded = LoadEngine(path);

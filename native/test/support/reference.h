@@ -19,20 +19,7 @@ struct Reference {
   std::uint32_t context_length = 0;
 };
 
-// Generates up to `limit` tokens; also ends when the context is full.
-inline Reference RunReference(const LlamaModel& model, const std::vector<Token>& prompt,
-                              const SamplingParams& params, std::size_t limit,
-                              std::uint32_t context_length, int threads,
-                              const std::string& gbnf = "") {
-  constexpr std::size_t kBatch = 512;
-  llama_context_params context_params = llama_context_default_params();
-  context_params.n_ctx = context_length;
-  context_params.n_batch = kBatch;
-  context_params.n_ubatch = kBatch;
-  context_params.n_threads = threads;
-  context_params.n_threads_batch = threads;
-  llama_context* context = llama_init_from_model(model.get(), context_params);
-
+inline common_params_sampling LlamaCppSampling(const SamplingParams& params) {
   common_params_sampling sampling;
   sampling.seed = params.seed.value_or(0);
   sampling.temp = params.temperature;
@@ -57,6 +44,24 @@ inline Reference RunReference(const LlamaModel& model, const std::vector<Token>&
   sampling.penalty_freq = params.frequency_penalty;
   sampling.penalty_present = params.presence_penalty;
   for (const auto& [token, bias] : params.logit_bias) sampling.logit_bias.push_back({token, bias});
+  return sampling;
+}
+
+// Generates up to `limit` tokens; also ends when the context is full.
+inline Reference RunReference(const LlamaModel& model, const std::vector<Token>& prompt,
+                              const SamplingParams& params, std::size_t limit,
+                              std::uint32_t context_length, int threads,
+                              const std::string& gbnf = "") {
+  constexpr std::size_t kBatch = 512;
+  llama_context_params context_params = llama_context_default_params();
+  context_params.n_ctx = context_length;
+  context_params.n_batch = kBatch;
+  context_params.n_ubatch = kBatch;
+  context_params.n_threads = threads;
+  context_params.n_threads_batch = threads;
+  llama_context* context = llama_init_from_model(model.get(), context_params);
+
+  common_params_sampling sampling = LlamaCppSampling(params);
   if (!gbnf.empty()) sampling.grammar = {COMMON_GRAMMAR_TYPE_USER, gbnf};
   const common_sampler_ptr sampler(common_sampler_init(model.get(), sampling));
   for (const Token token : prompt) common_sampler_accept(sampler.get(), token, false);
