@@ -142,7 +142,7 @@ export interface StatusRecord {
 }
 
 export type ModelState = 'available' | 'pulling' | 'installed' | 'loading' | 'loaded' | 'failed';
-/** `tools` and `thinking` are found when the model is loaded; the others are in its file. */
+/** `tools` and `thinking` are found by a load (capabilities.ts); the others are declared by the model's file. */
 export type Capability = 'chat' | 'completion' | 'embedding' | 'rerank' | 'tools' | 'thinking' | 'vision';
 
 /** `svc model list|show --json`. */
@@ -165,6 +165,8 @@ export interface ModelRecord {
   /** Training context length, in tokens. */
   readonly context_length: number | null;
   readonly capabilities: readonly Capability[];
+  /** False if this version of svc has not loaded this file yet: `capabilities` is then what the file declares. */
+  readonly capabilities_tried: boolean;
   readonly license: string | null;
   readonly state: ModelState;
   readonly default: boolean;

@@ -5,7 +5,6 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import OpenAI from 'openai';
 import type { GenerateResult, ToolCall } from '../../src/protocol/generate.ts';
-import type { ModelRecord } from '../../src/protocol/records.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -117,15 +116,6 @@ test('a model may answer instead, and one without a form for calls refuses tools
     max_completion_tokens: 4,
   });
   assert.is(quiet.choices[0]?.finish_reason, 'length');
-});
-
-test('capabilities are those that were found', async () => {
-  const { models } = JSON.parse((await svc(['model', 'list', '--json'], { home })).stdout) as {
-    models: ModelRecord[];
-  };
-  const of = (id: string): readonly string[] => models.find((model) => model.id === id)?.capabilities ?? [];
-  assert.equal(of('caller'), ['chat', 'completion', 'tools']);
-  assert.equal(of('plain'), ['chat', 'completion']);
 });
 
 test('what cannot be enforced, or is no call, is refused by name', async () => {

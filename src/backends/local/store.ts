@@ -1,3 +1,4 @@
+import type { TriedCapability } from '../../protocol/capabilities.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 
 /** The part of the model store that local models need. */
@@ -5,4 +6,6 @@ export interface Store {
   list(): Promise<readonly ModelRecord[]>;
   /** An id, an alias or a path; absent: the default. Throws MODEL_NOT_FOUND. */
   find(name?: string): Promise<ModelRecord>;
+  /** Keeps for the model's record what loading the file has found. */
+  noteLoad(path: string, found: readonly TriedCapability[]): Promise<void>;
 }
