@@ -41,49 +41,53 @@ const SCHEMAS: Readonly<Record<string, object>> = {
     additionalProperties: false,
   },
 };
-const tools = Object.entries(SCHEMAS).map(
-  ([name, parameters]): OpenAI.ChatCompletionFunctionTool => ({
-    type: 'function',
-    function: { name, description: `Does something with the ${name}`, parameters: { ...parameters } },
-  }),
-);
+const tools = Object.entries(SCHEMAS).map(([name, parameters]): OpenAI.ChatCompletionFunctionTool => ({
+  type: 'function',
+  function: { name, description: `Does something with the ${name}`, parameters: { ...parameters } },
+}));
 const question = (content: string): OpenAI.ChatCompletionMessageParam[] => [{ role: 'user', content }];
 
-async function answer(params: Partial<OpenAI.ChatCompletionCreateParamsNonStreaming>): Promise<OpenAI.ChatCompletion> {
-  return await client.chat.completions.create({ model: 'builtin', messages: question('hello'), ...params });
+interface Answer {
+  readonly message: OpenAI.ChatCompletionMessage;
+  readonly reason: string;
+  readonly promptTokens: number | undefined;
+}
+
+async function answerTo(
+  messages: OpenAI.ChatCompletionMessageParam[],
+  params: Partial<OpenAI.ChatCompletionCreateParamsNonStreaming> = {},
+): Promise<Answer> {
+  const { choices, usage } = await client.chat.completions.create({ model: 'builtin', messages, ...params });
+  const [choice] = choices;
+  assert.ok(choice !== undefined);
+  return { message: choice.message, reason: choice.finish_reason, promptTokens: usage?.prompt_tokens };
 }
 
 test('where a call may happen, it answers as without tools', async () => {
   for (const text of ['how do I stop the daemon?', 'what is 12 + 31?', 'What is the weather in Paris?']) {
     const messages = question(text);
-    const [plain, free] = [await answer({ messages }), await answer({ messages, tools, tool_choice: 'auto' })];
-    assert.is(free.choices[0]?.message.tool_calls, undefined);
-    assert.is(free.choices[0]?.finish_reason, 'stop');
-    assert.is(free.choices[0].message.content, plain.choices[0]?.message.content);
-    assert.is(free.usage?.prompt_tokens, plain.usage?.prompt_tokens);
+    const plain = await answerTo(messages);
+    assert.is(plain.reason, 'stop');
+    assert.equal(await answerTo(messages, { tools, tool_choice: 'auto' }), plain);
   }
 });
 
 test('where a call must happen, it makes one that is valid, and then answers', async () => {
-  for (const [tool_choice, names] of [
-    ['required', Object.keys(SCHEMAS)],
-    [{ type: 'function', function: { name: 'weather' } }, ['weather']],
-    [{ type: 'function', function: { name: 'lamp' } }, ['lamp']],
-  ] as const) {
-    const messages = question('What is the weather in Paris?');
-    const called = await answer({ messages, tools, tool_choice, parallel_tool_calls: false });
-    const [choice] = called.choices;
-    assert.is(choice?.finish_reason, 'tool_calls');
-    const [call, ...others] = choice.message.tool_calls ?? [];
+  const messages = question('What is the weather in Paris?');
+  for (const only of [undefined, 'weather', 'lamp']) {
+    const tool_choice = only === undefined ? 'required' : ({ type: 'function', function: { name: only } } as const);
+    const { reason, message } = await answerTo(messages, { tools, tool_choice, parallel_tool_calls: false });
+    assert.is(reason, 'tool_calls');
+    const [call, ...others] = message.tool_calls ?? [];
     assert.ok(call?.type === 'function' && others.length === 0);
     const { name, arguments: given } = call.function;
-    assert.ok(names.includes(name), name);
+    if (only !== undefined) assert.is(name, only);
     assert.is(new Ajv().validate(SCHEMAS[name] ?? false, JSON.parse(given)), true, given);
 
     const result = { role: 'tool', tool_call_id: call.id, content: 'Rain, 18 °C' } as const;
-    const after = await answer({ messages: [...messages, choice.message, result], tools });
-    assert.is(after.choices[0]?.finish_reason, 'stop');
-    assert.ok((after.choices[0].message.content ?? '').length > 0);
+    const after = await answerTo([...messages, message, result], { tools });
+    assert.is(after.reason, 'stop');
+    assert.ok((after.message.content ?? '').length > 0);
   }
 });
 

@@ -8,17 +8,18 @@ import type { CacheType, NativeDevice, NativeLoadOptions } from '../../engine/ad
 import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import { foundBy, triedFields } from '../../protocol/capabilities.ts';
 import { CONTROL_CALLER, shareOf } from '../../protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../../protocol/embed.ts';
 import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
-import type {
-  DeviceRecord,
-  LoadedModelHealth,
-  ModelRecord,
-  ProviderRecord,
-  StepsHealth,
+import {
+  foundBy,
+  triedFields,
+  type DeviceRecord,
+  type LoadedModelHealth,
+  type ModelRecord,
+  type ProviderRecord,
+  type StepsHealth,
 } from '../../protocol/records.ts';
 import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';

@@ -1,5 +1,4 @@
-import type { TriedCapability } from '../../protocol/capabilities.ts';
-import type { ModelRecord } from '../../protocol/records.ts';
+import type { TriedCapability, ModelRecord } from '../../protocol/records.ts';
 
 /** The part of the model store that local models need. */
 export interface Store {

@@ -14,8 +14,7 @@ import { rm, stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import { triedFields, type TriedCapability } from '../../protocol/capabilities.ts';
-import type { ModelRecord } from '../../protocol/records.ts';
+import { triedFields, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
 import {
   bring,
   deleteFiles,

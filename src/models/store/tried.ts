@@ -8,7 +8,7 @@
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
 import { readText } from '../../files/open-file.ts';
-import { TRIED_CAPABILITIES, type TriedCapability } from '../../protocol/capabilities.ts';
+import { TRIED_CAPABILITIES, type TriedCapability } from '../../protocol/records.ts';
 
 export interface TriedPlace {
   /** Its directory must exist for the file to be written. */

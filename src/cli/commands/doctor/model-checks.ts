@@ -4,8 +4,7 @@ import type { Paths } from '../../../home/paths.ts';
 import { tryModel } from '../../../engine/try-model.ts';
 import { digestOfModel } from '../../../models/store/adopted.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
-import { foundBy, triedFields } from '../../../protocol/capabilities.ts';
-import type { ModelRecord } from '../../../protocol/records.ts';
+import { foundBy, triedFields, type ModelRecord } from '../../../protocol/records.ts';
 import { storeIn } from '../../machine/models.ts';
 import { check, failed, skipped } from './check.ts';
 
@@ -91,7 +90,9 @@ async function checkDefaultModel(
   if (!daemonServes && !engineWorks) return skipped('default_model', 'the addon cannot be loaded', model.id);
   try {
     const startedAt = performance.now();
-    const { capabilities } = daemonServes ? await tryInDaemon(new Client(paths.socketPath), model) : await tryAlone(model);
+    const { capabilities } = daemonServes
+      ? await tryInDaemon(new Client(paths.socketPath), model)
+      : await tryAlone(model);
     const where = daemonServes ? 'in the daemon' : 'in an engine process of its own';
     const took = ((performance.now() - startedAt) / 1000).toFixed(1);
     const can = capabilities.join(', ') || 'nothing';
