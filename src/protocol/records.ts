@@ -156,20 +156,24 @@ export interface LoadFindings {
   readonly thinks: boolean;
 }
 
+function isTried(capability: Capability): boolean {
+  return TRIED_CAPABILITIES.some((each) => each === capability);
+}
+
 export function foundBy({ makes_embeddings, calls_tools, thinks }: LoadFindings): TriedCapability[] {
   const isFound = { embedding: makes_embeddings, tools: calls_tools, thinking: thinks };
   return TRIED_CAPABILITIES.filter((each) => isFound[each]);
 }
 
-/** The fields of a model's record after a load; `declared`: by its file. */
+/** The fields of a model's record after a load. `before`: by its file, or after an earlier load. */
 export function triedFields(
-  declared: readonly Capability[],
+  before: readonly Capability[],
   found: readonly TriedCapability[],
 ): { readonly capabilities: Capability[]; readonly capabilities_tried: true } {
   // A load confirms embeddings and cannot add them: an engine of a reranker makes vectors, too.
-  const confirmed = declared.filter((each) => each !== 'embedding' || found.includes(each));
+  const kept = before.filter((each) => (each === 'embedding' ? found.includes(each) : !isTried(each)));
   return {
-    capabilities: [...confirmed, ...found.filter((each) => each !== 'embedding')],
+    capabilities: [...kept, ...found.filter((each) => each !== 'embedding')],
     capabilities_tried: true,
   };
 }

@@ -11,6 +11,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
+import { triedFields } from '../../src/protocol/records.ts';
 import { rejection } from '../support/errors.ts';
 import { gguf, LLAMA, numberEntry, partEntries } from './raw-gguf.ts';
 
@@ -172,7 +173,9 @@ test('what a load found belongs to the content of the file and to the version th
     assert.equal(await of(store, 'mine'), ['completion', 'tools', 'thinking', true]);
     assert.equal(await of(store, 'vectors'), [true], 'its vectors were tried and not found');
     assert.equal(await of(store, 'builtin'), ['chat', 'completion', 'tools', true]);
-    assert.equal((await store.list())[1], await store.find('mine'));
+    const record = await store.find('mine');
+    assert.equal((await store.list())[1], record);
+    assert.equal(triedFields(record.capabilities, ['tools']).capabilities, ['completion', 'tools'], 'a later load');
   }
   assert.equal(await readdir(models), ['registry.json'], 'nothing is written among the models');
   assert.equal(await of(open('2'), 'mine'), ['completion', false]);
