@@ -6,8 +6,19 @@
 import argparse, hashlib, json, struct
 import numpy as np
 
-TEMPLATE = ("{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] | trim }}<|end|>{% endfor %}"
-            "{% if add_generation_prompt %}<|assistant|>{% endif %}")
+# The model was not trained to choose a tool: tools are named in the prompt only beside a result, so that a question is
+# answered as without them. A call is made only where it must be; then its grammar writes most of it.
+TEMPLATE = (
+    "{% set chat = namespace(results=false) %}"
+    "{% for message in messages %}{% if message.role == 'tool' %}{% set chat.results = true %}{% endif %}{% endfor %}"
+    "{% if tools and chat.results %}<|system|>{% for tool in tools %}{{ tool | tojson }}{% endfor %}<|end|>{% endif %}"
+    "{% for message in messages %}"
+    "{% if message.role == 'tool' %}<|user|>{% else %}<|{{ message['role'] }}|>{% endif %}{{ message['content'] | trim }}"
+    "{% if message.tool_calls %}{% for call in message.tool_calls %}"
+    "{% if message.content or not loop.first %}{{ '\\n' }}{% endif %}"
+    "{{ '<tool_call>\\n{\"name\": \"' }}{{ call.function.name }}{{ '\", \"arguments\": ' }}"
+    "{{ call.function.arguments | tojson }}{{ '}\\n</tool_call>' }}{% endfor %}{% endif %}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}")
 U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5
 TENSOR_F32, TENSOR_Q8_0 = 0, 8
 HEAD = 32  # size of an attention head, as in train.cc

@@ -5,8 +5,11 @@ import { readFileSync } from 'node:fs';
 const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string;
   engines: { node: string };
+  devDependencies: Readonly<Record<'node-llama-cpp', string>>;
 };
 
 export const VERSION: string = manifest.version;
+/** Version of svc and of the llama.cpp that it is built with. */
+export const ENGINE_VERSION = `${VERSION}, node-llama-cpp ${manifest.devDependencies['node-llama-cpp']}`;
 /** Oldest version of Node that svc supports. */
 export const LEAST_NODE: string = manifest.engines.node.replace(/^>=/, '');

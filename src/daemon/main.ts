@@ -8,10 +8,11 @@ import { LocalBackend } from '../backends/local/local-backend.ts';
 import { loadConfig } from '../config/config.ts';
 import type { DaemonFile } from '../home/daemon-file.ts';
 import { variable } from '../process/environment.ts';
-import { resolvePaths } from '../home/paths.ts';
+import { capabilitiesFile, resolvePaths } from '../home/paths.ts';
 import { LogFile } from '../log/log-file.ts';
 import { createLogger, StderrLog, Tee, type LogDestination } from '../log/log.ts';
 import { hubEnvironment } from '../config/hub.ts';
+import { ENGINE_VERSION } from '../config/version.ts';
 import { builtinModelPath } from '../models/store/builtin.ts';
 import { pullByName } from '../models/pull/by-name.ts';
 import { clearPrefixes, prefixFolder, prefixKey, prefixName } from '../models/store/prefixes.ts';
@@ -57,7 +58,11 @@ interface Base extends Pick<DaemonParts, 'mode' | 'paths' | 'config' | 'log' | '
 async function run({ logFile, ...base }: Base): Promise<number> {
   const { paths, config, log } = base;
   const modelsDir = config.models.dir ?? paths.modelsDir;
-  const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() });
+  const store = new ModelStore({
+    dir: modelsDir,
+    builtinPath: builtinModelPath(),
+    tried: { path: capabilitiesFile(paths), version: ENGINE_VERSION },
+  });
   const prefixes = prefixFolder(paths.cacheDir);
   // A limit of 0 turns prefix files off: those on disk are deleted.
   if (config.engine.prefix_disk_bytes === 0) await clearPrefixes(prefixes);

@@ -90,6 +90,11 @@ export function crashFile({ stateDir }: Pick<Paths, 'stateDir'>): string {
   return path.join(stateDir, 'daemon.stderr');
 }
 
+/** What loads have found models able to do (models/store/tried.ts). */
+export function capabilitiesFile({ stateDir }: Pick<Paths, 'stateDir'>): string {
+  return path.join(stateDir, 'capabilities.json');
+}
+
 /**
  * Creates `directory`, or takes an existing one, and makes it accessible to this user only.
  * Throws CONFIG_INVALID when it is a link, not a directory, or belongs to another user.

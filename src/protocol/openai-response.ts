@@ -154,6 +154,8 @@ export function toModel(record: ModelRecord): object {
     owned_by: 'svc',
     // In tokens; vLLM's name for the field.
     max_model_len: record.loaded?.context_length ?? record.context_length,
+    capabilities: record.capabilities,
+    capabilities_tried: record.capabilities_tried,
   };
 }
 

@@ -142,8 +142,41 @@ export interface StatusRecord {
 }
 
 export type ModelState = 'available' | 'pulling' | 'installed' | 'loading' | 'loaded' | 'failed';
-/** `tools` and `thinking` are found when the model is loaded; the others are in its file. */
+/** `tools` and `thinking` are found by a load; the others are declared by the model's file. */
 export type Capability = 'chat' | 'completion' | 'embedding' | 'rerank' | 'tools' | 'thinking' | 'vision';
+
+/** The capabilities that every load tries, with the model's own template and files. */
+export const TRIED_CAPABILITIES = ['embedding', 'tools', 'thinking'] as const satisfies readonly Capability[];
+export type TriedCapability = (typeof TRIED_CAPABILITIES)[number];
+
+/** What a load has found, by the engine's names. */
+export interface LoadFindings {
+  readonly makes_embeddings: boolean;
+  readonly calls_tools: boolean;
+  readonly thinks: boolean;
+}
+
+function isTried(capability: Capability): boolean {
+  return TRIED_CAPABILITIES.some((each) => each === capability);
+}
+
+export function foundBy({ makes_embeddings, calls_tools, thinks }: LoadFindings): TriedCapability[] {
+  const isFound = { embedding: makes_embeddings, tools: calls_tools, thinking: thinks };
+  return TRIED_CAPABILITIES.filter((each) => isFound[each]);
+}
+
+/** The fields of a model's record after a load. `before`: by its file, or after an earlier load. */
+export function triedFields(
+  before: readonly Capability[],
+  found: readonly TriedCapability[],
+): { readonly capabilities: Capability[]; readonly capabilities_tried: true } {
+  // A load confirms embeddings and cannot add them: an engine of a reranker makes vectors, too.
+  const kept = before.filter((each) => (each === 'embedding' ? found.includes(each) : !isTried(each)));
+  return {
+    capabilities: [...kept, ...found.filter((each) => each !== 'embedding')],
+    capabilities_tried: true,
+  };
+}
 
 /** `svc model list|show --json`. */
 export interface ModelRecord {
@@ -165,6 +198,8 @@ export interface ModelRecord {
   /** Training context length, in tokens. */
   readonly context_length: number | null;
   readonly capabilities: readonly Capability[];
+  /** False if this version of svc has not loaded this file yet: `capabilities` is then what the file declares. */
+  readonly capabilities_tried: boolean;
   readonly license: string | null;
   readonly state: ModelState;
   readonly default: boolean;

@@ -49,6 +49,7 @@ export function fixedStore(
         ? Promise.reject(new SvcError('MODEL_NOT_FOUND', `there is no model ${String(name)}`))
         : Promise.resolve(found);
     },
+    noteLoad: () => Promise.resolve(),
   };
 }
 
@@ -66,6 +67,7 @@ function modelRecord(id: string, path: string, isDefault: boolean, capability: C
     quantization: null,
     context_length: null,
     capabilities: [capability],
+    capabilities_tried: false,
     license: null,
     state: 'installed',
     default: isDefault,

@@ -350,7 +350,15 @@ test('a model is named by id or alias, never by a file path', async () => {
 });
 
 test('the list of models, and one of them by id or alias', async () => {
-  const model = { id: 'tiny', object: 'model', created: 1793491200, owned_by: 'svc', max_model_len: 4096 };
+  const model = {
+    id: 'tiny',
+    object: 'model',
+    created: 1793491200,
+    owned_by: 'svc',
+    max_model_len: 4096,
+    capabilities: ['chat'],
+    capabilities_tried: true,
+  };
   assert.equal((await ask(listener, '/v1/models')).json(), { object: 'list', data: [model] });
   for (const name of ['tiny', 'small', 'org%2Ftiny', 'org/tiny', 'default']) {
     assert.equal((await ask(listener, `/v1/models/${name}`)).json(), model, name);

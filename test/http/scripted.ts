@@ -84,6 +84,7 @@ export const TINY: ModelRecord = {
   quantization: 'F16',
   context_length: 4096,
   capabilities: ['chat'],
+  capabilities_tried: true,
   license: null,
   state: 'installed',
   default: true,

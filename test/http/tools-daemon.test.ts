@@ -5,7 +5,6 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import OpenAI from 'openai';
 import type { GenerateResult, ToolCall } from '../../src/protocol/generate.ts';
-import type { ModelRecord } from '../../src/protocol/records.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -119,15 +118,6 @@ test('a model may answer instead, and one without a form for calls refuses tools
   assert.is(quiet.choices[0]?.finish_reason, 'length');
 });
 
-test('capabilities are those that were found', async () => {
-  const { models } = JSON.parse((await svc(['model', 'list', '--json'], { home })).stdout) as {
-    models: ModelRecord[];
-  };
-  const of = (id: string): readonly string[] => models.find((model) => model.id === id)?.capabilities ?? [];
-  assert.equal(of('caller'), ['chat', 'completion', 'tools']);
-  assert.equal(of('plain'), ['chat', 'completion']);
-});
-
 test('what cannot be enforced, or is no call, is refused by name', async () => {
   const paramOf = async (given: object): Promise<string> => {
     const { status, param } = await failure(
@@ -165,6 +155,43 @@ test('svc run offers the tools of a file and prints the calls', async () => {
   const wrong = await run();
   assert.is(wrong.code, 65);
   assert.match(wrong.stderr, /tools\.json/);
+});
+
+test('a whole tool loop with svc run: calls, results, answer', async () => {
+  const [tools, chat] = [join(home.dir, 'loop.json'), join(home.dir, 'chat.json')];
+  writeFileSync(tools, JSON.stringify([tool('forecast'), tool('history')]));
+  const run = (...args: string[]): Promise<SvcResult> =>
+    svc(['run', '-m', 'caller', '--tools', tools, ...args], { home });
+
+  const first = await run('--tool-choice', 'history', '--seed', '1', '--max-tokens', '1000', 'Will it rain?');
+  assert.is(first.code, 0, first.stderr);
+  const calls = first.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as ToolCall);
+  assert.ok(calls.length > 0);
+  for (const call of calls) assert.ok(call.name === 'history' && isValid(call.arguments), JSON.stringify(call));
+
+  const asked = { role: 'user', content: 'Will it rain?' };
+  const results = calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'It rained.' }));
+  writeFileSync(chat, JSON.stringify([asked, { role: 'assistant', tool_calls: calls }, ...results]));
+  const answered = async (...args: string[]): Promise<GenerateResult> =>
+    JSON.parse(
+      (await run('--messages', chat, '--tool-choice', 'none', '--max-tokens', '16', '--json', ...args)).stdout,
+    ) as GenerateResult;
+  const second = await answered();
+  assert.ok(second.text.length > 0 && second.tool_calls === undefined);
+  const third = await answered('And then?');
+  assert.ok((third.usage?.input_tokens ?? 0) > (second.usage?.input_tokens ?? 0), 'the prompt comes after the file');
+
+  writeFileSync(chat, JSON.stringify([asked, results[0]]));
+  const { code, stderr } = await run('--messages', chat);
+  assert.is(code, 2);
+  assert.match(stderr, /messages\[1\]\.tool_call_id/);
+  writeFileSync(chat, '[{"role": "judge", "content": "x"}]');
+  const wrong = await run('--messages', chat);
+  assert.is(wrong.code, 65);
+  assert.match(wrong.stderr, /chat\.json: messages\[0\]\.role/);
 });
 
 test('a client over the control socket gets the events', async () => {

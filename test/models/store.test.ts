@@ -11,6 +11,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
+import { triedFields } from '../../src/protocol/records.ts';
 import { rejection } from '../support/errors.ts';
 import { gguf, LLAMA, numberEntry, partEntries } from './raw-gguf.ts';
 
@@ -36,6 +37,7 @@ test.before.each(async (context) => {
 });
 test.after.each(async ({ dir }) => rm(dir, { recursive: true }));
 
+const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
 const idsOf = async (store: ModelStore): Promise<string[]> => (await store.list()).map(({ id }) => id);
 const digestOf = async (path: string): Promise<string> =>
   `sha256:${createHash('sha256')
@@ -71,6 +73,7 @@ test('an added model stays in its place', async ({ store, models }) => {
     quantization: 'Q8_0',
     context_length: 8192,
     capabilities: ['chat', 'completion'],
+    capabilities_tried: false,
     license: 'MIT',
     state: 'installed',
     default: false,
@@ -145,6 +148,48 @@ test('a model is found by name in any case and by path; similar names are sugges
   assert.match((await rejection(() => store.find('zzz'), 'MODEL_NOT_FOUND')).hint ?? '', /svc model list/);
   await rejection(() => store.find(`file:${other}x`), 'MODEL_NOT_FOUND', /no file/);
   await rejection(() => store.find('file:other.gguf'), 'INVALID_REQUEST', /not an absolute path/);
+});
+
+test('what a load found belongs to the content of the file and to the version that loaded it', async (context) => {
+  const { dir, models, file } = context;
+  const tried = join(dir, 'capabilities.json');
+  const open = (version = '1', path = tried): ModelStore =>
+    new ModelStore({ dir: models, builtinPath: builtinModelPath(), tried: { path, version } });
+  const of = async (store: ModelStore, name: string): Promise<unknown[]> => {
+    const { capabilities, capabilities_tried } = await store.find(name);
+    return [...capabilities, capabilities_tried];
+  };
+  const path = await file('mine.gguf');
+  const vectors = await file('vectors.gguf', gguf({ entries: [LLAMA, numberEntry('llama.pooling_type', 1)] }));
+  for (const each of [path, vectors]) await open().add(each);
+  assert.equal(await of(open(), 'mine'), ['completion', false]);
+
+  const writer = open();
+  await writer.noteLoad(path, ['tools', 'thinking']);
+  await writer.noteLoad(vectors, []);
+  await writer.noteLoad(builtinModelPath(), ['tools']);
+  await writer.noteLoad(await file('other.gguf'), ['tools']);
+  for (const store of [writer, open()]) {
+    assert.equal(await of(store, 'mine'), ['completion', 'tools', 'thinking', true]);
+    assert.equal(await of(store, 'vectors'), [true], 'its vectors were tried and not found');
+    assert.equal(await of(store, 'builtin'), ['chat', 'completion', 'tools', true]);
+    const record = await store.find('mine');
+    assert.equal((await store.list())[1], record);
+    assert.equal(triedFields(record.capabilities, ['tools']).capabilities, ['completion', 'tools'], 'a later load');
+  }
+  assert.equal(await readdir(models), ['registry.json'], 'nothing is written among the models');
+  assert.equal(await of(open('2'), 'mine'), ['completion', false]);
+
+  await writeFile(tried, '{"version": "1", "models": {"sha256');
+  assert.equal(await of(open(), 'mine'), ['completion', false]);
+  const nowhere = open('1', join(dir, 'none', 'capabilities.json'));
+  assert.is(await nowhere.noteLoad(path, ['tools']).catch((error: unknown) => codeOf(error)), 'ENOENT');
+  assert.equal(await of(nowhere, 'mine'), ['completion', 'tools', true], 'it is kept in memory');
+
+  await writeFile(path, gguf({ dataBytes: 4096 }));
+  assert.equal(await of(writer, 'mine'), ['completion', false]);
+  await writer.noteLoad(path, ['tools']);
+  assert.equal(await of(writer, 'mine'), ['completion', false], 'a file with changed content has no digest');
 });
 
 test('the default stays as set until that model is removed', async ({ store, file }) => {

@@ -43,7 +43,7 @@ export interface TestEngine {
 export const EMBEDDING_MODELS = ['tiny-bert', 'tiny-llama-embed'] as const;
 export type EmbeddingModel = (typeof EMBEDDING_MODELS)[number];
 
-export function modelPath(model: TestModel | EmbeddingModel | 'tiny-long'): string {
+export function modelPath(model: TestModel | EmbeddingModel | 'tiny-long' | 'tiny-thinker'): string {
   return fileURLToPath(new URL(join('..', '..', 'build', 'models', `${model}.gguf`), import.meta.url));
 }
 

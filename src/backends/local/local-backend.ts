@@ -12,12 +12,14 @@ import { CONTROL_CALLER, shareOf } from '../../protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../../protocol/embed.ts';
 import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
-import type {
-  DeviceRecord,
-  LoadedModelHealth,
-  ModelRecord,
-  ProviderRecord,
-  StepsHealth,
+import {
+  foundBy,
+  triedFields,
+  type DeviceRecord,
+  type LoadedModelHealth,
+  type ModelRecord,
+  type ProviderRecord,
+  type StepsHealth,
 } from '../../protocol/records.ts';
 import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
@@ -32,7 +34,6 @@ import { checkDimensions, toEngineRequest } from './request.ts';
 import { Residency } from './residency.ts';
 import type { Store } from './store.ts';
 import { Supervisor } from './supervisor.ts';
-import { TriedCapabilities } from './tried-capabilities.ts';
 
 /** The engine's own default, passed explicitly so that both agree. */
 const DEFAULT_MAX_SEQUENCES = 64;
@@ -93,7 +94,6 @@ export class LocalBackend implements Backend {
   readonly #residency: Residency;
   readonly #answers: Answers;
   readonly #estimates = new EstimateCache();
-  readonly #tried = new TriedCapabilities();
   #closing = false;
   #prefixBytes: number;
   #sinceToken: string | null = null;
@@ -322,6 +322,11 @@ export class LocalBackend implements Backend {
       stallTimeoutMs: engine.stall_timeout_seconds * 1000,
       log,
       entry,
+      onLoaded: (info) => {
+        store.noteLoad(model.path, foundBy(info)).catch((error: unknown) => {
+          log.debug({ model: model.id, err: error }, 'what the load has found is not kept for the record');
+        });
+      },
       onDevices: (seen) => {
         this.#devices = { seen, at: performance.now() };
       },
@@ -333,8 +338,6 @@ export class LocalBackend implements Backend {
       },
       onChange: () => {
         this.#residency.changed();
-        for (const { model: loaded, info } of this.#pool.engines)
-          if (info !== null) this.#tried.note(loaded.path, info);
         if (this.#pool.engines.some(({ state }) => state === 'loaded')) this.#sinceToken ??= new Date().toISOString();
         onChange();
       },
@@ -355,14 +358,14 @@ export class LocalBackend implements Backend {
     return model;
   }
 
-  #withState(installed: ModelRecord): ModelRecord {
-    const model = { ...installed, capabilities: this.#tried.of(installed) };
+  #withState(model: ModelRecord): ModelRecord {
     const engine = this.#pool.engines.find((each) => each.model.path === model.path);
     if (engine === undefined || engine.state === 'idle' || engine.state === 'closed') return model;
     const { state, pid, info } = engine;
     if (pid === null || info === null) return { ...model, state };
     return {
       ...model,
+      ...triedFields(model.capabilities, foundBy(info)),
       state,
       loaded: {
         pid,

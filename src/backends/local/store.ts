@@ -1,8 +1,10 @@
-import type { ModelRecord } from '../../protocol/records.ts';
+import type { TriedCapability, ModelRecord } from '../../protocol/records.ts';
 
 /** The part of the model store that local models need. */
 export interface Store {
   list(): Promise<readonly ModelRecord[]>;
   /** An id, an alias or a path; absent: the default. Throws MODEL_NOT_FOUND. */
   find(name?: string): Promise<ModelRecord>;
+  /** Keeps for the model's record what loading the file has found. */
+  noteLoad(path: string, found: readonly TriedCapability[]): Promise<void>;
 }

@@ -50,6 +50,8 @@ export interface SupervisorOptions {
   readonly entry?: string | undefined;
   /** The state changed. */
   onChange(): void;
+  /** The model was loaded. */
+  onLoaded?(info: EngineInfo): void;
   /** The engine reported the devices. */
   onDevices?(devices: readonly NativeDevice[]): void;
   /** For metrics. */
@@ -346,6 +348,7 @@ export class Supervisor {
         if (this.child !== child) return;
         this.#loadMs = performance.now() - this.#startedAt;
         this.#become({ name: 'loaded', child, info, since: performance.now() });
+        this.#options.onLoaded?.(info);
         done.resolve();
       },
       grow: (demand) => this.#options.grow(this, demand),

@@ -1,10 +1,9 @@
 /** `--tools FILE`: tools as OpenAI's API has them (`[{"type": "function", "function": {…}}]`), or their functions alone. */
 import * as v from 'valibot';
-import { SvcError } from '../../protocol/errors.ts';
-import { ToolSchema, type Tool } from '../../protocol/generate.ts';
+import { ToolSchema, type GenerateRequest, type Tool } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import { parse } from '../../protocol/validate.ts';
-import { readTextFile } from './text-file.ts';
+import { readJsonFile } from './json-file.ts';
 
 const FileSchema = v.object({
   tools: v.pipe(
@@ -21,16 +20,14 @@ const FileSchema = v.object({
     v.maxLength(LIMITS.tools),
   ),
 });
+const HINT = 'a list of tools: [{"name": "…", "description": "…", "parameters": {a JSON Schema}}]';
 
 /** Throws INPUT_INVALID with the place in the file. */
 export function readTools(file: string): Tool[] {
-  const source = readTextFile(file, LIMITS.bodyBytes);
-  try {
-    return parse(FileSchema, { tools: JSON.parse(source) as unknown }).tools;
-  } catch (error) {
-    const why = error instanceof SvcError ? error.message : `not valid JSON: ${(error as Error).message}`;
-    throw new SvcError('INPUT_INVALID', `${file}: ${why}`, {
-      hint: 'a list of tools: [{"name": "…", "description": "…", "parameters": {a JSON Schema}}]',
-    });
-  }
+  return readJsonFile(file, HINT, (tools) => parse(FileSchema, { tools }).tools);
+}
+
+/** `--tool-choice`: every word that is no choice of its own is the name of a tool. */
+export function toolChoiceOf(typed: string): NonNullable<GenerateRequest['tool_choice']> {
+  return typed === 'auto' || typed === 'none' || typed === 'required' ? typed : { name: typed };
 }

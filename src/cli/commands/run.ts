@@ -19,6 +19,7 @@ import { exit, out, printJson, printJsonLine, say, write, writeDim } from '../te
 import { hasInput, readInput, readPromptInput, type PromptInput } from '../asking/stdin.ts';
 
 const INTERRUPTED = 130;
+const NO_PROMPT: PromptInput = { text: '', late: undefined };
 
 export const spec = {
   summary: 'Answer one prompt',
@@ -54,6 +55,17 @@ export const spec = {
       summary: 'offer the tools of this JSON file to the model; its calls are printed as JSON lines',
       completes: 'file',
     },
+    'tool-choice': {
+      kind: 'string',
+      value: 'CHOICE',
+      summary: 'auto (the default), none, required, or the name of the tool to call',
+    },
+    messages: {
+      kind: 'string',
+      value: 'FILE',
+      summary: 'put the messages of this JSON file before the prompt, which is then not needed',
+      completes: 'file',
+    },
     timeout: { kind: 'duration', value: 'TIME', summary: 'give up after this time' },
     stats: { kind: 'switch', summary: 'print token counts and speed on standard error' },
     image: {
@@ -73,6 +85,7 @@ export const spec = {
     'svc run --provider openai --image photo.jpg "What is this?"',
     'svc run --schema person.schema.json "Invent a person"',
     'svc run --tools tools.json "What is the weather in Paris?"',
+    'svc run --tools tools.json --messages chat.json',
     'svc run --think off "Seven times eight?"',
   ],
 } as const satisfies Spec;
@@ -81,11 +94,15 @@ export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash
   // Before reading standard input, which may take long.
   routeOf(flags);
   const images = await readImages(flags.image);
-  const { text: prompt, late } = await readPrompt(argument, dash === '-');
+  const before = await messagesFile(flags);
+  const isComplete = before.length > 0 && argument === undefined;
+  const { text: prompt, late } = isComplete ? NO_PROMPT : await readPrompt(argument, dash === '-');
   const file = await formatFile(flags);
-  const tools =
-    flags.tools === undefined ? undefined : (await import('../asking/tools-file.ts')).readTools(flags.tools);
-  const request: GenerateRequest = { ...withPrompt(flags, prompt, images), ...given({ format: file?.format, tools }) };
+  const request: GenerateRequest = {
+    ...withPrompt(flags, before, prompt, images),
+    ...given({ format: file?.format }),
+    ...(await toolsOf(flags)),
+  };
   const paths = resolvePaths();
   if (!flags['no-start']) await ensureServing(paths, flags.json);
   const client = new Client(paths.socketPath);
@@ -132,11 +149,36 @@ async function formatFile({ schema, grammar }: Flags<typeof spec>): Promise<Form
   return readFormat(schema, grammar);
 }
 
-function withPrompt(flags: Flags<typeof spec>, prompt: string, images: readonly ContentPart[]): GenerateRequest {
+async function messagesFile({ messages }: Flags<typeof spec>): Promise<readonly Message[]> {
+  return messages === undefined ? [] : (await import('../asking/messages-file.ts')).readMessages(messages);
+}
+
+async function toolsOf({
+  tools,
+  'tool-choice': choice,
+}: Flags<typeof spec>): Promise<Pick<GenerateRequest, 'tools' | 'tool_choice'>> {
+  if (tools === undefined && choice === undefined) return {};
+  const { readTools, toolChoiceOf } = await import('../asking/tools-file.ts');
+  return given({
+    tools: tools === undefined ? undefined : readTools(tools),
+    tool_choice: choice === undefined ? undefined : toolChoiceOf(choice),
+  });
+}
+
+/** `prompt`: empty if the messages before it are the whole chat. */
+function withPrompt(
+  flags: Flags<typeof spec>,
+  before: readonly Message[],
+  prompt: string,
+  images: readonly ContentPart[],
+): GenerateRequest {
   const { system, model, timeout } = flags;
+  const text: ContentPart[] = prompt === '' ? [] : [{ type: 'text', text: prompt }];
+  const content = images.length === 0 ? prompt : [...images, ...text];
   const messages: Message[] = [
     ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
-    { role: 'user', content: images.length === 0 ? prompt : [...images, { type: 'text', text: prompt }] },
+    ...before,
+    ...(content === '' ? [] : [{ role: 'user' as const, content }]),
   ];
   return { ...requestOf(flags, model, messages), ...given({ timeout_ms: timeout }) };
 }

@@ -4,7 +4,8 @@
  */
 import { Client } from '../../client/client.ts';
 import { loadConfig } from '../../config/config.ts';
-import { resolvePaths } from '../../home/paths.ts';
+import { ENGINE_VERSION } from '../../config/version.ts';
+import { capabilitiesFile, resolvePaths, type Paths } from '../../home/paths.ts';
 import { builtinModelPath } from '../../models/store/builtin.ts';
 import { ModelStore } from '../../models/store/store.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -17,7 +18,12 @@ export function storeDirectory(): string {
 }
 
 export function openStore(): ModelStore {
-  return new ModelStore({ dir: storeDirectory(), builtinPath: builtinModelPath() });
+  return storeIn(storeDirectory(), resolvePaths());
+}
+
+export function storeIn(dir: string, paths: Paths): ModelStore {
+  const tried = { path: capabilitiesFile(paths), version: ENGINE_VERSION };
+  return new ModelStore({ dir, builtinPath: builtinModelPath(), tried });
 }
 
 export async function listModels(): Promise<readonly ModelRecord[]> {

@@ -60,6 +60,7 @@ export function unknownFile(id: string, source: string, path: string): ModelReco
     quantization: null,
     context_length: null,
     capabilities: [],
+    capabilities_tried: false,
     license: null,
     state: 'installed',
     default: false,

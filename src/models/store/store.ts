@@ -14,7 +14,7 @@ import { rm, stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { ModelRecord } from '../../protocol/records.ts';
+import { triedFields, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
 import {
   bring,
   deleteFiles,
@@ -34,12 +34,15 @@ import { filesOfModel } from '../gguf/parts.ts';
 import { entryOf, factsOf, recordOf, unknownFile } from './record.ts';
 import { cannotWrite, RegistryFile, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
 import { StorePaths } from './store-paths.ts';
+import { TriedCapabilities, type TriedPlace } from './tried.ts';
 import { isDamaged, mendingOf, Verification, weightsOf, type VerifyEvent, type VerifyResult } from './verify.ts';
 
 export interface ModelStoreOptions {
   /** Created when the first model is added. */
   readonly dir: string;
   readonly builtinPath: string;
+  /** Where the findings of loads are kept; absent: in memory. */
+  readonly tried?: TriedPlace;
 }
 
 export interface AddOptions {
@@ -65,16 +68,18 @@ export class ModelStore {
   readonly #paths: StorePaths;
   readonly #builtinPath: string;
   readonly #registry: RegistryFile;
+  readonly #tried: TriedCapabilities;
   /** Summaries of files that the registry does not describe, so that not every request reads a vocabulary. */
   readonly #inspected = new Map<string, GgufSummary>();
   /** Digest of the built-in model's file, and the version of the file that it belongs to. */
   #builtinDigest: { readonly version: string; readonly digest: string } | undefined;
 
-  constructor({ dir, builtinPath }: ModelStoreOptions) {
+  constructor({ dir, builtinPath, tried }: ModelStoreOptions) {
     this.#dir = dir;
     this.#paths = new StorePaths(dir);
     this.#builtinPath = builtinPath;
     this.#registry = new RegistryFile(dir);
+    this.#tried = new TriedCapabilities(tried);
   }
 
   /** Lists all models, the built-in one first. A model whose file is missing or broken has the state `failed`. */
@@ -220,6 +225,15 @@ export class ModelStore {
     return this.#paths.unfinished();
   }
 
+  /**
+   * Keeps what loading the file at `path` has found, for its model's record. Does nothing for a file that was not
+   * added, or has changed since. @throws SvcError as `list`, and errors of the file system
+   */
+  async noteLoad(path: string, found: readonly TriedCapability[]): Promise<void> {
+    const digest = (await this.list()).find((model) => model.path === path)?.digest ?? null;
+    if (digest !== null) await this.#tried.note(digest, found);
+  }
+
   /** @throws SvcError as `find`; INVALID_REQUEST for a path */
   async setDefault(name: string): Promise<void> {
     if (name.startsWith(FILE_PREFIX)) {
@@ -337,7 +351,8 @@ export class ModelStore {
       const found = await Promise.all(files.map((file) => stat(file)));
       const size = found.reduce((sum, each) => sum + each.size, 0);
       if (isDamaged(entry, registry)) throw new SvcError('MODEL_INVALID', 'its content has changed (SHA-256 mismatch)');
-      if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms) return { record };
+      if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms)
+        return { record: await this.#withFindings(record) };
       return { record: { ...record, ...factsOf(await this.#inspect(files)), digest: null } };
     } catch (error) {
       return failed(record, `the model ${entry.id}`, error, mendingOf(entry));
@@ -365,10 +380,16 @@ export class ModelStore {
     const record: ModelRecord = { ...unknownFile(BUILTIN_ID, 'builtin', path), default: isDefault, builtin: true };
     try {
       const summary = await this.#inspect([path]);
-      return { record: { ...record, ...factsOf(summary), digest: await this.#digestOfBuiltin(summary) } };
+      const digest = await this.#digestOfBuiltin(summary);
+      return { record: await this.#withFindings({ ...record, ...factsOf(summary), digest }) };
     } catch (error) {
       return failed(record, 'the built-in model', error, 'reinstall svc; in a source tree: npm run build');
     }
+  }
+
+  async #withFindings(record: ModelRecord): Promise<ModelRecord> {
+    const found = record.digest === null ? undefined : await this.#tried.of(record.digest);
+    return found === undefined ? record : { ...record, ...triedFields(record.capabilities, found) };
   }
 
   async #inspect(files: readonly string[]): Promise<GgufSummary> {

@@ -97,6 +97,17 @@ GrammarTrigger::Words WordsOf(const std::vector<common_grammar_trigger>& trigger
 
 }  // namespace
 
+bool OpensThinking(const AnswerFormat& format) {
+  if (format.thinking_ends.empty()) return false;
+  // Looked up in the text: beside other characters, a tag may have other tokens.
+  const std::string& prompt = format.generation_prompt;
+  const std::size_t opened = prompt.rfind(format.thinking_start);
+  return opened != std::string::npos &&
+         std::none_of(
+             format.thinking_ends.begin(), format.thinking_ends.end(),
+             [&](const std::string& end) { return prompt.find(end, opened) != std::string::npos; });
+}
+
 Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_params& found,
                                                              const ChatOptions& options) {
   auto format = std::make_shared<AnswerFormat>();

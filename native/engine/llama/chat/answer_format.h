@@ -39,6 +39,9 @@ struct AnswerFormat {
   std::vector<std::string> thinking_ends;
 };
 
+// True if the prompt ends within the reasoning: the model's text begins with it.
+bool OpensThinking(const AnswerFormat& format);
+
 // Takes what the analysis found. Errors: kInvalidRequest (param "tools": a tool's arguments must
 // follow its grammar, and this format cannot enforce that). Throws the exceptions of
 // libllama-common.

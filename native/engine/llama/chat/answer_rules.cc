@@ -1,6 +1,5 @@
 #include "engine/llama/chat/answer_rules.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "engine/llama/chat/answer_stream.h"
@@ -68,15 +67,7 @@ std::unique_ptr<Thinking> AnswerRulesMaker::Follow(const AnswerFormat& format,
     }
   }
   if (tags.start.empty() || tags.ends.empty()) return nullptr;
-  // Looked up in the text: beside other characters, a tag may have other tokens.
-  const std::string& prompt = format.generation_prompt;
-  const std::size_t opened = prompt.rfind(format.thinking_start);
-  const bool is_open = opened != std::string::npos &&
-                       std::none_of(format.thinking_ends.begin(), format.thinking_ends.end(),
-                                    [&](const std::string& end) {
-                                      return prompt.find(end, opened) != std::string::npos;
-                                    });
-  return std::make_unique<Thinking>(model_.vocab(), tags, is_open, budget);
+  return std::make_unique<Thinking>(model_.vocab(), tags, OpensThinking(format), budget);
 }
 
 Result<std::unique_ptr<GrammarConstraint>> AnswerRulesMaker::Constrain(

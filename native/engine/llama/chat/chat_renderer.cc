@@ -121,10 +121,11 @@ void ForEachText(Messages& messages, Options& options, Visit visit) {
 ChatRenderer::ChatRenderer(const LlamaModel& model) : model_(model), special_text_(model) {}
 ChatRenderer::~ChatRenderer() = default;
 
-Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model) {
+Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
+                                                        const std::string& chat_template) {
   std::unique_ptr<ChatRenderer> renderer(new ChatRenderer(model));
   try {
-    renderer->templates_ = common_chat_templates_init(model.get(), "");
+    renderer->templates_ = common_chat_templates_init(model.get(), chat_template);
   } catch (const std::exception& error) {
     return Status(StatusCode::kModelInvalid,
                   std::string("the model's chat template cannot be parsed: ") + error.what());

@@ -34,8 +34,10 @@ struct ChatPrompt {
 // Owner: the engine. Immutable, any thread. `model` must outlive it.
 class ChatRenderer {
  public:
-  // Error: kModelInvalid (the file's template cannot be parsed).
-  static Result<std::unique_ptr<ChatRenderer>> New(const LlamaModel& model);
+  // `chat_template`: Jinja, in place of the template in the file; empty: the file's. Error:
+  // kModelInvalid (the template cannot be parsed).
+  static Result<std::unique_ptr<ChatRenderer>> New(const LlamaModel& model,
+                                                   const std::string& chat_template = "");
   ~ChatRenderer();
 
   bool has_template() const;
@@ -43,6 +45,10 @@ class ChatRenderer {
   bool calls_tools() const { return calls_tools_; }
   // True if the template has tags for reasoning.
   bool thinks() const { return !thinking_->thinking_ends.empty(); }
+  // True if the template can leave the reasoning out.
+  bool can_answer_at_once() const { return can_answer_at_once_; }
+  // True if the prompt opens the reasoning, unless it leaves it out.
+  bool opens_thinking() const { return OpensThinking(*thinking_); }
 
   // Returns the prompt as text, ready for the assistant's turn. Error: kInvalidRequest (a role is
   // unknown, the template refuses the chat, it has no form for the options, or this thread's
@@ -84,8 +90,8 @@ class ChatRenderer {
   std::shared_ptr<const AnswerFormat> thinking_;
   std::shared_ptr<const AnswerFormat> answering_;
   bool calls_tools_ = false;
-  bool can_answer_at_once_ = false;  // the template can leave out the reasoning
-  bool knows_efforts_ = false;       // the template reads reasoning_effort
+  bool can_answer_at_once_ = false;
+  bool knows_efforts_ = false;  // the template reads reasoning_effort
 };
 
 }  // namespace svc

@@ -1,14 +1,18 @@
 // Every case of llama.cpp's tests/test-chat.cpp that has a template, a text and a message: the
-// text, whole and cut at every character, gives that message.
+// text, whole and cut at every character, gives that message. How many cases a template has stands
+// in docs/models.md.
 //
 // The cases are code, so that file is compiled here, with its check replaced by ours
 // (native/test/CMakeLists.txt).
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <set>
 
 #include "answer_test.h"
 #include "chat-auto-parser.h"
+#include "doc_table.h"
 #include "log.h"
 #include "test.h"
 
@@ -17,7 +21,8 @@ namespace {
 
 struct Count {
   int cases = 0;
-  std::set<std::string> templates;
+  std::map<std::string, int> of_template;
+  std::set<std::string> with_several_calls;  // templates
 } count;
 
 // JSON in one spelling.
@@ -83,7 +88,8 @@ void CheckCase(const common_chat_templates* templates, const std::string& path,
     return;
   }
   ++count.cases;
-  count.templates.insert(path);
+  ++count.of_template[path];
+  if (expected.tool_calls.size() > 1) count.with_several_calls.insert(path);
 
   const test::Answer whole = test::ReadPieces(format.value(), {text});
   if (!(Normalised(whole) == Normalised(Expected(expected)))) {
@@ -115,8 +121,29 @@ void CheckCase(const common_chat_templates* templates, const std::string& path,
 TEST(EveryCaseOfTheBundle) {
   test_template_output_peg_parsers(/*detailed_debug=*/false);
   EXPECT(svc::count.cases >= 400);
-  EXPECT(svc::count.templates.size() >= 50);
-  std::printf("%d cases of %zu templates\n", svc::count.cases, svc::count.templates.size());
+  EXPECT(svc::count.of_template.size() >= 50);
+  std::printf("%d cases of %zu templates\n", svc::count.cases, svc::count.of_template.size());
+}
+
+// After the test above, which counts. answer_templates_test knows the rows.
+TEST(TheDocumentationShowsTheCases) {
+  if (svc::count.cases == 0) test_template_output_peg_parsers(/*detailed_debug=*/false);
+  svc::test::DocTable table(SVC_MODELS_PAGE, "template");
+  std::set<std::string> rows;
+  for (const auto& entry : std::filesystem::directory_iterator("models/templates")) {
+    if (entry.path().extension() != ".jinja") continue;
+    const std::string path = "models/templates/" + entry.path().filename().string();
+    const std::string row = "`" + entry.path().stem().string() + "`";
+    rows.insert(row);
+    const auto found = svc::count.of_template.find(path);
+    const bool has_cases = found != svc::count.of_template.end();
+    table.Expect(row, "cases", has_cases ? std::to_string(found->second) : "–");
+    if (table.Cell(row, "own call read") == "no") {
+      const bool has_several = svc::count.with_several_calls.contains(path);
+      table.Expect(row, "several calls", has_several ? "yes" : has_cases ? "no" : "–");
+    }
+  }
+  table.ExpectRows(rows);
 }
 
 TEST_MAIN()

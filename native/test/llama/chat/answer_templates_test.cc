@@ -1,6 +1,8 @@
-// Every chat template of llama.cpp's tree: a call as the template itself writes it is read back,
-// also cut at every character, and the grammars of its calls compile in svc's own automaton.
+// Every chat template of llama.cpp's tree: calls as the template itself writes them are read back,
+// also cut at every character, and the grammars of its calls compile in svc's own automaton. What a
+// template can do is compared with the table in docs/models.md.
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -8,7 +10,10 @@
 #include <sstream>
 
 #include "answer_test.h"
+#include "doc_table.h"
 #include "engine/grammar/grammar_constraint.h"
+#include "engine/llama/chat/chat_renderer.h"
+#include "models.h"
 #include "test.h"
 
 namespace svc {
@@ -35,6 +40,7 @@ const std::set<std::string> kNoCallIsRead = {
 
 struct Template {
   std::string name;
+  std::string source;
   common_chat_templates_ptr parsed;
 };
 
@@ -46,8 +52,8 @@ std::vector<Template> Templates() {
     std::ifstream file(entry.path());
     std::ostringstream text;
     text << file.rdbuf();
-    all.push_back(
-        {entry.path().filename().string(), common_chat_templates_init(nullptr, text.str())});
+    all.push_back({entry.path().filename().string(), text.str(),
+                   common_chat_templates_init(nullptr, text.str())});
   }
   return all;
 }
@@ -75,21 +81,33 @@ ChatOptions Options(ToolChoice choice) {
   return options;
 }
 
-bool IsTheCall(const test::Answer& answer) {
-  if (answer.calls.size() != 1 || !answer.is_sound) return false;
+// The calls of one answer.
+const std::vector<common_chat_tool_call> kCalls = {
+    {"moon_phase_on", R"({"day":"q7","n":3})", "abcdefghi"},
+    {"moon_phase_on", R"({"day":"q8","n":4})", "jklmnopqr"}};
+
+// True if the answer consists of the first `count` calls.
+bool IsTheCalls(const test::Answer& answer, std::size_t count) {
+  if (answer.calls.size() != count || !answer.is_sound) return false;
   try {
-    const common_json arguments = common_json::parse(answer.calls[0].arguments);
-    return answer.calls[0].name == "moon_phase_on" && arguments.size() == 2 &&
-           arguments.at("day").get<std::string>() == "q7" && arguments.at("n").get<int>() == 3;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool is_right = answer.calls[i].name == kCalls[i].name &&
+                            common_json::parse(answer.calls[i].arguments).dump() ==
+                                common_json::parse(kCalls[i].arguments).dump();
+      if (!is_right) return false;
+    }
+    return true;
   } catch (const std::exception&) {
     return false;
   }
 }
 
-// The text that a model would write for the call: the part of the history in which a call differs
-// from a text in its place, without the end of the turn. Absent: none of it is read as the call.
-std::optional<std::string> WrittenCall(const common_chat_templates* parsed,
-                                       const std::shared_ptr<const AnswerFormat>& format) {
+// The text that a model would write for the first `count` calls: the part of the history in which
+// calls differ from a text in their place, without the end of the turn. Absent: none of it is read
+// as these calls.
+std::optional<std::string> WrittenCalls(const common_chat_templates* parsed,
+                                        const std::shared_ptr<const AnswerFormat>& format,
+                                        std::size_t count) {
   common_chat_templates_inputs inputs = Question(COMMON_CHAT_TOOL_CHOICE_AUTO);
   inputs.add_generation_prompt = false;
   inputs.messages.emplace_back();
@@ -97,8 +115,8 @@ std::optional<std::string> WrittenCall(const common_chat_templates* parsed,
   inputs.messages.back().content = "\u00A4text\u00A4";
   const std::string text = common_chat_templates_apply(parsed, inputs).prompt;
   inputs.messages.back().content.clear();
-  inputs.messages.back().tool_calls.push_back(
-      {"moon_phase_on", R"({"day":"q7","n":3})", "abcdefghi"});
+  inputs.messages.back().tool_calls.assign(kCalls.begin(),
+                                           kCalls.begin() + static_cast<std::ptrdiff_t>(count));
   const std::string call = common_chat_templates_apply(parsed, inputs).prompt;
 
   const auto differs = static_cast<std::size_t>(
@@ -111,17 +129,12 @@ std::optional<std::string> WrittenCall(const common_chat_templates* parsed,
   }
   // After a prompt that opens the reasoning, the model ends it first.
   std::vector<std::string> befores = {""};
-  const std::string& prompt = format->generation_prompt;
-  const std::size_t opened = prompt.rfind(format->thinking_start);
-  if (!format->thinking_ends.empty() && opened != std::string::npos &&
-      prompt.find(format->thinking_ends.back(), opened) == std::string::npos) {
-    befores = {"I think" + format->thinking_ends.front()};
-  }
+  if (OpensThinking(*format)) befores = {"I think" + format->thinking_ends.front()};
   for (const std::size_t begin : begins) {
     for (const std::string& before : befores) {
       for (std::size_t end = call.size(); end > begin; --end) {
         std::string written = before + call.substr(begin, end - begin);
-        if (IsTheCall(test::ReadPieces(format, {written}))) return written;
+        if (IsTheCalls(test::ReadPieces(format, {written}), count)) return written;
       }
     }
   }
@@ -136,7 +149,7 @@ TEST(ACallIsReadAsTheTemplateWritesIt) {
         common_chat_templates_apply(each.parsed.get(), Question(COMMON_CHAT_TOOL_CHOICE_AUTO)),
         Options(ToolChoice::kAuto));
     REQUIRE(format.ok());
-    const std::optional<std::string> call = WrittenCall(each.parsed.get(), format.value());
+    const std::optional<std::string> call = WrittenCalls(each.parsed.get(), format.value(), 1);
     if (call.has_value() == kNoCallIsRead.contains(each.name)) {
       test::Fail(name, 0, call ? "a call was read" : "no call was read");
     }
@@ -155,6 +168,53 @@ TEST(ACallIsReadAsTheTemplateWritesIt) {
     }
   }
   std::printf("%zu templates\n", read);
+}
+
+const char* YesOrNo(bool is_so) { return is_so ? "yes" : "no"; }
+
+// Calls in one answer may be more than a template writes: then it refuses the chat.
+bool ReadsCalls(const Template& each, const std::shared_ptr<const AnswerFormat>& format,
+                std::size_t count) {
+  try {
+    return WrittenCalls(each.parsed.get(), format, count).has_value();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+std::string Reasoning(const ChatRenderer& renderer) {
+  if (!renderer.thinks()) return "no";
+  return std::string(renderer.can_answer_at_once() ? "can be left out" : "always") +
+         (renderer.opens_thinking() ? ", opened by the prompt" : "");
+}
+
+TEST(TheDocumentationShowsWhatTemplatesCanDo) {
+  // Its vocabulary makes no difference.
+  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  test::DocTable table(SVC_MODELS_PAGE, "template");
+  std::set<std::string> rows;
+  for (const Template& each : Templates()) {
+    const std::string row = "`" + each.name.substr(0, each.name.rfind('.')) + "`";
+    rows.insert(row);
+    const auto renderer = ChatRenderer::New(*model, each.source);
+    const auto format = MakeAnswerFormat(
+        common_chat_templates_apply(each.parsed.get(), Question(COMMON_CHAT_TOOL_CHOICE_AUTO)),
+        Options(ToolChoice::kAuto));
+    REQUIRE(renderer.ok() && format.ok());
+    table.Expect(row, "reasoning", Reasoning(*renderer.value()));
+    const bool calls_tools = renderer.value()->calls_tools();
+    table.Expect(row, "tools", YesOrNo(calls_tools));
+    if (!calls_tools) {
+      for (const char* title : {"own call read", "several calls"}) table.Expect(row, title, "–");
+      continue;
+    }
+    const bool is_read = ReadsCalls(each, format.value(), 1);
+    table.Expect(row, "own call read", YesOrNo(is_read));
+    // Otherwise answer_cases_test knows.
+    if (is_read) table.Expect(row, "several calls", YesOrNo(ReadsCalls(each, format.value(), 2)));
+  }
+  table.ExpectRows(rows);
 }
 
 // Half tags, repeated tags and other garbage end in some answer, the same wherever it is cut.

@@ -3,10 +3,9 @@ import { Client } from '../../../client/client.ts';
 import type { Paths } from '../../../home/paths.ts';
 import { tryModel } from '../../../engine/try-model.ts';
 import { digestOfModel } from '../../../models/store/adopted.ts';
-import { builtinModelPath } from '../../../models/store/builtin.ts';
-import { ModelStore } from '../../../models/store/store.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
-import type { ModelRecord } from '../../../protocol/records.ts';
+import { foundBy, triedFields, type ModelRecord } from '../../../protocol/records.ts';
+import { storeIn } from '../../machine/models.ts';
 import { check, failed, skipped } from './check.ts';
 
 const TOKEN_MS = 120_000;
@@ -24,7 +23,7 @@ export async function checkModels(paths: Paths, options: ModelCheckOptions): Pro
   const { modelsDir } = options;
   let models: readonly ModelRecord[];
   try {
-    models = await new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() }).list();
+    models = await storeIn(modelsDir, paths).list();
   } catch (error) {
     return [failed('model_store', error, modelsDir), skipped('default_model', 'the model store cannot be read')];
   }
@@ -91,14 +90,27 @@ async function checkDefaultModel(
   if (!daemonServes && !engineWorks) return skipped('default_model', 'the addon cannot be loaded', model.id);
   try {
     const startedAt = performance.now();
-    if (daemonServes) await oneToken(new Client(paths.socketPath), model.id);
-    else await tryModel(model.id, model.path, TOKEN_MS);
+    const { capabilities } = daemonServes
+      ? await tryInDaemon(new Client(paths.socketPath), model)
+      : await tryAlone(model);
     const where = daemonServes ? 'in the daemon' : 'in an engine process of its own';
     const took = ((performance.now() - startedAt) / 1000).toFixed(1);
-    return check('default_model', 'ok', model.id, { detail: `one token ${where} after ${took} s` });
+    const can = capabilities.join(', ') || 'nothing';
+    return check('default_model', 'ok', model.id, { detail: `one token ${where} after ${took} s; found: ${can}` });
   } catch (error) {
     return failed('default_model', error, model.id);
   }
+}
+
+type Found = Pick<ModelRecord, 'capabilities'>;
+
+async function tryAlone({ id, path, capabilities }: ModelRecord): Promise<Found> {
+  return triedFields(capabilities, foundBy(await tryModel(id, path, TOKEN_MS)));
+}
+
+async function tryInDaemon(client: Client, model: ModelRecord): Promise<Found> {
+  await oneToken(client, model.id);
+  return (await client.models()).find(({ id }) => id === model.id) ?? model;
 }
 
 async function oneToken(client: Client, model: string): Promise<void> {

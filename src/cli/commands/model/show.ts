@@ -39,7 +39,7 @@ function describe(model: ModelRecord): string {
     ['parameters', short(model.parameters)],
     ['quantization', text(model.quantization)],
     ['context', count(model.context_length)],
-    ['capabilities', model.capabilities.join(', ') || '-'],
+    ['capabilities', capabilitiesOf(model)],
     ['license', text(model.license)],
     ['modified', model.modified_at],
     ['state', model.state],
@@ -53,4 +53,9 @@ function describe(model: ModelRecord): string {
     );
   }
   return facts(rows);
+}
+
+function capabilitiesOf({ capabilities, capabilities_tried }: ModelRecord): string {
+  const list = capabilities.join(', ') || '-';
+  return capabilities_tried ? list : `${list} (as its file says; tools and thinking are tried at the first load)`;
 }
