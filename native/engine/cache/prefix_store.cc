@@ -237,7 +237,10 @@ void PrefixStore::RunWrites() {
       // Out of memory: the piece is not saved and may have to be computed again.
     }
     lock.lock();
-    writing_.reset();
+    std::optional<Writing> written = std::exchange(writing_, std::nullopt);
+    lock.unlock();
+    written.reset();  // outside the lock, because freeing a large state takes long
+    lock.lock();
     TellChange(lock);
   }
 }
@@ -259,12 +262,12 @@ FetchedPiece PrefixStore::ReadNext(Wish& wish) {
                      .last = wish.steps.empty()};
   std::optional<StateBytes> state;
   try {
-    state = ReadPrefixState(step.entry->path, options_.seal, step.entry->head);
+    state = ReadPrefixState(step.entry->path, options_.seal, step.entry->head, abandon_);
+    if (!state && !abandon_) Forget(step.entry->path);
   } catch (const std::exception&) {
-    // Out of memory: treated as a miss.
+    // Out of memory: a miss, but the file is good.
   }
   if (!state) {
-    Forget(step.entry->path);
     piece.last = true;
     return piece;
   }

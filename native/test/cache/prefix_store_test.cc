@@ -117,6 +117,19 @@ TEST(TagsAreSipHash) {
   EXPECT(DeriveKey(key, "a") != DeriveKey(key, "b"));
 }
 
+TEST(ATagOfPiecesIsThatOfTheWhole) {
+  std::vector<std::uint8_t> bytes(1003);
+  std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
+  const std::span<const std::uint8_t> all = bytes;
+  for (const std::size_t piece : {8U, 64U, 1000U}) {
+    SipHasher hasher(kKey);
+    for (std::size_t at = 0; at < all.size(); at += piece) {
+      hasher.Add(all.subspan(at, std::min(piece, all.size() - at)));
+    }
+    EXPECT(hasher.Finish() == SipHash128(kKey, all));
+  }
+}
+
 TEST(AFileIsReadAsItWasWritten) {
   const Folder folder;
   const fs::path path = folder.path() / "x.prefix";
@@ -128,20 +141,42 @@ TEST(AFileIsReadAsItWasWritten) {
   REQUIRE(found.has_value());
   EXPECT(found->tokens == head.tokens);
   EXPECT_EQ(found->begin, head.begin);
-  const auto read = ReadPrefixState(path, kSeal, head);
+  const auto read = ReadPrefixState(path, kSeal, head, kNever);
   REQUIRE(read.has_value());
   EXPECT(*read == state);
   EXPECT_EQ(folder.Files().size(), 1U);  // nothing unfinished beside it
 
   EXPECT(!ReadPrefixHead(path, kOtherSeal));
-  EXPECT(!ReadPrefixState(path, kOtherSeal, head));
+  EXPECT(!ReadPrefixState(path, kOtherSeal, head, kNever));
   // Written with the key of another installation.
   const PrefixSeal forged{.fingerprint = kFingerprint, .key = {kKey[0], kKey[1] + 1}};
   EXPECT(!ReadPrefixHead(path, forged));
-  EXPECT(!ReadPrefixState(path, forged, head));
+  EXPECT(!ReadPrefixState(path, forged, head, kNever));
   PrefixHead other = head;
   ++other.tokens[40];
-  EXPECT(!ReadPrefixState(path, kSeal, other));
+  EXPECT(!ReadPrefixState(path, kSeal, other, kNever));
+}
+
+// States are read and written in pieces of 1 MiB.
+TEST(AStateOfManyPiecesIsReadAsItWasWritten) {
+  const Folder folder;
+  const fs::path path = folder.path() / "x.prefix";
+  const PrefixHead head{.tokens = Sequence(5, 101), .begin = 0};
+  constexpr std::size_t kPiece = std::size_t{1} << 20U;
+  for (const std::size_t bytes : {kPiece - 1, kPiece, kPiece + 3, 3 * kPiece + 8}) {
+    const StateBytes state = StateOf(head, bytes);
+    REQUIRE(WritePrefixFile(path, kSeal, head, state, kNever));
+    EXPECT_EQ(fs::file_size(path), PrefixFileBytes(head, state.size()));
+    const auto read = ReadPrefixState(path, kSeal, head, kNever);
+    REQUIRE(read.has_value());
+    EXPECT(*read == state);
+    // The last byte of a piece in the middle.
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<long>(PrefixFileBytes(head, std::min(bytes, kPiece)) - 1));
+    file.put(static_cast<char>(state[std::min(bytes, kPiece) - 1] ^ 1));
+    file.close();
+    EXPECT(!ReadPrefixState(path, kSeal, head, kNever));
+  }
 }
 
 TEST(EveryDamageIsFound) {
@@ -159,18 +194,28 @@ TEST(EveryDamageIsFound) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
     put(damaged);
-    if (ReadPrefixState(path, kSeal, head)) {
+    if (ReadPrefixState(path, kSeal, head, kNever)) {
       test::Fail(__FILE__, __LINE__, "damaged byte " + std::to_string(at) + " was not detected");
     }
     put(whole.substr(0, at));
-    if (ReadPrefixState(path, kSeal, head)) {
+    if (ReadPrefixState(path, kSeal, head, kNever)) {
       test::Fail(__FILE__, __LINE__, "truncation to " + std::to_string(at) + " was not detected");
     }
   }
   put(whole + "x");
-  EXPECT(!ReadPrefixState(path, kSeal, head));
+  EXPECT(!ReadPrefixState(path, kSeal, head, kNever));
   put(whole);
-  EXPECT(ReadPrefixState(path, kSeal, head).has_value());
+  EXPECT(ReadPrefixState(path, kSeal, head, kNever).has_value());
+}
+
+TEST(AReadThatIsGivenUpReturnsNothing) {
+  const Folder folder;
+  const fs::path path = folder.path() / "x.prefix";
+  const std::atomic<bool> abandon = true;
+  const PrefixHead head{.tokens = Sequence(5, 80), .begin = 0};
+  REQUIRE(WritePrefixFile(path, kSeal, head, StateOf(head), kNever));
+  EXPECT(!ReadPrefixState(path, kSeal, head, abandon));
+  EXPECT(ReadPrefixState(path, kSeal, head, kNever).has_value());
 }
 
 TEST(AWriteThatIsGivenUpLeavesNothing) {
@@ -450,8 +495,26 @@ TEST(ClosingWaitsForNoDisk) {
   store->Close();
   // Each file is complete or absent.
   for (const fs::path& file : folder.Files()) {
-    EXPECT(ReadPrefixState(file, kSeal, head).has_value());
+    EXPECT(ReadPrefixState(file, kSeal, head, kNever).has_value());
   }
+}
+
+// However far the read was, the file is good and stays.
+TEST(ClosingDuringAReadDeletesNothing) {
+  const Folder folder;
+  const PrefixHead head{.tokens = Sequence(0, 100), .begin = 0};
+  {
+    const auto store = Open(folder.path());
+    Write(*store, head, 32U << 20U);
+  }
+  for (int i = 0; i < 5; ++i) {
+    const auto store = Open(folder.path());
+    EXPECT(store->Fetch(1, kAll, head.tokens, 0) > 0);
+    for (int n = 0; n < 100 * i; ++n) std::this_thread::yield();
+    store->Close();
+    REQUIRE(folder.Files().size() == 1);
+  }
+  EXPECT(ReadPrefixState(folder.Files().front(), kSeal, head, kNever).has_value());
 }
 
 TEST(AFingerprintIsOfTheFileAndTheVersion) {

@@ -81,7 +81,8 @@ struct FakeOptions {
   int threads = 1;
   // Tokens that can be copied beside a lane of `lane_tokens`; absent: as many as there are cells.
   std::function<std::uint32_t(std::uint32_t lane_tokens)> max_copied;
-  std::uint64_t max_state_bytes = std::uint64_t{1} << 30U;  // a token has 8 bytes
+  std::uint64_t max_state_bytes = std::uint64_t{1} << 30U;
+  std::uint64_t token_bytes = 8;  // of a token in a state; at least 8
   // 0: no prefill lane.
   std::uint32_t lane_cells = 0;
   std::uint32_t lane_rows = 64;
@@ -209,13 +210,12 @@ class FakeDecoder final : public Decoder {
     }
   }
 
-  std::uint64_t StateBytes(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
+  std::uint64_t SizeOfState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
     EXPECT(IsId(sequence) && begin < end);
-    return std::uint64_t{2} * sizeof(std::int32_t) * (end - begin);
+    return options_.token_bytes * (end - begin);
   }
-  // The positions and tokens of the cells, each 4 bytes.
-  std::vector<std::uint8_t> SaveState(SequenceId sequence, std::uint32_t begin,
-                                      std::uint32_t end) override {
+  // A SavedCell for each cell, and what it lacks to token_bytes.
+  StateBytes SaveState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
     EXPECT(IsId(sequence) && begin < end);
     if (options_.before_save) options_.before_save();
     if (!options_.can_share) {
@@ -223,36 +223,42 @@ class FakeDecoder final : public Decoder {
       EXPECT_EQ(static_cast<std::int32_t>(end), NextPosition(sequence));
     }
     ++record_->states_saved;
-    std::vector<std::int32_t> words;
+    StateBytes state(options_.token_bytes * (end - begin));
+    std::uint8_t* to = state.data();
     for (auto at = static_cast<std::int32_t>(begin); at < static_cast<std::int32_t>(end); ++at) {
       const auto cell = sequences_[sequence].find(at);
       if (cell == sequences_[sequence].end()) {
         Fail(__FILE__, __LINE__, "SaveState: the sequence lacks a cell");
         return {};
       }
-      words.push_back(at);
-      words.push_back(cell->second->token);
+      const SavedCell saved{at, cell->second->token};
+      std::memcpy(to, &saved, sizeof saved);
+      std::memset(to + sizeof saved, saved.Filler(), options_.token_bytes - sizeof saved);
+      to += options_.token_bytes;
     }
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(words.data());
-    return {bytes, bytes + words.size() * sizeof(std::int32_t)};
+    return state;
   }
   bool LoadState(SequenceId sequence, std::span<const std::uint8_t> state, std::uint32_t begin,
                  std::uint32_t end) override {
     EXPECT(IsId(sequence) && begin < end);
-    std::vector<std::int32_t> words(state.size() / sizeof(std::int32_t));
-    std::memcpy(words.data(), state.data(), state.size());
-    const std::uint32_t saved = static_cast<std::uint32_t>(words.size()) / 2;
+    const auto saved = static_cast<std::uint32_t>(state.size() / options_.token_bytes);
     if (record_->cells + saved > options_.cells) {
       Fail(__FILE__, __LINE__, "LoadState: not enough free cells");
       return false;
     }
     if (!options_.can_share) EXPECT(begin == 0 && end == saved && NextPosition(sequence) == 0);
     ++record_->states_loaded;
-    for (std::size_t i = 0; i < words.size(); i += 2) {
-      const std::int32_t at = words[i];
-      if (at < static_cast<std::int32_t>(begin) || at >= static_cast<std::int32_t>(end)) continue;
-      EXPECT(
-          sequences_[sequence].emplace(at, std::make_shared<Cell>(words[i + 1], record_)).second);
+    for (; !state.empty(); state = state.subspan(options_.token_bytes)) {
+      SavedCell cell;
+      std::memcpy(&cell, state.data(), sizeof cell);
+      const bool whole =
+          options_.token_bytes == sizeof cell || state[options_.token_bytes - 1] == cell.Filler();
+      EXPECT(whole);
+      if (cell.at < static_cast<std::int32_t>(begin)) continue;
+      if (cell.at >= static_cast<std::int32_t>(end)) continue;
+      EXPECT(sequences_[sequence]
+                 .emplace(cell.at, std::make_shared<Cell>(cell.token, record_))
+                 .second);
     }
     EXPECT_EQ(NextPosition(sequence), static_cast<std::int32_t>(end));
     return true;
@@ -306,6 +312,12 @@ class FakeDecoder final : public Decoder {
     FakeRecord* const record;
   };
   using Cells = std::map<std::int32_t, std::shared_ptr<Cell>>;
+  struct SavedCell {
+    std::int32_t at = 0;
+    Token token = 0;
+
+    std::uint8_t Filler() const { return static_cast<std::uint8_t>(at + token); }
+  };
 
   class Lane final : public PrefillLane {
    public:
@@ -356,7 +368,7 @@ class FakeDecoder final : public Decoder {
       return Progress::kDone;
     }
     const float* Logits() override { return logits_.data(); }
-    std::vector<std::uint8_t> SaveState(std::uint32_t begin, std::uint32_t end) override {
+    StateBytes SaveState(std::uint32_t begin, std::uint32_t end) override {
       EXPECT(begin < end && end <= tokens_.size());
       std::vector<std::int32_t> words;
       for (std::uint32_t at = begin; at < end; ++at) {
