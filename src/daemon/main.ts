@@ -14,7 +14,7 @@ import { createLogger, StderrLog, Tee, type LogDestination } from '../log/log.ts
 import { hubEnvironment } from '../config/hub.ts';
 import { builtinModelPath } from '../models/store/builtin.ts';
 import { pullByName } from '../models/pull/by-name.ts';
-import { clearPrefixes, prefixFolder, prefixKey, prefixName } from '../models/store/prefixes.ts';
+import { clearPrefixes, defaultPrefixBytes, prefixFolder, prefixKey, prefixName } from '../models/store/prefixes.ts';
 import { Puller } from '../models/pull/puller.ts';
 import { ModelStore } from '../models/store/store.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
@@ -59,11 +59,13 @@ async function run({ logFile, ...base }: Base): Promise<number> {
   const modelsDir = config.models.dir ?? paths.modelsDir;
   const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() });
   const prefixes = prefixFolder(paths.cacheDir);
+  const shareOfDisk = await defaultPrefixBytes(prefixes);
+  const { prefix_disk_bytes = shareOfDisk } = config.engine;
   // A limit of 0 turns prefix files off: those on disk are deleted.
-  if (config.engine.prefix_disk_bytes === 0) await clearPrefixes(prefixes);
+  if (prefix_disk_bytes === 0) await clearPrefixes(prefixes);
   const local: LocalBackend = new LocalBackend({
     store,
-    engine: config.engine,
+    engine: { ...config.engine, prefix_disk_bytes },
     prefixes: { folder: prefixes, nameOf: prefixName, key: () => prefixKey(paths.stateDir) },
     models: config.models,
     log,
@@ -98,7 +100,7 @@ async function run({ logFile, ...base }: Base): Promise<number> {
     }),
     budgets,
     fileTroubles: () => [logFile.trouble, budgets.trouble],
-    onPrefixBytes: (bytes) => {
+    onPrefixBytes: (bytes = shareOfDisk) => {
       local.setPrefixBytes(bytes);
       if (bytes === 0) inBackground(log, 'removing saved prefixes', clearPrefixes(prefixes));
     },
