@@ -21,6 +21,8 @@ constexpr const char* kExtension = ".prefix";
 constexpr std::size_t kMostFiles = 512;
 // Age at which an unfinished file counts as abandoned.
 constexpr auto kUnfinishedAge = std::chrono::minutes(10);
+// Last use of a state that is evicted before all others.
+constexpr auto kLongAgo = std::chrono::years(1);
 // Difference in modification time (= last use) between consecutive pieces of a prompt.
 constexpr auto kUseStep = std::chrono::milliseconds(1);
 
@@ -284,6 +286,7 @@ void PrefixStore::WriteFile(const Writing& writing) {
   const PrefixHead& head = writing.head;
   Entry entry{head, PathOf(head), writing.state->size()};
   if (MaxBytes() == 0 || !MakeFolder(options_.folder)) return;
+  if (!options_.divisible) AgeOutgrown(head);
   if (!MakeRoom(PrefixFileBytes(head, entry.state_bytes))) return;
   if (!WritePrefixFile(entry.path, options_.seal, head, *writing.state, abandon_)) return;
 
@@ -318,6 +321,33 @@ void PrefixStore::WriteFile(const Writing& writing) {
   const std::lock_guard lock(mutex_);
   std::erase_if(entries_, [&](const EntryPtr& each) { return each->path == entry.path; });
   entries_.push_back(std::make_shared<const Entry>(std::move(entry)));
+}
+
+// Marks the whole states as used long ago that the conversation of `head` has outgrown: those that
+// it continues, except the longest, which serves a turn that does not repeat the last answer, and
+// except those with which another conversation begins.
+void PrefixStore::AgeOutgrown(const PrefixHead& head) {
+  const std::lock_guard lock(mutex_);
+  const auto continues = [](const PrefixHead& later, const PrefixHead& earlier) {
+    return later.scope.salt == earlier.scope.salt && later.tokens.size() > earlier.tokens.size() &&
+           CommonLength(earlier.tokens, later.tokens) == earlier.tokens.size();
+  };
+  std::size_t longest = 0;
+  for (const EntryPtr& entry : entries_) {
+    if (continues(head, entry->head)) longest = std::max(longest, entry->head.tokens.size());
+  }
+  for (const EntryPtr& entry : entries_) {
+    const PrefixHead& own = entry->head;
+    if (!continues(head, own) || own.tokens.size() == longest) continue;
+    const bool shared = std::ranges::any_of(entries_, [&](const EntryPtr& other) {
+      return continues(other->head, own) && other->head.tokens != head.tokens &&
+             !continues(head, other->head);
+    });
+    std::error_code gone;
+    if (!shared) {
+      fs::last_write_time(entry->path, fs::file_time_type::clock::now() - kLongAgo, gone);
+    }
+  }
 }
 
 // Evicts files until `bytes` more fit. False: `bytes` alone exceeds the limit.

@@ -486,6 +486,25 @@ TEST(TwoStoresShareAFolder) {
   }
 }
 
+// Whole states: the last two of a conversation stay, and those that others need.
+TEST(AGrowingConversationEvictsItsOwnStatesFirst) {
+  const Folder folder;
+  const std::uint64_t largest = PrefixFileBytes({.tokens = Sequence(0, 700)}, 5003);
+  const auto store = Open(folder.path(), 4 * largest, kFingerprint, "aa", /*divisible=*/false);
+  const Tokens shared = Sequence(0, 100);
+  const Tokens other = Join(shared, Sequence(5000, 150));
+  Write(*store, {.tokens = other});
+  Write(*store, {.tokens = shared});
+  for (const std::size_t length : {200U, 300U, 400U, 500U, 600U}) {
+    Write(*store, {.tokens = Sequence(0, length)});
+  }
+  EXPECT_EQ(folder.Files().size(), 4U);
+  EXPECT_EQ(store->Match(kAll, Join(other, {1}), 0), other.size());
+  EXPECT_EQ(store->Match(kAll, Join(shared, {1}), 0), shared.size());
+  EXPECT_EQ(store->Match(kAll, Sequence(0, 599), 0), 500U);
+  EXPECT_EQ(store->Match(kAll, Sequence(0, 700), 0), 600U);
+}
+
 TEST(ClosingWaitsForNoDisk) {
   const Folder folder;
   const auto store = Open(folder.path());
