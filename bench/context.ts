@@ -40,8 +40,14 @@ const words = (count: number, start: number): string =>
     ' ',
   );
 
-function heldBy(pid: number): number {
-  const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
+/** null: the process has ended. */
+function heldBy(pid: number): number | null {
+  let status: string;
+  try {
+    status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
+  } catch {
+    return null;
+  }
   return [...status.matchAll(/^Rss(?:Anon|Shmem):\s+(\d+)/gm)].reduce((sum, [, kib]) => sum + Number(kib) * 1024, 0);
 }
 
@@ -54,7 +60,24 @@ interface Row {
   readonly measured: number;
 }
 
+/** What is being done; also shown if the program is ended from outside. */
+let doing = 'nothing';
+function tell(budget: number, what: string): void {
+  doing = `${String(budget)} GiB: ${what}`;
+  console.error(`${new Date().toISOString()} ${doing}`);
+}
+process.once('exit', (code) => {
+  if (doing !== 'nothing') console.error(`ended with ${String(code)} during: ${doing}`);
+});
+for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    console.error(`ended by ${signal}`);
+    process.exit(1);
+  });
+}
+
 async function measure(budget: number): Promise<Row> {
+  tell(budget, 'loading');
   const { backend, log, dispose } = makeRealLocal(
     { threads: 2 },
     { model: path },
@@ -68,13 +91,20 @@ async function measure(budget: number): Promise<Row> {
     for await (const _ of backend.load('model', new AbortController().signal));
     return backend.pids();
   })();
-  const watch = setInterval(() => (measured = Math.max(measured, heldBy(pid as number))), 50);
+  const watch = setInterval(() => (measured = Math.max(measured, heldBy(pid as number) ?? 0)), 50);
+  // The memory of another process says nothing.
+  const checkEngine = (): void => {
+    if (backend.pids()[0] === pid && heldBy(pid as number) !== null) return;
+    const end = log.find(({ message }) => message === 'engine ended');
+    throw new Error(`the engine has ended: ${String(end?.fields['reason'])}`);
+  };
   try {
     const fields = log.find(({ message }) => message.startsWith('settings of a load'))?.fields ?? {};
     const [health] = backend.loadedModels();
     const length = health?.context_length ?? 0;
-    const first = heldBy(pid as number);
+    const first = heldBy(pid as number) ?? 0;
 
+    tell(budget, `growing to ${String(length)} cells`);
     const leaving = new AbortController();
     const whole = collect(
       backend.generate({ ...ask(words(length - 2500, 0), 'model'), max_tokens: 2000 }, context(leaving.signal)),
@@ -85,7 +115,9 @@ async function measure(budget: number): Promise<Row> {
     await Promise.race([grown, whole]);
     leaving.abort(new SvcError('CANCELLED', 'it has grown'));
     await whole.catch(() => undefined);
+    checkEngine();
 
+    tell(budget, 'filling the memory for copies');
     for (let at = 0; at * PROMPT_TOKENS < copiedTokens(length); at += 8) {
       await Promise.all(
         Array.from({ length: 8 }, (_, n) =>
@@ -98,8 +130,11 @@ async function measure(budget: number): Promise<Row> {
         ),
       );
     }
+    checkEngine();
+    tell(budget, 'computing in the lane');
     const seeded = { ...ask(words(Math.min(length / 4, 1500), 1), 'model'), max_tokens: 1, sampling: { seed: 1 } };
     await collect(backend.generate(seeded, context()));
+    checkEngine();
     return {
       budget,
       context: length,
@@ -110,6 +145,7 @@ async function measure(budget: number): Promise<Row> {
     };
   } finally {
     clearInterval(watch);
+    tell(budget, 'ending the engine');
     await dispose();
   }
 }
@@ -120,6 +156,7 @@ for (const budget of budgets) {
   rows.push(await measure(budget));
   console.log(rows.at(-1));
 }
+doing = 'nothing';
 const report = `## A context by memory
 
 \`npm run bench:context\` on ${machine()}
