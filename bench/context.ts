@@ -12,6 +12,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import type { LocalBackend } from '../src/backends/local/local-backend.ts';
 import { SvcError } from '../src/protocol/errors.ts';
 import { collect, context } from '../test/backends/conformance.ts';
 import { ask } from '../test/backends/local-support.ts';
@@ -76,6 +77,35 @@ for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
   });
 }
 
+/** Sends a request that needs all of the context, and leaves when the KV cache has grown. */
+async function growToTheEnd(backend: LocalBackend, length: number): Promise<void> {
+  const leaving = new AbortController();
+  const whole = collect(
+    backend.generate({ ...ask(words(length - 2500, 0), 'model'), max_tokens: 2000 }, context(leaving.signal)),
+  );
+  whole.catch(() => undefined);
+  const grown = waitFor('the cache to grow', () => backend.loadedModels()[0]?.kv_cells_total === length);
+  // A refusal ends the request before that.
+  await Promise.race([grown, whole]);
+  leaving.abort(new SvcError('CANCELLED', 'it has grown'));
+  await whole.catch(() => undefined);
+}
+
+async function fillCopies(backend: LocalBackend, length: number): Promise<void> {
+  for (let at = 0; at * PROMPT_TOKENS < copiedTokens(length); at += 8) {
+    await Promise.all(
+      Array.from({ length: 8 }, (_, n) =>
+        collect(
+          backend.generate(
+            { ...ask(`${String(at + n)} ${words(PROMPT_TOKENS, n)}`, 'model'), max_tokens: 1 },
+            context(),
+          ),
+        ),
+      ),
+    );
+  }
+}
+
 async function measure(budget: number): Promise<Row> {
   tell(budget, 'loading');
   const { backend, log, dispose } = makeRealLocal(
@@ -105,31 +135,11 @@ async function measure(budget: number): Promise<Row> {
     const first = heldBy(pid as number) ?? 0;
 
     tell(budget, `growing to ${String(length)} cells`);
-    const leaving = new AbortController();
-    const whole = collect(
-      backend.generate({ ...ask(words(length - 2500, 0), 'model'), max_tokens: 2000 }, context(leaving.signal)),
-    );
-    whole.catch(() => undefined);
-    const grown = waitFor('the cache to grow', () => backend.loadedModels()[0]?.kv_cells_total === length);
-    // A refusal ends the request before that.
-    await Promise.race([grown, whole]);
-    leaving.abort(new SvcError('CANCELLED', 'it has grown'));
-    await whole.catch(() => undefined);
+    await growToTheEnd(backend, length);
     checkEngine();
 
     tell(budget, 'filling the memory for copies');
-    for (let at = 0; at * PROMPT_TOKENS < copiedTokens(length); at += 8) {
-      await Promise.all(
-        Array.from({ length: 8 }, (_, n) =>
-          collect(
-            backend.generate(
-              { ...ask(`${String(at + n)} ${words(PROMPT_TOKENS, n)}`, 'model'), max_tokens: 1 },
-              context(),
-            ),
-          ),
-        ),
-      );
-    }
+    await fillCopies(backend, length);
     checkEngine();
     tell(budget, 'computing in the lane');
     const seeded = { ...ask(words(Math.min(length / 4, 1500), 1), 'model'), max_tokens: 1, sampling: { seed: 1 } };
