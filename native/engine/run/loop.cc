@@ -119,8 +119,9 @@ void Loop::GrantCells(std::uint32_t cells, std::string refusal) {
 }
 
 bool Loop::HasWork() const {
-  return std::ranges::any_of(generations_,
-                             [](const auto& g) { return !g->paused && !g->ended && !g->fetching && !g->outgrown; });
+  return std::ranges::any_of(generations_, [](const auto& g) {
+    return !g->paused && !g->ended && !g->fetching && !g->outgrown;
+  });
 }
 
 bool Loop::MayWait() const {
