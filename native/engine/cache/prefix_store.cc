@@ -32,11 +32,16 @@ struct Found {
   fs::file_time_type used_at;
 };
 
-// Prefix files in the folder, least recently used first. Deletes abandoned unfinished files.
-std::vector<Found> FilesIn(const fs::path& folder) {
-  std::vector<Found> files;
+struct Folder {
+  std::vector<Found> files;            // least recently used first
+  std::uint64_t unfinished_bytes = 0;  // of files that are being written
+};
+
+// Finds the prefix files in the folder. Deletes abandoned unfinished files.
+Folder FilesIn(const fs::path& path) {
+  Folder folder;
   std::error_code error;
-  fs::directory_iterator each(folder, error);
+  fs::directory_iterator each(path, error);
   for (; !error && each != fs::directory_iterator(); each.increment(error)) {
     std::error_code gone;
     const Found file{each->path(), each->file_size(gone), each->last_write_time(gone)};
@@ -44,14 +49,15 @@ std::vector<Found> FilesIn(const fs::path& folder) {
     if (IsUnfinishedPrefixFile(file.path)) {
       if (fs::file_time_type::clock::now() - file.used_at > kUnfinishedAge) {
         fs::remove(file.path, gone);
+      } else {
+        folder.unfinished_bytes += file.bytes;
       }
     } else if (file.path.extension() == kExtension) {
-      files.push_back(file);
+      folder.files.push_back(file);
     }
   }
-  std::sort(files.begin(), files.end(),
-            [](const Found& a, const Found& b) { return a.used_at < b.used_at; });
-  return files;
+  std::ranges::sort(folder.files, {}, &Found::used_at);
+  return folder;
 }
 
 // Marks the pieces of one prompt, in their order, as used now. The first gets the latest time, so
@@ -107,7 +113,7 @@ void PrefixStore::Close() {
 void PrefixStore::OnChange(std::function<void()> listener) { on_change_ = std::move(listener); }
 
 void PrefixStore::ReadFolder() {
-  std::vector<Found> files = FilesIn(options_.folder);
+  std::vector<Found> files = FilesIn(options_.folder).files;
   std::reverse(files.begin(), files.end());
   for (const Found& file : files) {
     if (!file.path.filename().string().starts_with(options_.model + "-")) continue;
@@ -354,8 +360,8 @@ void PrefixStore::AgeOutgrown(const PrefixHead& head) {
 bool PrefixStore::MakeRoom(std::uint64_t bytes) {
   const std::uint64_t max_bytes = MaxBytes();
   if (bytes > max_bytes) return false;
-  const std::vector<Found> files = FilesIn(options_.folder);
-  std::uint64_t total = bytes;
+  const auto [files, unfinished_bytes] = FilesIn(options_.folder);
+  std::uint64_t total = bytes + unfinished_bytes;
   std::size_t own = 0;
   const auto is_own = [this](const Found& file) {
     return file.path.filename().string().starts_with(options_.model + "-");

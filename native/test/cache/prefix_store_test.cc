@@ -308,6 +308,18 @@ TEST(WhatWasLeftUnfinishedGoesWhenItIsOld) {
   EXPECT_EQ(folder.Files().front().filename().string(), "aa-2.prefix.2.unfinished");
 }
 
+// What another engine is writing counts towards the limit.
+TEST(UnfinishedFilesTakeSpace) {
+  const Folder folder;
+  const std::uint64_t file = PrefixFileBytes({.tokens = Sequence(0, 100)}, 5003);
+  std::ofstream(folder.path() / "bb-1.prefix.1.unfinished") << std::string(file, 'x');
+  const auto store = Open(folder.path(), 3 * file);
+  for (const Token first : {0, 1000, 2000}) Write(*store, {.tokens = Sequence(first, 100)});
+  EXPECT_EQ(folder.Files().size(), 3U);
+  EXPECT_EQ(store->Match(kAll, Sequence(0, 100), 0), 0U);
+  EXPECT_EQ(store->Match(kAll, Sequence(2000, 100), 0), 100U);
+}
+
 TEST(TwoStoresShareAFolder) {
   const Folder folder;
   const auto one = Open(folder.path());
