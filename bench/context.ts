@@ -12,6 +12,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import type { LocalBackend } from '../src/backends/local/local-backend.ts';
 import { SvcError } from '../src/protocol/errors.ts';
 import { collect, context } from '../test/backends/conformance.ts';
 import { ask } from '../test/backends/local-support.ts';
@@ -40,8 +41,14 @@ const words = (count: number, start: number): string =>
     ' ',
   );
 
-function heldBy(pid: number): number {
-  const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
+/** null: the process has ended. */
+function heldBy(pid: number): number | null {
+  let status: string;
+  try {
+    status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
+  } catch {
+    return null;
+  }
   return [...status.matchAll(/^Rss(?:Anon|Shmem):\s+(\d+)/gm)].reduce((sum, [, kib]) => sum + Number(kib) * 1024, 0);
 }
 
@@ -54,7 +61,53 @@ interface Row {
   readonly measured: number;
 }
 
+/** What is being done; also shown if the program is ended from outside. */
+let doing = 'nothing';
+function tell(budget: number, what: string): void {
+  doing = `${String(budget)} GiB: ${what}`;
+  console.error(`${new Date().toISOString()} ${doing}`);
+}
+process.once('exit', (code) => {
+  if (doing !== 'nothing') console.error(`ended with ${String(code)} during: ${doing}`);
+});
+for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    console.error(`ended by ${signal}`);
+    process.exit(1);
+  });
+}
+
+/** Sends a request that needs all of the context, and leaves when the KV cache has grown. */
+async function growToTheEnd(backend: LocalBackend, length: number): Promise<void> {
+  const leaving = new AbortController();
+  const whole = collect(
+    backend.generate({ ...ask(words(length - 2500, 0), 'model'), max_tokens: 2000 }, context(leaving.signal)),
+  );
+  whole.catch(() => undefined);
+  const grown = waitFor('the cache to grow', () => backend.loadedModels()[0]?.kv_cells_total === length);
+  // A refusal ends the request before that.
+  await Promise.race([grown, whole]);
+  leaving.abort(new SvcError('CANCELLED', 'it has grown'));
+  await whole.catch(() => undefined);
+}
+
+async function fillCopies(backend: LocalBackend, length: number): Promise<void> {
+  for (let at = 0; at * PROMPT_TOKENS < copiedTokens(length); at += 8) {
+    await Promise.all(
+      Array.from({ length: 8 }, (_, n) =>
+        collect(
+          backend.generate(
+            { ...ask(`${String(at + n)} ${words(PROMPT_TOKENS, n)}`, 'model'), max_tokens: 1 },
+            context(),
+          ),
+        ),
+      ),
+    );
+  }
+}
+
 async function measure(budget: number): Promise<Row> {
+  tell(budget, 'loading');
   const { backend, log, dispose } = makeRealLocal(
     { threads: 2 },
     { model: path },
@@ -68,38 +121,30 @@ async function measure(budget: number): Promise<Row> {
     for await (const _ of backend.load('model', new AbortController().signal));
     return backend.pids();
   })();
-  const watch = setInterval(() => (measured = Math.max(measured, heldBy(pid as number))), 50);
+  const watch = setInterval(() => (measured = Math.max(measured, heldBy(pid as number) ?? 0)), 50);
+  // The memory of another process says nothing.
+  const checkEngine = (): void => {
+    if (backend.pids()[0] === pid && heldBy(pid as number) !== null) return;
+    const end = log.find(({ message }) => message === 'engine ended');
+    throw new Error(`the engine has ended: ${String(end?.fields['reason'])}`);
+  };
   try {
     const fields = log.find(({ message }) => message.startsWith('settings of a load'))?.fields ?? {};
     const [health] = backend.loadedModels();
     const length = health?.context_length ?? 0;
-    const first = heldBy(pid as number);
+    const first = heldBy(pid as number) ?? 0;
 
-    const leaving = new AbortController();
-    const whole = collect(
-      backend.generate({ ...ask(words(length - 2500, 0), 'model'), max_tokens: 2000 }, context(leaving.signal)),
-    );
-    whole.catch(() => undefined);
-    const grown = waitFor('the cache to grow', () => backend.loadedModels()[0]?.kv_cells_total === length);
-    // A refusal ends the request before that.
-    await Promise.race([grown, whole]);
-    leaving.abort(new SvcError('CANCELLED', 'it has grown'));
-    await whole.catch(() => undefined);
+    tell(budget, `growing to ${String(length)} cells`);
+    await growToTheEnd(backend, length);
+    checkEngine();
 
-    for (let at = 0; at * PROMPT_TOKENS < copiedTokens(length); at += 8) {
-      await Promise.all(
-        Array.from({ length: 8 }, (_, n) =>
-          collect(
-            backend.generate(
-              { ...ask(`${String(at + n)} ${words(PROMPT_TOKENS, n)}`, 'model'), max_tokens: 1 },
-              context(),
-            ),
-          ),
-        ),
-      );
-    }
+    tell(budget, 'filling the memory for copies');
+    await fillCopies(backend, length);
+    checkEngine();
+    tell(budget, 'computing in the lane');
     const seeded = { ...ask(words(Math.min(length / 4, 1500), 1), 'model'), max_tokens: 1, sampling: { seed: 1 } };
     await collect(backend.generate(seeded, context()));
+    checkEngine();
     return {
       budget,
       context: length,
@@ -110,6 +155,7 @@ async function measure(budget: number): Promise<Row> {
     };
   } finally {
     clearInterval(watch);
+    tell(budget, 'ending the engine');
     await dispose();
   }
 }
@@ -120,6 +166,7 @@ for (const budget of budgets) {
   rows.push(await measure(budget));
   console.log(rows.at(-1));
 }
+doing = 'nothing';
 const report = `## A context by memory
 
 \`npm run bench:context\` on ${machine()}

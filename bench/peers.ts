@@ -7,6 +7,7 @@
  *   npm run bench:peers -- --from build/bench/peers.json   writes that section from saved results, also of an
  *                                                          interrupted run
  *
+ * --context    KV-cache cells, except for the models with long prompts
  * --only       scenarios whose "MODEL-FILE SCENARIO" contains this text
  *
  * With any option but --from, results are only printed; docs/benchmarks.md stays unchanged.
@@ -77,12 +78,12 @@ async function measureAll(): Promise<void> {
       void Promise.all([...running].map((server) => server.stop())).finally(() => process.kill(process.pid, signal));
     });
   }
-  for (const { model, scenarios } of wanted) {
+  for (const { model, scenarios, contextLength = Number(values.context) } of wanted) {
     const options = {
       root,
       model,
       threads: Number(values.threads),
-      contextLength: Number(values.context),
+      contextLength,
       vocabulary: await vocabularySize(model),
     };
     const onResult = async (result: Result): Promise<void> => {

@@ -24,7 +24,7 @@ export interface Answer {
   readonly text: string;
   /** Model name in the server's response. */
   readonly model: string;
-  /** Milliseconds from the request to each piece of text. */
+  /** Milliseconds from the request to each piece of text, or of a tool call. */
   readonly pieces: readonly number[];
   /** Token counts as reported by the server. */
   readonly inputTokens: number;
@@ -52,7 +52,7 @@ export interface Told {
   model: string | null;
 }
 
-/** Rejects if the answer is not a stream, has no text, or ends without a finish reason. */
+/** Rejects if the answer is not a stream, has neither text nor a tool call, or ends without a finish reason. */
 export async function ask(
   target: Target,
   { messages, maxTokens, more = {}, key, signal, onPiece }: Question,
@@ -94,9 +94,10 @@ export async function ask(
     told.model = chunk.model;
     const [choice] = chunk.choices;
     if (choice === undefined) continue;
-    if (choice.delta.content) {
+    const { content, tool_calls: calls } = choice.delta;
+    if (content || calls?.length) {
       told.pieces = pieces.push(performance.now() - from);
-      text += choice.delta.content;
+      text += content ?? '';
       onPiece?.(told.pieces);
     }
     isFinished ||= typeof choice.finish_reason === 'string';
@@ -123,7 +124,7 @@ interface Usage {
 interface Chunk {
   readonly model: string;
   readonly choices: readonly {
-    readonly delta: { readonly content?: string | null };
+    readonly delta: { readonly content?: string | null; readonly tool_calls?: readonly unknown[] };
     readonly finish_reason?: string | null;
   }[];
   readonly usage?: Usage | null;

@@ -23,7 +23,7 @@ export function report({ machine, startedAt, repetitions, commands, planned, sec
     '',
     '`npm run bench:peers` builds `llama-server` from the bundled source and creates models with real shapes and vocabularies and random weights. All',
     'programs load the same file with the same number of threads and KV-cache cells, and defaults otherwise. They take turns,',
-    `${String(repetitions)} times each. Clients use HTTP with streaming. Figures are medians, with the minimum and maximum in brackets. A ratio is svc divided by the`,
+    `${String(repetitions)} times each; memory and prompts of 31,000 tokens are measured once. Clients use HTTP with streaming. Figures are medians, with the minimum and maximum in brackets. A ratio is svc divided by the`,
     'other program, as the median over the repetitions. Machines are noisy, so only figures of one run are compared.',
     '',
     `Machine: ${machine}. ${startedAt.slice(0, 10)}, ${(seconds / 60).toFixed(0)} minutes.`,

@@ -19,7 +19,7 @@ export interface Scenario {
   readonly servers: readonly ServerName[];
   /** Approximate duration of one turn on two cores, to estimate the remaining time. */
   readonly seconds: number;
-  /** True: the figure does not vary and is measured once. */
+  /** True: measured once, because the figure does not vary or takes long. */
   readonly isOnce?: boolean;
   /** Returns values in the order of `figures`; null: not applicable to this server. Rejects if the server fails. */
   measure(server: Server): Promise<readonly (number | null)[]>;

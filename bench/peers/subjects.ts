@@ -7,10 +7,12 @@ import { readGgufHeader } from '../../src/models/gguf/gguf.ts';
 import type { Bar, Scenario } from './scenario.ts';
 import { busyMachine, longArrives, sharedPrefix, shortBehindLong } from './scenarios/contention.ts';
 import { conversations } from './scenarios/conversations.ts';
+import { longConversation } from './scenarios/long-conversation.ts';
 import { memoryAtFirst, memoryAtLast } from './scenarios/memory.ts';
 import { schema } from './scenarios/schema.ts';
 import { speculation } from './scenarios/speculation.ts';
 import { eightStreams, oneStream, prefill } from './scenarios/streams.ts';
+import { twentyTools } from './scenarios/tools.ts';
 
 export interface Subject {
   /** Path of a GGUF file. */
@@ -18,6 +20,8 @@ export interface Subject {
   /** Arguments of `test/make-model/make-model.ts` that create the file; null: the file exists. */
   readonly make: readonly string[] | null;
   readonly scenarios: readonly Scenario[];
+  /** Number of KV-cache cells; absent: that of the command line. */
+  readonly contextLength?: number;
 }
 
 const PEER = 'llama-server';
@@ -44,6 +48,7 @@ const MAIN: readonly Scenario[] = [
   shortBehindLong,
   busyMachine,
   schema,
+  twentyTools,
   speculation,
   memoryAtLast,
   conversations,
@@ -68,6 +73,9 @@ const OVERHEAD: readonly Scenario[] = [
   eightStreams({ servers: ['svc', PEER, NODE], bars: [clearlyFaster], tokens: 256, seconds: 2 }),
 ];
 
+/** Cells for a long prompt and some turns. */
+const LONG_CONTEXT = 36_864;
+
 export const subjects = (root: string): readonly Subject[] => {
   const made = (name: string, make: readonly string[], scenarios: readonly Scenario[]): Subject => ({
     model: join(root, 'build', 'models', `${name}.gguf`),
@@ -79,6 +87,10 @@ export const subjects = (root: string): readonly Subject[] => {
     made('tiny-llama', ['tiny-llama'], OVERHEAD),
     made('qwen2.5-0.5b-q4_k_m', ['qwen2.5-0.5b', '--type', 'Q4_K_M'], plain(96, 1)),
     made('llama-3.2-1b', ['llama-3.2-1b'], plain(48, 1.3)),
+    ...['long-plain', 'long-window', 'long-hybrid'].map((name) => ({
+      ...made(name, [name], [longConversation(25)]),
+      contextLength: LONG_CONTEXT,
+    })),
   ];
 };
 

@@ -70,8 +70,8 @@ export const ConfigSchema = section({
     queue_limit: v.exactOptional(wholeNumber(1, 100_000), 256),
     /** Requests that may share cached prefixes: `key`, only those of the same API key. */
     prefix_sharing: v.exactOptional(v.picklist(['all', 'key'], 'must be all or key'), 'all'),
-    /** Size limit of the prefix files of all engines on disk. 0: no prefix files. */
-    prefix_disk_bytes: v.exactOptional(wholeNumber(0, 2 ** 50), 2 ** 30),
+    /** Size limit of the prefix files of all engines on disk. 0: no prefix files. Absent: a share of the free disk. */
+    prefix_disk_bytes: v.exactOptional(wholeNumber(0, 2 ** 50)),
   }),
   metrics: optionalSection({
     /** Exports some metrics under vLLM's names, too. */

@@ -88,8 +88,8 @@ export interface DaemonParts {
   readonly budgets: Budgets;
   /** Write errors of the log and the ledger; null: none. */
   fileTroubles(): readonly (string | null)[];
-  /** Sets the size limit of the prefix files, effective at once. Never throws. */
-  onPrefixBytes(bytes: number): void;
+  /** Sets the size limit of the prefix files, effective at once. undefined: none is configured. Never throws. */
+  onPrefixBytes(bytes: number | undefined): void;
   pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent>;
 }
 

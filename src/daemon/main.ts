@@ -15,7 +15,7 @@ import { hubEnvironment } from '../config/hub.ts';
 import { ENGINE_VERSION } from '../config/version.ts';
 import { builtinModelPath } from '../models/store/builtin.ts';
 import { pullByName } from '../models/pull/by-name.ts';
-import { clearPrefixes, prefixFolder, prefixKey, prefixName } from '../models/store/prefixes.ts';
+import { clearPrefixes, defaultPrefixBytes, prefixFolder, prefixKey, prefixName } from '../models/store/prefixes.ts';
 import { Puller } from '../models/pull/puller.ts';
 import { ModelStore } from '../models/store/store.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
@@ -64,11 +64,13 @@ async function run({ logFile, ...base }: Base): Promise<number> {
     tried: { path: capabilitiesFile(paths), version: ENGINE_VERSION },
   });
   const prefixes = prefixFolder(paths.cacheDir);
+  const shareOfDisk = await defaultPrefixBytes(prefixes);
+  const { prefix_disk_bytes = shareOfDisk } = config.engine;
   // A limit of 0 turns prefix files off: those on disk are deleted.
-  if (config.engine.prefix_disk_bytes === 0) await clearPrefixes(prefixes);
+  if (prefix_disk_bytes === 0) await clearPrefixes(prefixes);
   const local: LocalBackend = new LocalBackend({
     store,
-    engine: config.engine,
+    engine: { ...config.engine, prefix_disk_bytes },
     prefixes: { folder: prefixes, nameOf: prefixName, key: () => prefixKey(paths.stateDir) },
     models: config.models,
     log,
@@ -103,7 +105,7 @@ async function run({ logFile, ...base }: Base): Promise<number> {
     }),
     budgets,
     fileTroubles: () => [logFile.trouble, budgets.trouble],
-    onPrefixBytes: (bytes) => {
+    onPrefixBytes: (bytes = shareOfDisk) => {
       local.setPrefixBytes(bytes);
       if (bytes === 0) inBackground(log, 'removing saved prefixes', clearPrefixes(prefixes));
     },

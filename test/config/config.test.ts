@@ -37,7 +37,6 @@ test('without a file, with an empty file or an empty object, the defaults hold',
     stall_timeout_seconds: 60,
     queue_limit: 256,
     prefix_sharing: 'all',
-    prefix_disk_bytes: 2 ** 30,
     draft_model: null,
   });
   assert.equal(defaults.log, { level: 'info' });

@@ -94,6 +94,36 @@ const tinyGemma: Preset = {
   normEpsilon: 1e-6,
 };
 
+const tinyQwen35: Preset = {
+  name: 'svc tiny-qwen35 (random weights)',
+  description: `For tests. ${RANDOM}`,
+  architecture: 'qwen35',
+  vocabulary: 'llama-spm',
+  template: ZEPHYR_TEMPLATE,
+  encoding: 'F16',
+  contextLength: 32_768,
+  embeddingLength: 64,
+  layers: 4,
+  heads: 2,
+  keyValueHeads: 1,
+  headLength: 32,
+  feedForwardLength: 192,
+  ropeBase: 1_000_000,
+  convolutions: [0, 1, 2],
+  normEpsilon: 1e-6,
+};
+
+/** So small that two cores compute 31,000 tokens in less than half a minute. */
+const LONG_SHAPE = {
+  encoding: 'Q4_0',
+  contextLength: 131_072,
+  embeddingLength: 256,
+  heads: 4,
+  keyValueHeads: 2,
+  headLength: 64,
+  feedForwardLength: 1024,
+} as const satisfies Partial<Preset>;
+
 export const PRESETS = {
   'tiny-llama': tinyLlama,
   'tiny-long': {
@@ -147,24 +177,7 @@ export const PRESETS = {
     normEpsilon: 1e-5,
   },
   /** Gated delta nets, whose state is recurrent, and attention in every fourth layer. */
-  'tiny-qwen35': {
-    name: 'svc tiny-qwen35 (random weights)',
-    description: `For tests. ${RANDOM}`,
-    architecture: 'qwen35',
-    vocabulary: 'llama-spm',
-    template: ZEPHYR_TEMPLATE,
-    encoding: 'F16',
-    contextLength: 32_768,
-    embeddingLength: 64,
-    layers: 4,
-    heads: 2,
-    keyValueHeads: 1,
-    headLength: 32,
-    feedForwardLength: 192,
-    ropeBase: 1_000_000,
-    convolutions: [0, 1, 2],
-    normEpsilon: 1e-6,
-  },
+  'tiny-qwen35': tinyQwen35,
   /** Recurrent state instead of a KV cache. */
   'tiny-mamba': {
     name: 'svc tiny-mamba (random weights)',
@@ -275,6 +288,33 @@ export const PRESETS = {
     feedForwardLength: 4864,
     ropeBase: 1_000_000,
     normEpsilon: 1e-6,
+  },
+  /** For prompts of 31,000 tokens: each family of memory, with few layers. */
+  'long-plain': {
+    ...tinyQwen2,
+    name: 'svc long-plain (random weights)',
+    description: `For measuring long prompts. ${RANDOM}`,
+    ...LONG_SHAPE,
+    layers: 4,
+  },
+  /** Two layers of six see the whole prompt. */
+  'long-window': {
+    ...tinyGemma,
+    name: 'svc long-window (random weights)',
+    description: `For measuring long prompts. ${RANDOM}`,
+    ...LONG_SHAPE,
+    architecture: 'gemma3',
+    layers: 6,
+    slidingWindow: 512,
+  },
+  /** Two layers of eight have attention, the others a recurrent state. */
+  'long-hybrid': {
+    ...tinyQwen35,
+    name: 'svc long-hybrid (random weights)',
+    description: `For measuring long prompts. ${RANDOM}`,
+    ...LONG_SHAPE,
+    layers: 8,
+    convolutions: [0, 1, 2, 4, 5, 6],
   },
   'llama-3.2-1b': {
     name: 'Llama 3.2 1B shape (random weights)',

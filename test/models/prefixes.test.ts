@@ -1,11 +1,30 @@
 /** Prefix files on disk: their folder per model, and their deletion. */
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statfsSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { clearPrefixes, prefixFolder, prefixKey, prefixName, removePrefixes } from '../../src/models/store/prefixes.ts';
+import {
+  clearPrefixes,
+  defaultPrefixBytes,
+  prefixFolder,
+  prefixKey,
+  prefixName,
+  prefixShareOf,
+  removePrefixes,
+} from '../../src/models/store/prefixes.ts';
+
+const GIB = 2 ** 30;
 
 const test = suite<{ cache: string }>('prefixes');
 
@@ -49,6 +68,28 @@ test('the secret is created once, and replaced if other users could read it or i
   assert.match(readFileSync(file, 'latin1'), /^[0-9a-f]{32}$/);
   // It cannot be stored, so a temporary secret is returned.
   assert.match(prefixKey(join(cache, 'missing')), /^[0-9a-f]{32}$/);
+});
+
+test('the default size is a tenth of the free disk, from 1 to 32 GiB, but at most half', () => {
+  assert.is(prefixShareOf(100 * GIB), 10 * GIB);
+  assert.is(prefixShareOf(3000 * GIB), 32 * GIB);
+  assert.is(prefixShareOf(3 * GIB), GIB);
+  assert.is(prefixShareOf(GIB), GIB / 2);
+  assert.is(prefixShareOf(0), 0);
+});
+
+test('the default size counts existing files as free, and needs no folder', async ({ cache }) => {
+  const folder = prefixFolder(cache);
+  const { bavail, bsize } = statfsSync(cache);
+  const isNear = (bytes: number, expected: number): boolean => Math.abs(bytes - expected) < 0.05 * expected + GIB / 10;
+  assert.ok(isNear(await defaultPrefixBytes(folder), prefixShareOf(bavail * bsize)));
+  mkdirSync(folder);
+  // A sparse file: it takes no space.
+  writeFileSync(join(folder, 'a.prefix'), '');
+  truncateSync(join(folder, 'a.prefix'), 1000 * GIB);
+  assert.ok(isNear(await defaultPrefixBytes(folder), prefixShareOf(bavail * bsize + 1000 * GIB)));
+  // What is no folder has no free space.
+  assert.is(await defaultPrefixBytes(join(folder, 'a.prefix', 'x')), GIB);
 });
 
 test.run();

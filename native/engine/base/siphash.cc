@@ -11,54 +11,63 @@ constexpr int kBlockRounds = 2;
 constexpr int kFinalRounds = 4;
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 
-struct State {
-  std::uint64_t v0, v1, v2, v3;
-
-  void Round() {
-    v0 += v1;
-    v1 = std::rotl(v1, 13) ^ v0;
-    v0 = std::rotl(v0, 32);
-    v2 += v3;
-    v3 = std::rotl(v3, 16) ^ v2;
-    v0 += v3;
-    v3 = std::rotl(v3, 21) ^ v0;
-    v2 += v1;
-    v1 = std::rotl(v1, 17) ^ v2;
-    v2 = std::rotl(v2, 32);
-  }
-  void Add(std::uint64_t word) {
-    v3 ^= word;
-    for (int i = 0; i < kBlockRounds; ++i) Round();
-    v0 ^= word;
-  }
-  std::uint64_t Finish() {
-    for (int i = 0; i < kFinalRounds; ++i) Round();
-    return v0 ^ v1 ^ v2 ^ v3;
-  }
-};
-
 }  // namespace
 
-SipTag SipHash128(const SipKey& key, std::span<const std::uint8_t> bytes) {
-  State state{.v0 = 0x736f6d6570736575ULL ^ key[0],
-              .v1 = 0x646f72616e646f6dULL ^ key[1] ^ 0xee,
-              .v2 = 0x6c7967656e657261ULL ^ key[0],
-              .v3 = 0x7465646279746573ULL ^ key[1]};
+SipHasher::SipHasher(const SipKey& key)
+    : v0_(0x736f6d6570736575ULL ^ key[0]),
+      v1_(0x646f72616e646f6dULL ^ key[1] ^ 0xee),
+      v2_(0x6c7967656e657261ULL ^ key[0]),
+      v3_(0x7465646279746573ULL ^ key[1]) {}
+
+void SipHasher::Round() {
+  v0_ += v1_;
+  v1_ = std::rotl(v1_, 13) ^ v0_;
+  v0_ = std::rotl(v0_, 32);
+  v2_ += v3_;
+  v3_ = std::rotl(v3_, 16) ^ v2_;
+  v0_ += v3_;
+  v3_ = std::rotl(v3_, 21) ^ v0_;
+  v2_ += v1_;
+  v1_ = std::rotl(v1_, 17) ^ v2_;
+  v2_ = std::rotl(v2_, 32);
+}
+
+void SipHasher::AddWord(std::uint64_t word) {
+  v3_ ^= word;
+  for (int i = 0; i < kBlockRounds; ++i) Round();
+  v0_ ^= word;
+}
+
+void SipHasher::Add(std::span<const std::uint8_t> bytes) {
+  // A copy, so that the compiler keeps the state in registers.
+  SipHasher state = *this;
+  state.bytes_ += bytes.size();
   const std::size_t words = bytes.size() / kWordBytes;
   for (std::size_t i = 0; i < words; ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + i * kWordBytes, kWordBytes);
-    state.Add(word);
+    state.AddWord(word);
   }
-  std::uint64_t last = std::uint64_t{bytes.size()} << 56U;
   for (std::size_t i = words * kWordBytes; i < bytes.size(); ++i) {
-    last |= std::uint64_t{bytes[i]} << (8 * (i % kWordBytes));
+    state.last_ |= std::uint64_t{bytes[i]} << (8 * (i % kWordBytes));
   }
-  state.Add(last);
-  state.v2 ^= 0xee;
-  const std::uint64_t low = state.Finish();
-  state.v1 ^= 0xdd;
-  return {low, state.Finish()};
+  *this = state;
+}
+
+SipTag SipHasher::Finish() {
+  AddWord(last_ | bytes_ << 56U);
+  v2_ ^= 0xee;
+  for (int i = 0; i < kFinalRounds; ++i) Round();
+  const std::uint64_t low = v0_ ^ v1_ ^ v2_ ^ v3_;
+  v1_ ^= 0xdd;
+  for (int i = 0; i < kFinalRounds; ++i) Round();
+  return {low, v0_ ^ v1_ ^ v2_ ^ v3_};
+}
+
+SipTag SipHash128(const SipKey& key, std::span<const std::uint8_t> bytes) {
+  SipHasher hasher(key);
+  hasher.Add(bytes);
+  return hasher.Finish();
 }
 
 SipKey DeriveKey(const SipKey& key, std::string_view purpose) {

@@ -30,7 +30,7 @@ struct Mark {
 // Copy of a node's state. SplitOff may leave several nodes with one Copy, because a state cannot be
 // cut; it counts in full until the last of them is gone.
 struct PrefixCache::Copy {
-  Copy(std::vector<std::uint8_t> bytes, std::uint32_t size, std::uint32_t* total)
+  Copy(StateBytes bytes, std::uint32_t size, std::uint32_t* total)
       : state(std::move(bytes)), tokens(size), counter(total) {
     *counter += tokens;
   }
@@ -38,7 +38,7 @@ struct PrefixCache::Copy {
   Copy(const Copy&) = delete;
   Copy& operator=(const Copy&) = delete;
 
-  const std::vector<std::uint8_t> state;
+  const StateBytes state;
   const std::uint32_t tokens;
   std::uint32_t* const counter;
 };
@@ -340,7 +340,7 @@ std::uint32_t PrefixCache::Evict(std::uint32_t cells) {
 // copied, drops it; then only about as much as is wanted.
 std::uint32_t PrefixCache::SwapOut(Node* leaf, std::uint32_t wanted) {
   std::uint32_t cut = std::min(leaf->size(), kPiece);
-  std::vector<std::uint8_t> state;
+  StateBytes state;
   if (max_copied_ > 0) state = decoder_->SaveState(leaf->id, leaf->end() - cut, leaf->end());
   if (state.empty()) {
     cut = std::min(leaf->size(), std::max(wanted, kLeastCut));

@@ -19,7 +19,10 @@ constexpr std::uint32_t kVersion = 2;
 constexpr const char* kUnfinished = ".unfinished";
 // Sanity limit: more tokens than any context has.
 constexpr std::uint32_t kMostTokens = 1U << 24U;
+// Bytes between two looks at the abandon flag. A multiple of 8, see SipHasher.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
+// Maximum bytes that one sync waits for.
+constexpr std::size_t kSyncBytes = std::size_t{64} << 20U;
 
 struct Fixed {
   std::array<char, 8> magic = kMagic;
@@ -41,15 +44,14 @@ std::span<const std::uint8_t> BytesOf(const std::vector<Token>& tokens) {
 }
 
 SipTag HeadTag(const PrefixSeal& seal, const Fixed& fixed, const std::vector<Token>& tokens) {
-  const auto* first = reinterpret_cast<const std::uint8_t*>(&fixed);
-  std::vector<std::uint8_t> bytes(first, first + offsetof(Fixed, head_tag));
-  const auto of_tokens = BytesOf(tokens);
-  bytes.insert(bytes.end(), of_tokens.begin(), of_tokens.end());
-  return SipHash128(DeriveKey(seal.key, "prefix head"), bytes);
+  SipHasher hasher(DeriveKey(seal.key, "prefix head"));
+  hasher.Add({reinterpret_cast<const std::uint8_t*>(&fixed), offsetof(Fixed, head_tag)});
+  hasher.Add(BytesOf(tokens));
+  return hasher.Finish();
 }
 
-SipTag StateTag(const PrefixSeal& seal, std::span<const std::uint8_t> state) {
-  return SipHash128(DeriveKey(seal.key, "prefix state"), state);
+SipHasher StateHasher(const PrefixSeal& seal) {
+  return SipHasher(DeriveKey(seal.key, "prefix state"));
 }
 
 // Owns a file descriptor.
@@ -80,17 +82,19 @@ class File {
     }
     return true;
   }
-  bool Write(const void* data, std::size_t size, const std::atomic<bool>& abandon) const {
+  bool Write(const void* data, std::size_t size) const {
     const auto* at = static_cast<const std::uint8_t*>(data);
     while (size > 0) {
-      if (abandon) return false;
-      const ssize_t count = write(descriptor_, at, std::min(size, kPieceBytes));
+      const ssize_t count = write(descriptor_, at, size);
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) return false;
       at += count;
       size -= static_cast<std::size_t>(count);
     }
     return true;
+  }
+  bool GoTo(std::uint64_t position) const {
+    return lseek(descriptor_, static_cast<off_t>(position), SEEK_SET) >= 0;
   }
   bool Flush() const { return fsync(descriptor_) == 0; }
 
@@ -118,6 +122,52 @@ std::optional<PrefixHead> ReadHead(const File& file, const PrefixSeal& seal, Fix
   return head;
 }
 
+// Reads the state into `state`. Absent: it ends too early, or was abandoned; else its tag.
+std::optional<SipTag> ReadState(const File& file, const PrefixSeal& seal,
+                                std::span<std::uint8_t> state, const std::atomic<bool>& abandon) {
+  SipHasher hasher = StateHasher(seal);
+  while (!state.empty()) {
+    const auto piece = state.first(std::min(state.size(), kPieceBytes));
+    if (abandon || !file.Read(piece.data(), piece.size())) return std::nullopt;
+    hasher.Add(piece);
+    state = state.subspan(piece.size());
+  }
+  return hasher.Finish();
+}
+
+// Writes the state and syncs most of it. Absent: it failed, or was abandoned; else its tag.
+std::optional<SipTag> WriteState(const File& file, const PrefixSeal& seal,
+                                 std::span<const std::uint8_t> state,
+                                 const std::atomic<bool>& abandon) {
+  SipHasher hasher = StateHasher(seal);
+  std::size_t unsynced = 0;
+  while (!state.empty()) {
+    const auto piece = state.first(std::min(state.size(), kPieceBytes));
+    if (abandon || !file.Write(piece.data(), piece.size())) return std::nullopt;
+    hasher.Add(piece);
+    state = state.subspan(piece.size());
+    unsynced += piece.size();
+    if (unsynced < kSyncBytes) continue;
+    if (!file.Flush()) return std::nullopt;
+    unsynced = 0;
+  }
+  return hasher.Finish();
+}
+
+// Writes all of the file. `fixed`: without the tags.
+bool WriteAll(const File& file, const PrefixSeal& seal, Fixed fixed,
+              const std::vector<Token>& tokens, std::span<const std::uint8_t> state,
+              const std::atomic<bool>& abandon) {
+  // The fixed part last, because it has the tag of the state.
+  if (!file.GoTo(sizeof fixed)) return false;
+  if (abandon || !file.Write(tokens.data(), BytesOf(tokens).size())) return false;
+  const std::optional<SipTag> tag = WriteState(file, seal, state, abandon);
+  if (!tag) return false;
+  fixed.state_tag = *tag;
+  fixed.head_tag = HeadTag(seal, fixed, tokens);
+  return file.GoTo(0) && file.Write(&fixed, sizeof fixed) && file.Flush();
+}
+
 int OpenToRead(const std::filesystem::path& path) {
   return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 }
@@ -134,8 +184,6 @@ bool WritePrefixFile(const std::filesystem::path& path, const PrefixSeal& seal,
   fixed.salt = head.scope.salt;
   fixed.owner = head.scope.owner;
   fixed.state_bytes = state.size();
-  fixed.state_tag = StateTag(seal, state);
-  fixed.head_tag = HeadTag(seal, fixed, head.tokens);
 
   static std::atomic<unsigned> count = 0;
   std::filesystem::path unfinished = path;
@@ -145,9 +193,7 @@ bool WritePrefixFile(const std::filesystem::path& path, const PrefixSeal& seal,
     const File file(
         open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
     if (!file.is_open()) return false;
-    written = file.Write(&fixed, sizeof fixed, abandon) &&
-              file.Write(head.tokens.data(), BytesOf(head.tokens).size(), abandon) &&
-              file.Write(state.data(), state.size(), abandon) && file.Flush();
+    written = WriteAll(file, seal, fixed, head.tokens, state, abandon);
   }
   if (written && rename(unfinished.c_str(), path.c_str()) == 0) return true;
   unlink(unfinished.c_str());
@@ -161,14 +207,14 @@ std::optional<PrefixHead> ReadPrefixHead(const std::filesystem::path& path,
 }
 
 std::optional<StateBytes> ReadPrefixState(const std::filesystem::path& path, const PrefixSeal& seal,
-                                          const PrefixHead& head) {
+                                          const PrefixHead& head,
+                                          const std::atomic<bool>& abandon) {
   const File file(OpenToRead(path));
   Fixed fixed;
   const std::optional<PrefixHead> found = ReadHead(file, seal, &fixed);
   if (!found || found->begin != head.begin || found->tokens != head.tokens) return std::nullopt;
   StateBytes state(fixed.state_bytes);
-  if (!file.Read(state.data(), state.size())) return std::nullopt;
-  if (StateTag(seal, state) != fixed.state_tag) return std::nullopt;
+  if (ReadState(file, seal, state, abandon) != fixed.state_tag) return std::nullopt;
   return state;
 }
 

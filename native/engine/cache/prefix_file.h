@@ -10,6 +10,9 @@
 // fingerprint is refused before any of its state is used, because libllama trusts the states that
 // it loads. An old file of this installation is accepted wherever it is restored to.
 //
+// A whole state may have gigabytes. It is read and written in small pieces, and synced every few of
+// them, so that another thread can end a read or a write soon.
+//
 // Numbers are in native byte order. (Files of the other byte order fail the version check.)
 #pragma once
 
@@ -23,10 +26,9 @@
 #include "engine/base/request.h"
 #include "engine/base/share.h"
 #include "engine/base/siphash.h"
+#include "engine/base/state_bytes.h"
 
 namespace svc {
-
-using StateBytes = std::vector<std::uint8_t>;
 
 struct PrefixHead {
   std::vector<Token> tokens;  // from position 0 on; not empty
@@ -51,9 +53,10 @@ bool WritePrefixFile(const std::filesystem::path& path, const PrefixSeal& seal,
 // Reads the head and checks its tag; the state may still be damaged. Absent: not a file of this
 // format and seal.
 std::optional<PrefixHead> ReadPrefixHead(const std::filesystem::path& path, const PrefixSeal& seal);
-// Reads the state. Absent unless the whole file is intact and has this head.
+// Reads the state. Absent unless the whole file is intact and has this head, or if another thread
+// sets `abandon`. Throws std::bad_alloc.
 std::optional<StateBytes> ReadPrefixState(const std::filesystem::path& path, const PrefixSeal& seal,
-                                          const PrefixHead& head);
+                                          const PrefixHead& head, const std::atomic<bool>& abandon);
 
 // True for a file of this format with another fingerprint (other settings, or another version of
 // the model): it may become usable again.

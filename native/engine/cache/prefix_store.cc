@@ -21,6 +21,8 @@ constexpr const char* kExtension = ".prefix";
 constexpr std::size_t kMostFiles = 512;
 // Age at which an unfinished file counts as abandoned.
 constexpr auto kUnfinishedAge = std::chrono::minutes(10);
+// Last use of a state that is evicted before all others.
+constexpr auto kLongAgo = std::chrono::years(1);
 // Difference in modification time (= last use) between consecutive pieces of a prompt.
 constexpr auto kUseStep = std::chrono::milliseconds(1);
 
@@ -30,11 +32,16 @@ struct Found {
   fs::file_time_type used_at;
 };
 
-// Prefix files in the folder, least recently used first. Deletes abandoned unfinished files.
-std::vector<Found> FilesIn(const fs::path& folder) {
-  std::vector<Found> files;
+struct Folder {
+  std::vector<Found> files;            // least recently used first
+  std::uint64_t unfinished_bytes = 0;  // of files that are being written
+};
+
+// Finds the prefix files in the folder. Deletes abandoned unfinished files.
+Folder FilesIn(const fs::path& path) {
+  Folder folder;
   std::error_code error;
-  fs::directory_iterator each(folder, error);
+  fs::directory_iterator each(path, error);
   for (; !error && each != fs::directory_iterator(); each.increment(error)) {
     std::error_code gone;
     const Found file{each->path(), each->file_size(gone), each->last_write_time(gone)};
@@ -42,14 +49,15 @@ std::vector<Found> FilesIn(const fs::path& folder) {
     if (IsUnfinishedPrefixFile(file.path)) {
       if (fs::file_time_type::clock::now() - file.used_at > kUnfinishedAge) {
         fs::remove(file.path, gone);
+      } else {
+        folder.unfinished_bytes += file.bytes;
       }
     } else if (file.path.extension() == kExtension) {
-      files.push_back(file);
+      folder.files.push_back(file);
     }
   }
-  std::sort(files.begin(), files.end(),
-            [](const Found& a, const Found& b) { return a.used_at < b.used_at; });
-  return files;
+  std::ranges::sort(folder.files, {}, &Found::used_at);
+  return folder;
 }
 
 // Marks the pieces of one prompt, in their order, as used now. The first gets the latest time, so
@@ -105,7 +113,7 @@ void PrefixStore::Close() {
 void PrefixStore::OnChange(std::function<void()> listener) { on_change_ = std::move(listener); }
 
 void PrefixStore::ReadFolder() {
-  std::vector<Found> files = FilesIn(options_.folder);
+  std::vector<Found> files = FilesIn(options_.folder).files;
   std::reverse(files.begin(), files.end());
   for (const Found& file : files) {
     if (!file.path.filename().string().starts_with(options_.model + "-")) continue;
@@ -237,7 +245,10 @@ void PrefixStore::RunWrites() {
       // Out of memory: the piece is not saved and may have to be computed again.
     }
     lock.lock();
-    writing_.reset();
+    std::optional<Writing> written = std::exchange(writing_, std::nullopt);
+    lock.unlock();
+    written.reset();  // outside the lock, because freeing a large state takes long
+    lock.lock();
     TellChange(lock);
   }
 }
@@ -259,12 +270,12 @@ FetchedPiece PrefixStore::ReadNext(Wish& wish) {
                      .last = wish.steps.empty()};
   std::optional<StateBytes> state;
   try {
-    state = ReadPrefixState(step.entry->path, options_.seal, step.entry->head);
+    state = ReadPrefixState(step.entry->path, options_.seal, step.entry->head, abandon_);
+    if (!state && !abandon_) Forget(step.entry->path);
   } catch (const std::exception&) {
-    // Out of memory: treated as a miss.
+    // Out of memory: a miss, but the file is good.
   }
   if (!state) {
-    Forget(step.entry->path);
     piece.last = true;
     return piece;
   }
@@ -281,6 +292,7 @@ void PrefixStore::WriteFile(const Writing& writing) {
   const PrefixHead& head = writing.head;
   Entry entry{head, PathOf(head), writing.state->size()};
   if (MaxBytes() == 0 || !MakeFolder(options_.folder)) return;
+  if (!options_.divisible) AgeOutgrown(head);
   if (!MakeRoom(PrefixFileBytes(head, entry.state_bytes))) return;
   if (!WritePrefixFile(entry.path, options_.seal, head, *writing.state, abandon_)) return;
 
@@ -317,12 +329,39 @@ void PrefixStore::WriteFile(const Writing& writing) {
   entries_.push_back(std::make_shared<const Entry>(std::move(entry)));
 }
 
+// Marks the whole states as used long ago that the conversation of `head` has outgrown: those that
+// it continues, except the longest, which serves a turn that does not repeat the last answer, and
+// except those with which another conversation begins.
+void PrefixStore::AgeOutgrown(const PrefixHead& head) {
+  const std::lock_guard lock(mutex_);
+  const auto continues = [](const PrefixHead& later, const PrefixHead& earlier) {
+    return later.scope.salt == earlier.scope.salt && later.tokens.size() > earlier.tokens.size() &&
+           CommonLength(earlier.tokens, later.tokens) == earlier.tokens.size();
+  };
+  std::size_t longest = 0;
+  for (const EntryPtr& entry : entries_) {
+    if (continues(head, entry->head)) longest = std::max(longest, entry->head.tokens.size());
+  }
+  for (const EntryPtr& entry : entries_) {
+    const PrefixHead& own = entry->head;
+    if (!continues(head, own) || own.tokens.size() == longest) continue;
+    const bool shared = std::ranges::any_of(entries_, [&](const EntryPtr& other) {
+      return continues(other->head, own) && other->head.tokens != head.tokens &&
+             !continues(head, other->head);
+    });
+    std::error_code gone;
+    if (!shared) {
+      fs::last_write_time(entry->path, fs::file_time_type::clock::now() - kLongAgo, gone);
+    }
+  }
+}
+
 // Evicts files until `bytes` more fit. False: `bytes` alone exceeds the limit.
 bool PrefixStore::MakeRoom(std::uint64_t bytes) {
   const std::uint64_t max_bytes = MaxBytes();
   if (bytes > max_bytes) return false;
-  const std::vector<Found> files = FilesIn(options_.folder);
-  std::uint64_t total = bytes;
+  const auto [files, unfinished_bytes] = FilesIn(options_.folder);
+  std::uint64_t total = bytes + unfinished_bytes;
   std::size_t own = 0;
   const auto is_own = [this](const Found& file) {
     return file.path.filename().string().starts_with(options_.model + "-");

@@ -16,9 +16,10 @@
 //
 // The folder's size is limited; a new file evicts the least recently used ones, of any model. When
 // a prompt is restored, earlier pieces are marked as used a little later than the pieces that
-// follow them. Damaged files are deleted when they are noticed. Files of other settings, or of
-// another version of the model or of libllama, are skipped: they become usable again with those
-// settings, or are evicted.
+// follow them. Where a piece is a whole state, a growing conversation first evicts its own earlier
+// states: otherwise a few turns of one would evict all others. Damaged files are deleted when they
+// are noticed. Files of other settings, or of another version of the model or of libllama, are
+// skipped: they become usable again with those settings, or are evicted.
 //
 // Only the store's own threads wait for the disk. At most one piece is read ahead and one write is
 // pending, so the memory in use is bounded by the largest pieces.
@@ -134,6 +135,7 @@ class PrefixStore {
   void TellChange(std::unique_lock<std::mutex>& lock);
   FetchedPiece ReadNext(Wish& wish);
   void WriteFile(const Writing& writing);
+  void AgeOutgrown(const PrefixHead& head);
   bool MakeRoom(std::uint64_t bytes);
   std::uint64_t MaxBytes() const {
     return options_.live_max_bytes ? options_.live_max_bytes->load() : options_.max_bytes;

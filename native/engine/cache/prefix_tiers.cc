@@ -63,15 +63,19 @@ void PrefixTiers::PromptComputed(PrefixScope scope, std::span<const Token> promp
   Keep(scope, prompt.first(computed), sequence, on_disk);
 }
 
+bool PrefixTiers::MakeRoomForStates(std::uint64_t bytes) {
+  BoundCheckpoints();
+  return checkpoints_.MakeRoom(bytes);
+}
+
 void PrefixTiers::Keep(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence,
                        bool on_disk) {
   if (tokens.size() < PrefixStore::kLeastTokens) return;
   std::vector<Token> kept(tokens.begin(), tokens.end());
   if (!decoder_->can_share() && !checkpoints_.Has(scope, tokens)) {
     // Before the copy, so that all copies together stay below the limit.
-    BoundCheckpoints();
     const auto end = static_cast<std::uint32_t>(tokens.size());
-    if (!checkpoints_.MakeRoom(decoder_->StateBytes(sequence, 0, end))) return;
+    if (!MakeRoomForStates(decoder_->SizeOfState(sequence, 0, end))) return;
     StateBytes state = decoder_->SaveState(sequence, 0, end);
     if (state.empty()) return;
     checkpoints_.Put(scope, kept, std::make_shared<const StateBytes>(std::move(state)));

@@ -51,6 +51,10 @@ class PrefixTiers {
   void PromptComputed(PrefixScope scope, std::span<const Token> prompt, std::uint32_t computed,
                       SequenceId sequence, bool on_disk);
 
+  // Evicts checkpoints until copies of states with `bytes` in all fit beside the others. False:
+  // they do not fit.
+  bool MakeRoomForStates(std::uint64_t bytes);
+
   // ---- the ends of generations ----
 
   // Keeps the tokens of a sequence that is about to end: stores a checkpoint if cells cannot be

@@ -4,9 +4,9 @@
 
 namespace svc {
 
-std::vector<std::uint8_t> SaveSequence(llama_context* context, llama_seq_id sequence) {
+StateBytes SaveSequence(llama_context* context, llama_seq_id sequence) {
   try {
-    std::vector<std::uint8_t> state(llama_state_seq_get_size(context, sequence));
+    StateBytes state(llama_state_seq_get_size(context, sequence));
     if (llama_state_seq_get_data(context, state.data(), state.size(), sequence) == state.size()) {
       return state;
     }

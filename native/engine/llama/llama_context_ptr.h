@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "engine/base/state_bytes.h"
 #include "llama-cpp.h"
 
 namespace svc {
@@ -13,7 +13,7 @@ using ContextPtr = llama_context_ptr;
 
 // Returns the cache's whole state of a sequence. Empty: not possible. REQUIRES: the id is below
 // n_seq_max, the only ids whose state libllama can save.
-std::vector<std::uint8_t> SaveSequence(llama_context* context, llama_seq_id sequence);
+StateBytes SaveSequence(llama_context* context, llama_seq_id sequence);
 
 // Replaces the cache's content of a sequence, any id. False: refused; the sequence may have any
 // part of the state. REQUIRES: the state is exactly what SaveSequence returned.

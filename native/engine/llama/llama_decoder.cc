@@ -125,15 +125,14 @@ class LlamaDecoder final : public Decoder {
                         static_cast<llama_pos>(end));
   }
 
-  std::uint64_t StateBytes(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
+  std::uint64_t SizeOfState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
     const std::uint64_t bytes =
         llama_state_seq_get_size(context_.get(), Lend(sequence, begin, end));
     GiveBack();
     return bytes;
   }
-  std::vector<std::uint8_t> SaveState(SequenceId sequence, std::uint32_t begin,
-                                      std::uint32_t end) override {
-    std::vector<std::uint8_t> state = SaveSequence(context_.get(), Lend(sequence, begin, end));
+  StateBytes SaveState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
+    StateBytes state = SaveSequence(context_.get(), Lend(sequence, begin, end));
     GiveBack();
     return state;
   }

@@ -179,10 +179,10 @@ bool LlamaPrefillLane::LoadState(std::span<const std::uint8_t> state, std::uint3
   return holds_all;
 }
 
-std::vector<std::uint8_t> LlamaPrefillLane::SaveState(std::uint32_t begin, std::uint32_t end) {
+StateBytes LlamaPrefillLane::SaveState(std::uint32_t begin, std::uint32_t end) {
   llama_memory_seq_cp(memory(), kPrompt, kScratch, static_cast<llama_pos>(begin),
                       static_cast<llama_pos>(end));
-  std::vector<std::uint8_t> state = SaveSequence(context_.get(), kScratch);
+  StateBytes state = SaveSequence(context_.get(), kScratch);
   llama_memory_seq_rm(memory(), kScratch, -1, -1);
   return state;
 }

@@ -46,7 +46,7 @@ class LlamaPrefillLane final : public PrefillLane {
   void Begin(std::span<const Token> tokens, std::uint32_t padding) override;
   Progress Advance(Stretch stretch, const std::atomic<bool>& abort) override;
   const float* Logits() override { return llama_get_logits_ith(context_.get(), -1); }
-  std::vector<std::uint8_t> SaveState(std::uint32_t begin, std::uint32_t end) override;
+  StateBytes SaveState(std::uint32_t begin, std::uint32_t end) override;
 
  private:
   LlamaPrefillLane() = default;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/base/request.h"
+#include "engine/base/state_bytes.h"
 #include "engine/model/step_constants.h"
 
 namespace svc {
@@ -72,12 +73,12 @@ class Decoder {
   virtual void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) = 0;
 
   // Size of what SaveState would return, in bytes. REQUIRES: as SaveState.
-  virtual std::uint64_t StateBytes(SequenceId sequence, std::uint32_t begin, std::uint32_t end) = 0;
+  virtual std::uint64_t SizeOfState(SequenceId sequence, std::uint32_t begin,
+                                    std::uint32_t end) = 0;
   // Serialized cache content of the sequence's tokens [begin, end), for LoadState of any decoder of
   // the same model. Empty: not possible. REQUIRES, unless can_share(): begin is 0 and end is
   // NextPosition(sequence).
-  virtual std::vector<std::uint8_t> SaveState(SequenceId sequence, std::uint32_t begin,
-                                              std::uint32_t end) = 0;
+  virtual StateBytes SaveState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) = 0;
   // Loads the sequence's tokens [begin, end) into new cells; the state may hold more tokens. False:
   // it failed, and the sequence has none of these tokens. REQUIRES: the sequence has none of them;
   // the state is exactly what SaveState returned; there are free cells for the whole state; unless

@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/state_bytes.h"
 #include "engine/model/decoder.h"
 
 namespace svc {
@@ -55,7 +56,7 @@ class PrefillLane {
   virtual const float* Logits() = 0;
 
   // Serialized tokens [begin, end) for Decoder::LoadState. Empty: not possible.
-  virtual std::vector<std::uint8_t> SaveState(std::uint32_t begin, std::uint32_t end) = 0;
+  virtual StateBytes SaveState(std::uint32_t begin, std::uint32_t end) = 0;
 };
 
 }  // namespace svc

@@ -115,6 +115,8 @@ class Admission {
   std::unique_ptr<PrefixStore> TakeStore() { return tiers_.TakeStore(); }
   // Takes over prefixes that have been read. Returns the generations that need not wait any more.
   std::vector<GenerationId> TakeFetched();
+  // Evicts checkpoints until states of `bytes` in all can be copied. False: there is no room.
+  bool MakeRoomForStates(std::uint64_t bytes) { return tiers_.MakeRoomForStates(bytes); }
   bool WantsToSave() const { return tiers_.WantsToSave(); }
   void SaveOne() { tiers_.SaveOne(FreeSequence(), own_cells_); }
 

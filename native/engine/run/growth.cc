@@ -96,26 +96,33 @@ bool Growth::GrowTo(std::uint32_t cells) {
   return decoder_->Grow(cells);
 }
 
-// Where cells cannot be shared, only generations have any.
+// Where cells cannot be shared, only generations have any. Their states share the memory of the
+// checkpoints; one for which there is no room is computed again.
 bool Growth::GrowWithStates(std::uint32_t cells) {
   struct Kept {
     Generation* generation;
-    std::vector<std::uint8_t> state;
+    StateBytes state;
     std::uint32_t end;
   };
   std::vector<Kept> all;
+  std::uint64_t held = 0;
   for (const auto& generation : *generations_) {
     if (!generation->in_cache()) continue;
     const SequenceId sequence = generation->sequence;
     const auto end = static_cast<std::uint32_t>(decoder_->NextPosition(sequence));
     if (end > 0) {
-      all.push_back({generation.get(), decoder_->SaveState(sequence, 0, end), end});
+      StateBytes state;
+      const std::uint64_t bytes = decoder_->SizeOfState(sequence, 0, end);
+      if (admission_->MakeRoomForStates(held + bytes)) {
+        state = decoder_->SaveState(sequence, 0, end);
+        held += state.size();
+      }
+      all.push_back({generation.get(), std::move(state), end});
       decoder_->RemoveSequence(sequence);
     }
   }
   const bool grown = decoder_->Grow(cells);
   for (const auto& [generation, state, end] : all) {
-    // What cannot be loaded is computed again.
     if (!state.empty()) (void)decoder_->LoadState(generation->sequence, state, 0, end);
     admission_->Recount(*generation);
   }

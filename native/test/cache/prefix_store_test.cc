@@ -5,52 +5,30 @@
 
 #include <algorithm>
 #include <fstream>
-#include <numeric>
 #include <string>
 
-#include "engine/base/xxhash64.h"
-#include "engine/cache/model_fingerprint.h"
 #include "folder.h"
-#include "test.h"
+#include "prefix_files.h"
 
 namespace svc {
 namespace {
 
 namespace fs = std::filesystem;
 using test::Folder;
-using Tokens = std::vector<Token>;
+using test::Sequence;
+using test::StateOf;
+using test::Tokens;
 
 constexpr Fingerprint kFingerprint = 77;
 constexpr SipKey kKey = {3, 4};
 constexpr PrefixSeal kSeal{.fingerprint = kFingerprint, .key = kKey};
-constexpr PrefixSeal kOtherSeal{.fingerprint = kFingerprint + 1, .key = kKey};
 constexpr ShareId kAll = 0;
 constexpr std::uint64_t kPlenty = std::uint64_t{1} << 30U;
 const std::atomic<bool> kNever = false;
 
-std::uint64_t HashOf(const std::string& text) {
-  return XxHash64({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-}
-
-Tokens Sequence(Token first, std::size_t count) {
-  Tokens tokens(count);
-  std::iota(tokens.begin(), tokens.end(), first);
-  return tokens;
-}
 Tokens Join(Tokens tokens, const Tokens& more) {
   tokens.insert(tokens.end(), more.begin(), more.end());
   return tokens;
-}
-
-// Returns bytes that differ for each piece. The default length is odd, a multiple of no block size.
-StateBytes StateOf(const PrefixHead& head, std::size_t bytes = 5003) {
-  StateBytes state(bytes);
-  std::uint64_t word = head.begin + 31 * head.tokens.size() + head.tokens.back();
-  for (std::uint8_t& each : state) {
-    word = word * 6364136223846793005ULL + 1442695040888963407ULL;
-    each = static_cast<std::uint8_t>(word >> 56U);
-  }
-  return state;
 }
 
 std::unique_ptr<PrefixStore> Open(const fs::path& folder, std::uint64_t max_bytes = kPlenty,
@@ -91,95 +69,6 @@ std::vector<FetchedPiece> Fetch(PrefixStore& store, const Tokens& tokens,
     pieces.push_back(std::move(*piece));
   }
   return pieces;
-}
-
-TEST(TheChecksumIsXxHash64) {
-  EXPECT_EQ(HashOf(""), 0xEF46DB3751D8E999ULL);
-  EXPECT_EQ(HashOf("a"), 0xD24EC4F1A98C6E5BULL);
-  EXPECT_EQ(HashOf("abc"), 0x44BC2CF5AD770999ULL);
-  EXPECT_EQ(HashOf("The quick brown fox jumps over the lazy dog"), 0x0B242D361FDA71BCULL);
-}
-
-// Key and inputs of the reference implementation's vectors.h: bytes 0, 1, 2, ...
-TEST(TagsAreSipHash) {
-  const SipKey key = {0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
-  std::vector<std::uint8_t> bytes(64);
-  std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
-  const auto expect = [&](std::size_t count, const SipTag& tag) {
-    EXPECT(SipHash128(key, std::span(bytes).first(count)) == tag);
-  };
-  expect(0, {0xe6a825ba047f81a3ULL, 0x930255c71472f66dULL});
-  expect(1, {0x44af996bd8c187daULL, 0x45fc229b11597634ULL});
-  expect(7, {0x53c1dbd8beebf1a1ULL, 0x3982f01fa64ab8c0ULL});
-  expect(8, {0x61f55862baa9623bULL, 0xb49714f364e2830fULL});
-  expect(15, {0x11a8b03399e99354ULL, 0xd9c3cf970fec087eULL});
-  expect(63, {0x4a83502f77d15051ULL, 0x7cbd3f979a063e50ULL});
-  EXPECT(DeriveKey(key, "a") != DeriveKey(key, "b"));
-}
-
-TEST(AFileIsReadAsItWasWritten) {
-  const Folder folder;
-  const fs::path path = folder.path() / "x.prefix";
-  const PrefixHead head{.tokens = Sequence(5, 100), .begin = 30};
-  const StateBytes state = StateOf(head);
-  REQUIRE(WritePrefixFile(path, kSeal, head, state, kNever));
-  EXPECT_EQ(fs::file_size(path), PrefixFileBytes(head, state.size()));
-  const auto found = ReadPrefixHead(path, kSeal);
-  REQUIRE(found.has_value());
-  EXPECT(found->tokens == head.tokens);
-  EXPECT_EQ(found->begin, head.begin);
-  const auto read = ReadPrefixState(path, kSeal, head);
-  REQUIRE(read.has_value());
-  EXPECT(*read == state);
-  EXPECT_EQ(folder.Files().size(), 1U);  // nothing unfinished beside it
-
-  EXPECT(!ReadPrefixHead(path, kOtherSeal));
-  EXPECT(!ReadPrefixState(path, kOtherSeal, head));
-  // Written with the key of another installation.
-  const PrefixSeal forged{.fingerprint = kFingerprint, .key = {kKey[0], kKey[1] + 1}};
-  EXPECT(!ReadPrefixHead(path, forged));
-  EXPECT(!ReadPrefixState(path, forged, head));
-  PrefixHead other = head;
-  ++other.tokens[40];
-  EXPECT(!ReadPrefixState(path, kSeal, other));
-}
-
-TEST(EveryDamageIsFound) {
-  const Folder folder;
-  const fs::path path = folder.path() / "x.prefix";
-  const PrefixHead head{.tokens = Sequence(5, 80), .begin = 16};
-  REQUIRE(WritePrefixFile(path, kSeal, head, StateOf(head, 700), kNever));
-  std::string whole(fs::file_size(path), '\0');
-  std::ifstream(path, std::ios::binary).read(whole.data(), static_cast<long>(whole.size()));
-  const auto put = [&](const std::string& bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-  };
-  // One flipped bit in every byte, and a truncation at every length.
-  for (std::size_t at = 0; at < whole.size(); ++at) {
-    std::string damaged = whole;
-    damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
-    put(damaged);
-    if (ReadPrefixState(path, kSeal, head)) {
-      test::Fail(__FILE__, __LINE__, "damaged byte " + std::to_string(at) + " was not detected");
-    }
-    put(whole.substr(0, at));
-    if (ReadPrefixState(path, kSeal, head)) {
-      test::Fail(__FILE__, __LINE__, "truncation to " + std::to_string(at) + " was not detected");
-    }
-  }
-  put(whole + "x");
-  EXPECT(!ReadPrefixState(path, kSeal, head));
-  put(whole);
-  EXPECT(ReadPrefixState(path, kSeal, head).has_value());
-}
-
-TEST(AWriteThatIsGivenUpLeavesNothing) {
-  const Folder folder;
-  const std::atomic<bool> abandon = true;
-  const PrefixHead head{.tokens = Sequence(5, 80), .begin = 0};
-  EXPECT(!WritePrefixFile(folder.path() / "x.prefix", kSeal, head, StateOf(head), abandon));
-  EXPECT(!WritePrefixFile(folder.path() / "no" / "x.prefix", kSeal, head, StateOf(head), kNever));
-  EXPECT_EQ(folder.Files().size(), 0U);
 }
 
 TEST(APromptIsRestoredPieceByPiece) {
@@ -419,6 +308,18 @@ TEST(WhatWasLeftUnfinishedGoesWhenItIsOld) {
   EXPECT_EQ(folder.Files().front().filename().string(), "aa-2.prefix.2.unfinished");
 }
 
+// What another engine is writing counts towards the limit.
+TEST(UnfinishedFilesTakeSpace) {
+  const Folder folder;
+  const std::uint64_t file = PrefixFileBytes({.tokens = Sequence(0, 100)}, 5003);
+  std::ofstream(folder.path() / "bb-1.prefix.1.unfinished") << std::string(file, 'x');
+  const auto store = Open(folder.path(), 3 * file);
+  for (const Token first : {0, 1000, 2000}) Write(*store, {.tokens = Sequence(first, 100)});
+  EXPECT_EQ(folder.Files().size(), 3U);
+  EXPECT_EQ(store->Match(kAll, Sequence(0, 100), 0), 0U);
+  EXPECT_EQ(store->Match(kAll, Sequence(2000, 100), 0), 100U);
+}
+
 TEST(TwoStoresShareAFolder) {
   const Folder folder;
   const auto one = Open(folder.path());
@@ -441,6 +342,25 @@ TEST(TwoStoresShareAFolder) {
   }
 }
 
+// Whole states: the last two of a conversation stay, and those that others need.
+TEST(AGrowingConversationEvictsItsOwnStatesFirst) {
+  const Folder folder;
+  const std::uint64_t largest = PrefixFileBytes({.tokens = Sequence(0, 700)}, 5003);
+  const auto store = Open(folder.path(), 4 * largest, kFingerprint, "aa", /*divisible=*/false);
+  const Tokens shared = Sequence(0, 100);
+  const Tokens other = Join(shared, Sequence(5000, 150));
+  Write(*store, {.tokens = other});
+  Write(*store, {.tokens = shared});
+  for (const std::size_t length : {200U, 300U, 400U, 500U, 600U}) {
+    Write(*store, {.tokens = Sequence(0, length)});
+  }
+  EXPECT_EQ(folder.Files().size(), 4U);
+  EXPECT_EQ(store->Match(kAll, Join(other, {1}), 0), other.size());
+  EXPECT_EQ(store->Match(kAll, Join(shared, {1}), 0), shared.size());
+  EXPECT_EQ(store->Match(kAll, Sequence(0, 599), 0), 500U);
+  EXPECT_EQ(store->Match(kAll, Sequence(0, 700), 0), 600U);
+}
+
 TEST(ClosingWaitsForNoDisk) {
   const Folder folder;
   const auto store = Open(folder.path());
@@ -450,38 +370,26 @@ TEST(ClosingWaitsForNoDisk) {
   store->Close();
   // Each file is complete or absent.
   for (const fs::path& file : folder.Files()) {
-    EXPECT(ReadPrefixState(file, kSeal, head).has_value());
+    EXPECT(ReadPrefixState(file, kSeal, head, kNever).has_value());
   }
 }
 
-TEST(AFingerprintIsOfTheFileAndTheVersion) {
+// However far the read was, the file is good and stays.
+TEST(ClosingDuringAReadDeletesNothing) {
   const Folder folder;
-  const std::string path = folder.path() / "model";
-  const auto at = fs::file_time_type::clock::now();
-  const auto put = [&](const std::string& bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-    fs::last_write_time(path, at);
-  };
-  const std::string bytes(3'000'000, 'm');
-  put(bytes);
-  const Fingerprint first = FingerprintOf(path, "1");
-  EXPECT_EQ(FingerprintOf(path, "1"), first);
-  EXPECT(FingerprintOf(path, "2") != first);
-  for (const std::size_t changed : {std::size_t{0}, bytes.size() - 1}) {
-    std::string other = bytes;
-    other[changed] = 'x';
-    put(other);
-    EXPECT(FingerprintOf(path, "1") != first);
+  const PrefixHead head{.tokens = Sequence(0, 100), .begin = 0};
+  {
+    const auto store = Open(folder.path());
+    Write(*store, head, 32U << 20U);
   }
-  put(bytes + "m");
-  EXPECT(FingerprintOf(path, "1") != first);
-  put(bytes);
-  fs::last_write_time(path, at - std::chrono::seconds(1));
-  EXPECT(FingerprintOf(path, "1") != first);
-  for (const char* small : {"", "ab", "ac"}) {
-    put(small);
-    EXPECT(FingerprintOf(path, "1") != first);
+  for (int i = 0; i < 5; ++i) {
+    const auto store = Open(folder.path());
+    EXPECT(store->Fetch(1, kAll, head.tokens, 0) > 0);
+    for (int n = 0; n < 100 * i; ++n) std::this_thread::yield();
+    store->Close();
+    REQUIRE(folder.Files().size() == 1);
   }
+  EXPECT(ReadPrefixState(folder.Files().front(), kSeal, head, kNever).has_value());
 }
 
 }  // namespace

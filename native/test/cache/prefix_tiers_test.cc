@@ -86,6 +86,11 @@ bool Eventually(const std::function<bool()>& holds) {
   return holds();
 }
 
+bool HasFinishedFile(const Folder& folder) {
+  const auto files = folder.Files();
+  return std::ranges::any_of(files, [](const auto& path) { return !IsUnfinishedPrefixFile(path); });
+}
+
 TEST(ConversationsGoOnAfterARestart) {
   for (const bool can_share : {true, false}) {
     const Folder folder;
@@ -345,6 +350,37 @@ TEST(ALongConversationGoesOnWhereNothingCanBeCut) {
     EXPECT(restarted.runner.stats().prompt_tokens < third.prompt.size() / 50);
     restarted.ExpectNothingHeld();
   }
+}
+
+// A state of 0.66 GB, as large as that of Gemma 3 12B after 5,000 tokens, on its whole way: copied,
+// loaded from memory, written, and read by the next engine. With a sanitizer a hundredth of it.
+TEST(AStateOfHundredsOfMegabytesGoesOnAsWell) {
+  constexpr std::uint64_t kTokenBytes = test::kSanitized ? 320 : 32768;
+  constexpr std::uint32_t kTokens = 20000;
+  const Folder folder;
+  const test::FakeOptions options{.cells = 24576,
+                                  .max_rows = 512,
+                                  .can_share = false,
+                                  .max_state_bytes = kTokenBytes * kTokens * 5 / 2,
+                                  .token_bytes = kTokenBytes};
+  const Want first = FirstTurn(1, kTokens);
+  const Want second = SecondTurn(first);
+  {
+    Bench bench(options, On(folder, /*divisible=*/false));
+    Run(bench, first);
+    EXPECT_EQ(Run(bench, second), Said(first).size());
+    // A closing engine saves for a limited time.
+    EXPECT(Eventually([&] { return HasFinishedFile(folder); }));
+    bench.runner.Close();
+  }
+  REQUIRE(HasFinishedFile(folder));
+  EXPECT(std::filesystem::file_size(folder.Files().front()) > kTokenBytes * (kTokens - 128));
+  Bench restarted(options, On(folder, /*divisible=*/false));
+  Want again = second;
+  again.id = 500;
+  EXPECT(Run(restarted, again) > kTokens - 128);
+  EXPECT(restarted.runner.stats().prompt_tokens < kTokens / 50);
+  restarted.ExpectNothingHeld();
 }
 
 // Each file of such a conversation holds all of it.

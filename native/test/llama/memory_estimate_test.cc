@@ -120,7 +120,7 @@ TEST(TwoOfTheLongestStatesFitAndAreCounted) {
       const std::uint32_t length = estimate.context_length;
       const std::unique_ptr<Decoder> decoder = Filled(*model, told, length);
       REQUIRE(decoder != nullptr);
-      const std::uint64_t bytes = decoder->StateBytes(0, 0, length);
+      const std::uint64_t bytes = decoder->SizeOfState(0, 0, length);
       EXPECT_EQ(decoder->SaveState(0, 0, length).size(), bytes);
       const std::uint64_t limit = told.state_fixed_bytes + told.state_token_bytes * length;
       EXPECT(bytes > 0 && bytes <= limit);

@@ -79,6 +79,25 @@ TEST(GenerationsThatDecodeGoOnAfterTheGrowth) {
   }
 }
 
+// Copies of states share the memory of the checkpoints: 0, 1 and 2 of them fit.
+TEST(AStateThatFindsNoRoomIsComputedAgain) {
+  for (const std::uint32_t fitting : {0U, 1U, 2U}) {
+    FakeOptions options = Growing(/*can_share=*/false);
+    options.max_state_bytes = std::uint64_t{8} * 20 * fitting;
+    VirtualBench bench(options);
+    GrantAll(bench);
+    bench.Add(Steady(1, Prompt(1, 12), 15));
+    bench.Add(Steady(2, Prompt(2, 9), 15));
+    for (int i = 0; i < 6; ++i) EXPECT(bench.Step());
+    bench.Add(Steady(3, Prompt(3, 150), 5));
+    bench.RunToTheEnd();
+    for (const GenerationId id : {1U, 2U, 3U}) bench.ExpectAsAlone(id);
+    EXPECT_EQ(bench.record.grown.load(), 1U);
+    EXPECT_EQ(bench.record.states_saved.load(), fitting);
+    EXPECT_EQ(bench.record.states_loaded.load(), fitting);
+  }
+}
+
 TEST(AnAnswerThatFillsTheCacheGoesOnInALargerOne) {
   for (const bool can_share : {true, false}) {
     VirtualBench bench(Growing(can_share));

@@ -125,13 +125,13 @@ void FakeDecoder::RemoveCells(SequenceId sequence, std::uint32_t begin, std::uin
   }
 }
 
-std::uint64_t FakeDecoder::StateBytes(SequenceId sequence, std::uint32_t begin, std::uint32_t end) {
+std::uint64_t FakeDecoder::SizeOfState(SequenceId sequence, std::uint32_t begin,
+                                       std::uint32_t end) {
   EXPECT(IsId(sequence) && begin < end);
-  return std::uint64_t{2} * sizeof(std::int32_t) * (end - begin);
+  return options_.token_bytes * (end - begin);
 }
 
-std::vector<std::uint8_t> FakeDecoder::SaveState(SequenceId sequence, std::uint32_t begin,
-                                                 std::uint32_t end) {
+StateBytes FakeDecoder::SaveState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) {
   EXPECT(IsId(sequence) && begin < end);
   if (options_.before_save) options_.before_save();
   if (!options_.can_share) {
@@ -139,36 +139,42 @@ std::vector<std::uint8_t> FakeDecoder::SaveState(SequenceId sequence, std::uint3
     EXPECT_EQ(static_cast<std::int32_t>(end), NextPosition(sequence));
   }
   ++record_->states_saved;
-  std::vector<std::int32_t> words;
+  StateBytes state(options_.token_bytes * (end - begin));
+  std::uint8_t* to = state.data();
   for (auto at = static_cast<std::int32_t>(begin); at < static_cast<std::int32_t>(end); ++at) {
     const auto cell = sequences_[sequence].find(at);
     if (cell == sequences_[sequence].end()) {
       Fail(__FILE__, __LINE__, "SaveState: the sequence lacks a cell");
       return {};
     }
-    words.push_back(at);
-    words.push_back(cell->second->token);
+    const SavedCell saved{at, cell->second->token};
+    std::memcpy(to, &saved, sizeof saved);
+    std::memset(to + sizeof saved, saved.Filler(), options_.token_bytes - sizeof saved);
+    to += options_.token_bytes;
   }
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(words.data());
-  return {bytes, bytes + words.size() * sizeof(std::int32_t)};
+  return state;
 }
 
 bool FakeDecoder::LoadState(SequenceId sequence, std::span<const std::uint8_t> state,
                             std::uint32_t begin, std::uint32_t end) {
   EXPECT(IsId(sequence) && begin < end);
-  std::vector<std::int32_t> words(state.size() / sizeof(std::int32_t));
-  std::memcpy(words.data(), state.data(), state.size());
-  const std::uint32_t saved = static_cast<std::uint32_t>(words.size()) / 2;
+  const auto saved = static_cast<std::uint32_t>(state.size() / options_.token_bytes);
   if (record_->cells + saved > options_.cells) {
     Fail(__FILE__, __LINE__, "LoadState: not enough free cells");
     return false;
   }
   if (!options_.can_share) EXPECT(begin == 0 && end == saved && NextPosition(sequence) == 0);
   ++record_->states_loaded;
-  for (std::size_t i = 0; i < words.size(); i += 2) {
-    const std::int32_t at = words[i];
-    if (at < static_cast<std::int32_t>(begin) || at >= static_cast<std::int32_t>(end)) continue;
-    EXPECT(sequences_[sequence].emplace(at, std::make_shared<Cell>(words[i + 1], record_)).second);
+  for (; !state.empty(); state = state.subspan(options_.token_bytes)) {
+    SavedCell cell;
+    std::memcpy(&cell, state.data(), sizeof cell);
+    const bool whole =
+        options_.token_bytes == sizeof cell || state[options_.token_bytes - 1] == cell.Filler();
+    EXPECT(whole);
+    if (cell.at < static_cast<std::int32_t>(begin)) continue;
+    if (cell.at >= static_cast<std::int32_t>(end)) continue;
+    EXPECT(
+        sequences_[sequence].emplace(cell.at, std::make_shared<Cell>(cell.token, record_)).second);
   }
   EXPECT_EQ(NextPosition(sequence), static_cast<std::int32_t>(end));
   return true;
@@ -261,7 +267,7 @@ PrefillLane::Progress FakeDecoder::Lane::Advance(Stretch stretch,
   return Progress::kDone;
 }
 
-std::vector<std::uint8_t> FakeDecoder::Lane::SaveState(std::uint32_t begin, std::uint32_t end) {
+StateBytes FakeDecoder::Lane::SaveState(std::uint32_t begin, std::uint32_t end) {
   EXPECT(begin < end && end <= tokens_.size());
   std::vector<std::int32_t> words;
   for (std::uint32_t at = begin; at < end; ++at) {

@@ -58,7 +58,8 @@ struct FakeOptions {
   int threads = 1;
   // Tokens that can be copied beside a lane of `lane_tokens`; absent: as many as there are cells.
   std::function<std::uint32_t(std::uint32_t lane_tokens)> max_copied;
-  std::uint64_t max_state_bytes = std::uint64_t{1} << 30U;  // a token has 8 bytes
+  std::uint64_t max_state_bytes = std::uint64_t{1} << 30U;
+  std::uint64_t token_bytes = 8;  // of a token in a state; at least 8
   // 0: no prefill lane.
   std::uint32_t lane_cells = 0;
   std::uint32_t lane_rows = 64;
@@ -119,10 +120,9 @@ class FakeDecoder final : public Decoder {
   void ShareCells(SequenceId from, SequenceId to, std::uint32_t begin, std::uint32_t end) override;
   void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override;
 
-  std::uint64_t StateBytes(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override;
-  // The positions and tokens of the cells, each 4 bytes.
-  std::vector<std::uint8_t> SaveState(SequenceId sequence, std::uint32_t begin,
-                                      std::uint32_t end) override;
+  std::uint64_t SizeOfState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override;
+  // A SavedCell for each cell, and what it lacks to token_bytes.
+  StateBytes SaveState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override;
   bool LoadState(SequenceId sequence, std::span<const std::uint8_t> state, std::uint32_t begin,
                  std::uint32_t end) override;
 
@@ -156,6 +156,12 @@ class FakeDecoder final : public Decoder {
     FakeRecord* const record;
   };
   using Cells = std::map<std::int32_t, std::shared_ptr<Cell>>;
+  struct SavedCell {
+    std::int32_t at = 0;
+    Token token = 0;
+
+    std::uint8_t Filler() const { return static_cast<std::uint8_t>(at + token); }
+  };
 
   class Lane final : public PrefillLane {
    public:
@@ -170,7 +176,7 @@ class FakeDecoder final : public Decoder {
     void Begin(std::span<const Token> tokens, std::uint32_t padding) override;
     Progress Advance(Stretch stretch, const std::atomic<bool>& /*abort*/) override;
     const float* Logits() override { return logits_.data(); }
-    std::vector<std::uint8_t> SaveState(std::uint32_t begin, std::uint32_t end) override;
+    StateBytes SaveState(std::uint32_t begin, std::uint32_t end) override;
 
    private:
     FakeDecoder& decoder_;

@@ -5,9 +5,17 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { lstatSync, rmSync, writeFileSync } from 'node:fs';
-import { readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, rm, stat, statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { readTextSync } from '../../files/open-file.ts';
+import { within } from '../../files/within.ts';
+
+/** Time that a file system has to report its free space. */
+const ANSWER_MS = 1000;
+
+/** Limits of the size that is chosen if none is configured. */
+const LEAST_BYTES = 2 ** 30;
+const MOST_BYTES = 32 * 2 ** 30;
 
 export function prefixFolder(cacheDir: string): string {
   return join(cacheDir, 'prefixes');
@@ -34,6 +42,43 @@ export function prefixKey(stateDir: string): string {
     return key;
   }
   return key;
+}
+
+/**
+ * Size limit of all prefix files together if none is configured: a share of what is free on their disk, with what they
+ * take already. A file may hold a whole conversation of several gigabytes, so no constant is right for every disk.
+ */
+export async function defaultPrefixBytes(folder: string): Promise<number> {
+  const [free = null, used = 0] = (await within(ANSWER_MS, Promise.all([freeBytes(folder), usedBytes(folder)]))) ?? [];
+  return free === null ? LEAST_BYTES : prefixShareOf(free + used);
+}
+
+/** A tenth, from 1 to 32 GiB, but at most half. */
+export function prefixShareOf(bytes: number): number {
+  const share = Math.min(MOST_BYTES, Math.max(LEAST_BYTES, bytes / 10));
+  return Math.floor(Math.min(share, bytes / 2));
+}
+
+/** Free bytes for this user on the file system that has, or will have, the folder. null: not reported. */
+async function freeBytes(folder: string): Promise<number | null> {
+  try {
+    const { bavail, bsize } = await statfs(folder);
+    return bavail * bsize;
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    return isMissing && dirname(folder) !== folder ? await freeBytes(dirname(folder)) : null;
+  }
+}
+
+async function usedBytes(folder: string): Promise<number> {
+  const names = await readdir(folder).catch(() => []);
+  const sizes = names.map(async (name) =>
+    stat(join(folder, name)).then(
+      ({ size }) => size,
+      () => 0,
+    ),
+  );
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }
 
 /** Returns null if there is no key file, or other users may have read or written it. */

@@ -1,0 +1,199 @@
+// The files of saved prefixes: a read returns exactly the written bytes, or nothing.
+#include "engine/cache/prefix_file.h"
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+#include <string>
+
+#include "engine/base/xxhash64.h"
+#include "engine/cache/model_fingerprint.h"
+#include "folder.h"
+#include "prefix_files.h"
+
+namespace svc {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Folder;
+using test::Sequence;
+using test::StateOf;
+
+constexpr Fingerprint kFingerprint = 77;
+constexpr SipKey kKey = {3, 4};
+constexpr PrefixSeal kSeal{.fingerprint = kFingerprint, .key = kKey};
+constexpr PrefixSeal kOtherSeal{.fingerprint = kFingerprint + 1, .key = kKey};
+const std::atomic<bool> kNever = false;
+
+std::uint64_t HashOf(const std::string& text) {
+  return XxHash64({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+TEST(TheChecksumIsXxHash64) {
+  EXPECT_EQ(HashOf(""), 0xEF46DB3751D8E999ULL);
+  EXPECT_EQ(HashOf("a"), 0xD24EC4F1A98C6E5BULL);
+  EXPECT_EQ(HashOf("abc"), 0x44BC2CF5AD770999ULL);
+  EXPECT_EQ(HashOf("The quick brown fox jumps over the lazy dog"), 0x0B242D361FDA71BCULL);
+}
+
+// Key and inputs of the reference implementation's vectors.h: bytes 0, 1, 2, ...
+TEST(TagsAreSipHash) {
+  const SipKey key = {0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
+  std::vector<std::uint8_t> bytes(64);
+  std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
+  const auto expect = [&](std::size_t count, const SipTag& tag) {
+    EXPECT(SipHash128(key, std::span(bytes).first(count)) == tag);
+  };
+  expect(0, {0xe6a825ba047f81a3ULL, 0x930255c71472f66dULL});
+  expect(1, {0x44af996bd8c187daULL, 0x45fc229b11597634ULL});
+  expect(7, {0x53c1dbd8beebf1a1ULL, 0x3982f01fa64ab8c0ULL});
+  expect(8, {0x61f55862baa9623bULL, 0xb49714f364e2830fULL});
+  expect(15, {0x11a8b03399e99354ULL, 0xd9c3cf970fec087eULL});
+  expect(63, {0x4a83502f77d15051ULL, 0x7cbd3f979a063e50ULL});
+  EXPECT(DeriveKey(key, "a") != DeriveKey(key, "b"));
+}
+
+TEST(ATagOfPiecesIsThatOfTheWhole) {
+  std::vector<std::uint8_t> bytes(1003);
+  std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
+  const std::span<const std::uint8_t> all = bytes;
+  for (const std::size_t piece : {8U, 64U, 1000U}) {
+    SipHasher hasher(kKey);
+    for (std::size_t at = 0; at < all.size(); at += piece) {
+      hasher.Add(all.subspan(at, std::min(piece, all.size() - at)));
+    }
+    EXPECT(hasher.Finish() == SipHash128(kKey, all));
+  }
+}
+
+TEST(AFileIsReadAsItWasWritten) {
+  const Folder folder;
+  const fs::path path = folder.path() / "x.prefix";
+  const PrefixHead head{.tokens = Sequence(5, 100), .begin = 30};
+  const StateBytes state = StateOf(head);
+  REQUIRE(WritePrefixFile(path, kSeal, head, state, kNever));
+  EXPECT_EQ(fs::file_size(path), PrefixFileBytes(head, state.size()));
+  const auto found = ReadPrefixHead(path, kSeal);
+  REQUIRE(found.has_value());
+  EXPECT(found->tokens == head.tokens);
+  EXPECT_EQ(found->begin, head.begin);
+  const auto read = ReadPrefixState(path, kSeal, head, kNever);
+  REQUIRE(read.has_value());
+  EXPECT(*read == state);
+  EXPECT_EQ(folder.Files().size(), 1U);  // nothing unfinished beside it
+
+  EXPECT(!ReadPrefixHead(path, kOtherSeal));
+  EXPECT(!ReadPrefixState(path, kOtherSeal, head, kNever));
+  // Written with the key of another installation.
+  const PrefixSeal forged{.fingerprint = kFingerprint, .key = {kKey[0], kKey[1] + 1}};
+  EXPECT(!ReadPrefixHead(path, forged));
+  EXPECT(!ReadPrefixState(path, forged, head, kNever));
+  PrefixHead other = head;
+  ++other.tokens[40];
+  EXPECT(!ReadPrefixState(path, kSeal, other, kNever));
+}
+
+// States are read and written in pieces of 1 MiB.
+TEST(AStateOfManyPiecesIsReadAsItWasWritten) {
+  const Folder folder;
+  const fs::path path = folder.path() / "x.prefix";
+  const PrefixHead head{.tokens = Sequence(5, 101), .begin = 0};
+  constexpr std::size_t kPiece = std::size_t{1} << 20U;
+  for (const std::size_t bytes : {kPiece - 1, kPiece, kPiece + 3, 3 * kPiece + 8}) {
+    const StateBytes state = StateOf(head, bytes);
+    REQUIRE(WritePrefixFile(path, kSeal, head, state, kNever));
+    EXPECT_EQ(fs::file_size(path), PrefixFileBytes(head, state.size()));
+    const auto read = ReadPrefixState(path, kSeal, head, kNever);
+    REQUIRE(read.has_value());
+    EXPECT(*read == state);
+    // The last byte of a piece in the middle.
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<long>(PrefixFileBytes(head, std::min(bytes, kPiece)) - 1));
+    file.put(static_cast<char>(state[std::min(bytes, kPiece) - 1] ^ 1));
+    file.close();
+    EXPECT(!ReadPrefixState(path, kSeal, head, kNever));
+  }
+}
+
+TEST(EveryDamageIsFound) {
+  const Folder folder;
+  const fs::path path = folder.path() / "x.prefix";
+  const PrefixHead head{.tokens = Sequence(5, 80), .begin = 16};
+  REQUIRE(WritePrefixFile(path, kSeal, head, StateOf(head, 700), kNever));
+  std::string whole(fs::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(whole.data(), static_cast<long>(whole.size()));
+  const auto put = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  };
+  // One flipped bit in every byte, and a truncation at every length.
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
+    put(damaged);
+    if (ReadPrefixState(path, kSeal, head, kNever)) {
+      test::Fail(__FILE__, __LINE__, "damaged byte " + std::to_string(at) + " was not detected");
+    }
+    put(whole.substr(0, at));
+    if (ReadPrefixState(path, kSeal, head, kNever)) {
+      test::Fail(__FILE__, __LINE__, "truncation to " + std::to_string(at) + " was not detected");
+    }
+  }
+  put(whole + "x");
+  EXPECT(!ReadPrefixState(path, kSeal, head, kNever));
+  put(whole);
+  EXPECT(ReadPrefixState(path, kSeal, head, kNever).has_value());
+}
+
+TEST(AReadThatIsGivenUpReturnsNothing) {
+  const Folder folder;
+  const fs::path path = folder.path() / "x.prefix";
+  const std::atomic<bool> abandon = true;
+  const PrefixHead head{.tokens = Sequence(5, 80), .begin = 0};
+  REQUIRE(WritePrefixFile(path, kSeal, head, StateOf(head), kNever));
+  EXPECT(!ReadPrefixState(path, kSeal, head, abandon));
+  EXPECT(ReadPrefixState(path, kSeal, head, kNever).has_value());
+}
+
+TEST(AWriteThatIsGivenUpLeavesNothing) {
+  const Folder folder;
+  const std::atomic<bool> abandon = true;
+  const PrefixHead head{.tokens = Sequence(5, 80), .begin = 0};
+  EXPECT(!WritePrefixFile(folder.path() / "x.prefix", kSeal, head, StateOf(head), abandon));
+  EXPECT(!WritePrefixFile(folder.path() / "no" / "x.prefix", kSeal, head, StateOf(head), kNever));
+  EXPECT_EQ(folder.Files().size(), 0U);
+}
+
+TEST(AFingerprintIsOfTheFileAndTheVersion) {
+  const Folder folder;
+  const std::string path = folder.path() / "model";
+  const auto at = fs::file_time_type::clock::now();
+  const auto put = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+    fs::last_write_time(path, at);
+  };
+  const std::string bytes(3'000'000, 'm');
+  put(bytes);
+  const Fingerprint first = FingerprintOf(path, "1");
+  EXPECT_EQ(FingerprintOf(path, "1"), first);
+  EXPECT(FingerprintOf(path, "2") != first);
+  for (const std::size_t changed : {std::size_t{0}, bytes.size() - 1}) {
+    std::string other = bytes;
+    other[changed] = 'x';
+    put(other);
+    EXPECT(FingerprintOf(path, "1") != first);
+  }
+  put(bytes + "m");
+  EXPECT(FingerprintOf(path, "1") != first);
+  put(bytes);
+  fs::last_write_time(path, at - std::chrono::seconds(1));
+  EXPECT(FingerprintOf(path, "1") != first);
+  for (const char* small : {"", "ab", "ac"}) {
+    put(small);
+    EXPECT(FingerprintOf(path, "1") != first);
+  }
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()
