@@ -63,7 +63,7 @@ async function startAndLoadAll(context: DaemonContext): Promise<DaemonProcess> {
 test('after a restart and without a daemon', async (context) => {
   const { home } = context;
   assert.equal(await listed(home), DECLARED);
-  assert.match(await run(home, 'model', 'show', 'caller'), /capabilities +chat, completion \(as its file says;/);
+  assert.match(await run(home, 'model', 'show', 'caller'), /capabilities: +chat, completion \(as its file says;/);
   const daemon = await startAndLoadAll(context);
   assert.equal(await listed(home), FOUND);
   assert.equal(await overHttp(daemon), FOUND);
@@ -76,7 +76,7 @@ test('after a restart and without a daemon', async (context) => {
   await daemon.exit;
 
   assert.equal(await listed(home), FOUND);
-  assert.match(await run(home, 'model', 'show', 'thinker'), /capabilities +chat, completion, tools, thinking$/m);
+  assert.match(await run(home, 'model', 'show', 'thinker'), /capabilities: +chat, completion, tools, thinking$/m);
   const again = await startIn(context).settled();
   assert.equal(
     (await again.client.models()).filter(({ loaded }) => loaded !== null).map(({ id }) => id),
