@@ -58,11 +58,8 @@ interface Base extends Pick<DaemonParts, 'mode' | 'paths' | 'config' | 'log' | '
 async function run({ logFile, ...base }: Base): Promise<number> {
   const { paths, config, log } = base;
   const modelsDir = config.models.dir ?? paths.modelsDir;
-  const store = new ModelStore({
-    dir: modelsDir,
-    builtinPath: builtinModelPath(),
-    tried: { path: capabilitiesFile(paths), version: ENGINE_VERSION },
-  });
+  const tried = { path: capabilitiesFile(paths), version: ENGINE_VERSION };
+  const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath(), tried });
   const prefixes = prefixFolder(paths.cacheDir);
   const shareOfDisk = await defaultPrefixBytes(prefixes);
   const { prefix_disk_bytes = shareOfDisk } = config.engine;

@@ -94,7 +94,10 @@ test('n choices compute their prompt once', async () => {
 test('n choices with a seed are what n requests with the next seeds are', async () => {
   const { choices } = await client.chat.completions.create({ ...FEW, model: 'random', n: 4 });
   const alone: string[] = [];
-  for (const index of choices.keys()) alone.push(await whole({ ...FEW, model: 'random', seed: FEW.seed + index }));
+  for (const index of choices.keys()) {
+    const params = { ...FEW, model: 'random', seed: FEW.seed + index };
+    alone.push(await whole(params));
+  }
   assert.is(new Set(alone).size, 4);
   assert.equal(
     choices.map(({ message }) => message.content),

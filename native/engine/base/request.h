@@ -115,8 +115,8 @@ struct SamplingParams {
   // multiplier * base ^ (length - allowed length) of its logit.
   float dry_multiplier = 0.0F;  // 0: off
   float dry_base = 1.75F;
-  int dry_allowed_length = 2;  // tokens
-  int dry_penalty_last_n = 64;         // tokens that are searched for repetitions
+  int dry_allowed_length = 2;   // tokens
+  int dry_penalty_last_n = 64;  // tokens that are searched for repetitions
   // A repetition does not go across these texts.
   std::vector<std::string> dry_sequence_breakers = {"\n", ":", "\"", "*"};
   std::optional<std::uint32_t> seed;  // absent: drawn from the system's entropy
