@@ -183,6 +183,8 @@ void ChatRenderer::LearnTools() {
                        .name = "moon_phase_on",
                        .arguments = R"({"day":"q7"})"}}},
       {.role = "tool", .content = "waxing gibbous", .tool_call_id = "abcdefghi"},
+      // Some templates want users and assistants in turn.
+      {.role = "assistant", .content = "Waxing."},
       {.role = "user", .content = "And now?"}};
   try {
     common_chat_templates_inputs inputs = InputsOf(chat, options);
