@@ -7,6 +7,8 @@ const outputs = [
   'tiny-llama',
   'tiny-qwen2',
   'tiny-thinker',
+  'tiny-glm',
+  'tiny-gemma4',
   'tiny-gemma',
   'tiny-gemma2',
   'tiny-gemma3',

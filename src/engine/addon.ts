@@ -50,10 +50,32 @@ export interface NativeTool {
   readonly description: string;
   /** JSON Schema of the arguments, as text. */
   readonly parameters: string;
-  /** GBNF rules of the arguments, the root first; empty: any JSON object. */
+  /** GBNF rules of the arguments as one JSON object, the root first; empty: any JSON object. */
   readonly grammar: string;
-  /** true: refused if the model's format of calls cannot enforce the grammar. */
+  /** The same as an object in Gemma 4's notation; empty: the schema cannot be enforced in it. */
+  readonly tagged_grammar: string;
+  /** The arguments each on its own, in their order; absent: they are no list of names. Their rules are in `grammar`. */
+  readonly arguments?: readonly NativeArgument[];
+  /** true: refused if the model's format of calls cannot enforce the schema. */
   readonly strict: boolean;
+}
+
+/** How the value of one argument may be written. Strings are bare in some formats: without quotes and escapes. */
+export interface NativeArgument {
+  readonly name: string;
+  readonly required: boolean;
+  /** Rule of the value as JSON. */
+  readonly json: string;
+  /** Any bare text is a valid string. */
+  readonly any_text: boolean;
+  /** Otherwise, rule of the strings as bare text without `<`; empty: there are none, or they cannot be enforced. */
+  readonly text: string;
+  /** Rule of the values that are no strings, as JSON; empty: there are none. */
+  readonly other: string;
+  /** A bare text that happens to be JSON of one of the other types is valid, too. */
+  readonly text_may_be_json: boolean;
+  /** No value is a string, an object or a list. */
+  readonly scalar: boolean;
 }
 
 /** How a chat is rendered and its answer read, besides its messages. */

@@ -73,7 +73,7 @@ test('arguments follow a grammar; those that need not, if there is one', () => {
   const unenforceable: Tool = { name: 'odd', parameters: { type: 'object', not: {} } };
   const { chat } = toChat(request({ tools: [WEATHER, unenforceable] }));
   const [weather, odd] = chat?.tools ?? [];
-  assert.match(weather?.grammar ?? '', /^tool-0-root ::= [^]*city/);
+  assert.match(weather?.grammar ?? '', /^arguments-0-root ::= [^]*city/);
   assert.is(weather?.strict, false);
   assert.is(odd?.grammar, '');
   assert.is(refused({ tools: [WEATHER, { ...unenforceable, strict: true }] }), 'tools[1].parameters.not');

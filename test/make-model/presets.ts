@@ -139,6 +139,14 @@ export const PRESETS = {
     name: 'svc tiny-thinker (random weights)',
     template: { file: 'Qwen3.5-4B.jinja' },
   },
+  /** Its template writes each argument of a call apart, strings without quotes. */
+  'tiny-glm': { ...tinyLlama, name: 'svc tiny-glm (random weights)', template: { file: 'GLM-4.6.jinja' } },
+  /** Its template writes the arguments of a call in a notation of its own. */
+  'tiny-gemma4': {
+    ...tinyLlama,
+    name: 'svc tiny-gemma4 (random weights)',
+    template: { file: 'google-gemma-4-31B-it.jinja' },
+  },
   'tiny-gemma': tinyGemma,
   /** Sliding-window attention in every second layer. */
   'tiny-gemma2': {

@@ -43,7 +43,11 @@ export interface TestEngine {
 export const EMBEDDING_MODELS = ['tiny-bert', 'tiny-llama-embed'] as const;
 export type EmbeddingModel = (typeof EMBEDDING_MODELS)[number];
 
-export function modelPath(model: TestModel | EmbeddingModel | 'tiny-long' | 'tiny-thinker'): string {
+/** Their chat templates have three different forms of tool calls. */
+export const CALLING_MODELS = ['tiny-thinker', 'tiny-glm', 'tiny-gemma4'] as const;
+export type CallingModel = (typeof CALLING_MODELS)[number];
+
+export function modelPath(model: TestModel | EmbeddingModel | CallingModel | 'tiny-long'): string {
   return fileURLToPath(new URL(join('..', '..', 'build', 'models', `${model}.gguf`), import.meta.url));
 }
 
@@ -53,7 +57,7 @@ export function openAddon(): Addon {
   return addon;
 }
 
-export async function openEngine(model: TestModel, options: NativeLoadOptions = {}): Promise<TestEngine> {
+export async function openEngine(model: TestModel | CallingModel, options: NativeLoadOptions = {}): Promise<TestEngine> {
   const steps: NativeOutput[][] = [];
   const texts = new Map<number, string>();
   const waiting = new Map<number, { resolve: (answer: Generated) => void; reject: (error: Error) => void }>();

@@ -204,20 +204,47 @@ struct ChatMessage {
 };
 
 // A tool that the model may call.
+// How the value of one argument may be written. Some formats write strings bare: without quotes and
+// escapes. The rules are in Tool::grammar.
+struct ToolArgument {
+  std::string name;
+  bool required = false;
+  std::string json;       // rule of the value as JSON
+  bool any_text = false;  // any bare text is a valid string
+  // Otherwise, rule of the strings as bare text without '<'. Empty: there are none, or they cannot
+  // be enforced.
+  std::string text;
+  std::string other;              // rule of the values that are no strings, as JSON; empty: none
+  bool text_may_be_json = false;  // a bare text that is JSON of one of the other types is valid
+  bool scalar = false;            // no value is a string, an object or a list
+
+  static constexpr auto Fields() {
+    using Self = ToolArgument;
+    return std::make_tuple(SVC_FIELD(name, .required = true), SVC_FIELD(required),
+                           SVC_FIELD(json, .required = true), SVC_FIELD(any_text), SVC_FIELD(text),
+                           SVC_FIELD(other), SVC_FIELD(text_may_be_json), SVC_FIELD(scalar));
+  }
+};
+
 struct Tool {
   std::string name;
   std::string description;
   std::string parameters;  // JSON Schema of the arguments
-  // Grammar of the arguments as JSON, as strict as the schema: GBNF rules of which the first is the
-  // root. Rule names are unique in the request. Empty: any JSON object.
+  // Grammar of the arguments as one JSON object, as strict as the schema: GBNF rules of which the
+  // first is the root. Rule names are unique in the request. Empty: any JSON object.
   std::string grammar;
-  bool strict = false;  // a format in which `grammar` cannot be enforced is an error
+  // The same as an object in Gemma 4's notation. Empty: the schema cannot be enforced in it.
+  std::string tagged_grammar;
+  // The arguments each on its own, in their order. Absent: the schema is no list of names.
+  std::optional<std::vector<ToolArgument>> arguments;
+  bool strict = false;  // a format in which the schema cannot be enforced is an error
 
   static constexpr auto Fields() {
     using Self = Tool;
     return std::make_tuple(SVC_FIELD(name, .required = true, .non_empty = true),
                            SVC_FIELD(description), SVC_FIELD(parameters, .required = true),
-                           SVC_FIELD(grammar), SVC_FIELD(strict));
+                           SVC_FIELD(grammar), SVC_FIELD(tagged_grammar), SVC_FIELD(arguments),
+                           SVC_FIELD(strict));
   }
 };
 

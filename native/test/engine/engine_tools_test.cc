@@ -15,8 +15,9 @@ constexpr const char* kParameters =
     R"("required":["phase","day"]})";
 // As the daemon compiles that schema.
 constexpr const char* kGrammar =
-    "tool-0-root ::= \"{\\\"phase\\\": \" (\"\\\"new\\\"\" | \"\\\"full\\\"\") \", \\\"day\\\": \" "
-    "tool-0-r0 \"}\"\ntool-0-r0 ::= [1-9] [0-9]{0,3}\n";
+    "arguments-0-root ::= \"{\\\"phase\\\": \" (\"\\\"new\\\"\" | \"\\\"full\\\"\") \", "
+    "\\\"day\\\": \" "
+    "arguments-0-r0 \"}\"\narguments-0-r0 ::= [1-9] [0-9]{0,3}\n";
 
 Tool Moon() {
   return {.name = "set_moon",

@@ -5,7 +5,7 @@ import type { GenerateRequest, Message, Tool, ToolCall } from '../../protocol/ge
 import { parsedJson } from '../../protocol/foreign-text.ts';
 import { given } from '../../protocol/given.ts';
 import { invalid } from '../../protocol/validate.ts';
-import { argumentsGrammar } from './schema/schema-grammar.ts';
+import { ANY_ARGUMENTS, argumentGrammars } from './schema/arguments.ts';
 
 /** Throws INVALID_REQUEST, naming the field. */
 export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages' | 'chat'> {
@@ -53,14 +53,14 @@ function toTool(tool: Tool, index: number, isForced: boolean, mayCall: boolean):
   const { name, description = '', parameters, strict } = tool;
   const mustFollow = mayCall && (isForced || strict === true);
   const param = `tools[${String(index)}].parameters`;
-  let grammar = '';
+  let grammars = ANY_ARGUMENTS;
   try {
-    if (mayCall) grammar = argumentsGrammar(parameters, param, `tool-${String(index)}-`);
+    if (mayCall) grammars = argumentGrammars(parameters, param, `arguments-${String(index)}`);
   } catch (error) {
     // Arguments that need not be valid are any JSON object.
     if (mustFollow || !(error instanceof SvcError)) throw error;
   }
-  return { name, description, parameters: JSON.stringify(parameters), grammar, strict: mustFollow };
+  return { name, description, parameters: JSON.stringify(parameters), ...grammars, strict: mustFollow };
 }
 
 function toMessages(messages: readonly Message[]): NativeMessage[] {

@@ -1,82 +1,13 @@
 #include "engine/llama/chat/answer_format.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
-#include <variant>
 
-#include "chat-peg-parser.h"
 #include "chat.h"
-#include "json-schema-to-grammar.h"
+#include "engine/llama/chat/call_grammar.h"
 
 namespace svc {
 namespace {
-
-using Builder = common_chat_peg_builder;
-
-// Name of the parser of a tool's arguments, where the format writes them as one JSON object.
-std::string SchemaName(const Tool& tool) { return "tool-" + tool.name + "-schema"; }
-
-// Name of the first rule of a tool's grammar, which matches its arguments.
-std::string RootOf(const Tool& tool) { return tool.grammar.substr(0, tool.grammar.find(' ')); }
-
-// Makes the arguments of each tool follow the tool's own grammar. Returns the tools for which that
-// is possible.
-std::set<const Tool*> FollowGrammars(const std::vector<Tool>& tools, common_peg_arena* parser) {
-  std::set<const Tool*> followed;
-  for (common_peg_parser_id id = 0; id < parser->size(); ++id) {
-    const auto* schema = std::get_if<common_peg_schema_parser>(&parser->get(id));
-    if (schema == nullptr) continue;
-    const auto tool = std::find_if(tools.begin(), tools.end(), [&](const Tool& each) {
-      return !each.grammar.empty() && SchemaName(each) == schema->name;
-    });
-    if (tool == tools.end()) continue;
-    parser->get(id) = common_peg_gbnf_parser{schema->child, RootOf(*tool)};
-    followed.insert(&*tool);
-  }
-  return followed;
-}
-
-// Lets no content precede a call that must happen: a model might never stop writing it.
-void RemoveContent(common_peg_arena* parser) {
-  for (common_peg_parser_id id = 0; id < parser->size(); ++id) {
-    const auto* tag = std::get_if<common_peg_tag_parser>(&parser->get(id));
-    if (tag != nullptr && tag->tag == Builder::CONTENT) {
-      parser->get(id) = common_peg_epsilon_parser{};
-    }
-  }
-}
-
-// Allows a single call. Some formats of llama.cpp ignore parallel_tool_calls.
-void AllowOneCall(common_peg_arena* parser) {
-  for (common_peg_parser_id id = 0; id < parser->size(); ++id) {
-    const auto* rule = std::get_if<common_peg_rule_parser>(&parser->get(id));
-    if (rule == nullptr || !rule->trigger) continue;
-    auto* calls = std::get_if<common_peg_repetition_parser>(&parser->get(rule->child));
-    if (calls != nullptr) calls->max_count = 1;
-  }
-}
-
-Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptions& options) {
-  common_peg_arena parser;
-  parser.load(found.parser);
-  const std::set<const Tool*> followed = FollowGrammars(options.tools, &parser);
-  for (const Tool& tool : options.tools) {
-    if (tool.strict && !followed.contains(&tool)) {
-      return Status(StatusCode::kInvalidRequest,
-                    "this model writes tool calls in a format in which the schema of a tool's "
-                    "arguments cannot be enforced",
-                    "tools");
-    }
-  }
-  if (options.tool_choice == ToolChoice::kRequired) RemoveContent(&parser);
-  if (!options.parallel_tool_calls) AllowOneCall(&parser);
-  std::string grammar = build_grammar([&](const common_grammar_builder& builder) {
-    parser.build_grammar(builder, found.grammar_lazy);
-  });
-  for (const Tool* tool : followed) grammar += "\n" + tool->grammar;
-  return grammar;
-}
 
 GrammarTrigger::Words WordsOf(const std::vector<common_grammar_trigger>& triggers) {
   GrammarTrigger::Words words;

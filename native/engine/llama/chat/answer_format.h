@@ -1,10 +1,8 @@
 // Format in which a model writes the answer to one chat: where its reasoning, its content and its
 // tool calls stand in the text, and the grammar that keeps it to that.
 //
-// llama.cpp's analysis of the chat template finds it (common/chat.h). Calls that must happen, and
-// calls of tools with a grammar of their own, get a stricter grammar than llama.cpp's: it is built
-// from the same parser, but the arguments follow the tool's own grammar (an exact one, made by the
-// caller), and a call that must happen comes before any content.
+// llama.cpp's analysis of the chat template finds it (common/chat.h). Only the grammar of calls is
+// stricter (call_grammar.h).
 #pragma once
 
 #include <memory>

@@ -3,21 +3,22 @@
 // template can do is compared with the table in docs/models.md.
 #include <algorithm>
 #include <exception>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "answer_test.h"
 #include "doc_table.h"
 #include "engine/grammar/grammar_constraint.h"
 #include "engine/llama/chat/chat_renderer.h"
 #include "models.h"
+#include "templates.h"
 #include "test.h"
 
 namespace svc {
 namespace {
+
+using test::Template;
+using test::Templates;
 
 constexpr const char* kParameters =
     R"({"type":"object","properties":{"day":{"type":"string"},"n":{"type":"integer"}},)"
@@ -37,26 +38,6 @@ const std::set<std::string> kNoCallIsRead = {
     // llama.cpp's analysis does not read the calls that this template writes.
     "upstage-Solar-Open-100B.jinja",
 };
-
-struct Template {
-  std::string name;
-  std::string source;
-  common_chat_templates_ptr parsed;
-};
-
-std::vector<Template> Templates() {
-  std::vector<Template> all;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(SVC_LLAMA_SOURCE_DIR) +
-                                                               "/models/templates")) {
-    if (entry.path().extension() != ".jinja") continue;
-    std::ifstream file(entry.path());
-    std::ostringstream text;
-    text << file.rdbuf();
-    all.push_back({entry.path().filename().string(), text.str(),
-                   common_chat_templates_init(nullptr, text.str())});
-  }
-  return all;
-}
 
 common_chat_templates_inputs Question(common_chat_tool_choice choice) {
   common_chat_templates_inputs inputs;

@@ -1,19 +1,9 @@
-/** Compiles sets of characters to GBNF, encoded as in a JSON string. */
+/** Sets of characters, and GBNF for them and for texts. */
 
 /** Code points, both ends included. */
 export type Range = readonly [first: number, last: number];
 
 const LAST = 0x10ffff;
-/** Characters that JSON writes with a backslash, and the character after it. */
-const ESCAPES: readonly (readonly [codePoint: number, escape: string])[] = [
-  [0x22, '"'],
-  [0x5c, '\\'],
-  [0x08, 'b'],
-  [0x0c, 'f'],
-  [0x0a, 'n'],
-  [0x0d, 'r'],
-  [0x09, 't'],
-];
 /** Characters not escaped in a JSON string: no control characters, quote or backslash. */
 export const PLAIN: readonly Range[] = [
   [0x20, 0x21],
@@ -37,20 +27,9 @@ export function complement(ranges: readonly Range[]): Range[] {
   return others;
 }
 
-/** Matches one character of the set. null: all of them would need a \u escape. */
-export function characterOf(ranges: readonly Range[]): string | null {
-  const plain = intersect(ranges, PLAIN);
-  const escapes = ESCAPES.filter(([codePoint]) =>
-    ranges.some(([first, last]) => first <= codePoint && codePoint <= last),
-  );
-  const parts = [
-    ...(plain.length === 0 ? [] : [`[${plain.map(classRange).join('')}]`]),
-    ...(escapes.length === 0
-      ? []
-      : [`"\\\\" [${escapes.map(([, escape]) => inClass(escape.codePointAt(0) ?? 0)).join('')}]`]),
-  ];
-  if (parts.length === 0) return null;
-  return parts.length === 1 && escapes.length === 0 ? (parts[0] as string) : `(${parts.join(' | ')})`;
+/** Matches one character of the set, written as it is. REQUIRES: the set is not empty. */
+export function classOf(ranges: readonly Range[]): string {
+  return `[${ranges.map(classRange).join('')}]`;
 }
 
 /** Quotes text as a GBNF literal. */

@@ -1,8 +1,9 @@
 /**
- * `pattern`: compiles a regular expression to GBNF for the inside of a JSON string. Not supported, because a
+ * `pattern`: compiles a regular expression to GBNF for the inside of a string, in a notation. Not supported, because a
  * context-free grammar cannot express them: lookaround, backreferences, word boundaries, anchors in the middle.
  */
-import { ANY, characterOf, complement, intersect, literal, type Range } from './characters.ts';
+import { ANY, complement, intersect, type Range } from './characters.ts';
+import type { Notation } from './notation.ts';
 
 const MAX_DEPTH = 24;
 
@@ -47,16 +48,18 @@ const CONTROLS: Readonly<Record<string, number>> = { t: 0x09, n: 0x0a, v: 0x0b, 
 export class PatternError extends Error {}
 
 /** GBNF for the text between the quotes. Throws PatternError. */
-export function patternToGbnf(pattern: string): string {
-  return new PatternParser(pattern).parse();
+export function patternToGbnf(pattern: string, notation: Notation): string {
+  return new PatternParser(pattern, notation).parse();
 }
 
 class PatternParser {
   readonly #characters: readonly string[];
+  readonly #notation: Notation;
   #at = 0;
 
-  constructor(pattern: string) {
+  constructor(pattern: string, notation: Notation) {
     this.#characters = [...pattern];
+    this.#notation = notation;
   }
 
   parse(): string {
@@ -72,7 +75,7 @@ class PatternParser {
     const starts = this.#take('^');
     const parts = this.#sequence(0);
     const ends = this.#take('$');
-    const around = `${characterOf(ANY) ?? ''}*`;
+    const around = `${this.#notation.character(ANY) ?? ''}*`;
     return [...(starts ? [] : [around]), ...parts, ...(ends ? [] : [around])].join(' ') || '""';
   }
 
@@ -126,10 +129,10 @@ class PatternParser {
 
   #oneOf(ranges: readonly Range[]): string {
     const [range] = ranges;
-    const character = characterOf(ranges);
-    if (character === null) throw new PatternError('requires a character that JSON can only write as \\u');
+    const character = this.#notation.character(ranges);
+    if (character === null) throw new PatternError('requires a character that cannot be written');
     const isOne = ranges.length === 1 && range !== undefined && range[0] === range[1];
-    return isOne ? literal(JSON.stringify(String.fromCodePoint(range[0])).slice(1, -1)) : character;
+    return (isOne ? this.#notation.text(String.fromCodePoint(range[0])) : null) ?? character;
   }
 
   #quantifier(): string {

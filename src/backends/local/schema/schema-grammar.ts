@@ -5,7 +5,7 @@
  * its place. The grammar is narrower in these points: fixed formatting (`{"a": 1, "b": [true]}`, properties in
  * schema order), no \u escapes, integers of at most 15 digits, and no additional properties unless
  * `additionalProperties` is a schema. With fixed formatting most tokens are forced, and forced tokens need not be
- * computed.
+ * computed. Strings, keys and commas are written in a notation (notation.ts), which is JSON's unless said otherwise.
  *
  * Everything that may repeat is its own rule, and equal rules are shared, so that equal positions in the grammar are
  * equal states of the automaton that follows it.
@@ -13,7 +13,7 @@
 import { invalid } from '../../../protocol/validate.ts';
 import { decodePercent } from '../../../protocol/foreign-text.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
-import { ANY, characterOf, complement, intersect, literal, PLAIN, repeated, type Range } from './characters.ts';
+import { ANY, literal, repeated } from './characters.ts';
 import { FORMATS } from './formats.ts';
 import {
   isAnnotation,
@@ -26,67 +26,58 @@ import {
   type JsonObject,
   type TypeName,
 } from './keywords.ts';
+import { keyOtherThan } from './keys.ts';
 import { areDisjoint, isSame, merge } from './merge.ts';
+import { JSON_NOTATION, type Notation } from './notation.ts';
 import { INTEGER, integerBetween, LARGEST, NUMBER, numberBetween, type Bounds } from './numbers.ts';
 import { PatternError, patternToGbnf } from './pattern.ts';
-
-const CHARACTER = characterOf(ANY) ?? '';
-/** Keys are written without escapes, so that each has only one spelling. */
-const KEY_CHARACTER = characterOf(PLAIN) ?? '';
+import { Rules } from './rules.ts';
 
 /** Any JSON object. */
 export function jsonGrammar(): string {
   const compiler = new SchemaCompiler(true, '');
-  return compiler.finish(compiler.object({}, ''));
+  return compiler.rules.grammar(compiler.object({}, ''));
 }
 
 /** `param`: name of the schema in errors. Throws INVALID_REQUEST with the place in the schema. */
 export function schemaGrammar(schema: unknown, param: string): string {
   checkSize(schema, param);
   const compiler = new SchemaCompiler(schema as Json, param);
-  return compiler.finish(compiler.value(schema as Json, param));
+  return compiler.rules.grammar(compiler.value(schema as Json, param));
 }
 
-/**
- * Grammar of a tool's arguments: rules whose names begin with `prefix`, the first of which is the root. Without
- * parameters, the arguments are an empty object.
- */
-export function argumentsGrammar(parameters: Readonly<Record<string, unknown>>, param: string, prefix: string): string {
-  checkSize(parameters, param);
-  const schema = { type: 'object', ...parameters } as JsonObject;
-  const compiler = new SchemaCompiler(schema, param, prefix);
-  return compiler.finish(compiler.value(schema, param));
-}
-
-function checkSize(schema: unknown, param: string): void {
+/** Throws INVALID_REQUEST. */
+export function checkSize(schema: unknown, param: string): void {
   if (JSON.stringify(schema).length > LIMITS.schemaBytes)
     throw invalid(param, `must be at most ${String(LIMITS.schemaBytes)} bytes of JSON`);
 }
 
-class SchemaCompiler {
+/** A property of an object, and the path of its schema in errors. */
+export interface Property {
+  readonly name: string;
+  readonly value: Json;
+  readonly path: string;
+  readonly isRequired: boolean;
+}
+
+/** Rules for the values of one schema. */
+export class SchemaCompiler {
   readonly #root: Json;
   readonly #param: string;
-  /** Beginning of the names of all rules. */
-  readonly #prefix: string;
-  readonly #names = new Map<string, string>();
-  readonly #rules: string[] = [];
+  readonly #notation: Notation;
+  readonly rules: Rules;
   /** Rule name of each `$ref`, reserved before the rule is written, because it may be recursive. */
   readonly #references = new Map<string, string>();
   /** Name of the rule for any JSON value; null: it is not written yet. */
   #anyRule: string | null = null;
-  #reserved = 0;
-  #length = 0;
   #depth = 0;
   #work = 0;
 
-  constructor(root: Json, param: string, prefix = '') {
+  constructor(root: Json, param: string, prefix = '', notation: Notation = JSON_NOTATION) {
     this.#root = root;
     this.#param = param;
-    this.#prefix = prefix;
-  }
-
-  finish(root: string): string {
-    return [`${this.#prefix}root ::= ${root}`, ...this.#rules, ''].join('\n');
+    this.#notation = notation;
+    this.rules = new Rules(param, prefix);
   }
 
   /** GBNF expression for the values that `schema` allows; `path` names it in errors. */
@@ -107,14 +98,14 @@ class SchemaCompiler {
     if (unknown !== undefined) throw invalid(`${path}.${unknown.slice(0, 64)}`, 'cannot be enforced');
 
     if (schema['$ref'] !== undefined) return this.#reference(schema, path);
-    for (const keyword of ['allOf', 'anyOf', 'oneOf'] as const)
-      if (schema[keyword] !== undefined) return this.#combination(keyword, schema, path);
+    const alternatives = this.#alternatives(schema, path);
+    if (alternatives !== null) return this.rules.choice(alternatives.map(([part, place]) => this.value(part, place)));
     if (schema['const'] !== undefined || schema['enum'] !== undefined) return this.#constants(schema, path);
 
     const types = typesOf(schema);
     if (types === null) throw invalid(`${path}.type`, 'must name JSON types');
     const isFree = Object.keys(schema).every((keyword) => isAnnotation(keyword));
-    return isFree ? this.#any() : this.#choice(types.map((type) => this.#typed(type, schema, path)));
+    return isFree ? this.#any() : this.rules.choice(types.map((type) => this.#typed(type, schema, path)));
   }
 
   #typed(type: TypeName, schema: JsonObject, path: string): string {
@@ -124,7 +115,7 @@ class SchemaCompiler {
       case 'array':
         return this.#array(schema, path);
       case 'string':
-        return this.#string(schema, path);
+        return this.string(schema, path);
       case 'number':
       case 'integer':
         return this.#number(type, schema, path);
@@ -139,10 +130,10 @@ class SchemaCompiler {
 
   #any(): string {
     if (this.#anyRule !== null) return this.#anyRule;
-    const name = this.#reserve();
+    const name = this.rules.reserve();
     this.#anyRule = name;
     const types: readonly TypeName[] = ['object', 'array', 'string', 'number', 'boolean', 'null'];
-    this.#write(name, types.map((type) => this.#typed(type, {}, '')).join(' | '));
+    this.rules.write(name, types.map((type) => this.#typed(type, {}, '')).join(' | '));
     return name;
   }
 
@@ -153,9 +144,9 @@ class SchemaCompiler {
     const known = this.#references.get(reference);
     if (known !== undefined) return known;
     const target = this.#resolve(schema, path);
-    const name = this.#reserve();
+    const name = this.rules.reserve();
     this.#references.set(reference, name);
-    this.#write(name, this.value(target, path));
+    this.rules.write(name, this.value(target, path));
     return name;
   }
 
@@ -187,8 +178,10 @@ class SchemaCompiler {
     return found;
   }
 
-  /** `allOf`, `anyOf` and `oneOf`, merged with the keywords beside them. */
-  #combination(keyword: 'allOf' | 'anyOf' | 'oneOf', schema: JsonObject, path: string): string {
+  /** The parts of `allOf` (one), `anyOf` or `oneOf`, merged with the keywords beside them. null: it has none of them. */
+  #alternatives(schema: JsonObject, path: string): readonly (readonly [schema: Json, path: string])[] | null {
+    const keyword = (['allOf', 'anyOf', 'oneOf'] as const).find((name) => schema[name] !== undefined);
+    if (keyword === undefined) return null;
     const { [keyword]: parts, ...beside } = schema;
     const place = `${path}.${keyword}`;
     if (!Array.isArray(parts) || parts.length === 0) throw invalid(place, 'must be a list of schemas');
@@ -202,18 +195,26 @@ class SchemaCompiler {
     };
     const alternatives = parts as readonly Json[];
     if (keyword === 'allOf') {
-      if (isPlain && alternatives.length === 1) return this.value(alternatives[0] as Json, `${place}[0]`);
-      return this.value(
-        alternatives.reduce<JsonObject>((all, part) => merged(all, part), withoutNotes(beside)),
-        place,
-      );
+      if (isPlain && alternatives.length === 1) return [[alternatives[0] as Json, `${place}[0]`]];
+      return [[alternatives.reduce<JsonObject>((all, part) => merged(all, part), withoutNotes(beside)), place]];
     }
     if (keyword === 'oneOf') this.#checkDisjoint(alternatives, place);
-    return this.#choice(
-      alternatives.map((part, index) =>
-        this.value(isPlain ? part : merged(withoutNotes(beside), part), `${place}[${String(index)}]`),
-      ),
-    );
+    return alternatives.map((part, index) => [
+      isPlain ? part : merged(withoutNotes(beside), part),
+      `${place}[${String(index)}]`,
+    ]);
+  }
+
+  /** The schema's alternatives, none of which is a reference or a combination. */
+  leaves(schema: Json, path: string): readonly (readonly [schema: JsonObject, path: string])[] {
+    if (++this.#depth > LIMITS.schemaDepth)
+      throw invalid(path, `nests deeper than ${String(LIMITS.schemaDepth)} schemas`);
+    const found = this.#resolve(schema, path);
+    if (found === false) return [];
+    const leaf = isObject(found) ? found : {};
+    const leaves = this.#alternatives(leaf, path)?.flatMap(([part, place]) => this.leaves(part, place));
+    this.#depth--;
+    return leaves ?? [[leaf, path]];
   }
 
   /** Throws unless the schemas of a `oneOf` are pairwise disjoint: a value that matches two is invalid. */
@@ -235,6 +236,11 @@ class SchemaCompiler {
   }
 
   #constants(schema: JsonObject, path: string): string {
+    return this.rules.choice(this.constants(schema, path).map((value) => this.#constant(value, path)));
+  }
+
+  /** The values that a schema with `enum` or `const` allows; at least one. */
+  constants(schema: JsonObject, path: string): readonly Json[] {
     const values = schema['enum'] ?? [schema['const'] as Json];
     if (!Array.isArray(values)) throw invalid(`${path}.enum`, 'must be a list of values');
     const other = Object.keys(schema).find((name) => !isAnnotation(name) && !['enum', 'const', 'type'].includes(name));
@@ -250,100 +256,102 @@ class SchemaCompiler {
     if (allowed.length === 0) throw invalid(path, 'allows no value');
     if (allowed.length > LIMITS.schemaEnumValues)
       throw invalid(`${path}.enum`, `must have at most ${String(LIMITS.schemaEnumValues)} values`);
-    return this.#choice(allowed.map((value) => literal(JSON.stringify(value))));
+    return allowed;
+  }
+
+  #constant(value: Json, path: string): string {
+    if (this.#notation === JSON_NOTATION || typeof value !== 'object' || value === null) {
+      return typeof value === 'string' ? this.#quoted(value, path) : literal(JSON.stringify(value));
+    }
+    throw invalid(path, 'cannot be enforced: it allows only some objects or lists');
+  }
+
+  #quoted(value: string, path: string): string {
+    const { quote } = this.#notation;
+    const text = this.#notation.text(value);
+    if (text === null) throw invalid(path, 'cannot be enforced: its text cannot be written');
+    return `${quote} ${text} ${quote}`;
   }
 
   // ---- objects ----------------------------------------------------------------------------------
 
   object(schema: JsonObject, path: string): string {
-    const properties = schema['properties'] ?? {};
-    const required = schema['required'] ?? [];
-    const additional = schema['additionalProperties'];
+    const { additionalProperties: additional } = schema;
+    const named = this.properties(schema, path);
+    const members = named.map(({ name, value, path: place, isRequired }) => {
+      const key = this.#notation.keyOf(name);
+      if (key === null) throw invalid(place, 'cannot be enforced: its name cannot be written');
+      return { expression: `${key} ${this.value(value, place)}`, isRequired };
+    });
+    const isOpen = isObject(additional) || (named.length === 0 && additional !== false);
+    const taken = [...Object.keys((schema['properties'] ?? {}) as JsonObject), ...named.map(({ name }) => name)];
+    const others = isOpen
+      ? this.rules.nameOf(
+          `${this.#notation.key(keyOtherThan(taken, this.#notation, this.rules))} ${this.value(additional ?? true, `${path}.additionalProperties`)}`,
+        )
+      : null;
+    this.#checkCounts(schema, path, named, others !== null);
+    return this.rules.nameOf(`"{" ${this.#members(members, others)} "}"`);
+  }
+
+  /** The properties that the schema of an object names and allows. */
+  properties(schema: JsonObject, path: string): readonly Property[] {
+    const { properties = {}, required = [], additionalProperties: additional } = schema;
     if (!isObject(properties)) throw invalid(`${path}.properties`, 'must be an object of schemas');
     if (!Array.isArray(required)) throw invalid(`${path}.required`, 'must be a list of names');
-
-    const members = new Map<string, { readonly expression: string; readonly isRequired: boolean }>();
-    const add = (name: string, property: Json, place: string): void => {
-      const isRequired = required.includes(name);
+    const named = Object.entries(properties)
+      .map(([name, value]) => ({
+        name,
+        value,
+        path: `${path}.properties.${name.slice(0, 64)}`,
+        isRequired: required.includes(name),
+      }))
       // An optional property that allows no value is omitted.
-      if (property === false && !isRequired) return;
-      members.set(name, {
-        expression: `${literal(`${JSON.stringify(name)}: `)} ${this.value(property, place)}`,
-        isRequired,
-      });
-    };
-    for (const [name, property] of Object.entries(properties))
-      add(name, property, `${path}.properties.${name.slice(0, 64)}`);
+      .filter(({ value, isRequired }) => value !== false || isRequired);
+    const others = new Set<string>();
     for (const name of required as readonly Json[]) {
       if (typeof name !== 'string') throw invalid(`${path}.required`, 'must be a list of names');
       if (Object.hasOwn(properties, name)) continue;
       if (additional === false) throw invalid(`${path}.required`, `names a property that is not allowed`);
-      add(name, additional ?? true, `${path}.additionalProperties`);
+      others.add(name);
     }
-    const isOpen = isObject(additional) || (members.size === 0 && additional !== false);
-    const others = isOpen
-      ? `${this.#key([...Object.keys(properties), ...members.keys()])} ": " ${this.value(additional ?? true, `${path}.additionalProperties`)}`
-      : null;
-    this.#checkCounts(schema, path, members, others !== null);
-    return this.#rule(`"{" ${this.#members([...members.values()], others === null ? null : this.#rule(others))} "}"`);
+    const place = `${path}.additionalProperties`;
+    return [
+      ...named,
+      ...[...others].map((name) => ({ name, value: additional ?? true, path: place, isRequired: true })),
+    ];
   }
 
   /** The number of properties can only be enforced for named ones. */
-  #checkCounts(
-    schema: JsonObject,
-    path: string,
-    members: ReadonlyMap<string, { readonly isRequired: boolean }>,
-    hasOthers: boolean,
-  ): void {
-    const least = [...members.values()].filter(({ isRequired }) => isRequired).length;
+  #checkCounts(schema: JsonObject, path: string, named: readonly Property[], hasOthers: boolean): void {
+    const least = named.filter(({ isRequired }) => isRequired).length;
     const min = this.#count(schema, 'minProperties', path) ?? 0;
     const max = this.#count(schema, 'maxProperties', path) ?? Infinity;
     if (min > least) throw invalid(`${path}.minProperties`, 'cannot be enforced: require the properties by name');
-    if (max < (hasOthers ? Infinity : members.size))
+    if (max < (hasOthers ? Infinity : named.length))
       throw invalid(`${path}.maxProperties`, 'cannot be enforced: name fewer properties');
   }
 
   /** Built from the last member to the first, in two variants: `fresh` if it is the first written, else `following`. */
   #members(members: readonly { expression: string; isRequired: boolean }[], others: string | null): string {
-    let fresh = others === null ? '""' : `(${others} (", " ${others})*)?`;
-    let following = others === null ? '""' : `(", " ${others})*`;
+    const { comma } = this.#notation;
+    let fresh = others === null ? '""' : `(${others} (${comma} ${others})*)?`;
+    let following = others === null ? '""' : `(${comma} ${others})*`;
     for (const { expression, isRequired } of [...members].reverse()) {
-      const member = this.#rule(expression);
-      const rest = following === '""' ? '' : ` ${this.#rule(following)}`;
-      const [first, next] = [`${member}${rest}`, `", " ${member}${rest}`];
-      const skipped = fresh === '""' ? '""' : this.#rule(fresh);
+      const member = this.rules.nameOf(expression);
+      const rest = following === '""' ? '' : ` ${this.rules.nameOf(following)}`;
+      const [first, next] = [`${member}${rest}`, `${comma} ${member}${rest}`];
+      const skipped = fresh === '""' ? '""' : this.rules.nameOf(fresh);
       fresh = isRequired ? first : `${first} | ${skipped}`;
-      following = isRequired ? next : `${next} | ${following === '""' ? '""' : this.#rule(following)}`;
+      following = isRequired ? next : `${next} | ${following === '""' ? '""' : this.rules.nameOf(following)}`;
     }
     return fresh.includes('|') ? `(${fresh})` : fresh;
-  }
-
-  /** Matches any key except `names`. */
-  #key(names: readonly string[]): string {
-    const taken = [...new Set(names)].map((name) => [...name]);
-    return this.#rule(`"\\"" ${this.#otherThan(taken)} "\\""`);
-  }
-
-  /** A trie: a character on the path of a name continues in the trie; after any other character anything may follow. */
-  #otherThan(names: readonly (readonly string[])[]): string {
-    const rest = this.#rule(`${KEY_CHARACTER}*`);
-    if (names.length === 0) return rest;
-    const byFirst = new Map<string, (readonly string[])[]>();
-    for (const [first, ...tail] of names)
-      if (first !== undefined) byFirst.set(first, [...(byFirst.get(first) ?? []), tail]);
-    const parts = [...byFirst]
-      .filter(([first]) => intersect(PLAIN, [[first.codePointAt(0) ?? 0, first.codePointAt(0) ?? 0]]).length > 0)
-      .map(([first, tails]) => `${literal(first)} ${this.#rule(this.#otherThan(tails))}`);
-    const firsts = [...byFirst.keys()].map((first): Range => [first.codePointAt(0) ?? 0, first.codePointAt(0) ?? 0]);
-    const others = characterOf(intersect(PLAIN, complement(firsts)));
-    if (others !== null) parts.push(`${others} ${rest}`);
-    if (!names.some((name) => name.length === 0)) parts.push('""');
-    return `(${parts.join(' | ')})`;
   }
 
   // ---- arrays -----------------------------------------------------------------------------------
 
   #array(schema: JsonObject, path: string): string {
+    const { comma } = this.#notation;
     const isTuple = Array.isArray(schema['items']);
     const prefixWord = isTuple ? 'items' : 'prefixItems';
     const prefix = schema[prefixWord] ?? [];
@@ -364,29 +372,32 @@ class SchemaCompiler {
     const more = isOpen ? this.value(rest ?? true, `${path}.${restWord}`) : '';
     const least = Math.max(0, min - items.length);
     const most = !isOpen ? 0 : items.length > 0 && !isObject(rest) ? least : max - items.length;
-    const tail = most === 0 ? '' : repeated(`(", " ${more})`, least, most);
-    if (items.length > 0) return this.#rule(`"[" ${[items.join(' ", " '), tail].join(' ')} "]"`);
+    const tail = most === 0 ? '' : repeated(`(${comma} ${more})`, least, most);
+    if (items.length > 0) return this.rules.nameOf(`"[" ${[items.join(` ${comma} `), tail].join(' ')} "]"`);
     if (most === 0) return '"[]"';
-    const list = `${more} ${repeated(`(", " ${more})`, Math.max(0, least - 1), most - 1)}`;
-    return this.#rule(`"[" ${least === 0 ? `(${list})?` : list} "]"`);
+    const list = `${more} ${repeated(`(${comma} ${more})`, Math.max(0, least - 1), most - 1)}`;
+    return this.rules.nameOf(`"[" ${least === 0 ? `(${list})?` : list} "]"`);
   }
 
   // ---- strings and numbers ----------------------------------------------------------------------
 
-  #string(schema: JsonObject, path: string): string {
+  string(schema: JsonObject, path: string, notation = this.#notation): string {
+    const { quote, anyString } = notation;
     const { pattern, format } = schema;
     const min = this.#count(schema, 'minLength', path) ?? 0;
     const max = this.#count(schema, 'maxLength', path) ?? Infinity;
     if (min > max) throw invalid(`${path}.minLength`, 'is greater than maxLength');
     if (pattern === undefined && format === undefined) {
-      return this.#rule(`"\\"" ${repeated(this.#rule(CHARACTER), min, max)} "\\""`);
+      if (anyString !== null && min === 0 && max === Infinity) return this.rules.nameOf(`${quote} ${anyString}`);
+      return this.rules.nameOf(
+        `${quote} ${repeated(this.rules.nameOf(notation.character(ANY) ?? '""'), min, max)} ${quote}`,
+      );
     }
     const word = pattern === undefined ? 'format' : 'pattern';
     if (min > 0 || max < Infinity || (pattern !== undefined && format !== undefined))
       throw invalid(`${path}.${word}`, 'cannot be enforced together with other string keywords');
-    return this.#rule(
-      `"\\"" (${pattern === undefined ? this.#format(format, path) : this.#pattern(pattern, path)}) "\\""`,
-    );
+    const text = pattern === undefined ? this.#format(format, path) : this.#pattern(pattern, path, notation);
+    return this.rules.nameOf(`${quote} (${text}) ${quote}`);
   }
 
   #format(format: Json | undefined, path: string): string {
@@ -396,14 +407,14 @@ class SchemaCompiler {
     return known;
   }
 
-  #pattern(pattern: Json, path: string): string {
+  #pattern(pattern: Json, path: string, notation: Notation): string {
     const place = `${path}.pattern`;
     if (typeof pattern !== 'string') throw invalid(place, 'must be a regular expression');
     if (pattern.length > LIMITS.schemaPatternLength)
       throw invalid(place, `must have a length of at most ${String(LIMITS.schemaPatternLength)}`);
     this.#spend(pattern.length);
     try {
-      return patternToGbnf(pattern);
+      return patternToGbnf(pattern, notation);
     } catch (error) {
       if (error instanceof PatternError) throw invalid(place, `cannot be enforced: it ${error.message}`);
       throw error;
@@ -422,7 +433,7 @@ class SchemaCompiler {
     const [min, max] = [bound('minimum'), bound('maximum')];
     const [above, below] = [bound('exclusiveMinimum'), bound('exclusiveMaximum')];
     if ([min, max, above, below].every((value) => value === undefined))
-      return this.#rule(type === 'integer' ? INTEGER : NUMBER);
+      return this.rules.nameOf(type === 'integer' ? INTEGER : NUMBER);
     const bounds: Bounds = {
       min: Math.max(min ?? -LARGEST, above ?? -LARGEST),
       max: Math.min(max ?? LARGEST, below ?? LARGEST),
@@ -432,7 +443,7 @@ class SchemaCompiler {
     const expression = type === 'integer' ? integerBetween(bounds) : numberBetween(bounds);
     if (expression === null)
       throw invalid(path, `allows no number that can be written with ${String(LARGEST).length} digits`);
-    return this.#rule(expression);
+    return this.rules.nameOf(expression);
   }
 
   #count(schema: JsonObject, keyword: string, path: string): number | undefined {
@@ -443,35 +454,5 @@ class SchemaCompiler {
     if (value > LIMITS.schemaRepetitions)
       throw invalid(`${path}.${keyword}`, `must be at most ${String(LIMITS.schemaRepetitions)}`);
     return value;
-  }
-
-  // ---- rules ------------------------------------------------------------------------------------
-
-  #choice(expressions: readonly string[]): string {
-    const different = [...new Set(expressions)];
-    return different.length === 1 ? (different[0] as string) : this.#rule(different.join(' | '));
-  }
-
-  #rule(expression: string): string {
-    const known = this.#names.get(expression);
-    if (known !== undefined) return known;
-    const name = `${this.#prefix}r${String(this.#names.size)}`;
-    this.#names.set(expression, name);
-    this.#write(name, expression);
-    return name;
-  }
-
-  #reserve(): string {
-    const name = `${this.#prefix}d${String(this.#reserved)}`;
-    this.#reserved += 1;
-    return name;
-  }
-
-  #write(name: string, expression: string): void {
-    const rule = `${name} ::= ${expression}`;
-    this.#length += rule.length;
-    if (this.#length > LIMITS.grammarBytes)
-      throw invalid(this.#param, `is too large: its grammar has more than ${String(LIMITS.grammarBytes)} bytes`);
-    this.#rules.push(rule);
   }
 }

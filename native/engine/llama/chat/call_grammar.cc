@@ -1,0 +1,153 @@
+#include "engine/llama/chat/call_grammar.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "chat-peg-parser.h"
+#include "chat.h"
+#include "engine/llama/chat/apart_arguments.h"
+#include "engine/llama/chat/call_parts.h"
+#include "json-schema-to-grammar.h"
+
+namespace svc {
+namespace {
+
+using Builder = common_chat_peg_builder;
+
+// Name of the parser of a tool's arguments, where the format writes them as one JSON object.
+std::string SchemaName(const Tool& tool) { return "tool-" + tool.name + "-schema"; }
+
+// Name of the parser of the arguments, where the format writes them in Gemma 4's notation.
+constexpr const char* kTaggedObject = "gemma4-dict";
+
+// Name of a grammar's first rule.
+std::string RootOf(const std::string& grammar) { return grammar.substr(0, grammar.find(' ')); }
+
+// Makes the arguments of `tool` follow its grammar, if the format writes them as one JSON object.
+bool FollowJson(const Tool& tool, common_peg_arena* parser) {
+  bool is_followed = false;
+  for (CallPart id = 0; id < parser->size(); ++id) {
+    const auto* schema = std::get_if<common_peg_schema_parser>(&parser->get(id));
+    if (schema == nullptr || schema->name != SchemaName(tool)) continue;
+    parser->get(id) = common_peg_gbnf_parser{schema->child, RootOf(tool.grammar)};
+    is_followed = true;
+  }
+  return is_followed;
+}
+
+// The same for Gemma 4's notation.
+bool FollowTagged(const Tool& tool, CallPart call, common_peg_arena* parser) {
+  if (tool.tagged_grammar.empty()) return false;
+  bool is_followed = false;
+  VisitParts(*parser, call, [&](CallPart part) {
+    if (TagOf(*parser, part) != Builder::TOOL_ARGS) return true;
+    const CallPart object = PartsBelow(*parser, part).front();
+    const auto* rule = std::get_if<common_peg_rule_parser>(&parser->get(object));
+    if (rule == nullptr || rule->name != kTaggedObject) return true;
+    parser->get(part) = common_peg_gbnf_parser{object, RootOf(tool.tagged_grammar)};
+    is_followed = true;
+    return false;
+  });
+  return is_followed;
+}
+
+bool HasContent(const common_peg_arena& parser, CallPart root) {
+  bool has = false;
+  VisitParts(parser, root, [&](CallPart part) {
+    has = has || TagOf(parser, part) == Builder::CONTENT;
+    return !has;
+  });
+  return has;
+}
+
+// Lets no content precede a call that must happen: a model might never stop writing it.
+void RemoveContent(common_peg_arena* parser) {
+  for (CallPart part = 0; part < parser->size(); ++part) {
+    auto* choice = std::get_if<common_peg_choice_parser>(&parser->get(part));
+    if (choice == nullptr) continue;
+    std::vector<CallPart> without;
+    for (const CallPart each : choice->children) {
+      if (!HasContent(*parser, each)) without.push_back(each);
+    }
+    if (!without.empty()) choice->children = std::move(without);
+  }
+  for (CallPart part = 0; part < parser->size(); ++part) {
+    if (TagOf(*parser, part) != Builder::CONTENT) continue;
+    // As a rule, since a part that has none cannot be repeated in a grammar.
+    parser->get(part) = common_peg_gbnf_parser{PartsBelow(*parser, part).front(), "\"\""};
+  }
+}
+
+// True if what follows the part must begin with a certain text, which a grammar cannot express.
+bool LooksAhead(const common_peg_arena& parser, CallPart part) {
+  if (const auto* ahead = std::get_if<common_peg_and_parser>(&parser.get(part))) {
+    return std::holds_alternative<common_peg_literal_parser>(parser.get(ahead->child));
+  }
+  const std::vector<CallPart> below = PartsBelow(parser, part);
+  if (below.empty()) return false;
+  if (std::holds_alternative<common_peg_choice_parser>(parser.get(part))) {
+    return std::any_of(below.begin(), below.end(),
+                       [&](CallPart each) { return LooksAhead(parser, each); });
+  }
+  return LooksAhead(parser, below.back());
+}
+
+// Writes no white space where the parser looks ahead for a text: it would not find it.
+void RemoveSpaceAhead(common_peg_arena* parser) {
+  for (CallPart part = 0; part < parser->size(); ++part) {
+    auto* sequence = std::get_if<common_peg_sequence_parser>(&parser->get(part));
+    if (sequence == nullptr) continue;
+    std::vector<CallPart>& parts = sequence->children;
+    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+      const bool is_space =
+          std::holds_alternative<common_peg_space_parser>(parser->get(parts[i + 1]));
+      if (is_space && LooksAhead(*parser, parts[i])) {
+        parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      }
+    }
+  }
+}
+
+// Allows a single call. Some formats of llama.cpp ignore parallel_tool_calls.
+void AllowOneCall(common_peg_arena* parser) {
+  for (CallPart id = 0; id < parser->size(); ++id) {
+    const auto* rule = std::get_if<common_peg_rule_parser>(&parser->get(id));
+    if (rule == nullptr || !rule->trigger) continue;
+    auto* calls = std::get_if<common_peg_repetition_parser>(&parser->get(rule->child));
+    if (calls != nullptr) calls->max_count = 1;
+  }
+}
+
+}  // namespace
+
+Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptions& options) {
+  common_peg_arena parser;
+  parser.load(found.parser);
+  std::string rules;
+  const std::map<std::string, CallPart> calls = CallsOf(parser);
+  ApartArguments apart(&parser);
+  for (const Tool& tool : options.tools) {
+    const auto call = calls.find(tool.name);
+    const bool is_known = call != calls.end();
+    if (!tool.grammar.empty() &&
+        (FollowJson(tool, &parser) || (is_known && apart.Follow(tool, call->second)))) {
+      rules += "\n" + tool.grammar;
+    } else if (is_known && FollowTagged(tool, call->second, &parser)) {
+      rules += "\n" + tool.tagged_grammar;
+    } else if (tool.strict) {
+      return Status(StatusCode::kInvalidRequest,
+                    "this model writes tool calls in a format in which the schema of a tool's "
+                    "arguments cannot be enforced",
+                    "tools");
+    }
+  }
+  if (options.tool_choice == ToolChoice::kRequired) RemoveContent(&parser);
+  RemoveSpaceAhead(&parser);
+  if (!options.parallel_tool_calls) AllowOneCall(&parser);
+  return build_grammar([&](const common_grammar_builder& builder) {
+           parser.build_grammar(builder, found.grammar_lazy);
+         }) +
+         rules + apart.rules();
+}
+
+}  // namespace svc

@@ -1,0 +1,330 @@
+// Every chat template of llama.cpp's tree that calls tools: whatever the grammar of a strict call
+// allows is read as a call whose arguments are valid, in every format.
+#include "engine/llama/chat/call_grammar.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <set>
+
+#include "answer_test.h"
+#include "engine/grammar/grammar_constraint.h"
+#include "engine/llama/chat/chat_renderer.h"
+#include "engine/llama/chat/text_until.h"
+#include "models.h"
+#include "templates.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+// A tool with each kind of argument: any text, one of some texts, a text or nothing, a number, a
+// list. The text or nothing and the list may be left out.
+constexpr const char* kParameters =
+    R"({"type":"object","properties":{"day":{"type":"string"},"kind":{"type":"string",)"
+    R"("enum":["new moon","full"]},)"
+    R"("note":{"type":["string","null"]},"n":{"type":"integer"},)"
+    R"("tags":{"type":"array","items":{"type":"string"}}},"required":["day","kind","n"]})";
+
+constexpr const char* kGrammar = R"(arguments-0-root ::= "{" arguments-0-members "}"
+arguments-0-members ::= "\"day\": " arguments-0-day arguments-0-others
+arguments-0-others ::= ", \"kind\": " arguments-0-kind-json arguments-0-note-or-not arguments-0-end
+arguments-0-note-or-not ::= (", \"note\": " arguments-0-note)?
+arguments-0-end ::= ", \"n\": " arguments-0-n (", \"tags\": " arguments-0-tags)?
+arguments-0-day ::= "\"" arguments-0-character* "\""
+arguments-0-character ::= [a-z<>/ ] | "\\" ["\\n]
+arguments-0-kind-json ::= "\"new moon\"" | "\"full\""
+arguments-0-kind ::= "new moon" | "full"
+arguments-0-n ::= "-"? ("0" | [1-9] [0-9]{0,5})
+arguments-0-null ::= "null"
+arguments-0-note ::= "null" | arguments-0-day
+arguments-0-tags ::= "[" (arguments-0-day (", " arguments-0-day)*)? "]"
+)";
+
+constexpr const char* kTaggedGrammar = R"(tagged-0-root ::= "{" tagged-0-first tagged-0-rest "}"
+tagged-0-first ::= "day:" tagged-0-day ",kind:<|\"|>" ("new moon" | "full") "<|\"|>"
+tagged-0-rest ::= (",note:" ("null" | tagged-0-day))? ",n:" tagged-0-n (",tags:" tagged-0-tags)?
+tagged-0-n ::= "0" | [1-9] [0-9]{0,5}
+tagged-0-tags ::= "[" (tagged-0-day ("," tagged-0-day)*)? "]"
+tagged-0-day ::= "<|\"|>" [a-z/ "]* "<|\"|>"
+)";
+
+constexpr std::string_view kTextOrNull = R"(["string","null"])";
+constexpr std::string_view kList = R"("array","items":{"type":"string"})";
+
+// Formats in which a list cannot be enforced: its items have tags of their own, or a tag within an
+// item would end the list.
+const std::set<std::string> kNoLists = {"Kimi-K3.jinja", "MiniMax-M3.jinja"};
+
+Tool MoonTool(bool has_tags) {
+  std::vector<ToolArgument> arguments = {
+      {.name = "day",
+       .required = true,
+       .json = "arguments-0-day",
+       .any_text = true,
+       .text_may_be_json = true},
+      {.name = "kind",
+       .required = true,
+       .json = "arguments-0-kind-json",
+       .text = "arguments-0-kind",
+       .text_may_be_json = true},
+      {.name = "note",
+       .json = "arguments-0-note",
+       .any_text = true,
+       .other = "arguments-0-null",
+       .text_may_be_json = true},
+      {.name = "n",
+       .required = true,
+       .json = "arguments-0-n",
+       .other = "arguments-0-n",
+       .scalar = true},
+      {.name = "tags", .json = "arguments-0-tags", .other = "arguments-0-tags"}};
+  if (!has_tags) arguments.pop_back();
+  std::string parameters = kParameters;
+  if (!has_tags) {
+    const std::size_t at = parameters.find(",\"tags\"");
+    parameters.erase(at, parameters.find("},\"required\"") - at);
+  }
+  return {.name = "moon_phase_on",
+          .description = "Phase of the moon",
+          .parameters = parameters,
+          .grammar = kGrammar,
+          .tagged_grammar = kTaggedGrammar,
+          .arguments = arguments,
+          .strict = true};
+}
+
+// Why the arguments are invalid; empty: they are valid.
+std::string Fault(const std::string& text) {
+  common_json arguments;
+  try {
+    arguments = common_json::parse(text);
+  } catch (const std::exception&) {
+    return "no JSON";
+  }
+  const auto is_text = [](const common_json& value) { return value.is_string(); };
+  std::set<std::string> names;
+  for (const auto& each : arguments.items()) names.insert(each.key());
+  if (!names.contains("day") || !is_text(arguments.at("day"))) return "no day";
+  if (!names.contains("kind")) return "no kind";
+  const common_json& kind = arguments.at("kind");
+  if (kind != common_json("new moon") && kind != common_json("full")) return "another kind";
+  if (!names.contains("n") || !arguments.at("n").is_number_integer()) return "no n";
+  if (names.contains("note") && !is_text(arguments.at("note")) && !arguments.at("note").is_null()) {
+    return "another note";
+  }
+  for (const std::string& name : names) {
+    const std::string key = "\"" + name + "\":";
+    const std::size_t first = text.find(key);
+    if (name != "day" && text.find(",\"" + name + "\":", first + 1) != std::string::npos) {
+      return name + " twice";
+    }
+  }
+  if (!names.contains("tags")) return "";
+  for (const auto& tag : arguments.at("tags")) {
+    if (!is_text(tag)) return "another tag";
+  }
+  return "";
+}
+
+// Walks a grammar at random: by whole words where it allows one, otherwise by bytes.
+class Walker {
+ public:
+  Walker(GrammarAutomaton& automaton, std::vector<std::string> words)
+      : automaton_(automaton), words_(std::move(words)) {}
+
+  // Text that follows `begin`; it is complete, unless it has become very long.
+  std::string Walk(const std::string& begin) {
+    state_ = automaton_.start();
+    Take(begin);
+    std::string text;
+    while (text.size() < kLongest && !automaton_.IsEnded(state_)) {
+      if (automaton_.IsComplete(state_) && Random(4) == 0) break;
+      const std::string next = Next(text.size() > kLongest / 4);
+      if (next.empty() || !Take(next)) break;
+      text += next;
+    }
+    return text;
+  }
+  bool is_complete() const { return automaton_.IsComplete(state_); }
+
+ private:
+  static constexpr std::size_t kLongest = 4000;
+
+  std::string Next(bool is_long) {
+    const int forced = automaton_.ForcedByte(state_);
+    if (forced >= 0) return std::string(1, static_cast<char>(forced));
+    if (is_long || Random(2) == 0) {
+      for (int tries = 0; tries < 40; ++tries) {
+        const std::string& word = words_[Random(words_.size())];
+        if (Allows(word)) return word;
+      }
+    }
+    for (int tries = 0; tries < 400; ++tries) {
+      std::string byte(1, static_cast<char>(32 + Random(95)));
+      if (Allows(byte)) return byte;
+    }
+    return "";
+  }
+  bool Allows(const std::string& text) {
+    const GrammarAutomaton::State before = state_;
+    const bool allows = Take(text);
+    state_ = before;
+    return allows;
+  }
+  bool Take(const std::string& text) {
+    for (const char byte : text) {
+      state_ = automaton_.Next(state_, static_cast<std::uint8_t>(byte));
+    }
+    return state_ != GrammarAutomaton::kDead;
+  }
+  std::size_t Random(std::size_t below) {
+    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<std::size_t>(random_ >> 33U) % below;
+  }
+
+  GrammarAutomaton& automaton_;
+  const std::vector<std::string> words_;
+  GrammarAutomaton::State state_ = 0;
+  std::uint64_t random_ = 1;
+};
+
+// Texts that the parser compares with the input: ends of values among them.
+std::vector<std::string> WordsOf(const common_chat_params& found) {
+  common_peg_arena parser;
+  parser.load(found.parser);
+  std::vector<std::string> words = {"<", "\n", "null", "\"", "]", "}"};
+  for (common_peg_parser_id part = 0; part < parser.size(); ++part) {
+    const auto* literal = std::get_if<common_peg_literal_parser>(&parser.get(part));
+    if (literal != nullptr && !literal->literal.empty()) words.push_back(literal->literal);
+  }
+  return words;
+}
+
+common_chat_params Found(const test::Template& each, const Tool& tool) {
+  common_chat_templates_inputs inputs;
+  inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
+  inputs.enable_thinking = false;
+  inputs.messages.emplace_back();
+  inputs.messages.back().role = "user";
+  inputs.messages.back().content = "Which phase?";
+  inputs.tools.push_back({tool.name, tool.description, tool.parameters});
+  inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+  return common_chat_templates_apply(each.parsed.get(), inputs);
+}
+
+// Some templates refuse a list of types, or one of the kinds of arguments at all.
+common_chat_params FoundFor(const test::Template& each, Tool tool) {
+  for (const std::string_view part : {kTextOrNull, kList}) {
+    try {
+      return Found(each, tool);
+    } catch (const std::exception&) {
+      const std::size_t at = tool.parameters.find(part);
+      if (at != std::string::npos) tool.parameters.replace(at, part.size(), R"("string")");
+    }
+  }
+  return Found(each, tool);
+}
+
+TEST(WhatAStrictCallMayBeIsAValidCall) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  std::size_t formats = 0;
+  std::size_t calls = 0;
+  for (const test::Template& each : test::Templates()) {
+    const char* const name = each.name.c_str();
+    const auto renderer = ChatRenderer::New(*model, each.source);
+    REQUIRE(renderer.ok());
+    if (!renderer.value()->calls_tools()) continue;
+    ChatOptions options;
+    options.tools = {MoonTool(!kNoLists.contains(each.name))};
+    options.tool_choice = ToolChoice::kRequired;
+    const common_chat_params found = FoundFor(each, options.tools[0]);
+    const auto format = MakeAnswerFormat(found, options);
+    if (!format.ok()) {
+      test::Fail(name, 0, format.status().message());
+      continue;
+    }
+    const auto grammar = CompileGrammar(format.value()->grammar);
+    if (!grammar.ok()) {
+      test::Fail(name, 0, grammar.status().message());
+      continue;
+    }
+    ++formats;
+    Walker walker(*grammar.value()->automaton, WordsOf(found));
+    for (int i = 0; i < (test::kSanitized ? 5 : 60); ++i) {
+      const std::string text = walker.Walk(format.value()->generation_prompt);
+      if (!walker.is_complete()) continue;
+      const test::Answer answer = test::ReadPieces(format.value(), {text});
+      if (answer.calls.empty()) test::Fail(name, i, "no call: " + text);
+      for (const auto& call : answer.calls) {
+        ++calls;
+        const std::string fault = Fault(call.arguments);
+        if (!fault.empty()) test::Fail(name, i, fault + ": " + call.arguments + " in " + text);
+      }
+    }
+  }
+  std::printf("%zu formats, %zu calls\n", formats, calls);
+  EXPECT(calls >= formats * (test::kSanitized ? 2 : 20));
+}
+
+TEST(AListInTagsOfItsOwnIsRefused) {
+  for (const test::Template& each : test::Templates()) {
+    if (!kNoLists.contains(each.name)) continue;
+    ChatOptions options;
+    options.tools = {MoonTool(true)};
+    options.tool_choice = ToolChoice::kRequired;
+    const auto format = MakeAnswerFormat(FoundFor(each, options.tools[0]), options);
+    EXPECT(!format.ok() && format.status().param() == "tools");
+  }
+}
+
+// Compares a grammar with a search for the end, over all texts of few letters.
+TEST(ATextEndsWithTheFirstEnd) {
+  for (const std::string end : {"</a>", "aab", "abab", "\n</a>\n", "aaa"}) {
+    std::set<char> letters(end.begin(), end.end());
+    letters.insert('x');
+    const auto grammar = CompileGrammar("root ::= until" + TextUntil("until", end, ""));
+    REQUIRE(grammar.ok());
+    GrammarAutomaton& automaton = *grammar.value()->automaton;
+    std::uint64_t random = 7;
+    for (int i = 0; i < 20000; ++i) {
+      std::string text;
+      GrammarAutomaton::State state = automaton.start();
+      for (int at = 0; at < 12; ++at) {
+        random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+        text += *std::next(letters.begin(),
+                           static_cast<std::ptrdiff_t>((random >> 33U) % letters.size()));
+        state = automaton.Next(state, static_cast<std::uint8_t>(text.back()));
+        const std::size_t found = text.find(end);
+        const bool has_ended = found != std::string::npos;
+        const bool ends_here = has_ended && found + end.size() == text.size();
+        if (automaton.IsComplete(state) != ends_here) test::Fail(end.c_str(), i, text);
+        if ((state == GrammarAutomaton::kDead) != (has_ended && !ends_here)) {
+          test::Fail(end.c_str(), i, text);
+        }
+      }
+    }
+  }
+}
+
+TEST(ATextMayNotBeginLikeATag) {
+  const auto grammar = CompileGrammar("root ::= until" + TextUntil("until", "</a>", "<![CDATA["));
+  REQUIRE(grammar.ok());
+  GrammarAutomaton& automaton = *grammar.value()->automaton;
+  const auto is_complete = [&](const std::string& text) {
+    GrammarAutomaton::State state = automaton.start();
+    for (const char byte : text) state = automaton.Next(state, static_cast<std::uint8_t>(byte));
+    return automaton.IsComplete(state);
+  };
+  EXPECT(is_complete("</a>"));
+  EXPECT(is_complete("b</a>"));
+  EXPECT(is_complete("b<</a>"));
+  EXPECT(!is_complete("<b</a>"));
+  EXPECT(!is_complete("<![CDATA[b</a>"));
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()
