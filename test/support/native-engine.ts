@@ -57,7 +57,10 @@ export function openAddon(): Addon {
   return addon;
 }
 
-export async function openEngine(model: TestModel | CallingModel, options: NativeLoadOptions = {}): Promise<TestEngine> {
+export async function openEngine(
+  model: TestModel | CallingModel,
+  options: NativeLoadOptions = {},
+): Promise<TestEngine> {
   const steps: NativeOutput[][] = [];
   const texts = new Map<number, string>();
   const waiting = new Map<number, { resolve: (answer: Generated) => void; reject: (error: Error) => void }>();
