@@ -87,11 +87,11 @@ bool ApartArguments::MayBeEmpty(CallPart part) const {
   if (const auto* choice = std::get_if<common_peg_choice_parser>(&any)) {
     return std::any_of(choice->children.begin(), choice->children.end(), may);
   }
-  if (std::holds_alternative<common_peg_space_parser>(any)) return true;
-  if (std::holds_alternative<common_peg_literal_parser>(any)) return false;
   if (TagOf(parser_, part) == Builder::TOOL_ARG) return false;
   const std::vector<CallPart> below = PartsBelow(parser_, part);
-  return std::all_of(below.begin(), below.end(), may);
+  if (!below.empty()) return std::all_of(below.begin(), below.end(), may);
+  return std::holds_alternative<common_peg_space_parser>(any) ||
+         std::holds_alternative<common_peg_epsilon_parser>(any);
 }
 
 std::optional<ApartArguments::Place> ApartArguments::PlaceIn(CallPart call) const {

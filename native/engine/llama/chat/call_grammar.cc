@@ -1,7 +1,9 @@
 #include "engine/llama/chat/call_grammar.h"
 
-#include <algorithm>
+#include <map>
+#include <set>
 #include <variant>
+#include <vector>
 
 #include "chat-peg-parser.h"
 #include "chat.h"
@@ -79,17 +81,23 @@ void RemoveContent(common_peg_arena* parser) {
 }
 
 // True if what follows the part must begin with a certain text, which a grammar cannot express.
-bool LooksAhead(const common_peg_arena& parser, CallPart part) {
-  if (const auto* ahead = std::get_if<common_peg_and_parser>(&parser.get(part))) {
-    return std::holds_alternative<common_peg_literal_parser>(parser.get(ahead->child));
+bool LooksAhead(const common_peg_arena& parser, CallPart root) {
+  std::set<CallPart> seen;
+  std::vector<CallPart> lasts = {root};
+  while (!lasts.empty()) {
+    const CallPart part = lasts.back();
+    lasts.pop_back();
+    if (!seen.insert(part).second) continue;
+    const std::vector<CallPart> below = PartsBelow(parser, part);
+    if (std::holds_alternative<common_peg_and_parser>(parser.get(part))) {
+      if (std::holds_alternative<common_peg_literal_parser>(parser.get(below.front()))) return true;
+    } else if (std::holds_alternative<common_peg_choice_parser>(parser.get(part))) {
+      lasts.insert(lasts.end(), below.begin(), below.end());
+    } else if (!below.empty()) {
+      lasts.push_back(below.back());
+    }
   }
-  const std::vector<CallPart> below = PartsBelow(parser, part);
-  if (below.empty()) return false;
-  if (std::holds_alternative<common_peg_choice_parser>(parser.get(part))) {
-    return std::any_of(below.begin(), below.end(),
-                       [&](CallPart each) { return LooksAhead(parser, each); });
-  }
-  return LooksAhead(parser, below.back());
+  return false;
 }
 
 // Writes no white space where the parser looks ahead for a text: it would not find it.
