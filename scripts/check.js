@@ -1,7 +1,10 @@
 /**
  * Runs all fast checks: types, lint, format, C++ format and analysis, architecture.
  *
- *   npm run check
+ *   npm run check [-- --third]
+ *
+ * --third  C++ analysis only of a third of the files, chosen by the hash of the commit that is checked out, and of those
+ *          that the last commits changed
  *
  * A check whose tool is not installed is skipped with a message. The last line is
  * `N passed, N failed` (and the number skipped).
@@ -9,12 +12,16 @@
 import { readdir } from 'node:fs/promises';
 import { analyse, hasCompileCommands } from './steps/clang-tidy.js';
 import { installPackages } from './steps/packages.js';
+import { partOf, thirdOf } from './steps/part.js';
 import { inRoot } from './steps/root.js';
 import { main, run, say, StepError } from './steps/run.js';
 import { isInstalled } from './steps/tools.js';
 
 /** Thrown by a check that cannot run on this machine. */
 class Skipped extends Error {}
+
+/** Number of commits whose files `--third` analyses whichever third it is. */
+const RECENT_COMMITS = 10;
 
 const node = (title, ...args) => run(title, process.execPath, args);
 
@@ -30,7 +37,8 @@ const GATES = {
     await requireTool('clang-tidy');
     if (!hasCompileCommands()) throw new Skipped('no compile commands: run `npm run build` once');
     // The tests are excluded: they would double the time, and run under sanitizers anyway.
-    await analyse((await nativeFiles(['.cc'])).filter((name) => !name.startsWith('native/test/')));
+    const files = (await nativeFiles(['.cc'])).filter((name) => !name.startsWith('native/test/'));
+    await analyse(process.argv.includes('--third') ? await third(files) : files);
   },
   architecture: async () => {
     for (const name of await readdir(inRoot('test', 'architecture'))) {
@@ -66,6 +74,14 @@ async function outcome(name, gate) {
     process.stdout.write(`${error.message}\n`);
     return 'failed';
   }
+}
+
+/** The third of `files` for this commit, and those of them that the last commits changed. */
+async function third(files) {
+  const hash = (await run('commit', 'git', ['rev-parse', 'HEAD'])).trim();
+  const log = await run('changed files', 'git', ['log', `-${RECENT_COMMITS}`, '--format=', '--name-only']);
+  const wanted = new Set([...partOf(files, thirdOf(hash)), ...log.split('\n')]);
+  return files.filter((file) => wanted.has(file));
 }
 
 async function requireTool(program) {

@@ -9,7 +9,7 @@ import type { Fault } from './fault.ts';
 import { FAULTS } from './faults.ts';
 import { judge } from './judge.ts';
 import { page, readPage, updatedPage } from './page.ts';
-import { partOf, readPart, thirdOf } from './part.ts';
+import { partOf, readPart, thirdOf } from '../../scripts/steps/part.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DOCUMENT = fileURLToPath(new URL('../../docs/reliability.md', import.meta.url));

@@ -18,7 +18,7 @@ import { currentCommit } from './commit.ts';
 import { FAULTS } from './faults.ts';
 import type { Row } from './judge.ts';
 import { describe, page, updatedPage } from './page.ts';
-import { partOf, readPart, thirdOf } from './part.ts';
+import { partOf, readPart, thirdOf } from '../../scripts/steps/part.js';
 import { Run } from './run.ts';
 
 const DOCUMENT = new URL('../../docs/reliability.md', import.meta.url);

@@ -1,0 +1,18 @@
+/** Selects what a run does: a part of a list, by its number or by the checked-out commit. */
+
+/** Parses `K/N`; throws if `text` has another form. */
+export function readPart(text) {
+  const [, number = 0, of = 0] = (/^(\d+)\/(\d+)$/.exec(text) ?? []).map(Number);
+  if (number < 1 || number > of) throw new Error(`--part takes K/N, 1 ≤ K ≤ N: ${text}`);
+  return { number, of };
+}
+
+/** Returns the third for a commit: deterministic per commit, and a few commits cover all three. */
+export function thirdOf(commitHash) {
+  return { number: 1 + (Number.parseInt(commitHash.slice(0, 8), 16) % 3), of: 3 };
+}
+
+/** Returns every `of`-th item, so that each part has items of each family. The parts are disjoint and complete. */
+export function partOf(items, { number, of }) {
+  return items.filter((_, index) => index % of === number - 1);
+}
