@@ -14,7 +14,7 @@ else()
 endif()
 
 if(SVC_SANITIZE STREQUAL "address")
-  set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1 -O1 -UNDEBUG)
+  set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1 -Og -UNDEBUG)
 elseif(SVC_SANITIZE STREQUAL "thread")
   set(sanitize -fsanitize=thread -fno-omit-frame-pointer -g1 -O1 -UNDEBUG)
 elseif(SVC_SANITIZE)

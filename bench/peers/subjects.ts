@@ -87,10 +87,9 @@ export const subjects = (root: string): readonly Subject[] => {
     made('tiny-llama', ['tiny-llama'], OVERHEAD),
     made('qwen2.5-0.5b-q4_k_m', ['qwen2.5-0.5b', '--type', 'Q4_K_M'], plain(96, 1)),
     made('llama-3.2-1b', ['llama-3.2-1b'], plain(48, 1.3)),
-    ...['long-plain', 'long-window', 'long-hybrid'].map((name) => ({
-      ...made(name, [name], [longConversation(25)]),
-      contextLength: LONG_CONTEXT,
-    })),
+    ...Object.entries({ 'long-plain': 25, 'long-window': 25, 'long-hybrid': 25, 'long-state': 240 }).map(
+      ([name, seconds]) => ({ ...made(name, [name], [longConversation(seconds)]), contextLength: LONG_CONTEXT }),
+    ),
   ];
 };
 

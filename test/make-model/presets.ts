@@ -315,6 +315,19 @@ export const PRESETS = {
     layers: 6,
     slidingWindow: 512,
   },
+  /** The same with 20 KiB of F16 cache for each token in those two: a state of 31,000 tokens takes 635 MB. */
+  'long-state': {
+    ...tinyGemma,
+    name: 'svc long-state (random weights)',
+    description: `For measuring large states. ${RANDOM}`,
+    ...LONG_SHAPE,
+    architecture: 'gemma3',
+    layers: 6,
+    heads: 10,
+    keyValueHeads: 10,
+    headLength: 256,
+    slidingWindow: 512,
+  },
   /** Two layers of eight have attention, the others a recurrent state. */
   'long-hybrid': {
     ...tinyQwen35,
