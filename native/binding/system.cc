@@ -13,6 +13,7 @@
 
 #include "binding/convert.h"
 #include "binding/task.h"
+#include "engine/base/private_bytes.h"
 #include "engine/llama/devices.h"
 #include "engine/llama/memory_estimate.h"
 #include "engine/llama/quantize.h"

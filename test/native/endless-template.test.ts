@@ -1,4 +1,4 @@
-/** A chat template that never ends fails its own request, not the engine. */
+/** A chat template that never ends, or that needs memory without bound, fails its own request, not the engine. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,11 +8,18 @@ import { rejection } from '../support/errors.ts';
 import { openAddon } from '../support/native-engine.ts';
 import { modelWithTemplate } from '../support/template-model.ts';
 
+const LOOPS = '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}';
+const TOO_LONG = /does not end on this chat, or takes too long/;
+const TOO_LARGE = /needs too much memory for this chat/;
+
 /** Templates that are harmless until a message says "spin". */
-const templates: Readonly<Record<string, string>> = {
-  'nested loops': inCaseOf('{% for i in range(100000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}'),
-  'a macro that calls itself': `{% macro f(n) %}{{ f(n) }}{% endmacro %}${inCaseOf('{{ f(1) }}')}`,
-};
+const templates: readonly (readonly [string, RegExp])[] = [
+  [inCaseOf(LOOPS), TOO_LONG],
+  [`{% macro f(n) %}{{ f(n) }}{% endmacro %}${inCaseOf('{{ f(1) }}')}`, TOO_LONG],
+  [inCaseOf('{{ range(1000000000000) }}'), TOO_LARGE],
+  [inCaseOf("{{ 'x' * 1000000000000 }}"), TOO_LARGE],
+  [inCaseOf(`{% set s = 'x' %}${'{% set s = s ~ s %}'.repeat(40)}`), TOO_LARGE],
+];
 
 function inCaseOf(spinning: string): string {
   return `{% if messages[0].content == 'spin' %}${spinning}{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}`;
@@ -42,15 +49,41 @@ test('an endless template is aborted, and the engine keeps working', async () =>
     wake();
   };
   try {
-    for (const template of Object.values(templates)) {
+    for (const [template, reason] of templates) {
       const path = join(dir, `${String(lastId)}.gguf`);
       await writeFile(path, await modelWithTemplate(template));
       const engine = await addon.load(path, { context_length: 256, threads: 1 }, () => undefined, onStep).done;
       await finished(await submit(engine, 'hello'));
-      await rejection(() => submit(engine, 'spin'), 'INVALID_REQUEST', /does not end on this chat, or takes too long/);
+      await rejection(() => submit(engine, 'spin'), 'INVALID_REQUEST', reason);
       await finished(await submit(engine, 'hello'));
       await engine.close();
     }
+  } finally {
+    await rm(dir, { recursive: true });
+  }
+});
+
+test('a template that never ends on any chat is refused at load', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'svc-endless-'));
+  const addon = openAddon();
+  const load = (path: string): Promise<NativeEngine> =>
+    addon.load(
+      path,
+      { context_length: 256, threads: 1 },
+      () => undefined,
+      () => undefined,
+    ).done;
+  try {
+    for (const template of [LOOPS, `{% if tools %}${LOOPS}{% endif %}`, '{{ range(1000000000000) }}']) {
+      const path = join(dir, 'hostile.gguf');
+      await writeFile(path, await modelWithTemplate(template));
+      await rejection(() => load(path), 'MODEL_INVALID', /chat template does not end on a short chat/);
+    }
+    // What only a request with tools meets is found by trying, and the model is loaded without tools.
+    const path = join(dir, 'tools.gguf');
+    await writeFile(path, await modelWithTemplate(`{% if 'moon' in (tools|tojson) %}${LOOPS}{% endif %}`));
+    const engine = await load(path);
+    await engine.close();
   } finally {
     await rm(dir, { recursive: true });
   }

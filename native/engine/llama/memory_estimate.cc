@@ -7,13 +7,12 @@
 #endif
 
 #include <algorithm>
-#include <fstream>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "engine/base/private_bytes.h"
 #include "engine/llama/draft_model.h"
 #include "engine/llama/llama_context_ptr.h"
 #include "engine/llama/llama_decoder.h"
@@ -229,25 +228,6 @@ Result<MemoryEstimates> EstimateMemory(const LoadOptions& options,
   malloc_trim(0);
 #endif
   return result;
-}
-
-std::optional<std::uint64_t> PrivateBytes() {
-#ifdef __linux__
-  std::ifstream status("/proc/self/status");
-  std::uint64_t kilobytes = 0;
-  int found = 0;
-  for (std::string name; status >> name;) {
-    if (name == "RssAnon:" || name == "RssShmem:") {
-      std::uint64_t value = 0;
-      status >> value;
-      kilobytes += value;
-      ++found;
-    }
-    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  }
-  if (found > 0) return kilobytes * 1024;
-#endif
-  return std::nullopt;
 }
 
 }  // namespace svc

@@ -73,8 +73,4 @@ struct MemoryEstimates {
 Result<MemoryEstimates> EstimateMemory(const LoadOptions& options,
                                        const std::vector<std::uint32_t>& context_lengths);
 
-// Anonymous and shared memory of this process: not backed by files, so not reclaimable while it
-// lives. Absent: this system does not measure it.
-std::optional<std::uint64_t> PrivateBytes();
-
 }  // namespace svc

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <fstream>
 
+#include "engine/base/private_bytes.h"
 #include "engine/llama/llama_decoder.h"
 #include "engine/llama/llama_prefill_lane.h"
 #include "llama-ext.h"

@@ -124,13 +124,9 @@ ChatRenderer::~ChatRenderer() = default;
 Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
                                                         const std::string& chat_template) {
   std::unique_ptr<ChatRenderer> renderer(new ChatRenderer(model));
-  try {
-    renderer->templates_ = common_chat_templates_init(model.get(), chat_template);
-  } catch (const std::exception& error) {
-    return Status(StatusCode::kModelInvalid,
-                  std::string("the model's chat template cannot be parsed: ") + error.what());
-  }
-  LimitTemplates(renderer->templates_.get());
+  Result<common_chat_templates*> templates = InitTemplates(model.get(), chat_template);
+  if (!templates.ok()) return templates.status();
+  renderer->templates_ = common_chat_templates_ptr(templates.value());
   renderer->LearnFormats();
   return renderer;
 }
@@ -142,7 +138,7 @@ bool ChatRenderer::has_template() const {
 // Tries the template with the chats whose answers are to be understood later. A template for a
 // special purpose may refuse them all: then its answers are plain text.
 void ChatRenderer::LearnFormats() {
-  const WorkLimit limit;
+  const WorkLimit limit(kAnalysisCpuSeconds);
   const std::string source = common_chat_templates_source(templates_.get());
   knows_efforts_ = source.find("reasoning_effort") != std::string::npos;
   const std::vector<ChatMessage> question = {{"user", "Hello"}};
@@ -279,6 +275,9 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
     if (!format.ok()) return format.status();
     return Rendered{std::move(found.prompt), std::move(format.value())};
   } catch (const std::exception&) {
+    if (WorkLimit::IsOutOfMemory()) {
+      return Refuse("the model's chat template needs too much memory for this chat", "messages");
+    }
     if (WorkLimit::IsExceeded()) {
       return Refuse("the model's chat template does not end on this chat, or takes too long",
                     "messages");

@@ -35,7 +35,8 @@ struct ChatPrompt {
 class ChatRenderer {
  public:
   // `chat_template`: Jinja, in place of the template in the file; empty: the file's. Error:
-  // kModelInvalid (the template cannot be parsed).
+  // kModelInvalid (the template cannot be parsed, or its analysis exceeds kAnalysisCpuSeconds or
+  // WorkLimit's memory).
   static Result<std::unique_ptr<ChatRenderer>> New(const LlamaModel& model,
                                                    const std::string& chat_template = "");
   ~ChatRenderer();

@@ -1,13 +1,17 @@
 #include "engine/llama/chat/template_limit.h"
 
+#include <array>
+#include <exception>
 #include <memory>
-#include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "chat.h"
 #include "engine/base/work_limit.h"
-#include "jinja/runtime.h"
+#include "engine/llama/chat/limited_builtins.h"
+#include "engine/llama/chat/limited_program.h"
+#include "jinja/caps.h"
+#include "jinja/parser.h"
+#include "llama.h"
 
 // Copy of the struct in llama.cpp's common/chat.cpp, which no header declares. Headers and library
 // are built from the same tag (cmake/llama.cmake), and chat_renderer_test detects a different
@@ -23,48 +27,47 @@ struct common_chat_templates {
 namespace svc {
 namespace {
 
-// Runs at the start of each iteration of a `{% for %}` and each call of a `{% macro %}`. Writes
-// nothing.
-struct LimitStatement final : jinja::statement {
-  std::string type() const override { return "Limit"; }
-  jinja::value execute_impl(jinja::context& /*context*/) const override {
-    if (WorkLimit::IsExceeded()) throw std::runtime_error("the template runs for too long");
-    return jinja::mk_val<jinja::value_undefined>();
+// Analyses a copy of the template as llama.cpp will do.
+void Try(const char* source) {
+  if (source == nullptr || *source == '\0') return;
+  try {
+    jinja::lexer lexer;
+    jinja::program program = jinja::parse_from_tokens(lexer.tokenize(source));
+    LimitProgram(&program);
+    (void)jinja::caps_get(program);
+  } catch (const std::exception&) {
+    // llama.cpp meets the same error, and reports it.
   }
-};
-
-void Limit(jinja::statements* body) {
-  auto limit = std::make_unique<LimitStatement>();
-  limit->pos = body->empty() ? 0 : body->front()->pos;
-  body->insert(body->begin(), std::move(limit));
-}
-
-void LimitLoopsOf(jinja::program* program) {
-  // Bodies are collected first and changed afterwards, because the visit iterates over them.
-  std::vector<jinja::statements*> bodies;
-  jinja::context context;
-  context.visitor = [&](bool /*is_leaf*/, const jinja::statement* visited,
-                        const std::vector<jinja::visitor_pair>& children) {
-    auto* statement = const_cast<jinja::statement*>(visited);
-    if (auto* loop = dynamic_cast<jinja::for_statement*>(statement)) bodies.push_back(&loop->body);
-    if (auto* macro = dynamic_cast<jinja::macro_statement*>(statement)) {
-      bodies.push_back(&macro->body);
-    }
-    for (const auto& [label, group] : children) {
-      for (const jinja::statement* child : group) {
-        if (child != nullptr) child->visit(context);
-      }
-    }
-  };
-  for (const jinja::statement_ptr& statement : program->body) statement->visit(context);
-  for (jinja::statements* body : bodies) Limit(body);
 }
 
 }  // namespace
 
-void LimitTemplates(common_chat_templates* templates) {
-  for (const auto* each : {&templates->template_default, &templates->template_tool_use}) {
-    if (*each != nullptr) LimitLoopsOf(&(*each)->prog);
+Result<common_chat_templates*> InitTemplates(const llama_model* model,
+                                             const std::string& chat_template) {
+  LimitBuiltins();
+  const WorkLimit limit(kAnalysisCpuSeconds);
+  const FixedTime time;
+  if (!chat_template.empty()) {
+    Try(chat_template.c_str());
+  } else {
+    for (const char* name : std::array<const char*, 2>{nullptr, "tool_use"}) {
+      Try(llama_model_chat_template(model, name));
+    }
+  }
+  if (WorkLimit::IsExceeded()) {
+    return Status(StatusCode::kModelInvalid,
+                  "the model's chat template does not end on a short chat, takes too long, or "
+                  "needs too much memory");
+  }
+  try {
+    common_chat_templates_ptr templates = common_chat_templates_init(model, chat_template);
+    for (const auto* each : {&templates->template_default, &templates->template_tool_use}) {
+      if (*each != nullptr) LimitProgram(&(*each)->prog);
+    }
+    return templates.release();
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kModelInvalid,
+                  std::string("the model's chat template cannot be parsed: ") + error.what());
   }
 }
 

@@ -1,18 +1,31 @@
 // Makes chat templates observe the WorkLimit of the rendering thread.
 //
-// A template comes with the model's file and can loop or recurse endlessly. llama.cpp's interpreter
-// does not limit its work, so a statement that checks the limit is inserted at the beginning of
-// every loop and macro body.
+// A template comes with the model's file. It can loop or recurse endlessly, and allocate without
+// bound; llama.cpp's interpreter limits neither. So its functions and filters are wrapped
+// (limited_builtins.h), and checks are inserted into the parsed template (limited_program.h).
+//
+// Not covered: a value that is nested hundreds of thousands deep overflows the stack when it is
+// freed, which ends the engine.
 #pragma once
 
+#include <string>
+
+#include "engine/base/status.h"
+
 struct common_chat_templates;
+struct llama_model;
 
 namespace svc {
 
-// Inserts the checks. Afterwards, rendering throws std::runtime_error once the limit is exceeded.
-// Long work outside loops and macros, such as `range(10 ** 12)`, is not covered: the daemon ends an
-// engine that prepares one request for too long (stall-watch.ts). REQUIRES: no other thread uses
-// `templates` yet.
-void LimitTemplates(common_chat_templates* templates);
+// CPU time of a template's analysis at load; it usually takes milliseconds.
+constexpr double kAnalysisCpuSeconds = 5;
+
+// As common_chat_templates_init, for templates that may be hostile: llama.cpp renders a template
+// several times before anything can be inserted into it. So the same is done first with a copy that
+// observes the limit. Returned templates throw std::runtime_error from rendering once the limit is
+// exceeded. Error: kModelInvalid (a template cannot be parsed, runs for too long, or needs too much
+// memory).
+Result<common_chat_templates*> InitTemplates(const llama_model* model,
+                                             const std::string& chat_template);
 
 }  // namespace svc

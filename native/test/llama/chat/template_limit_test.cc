@@ -1,11 +1,14 @@
-// Endless templates, rendered by llama.cpp's interpreter.
+// Templates that never end, or need memory without bound, rendered by llama.cpp's interpreter.
 #include "engine/llama/chat/template_limit.h"
 
-#include <chrono>
+#include <sys/resource.h>
+
 #include <exception>
+#include <memory>
 #include <string>
 
 #include "chat.h"
+#include "engine/base/thread_clock.h"
 #include "engine/base/work_limit.h"
 #include "models.h"
 #include "test.h"
@@ -18,9 +21,10 @@ constexpr double kCpuSeconds = 0.2;
 common_chat_templates_ptr Parse(const std::string& text) {
   static const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
   if (model == nullptr) return nullptr;
-  common_chat_templates_ptr templates = common_chat_templates_init(model->get(), text);
-  LimitTemplates(templates.get());
-  return templates;
+  Result<common_chat_templates*> templates = InitTemplates(model->get(), text);
+  if (templates.ok()) return common_chat_templates_ptr(templates.value());
+  test::Fail(__FILE__, __LINE__, text + ": " + templates.status().message());
+  return nullptr;
 }
 
 std::string Render(const common_chat_templates* templates, const std::string& content) {
@@ -37,6 +41,34 @@ std::string Render(const common_chat_templates* templates, const std::string& co
 std::string WhenAsked(const std::string& spinning) {
   return "{% if messages[0].content == 'spin' %}" + spinning +
          "{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}";
+}
+
+// Renders "spin" under a limit, and returns the error it ends with.
+std::string EndOf(const common_chat_templates* templates, double max_cpu_seconds) {
+  const WorkLimit limit(max_cpu_seconds);
+  try {
+    (void)Render(templates, "spin");
+  } catch (const std::exception& error) {
+    EXPECT(WorkLimit::IsExceeded());
+    return error.what();
+  }
+  return "none";
+}
+
+void ExpectEnded(const std::string& text, double max_cpu_seconds) {
+  const common_chat_templates_ptr templates = Parse(text);
+  REQUIRE(templates != nullptr);
+  EXPECT_EQ(Render(templates.get(), "hello"), "hello");
+  const std::string end = EndOf(templates.get(), max_cpu_seconds);
+  if (end.find("runs for too long, or needs too much memory") == std::string::npos) {
+    test::Fail(__FILE__, __LINE__, text + " ended with: " + end);
+  }
+}
+
+std::string Repeat(const std::string& text, int times) {
+  std::string repeated;
+  for (int i = 0; i < times; ++i) repeated += text;
+  return repeated;
 }
 
 TEST(WhatRepeatsIsEnded) {
@@ -59,20 +91,78 @@ TEST(WhatRepeatsIsEnded) {
                WhenAsked("{% for i in range(100000) "
                          "if f(i) == '' %}{% endfor %}"),
        }) {
-    const common_chat_templates_ptr templates = Parse(text);
-    REQUIRE(templates != nullptr);
-    EXPECT_EQ(Render(templates.get(), "hello"), "hello");
-    const WorkLimit limit(kCpuSeconds);
-    std::string end = "none";
-    try {
-      (void)Render(templates.get(), "spin");
-    } catch (const std::exception& error) {
-      end = error.what();
-    }
-    if (end.find("runs for too long") == std::string::npos) {
-      test::Fail(__FILE__, __LINE__, text + " ended with: " + end);
-    }
-    EXPECT(WorkLimit::IsExceeded());
+    ExpectEnded(text, kCpuSeconds);
+  }
+}
+
+// Each would need gigabytes, or years.
+TEST(WhatGrowsIsEnded) {
+  const std::string shared = "{% set a = ['x'] %}" + Repeat("{% set a = [a, a] %}", 60);
+  const std::string own = "{% set a = [] %}{% set b = a.append(a) %}";
+  const std::string large = "{% set s = 'x' * 1000000 %}";
+  for (const std::string& text : {
+           std::string("{{ range(1000000000000) }}"),
+           std::string("{% set x = range(0, 9223372036854775807, 9223372036854775806) %}"),
+           std::string("{% set x = range(1000000000000, 0, -1)|list %}"),
+           std::string("{{ 'x' * 1000000000000 }}"),
+           std::string("{{ 1000000000000 * '' }}"),
+           std::string("{% set ns = namespace(s='x') %}{% for i in range(60) %}"
+                       "{% set ns.s = ns.s ~ ns.s %}{% endfor %}"),
+           std::string("{% set ns = namespace(s=[1]) %}{% for i in range(60) %}"
+                       "{% set ns.s = ns.s + ns.s %}{% endfor %}"),
+           std::string("{% set ns = namespace(s=[]) %}{% for i in range(100000) %}"
+                       "{% set ns.s = ns.s + [('x' * 1000)|upper] %}{% endfor %}"),
+           "{% set s = 'x' %}" + Repeat("{% set s = s ~ s %}", 60),
+           "{% set s = 'x' %}" + Repeat("{% set s %}{{ s }}{{ s }}{% endset %}", 60),
+           "{% macro d(s) %}{{ s }}{{ s }}{% endmacro %}{% set s = 'x' %}" +
+               Repeat("{% set s = d(d(d(s))) %}", 20),
+           "{% set s = 'x' %}" + Repeat("{% set s = s|replace('x', 'xxxxxxxx') %}", 20),
+           "{% set s = 'x' %}" + Repeat("{% set s = s|replace('', 'xxxxxxxx') %}", 20),
+           large + "{{ s.split('x') }}",
+           large + "{{ [s, s, s, s]|join(s) ~ (range(1000)|join(s)) }}",
+           large + "{{ s in (s ~ s) }}",
+           large + "{{ s|indent(1000000000000) }}",
+           large + "{{ s|indent(s * 50, true) }}",
+           large + Repeat("{{ s }}", 2000),
+           std::string("{{ [[[1]]]|tojson(indent=1000000000) }}"),
+           std::string("{{ {'a': {'b': 1}}|tojson(separators=['x' * 100000000, ':']) }}"),
+           shared + "{{ a|tojson }}",
+           shared + "{{ a|string }}",
+           shared + "{{ a }}",
+           shared + "{{ 'x' ~ a }}",
+           shared + "{{ a == a }}",
+           shared + "{{ 1 in a }}",
+           shared + "{{ a|sort }}",
+           Repeat("{% set t = (t, t) %}", 60) + "{% set o = {t: 1} %}",
+           Repeat("{% set t = (t, t) %}", 60) + "{{ {'a': 1}[t] }}",
+           own + "{{ a }}",
+           own + "{{ a|tojson }}",
+           own + "{{ a == [a] }}",
+       }) {
+    ExpectEnded(WhenAsked(text), WorkLimit::kMaxCpuSeconds);
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  EXPECT(usage.ru_maxrss < 1L << 20);  // KiB
+}
+
+TEST(ATemplateThatNeverEndsIsNotLoaded) {
+  static const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  const std::string loops =
+      "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}";
+  for (const std::string& text : {
+           loops,
+           "{% if tools %}" + loops + "{% endif %}",
+           std::string("{{ range(1000000000000) }}"),
+           "{% set s = 'x' %}" + Repeat("{% set s = s ~ s %}", 60),
+       }) {
+    const double before = ThreadCpuSeconds();
+    const Result<common_chat_templates*> templates = InitTemplates(model->get(), text);
+    EXPECT(ThreadCpuSeconds() - before < 2 * kAnalysisCpuSeconds);
+    REQUIRE(!templates.ok());
+    EXPECT(templates.status().code() == StatusCode::kModelInvalid);
+    EXPECT(templates.status().message().find("does not end on a short chat") != std::string::npos);
   }
 }
 

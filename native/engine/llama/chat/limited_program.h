@@ -1,0 +1,15 @@
+// Makes a parsed chat template observe the WorkLimit of the rendering thread.
+//
+// Statements that check the limit are inserted at the beginning of every loop and macro body.
+// Operators, literals and output are replaced by nodes that estimate their cost first.
+#pragma once
+
+#include "jinja/runtime.h"
+
+namespace svc {
+
+// Inserts the checks. Afterwards, rendering throws std::runtime_error once the limit is exceeded;
+// what is rendered stays the same. REQUIRES: no other thread uses `program` yet.
+void LimitProgram(jinja::program* program);
+
+}  // namespace svc

@@ -1,0 +1,64 @@
+#include "engine/llama/chat/template_value.h"
+
+#include <algorithm>
+
+#include "engine/base/work_limit.h"
+
+namespace svc {
+namespace {
+
+constexpr int kMaxDepth = 200;
+constexpr double kPartBytes = sizeof(jinja::string_part);
+// Of any value that is written out: brackets, separators, digits.
+constexpr double kItemBytes = 16;
+
+void Add(const jinja::value& value, int depth, Weight* weight) {
+  if (!weight->is_bounded) return;
+  ++weight->items;
+  weight->bytes += kItemBytes + TextBytes(value);
+  weight->depth = std::max(weight->depth, depth);
+  if (depth > kMaxDepth || weight->bytes > WorkLimit::kMaxAllocationBytes) {
+    weight->is_bounded = false;
+    return;
+  }
+  if (jinja::is_val<jinja::value_array>(value)) {
+    for (const jinja::value& item : value->as_array()) Add(item, depth + 1, weight);
+  } else if (jinja::is_val<jinja::value_object>(value)) {
+    for (const auto& [key, item] : value->as_ordered_object()) {
+      Add(key, depth + 1, weight);
+      Add(item, depth + 1, weight);
+    }
+  } else if (const auto* named = jinja::cast_val<jinja::value_kwarg>(value)) {
+    Add(named->val, depth + 1, weight);
+  }
+}
+
+}  // namespace
+
+double TextBytes(const jinja::value& value) {
+  const auto* text = jinja::cast_val<jinja::value_string>(value);
+  if (text == nullptr) return 0;
+  double bytes = 0;
+  for (const jinja::string_part& part : text->val_str.parts) {
+    bytes += kPartBytes + static_cast<double>(part.val.size());
+  }
+  return bytes;
+}
+
+double ItemsOf(const jinja::value& value) {
+  if (jinja::is_val<jinja::value_array>(value)) {
+    return static_cast<double>(value->as_array().size());
+  }
+  if (jinja::is_val<jinja::value_object>(value)) {
+    return static_cast<double>(value->as_ordered_object().size());
+  }
+  return 0;
+}
+
+Weight Weigh(const jinja::value& value) {
+  Weight weight;
+  Add(value, 0, &weight);
+  return weight;
+}
+
+}  // namespace svc
