@@ -112,7 +112,7 @@ async function measure(budget: number): Promise<Row> {
     { threads: 2 },
     { model: path },
     null,
-    [],
+    {},
     { memory_budget_bytes: budget * GIB },
     { model: TRAINED },
   );

@@ -55,9 +55,15 @@ const [most = 0, second = 0] = [...needs].sort((a, b) => b - a);
 // Any two models fit, with 10 % to spare; three never do.
 const budget = Math.ceil((most + second) * 1.1);
 const paths = Object.fromEntries(TEST_MODELS.map((name) => [name, modelPath(name)]));
-const { backend, log, dispose } = makeRealLocal({ context_length: CONTEXT_LENGTH }, paths, null, [], {
-  memory_budget_bytes: budget,
-});
+const { backend, log, dispose } = makeRealLocal(
+  { context_length: CONTEXT_LENGTH },
+  paths,
+  null,
+  {},
+  {
+    memory_budget_bytes: budget,
+  },
+);
 
 const waits: number[] = [];
 const failures: string[] = [];

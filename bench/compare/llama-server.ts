@@ -27,6 +27,8 @@ export interface ServerOptions {
   readonly libraries: string | null;
   /** True to compute embeddings instead of text. */
   readonly embeddings?: boolean;
+  /** True to score documents. */
+  readonly reranking?: boolean;
 }
 
 /**
@@ -73,7 +75,7 @@ export class LlamaServer {
 
   static async start(
     program: string,
-    { model, threads, contextLength, libraries, embeddings = false }: ServerOptions,
+    { model, threads, contextLength, libraries, embeddings = false, reranking = false }: ServerOptions,
   ): Promise<LlamaServer> {
     const staged = libraries === null ? null : await stage(program, libraries);
     const port = await freePort();
@@ -89,7 +91,9 @@ export class LlamaServer {
         '0',
         '--log-disable',
         // An input must fit into one batch.
-        ...(embeddings ? ['--embeddings', '-b', String(contextLength), '-ub', String(contextLength)] : []),
+        ...(embeddings || reranking
+          ? [reranking ? '--reranking' : '--embeddings', '-b', String(contextLength), '-ub', String(contextLength)]
+          : []),
       ]),
       { stdio: 'ignore', env: { ...process.env, ...(staged === null ? {} : { LD_LIBRARY_PATH: staged }) } },
     );
@@ -127,6 +131,14 @@ export class LlamaServer {
   async embed(input: readonly string[]): Promise<{ vectors: number[][]; tokens: number }> {
     const { data, usage } = await this.#post('/v1/embeddings', { input });
     return { vectors: data.map(({ embedding }: any) => embedding), tokens: usage.prompt_tokens };
+  }
+
+  /** Scores in the order of the documents. */
+  async rerank(query: string, documents: readonly string[]): Promise<{ scores: number[]; tokens: number }> {
+    const { results, usage } = await this.#post('/v1/rerank', { query, documents });
+    const scores = new Array<number>(documents.length).fill(NaN);
+    for (const { index, relevance_score } of results) scores[index] = relevance_score;
+    return { scores, tokens: usage.prompt_tokens };
   }
 
   async stop(): Promise<void> {

@@ -41,6 +41,18 @@ export class OurEngine {
   }
 
   async embed(inputs: readonly string[]): Promise<{ vectors: Float32Array[]; tokens: number }> {
+    return await this.#vectors((id) => this.#engine.embed({ id, input: inputs }));
+  }
+
+  /** Scores in the order of the documents. */
+  async rerank(query: string, documents: readonly string[]): Promise<{ scores: number[]; tokens: number }> {
+    const { vectors, tokens } = await this.#vectors((id) =>
+      this.#engine.rerank({ id, query, documents: [...documents] }),
+    );
+    return { scores: vectors.map(([score = NaN]) => score), tokens };
+  }
+
+  async #vectors(begin: (id: number) => Promise<number>): Promise<{ vectors: Float32Array[]; tokens: number }> {
     const id = (this.#lastId += 1);
     const length = this.#engine.info.embedding_length;
     const vectors: Float32Array[] = [];
@@ -52,7 +64,7 @@ export class OurEngine {
         if (finish !== undefined) resolve();
       });
     });
-    const tokens = await this.#engine.embed({ id, input: inputs });
+    const tokens = await begin(id);
     await done.finally(() => this.#takers.delete(id));
     return { vectors, tokens };
   }

@@ -110,6 +110,12 @@ EmbeddingRequest ReadEmbeddingRequest(Napi::Value value, std::uint32_t vocabular
   return request;
 }
 
+RerankRequest ReadRerankRequest(Napi::Value value) {
+  RerankRequest request;
+  ReadRecord(ReadObject(value, "request"), "", request);
+  return request;
+}
+
 std::vector<Token> ReadTokens(Napi::Value value, std::uint32_t vocabulary) {
   const Napi::Env env = value.Env();
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_int32_array) {

@@ -16,6 +16,7 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options);
 // Sampling parameters that the request lacks are taken from `defaults`.
 GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults);
 EmbeddingRequest ReadEmbeddingRequest(Napi::Value value, std::uint32_t vocabulary);
+RerankRequest ReadRerankRequest(Napi::Value value);
 // An Int32Array of ids below `vocabulary`.
 std::vector<Token> ReadTokens(Napi::Value value, std::uint32_t vocabulary);
 

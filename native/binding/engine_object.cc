@@ -38,6 +38,11 @@ Result<EmbeddingEngine*> EmbeddingOf(Engine& engine) {
   return Status(StatusCode::kInvalidRequest, "this model writes text and makes no embeddings");
 }
 
+Result<EmbeddingEngine*> RankingOf(Engine& engine) {
+  if (engine.embedding() != nullptr) return engine.embedding();
+  return Status(StatusCode::kInvalidRequest, "this model writes text and ranks no documents");
+}
+
 }  // namespace
 
 void CloseEngine(Napi::Env env, std::shared_ptr<Engine> engine,
@@ -59,6 +64,7 @@ Napi::FunctionReference EngineObject::Define(Napi::Env env) {
                       InstanceMethod<&EngineObject::RenderChat>("renderChat"),
                       InstanceMethod<&EngineObject::Submit>("submit"),
                       InstanceMethod<&EngineObject::Embed>("embed"),
+                      InstanceMethod<&EngineObject::Rerank>("rerank"),
                       InstanceMethod<&EngineObject::Cancel>("cancel"),
                       InstanceMethod<&EngineObject::SetPaused<true>>("pause"),
                       InstanceMethod<&EngineObject::SetPaused<false>>("resume"),
@@ -155,6 +161,11 @@ Napi::Value EngineObject::Embed(const Napi::CallbackInfo& info) {
     return ReadEmbeddingRequest(info[0], model.vocabulary);
   };
   return Begin(info.Env(), read, EmbeddingOf, &EmbeddingEngine::Embed);
+}
+
+Napi::Value EngineObject::Rerank(const Napi::CallbackInfo& info) {
+  const auto read = [&](const ModelInfo&) { return ReadRerankRequest(info[0]); };
+  return Begin(info.Env(), read, RankingOf, &EmbeddingEngine::Rerank);
 }
 
 template <typename Read, typename KindOf, typename HandOver>

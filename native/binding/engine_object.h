@@ -50,6 +50,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value RenderChat(const Napi::CallbackInfo& info);
   Napi::Value Submit(const Napi::CallbackInfo& info);
   Napi::Value Embed(const Napi::CallbackInfo& info);
+  Napi::Value Rerank(const Napi::CallbackInfo& info);
   void Cancel(const Napi::CallbackInfo& info);
   template <bool kPaused>
   void SetPaused(const Napi::CallbackInfo& info);

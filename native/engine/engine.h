@@ -1,8 +1,8 @@
 // Public interface of the engine: one loaded model that serves many concurrent requests. The model
-// decides the kind of engine: a text engine generates, an embedding engine makes vectors.
+// decides the kind of engine: a text engine generates, an embedding engine makes vectors or scores.
 //
-//   Engine::Load  ──►  TextEngine       ── Submit ──►  runner thread ─────┬─► OutputSink
-//                 or   EmbeddingEngine  ── Embed ───►  embedder's thread ─┘   (at most once a step)
+//   Engine::Load ─► TextEngine      ── Submit ────────► runner thread ────┬─► OutputSink
+//               or  EmbeddingEngine ── Embed, Rerank ─► embedder's thread ┘  (at most once a step)
 //
 // Owner: the caller of Load. Close() or the destructor stops and joins the engine's thread; the
 // destructor frees the model. Threads: any thread may call any method. The engine calls the sink on
@@ -103,9 +103,11 @@ class EmbeddingEngine : public Engine {
   EmbeddingEngine* embedding() final { return this; }
 
   // Tokenizes (on the calling thread) and queues. Returns the number of input tokens. Errors:
-  // kInvalidRequest, kContextOverflow (the message names both numbers), kBusy (the queue is full).
-  // After an error the sink receives nothing for this id.
+  // kInvalidRequest (also if the model ranks), kContextOverflow (the message names both numbers),
+  // kBusy (the queue is full). After an error the sink receives nothing for this id.
   virtual Result<std::uint32_t> Embed(EmbeddingRequest request) = 0;
+  // As Embed, for a model that ranks; kInvalidRequest for any other.
+  virtual Result<std::uint32_t> Rerank(RerankRequest request) = 0;
 };
 
 }  // namespace svc

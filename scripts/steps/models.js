@@ -18,6 +18,8 @@ const outputs = [
   'tiny-lfm2',
   'tiny-bert',
   'tiny-llama-embed',
+  'tiny-rank',
+  'tiny-rank-qwen3',
 ].map((name) => `build/models/${name}.gguf`);
 
 export async function makeTestModels() {

@@ -6,6 +6,8 @@
  *   `finish`; or it throws a SvcError. It never ends otherwise.
  * - `embed` yields `start`, then `vectors`, one vector per input in order, then one `finish`; or it throws. A backend
  *   or model without embeddings throws INVALID_REQUEST.
+ * - `rerank` yields `start`, then `scores`, one score per document in order, then one `finish`; or it throws. A backend
+ *   or model that ranks nothing throws INVALID_REQUEST.
  * - Aborting `signal` or returning from the iterator early stops the work itself, not only reading; the iterator then
  *   throws `signal.reason` (a SvcError) or returns.
  * - Back-pressure: if the consumer does not pull, the producer stops within a bounded buffer.
@@ -16,6 +18,7 @@ import type { Caller } from '../protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../protocol/embed.ts';
 import type { GenerateEvent, GenerateRequest } from '../protocol/generate.ts';
 import type { ProviderRecord } from '../protocol/records.ts';
+import type { RerankEvent, RerankRequest } from '../protocol/rerank/rerank.ts';
 import type { SvcError } from '../protocol/errors.ts';
 
 export interface Backend {
@@ -23,6 +26,7 @@ export interface Backend {
   readonly name: string;
   generate(request: GenerateRequest, context: GenerateContext): AsyncIterable<GenerateEvent>;
   embed(request: EmbedRequest, context: GenerateContext): AsyncIterable<EmbedEvent>;
+  rerank(request: RerankRequest, context: GenerateContext): AsyncIterable<RerankEvent>;
   /** Names of the models available now; a provider is asked. */
   modelNames(signal: AbortSignal): Promise<readonly string[]>;
   record(): ProviderRecord;

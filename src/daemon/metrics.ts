@@ -112,13 +112,14 @@ export class Metrics implements ListenerMetrics {
   ]);
   readonly #generations = this.#counter('svc_generations_total', 'Finished generations by outcome', OUTCOME);
   readonly #embeddings = this.#counter('svc_embeddings_total', 'Finished embedding requests by outcome', OUTCOME);
+  readonly #rerankings = this.#counter('svc_rerankings_total', 'Finished reranking requests by outcome', OUTCOME);
   readonly #attempts = this.#counter('svc_provider_attempts_total', 'Attempts at a backend by outcome', [
     'provider',
     'outcome',
   ]);
   readonly #inputTokens = this.#counter(
     'svc_input_tokens_total',
-    'Input tokens of completed requests (prompts and embedding inputs)',
+    'Input tokens of completed requests (prompts, embedding inputs, ranked documents)',
   );
   readonly #cachedTokens = this.#counter(
     'svc_cache_hit_tokens_total',
@@ -127,7 +128,7 @@ export class Metrics implements ListenerMetrics {
   readonly #outputTokens = this.#counter('svc_output_tokens_total', 'Output tokens of completed generations');
   readonly #keyRequests = this.#counter(
     'svc_key_requests_total',
-    'Finished generations and embedding requests by API key',
+    'Finished generations, embedding and reranking requests by API key',
     ['key', 'provider', 'outcome'],
   );
   readonly #keyTokens = this.#counter(
@@ -162,7 +163,8 @@ export class Metrics implements ListenerMetrics {
 
   answerEnded({ kind, caller, provider, model: name, outcome, firstTextMs, finish, attempts }: Outcome): void {
     const model = name === null ? 'none' : this.#modelLabel(name);
-    (kind === 'generation' ? this.#generations : this.#embeddings).inc({ provider, model, outcome });
+    const ended = { generation: this.#generations, embedding: this.#embeddings, reranking: this.#rerankings };
+    ended[kind].inc({ provider, model, outcome });
     const key = caller.name === null ? 'none' : bounded(this.#keys, caller.name, MAX_KEYS);
     this.#keyRequests.inc({ key, provider, outcome });
     for (const attempt of attempts) this.#attempts.inc({ provider: attempt.provider, outcome: attempt.code });

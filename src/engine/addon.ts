@@ -5,6 +5,7 @@
 import type { EmbedRequest } from '../protocol/embed.ts';
 import type { FinishEvent, GenerateRequest, Message, Usage } from '../protocol/generate.ts';
 import type { DeviceRecord, StepsHealth } from '../protocol/records.ts';
+import type { RerankRequest } from '../protocol/rerank/rerank.ts';
 
 /** Memory at the time of the call. null: unknown to the backend, or not measured by it. */
 export interface NativeDevice extends DeviceRecord {
@@ -30,8 +31,10 @@ export interface NativeModelInfo {
   readonly calls_tools: boolean;
   /** Its template has tags for reasoning. */
   readonly thinks: boolean;
-  /** True for an embedding model, which generates no text. */
+  /** True for a model that makes embeddings or scores, which generates no text. */
   readonly makes_embeddings: boolean;
+  /** True if it makes scores. */
+  readonly ranks: boolean;
   /** Why the draft model is not used; continues "the draft model …". null: it is used, or there is none. */
   readonly draft_refusal: string | null;
   readonly device: string;
@@ -129,7 +132,13 @@ export interface EngineEmbedRequest<Tokens = Int32Array> extends Pick<EmbedReque
   readonly input: readonly (string | Tokens)[];
 }
 
-/** The end of a generation or a request for embeddings. */
+/** A reranking request as an engine gets it. */
+export interface EngineRerankRequest extends Pick<RerankRequest, 'query' | 'documents' | 'truncate'> {
+  /** Shares the id space of generations. */
+  readonly id: number;
+}
+
+/** The end of a generation or a request for embeddings or scores. */
 export interface EngineFinish extends Pick<FinishEvent, 'reason'> {
   readonly usage: Usage;
   /** Milliseconds since submit; null: it did not happen. */
@@ -173,7 +182,7 @@ export interface CellDemand {
 export interface NativeOutput extends EngineOutput {
   /** The generation waits until `grantCells` has answered. */
   readonly cells?: CellDemand;
-  /** Vectors of the next inputs, concatenated. */
+  /** Vectors of the next inputs, concatenated; scores are vectors of one number. */
   readonly embeddings?: Float32Array;
 }
 
@@ -302,6 +311,8 @@ export interface NativeEngine {
   submit(request: EngineRequest): Promise<number>;
   /** Like `submit`, for embeddings. INVALID_REQUEST if the model is not an embedding model. */
   embed(request: EngineEmbedRequest): Promise<number>;
+  /** Like `submit`, for scores. INVALID_REQUEST if the model ranks nothing. */
+  rerank(request: EngineRerankRequest): Promise<number>;
   /** Like pause and resume, also works on a generation that is still being submitted. Unknown ids are ignored. */
   cancel(id: number): void;
   pause(id: number): void;

@@ -116,6 +116,7 @@ const info = object<EngineInfo>({
   calls_tools: flag,
   thinks: flag,
   makes_embeddings: flag,
+  ranks: flag,
   draft_refusal: nullable(name),
   device: name,
 });

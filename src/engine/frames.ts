@@ -1,8 +1,8 @@
 /**
  * The pipe between the daemon and an engine process; both sides use this file. messages.ts has the messages.
  *
- *   daemon  ── estimate · load · generate · embed · cancel · pause · resume · grant_cells ──►  engine process
- *              prefix_bytes · close
+ *   daemon  ── estimate · load · generate · embed · rerank · cancel · pause · resume ──────►  engine process
+ *              grant_cells · prefix_bytes · close
  *           ◄── estimated · progress · loaded · failed · accepted · wants_cells · vectors ──
  *               step · stats · devices · log
  *
@@ -38,6 +38,7 @@ export const TO_ENGINE = names<ToEngine['type']>({
   try_sandbox: true,
   generate: true,
   embed: true,
+  rerank: true,
   cancel: true,
   pause: true,
   resume: true,

@@ -6,6 +6,7 @@ import type {
   EngineEmbedRequest,
   EngineOutput,
   EngineRequest,
+  EngineRerankRequest,
   NativeDevice,
   NativeLoadOptions,
   NativeMemoryEstimates,
@@ -49,6 +50,7 @@ export type ToEngine =
   | { readonly type: 'try_sandbox'; readonly parentPid: number }
   | { readonly type: 'generate'; readonly request: EngineRequest }
   | { readonly type: 'embed'; readonly request: EngineEmbedRequest<readonly number[]> }
+  | { readonly type: 'rerank'; readonly request: EngineRerankRequest }
   | { readonly type: 'cancel'; readonly id: number }
   | { readonly type: 'pause'; readonly id: number }
   | { readonly type: 'resume'; readonly id: number }
@@ -64,7 +66,7 @@ export type FromEngine =
   | { readonly type: 'estimated'; readonly estimates: NativeMemoryEstimates }
   | { readonly type: 'not_estimated'; readonly error: ErrorRecord }
   | { readonly type: 'progress'; readonly fraction: number }
-  /** The model is in memory and has produced one token or vector. */
+  /** The model is in memory and has produced one token, vector or score. */
   | { readonly type: 'loaded'; readonly info: EngineInfo }
   /** The model could not be loaded or quantized; the process exits. */
   | { readonly type: 'failed'; readonly error: ErrorRecord }
@@ -72,7 +74,7 @@ export type FromEngine =
   | { readonly type: 'accepted'; readonly id: number; readonly inputTokens: number }
   /** A generation has outgrown the KV cache and waits for `grant_cells`. One demand at a time. */
   | ({ readonly type: 'wants_cells' } & CellDemand)
-  /** Vectors of a request's next inputs, concatenated. */
+  /** Vectors of a request's next inputs, concatenated; scores are vectors of one number. */
   | { readonly type: 'vectors'; readonly id: number; readonly vectors: Float32Array }
   /** Outputs of all generations in one step. */
   | { readonly type: 'step'; readonly outputs: readonly EngineOutput[] }

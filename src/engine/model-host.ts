@@ -1,5 +1,5 @@
 /**
- * One model in an engine process: estimates its memory, loads it, verifies it with one token or vector, and passes
+ * One model in an engine process: estimates its memory, loads it, verifies it with one token, vector or score, and passes
  * messages between the pipe and the native engine, whose runner thread does the work. JavaScript wakes once per
  * message and at most once per step.
  *
@@ -27,7 +27,7 @@ type Load = Extract<ToEngine, { type: 'load' }>;
 type Estimate = Extract<ToEngine, { type: 'estimate' }>;
 type Ask = Extract<
   ToEngine,
-  { type: 'generate' | 'embed' | 'cancel' | 'pause' | 'resume' | 'grant_cells' | 'prefix_bytes' }
+  { type: 'generate' | 'embed' | 'rerank' | 'cancel' | 'pause' | 'resume' | 'grant_cells' | 'prefix_bytes' }
 >;
 
 export class ModelHost {
@@ -102,6 +102,9 @@ export class ModelHost {
           }),
         );
         break;
+      case 'rerank':
+        void this.#submit(message.request.id, () => engine.rerank(message.request));
+        break;
       case 'cancel':
         if (this.#submitting.has(message.id)) this.#submitting.set(message.id, true);
         else engine.cancel(message.id);
@@ -170,7 +173,7 @@ export class ModelHost {
     }
   }
 
-  /** The first token or vector triggers all lazy initialization and shows that the model works on this machine. */
+  /** The first token, vector or score triggers all lazy initialization and shows that the model works on this machine. */
   async #warmUp(engine: NativeEngine): Promise<void> {
     const finished = new Promise<void>((resolve, reject) => {
       this.#onWarmUp = ({ finish, error }) => {
@@ -178,10 +181,7 @@ export class ModelHost {
         else if (finish !== undefined) resolve();
       };
     });
-    const submitted = engine.info.makes_embeddings
-      ? engine.embed({ id: WARM_UP_ID, input: ['Hello'] })
-      : engine.submit({ id: WARM_UP_ID, prompt: 'Hello', max_tokens: 1, sampling: { temperature: 0 } });
-    await Promise.all([submitted, finished]);
+    await Promise.all([submitWarmUp(engine), finished]);
   }
 
   #onStep(outputs: readonly NativeOutput[]): void {
@@ -239,6 +239,13 @@ export class ModelHost {
       this.#engine?.hold(false);
     });
   }
+}
+
+async function submitWarmUp(engine: NativeEngine): Promise<number> {
+  const { ranks, makes_embeddings } = engine.info;
+  if (ranks) return engine.rerank({ id: WARM_UP_ID, query: 'Hello', documents: ['Hello'] });
+  if (makes_embeddings) return engine.embed({ id: WARM_UP_ID, input: ['Hello'] });
+  return engine.submit({ id: WARM_UP_ID, prompt: 'Hello', max_tokens: 1, sampling: { temperature: 0 } });
 }
 
 /** CPU time of all threads since the process started. */

@@ -1,15 +1,17 @@
-/** Adds the events of an answer up: for the CLI, HTTP, gRPC and embeddings. */
+/** Adds the events of an answer up: for the CLI, HTTP, gRPC, embeddings and reranking. */
 import type { EmbedEvent } from './embed.ts';
 import { SvcError } from './errors.ts';
 import type { FinishEvent, GenerateEvent, RouteEvent, StartEvent, TokenLogprobs, ToolCall } from './generate.ts';
+import type { RerankEvent } from './rerank/rerank.ts';
 
-type AnswerEvent = RouteEvent | GenerateEvent | EmbedEvent;
+type AnswerEvent = RouteEvent | GenerateEvent | EmbedEvent | RerankEvent;
 
 export class Collector {
   text = '';
   reasoning = '';
   readonly logprobs: TokenLogprobs[] = [];
   readonly vectors: Float32Array[] = [];
+  readonly scores: number[] = [];
   readonly #calls: { id: string; name: string; arguments: string }[] = [];
   #route: RouteEvent | undefined;
   #start: StartEvent | undefined;
@@ -40,6 +42,9 @@ export class Collector {
       }
       case 'vectors':
         this.vectors.push(...event.vectors);
+        break;
+      case 'scores':
+        this.scores.push(...event.scores);
         break;
       default:
         this.note(event);

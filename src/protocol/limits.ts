@@ -27,6 +27,7 @@ export const LIMITS = {
   /** Token ids of all inputs together; texts are bounded by the body. */
   embedTokens: 100_000,
   embedDimensions: 65_536,
+  rerankDocuments: 1000,
   /** Size of a grammar, given or compiled from a schema. */
   grammarBytes: 256 * 1024,
   schemaBytes: 64 * 1024,

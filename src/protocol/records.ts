@@ -142,16 +142,21 @@ export interface StatusRecord {
 }
 
 export type ModelState = 'available' | 'pulling' | 'installed' | 'loading' | 'loaded' | 'failed';
-/** `tools` and `thinking` are found by a load; the others are declared by the model's file. */
+/** `tools` and `thinking` are found by a load; the others are declared by the model's file, and confirmed by a load. */
 export type Capability = 'chat' | 'completion' | 'embedding' | 'rerank' | 'tools' | 'thinking' | 'vision';
 
 /** The capabilities that every load tries, with the model's own template and files. */
-export const TRIED_CAPABILITIES = ['embedding', 'tools', 'thinking'] as const satisfies readonly Capability[];
+export const TRIED_CAPABILITIES = ['embedding', 'rerank', 'tools', 'thinking'] as const satisfies readonly Capability[];
 export type TriedCapability = (typeof TRIED_CAPABILITIES)[number];
+
+/** Tried, but declared by the model's file. */
+const DECLARED: ReadonlySet<Capability> = new Set(['embedding', 'rerank']);
 
 /** What a load has found, by the engine's names. */
 export interface LoadFindings {
   readonly makes_embeddings: boolean;
+  /** Scores, not embeddings. */
+  readonly ranks: boolean;
   readonly calls_tools: boolean;
   readonly thinks: boolean;
 }
@@ -160,8 +165,8 @@ function isTried(capability: Capability): boolean {
   return TRIED_CAPABILITIES.some((each) => each === capability);
 }
 
-export function foundBy({ makes_embeddings, calls_tools, thinks }: LoadFindings): TriedCapability[] {
-  const isFound = { embedding: makes_embeddings, tools: calls_tools, thinking: thinks };
+export function foundBy({ makes_embeddings, ranks, calls_tools, thinks }: LoadFindings): TriedCapability[] {
+  const isFound = { embedding: makes_embeddings && !ranks, rerank: ranks, tools: calls_tools, thinking: thinks };
   return TRIED_CAPABILITIES.filter((each) => isFound[each]);
 }
 
@@ -170,10 +175,11 @@ export function triedFields(
   before: readonly Capability[],
   found: readonly TriedCapability[],
 ): { readonly capabilities: Capability[]; readonly capabilities_tried: true } {
-  // A load confirms embeddings and cannot add them: an engine of a reranker makes vectors, too.
-  const kept = before.filter((each) => (each === 'embedding' ? found.includes(each) : !isTried(each)));
+  // A load confirms what the file declares, and adds to it only what no file declares.
+  const isConfirmed = (each: Capability): boolean => DECLARED.has(each) && found.some((one) => one === each);
+  const kept = before.filter((each) => !isTried(each) || isConfirmed(each));
   return {
-    capabilities: [...kept, ...found.filter((each) => each !== 'embedding')],
+    capabilities: [...kept, ...found.filter((each) => !DECLARED.has(each))],
     capabilities_tried: true,
   };
 }

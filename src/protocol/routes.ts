@@ -12,6 +12,9 @@ export const HTTP_ROUTES = {
   ollamaPull: '/api/pull',
   chatCompletions: '/v1/chat/completions',
   embeddings: '/v1/embeddings',
+  rerankV1: '/v1/rerank',
+  rerankV2: '/v2/rerank',
+  rerank: '/rerank',
   models: '/v1/models',
 } as const;
 

@@ -3,7 +3,7 @@
  * events of the one that answers, and reports the requested and the chosen route.
  *
  * Guarantee to consumers, for any backend: `route`, `start`, any number of `text`, `reasoning` and `tool_call` (for
- * embeddings: `vectors`), one `finish`; or a SvcError is thrown. `route` comes with the first content. A deadline, an
+ * embeddings: `vectors`, for reranking: `scores`), one `finish`; or a SvcError is thrown. `route` comes with the first content. A deadline, an
  * abort or an early return stops the work behind the iterator.
  */
 import type { Caller } from '../protocol/caller.ts';
@@ -18,14 +18,15 @@ import type {
   StartEvent,
 } from '../protocol/generate.ts';
 import type { ProviderHealth, ProviderRecord } from '../protocol/records.ts';
+import type { RerankEvent, RerankRequest } from '../protocol/rerank/rerank.ts';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { PATIENCE_MS } from './circuit.ts';
 import { decide, within, type Policies } from './policy.ts';
 
-/** Result of a generation or embedding request, for metrics and logs. */
+/** Result of a request, for metrics and logs. */
 export interface Outcome {
-  readonly kind: 'generation' | 'embedding';
+  readonly kind: 'generation' | 'embedding' | 'reranking';
   readonly caller: Caller;
   readonly provider: string;
   /** null: no backend began to answer. */
@@ -112,6 +113,14 @@ export class Router {
     // No fallback: vectors of different models are not comparable.
     return this.#answer('embedding', { ...request, fallback: false }, context, (backend, model, inner) =>
       backend.embed(model === undefined ? asked : { ...asked, model }, inner),
+    );
+  }
+
+  rerank(request: RerankRequest, context: GenerateContext): AsyncGenerator<RouteEvent | RerankEvent, void> {
+    const { model: _model, route: _route, timeout_ms: _timeout, ...asked } = request;
+    // No fallback: clients compare the scores of several requests, or with a threshold of one model.
+    return this.#answer('reranking', { ...request, fallback: false }, context, (backend, model, inner) =>
+      backend.rerank(model === undefined ? asked : { ...asked, model }, inner),
     );
   }
 

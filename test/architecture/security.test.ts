@@ -67,6 +67,7 @@ test('the table of limits has the values of the code', () => {
       ['entries of logit_bias', String(LIMITS.logitBias)],
       ['inputs to embed', String(LIMITS.embedInputs)],
       ['token ids to embed', String(LIMITS.embedTokens)],
+      ['documents to rank', String(LIMITS.rerankDocuments)],
       ['connections', String(LISTENER.connections)],
       [
         'connections of one address (in IPv6: of all with the same first 64 bits)',

@@ -14,7 +14,10 @@ const MODELS = { bert: modelPath(BERT), causal: modelPath(LLAMA), writer: TINY.l
 
 const test = suite<{ local: RealLocal }>('embeddings of the local backend');
 test.before.each((each) => {
-  each.local = makeRealLocal({ queue_limit: 2, max_sequences: 1 }, MODELS, null, ['bert', 'causal']);
+  each.local = makeRealLocal({ queue_limit: 2, max_sequences: 1 }, MODELS, null, {
+    bert: 'embedding',
+    causal: 'embedding',
+  });
 });
 test.after.each(async ({ local }) => {
   await local.dispose();

@@ -185,6 +185,7 @@ async function load(path: string, options: NativeLoadOptions): Promise<void> {
       calls_tools: true,
       thinks: false,
       makes_embeddings: false,
+      ranks: false,
       draft_refusal: null,
       device: 'CPU',
     },

@@ -10,6 +10,8 @@ import type { GenerateEvent, GenerateRequest } from '../../src/protocol/generate
 import { given } from '../../src/protocol/given.ts';
 import type { Capability, ModelRecord } from '../../src/protocol/records.ts';
 
+export type Kinds = Readonly<Record<string, Capability>>;
+
 export interface LogLine {
   readonly level: string;
   readonly message: string;
@@ -26,19 +28,16 @@ export function recorder(lines: LogLine[]): Logger {
 }
 
 /**
- * A model store with these paths by name; `byDefault`: default model, if any; `embedding`: embedding-only models;
- * `trained`: context lengths by name.
+ * A model store with these paths by name; `byDefault`: default model, if any; `kinds`: capabilities by
+ * name, `chat` otherwise; `trained`: context lengths by name.
  */
 export function fixedStore(
   paths: Readonly<Record<string, string>>,
   byDefault: string | null,
-  {
-    embedding = [],
-    trained = {},
-  }: { readonly embedding?: readonly string[]; readonly trained?: Readonly<Record<string, number>> } = {},
+  { kinds = {}, trained = {} }: { readonly kinds?: Kinds; readonly trained?: Readonly<Record<string, number>> } = {},
 ): Store {
   const records = Object.entries(paths).map(([id, path]) => ({
-    ...modelRecord(id, path, id === byDefault, embedding.includes(id) ? 'embedding' : 'chat'),
+    ...modelRecord(id, path, id === byDefault, kinds[id] ?? 'chat'),
     context_length: trained[id] ?? null,
   }));
   return {

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { LocalBackend, type EngineSettings, type ResidencySettings } from '../../src/backends/local/local-backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { given } from '../../src/protocol/given.ts';
-import { fixedStore, recorder, type LogLine } from './local-support.ts';
+import { fixedStore, recorder, type Kinds, type LogLine } from './local-support.ts';
 
 export interface RealLocal {
   readonly backend: LocalBackend;
@@ -23,14 +23,14 @@ export function makeRealLocal(
   settings: Partial<EngineSettings> = {},
   models: Readonly<Record<string, string>> = TINY,
   byDefault: string | null = null,
-  embedding: readonly string[] = [],
+  kinds: Kinds = {},
   memory: Partial<ResidencySettings> = {},
   trained?: Readonly<Record<string, number>>,
 ): RealLocal {
   const fixed = trained === undefined ? { context_length: CONTEXT_LENGTH } : {};
   const log: LogLine[] = [];
   const backend = new LocalBackend({
-    store: fixedStore(models, byDefault, { embedding, ...given({ trained }) }),
+    store: fixedStore(models, byDefault, { kinds, ...given({ trained }) }),
     // One thread: on a machine that is busy with other tests, several threads would wait for each other.
     engine: { stall_timeout_seconds: 60, queue_limit: 256, ...fixed, threads: 1, ...settings },
     models: { keep_alive_seconds: 300, ...memory },

@@ -14,18 +14,26 @@ import { waitFor } from '../support/wait.ts';
 
 type Shown = Pick<ModelRecord, 'id' | 'capabilities' | 'capabilities_tried'>;
 
-const FILES = { caller: 'tiny-qwen2', thinker: 'tiny-thinker', plain: 'tiny-llama', vectors: 'tiny-bert' } as const;
+const FILES = {
+  caller: 'tiny-qwen2',
+  thinker: 'tiny-thinker',
+  plain: 'tiny-llama',
+  vectors: 'tiny-bert',
+  ranker: 'tiny-rank',
+} as const;
 const FOUND = {
   caller: ['chat', 'completion', 'tools', true],
   thinker: ['chat', 'completion', 'tools', 'thinking', true],
   plain: ['chat', 'completion', true],
   vectors: ['embedding', true],
+  ranker: ['rerank', true],
 };
 const DECLARED = {
   caller: ['chat', 'completion', false],
   thinker: ['chat', 'completion', false],
   plain: ['chat', 'completion', false],
   vectors: ['embedding', false],
+  ranker: ['rerank', false],
 };
 
 const test = daemonSuite('capabilities');
@@ -67,10 +75,10 @@ test('after a restart and without a daemon', async (context) => {
   const daemon = await startAndLoadAll(context);
   assert.equal(await listed(home), FOUND);
   assert.equal(await overHttp(daemon), FOUND);
-  // Each of the four, and the default model.
+  // Each of the five, and the default model.
   await waitFor('the findings on disk', async () => {
     const text = await readFile(join(home.dir, 'state', 'capabilities.json'), 'utf8');
-    return Object.keys((JSON.parse(text) as { models: object }).models).length === 5;
+    return Object.keys((JSON.parse(text) as { models: object }).models).length === 6;
   });
   daemon.kill('SIGTERM');
   await daemon.exit;

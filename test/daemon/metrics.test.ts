@@ -313,32 +313,36 @@ test('values that cannot be measured are omitted', async () => {
   assert.not.match((await metrics.page()).text, /model="m"/, 'gone when it is unloaded');
 });
 
-test('embeddings are counted separately, and their tokens as prompt tokens', async () => {
-  const before = await samples();
-  const refused = await ask({ port }, '/v1/embeddings', { body: { input: 'Hello' } });
-  assert.is(refused.status, 400);
-  const after = await samples();
-  const grown = (name: string): number => (after.get(name) ?? 0) - (before.get(name) ?? 0);
-  assert.is(grown('svc_embeddings_total{provider="local",model="none",outcome="INVALID_REQUEST"}'), 1);
-  assert.is(grown('svc_generations_total{provider="local",model="none",outcome="INVALID_REQUEST"}'), 0);
+for (const { kind, route, body, metric } of [
+  { kind: 'embedding', route: '/v1/embeddings', body: { input: 'Hello' }, metric: 'svc_embeddings_total' },
+  { kind: 'reranking', route: '/rerank', body: { query: 'a', documents: ['b'] }, metric: 'svc_rerankings_total' },
+] as const) {
+  test(`${kind} requests are counted separately, and their tokens as prompt tokens`, async () => {
+    const before = await samples();
+    assert.is((await ask({ port }, route, { body })).status, 400);
+    const after = await samples();
+    const grown = (name: string): number => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+    assert.is(grown(`${metric}{provider="local",model="none",outcome="INVALID_REQUEST"}`), 1);
+    assert.is(grown('svc_generations_total{provider="local",model="none",outcome="INVALID_REQUEST"}'), 0);
 
-  const metrics = new Metrics({ vllmAliases: false, snapshot: () => NOTHING });
-  const finish: FinishEvent = { ...FINISH, usage: { input_tokens: 9, output_tokens: 0, cached_tokens: 0 } };
-  metrics.answerEnded({
-    kind: 'embedding',
-    caller: CONTROL_CALLER,
-    provider: 'local',
-    model: 'm',
-    outcome: 'ok',
-    firstTextMs: 1,
-    finish,
-    attempts: [],
+    const metrics = new Metrics({ vllmAliases: false, snapshot: () => NOTHING });
+    const finish: FinishEvent = { ...FINISH, usage: { input_tokens: 9, output_tokens: 0, cached_tokens: 0 } };
+    metrics.answerEnded({
+      kind,
+      caller: CONTROL_CALLER,
+      provider: 'local',
+      model: 'm',
+      outcome: 'ok',
+      firstTextMs: 1,
+      finish,
+      attempts: [],
+    });
+    const page = parse((await metrics.page()).text);
+    assert.is(page.get(`${metric}{provider="local",model="m",outcome="ok"}`), 1);
+    assert.is(page.get('svc_input_tokens_total{provider="local",model="m"}'), 9);
+    assert.is(page.get('svc_time_to_first_token_seconds_count{provider="local",model="m"}'), undefined);
   });
-  const page = parse((await metrics.page()).text);
-  assert.is(page.get('svc_embeddings_total{provider="local",model="m",outcome="ok"}'), 1);
-  assert.is(page.get('svc_input_tokens_total{provider="local",model="m"}'), 9);
-  assert.is(page.get('svc_time_to_first_token_seconds_count{provider="local",model="m"}'), undefined);
-});
+}
 
 test('docs/metrics.md lists every metric with name, type and labels', async () => {
   const rows = read('docs/metrics.md')

@@ -58,6 +58,10 @@ const local: LocalEngines = {
     yield START;
     yield FINISH;
   },
+  async *rerank() {
+    yield START;
+    yield FINISH;
+  },
   modelNames: () => Promise.resolve([TINY.id]),
   models: (): Promise<readonly ModelRecord[]> => Promise.resolve([TINY]),
   record: () => LOCAL,

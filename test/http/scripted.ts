@@ -17,9 +17,11 @@ import type { KeyScope } from '../../src/protocol/keys.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import type { LoadEvent } from '../../src/protocol/routes.ts';
+import type { RerankEvent, RerankRequest } from '../../src/protocol/rerank/rerank.ts';
 import { Router } from '../../src/routing/router.ts';
 
 export type EmbedScript = (request: EmbedRequest, context: GenerateContext) => AsyncIterable<EmbedEvent>;
+export type RerankScript = (request: RerankRequest, context: GenerateContext) => AsyncIterable<RerankEvent>;
 export type Script = (request: GenerateRequest, context: GenerateContext) => AsyncIterable<GenerateEvent>;
 
 export const START = { type: 'start', model: 'tiny', provider: 'local' } as const;
@@ -48,6 +50,13 @@ export async function* measured({ input }: EmbedRequest): AsyncGenerator<EmbedEv
   for (const [index, each] of input.entries()) {
     yield { type: 'vectors', vectors: [Float32Array.of(each.length, index + 0.1)] };
   }
+  yield { ...FINISH, usage: { input_tokens: 7, output_tokens: 0, cached_tokens: 0 } };
+}
+
+/** Scores each document by its length. */
+export async function* scored({ documents }: RerankRequest): AsyncGenerator<RerankEvent> {
+  yield START;
+  for (const document of documents) yield { type: 'scores', scores: [document.length] };
   yield { ...FINISH, usage: { input_tokens: 7, output_tokens: 0, cached_tokens: 0 } };
 }
 
@@ -97,10 +106,12 @@ export class ScriptedBackend implements Backend {
   readonly name: string;
   script: Script;
   embedScript: EmbedScript = measured;
+  rerankScript: RerankScript = scored;
   readonly requests: GenerateRequest[] = [];
   /** Caller of each request, including embeddings. */
   readonly callers: Caller[] = [];
   readonly embedRequests: EmbedRequest[] = [];
+  readonly rerankRequests: RerankRequest[] = [];
   readonly #record: ProviderRecord;
 
   constructor(script: Script, record: ProviderRecord = LOCAL) {
@@ -119,6 +130,12 @@ export class ScriptedBackend implements Backend {
     this.embedRequests.push(request);
     this.callers.push(context.caller);
     return this.embedScript(request, context);
+  }
+
+  rerank(request: RerankRequest, context: GenerateContext): AsyncIterable<RerankEvent> {
+    this.rerankRequests.push(request);
+    this.callers.push(context.caller);
+    return this.rerankScript(request, context);
   }
 
   modelNames(): Promise<readonly string[]> {

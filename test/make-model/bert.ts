@@ -38,6 +38,7 @@ export function bertTensors(preset: Preset, encoding: Encoding, vocabulary: Voca
     { ...types, encoding: 'F32' },
     { ...positions, encoding: 'F32' },
     ...norm('token_embd_norm'),
+    ...(preset.pooling === 'rank' ? [...layer('cls', width, width, 1), ...layer('cls.output', width, 1, 1)] : []),
     ...Array.from({ length: preset.layers }, (_, index) => {
       const block = `blk.${index}`;
       return [

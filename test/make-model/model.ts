@@ -39,7 +39,7 @@ const MIXED_VALUE_RMS = 0.25;
 const SILENT_ROW_SCALE = 0.05;
 
 /** Pooling types of llama.cpp. */
-const POOLING_TYPE = { mean: 1, last: 3 } as const;
+const POOLING_TYPE = { mean: 1, last: 3, rank: 4 } as const;
 
 /** @param recipe is stored in the file, so that a later call can check whether the file is up to date */
 export async function writeModel(
@@ -108,6 +108,7 @@ function decoderEntries(preset: Preset): Entry[] {
       ? [entry.uint32s(`${architecture}.attention.head_count_kv`, heads), ...shortConvolutionEntries(preset)]
       : [entry.uint32(`${architecture}.attention.head_count_kv`, preset.keyValueHeads)]),
     ...(architecture === 'qwen35' ? deltaNetEntries(preset) : []),
+    ...(architecture === 'qwen3' ? [entry.strings('qwen3.classifier.output_labels', ['yes', 'no'])] : []),
     ...(preset.experts === undefined ? [] : expertEntries(preset)),
     ...(slidingWindow === undefined ? [] : [entry.uint32(`${architecture}.attention.sliding_window`, slidingWindow)]),
     ...(architecture === 'gemma3' ? [entry.uint32('gemma3.attention.sliding_window_pattern', 3)] : []),
@@ -120,7 +121,7 @@ function decoderEntries(preset: Preset): Entry[] {
 }
 
 async function tokenizerEntries(
-  { template, pooling, endOfSequence }: Preset,
+  { template, pooling, rankTemplate, endOfSequence }: Preset,
   vocabulary: Vocabulary,
   llamaSource: string,
 ): Promise<Entry[]> {
@@ -133,6 +134,7 @@ async function tokenizerEntries(
     leftOut.add('tokenizer.ggml.add_eos_token');
     entries.push(entry.bool('tokenizer.ggml.add_eos_token', true));
   }
+  if (rankTemplate !== undefined) entries.push(entry.string('tokenizer.chat_template.rerank', rankTemplate));
   if (template !== null) {
     const text =
       'text' in template
@@ -165,6 +167,7 @@ function decoderTensors(preset: Preset, encoding: Encoding, vocabulary: Vocabula
     { ...tokens, weights: { ...tokens.weights, rowScale } },
     vector(architecture === 'lfm2' ? 'token_embd_norm.weight' : 'output_norm.weight', width, 1, 0.1),
   ];
+  if (architecture === 'qwen3') tensors.push(matrices('F32')('cls.output.weight', width, 2, 2 * perRoot(width)));
   // The only architecture here whose output matrix cannot be the embeddings; the same seed makes it equal to them.
   if (architecture === 'gpt-oss') tensors.push({ ...(tensors[0] as Tensor), name: 'output.weight' });
   for (let layer = 0; layer < layers; layer += 1) {
@@ -217,7 +220,7 @@ function attentionTensors(preset: Preset, encoding: Encoding, block: string, mix
     matrix(`${block}.attn_v.weight`, width, keyWidth, perRoot(width)),
     matrix(`${block}.attn_output.weight`, queryWidth, width, (mixed * perRoot(queryWidth)) / value),
   ];
-  if (architecture === 'lfm2' || architecture === 'gemma3' || architecture === 'qwen35') {
+  if (['qwen3', 'lfm2', 'gemma3', 'qwen35'].includes(architecture)) {
     tensors.push(
       vector(`${block}.attn_q_norm.weight`, headLength, QUERY_KEY_DEVIATION, 0.1),
       vector(`${block}.attn_k_norm.weight`, headLength, QUERY_KEY_DEVIATION, 0.1),

@@ -5,13 +5,15 @@ export interface Preset {
   readonly name: string;
   readonly description: string;
   readonly architecture:
-    'llama' | 'qwen2' | 'gemma' | 'gemma2' | 'gemma3' | 'bert' | 'mamba' | 'lfm2' | 'gpt-oss' | 'qwen35';
+    'llama' | 'qwen2' | 'qwen3' | 'gemma' | 'gemma2' | 'gemma3' | 'bert' | 'mamba' | 'lfm2' | 'gpt-oss' | 'qwen35';
   /** Vocabulary `models/ggml-vocab-<this>.gguf` of llama.cpp's tree. */
   readonly vocabulary: string;
   /** Jinja text, or a file in `models/templates` of llama.cpp's tree; null for a model without chat. */
   readonly template: { readonly text: string } | { readonly file: string } | null;
-  /** Pooling of token vectors; absent if the model makes no embeddings. */
-  readonly pooling?: 'mean' | 'last';
+  /** Pooling of token vectors; absent if the model generates text. `rank`: a classifier head makes a score of them. */
+  readonly pooling?: 'mean' | 'last' | 'rank';
+  /** Prompt with `{query}` and `{document}`, of a model that ranks. */
+  readonly rankTemplate?: string;
   /** Overrides the end token if that of the vocabulary belongs to the base model. */
   readonly endOfSequence?: number;
   readonly encoding: Encoding;
@@ -74,6 +76,25 @@ const tinyQwen2: Preset = {
   feedForwardLength: 192,
   ropeBase: 1_000_000,
   normEpsilon: 1e-6,
+};
+
+const tinyBert: Preset = {
+  name: 'svc tiny-bert (random weights)',
+  description: `For tests. ${RANDOM}`,
+  architecture: 'bert',
+  vocabulary: 'bert-bge',
+  template: null,
+  pooling: 'mean',
+  encoding: 'Q8_0',
+  contextLength: 512,
+  embeddingLength: 64,
+  layers: 2,
+  heads: 2,
+  keyValueHeads: 2,
+  headLength: 32,
+  feedForwardLength: 192,
+  ropeBase: 0,
+  normEpsilon: 1e-12,
 };
 
 const tinyGemma: Preset = {
@@ -224,30 +245,27 @@ export const PRESETS = {
     normEpsilon: 1e-5,
   },
   /** Bidirectional attention, as in most embedding models. */
-  'tiny-bert': {
-    name: 'svc tiny-bert (random weights)',
-    description: `For tests. ${RANDOM}`,
-    architecture: 'bert',
-    vocabulary: 'bert-bge',
-    template: null,
-    pooling: 'mean',
-    encoding: 'Q8_0',
-    contextLength: 512,
-    embeddingLength: 64,
-    layers: 2,
-    heads: 2,
-    keyValueHeads: 2,
-    headLength: 32,
-    feedForwardLength: 192,
-    ropeBase: 0,
-    normEpsilon: 1e-12,
-  },
+  'tiny-bert': tinyBert,
   /** Causal attention, as in embedding models derived from text models. */
   'tiny-llama-embed': {
     ...tinyLlama,
     name: 'svc tiny-llama-embed (random weights)',
     template: null,
     pooling: 'last',
+    contextLength: 2048,
+  },
+  /** A cross-encoder with a classifier head, as most rerankers. */
+  'tiny-rank': { ...tinyBert, name: 'svc tiny-rank (random weights)', pooling: 'rank' },
+  /** A reranker derived from a text model: it has a prompt of its own, and the first of its two classes is `yes`. */
+  'tiny-rank-qwen3': {
+    ...tinyQwen2,
+    name: 'svc tiny-rank-qwen3 (random weights)',
+    architecture: 'qwen3',
+    template: null,
+    pooling: 'rank',
+    rankTemplate:
+      '<|im_start|>system\nDoes the document answer the query?<|im_end|>\n' +
+      '<|im_start|>user\n<Query>: {query}\n<Document>: {document}<|im_end|>\n<|im_start|>assistant\n',
     contextLength: 2048,
   },
   'minilm-l6': {

@@ -18,6 +18,13 @@ export type Entry = Uint8Array;
 
 export const entry = {
   string: (key: string, value: string): Entry => Buffer.concat([head(key, VALUE_TYPE.string), string(value)]),
+  strings: (key: string, values: readonly string[]): Entry =>
+    Buffer.concat([
+      head(key, VALUE_TYPE.array),
+      uint32(VALUE_TYPE.string),
+      uint64(values.length),
+      ...values.map(string),
+    ]),
   uint32: (key: string, value: number): Entry => Buffer.concat([head(key, VALUE_TYPE.uint32), uint32(value)]),
   uint32s: (key: string, values: readonly number[]): Entry =>
     Buffer.concat([

@@ -43,11 +43,15 @@ export interface TestEngine {
 export const EMBEDDING_MODELS = ['tiny-bert', 'tiny-llama-embed'] as const;
 export type EmbeddingModel = (typeof EMBEDDING_MODELS)[number];
 
+/** Models that rank: a cross-encoder, and a causal one with a prompt of its own. */
+export const RANKING_MODELS = ['tiny-rank', 'tiny-rank-qwen3'] as const;
+export type RankingModel = (typeof RANKING_MODELS)[number];
+
 /** Their chat templates have three different forms of tool calls. */
 export const CALLING_MODELS = ['tiny-thinker', 'tiny-glm', 'tiny-gemma4'] as const;
 export type CallingModel = (typeof CALLING_MODELS)[number];
 
-export function modelPath(model: TestModel | EmbeddingModel | CallingModel | 'tiny-long'): string {
+export function modelPath(model: TestModel | EmbeddingModel | RankingModel | CallingModel | 'tiny-long'): string {
   return fileURLToPath(new URL(join('..', '..', 'build', 'models', `${model}.gguf`), import.meta.url));
 }
 

@@ -151,7 +151,8 @@ struct ModelInfo {
   bool has_chat_template = false;
   bool calls_tools = false;       // its template has a form for tool calls
   bool thinks = false;            // its template has tags for reasoning
-  bool makes_embeddings = false;  // if so, it generates no text
+  bool makes_embeddings = false;  // or scores (`ranks`); if so, it generates no text
+  bool ranks = false;             // it scores documents, and makes no embeddings of its own
   // Sampling defaults for requests that set none: the file's `general.sampling.*`, else
   // llama.cpp's.
   SamplingParams sampling;
@@ -169,7 +170,7 @@ struct ModelInfo {
                            SVC_FIELD(trained_context_length), SVC_FIELD(context_length),
                            SVC_FIELD(vocabulary), SVC_FIELD(embedding_length), SVC_FIELD(layers),
                            SVC_FIELD(threads), SVC_FIELD(has_chat_template), SVC_FIELD(calls_tools),
-                           SVC_FIELD(thinks), SVC_FIELD(makes_embeddings),
+                           SVC_FIELD(thinks), SVC_FIELD(makes_embeddings), SVC_FIELD(ranks),
                            SVC_FIELD(draft_refusal, .nullable = true), SVC_FIELD(device));
   }
 };
@@ -369,6 +370,25 @@ struct EmbeddingRequest {
   }
 };
 
+// Documents to score against a query. Special tokens are added as the model asks; text that looks
+// like one stays text.
+struct RerankRequest {
+  // Chosen by the caller; unique among all requests alive.
+  GenerationId id = 0;
+  std::string query;
+  std::vector<std::string> documents;
+  // True: a document that is too long loses its end instead of being refused. The usage reports the
+  // number of tokens removed.
+  bool truncate = false;
+
+  static constexpr auto Fields() {
+    using Self = RerankRequest;
+    return std::make_tuple(
+        SVC_FIELD(id, .required = true), SVC_FIELD(query, .required = true, .non_empty = true),
+        SVC_FIELD(documents, .required = true, .non_empty = true), SVC_FIELD(truncate));
+  }
+};
+
 enum class FinishReason { kStop, kLength, kToolCalls, kCancelled };
 constexpr auto Names(FinishReason) {
   return std::array{"stop", "length", "tool_calls", "cancelled"};
@@ -428,14 +448,14 @@ struct ToolCallPart {
   }
 };
 
-// Output of one generation, or of one embedding request, since the last delivery.
+// Output of one generation, or of one request for embeddings or scores, since the last delivery.
 struct GenerationOutput {
   GenerationId id = 0;
   std::string text;  // whole UTF-8 characters, no part of a stop string
   std::string reasoning;
   std::vector<ToolCallPart> tool_calls;
   // Vectors of the inputs that follow those already delivered, concatenated. Each has Euclidean
-  // length 1.
+  // length 1; of a model that ranks, each is one number, the score of a document.
   std::vector<float> embeddings;
   // For the tokens that begin in `text`, if requested.
   std::vector<TokenLogprobs> logprobs;

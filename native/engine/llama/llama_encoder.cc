@@ -38,8 +38,8 @@ std::string Metadata(const llama_model* model, const std::string& key) {
 enum llama_pooling_type PoolingType(const llama_model* model) {
   const std::string architecture = Metadata(model, "general.architecture");
   const std::string type = Metadata(model, architecture + ".pooling_type");
-  for (const auto pooling :
-       {LLAMA_POOLING_TYPE_MEAN, LLAMA_POOLING_TYPE_CLS, LLAMA_POOLING_TYPE_LAST}) {
+  for (const auto pooling : {LLAMA_POOLING_TYPE_MEAN, LLAMA_POOLING_TYPE_CLS,
+                             LLAMA_POOLING_TYPE_LAST, LLAMA_POOLING_TYPE_RANK}) {
     if (type == std::to_string(pooling)) return pooling;
   }
   return LLAMA_POOLING_TYPE_NONE;
@@ -48,7 +48,7 @@ enum llama_pooling_type PoolingType(const llama_model* model) {
 class LlamaEncoder final : public Encoder {
  public:
   LlamaEncoder(const LlamaModel& model, const EncoderOptions& options)
-      : model_(model), options_(options), recurrent_(model.is_recurrent()) {}
+      : model_(model), options_(options), recurrent_(model.is_recurrent()), ranks_(Ranks(model)) {}
 
   Status Encode(std::span<const std::span<const Token>> inputs, const std::atomic<bool>& abort,
                 std::vector<float>* vectors) override {
@@ -61,15 +61,16 @@ class LlamaEncoder final : public Encoder {
     vectors->resize(inputs.size() * length());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const float* pooled = llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(i));
-      if (pooled == nullptr || !Normalize(pooled, vectors->data() + i * length())) {
-        return {StatusCode::kInternal, "the model computed no usable embedding"};
+      if (pooled == nullptr || !Take(pooled, vectors->data() + i * length())) {
+        return {StatusCode::kInternal, ranks_ ? "the model computed no usable score"
+                                              : "the model computed no usable embedding"};
       }
     }
     return Status::Ok();
   }
 
   std::uint32_t length() const override {
-    return static_cast<std::uint32_t>(llama_model_n_embd_out(model_.get()));
+    return ranks_ ? 1 : static_cast<std::uint32_t>(llama_model_n_embd_out(model_.get()));
   }
   std::uint32_t max_tokens() const override { return options_.max_tokens; }
   std::uint32_t max_inputs() const override {
@@ -142,6 +143,13 @@ class LlamaEncoder final : public Encoder {
     }
   }
 
+  // Copies what a user gets of the pooled numbers. False: it is not usable.
+  bool Take(const float* from, float* to) const {
+    if (!ranks_) return Normalize(from, to);
+    *to = *from;  // of several classes, the first is relevance
+    return std::isfinite(*to);
+  }
+
   // Scales to length 1. False: the vector is zero or not finite.
   bool Normalize(const float* from, float* to) const {
     const std::size_t count = length();
@@ -156,6 +164,7 @@ class LlamaEncoder final : public Encoder {
   const LlamaModel& model_;
   const EncoderOptions options_;
   const bool recurrent_;
+  const bool ranks_;
   ContextPtr context_;
   const std::atomic<bool>* abort_ = nullptr;  // of the running batch
   BatchRows batch_;
@@ -186,6 +195,8 @@ llama_context_params EncoderParams(const LlamaModel& model, std::uint32_t tokens
 bool MakesEmbeddings(const LlamaModel& model) {
   return PoolingType(model.get()) != LLAMA_POOLING_TYPE_NONE;
 }
+
+bool Ranks(const LlamaModel& model) { return PoolingType(model.get()) == LLAMA_POOLING_TYPE_RANK; }
 
 Result<std::unique_ptr<Encoder>> NewLlamaEncoder(const LlamaModel& model,
                                                  const EncoderOptions& options) {

@@ -9,9 +9,11 @@
 
 namespace svc {
 
-// True if the file's metadata has a pooling type (`pooling_type` mean, cls or last): such a model
-// makes embeddings and generates no text.
+// True if the file's metadata has a pooling type (`pooling_type` mean, cls, last or rank): such a
+// model makes embeddings or scores and generates no text.
 bool MakesEmbeddings(const LlamaModel& model);
+// True if that type is rank: the model scores inputs.
+bool Ranks(const LlamaModel& model);
 
 // Longest input that the model embeds, in tokens. `trained`: its trained context length (0:
 // unknown), an upper limit, because a longer input has no positions and makes some models end the

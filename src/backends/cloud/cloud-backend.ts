@@ -18,7 +18,7 @@ import { parsedJson } from '../../protocol/foreign-text.ts';
 import { abortable } from '../abortable.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { EventStream } from './event-stream.ts';
-import { refuseEmbeddings } from './no-embeddings.ts';
+import { refuseEmbeddings, refuseRerank } from './local-only.ts';
 import { Progress } from './progress.ts';
 import type { Provider } from './provider.ts';
 import { retryAdvice, toSvcError } from './provider-error.ts';
@@ -92,6 +92,10 @@ export class CloudBackend implements Backend {
 
   embed(): never {
     return refuseEmbeddings(this.name);
+  }
+
+  rerank(): never {
+    return refuseRerank(this.name);
   }
 
   async modelNames(signal: AbortSignal): Promise<readonly string[]> {

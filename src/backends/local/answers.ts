@@ -8,14 +8,15 @@
  */
 import type { Logger } from '../../log/log.ts';
 import { shareOf } from '../../protocol/caller.ts';
-import type { EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
+import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { FinishEvent, GenerateRequest, StartEvent } from '../../protocol/generate.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
+import type { RerankRequest } from '../../protocol/rerank/rerank.ts';
 import type { GenerateContext } from '../backend.ts';
-import type { AnswerEvent, EngineAnswer } from './generation.ts';
+import type { ContentEvent, EngineAnswer } from './generation.ts';
 import type { Pool } from './pool.ts';
-import { checkKind, explained } from './request.ts';
+import { checkKind, explained, type Wanted } from './request.ts';
 import type { Supervisor } from './supervisor.ts';
 
 export interface AnswersOptions {
@@ -26,8 +27,8 @@ export interface AnswersOptions {
 }
 
 /** How requests of one kind are put to an engine. */
-export interface Asking<Content extends AnswerEvent | VectorsEvent> {
-  readonly wanted: 'text' | 'embeddings';
+export interface Asking<Content extends ContentEvent> {
+  readonly wanted: Wanted;
   /** Throws INVALID_REQUEST, before an engine is started in vain. The result is called again for a retry. */
   prepare(): (engine: Supervisor) => EngineAnswer<Content>;
 }
@@ -48,8 +49,8 @@ export class Answers {
     this.#options = options;
   }
 
-  async *answer<Content extends AnswerEvent | VectorsEvent>(
-    request: GenerateRequest | EmbedRequest,
+  async *answer<Content extends ContentEvent>(
+    request: GenerateRequest | EmbedRequest | RerankRequest,
     context: GenerateContext,
     { wanted, prepare }: Asking<Content>,
   ): AsyncGenerator<StartEvent | Content | FinishEvent, void, undefined> {
@@ -91,8 +92,8 @@ export class Answers {
   }
 
   async #borrow(
-    { model: name, context_length, keep_alive_seconds }: GenerateRequest | EmbedRequest,
-    wanted: 'text' | 'embeddings',
+    { model: name, context_length, keep_alive_seconds }: GenerateRequest | EmbedRequest | RerankRequest,
+    wanted: Wanted,
     { caller, signal }: GenerateContext,
   ): Promise<Borrowed> {
     const model = await this.#options.find(name, signal);

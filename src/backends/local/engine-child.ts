@@ -130,7 +130,7 @@ export class EngineChild {
   }
 
   /** Sends a request. Throws BUSY while too many bytes wait for the engine to read them. */
-  ask(message: Extract<ToEngine, { type: 'generate' | 'embed' }>): void {
+  ask(message: Extract<ToEngine, { type: 'generate' | 'embed' | 'rerank' }>): void {
     if ((this.#spawned?.pipe.writableLength ?? 0) > PIPE_BYTES) {
       throw new SvcError('BUSY', `the engine of ${this.#options.model} does not keep up with its requests`, {
         retryAfterSeconds: 1,

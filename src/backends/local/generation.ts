@@ -4,10 +4,10 @@
  *
  * Adjacent pieces of the same kind are joined, so a slow consumer gets longer pieces, not a longer queue. Back-pressure:
  * above PAUSE_CHARACTERS the engine pauses this generation; the next pull takes everything and resumes it. A failure
- * discards buffered text, because text that was not sent must not prevent a retry. Vectors are bounded by their
- * request and pause nothing.
+ * discards buffered text, because text that was not sent must not prevent a retry. Vectors and scores are bounded by
+ * their request and pause nothing.
  *
- * An engine that ignores a pause or sends more vectors than requested is killed: it no longer runs the code that we
+ * An engine that ignores a pause or sends more vectors or scores than requested is killed: it no longer runs the code that we
  * loaded into it.
  */
 import { randomInt } from 'node:crypto';
@@ -23,6 +23,7 @@ import type {
   TokenLogprobs,
   ToolCallEvent,
 } from '../../protocol/generate.ts';
+import type { ScoresEvent } from '../../protocol/rerank/rerank.ts';
 import { toFinishEvent, toLogprobs } from './request.ts';
 
 /** About a thousand tokens: enough for any consumer that keeps up. */
@@ -50,7 +51,7 @@ export interface AnswerHead {
 }
 
 /** `Content`: the events between `start` and `finish`. */
-export abstract class EngineAnswer<Content extends AnswerEvent | VectorsEvent> {
+export abstract class EngineAnswer<Content extends ContentEvent> {
   readonly id: number;
   protected readonly owner: AnswerOwner;
   #accepted = false;
@@ -76,7 +77,7 @@ export abstract class EngineAnswer<Content extends AnswerEvent | VectorsEvent> {
     this.accept();
   }
 
-  /** Vectors of the next inputs, concatenated. */
+  /** Vectors of the next inputs, concatenated; or scores. */
   pushVectors(numbers: Float32Array): void {
     if (this.addVectors(numbers)) this.accept();
     else this.owner.offend('sent vectors that nobody asked for');
@@ -137,6 +138,8 @@ function newCallId(): string {
 }
 
 export type AnswerEvent = TextEvent | ReasoningEvent | ToolCallEvent;
+/** Events between `start` and `finish`, of requests of any kind. */
+export type ContentEvent = AnswerEvent | VectorsEvent | ScoresEvent;
 
 export class Generation extends EngineAnswer<AnswerEvent> {
   readonly #events: AnswerEvent[] = [];
@@ -243,5 +246,33 @@ export class Embedding extends EngineAnswer<VectorsEvent> {
   protected override take(): VectorsEvent | undefined {
     if (this.#vectors.length === 0) return undefined;
     return { type: 'vectors', vectors: this.#vectors.splice(0) };
+  }
+}
+
+export class Ranking extends EngineAnswer<ScoresEvent> {
+  readonly #scores: number[] = [];
+  /** Scores still to be received. */
+  #scoresLeft: number;
+
+  constructor(id: number, owner: AnswerOwner, documents: number) {
+    super(id, owner);
+    this.#scoresLeft = documents;
+  }
+
+  protected override add(): boolean {
+    return true;
+  }
+
+  /** The engine sends scores as vectors of one number. */
+  protected override addVectors(scores: Float32Array): boolean {
+    this.#scoresLeft -= scores.length;
+    if (this.#scoresLeft < 0 || !scores.every(Number.isFinite)) return false;
+    this.#scores.push(...scores);
+    return true;
+  }
+
+  protected override take(): ScoresEvent | undefined {
+    if (this.#scores.length === 0) return undefined;
+    return { type: 'scores', scores: this.#scores.splice(0) };
   }
 }

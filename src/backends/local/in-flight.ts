@@ -4,8 +4,9 @@ import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
+import type { RerankRequest } from '../../protocol/rerank/rerank.ts';
 import type { EngineChild, OutputReader } from './engine-child.ts';
-import { Embedding, Generation, type AnswerOwner } from './generation.ts';
+import { Embedding, Generation, Ranking, type AnswerOwner } from './generation.ts';
 
 export interface LoadedEngine {
   readonly child: EngineChild;
@@ -14,7 +15,7 @@ export interface LoadedEngine {
 
 export class InFlight implements AnswerOwner, OutputReader {
   readonly #child: () => EngineChild | null;
-  readonly #answers = new Map<number, Generation | Embedding>();
+  readonly #answers = new Map<number, Generation | Embedding | Ranking>();
   #lastId = 0;
   /** Called when the last request has ended. */
   onIdle: () => void = () => undefined;
@@ -44,6 +45,15 @@ export class InFlight implements AnswerOwner, OutputReader {
     const embedding = new Embedding(id, this, input.length, info.embedding_length);
     this.#answers.set(id, embedding);
     return embedding;
+  }
+
+  /** Throws BUSY. */
+  rerank({ child }: LoadedEngine, { query, documents, truncate }: RerankRequest): Ranking {
+    const id = ++this.#lastId;
+    child.ask({ type: 'rerank', request: { id, query, documents, ...given({ truncate }) } });
+    const ranking = new Ranking(id, this, documents.length);
+    this.#answers.set(id, ranking);
+    return ranking;
   }
 
   accept(id: number): void {

@@ -1,7 +1,7 @@
 /**
  * Runs models on this machine, each in its own engine process.
  *
- *   generate, embed ──► answers ──► pool (one engine per model file) ──► supervisor ──► engine process
+ *   generate, embed, rerank ──► answers ──► pool (one engine per model file) ──► supervisor ──► engine process
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CacheType, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
@@ -21,6 +21,7 @@ import {
   type ProviderRecord,
   type StepsHealth,
 } from '../../protocol/records.ts';
+import type { RerankEvent, RerankRequest } from '../../protocol/rerank/rerank.ts';
 import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
@@ -147,6 +148,13 @@ export class LocalBackend implements Backend {
         checkDimensions(request.dimensions, engine);
         return engine.embed(request);
       },
+    });
+  }
+
+  rerank(request: RerankRequest, context: GenerateContext): AsyncGenerator<RerankEvent, void, undefined> {
+    return this.#answers.answer(request, context, {
+      wanted: 'scores',
+      prepare: () => (engine) => engine.rerank(request),
     });
   }
 

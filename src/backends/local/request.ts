@@ -5,6 +5,7 @@ import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { FinishEvent, Format, GenerateRequest, TokenLogprob, TokenLogprobs } from '../../protocol/generate.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
+import type { RerankRequest } from '../../protocol/rerank/rerank.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { toChat } from './chat.ts';
 import type { Plan } from './fit.ts';
@@ -53,7 +54,11 @@ export interface PlannedEngine {
  * Names the field of the request in an error about its grammar, and adds a way out to an error about the context of
  * `engine`.
  */
-export function explained(error: SvcError, request: GenerateRequest | EmbedRequest, engine: PlannedEngine): SvcError {
+export function explained(
+  error: SvcError,
+  request: GenerateRequest | EmbedRequest | RerankRequest,
+  engine: PlannedEngine,
+): SvcError {
   const { code, message, param, hint } = error;
   if (code === 'INVALID_REQUEST' && param === 'grammar') {
     if (!('format' in request)) return invalid('tools', `cannot be enforced: ${message}`);
@@ -99,11 +104,24 @@ function toLogprob({ bytes: latin1, logprob }: NativeLogprob): TokenLogprob {
   return { token: bytes.toString('utf8'), bytes: [...bytes], logprob };
 }
 
-/** A model makes embeddings or text, never both. Throws INVALID_REQUEST, before an engine is started in vain. */
-export function checkKind({ id, capabilities }: ModelRecord, wanted: 'text' | 'embeddings'): void {
-  const makesEmbeddings = capabilities.includes('embedding');
-  if (makesEmbeddings === (wanted === 'embeddings')) return;
-  const what = makesEmbeddings ? 'is an embedding model and cannot generate text' : 'is not an embedding model';
+/** What a request wants of a model. */
+export type Wanted = 'text' | 'embeddings' | 'scores';
+
+const KINDS: Readonly<Record<Wanted, string>> = {
+  text: 'a model that generates text',
+  embeddings: 'an embedding model',
+  scores: 'a reranking model',
+};
+
+/** A model makes one of the three. Throws INVALID_REQUEST, before an engine is started in vain. */
+export function checkKind({ id, capabilities }: ModelRecord, wanted: Wanted): void {
+  const makes: Wanted = capabilities.includes('embedding')
+    ? 'embeddings'
+    : capabilities.includes('rerank')
+      ? 'scores'
+      : 'text';
+  if (makes === wanted) return;
+  const what = wanted === 'text' ? `is ${KINDS[makes]} and cannot generate text` : `is not ${KINDS[wanted]}`;
   throw new SvcError('INVALID_REQUEST', `${id} ${what}`, {
     hint: 'use another model; `svc model show NAME` lists the capabilities of each',
     param: 'model',

@@ -20,12 +20,13 @@ import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
 import type { Logger } from '../../log/log.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import type { RerankRequest } from '../../protocol/rerank/rerank.ts';
 import { abortable } from '../abortable.ts';
 import { restartDelayMs } from './backoff.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import { EngineChild } from './engine-child.ts';
 import type { Bytes, Estimate, Plan, Step } from './fit.ts';
-import type { Embedding, Generation } from './generation.ts';
+import type { Embedding, Generation, Ranking } from './generation.ts';
 import { InFlight } from './in-flight.ts';
 import { Suspects } from './suspects.ts';
 
@@ -221,6 +222,12 @@ export class Supervisor {
   embed(request: EmbedRequest): Embedding {
     if (this.#state.name !== 'loaded') throw this.gone();
     return this.#inFlight.embed(this.#state, request);
+  }
+
+  /** Throws like `generate`. */
+  rerank(request: RerankRequest): Ranking {
+    if (this.#state.name !== 'loaded') throw this.gone();
+    return this.#inFlight.rerank(this.#state, request);
   }
 
   send(message: ToEngine): void {

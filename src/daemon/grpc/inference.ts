@@ -12,6 +12,7 @@ import {
   type TokenLogprob,
   type TokenLogprobs,
 } from '../../protocol/generate.ts';
+import { parseRerankRequest, ranked, type RerankRequest } from '../../protocol/rerank/rerank.ts';
 import { invalid, parse } from '../../protocol/validate.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
 import { JsonGauge } from '../http/json-gauge.ts';
@@ -33,6 +34,7 @@ export function inference(
       for await (const event of services.router.route(request, contextOf(call))) await call.write(toMessage(event));
     }),
     Embed: calls.unary((call) => embed(call, readEmbedRequest(definitions, call), services)),
+    Rerank: calls.unary((call) => rerank(call, readRerankRequest(definitions, call), services)),
   };
 }
 
@@ -42,6 +44,19 @@ async function embed(call: Call, request: EmbedRequest, { router }: Services): P
   const { usage, timings } = finish;
   const answer = { ...toMessage(route), model, provider, embeddings: vectors, usage, timings };
   return answer;
+}
+
+interface RerankCall {
+  readonly request: RerankRequest;
+  /** Absent: all. */
+  readonly topN: number | undefined;
+}
+
+async function rerank(call: Call, { request, topN }: RerankCall, { router }: Services): Promise<object> {
+  const { route, start, finish, scores } = await Collector.of(router.rerank(request, contextOf(call)));
+  const { model, provider } = start;
+  const { usage, timings } = finish;
+  return { ...toMessage(route), model, provider, results: ranked(scores, topN), usage, timings };
 }
 
 function contextOf({ id, arrivedAt, signal, caller }: Call): Parameters<Services['router']['route']>[1] {
@@ -95,6 +110,15 @@ function readEmbedRequest(definitions: Definitions, call: Call): EmbedRequest {
   });
   refuseFile(request);
   return request;
+}
+
+function readRerankRequest(definitions: Definitions, call: Call): RerankCall {
+  const fields = fieldsOf(definitions, 'svc.v1.RerankRequest', call.request, false);
+  const { top_n, ...rest } = fields as { readonly top_n?: number };
+  if (top_n === 0) throw invalid('top_n', 'must be at least 1');
+  const request = parseRerankRequest({ ...rest, ...timeoutOf(call) });
+  refuseFile(request);
+  return { request, topN: top_n };
 }
 
 function timeoutOf({ timeoutMs }: Call): { timeout_ms?: number } {

@@ -12,7 +12,7 @@ import { drained } from './drained.ts';
 import { discardBody } from './discard-body.ts';
 
 /** API whose error format the clients of a path read. */
-export type ApiFamily = 'openai' | 'ollama' | 'native';
+export type ApiFamily = 'openai' | 'ollama' | 'cohere' | 'native';
 
 export interface StreamFormat {
   readonly contentType: string;
@@ -127,6 +127,9 @@ export class Reply {
       case 'ollama':
         // Ollama's clients show only this text.
         return { error: error.hint === undefined ? error.told : `${error.told}; ${error.hint}` };
+      case 'cohere':
+        // Cohere's clients read `message`, those of llama-server `error`.
+        return { message: error.told, ...toOpenAiError(error, this.#id) };
       case 'native':
         return { id: this.#id, error: error.toRecord() };
     }

@@ -10,6 +10,7 @@ import { health, livez, readyz, readyzOne } from './health.ts';
 import { metrics } from './metrics.ts';
 import { listModels, showModel } from './models.ts';
 import { ollamaPull } from './ollama-pull.ts';
+import { rerank } from './rerank.ts';
 import type { ApiFamily } from './reply.ts';
 
 export interface Route {
@@ -30,6 +31,9 @@ export const PUBLIC: readonly Route[] = [
   { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'local', handler: metrics },
   { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'local', handler: chatCompletions },
   { method: 'POST', path: HTTP_ROUTES.embeddings, scope: 'local', handler: embeddings },
+  { method: 'POST', path: HTTP_ROUTES.rerankV1, scope: 'local', handler: rerank('1') },
+  { method: 'POST', path: HTTP_ROUTES.rerankV2, scope: 'local', handler: rerank('2') },
+  { method: 'POST', path: HTTP_ROUTES.rerank, scope: 'local', handler: rerank('2') },
   { method: 'GET', path: HTTP_ROUTES.models, scope: 'local', handler: listModels },
   { method: 'GET', path: `${HTTP_ROUTES.models}/*`, scope: 'local', handler: showModel },
   { method: 'POST', path: HTTP_ROUTES.ollamaPull, scope: 'admin_key', handler: ollamaPull },
@@ -72,5 +76,6 @@ export function findRoute(routes: readonly Route[], path: string): RouteMatch | 
 /** The API whose error format the clients of a path read. */
 export function familyOf(path: string): ApiFamily {
   if (path.startsWith('/api/')) return 'ollama';
+  if (/^(?:\/v[12])?\/rerank$/.test(path)) return 'cohere';
   return /^\/v1(\/(?!runtime(\/|$))|$)/.test(path) ? 'openai' : 'native';
 }

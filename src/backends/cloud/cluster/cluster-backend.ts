@@ -15,7 +15,7 @@ import type { GenerateEvent, GenerateRequest } from '../../../protocol/generate.
 import type { ProviderRecord } from '../../../protocol/records.ts';
 import type { Backend, GenerateContext } from '../../backend.ts';
 import { CloudBackend, type CloudBackendOptions } from '../cloud-backend.ts';
-import { refuseEmbeddings } from '../no-embeddings.ts';
+import { refuseEmbeddings, refuseRerank } from '../local-only.ts';
 import type { Provider } from '../provider.ts';
 import { Runs } from '../runs.ts';
 import { Slots } from '../slots.ts';
@@ -73,6 +73,10 @@ export class ClusterBackend implements Backend {
 
   embed(): never {
     return refuseEmbeddings(this.name);
+  }
+
+  rerank(): never {
+    return refuseRerank(this.name);
   }
 
   async modelNames(signal: AbortSignal): Promise<readonly string[]> {

@@ -24,6 +24,8 @@ export const run: Run<typeof spec> = async ({ name, copy, json }, { file }) => {
   sayProgress('');
   const use = record.capabilities.includes('embedding')
     ? 'it makes embeddings: POST /v1/embeddings'
-    : `try it: svc run -m ${record.id} "Hello"`;
+    : record.capabilities.includes('rerank')
+      ? 'it ranks documents: POST /v1/rerank'
+      : `try it: svc run -m ${record.id} "Hello"`;
   printResult(json, record, `added ${record.id} (${bytes(record.size_bytes)}); ${use}`);
 };

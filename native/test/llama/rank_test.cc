@@ -1,0 +1,237 @@
+// Models that rank: scores equal those of a plain libllama context, which gets what llama-server
+// gives it.
+#include <algorithm>
+#include <cmath>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include "engine/engine.h"
+#include "engine/llama/chat/rank_prompt.h"
+#include "engine/llama/llama_encoder.h"
+#include "models.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kQuery = "what runs under the bridge?";
+
+const std::vector<std::string>& Documents() {
+  static const std::vector<std::string> documents = {
+      "the river runs under the old bridge",
+      "seven boats wait",
+      "",
+      "Grüße aus Köln! 你好，世界。",
+      "def fibonacci(n):\n    return n",
+      "the river the river the river the river the river the river the river the river the river"};
+  return documents;
+}
+
+std::string Bert() { return std::string(SVC_TEST_MODELS) + "/tiny-rank.gguf"; }
+std::string Qwen() { return std::string(SVC_TEST_MODELS) + "/tiny-rank-qwen3.gguf"; }
+
+std::vector<Token> Tokenize(const LlamaModel& model, const std::string& text, bool parse_special) {
+  return model.Tokenize(text, /*add_special=*/false, parse_special).value();
+}
+
+std::string Replace(std::string text, const std::string& what, const std::string& with) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
+}
+
+// The tokens that llama-server makes of the pair.
+std::vector<Token> Pair(const LlamaModel& model, const std::string& query,
+                        const std::string& document) {
+  if (const char* form = llama_model_chat_template(model.get(), "rerank")) {
+    const std::string prompt = Replace(Replace(form, "{query}", query), "{document}", document);
+    return Tokenize(model, prompt, /*parse_special=*/true);
+  }
+  // BERT's vocabulary: [CLS] query [SEP] document.
+  const llama_vocab* vocab = model.vocab();
+  EXPECT(llama_vocab_get_add_bos(vocab) && llama_vocab_get_add_sep(vocab));
+  EXPECT(!llama_vocab_get_add_eos(vocab));
+  std::vector<Token> tokens = {llama_vocab_bos(vocab)};
+  for (const Token token : Tokenize(model, query, false)) tokens.push_back(token);
+  tokens.push_back(llama_vocab_sep(vocab));
+  for (const Token token : Tokenize(model, document, false)) tokens.push_back(token);
+  return tokens;
+}
+
+// Score of one pair in a plain context, which takes the pooling type from the file.
+float Reference(const LlamaModel& model, std::vector<Token> tokens) {
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = 2048;
+  params.n_batch = 2048;
+  params.n_ubatch = 2048;
+  params.n_threads = 1;
+  params.n_threads_batch = 1;
+  params.embeddings = true;
+  llama_context* context = llama_init_from_model(model.get(), params);
+  EXPECT_EQ(llama_pooling_type(context), LLAMA_POOLING_TYPE_RANK);
+  const auto count = static_cast<std::int32_t>(tokens.size());
+  EXPECT_EQ(llama_decode(context, llama_batch_get_one(tokens.data(), count)), 0);
+  const float score = llama_get_embeddings_seq(context, 0)[0];
+  llama_free(context);
+  return score;
+}
+
+struct Heard {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<GenerationId, std::vector<float>> scores;
+  std::map<GenerationId, GenerationOutput> ends;
+
+  GenerationOutput End(GenerationId id) {
+    std::unique_lock lock(mutex);
+    EXPECT(changed.wait_for(lock, 60s, [&] { return ends.contains(id); }));
+    return ends[id];
+  }
+};
+
+Result<std::unique_ptr<Engine>> Load(const std::string& path, Heard& heard) {
+  test::LoadModules();
+  return Engine::Load({.path = path, .threads = 1},
+                      [&heard](std::vector<GenerationOutput> outputs) {
+                        const std::lock_guard lock(heard.mutex);
+                        for (GenerationOutput& output : outputs) {
+                          auto& all = heard.scores[output.id];
+                          all.insert(all.end(), output.embeddings.begin(), output.embeddings.end());
+                          if (output.done) heard.ends[output.id] = std::move(output);
+                        }
+                        heard.changed.notify_all();
+                      });
+}
+
+std::vector<std::size_t> Order(const std::vector<float>& scores) {
+  std::vector<std::size_t> order(scores.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  return order;
+}
+
+TEST(ScoresAndOrderEqualThoseOfAPlainContext) {
+  for (const std::string& path : {Bert(), Qwen()}) {
+    Heard heard;
+    const auto engine = Load(path, heard);
+    REQUIRE(engine.ok());
+    EXPECT(engine.value()->info().ranks && engine.value()->info().makes_embeddings);
+    EXPECT_EQ(engine.value()->info().embedding_length, 1U);
+    const Result<std::uint32_t> input_tokens =
+        engine.value()->embedding()->Rerank({.id = 1, .query = kQuery, .documents = Documents()});
+    REQUIRE(input_tokens.ok());
+    EXPECT_EQ(heard.End(1).usage.input_tokens, input_tokens.value());
+    const std::vector<float> scores = heard.scores[1];
+    REQUIRE(scores.size() == Documents().size());
+
+    const auto model = test::LoadTinyModel(path);
+    REQUIRE(model != nullptr);
+    std::vector<float> expected;
+    std::size_t tokens = 0;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      const std::vector<Token> pair = Pair(*model, kQuery, Documents()[i]);
+      tokens += pair.size();
+      expected.push_back(Reference(*model, pair));
+      // The batch shape changes the rounding.
+      EXPECT(std::fabs(scores[i] - expected[i]) < 0.01F * (1 + std::fabs(expected[i])));
+    }
+    EXPECT_EQ(tokens, std::size_t{input_tokens.value()});
+    EXPECT(Order(scores) == Order(expected));
+    const auto [least, most] = std::ranges::minmax(scores);
+    EXPECT(most - least > 0.1F);  // so the comparisons above are meaningful
+  }
+}
+
+TEST(APromptHasTheTokensOfLlamaServer) {
+  for (const std::string& path : {Bert(), Qwen()}) {
+    const auto model = test::LoadTinyModel(path);
+    REQUIRE(model != nullptr);
+    EXPECT(MakesEmbeddings(*model) && Ranks(*model));
+    const RankPrompt prompt(*model);
+    const Result<RankQuery> query = prompt.Read(kQuery);
+    REQUIRE(query.ok());
+    for (const std::string& document : Documents()) {
+      EXPECT(prompt.Tokens(query.value(), document).value() == Pair(*model, kQuery, document));
+    }
+  }
+}
+
+TEST(TextNeverBecomesAControlTokenOrAPlaceholder) {
+  const auto model = test::LoadTinyModel(Qwen());
+  REQUIRE(model != nullptr);
+  const RankPrompt prompt(*model);
+  const Token end = Tokenize(*model, "<|im_end|>", /*parse_special=*/true)[0];
+  const auto ends = [&](const std::string& query, const std::string& document) {
+    const auto tokens = prompt.Tokens(prompt.Read(query).value(), document).value();
+    return std::ranges::count(tokens, end);
+  };
+  EXPECT_EQ(ends("a", "b"), 2);
+  EXPECT_EQ(ends("a<|im_end|>", "<|im_end|>b"), 2);
+  EXPECT_EQ(ends("a<|im_", "end|>b"), 2);
+  // A query with a placeholder is not filled in.
+  const auto tokens = prompt.Tokens(prompt.Read("x {document} y").value(), "secret").value();
+  EXPECT(model->Detokenize(tokens, true)
+             .find("<Query>: x {document} y\n<Document>: secret<|im_end|>") != std::string::npos);
+}
+
+TEST(ALongDocumentIsRefusedOrCut) {
+  for (const std::string& path : {Bert(), Qwen()}) {
+    Heard heard;
+    const auto engine = Load(path, heard);
+    REQUIRE(engine.ok());
+    EmbeddingEngine* ranker = engine.value()->embedding();
+    const std::uint32_t most = engine.value()->info().context_length;
+    std::string text;
+    for (int i = 0; i < 3000; ++i) text += "river ";
+    const Status refused =
+        ranker->Rerank({.id = 1, .query = kQuery, .documents = {"a", text}}).status();
+    EXPECT(refused.code() == StatusCode::kContextOverflow);
+    EXPECT(refused.message().starts_with("documents[1] and the query have "));
+    EXPECT(refused.message().ends_with("the model takes at most " + std::to_string(most)));
+    const Status query = ranker->Rerank({.id = 1, .query = text, .documents = {"a"}}).status();
+    EXPECT(query.code() == StatusCode::kContextOverflow);
+    EXPECT(query.message().starts_with("query has "));
+    EXPECT(ranker->Rerank({.id = 1, .query = text, .documents = {"a"}, .truncate = true})
+               .status()
+               .code() == StatusCode::kContextOverflow);
+
+    const Result<std::uint32_t> cut =
+        ranker->Rerank({.id = 2, .query = kQuery, .documents = {"a", text}, .truncate = true});
+    REQUIRE(cut.ok());
+    const GenerationOutput end = heard.End(2);
+    EXPECT(end.status.ok());
+    EXPECT(end.usage.truncated_tokens.value_or(0) > 3000 - most);
+    EXPECT(end.usage.input_tokens > most && end.usage.input_tokens < most + 100);
+    EXPECT_EQ(heard.scores[2].size(), 2U);
+    REQUIRE(ranker->Rerank({.id = 3, .query = kQuery, .documents = {"a"}, .truncate = true}).ok());
+    EXPECT_EQ(heard.End(3).usage.truncated_tokens.value_or(7), 0U);
+    EXPECT_EQ(heard.scores[3][0], heard.scores[2][0]);
+  }
+}
+
+TEST(AModelDoesOnlyWhatItWasTrainedFor) {
+  Heard heard;
+  const auto ranker = Load(Bert(), heard);
+  REQUIRE(ranker.ok());
+  const Status embedded = ranker.value()->embedding()->Embed({.id = 1, .input = {"a"}}).status();
+  EXPECT(embedded.code() == StatusCode::kInvalidRequest);
+  EXPECT_EQ(embedded.message(), "this model ranks documents and makes no embeddings");
+
+  const auto embedder = Load(std::string(SVC_TEST_MODELS) + "/tiny-bert.gguf", heard);
+  REQUIRE(embedder.ok());
+  EXPECT(!embedder.value()->info().ranks);
+  const Status reranked =
+      embedder.value()->embedding()->Rerank({.id = 1, .query = "a", .documents = {"b"}}).status();
+  EXPECT(reranked.code() == StatusCode::kInvalidRequest);
+  EXPECT_EQ(reranked.message(), "this model makes embeddings and ranks no documents");
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()
