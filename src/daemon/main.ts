@@ -10,12 +10,21 @@ import type { DaemonFile } from '../home/daemon-file.ts';
 import { variable } from '../process/environment.ts';
 import { capabilitiesFile, resolvePaths } from '../home/paths.ts';
 import { LogFile } from '../log/log-file.ts';
-import { createLogger, StderrLog, Tee, type LogDestination } from '../log/log.ts';
+import { createLogger, StderrLog, Tee, type LogDestination, type Logger } from '../log/log.ts';
 import { hubEnvironment } from '../config/hub.ts';
 import { ENGINE_VERSION } from '../config/version.ts';
 import { builtinModelPath } from '../models/store/builtin.ts';
 import { pullByName } from '../models/pull/by-name.ts';
-import { clearPrefixes, defaultPrefixBytes, prefixFolder, prefixKey, prefixName } from '../models/store/prefixes.ts';
+import { within } from '../files/within.ts';
+import { PrefixRoom } from '../models/store/prefix-room.ts';
+import {
+  adoptPrefixes,
+  clearPrefixes,
+  defaultPrefixBytes,
+  prefixFolder,
+  prefixKey,
+  prefixName,
+} from '../models/store/prefixes.ts';
 import { Puller } from '../models/pull/puller.ts';
 import { ModelStore } from '../models/store/store.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
@@ -23,7 +32,6 @@ import { Router } from '../routing/router.ts';
 import { Budgets } from '../usage/budgets.ts';
 import { Daemon, type DaemonParts } from './daemon.ts';
 import { takeInheritedSockets } from './inherited.ts';
-import { inBackground } from './in-background.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { protectMemory } from './own-process.ts';
 import { CloudProviders } from './providers.ts';
@@ -49,6 +57,9 @@ export async function runDaemon(mode: DaemonFile['mode']): Promise<number> {
   }
 }
 
+/** Time that the disk has to tidy up saved prefixes before the start goes on. */
+const ADOPT_MS = 2000;
+
 interface Base extends Pick<DaemonParts, 'mode' | 'paths' | 'config' | 'log' | 'lifecycle'> {
   readonly serviceManager: ServiceManager;
   readonly logFile: LogFile;
@@ -63,12 +74,11 @@ async function run({ logFile, ...base }: Base): Promise<number> {
   const prefixes = prefixFolder(paths.cacheDir);
   const shareOfDisk = await defaultPrefixBytes(prefixes);
   const { prefix_disk_bytes = shareOfDisk } = config.engine;
-  // A limit of 0 turns prefix files off: those on disk are deleted.
-  if (prefix_disk_bytes === 0) await clearPrefixes(prefixes);
+  const room = await openRoom(prefixes, prefix_disk_bytes, log);
   const local: LocalBackend = new LocalBackend({
     store,
     engine: { ...config.engine, prefix_disk_bytes },
-    prefixes: { folder: prefixes, nameOf: prefixName, key: () => prefixKey(paths.stateDir) },
+    prefixes: { folderOf: (path) => room.open(path), nameOf: prefixName, key: () => prefixKey(paths.stateDir) },
     models: config.models,
     log,
     onChange: () => daemon.engineChanged(),
@@ -104,16 +114,28 @@ async function run({ logFile, ...base }: Base): Promise<number> {
     fileTroubles: () => [logFile.trouble, budgets.trouble],
     onPrefixBytes: (bytes = shareOfDisk) => {
       local.setPrefixBytes(bytes);
-      if (bytes === 0) inBackground(log, 'removing saved prefixes', clearPrefixes(prefixes));
+      room.setLimit(bytes);
     },
     pull: (request, signal, dialect) => pullByName(puller, request, hubEnvironment(), signal, dialect),
   });
   try {
     return (await daemon.run()).code;
   } finally {
+    room.close();
     await puller.close();
     await budgets.close();
   }
+}
+
+/** A limit of 0 turns prefix files off: those on disk are deleted. */
+async function openRoom(folder: string, bytes: number, log: Logger): Promise<PrefixRoom> {
+  if (bytes === 0) await clearPrefixes(folder);
+  else await within(ADOPT_MS, adoptPrefixes(folder));
+  return new PrefixRoom({
+    folder,
+    bytes,
+    onFailure: (error) => log.warn({ err: error }, 'cannot limit the size of saved prefixes'),
+  });
 }
 
 /** Opens the log file, which `svc logs` reads; unless in the background, logs to standard error as well. */

@@ -221,7 +221,7 @@ export interface NativeLoadOptions {
   readonly prompt_threads?: number;
   readonly gpu_layers?: number;
   readonly max_sequences?: number;
-  /** Directory of the prefix cache's disk tier, shared by all models. Absent: no disk tier. */
+  /** Directory of the prefix cache's disk tier. Absent: no disk tier. */
   readonly prefix_folder?: string;
   /** This model's file-name prefix there: letters and digits. */
   readonly prefix_model?: string;

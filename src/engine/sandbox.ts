@@ -55,8 +55,8 @@ export function keepToOwnProcess(): void {
 
 /**
  * Makes GPU drivers cache compiled shaders in svc's own directory, which stays writable in the sandbox: otherwise every
- * start would recompile them. Not in the user's shader cache, because other programs must not run what an engine has
- * written. REQUIRES: no backend is loaded yet.
+ * start would recompile them. Not in the user's shader cache, and not in one directory for all models, because neither
+ * other programs nor other engines must run what an engine has written. REQUIRES: no backend is loaded yet.
  */
 export function keepShaders(prefixFolder: string | undefined): void {
   if (prefixFolder === undefined || variable('GGML_BACKEND_PATH') === undefined) return;
@@ -66,8 +66,9 @@ export function keepShaders(prefixFolder: string | undefined): void {
 /** For Mesa and NVIDIA. */
 const SHADER_VARIABLES = ['MESA_SHADER_CACHE_DIR', '__GL_SHADER_DISK_CACHE_PATH'];
 
+/** Named as the model's directory of prefix files. */
 function shaderFolder(prefixFolder: string): string {
-  return join(dirname(prefixFolder), 'shaders');
+  return join(dirname(dirname(prefixFolder)), 'shaders', basename(prefixFolder));
 }
 
 /** Throws ENGINE_UNAVAILABLE if process.node cannot be loaded. The report lists what the kernel does not support. */

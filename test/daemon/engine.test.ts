@@ -110,7 +110,8 @@ test('cached prefixes survive a kill of the engine and a restart of the daemon',
     }
     throw new Error('no end');
   };
-  const saved = (): readonly string[] => (existsSync(folder) ? readdirSync(folder) : []).filter(isPrefix);
+  const saved = (): readonly string[] =>
+    (existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : []).filter(isPrefix);
 
   const daemon = await startIn(context).settled();
   const first = await turn(daemon, [question]);

@@ -44,7 +44,9 @@ async function reused(daemon: DaemonProcess): Promise<number> {
 const SECRET = 'The password of the vault in the cellar is a long one, and Alice alone knows it. '.repeat(8);
 const prefixes = ({ home }: DaemonContext): string => join(home.dir, 'cache', 'prefixes');
 const saved = (context: DaemonContext): string[] =>
-  (existsSync(prefixes(context)) ? readdirSync(prefixes(context)) : []).filter((name) => name.endsWith('.prefix'));
+  (existsSync(prefixes(context)) ? readdirSync(prefixes(context), { recursive: true, encoding: 'utf8' }) : []).filter(
+    (name) => name.endsWith('.prefix'),
+  );
 
 test('cached_tokens does not reveal prompts of another key', async (context) => {
   const { daemon, alice, bob } = await startWithKeys(context);

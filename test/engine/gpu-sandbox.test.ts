@@ -30,7 +30,11 @@ unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, te
       pipe.on('error', () => undefined);
       pipe.on('data', (chunk: Buffer) => received.push(...frames.decode(chunk)));
       const options = { context_length: 512, max_sequences: 1, threads: 1, gpu_layers: 99 };
-      const prefixes = { prefix_folder: join(home.dir, 'prefixes'), prefix_model: 'aa', prefix_bytes: 2 ** 24 };
+      const prefixes = {
+        prefix_folder: join(home.dir, 'cache', 'prefixes', 'aa'),
+        prefix_model: 'aa',
+        prefix_bytes: 2 ** 24,
+      };
       pipe.write(
         encodeFrame({
           ...{ type: 'load', model: 'tiny', path: modelPath('tiny-llama'), parentPid: process.pid },
@@ -46,7 +50,7 @@ unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, te
       assert.match(loaded.type === 'loaded' ? loaded.info.device : JSON.stringify(loaded), /Vulkan/);
       for (const thread of readdirSync(`/proc/${String(pid)}/task`))
         assert.match(readFileSync(`/proc/${String(pid)}/task/${thread}/status`, 'utf8'), /^Seccomp:\t2$/m);
-      const shaders = readdirSync(join(home.dir, 'shaders'), { recursive: true });
+      const shaders = readdirSync(join(home.dir, 'cache', 'shaders', 'aa'), { recursive: true });
       assert.ok(shaders.length > 1, 'the driver has kept some');
     } finally {
       kill();

@@ -1,6 +1,6 @@
 /** Hostile code in a real engine process: its attacks fail, and the engine keeps working. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -98,11 +98,14 @@ function compile(home: Home): string {
   return addon;
 }
 
+/** A saved prompt of another model. */
+const NEIGHBOUR = 'cache/prefixes/neighbour/saved.prefix';
+
 /** Creates the files that the attacks try to read. */
 function plant({ dir }: Home): void {
-  for (const folder of ['config', 'data', 'cache/prefixes'])
+  for (const folder of ['config', 'data', 'cache/prefixes/own', 'cache/prefixes/neighbour'])
     mkdirSync(join(dir, folder), { recursive: true, mode: 0o700 });
-  for (const file of ['data/credentials.json', 'config/keys.json', 'note.txt'])
+  for (const file of ['data/credentials.json', 'config/keys.json', 'note.txt', NEIGHBOUR])
     writeFileSync(join(dir, file), '{}', { mode: 0o600 });
 }
 
@@ -124,7 +127,7 @@ if (process.platform === 'linux' && !NO_COMPILER) {
     await withDaemon(home, async (daemon, tcpPort) => {
       plant(home);
       const prefixes = {
-        prefix_folder: join(home.dir, 'cache/prefixes'),
+        prefix_folder: join(home.dir, 'cache/prefixes/own'),
         prefix_model: 'aa',
         prefix_bytes: 2 ** 28,
         prefix_key: 'ab'.repeat(16),
@@ -161,6 +164,7 @@ if (process.platform === 'linux' && !NO_COMPILER) {
         engine.kill();
         await engine.ended;
       }
+      assert.ok(existsSync(join(home.dir, NEIGHBOUR)));
       const [file] = readdirSync(prefixes.prefix_folder);
       assert.ok(file !== undefined, 'what it computed is on the disk');
       assert.is(statSync(join(prefixes.prefix_folder, file)).mode & 0o777, 0o600);

@@ -11,10 +11,11 @@ import {
 } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
+  adoptPrefixes,
   clearPrefixes,
   defaultPrefixBytes,
   prefixFolder,
@@ -41,16 +42,44 @@ test('the folder name of a model is derived from its path and cannot escape the 
 test('deleting the prefixes of one model keeps those of others', async ({ cache }) => {
   const folder = prefixFolder(cache);
   await removePrefixes(folder, '/a.gguf'); // the folder does not exist yet
-  mkdirSync(folder);
-  const others = `${prefixName('/b.gguf')}-1.prefix`;
-  for (const name of [`${prefixName('/a.gguf')}-1.prefix`, `${prefixName('/a.gguf')}-2.prefix`, others]) {
-    writeFileSync(join(folder, name), '');
+  for (const parent of [folder, join(cache, 'shaders')]) {
+    for (const model of ['/a.gguf', '/b.gguf']) {
+      mkdirSync(join(parent, prefixName(model)), { recursive: true });
+      writeFileSync(join(parent, prefixName(model), '1.prefix'), '');
+    }
   }
   await removePrefixes(folder, '/a.gguf');
-  assert.equal(readdirSync(folder), [others]);
+  assert.equal(readdirSync(folder), [prefixName('/b.gguf')]);
+  assert.equal(readdirSync(join(cache, 'shaders')), [prefixName('/b.gguf')]);
   await clearPrefixes(folder);
-  assert.equal(readdirSync(cache), []);
+  assert.equal(readdirSync(cache), ['shaders']);
   await clearPrefixes(folder);
+});
+
+test('files of the layout without directories are moved into those of their models', async ({ cache }) => {
+  const folder = prefixFolder(cache);
+  await adoptPrefixes(folder); // the folder does not exist yet
+  const [a, b, empty] = [prefixName('/a.gguf'), prefixName('/b.gguf'), prefixName('/empty.gguf')];
+  for (const name of [b, empty, 'odd']) mkdirSync(join(folder, name), { recursive: true });
+  for (const name of [
+    `${a}-12.prefix`,
+    `${a}-34.prefix`,
+    `${b}-56.prefix`,
+    join(b, `${b}-78.prefix`),
+    'junk',
+    'odd/1',
+  ]) {
+    writeFileSync(join(folder, name), name);
+  }
+  mkdirSync(join(cache, 'shaders', 'mesa_shader_cache'), { recursive: true });
+  mkdirSync(join(cache, 'shaders', a));
+  await adoptPrefixes(folder);
+  assert.equal(readdirSync(folder).sort(), [a, b].sort());
+  assert.equal(readdirSync(join(folder, a)).sort(), [`${a}-12.prefix`, `${a}-34.prefix`]);
+  assert.is(readFileSync(join(folder, a, `${a}-12.prefix`), 'utf8'), `${a}-12.prefix`);
+  assert.equal(readdirSync(join(folder, b)).sort(), [`${b}-56.prefix`, `${b}-78.prefix`]);
+  assert.is(statSync(join(folder, a)).mode & 0o777, 0o700);
+  assert.equal(readdirSync(join(cache, 'shaders')), [a]);
 });
 
 test('the secret is created once, and replaced if other users could read it or it is damaged', ({ cache }) => {
@@ -83,13 +112,14 @@ test('the default size counts existing files as free, and needs no folder', asyn
   const { bavail, bsize } = statfsSync(cache);
   const isNear = (bytes: number, expected: number): boolean => Math.abs(bytes - expected) < 0.05 * expected + GIB / 10;
   assert.ok(isNear(await defaultPrefixBytes(folder), prefixShareOf(bavail * bsize)));
-  mkdirSync(folder);
+  const file = join(folder, prefixName('/a.gguf'), 'a.prefix');
+  mkdirSync(dirname(file), { recursive: true });
   // A sparse file: it takes no space.
-  writeFileSync(join(folder, 'a.prefix'), '');
-  truncateSync(join(folder, 'a.prefix'), 1000 * GIB);
+  writeFileSync(file, '');
+  truncateSync(file, 1000 * GIB);
   assert.ok(isNear(await defaultPrefixBytes(folder), prefixShareOf(bavail * bsize + 1000 * GIB)));
   // What is no folder has no free space.
-  assert.is(await defaultPrefixBytes(join(folder, 'a.prefix', 'x')), GIB);
+  assert.is(await defaultPrefixBytes(join(file, 'x')), GIB);
 });
 
 test.run();

@@ -1,7 +1,8 @@
 // Disk tier of the prefix cache: computed prefixes that survive the engine's process.
 //
-// A folder holds one file for each saved piece of a prompt (prefix_file.h), for all models
-// together:
+// A folder holds one file for each saved piece of a prompt (prefix_file.h). The daemon gives each
+// model a folder of its own, which no other engine can access, and limits all folders together
+// (src/models/store/prefix-room.ts). Its files:
 //
 //   <model>-<keyed hash of salt, fingerprint, begin and tokens>.prefix
 //
@@ -12,7 +13,7 @@
 //
 // The index of this model's pieces is in memory: their tokens, read from the file heads when the
 // store is opened. Engines may share a folder. Each sees the files that existed when it opened the
-// store and those it wrote itself; a file that another engine has deleted is a miss.
+// store and those it wrote itself; a file that the daemon or another engine has deleted is a miss.
 //
 // The folder's size is limited; a new file evicts the least recently used ones, of any model. When
 // a prompt is restored, earlier pieces are marked as used a little later than the pieces that

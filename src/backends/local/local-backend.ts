@@ -59,7 +59,8 @@ export interface EngineSettings {
 
 /** Disk tier of the prefix cache. */
 export interface PrefixPlace {
-  readonly folder: string;
+  /** Directory of a model's files; called when its engine is started. The daemon limits all directories together. */
+  folderOf(modelPath: string): string;
   /** File-name prefix for a model's entries; letters and digits. */
   nameOf(modelPath: string): string;
   /** The secret that authenticates the files: 32 hexadecimal digits. */
@@ -305,7 +306,7 @@ export class LocalBackend implements Backend {
     const { prefixes } = this.#options;
     if (prefixes === undefined || this.#prefixBytes === 0) return {};
     return {
-      prefix_folder: prefixes.folder,
+      prefix_folder: prefixes.folderOf(modelPath),
       prefix_model: prefixes.nameOf(modelPath),
       prefix_bytes: this.#prefixBytes,
       prefix_key: prefixes.key(),

@@ -1,12 +1,14 @@
 /**
  * Prefix files: the disk tier of the prefix cache, so that a conversation continues quickly after its engine has ended.
- * The engine writes the files and limits their size (native/engine/cache/prefix_store.h); this file has their folder
- * and deletes those that no engine will use. The files contain prompts, as KV-cache state of the model.
+ * Engines write the files (native/engine/cache/prefix_store.h), each into the directory of its model, and the daemon
+ * limits their size (prefix-room.ts); this file has their names and deletes those that no engine will use. The files
+ * contain prompts, as KV-cache state of the model.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { lstatSync, rmSync, writeFileSync } from 'node:fs';
-import { readdir, rm, stat, statfs } from 'node:fs/promises';
+import { lstatSync, rmSync, writeFileSync, type Dirent } from 'node:fs';
+import { readdir, rename, rm, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { makeDirectory } from '../../files/make-directory.ts';
 import { readTextSync } from '../../files/open-file.ts';
 import { within } from '../../files/within.ts';
 
@@ -21,7 +23,11 @@ export function prefixFolder(cacheDir: string): string {
   return join(cacheDir, 'prefixes');
 }
 
-/** Prefix of the names of a model's prefix files, before a hyphen. @param path of the model's file */
+/**
+ * Name of a model's directory of prefix files, and of its directory of shaders; also the beginning of the files' names.
+ *
+ * @param path of the model's file
+ */
 export function prefixName(path: string): string {
   return createHash('sha256').update(path).digest('hex').slice(0, 32);
 }
@@ -71,7 +77,7 @@ async function freeBytes(folder: string): Promise<number | null> {
 }
 
 async function usedBytes(folder: string): Promise<number> {
-  const names = await readdir(folder).catch(() => []);
+  const names = await readdir(folder, { recursive: true }).catch(() => []);
   const sizes = names.map(async (name) =>
     stat(join(folder, name)).then(
       ({ size }) => size,
@@ -94,14 +100,49 @@ function readKey(path: string): string | null {
   }
 }
 
-/** Deletes the prefix files of one model. @param path of the model's file */
+/** Compiled shaders of GPU drivers, in a directory for each model (src/engine/sandbox.ts). */
+function shaderFolder(folder: string): string {
+  return join(dirname(folder), 'shaders');
+}
+
+/** Deletes the prefix files and the shaders of one model. @param path of the model's file */
 export async function removePrefixes(folder: string, path: string): Promise<void> {
-  const names = await readdir(folder).catch(() => []);
-  const own = names.filter((name) => name.startsWith(`${prefixName(path)}-`));
-  await Promise.all(own.map((name) => rm(join(folder, name), { force: true })));
+  const name = prefixName(path);
+  for (const parent of [folder, shaderFolder(folder)]) {
+    await rm(join(parent, name), { recursive: true, force: true });
+  }
 }
 
 /** Deletes the prefix files of all models; ignores errors. */
 export async function clearPrefixes(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true }).catch(() => undefined);
+}
+
+/**
+ * Moves files that lie beside each other, as earlier versions wrote them, into the directories of their models. Deletes whatever
+ * else is there, and empty directories. Ignores errors. REQUIRES: no engine runs.
+ */
+export async function adoptPrefixes(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => [])) {
+    await adopt(folder, entry).catch(() => undefined);
+  }
+  for (const name of await readdir(shaderFolder(folder)).catch(() => [])) {
+    if (NAME.test(name)) continue;
+    await rm(join(shaderFolder(folder), name), { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+const NAME = /^[0-9a-f]{32}$/;
+
+async function adopt(folder: string, entry: Dirent): Promise<void> {
+  const path = join(folder, entry.name);
+  const [, model] = /^([0-9a-f]{32})-[0-9a-f]+\.prefix$/.exec(entry.name) ?? [];
+  if (entry.isDirectory() && NAME.test(entry.name)) {
+    if ((await readdir(path)).length === 0) await rmdir(path);
+  } else if (entry.isFile() && model !== undefined) {
+    await makeDirectory(join(folder, model));
+    await rename(path, join(folder, model, entry.name));
+  } else {
+    await rm(path, { recursive: true, force: true });
+  }
 }

@@ -111,18 +111,33 @@ static int create_file(void) { return open_file(in_home("made"), O_WRONLY | O_CR
 static int create_in_tmp(void) { return open_file("/tmp", O_TMPFILE | O_WRONLY); }
 static int truncate_note(void) { return result(truncate(in_home("note.txt"), 0)); }
 static int make_folder(void) { return result(mkdir(in_home("made-folder"), 0700)); }
-static int make_link(void) { return result(symlink("/etc/passwd", in_home("cache/prefixes/link"))); }
+static int make_link(void) { return result(symlink("/etc/passwd", in_home("cache/prefixes/own/link"))); }
 static int hard_link(void) {
   char from[1024];
   snprintf(from, sizeof(from), "%s", in_home("note.txt"));
-  return result(link(from, in_home("cache/prefixes/hard")));
+  return result(link(from, in_home("cache/prefixes/own/hard")));
 }
 static int move_in(void) {
   char from[1024];
   snprintf(from, sizeof(from), "%s", in_home("data/credentials.json"));
-  return result(rename(from, in_home("cache/prefixes/stolen")));
+  return result(rename(from, in_home("cache/prefixes/own/stolen")));
 }
 static int delete_note(void) { return result(unlink(in_home("note.txt"))); }
+#define NEIGHBOUR "cache/prefixes/neighbour/saved.prefix"
+static int read_neighbour(void) { return open_file(in_home(NEIGHBOUR), O_RDONLY); }
+static int write_neighbour(void) { return open_file(in_home(NEIGHBOUR), O_WRONLY); }
+static int list_neighbours(void) {
+  return open_file(in_home("cache/prefixes"), O_RDONLY | O_DIRECTORY);
+}
+static int list_neighbour(void) {
+  return open_file(in_home("cache/prefixes/neighbour"), O_RDONLY | O_DIRECTORY);
+}
+static int take_neighbour(void) {
+  char from[1024];
+  snprintf(from, sizeof(from), "%s", in_home(NEIGHBOUR));
+  return result(rename(from, in_home("cache/prefixes/own/taken")));
+}
+static int delete_neighbour(void) { return result(unlink(in_home(NEIGHBOUR))); }
 static int change_mode(void) { return result(chmod(in_home("note.txt"), 0777)); }
 static int change_owner(void) { return result(chown(in_home("note.txt"), getuid(), getgid())); }
 static int change_attribute(void) {
@@ -243,6 +258,8 @@ static const struct {
     ATTACK(read_passwd, kSafe), ATTACK(write_note, kSafe), ATTACK(create_file, kSafe),
     ATTACK(create_in_tmp, kSafe), ATTACK(truncate_note, kSafe), ATTACK(make_folder, kRough),
     ATTACK(make_link, kRough), ATTACK(hard_link, kRough), ATTACK(move_in, kRough),
+    ATTACK(read_neighbour, kSafe), ATTACK(write_neighbour, kSafe), ATTACK(list_neighbours, kSafe),
+    ATTACK(list_neighbour, kSafe), ATTACK(take_neighbour, kRough), ATTACK(delete_neighbour, kRough),
     ATTACK(delete_note, kRough), ATTACK(change_mode, kSafe), ATTACK(change_owner, kSafe),
     ATTACK(change_attribute, kRough), ATTACK(run_program, kRough), ATTACK(fork_self, kSafe),
     ATTACK(clone_process, kSafe), ATTACK(clone3_process, kSafe), ATTACK(trace, kRough),
