@@ -52,6 +52,7 @@ import { Metrics } from './metrics.ts';
 import { Monitor } from './monitor.ts';
 import { conditionOf, type CloudProviders } from './providers.ts';
 import { Reloader } from './reload.ts';
+import { FailureLog } from './request-log.ts';
 import type { EngineProcess } from './resources.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { Services } from './services.ts';
@@ -108,6 +109,7 @@ export class Daemon implements Services {
   readonly #grpc: GrpcListener;
   readonly #ending = new AbortController();
   readonly log: Logger;
+  readonly failures: FailureLog;
   readonly router: Router;
   readonly healthFeed = new HealthFeed();
   readonly access: Keys;
@@ -122,6 +124,7 @@ export class Daemon implements Services {
     const { mode, paths, config, log, router } = parts;
     this.#parts = parts;
     this.log = log;
+    this.failures = new FailureLog(log);
     this.router = router;
     this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
     this.#identity = {
@@ -207,6 +210,7 @@ export class Daemon implements Services {
     const cause = await lifecycle.stopping;
     serviceManager?.stopping();
     await this.#close(cause);
+    this.failures.close();
     await file.end({ code: cause.code, signal: cause.signal, at: new Date().toISOString(), reason: cause.reason });
     log.info({ reason: cause.reason, code: cause.code }, 'stopped');
     serviceManager?.close();

@@ -20,6 +20,7 @@ import type {
   ReloadRecord,
 } from '../protocol/routes.ts';
 import type { HealthFeed } from './health-feed.ts';
+import type { FailureLog } from './request-log.ts';
 
 export interface Admission {
   readonly scope: KeyScope;
@@ -47,6 +48,8 @@ export interface ListenerMetrics {
 
 export interface Services {
   readonly log: Logger;
+  /** Log lines of failed requests. */
+  readonly failures: FailureLog;
   readonly router: Router;
   readonly access: Access;
   readonly metrics: ListenerMetrics;

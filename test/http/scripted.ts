@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { Backend, GenerateContext } from '../../src/backends/backend.ts';
 import { createListener, type ListenerLimits } from '../../src/daemon/http/server.ts';
 import { HealthFeed } from '../../src/daemon/health-feed.ts';
+import { FailureLog } from '../../src/daemon/request-log.ts';
 import type { Services } from '../../src/daemon/services.ts';
 import { createLogger } from '../../src/log/log.ts';
 import type { Caller } from '../../src/protocol/caller.ts';
@@ -226,15 +227,17 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
   const router = new Router(new Map([[backend.name, backend]]));
   const logged: Record<string, unknown>[] = [];
   const world = ordinaryWorld();
+  const log = createLogger({
+    level: 'debug',
+    destination: {
+      write: (line) => void logged.push(JSON.parse(line) as Record<string, unknown>),
+      flushSync: () => undefined,
+      close: () => Promise.resolve(),
+    },
+  });
   const services: Services = {
-    log: createLogger({
-      level: 'debug',
-      destination: {
-        write: (line) => void logged.push(JSON.parse(line) as Record<string, unknown>),
-        flushSync: () => undefined,
-        close: () => Promise.resolve(),
-      },
-    }),
+    log,
+    failures: new FailureLog(log),
     router,
     allowedHosts: options.allowedHosts ?? [],
     healthFeed: new HealthFeed(),

@@ -14,7 +14,7 @@ import { DETAILS_KEY, encodeDetails } from '../../grpc/status.ts';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { drained } from '../http/drained.ts';
-import { keyField, logFailure } from '../request-log.ts';
+import { keyField } from '../request-log.ts';
 import type { Services } from '../services.ts';
 
 /** Metadata key of the id: from the guard to the handler, and in the answer to the client. */
@@ -109,8 +109,8 @@ export class Calls {
     const { definitions, services } = this.#options;
     const error = SvcError.from(thrown);
     const id = idOf(call);
-    const fields = { id, method: call.getPath(), ...keyField(callers.get(call.metadata)) };
-    logFailure(services.log, error, fields, 'call failed');
+    const caller = callers.get(call.metadata);
+    services.failures.write(error, { caller }, { id, method: call.getPath(), ...keyField(caller) }, 'call failed');
     return errorStatus(definitions, error, id);
   }
 }

@@ -18,7 +18,7 @@ import { invalid } from '../../protocol/validate.ts';
 import { isOurHost } from '../http/access.ts';
 import { authorize, type RouteScope } from '../http/authorize.ts';
 import { BodyShare, type BodyBudget } from '../http/body-budget.ts';
-import { keyField, logFailure } from '../request-log.ts';
+import { keyField } from '../request-log.ts';
 import type { Services } from '../services.ts';
 import { callers, errorStatus, ID_KEY } from './calls.ts';
 import type { GrpcLimits } from './limits.ts';
@@ -179,7 +179,8 @@ class GuardedCall {
     if (this.#ended) return;
     const { services, definitions } = this.#shared;
     const facts = { id: this.#id, method: this.#method.path, ...keyField(this.#caller) };
-    logFailure(services.log, error, facts, 'call failed');
+    const { remoteAddress } = this.#call.getConnectionInfo();
+    services.failures.write(error, { caller: this.#caller, address: remoteAddress }, facts, 'call failed');
     const refusal = errorStatus(definitions, error, this.#id);
     this.#end(refusal.code);
     this.#call.sendStatus(refusal);

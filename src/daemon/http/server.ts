@@ -11,7 +11,7 @@ import { createServer, STATUS_CODES, type IncomingMessage, type Server, type Ser
 import type { Duplex } from 'node:stream';
 import { CONTROL_CALLER, type Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import { keyField, logFailure } from '../request-log.ts';
+import { keyField } from '../request-log.ts';
 import { shareConnections } from '../../net/connection-shares.ts';
 import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
@@ -100,11 +100,12 @@ export function createListener({ services, control, limits: changed = {} }: List
 
     const body = new BodyShare(bodies);
     const request = { id, req, reply, services, body, arrivedAt, query, signal: client.signal };
-    const onCaller = (caller: Caller | null): void => void Object.assign(facts, keyField(caller));
+    const sender: { caller?: Caller | null; readonly address: string | undefined } = { address: socket.remoteAddress };
+    const onCaller = (caller: Caller | null): void => void Object.assign(facts, keyField((sender.caller = caller)));
     answer(request, match, control, onCaller)
       .catch((thrown: unknown) => {
         const error = SvcError.from(thrown);
-        logFailure(services.log, error, facts, 'request failed');
+        services.failures.write(error, sender, facts, 'request failed');
         reply.fail(error);
       })
       .catch((error: unknown) => containment.end(socket, error))
