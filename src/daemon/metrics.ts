@@ -7,7 +7,9 @@
  * the first MAX_MODELS are `other`. API keys appear by the name that the owner of the daemon gave them; names
  * after the first MAX_KEYS are `other` too.
  */
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry, type Metric } from 'prom-client';
+import { allows, type KeyScope } from '../protocol/keys.ts';
+import { LOCAL } from '../routing/policy.ts';
 import { registerProcessMetrics } from '../process/process-metrics.ts';
 import type { LoadedModelHealth, ProviderRecord, ProviderState, StepsHealth } from '../protocol/records.ts';
 import type { Outcome } from '../routing/router.ts';
@@ -181,8 +183,19 @@ export class Metrics implements ListenerMetrics {
     if (timings.tokens_per_second) this.#interToken.observe(labels, 1 / timings.tokens_per_second);
   }
 
-  async page(): Promise<{ contentType: string; text: string }> {
-    return { contentType: this.#registry.contentType, text: await this.#registry.metrics() };
+  async page(scope: KeyScope): Promise<{ contentType: string; text: string }> {
+    const { contentType } = this.#registry;
+    if (allows(scope, 'inference')) return { contentType, text: await this.#registry.metrics() };
+    const local = new Registry();
+    for (const { name } of this.#registry.getMetricsAsArray()) {
+      const metric = this.#registry.getSingleMetric(name);
+      const record = await metric?.get();
+      if (record === undefined) continue;
+      const values = record.values.filter(({ labels }) => isLocal(labels));
+      // A registry writes what a metric's `get` returns.
+      local.registerMetric({ name, get: () => Promise.resolve({ ...record, values }) } as unknown as Metric);
+    }
+    return { contentType, text: await local.metrics() };
   }
 
   #readWhenAsked(): void {
@@ -252,6 +265,11 @@ export class Metrics implements ListenerMetrics {
     if (kind === 'counter') new Counter(options);
     else new Gauge(options);
   }
+}
+
+/** False for values of a provider or an API key. `none`: no backend began to answer. */
+function isLocal({ key, provider = LOCAL }: { readonly key?: unknown; readonly provider?: unknown }): boolean {
+  return key === undefined && (provider === LOCAL || provider === 'none');
 }
 
 /** Returns the name; `other` once `most` names are known and this is none of them. */

@@ -43,7 +43,8 @@ export interface ListenerMetrics {
   requestEnded(route: string | null, status: number): void;
   /** `method`: `svc.v1.Runtime/GetHealth`; `code`: the name of gRPC's status. */
   callEnded(method: string, code: string): void;
-  page(): Promise<{ readonly contentType: string; readonly text: string }>;
+  /** Without providers and API keys for a caller whose scope allows no providers. */
+  page(scope: KeyScope): Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
 export interface Services {

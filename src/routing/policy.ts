@@ -82,7 +82,20 @@ export function within(plan: Plan, scope: KeyScope): Plan {
   if (allows(scope, 'inference')) return plan;
   const candidates = plan.candidates.filter(({ provider }) => provider === LOCAL);
   if (candidates.length > 0) return { ...plan, candidates };
-  throw new SvcError('FORBIDDEN', `this API key has scope ${scope}, which does not allow providers`, {
+  throw noProviders(scope);
+}
+
+/**
+ * Throws FORBIDDEN if the route names a provider and this scope may use none. Called before `decide`, whose errors tell
+ * which providers exist.
+ */
+export function checkRoute(route: string | undefined, scope: KeyScope): void {
+  if (route === undefined || allows(scope, 'inference')) return;
+  if (route === 'cloud' || route.startsWith(EXPLICIT)) throw noProviders(scope);
+}
+
+function noProviders(scope: KeyScope): SvcError {
+  return new SvcError('FORBIDDEN', `this API key has scope ${scope}, which does not allow providers`, {
     hint: 'use a local model, or a key with scope inference: svc key add NAME --scope inference',
   });
 }

@@ -22,7 +22,7 @@ import type { RerankEvent, RerankRequest } from '../protocol/rerank/rerank.ts';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { PATIENCE_MS } from './circuit.ts';
-import { decide, within, type Policies } from './policy.ts';
+import { checkRoute, decide, within, type Policies } from './policy.ts';
 
 /** Result of a request, for metrics and logs. */
 export interface Outcome {
@@ -133,7 +133,9 @@ export class Router {
     if (this.#draining) {
       throw new SvcError('NOT_READY', 'svc is draining and accepts no new requests', { retryAfterSeconds: 1 });
     }
-    const plan = within(decide(request, this.#records(), this.#options.policies?.()), context.caller.scope);
+    const { scope } = context.caller;
+    checkRoute(request.route, scope);
+    const plan = within(decide(request, this.#records(), this.#options.policies?.()), scope);
     const deadline = startDeadline(request.timeout_ms, context);
     const attempts: Attempt[] = [];
     let begun: Begun<Event> | null = null;

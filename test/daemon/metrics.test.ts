@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { probeGrpcHealth } from '../../src/client/grpc-health.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { Metrics, type Snapshot } from '../../src/daemon/metrics.ts';
-import type { LoadedModelHealth } from '../../src/protocol/records.ts';
+import type { LoadedModelHealth, ProviderRecord } from '../../src/protocol/records.ts';
 import { read } from '../architecture/source-files.ts';
 import { ask } from '../http/ask.ts';
 import { CONTROL_CALLER, type Caller } from '../../src/protocol/caller.ts';
@@ -254,12 +254,44 @@ test('the number of labels is bounded whatever models are requested, and a path 
       attempts: [],
     });
   }
-  const { text } = await metrics.page();
+  const { text } = await metrics.page('admin');
   const models = new Set(Array.from(text.matchAll(/model="([^"]*)"/g), ([, model]) => model));
   assert.is(models.size, 102);
   assert.ok(models.has('other') && models.has('file') && models.has('m99') && !models.has('m100'));
   assert.is(parse(text).get('svc_generations_total{provider="local",model="other",outcome="ok"}'), 900);
 });
+
+test('a scope that allows no providers reads neither their names nor those of API keys', async () => {
+  const providers = ['openai', 'secret-cluster'].map((name) => ({ name, state: 'unhealthy' }) as ProviderRecord);
+  const metrics = new Metrics({ vllmAliases: false, snapshot: () => ({ ...NOTHING, providers }) });
+  const usage = { input_tokens: 7, output_tokens: 2, cached_tokens: 3 };
+  for (const provider of ['local', 'openai']) {
+    metrics.answerEnded({
+      kind: 'generation',
+      caller: { kind: 'key', name: 'alice', address: '::1', scope: 'inference' },
+      ...{ provider, model: `${provider}-model`, outcome: 'ok', firstTextMs: 1, finish: { ...FINISH, usage } },
+      attempts: [{ provider: 'openai', code: 'TIMEOUT' }],
+    });
+  }
+  metrics.requestEnded('/metrics', 200);
+  const { text, contentType } = await metrics.page('local');
+  assert.not.match(text, /openai|secret-cluster|alice/);
+  const page = parse(text);
+  assert.is(page.get('svc_generations_total{provider="local",model="local-model",outcome="ok"}'), 1);
+  assert.is(page.get('svc_http_requests_total{route="/metrics",status="200"}'), 1);
+  assert.is(page.get('svc_ready'), 0);
+  assert.ok(
+    [...page.keys()].some((name) => name.startsWith('svc_time_to_first_token_seconds_bucket{le="')),
+    text,
+  );
+
+  const whole = await metrics.page('inference');
+  assert.is(whole.contentType, contentType);
+  for (const name of ['openai', 'secret-cluster', 'alice']) assert.ok(whole.text.includes(name), name);
+  assert.equal(families(text), families(whole.text));
+});
+
+const families = (page: string): string[] => page.split('\n').filter((line) => line.startsWith('# TYPE '));
 
 test('requests are counted by API key, and the number of key names is bounded', async () => {
   const metrics = new Metrics({ vllmAliases: false, snapshot: () => NOTHING });
@@ -271,7 +303,7 @@ test('requests are counted by API key, and the number of key names is bounded', 
   answered(CONTROL_CALLER, 'local');
   for (let i = 0; i < 300; i += 1)
     answered({ kind: 'key', name: `k${String(i)}`, address: '::1', scope: 'inference' }, 'openai');
-  const { text } = await metrics.page();
+  const { text } = await metrics.page('admin');
   const page = parse(text);
   assert.is(page.get('svc_key_requests_total{key="none",provider="local",outcome="ok"}'), 1);
   assert.is(page.get('svc_key_requests_total{key="k7",provider="openai",outcome="ok"}'), 1);
@@ -299,7 +331,7 @@ test('values that cannot be measured are omitted', async () => {
   };
   let models = [unknown];
   const metrics = new Metrics({ vllmAliases: true, snapshot: () => ({ ...NOTHING, models }) });
-  const page = parse((await metrics.page()).text);
+  const page = parse((await metrics.page('admin')).text);
   assert.is(page.get('svc_model_requests_waiting{model="m"}'), 2);
   const absent = ['svc_kv_cells_used', 'svc_kv_cells_cached', 'svc_kv_cells_capacity', 'svc_engine_steps_total'];
   for (const name of [...absent, 'svc_engine_threads', 'svc_engine_resident_memory_bytes']) {
@@ -310,7 +342,7 @@ test('values that cannot be measured are omitted', async () => {
   }
   assert.is(page.get('vllm:kv_cache_usage_perc'), 0);
   models = [];
-  assert.not.match((await metrics.page()).text, /model="m"/, 'gone when it is unloaded');
+  assert.not.match((await metrics.page('admin')).text, /model="m"/, 'gone when it is unloaded');
 });
 
 for (const { kind, route, body, metric } of [
@@ -337,7 +369,7 @@ for (const { kind, route, body, metric } of [
       finish,
       attempts: [],
     });
-    const page = parse((await metrics.page()).text);
+    const page = parse((await metrics.page('admin')).text);
     assert.is(page.get(`${metric}{provider="local",model="m",outcome="ok"}`), 1);
     assert.is(page.get('svc_input_tokens_total{provider="local",model="m"}'), 9);
     assert.is(page.get('svc_time_to_first_token_seconds_count{provider="local",model="m"}'), undefined);

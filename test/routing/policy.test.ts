@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { given } from '../../src/protocol/given.ts';
 import type { ProviderRecord } from '../../src/protocol/records.ts';
-import { decide, within, mayFallBack, type Candidate, type Policies } from '../../src/routing/policy.ts';
+import { checkRoute, decide, within, mayFallBack, type Candidate, type Policies } from '../../src/routing/policy.ts';
 
 const provider = (name: string, more: Partial<ProviderRecord> = {}): ProviderRecord => ({
   name,
@@ -124,6 +124,14 @@ test('requests with a key of scope local are answered only by this machine', () 
     assert.match(error.hint ?? '', /--scope inference/);
     for (const scope of ['inference', 'admin'] as const) assert.equal(within(plan(request), scope), plan(request));
   }
+});
+
+test('a key of scope local cannot find out which providers exist by naming them', () => {
+  for (const route of ['provider:a', 'provider:unknown', 'cloud']) {
+    assert.is(refusal(() => checkRoute(route, 'local')).code, 'FORBIDDEN');
+    for (const scope of ['inference', 'admin'] as const) checkRoute(route, scope);
+  }
+  for (const route of [undefined, 'local']) checkRoute(route, 'local');
 });
 
 const POLICIES: Policies = {

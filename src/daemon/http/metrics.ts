@@ -1,8 +1,8 @@
 /** `GET /metrics`, for Prometheus. */
 import type { Exchange } from './exchange.ts';
 
-export async function metrics({ services, reply }: Exchange): Promise<void> {
-  const { contentType, text } = await services.metrics.page();
+export async function metrics({ services, reply, caller }: Exchange): Promise<void> {
+  const { contentType, text } = await services.metrics.page(caller?.scope ?? 'local');
   reply.setHeader('cache-control', 'no-store');
   reply.text(200, text, contentType);
 }
