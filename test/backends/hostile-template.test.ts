@@ -35,7 +35,7 @@ test('templates that need memory without bound', async () => {
     }
     assert.is((await other.next()).done, false);
     assert.not.ok(log.some(({ message }) => message === 'engine ended'));
-    await other.return?.();
+    await other.return();
 
     const refused = await failure(collect(backend.generate(ask('Hello', 'greedy'), context())));
     assert.is(refused.code, 'MODEL_INVALID');

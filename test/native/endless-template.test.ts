@@ -74,7 +74,7 @@ test('a template that never ends on any chat is refused at load', async () => {
       () => undefined,
     ).done;
   try {
-    for (const template of [LOOPS, `{% if tools %}${LOOPS}{% endif %}`, '{{ range(1000000000000) }}']) {
+    for (const template of [LOOPS, '{{ range(1000000000000) }}']) {
       const path = join(dir, 'hostile.gguf');
       await writeFile(path, await modelWithTemplate(template));
       await rejection(() => load(path), 'MODEL_INVALID', /chat template does not end on a short chat/);

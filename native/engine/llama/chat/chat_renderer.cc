@@ -138,7 +138,7 @@ bool ChatRenderer::has_template() const {
 // Tries the template with the chats whose answers are to be understood later. A template for a
 // special purpose may refuse them all: then its answers are plain text.
 void ChatRenderer::LearnFormats() {
-  const WorkLimit limit(kAnalysisCpuSeconds);
+  const WorkLimit limit;
   const std::string source = common_chat_templates_source(templates_.get());
   knows_efforts_ = source.find("reasoning_effort") != std::string::npos;
   const std::vector<ChatMessage> question = {{"user", "Hello"}};

@@ -17,8 +17,8 @@ struct llama_model;
 
 namespace svc {
 
-// CPU time of a template's analysis at load; it usually takes milliseconds.
-constexpr double kAnalysisCpuSeconds = 5;
+// CPU time of llama.cpp's analysis of a template at load; it usually takes milliseconds.
+constexpr double kAnalysisCpuSeconds = 2;
 
 // As common_chat_templates_init, for templates that may be hostile: llama.cpp renders a template
 // several times before anything can be inserted into it. So the same is done first with a copy that
