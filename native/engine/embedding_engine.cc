@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -70,15 +71,22 @@ class LlamaEmbeddingEngine final : public EmbeddingEngine {
     // Before the documents, which must not be tokenized in vain.
     if (Status status = CheckLength("query has", alone.value().size()); !status.ok()) return status;
 
+    const RankPrompt::Limits limits{.max_tokens = request.truncate
+                                                      ? info().context_length
+                                                      : std::numeric_limits<std::uint32_t>::max(),
+                                    .max_document_tokens = request.max_document_tokens};
     EmbeddingSubmission submission;
     submission.id = request.id;
     std::uint32_t input_tokens = 0;
     std::uint32_t truncated_tokens = 0;
     for (const std::string& document : request.documents) {
-      Result<RankInput> input = ReadPair(query.value(), document, request.truncate);
+      Result<RankInput> input = rank_prompt_->Cut(query.value(), document, limits);
       if (!input.ok()) return input.status();
       const std::size_t count = input.value().tokens.size();
       const std::string name = "documents[" + std::to_string(submission.inputs.size()) + "]";
+      if (count == 0) {  // some vocabularies have no tokens for white space
+        return Status(StatusCode::kInvalidRequest, name + " and the query are empty");
+      }
       if (Status status = CheckLength(name + " and the query have", count); !status.ok()) {
         return status;
       }
@@ -86,7 +94,9 @@ class LlamaEmbeddingEngine final : public EmbeddingEngine {
       truncated_tokens += input.value().truncated_tokens;
       submission.inputs.push_back(std::move(input.value().tokens));
     }
-    if (request.truncate) submission.truncated_tokens = truncated_tokens;
+    if (request.truncate || request.max_document_tokens) {
+      submission.truncated_tokens = truncated_tokens;
+    }
     if (Status status = embedder_.Submit(std::move(submission)); !status.ok()) return status;
     return input_tokens;
   }
@@ -102,14 +112,6 @@ class LlamaEmbeddingEngine final : public EmbeddingEngine {
       return model().Tokenize(*text, /*add_special=*/true, /*parse_special=*/false);
     }
     return std::move(std::get<std::vector<Token>>(input));
-  }
-
-  Result<RankInput> ReadPair(const RankQuery& query, const std::string& document,
-                             bool truncate) const {
-    if (truncate) return rank_prompt_->Cut(query, document, info().context_length);
-    Result<std::vector<Token>> tokens = rank_prompt_->Tokens(query, document);
-    if (!tokens.ok()) return tokens.status();
-    return RankInput{.tokens = std::move(tokens.value())};
   }
 
   // `what`: what has so many tokens, with its verb.

@@ -133,7 +133,10 @@ export interface EngineEmbedRequest<Tokens = Int32Array> extends Pick<EmbedReque
 }
 
 /** A reranking request as an engine gets it. */
-export interface EngineRerankRequest extends Pick<RerankRequest, 'query' | 'documents' | 'truncate'> {
+export interface EngineRerankRequest extends Pick<
+  RerankRequest,
+  'query' | 'documents' | 'max_document_tokens' | 'truncate'
+> {
   /** Shares the id space of generations. */
   readonly id: number;
 }

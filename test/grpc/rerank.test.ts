@@ -22,7 +22,14 @@ test.before.each(() => {
 const rerank = (request: object): Promise<any> => client.unary('Inference/Rerank', request);
 
 test('rerank returns the best documents first, the model, and usage', async () => {
-  const rest = { model: 'tiny', query: 'x', truncate: true, context_length: 6000, keep_alive_seconds: 0.5 };
+  const rest = {
+    model: 'tiny',
+    query: 'x',
+    truncate: true,
+    max_document_tokens: 9,
+    context_length: 6000,
+    keep_alive_seconds: 0.5,
+  };
   const documents = ['four', 'seven', ''];
   const answer = await rerank({ ...rest, documents, top_n: 2 });
   assert.equal(grpc.backend.rerankRequests, [{ ...rest, documents }]);

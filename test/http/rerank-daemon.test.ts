@@ -96,6 +96,9 @@ test('refused: documents that are too long, and models that rank nothing', async
   const cut = (await post({ model: 'ranker', query: 'x', documents, truncate: true })).json();
   assert.equal([cut.truncated_tokens, cut.results.length], [91, 2]);
 
+  const short = await client.rerank({ model: 'ranker', query: 'x', documents, maxTokensPerDoc: 1 });
+  assert.is(short.meta?.tokens?.inputTokens, 8);
+
   for (const model of ['bert', 'default', 'builtin']) {
     const error = await cohereFailure(client.rerank({ model, query: 'x', documents: ['a'] }));
     assert.is(error.statusCode, 400);

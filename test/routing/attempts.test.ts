@@ -2,6 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setImmediate } from 'node:timers/promises';
+import { Collector } from '../../src/protocol/collect.ts';
 import type { EmbedEvent } from '../../src/protocol/embed.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
@@ -14,6 +15,7 @@ import {
   hello,
   LOCAL,
   measured,
+  scored,
   ScriptedBackend,
   START,
   text,
@@ -368,6 +370,30 @@ test('embeddings use only the named model, without fallback', async () => {
     [
       ['embedding', 'CONTEXT_OVERFLOW'],
       ['embedding', 'ok'],
+    ],
+  );
+  assert.is(router.active + router.waiting, 0);
+});
+
+test('reranking uses only the named model, without fallback', async () => {
+  const a = provider('a', hello);
+  const b = provider('b', hello);
+  const { router, outcomes } = make(ALL, a, b);
+  const request = { query: 'x', documents: ['y', 'zz'] };
+  a.rerankScript = async function* () {
+    throw new SvcError('CONTEXT_OVERFLOW', 'too long');
+  };
+  assert.is((await failure(router.rerank(request, context()))).code, 'CONTEXT_OVERFLOW');
+  assert.equal([a.rerankRequests, b.rerankRequests], [[{ ...request, model: 'one' }], []]);
+
+  a.rerankScript = scored;
+  const { scores } = await Collector.of(router.rerank({ ...request, route: 'provider:a' }, context()));
+  assert.equal(scores, [1, 2]);
+  assert.equal(
+    outcomes.map(({ kind, outcome }) => [kind, outcome]),
+    [
+      ['reranking', 'CONTEXT_OVERFLOW'],
+      ['reranking', 'ok'],
     ],
   );
   assert.is(router.active + router.waiting, 0);

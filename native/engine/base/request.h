@@ -377,15 +377,18 @@ struct RerankRequest {
   GenerationId id = 0;
   std::string query;
   std::vector<std::string> documents;
+  // A document with more tokens loses its end. Absent: no limit but the context.
+  std::optional<std::uint32_t> max_document_tokens;
   // True: a document that is too long loses its end instead of being refused. The usage reports the
-  // number of tokens removed.
+  // number of tokens removed for either reason.
   bool truncate = false;
 
   static constexpr auto Fields() {
     using Self = RerankRequest;
-    return std::make_tuple(
-        SVC_FIELD(id, .required = true), SVC_FIELD(query, .required = true, .non_empty = true),
-        SVC_FIELD(documents, .required = true, .non_empty = true), SVC_FIELD(truncate));
+    return std::make_tuple(SVC_FIELD(id, .required = true),
+                           SVC_FIELD(query, .required = true, .non_empty = true),
+                           SVC_FIELD(documents, .required = true, .non_empty = true),
+                           SVC_FIELD(max_document_tokens, .min = 1), SVC_FIELD(truncate));
   }
 };
 

@@ -214,6 +214,21 @@ TEST(ALongDocumentIsRefusedOrCut) {
   }
 }
 
+TEST(OnlySoManyTokensOfADocumentAreRead) {
+  Heard heard;
+  const auto engine = Load(Bert(), heard);
+  REQUIRE(engine.ok());
+  const std::vector<std::string> documents = {"the river runs under", "the river", "the"};
+  const Result<std::uint32_t> tokens = engine.value()->embedding()->Rerank(
+      {.id = 1, .query = "a", .documents = documents, .max_document_tokens = 2});
+  REQUIRE(tokens.ok());
+  EXPECT_EQ(tokens.value(), 3U * 3 + 2 + 2 + 1);  // [CLS] a [SEP], and the documents
+  EXPECT_EQ(heard.End(1).usage.truncated_tokens.value_or(0), 2U);
+  const std::vector<float> scores = heard.scores[1];
+  EXPECT(std::fabs(scores[0] - scores[1]) < 1e-4F);
+  EXPECT(std::fabs(scores[1] - scores[2]) > 1e-3F);
+}
+
 TEST(AModelDoesOnlyWhatItWasTrainedFor) {
   Heard heard;
   const auto ranker = Load(Bert(), heard);

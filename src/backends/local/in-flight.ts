@@ -48,9 +48,9 @@ export class InFlight implements AnswerOwner, OutputReader {
   }
 
   /** Throws BUSY. */
-  rerank({ child }: LoadedEngine, { query, documents, truncate }: RerankRequest): Ranking {
+  rerank({ child }: LoadedEngine, { query, documents, max_document_tokens, truncate }: RerankRequest): Ranking {
     const id = ++this.#lastId;
-    child.ask({ type: 'rerank', request: { id, query, documents, ...given({ truncate }) } });
+    child.ask({ type: 'rerank', request: { id, query, documents, ...given({ max_document_tokens, truncate }) } });
     const ranking = new Ranking(id, this, documents.length);
     this.#answers.set(id, ranking);
     return ranking;

@@ -7,7 +7,7 @@ import type { Collector } from '../collect.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
 import { truncatedOf } from '../openai-response.ts';
-import { parseRerankRequest, ranked, type RerankRequest } from './rerank.ts';
+import { parseRerankRequest, ranked, RerankRequestSchema, type RerankRequest } from './rerank.ts';
 import { invalid, parse } from '../validate.ts';
 
 export interface RerankCall {
@@ -20,6 +20,7 @@ export interface RerankCall {
 export const RerankFieldsSchema = v.object({
   top_n: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1))),
   return_documents: v.exactOptional(v.boolean(), false),
+  max_tokens_per_doc: RerankRequestSchema.entries.max_document_tokens,
   keep_alive: KeepAliveSchema,
 });
 
@@ -30,11 +31,11 @@ export function parseRerank(body: unknown): RerankCall {
   const fields = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
   const { model, documents, ...rest } = fields;
   refuseUnsupported(rest);
-  const { top_n, return_documents, keep_alive } = parse(RerankFieldsSchema, rest);
+  const { top_n, return_documents, max_tokens_per_doc, keep_alive } = parse(RerankFieldsSchema, rest);
   return {
     request: parseRerankRequest({
       ...rest,
-      ...given({ keep_alive_seconds: keep_alive }),
+      ...given({ keep_alive_seconds: keep_alive, max_document_tokens: max_tokens_per_doc }),
       ...(model === undefined || model === 'default' ? {} : { model }),
       ...(documents === undefined ? {} : { documents: Array.isArray(documents) ? documents.map(textOf) : documents }),
     }),
@@ -49,12 +50,10 @@ function textOf(document: unknown): unknown {
   return typeof text === 'string' ? text : document;
 }
 
-function refuseUnsupported({ rank_fields, max_tokens_per_doc }: Readonly<Record<string, unknown>>): void {
+function refuseUnsupported({ rank_fields }: Readonly<Record<string, unknown>>): void {
   const isText = Array.isArray(rank_fields) && rank_fields.length === 1 && rank_fields[0] === 'text';
   if (rank_fields !== undefined && !isText)
     throw invalid('rank_fields', 'must be ["text"] or absent: a document is one text');
-  if (max_tokens_per_doc !== undefined)
-    throw invalid('max_tokens_per_doc', 'is not supported: "truncate": true cuts documents that are too long');
 }
 
 /** `version`: of Cohere's API. */

@@ -15,6 +15,10 @@ export const RerankRequestSchema = v.object({
   query: v.pipe(v.string(), v.minLength(1)),
   /** Each is scored on its own, together with the query. May be empty texts. */
   documents: v.pipe(v.array(v.string()), v.minLength(1), v.maxLength(LIMITS.rerankDocuments)),
+  /** A document with more tokens loses its end; the usage counts the tokens cut. Absent: no limit but the model's. */
+  max_document_tokens: v.exactOptional(
+    v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.contextLength)),
+  ),
   /** true: cuts the end off a document that is too long; the usage counts the tokens cut. Otherwise it is refused. */
   truncate,
   route,

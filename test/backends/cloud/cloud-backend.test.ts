@@ -281,4 +281,13 @@ test('close leaves no connection open', async ({ upstream, open }) => {
   assert.is(owned(), 0);
 });
 
+test('embeddings and reranking are refused, with the name of the provider', async ({ open, upstream }) => {
+  const { backend } = open();
+  for (const act of [() => backend.embed(), () => backend.rerank()]) {
+    const { param } = await rejection(act, 'INVALID_REQUEST', /^acme: (embeddings are|reranking is) not supported/);
+    assert.is(param, 'model');
+  }
+  assert.equal(upstream.asked, []);
+});
+
 test.run();

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ClusterBackend } from '../../../src/backends/cloud/cluster/cluster-backend.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../../src/protocol/generate.ts';
+import { rejection } from '../../support/errors.ts';
 import { startStopwatch } from '../../support/stopwatch.ts';
 import { waitFor } from '../../support/wait.ts';
 import { ask, chunk, provider } from '../cloud/cloud-support.ts';
@@ -196,6 +197,10 @@ test('a server that is busy with requests of other clients gets fewer', async ({
     } else await answer(home)(turn);
   });
   await waitFor('the load to be seen', async () => (await asking(backend, 'hello')) !== home);
+});
+
+test('reranking is refused, with the name of the provider', async ({ backend }) => {
+  await rejection(() => backend.rerank(), 'INVALID_REQUEST', /reranking is not supported with providers yet/);
 });
 
 test.run();

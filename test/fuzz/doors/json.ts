@@ -81,6 +81,11 @@ const BODIES: readonly Body[] = [
     control: false,
     value: { model: 'tiny', input: ['a', [1, 2]], encoding_format: 'base64', dimensions: 4 },
   },
+  {
+    path: HTTP_ROUTES.rerank,
+    control: false,
+    value: { model: 'tiny', query: 'a', documents: ['b', { text: 'c' }], top_n: 1, return_documents: true },
+  },
   { path: HTTP_ROUTES.ollamaPull, control: false, value: { model: 'localhost:1/a/b', stream: false, insecure: true } },
   { path: CONTROL_ROUTES.generate, control: true, value: GENERATE },
   { path: CONTROL_ROUTES.stop, control: true, value: { drain_timeout_ms: 1 }, spoilt: { drain_timeout_ms: 'never' } },

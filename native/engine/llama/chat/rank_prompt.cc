@@ -31,10 +31,48 @@ std::string FillIn(std::string_view form, std::string_view query, std::string_vi
   return filled;
 }
 
+// Part of a text from its beginning on.
+struct Beginning {
+  std::string_view text;
+  std::vector<Token> tokens;
+  std::uint32_t truncated_tokens = 0;
+};
+
 // Returns at most `length` bytes from the beginning of `text`, whole characters only.
-std::string_view Beginning(std::string_view text, std::size_t length) {
+std::string_view WholeCharacters(std::string_view text, std::size_t length) {
   while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;
   return text.substr(0, length);
+}
+
+// Binary search for the longest beginning of which `tokenize` makes at most max_tokens; the empty
+// one if none does. Errors: those of `tokenize`.
+template <typename F>
+Result<Beginning> LongestWithin(std::string_view text, std::uint32_t max_tokens, F tokenize) {
+  Result<std::vector<Token>> whole = tokenize(text);
+  if (!whole.ok()) return whole.status();
+  const std::size_t size = whole.value().size();
+  if (size <= max_tokens) return Beginning{.text = text, .tokens = std::move(whole.value())};
+
+  std::string_view best = text.substr(0, 0);
+  Result<std::vector<Token>> tokens = tokenize(best);
+  if (!tokens.ok()) return tokens.status();
+  std::size_t fitting = 0;
+  for (std::size_t longer = text.size(); longer - fitting > 1;) {
+    const std::size_t middle = fitting + (longer - fitting) / 2;
+    const std::string_view part = WholeCharacters(text, middle);
+    Result<std::vector<Token>> some = tokenize(part);
+    if (!some.ok()) return some.status();
+    if (some.value().size() <= max_tokens) {
+      best = part;
+      tokens = std::move(some);
+      fitting = middle;
+    } else {
+      longer = middle;
+    }
+  }
+  const auto truncated = static_cast<std::uint32_t>(size - tokens.value().size());
+  return Beginning{
+      .text = best, .tokens = std::move(tokens.value()), .truncated_tokens = truncated};
 }
 
 }  // namespace
@@ -72,29 +110,20 @@ Result<std::vector<Token>> RankPrompt::Tokens(const RankQuery& query,
 }
 
 Result<RankInput> RankPrompt::Cut(const RankQuery& query, std::string_view document,
-                                  std::uint32_t max_tokens) const {
-  Result<std::vector<Token>> whole = Tokens(query, document);
-  if (!whole.ok()) return whole.status();
-  const std::size_t size = whole.value().size();
-  if (size <= max_tokens) return RankInput{.tokens = std::move(whole.value())};
-
-  // Binary search for the longest beginning of the document that fits.
-  Result<std::vector<Token>> best = Tokens(query, "");
-  if (!best.ok()) return best.status();
-  std::size_t fitting = 0;
-  for (std::size_t longer = document.size(); longer - fitting > 1;) {
-    const std::size_t middle = fitting + (longer - fitting) / 2;
-    Result<std::vector<Token>> tokens = Tokens(query, Beginning(document, middle));
-    if (!tokens.ok()) return tokens.status();
-    if (tokens.value().size() <= max_tokens) {
-      best = std::move(tokens);
-      fitting = middle;
-    } else {
-      longer = middle;
-    }
+                                  Limits limits) const {
+  std::uint32_t truncated = 0;
+  if (limits.max_document_tokens) {
+    const auto plain = [this](std::string_view text) { return Plain(text); };
+    const Result<Beginning> part = LongestWithin(document, *limits.max_document_tokens, plain);
+    if (!part.ok()) return part.status();
+    document = part.value().text;
+    truncated = part.value().truncated_tokens;
   }
-  const auto truncated = static_cast<std::uint32_t>(size - best.value().size());
-  return RankInput{.tokens = std::move(best.value()), .truncated_tokens = truncated};
+  const auto with_query = [&](std::string_view text) { return Tokens(query, text); };
+  Result<Beginning> part = LongestWithin(document, limits.max_tokens, with_query);
+  if (!part.ok()) return part.status();
+  return RankInput{.tokens = std::move(part.value().tokens),
+                   .truncated_tokens = truncated + part.value().truncated_tokens};
 }
 
 Result<std::vector<Token>> RankPrompt::Fill(std::string_view query,

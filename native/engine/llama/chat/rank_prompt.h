@@ -39,10 +39,13 @@ class RankPrompt {
   // Tokens of the query and a document. Errors: as Read.
   Result<std::vector<Token>> Tokens(const RankQuery& query, std::string_view document) const;
 
-  // As Tokens, with as much of the document's beginning as fits into max_tokens. More than
+  struct Limits {
+    std::uint32_t max_tokens = 0;                      // query and document together
+    std::optional<std::uint32_t> max_document_tokens;  // absent: no limit
+  };
+  // As Tokens, with as much of the document's beginning as fits into the limits. More than
   // max_tokens are returned if the query alone does not fit.
-  Result<RankInput> Cut(const RankQuery& query, std::string_view document,
-                        std::uint32_t max_tokens) const;
+  Result<RankInput> Cut(const RankQuery& query, std::string_view document, Limits limits) const;
 
  private:
   Result<std::vector<Token>> Fill(std::string_view query, std::string_view document) const;
