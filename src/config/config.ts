@@ -3,7 +3,6 @@
  * Every error is reported with file, line and column; nothing is silently ignored.
  */
 import { statSync } from 'node:fs';
-import { isAbsolute } from 'node:path';
 import {
   findNodeAtLocation,
   parseTree,
@@ -20,6 +19,7 @@ import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
 import { catalogue } from './catalogue.ts';
 import { variable, type Variable } from '../process/environment.ts';
 import type { Paths } from '../home/paths.ts';
+import { cacheType, contextLength, endlessNames, gpuLayers, ModelsSchema } from './model-settings.ts';
 import { PoliciesSchema } from './policy-settings.ts';
 import { ProvidersSchema } from './provider-settings.ts';
 import { flag, optionalSection, section, text, wholeNumber } from './schema.ts';
@@ -41,25 +41,18 @@ export const ConfigSchema = section({
     /** 0: any free port. */
     port: v.exactOptional(wholeNumber(0, 65_535), 7118),
   }),
-  models: optionalSection({
-    /** Folder of the models, instead of the data directory. */
-    dir: v.exactOptional(v.pipe(text, v.check(isAbsolute, 'must be an absolute path'))),
-    /** Memory limit of all engines together, on the host and on devices. Absent: the free memory. */
-    memory_budget_bytes: v.exactOptional(wholeNumber(1024 * 1024, Number.MAX_SAFE_INTEGER)),
-    /** Time for which a model stays loaded after its last use; -1: forever. */
-    keep_alive_seconds: v.exactOptional(wholeNumber(-1, 31_536_000), 300),
-  }),
+  models: ModelsSchema,
   engine: optionalSection({
     /** In tokens. Absent: the context that the model was trained for, as far as memory allows. */
-    context_length: v.exactOptional(wholeNumber(64, 16_777_216)),
+    context_length: v.exactOptional(contextLength),
     /** Absent: one for each physical core. */
     threads: v.exactOptional(wholeNumber(1, 512)),
     /** For long prompts, and for embeddings. Absent: as many as `threads`. */
     prompt_threads: v.exactOptional(wholeNumber(1, 512)),
     /** Absent: as many as fit. */
-    gpu_layers: v.exactOptional(wholeNumber(0, 10_000)),
+    gpu_layers: v.exactOptional(gpuLayers),
     /** Type of the KV cache. Absent: F16, or Q8_0 if only that fits. */
-    cache_type: v.exactOptional(v.picklist(['f16', 'q8_0'], 'must be f16 or q8_0')),
+    cache_type: v.exactOptional(cacheType),
     /** Draft model for speculative decoding. null: none. */
     draft_model: v.exactOptional(v.nullable(text), null),
     /** Generations that one engine runs together. */
@@ -130,7 +123,10 @@ export function parseConfig(source: string): { config: Config; problems: ConfigP
     ...repeatedKeys(root).map(({ offset, value }) => place(offset, `duplicate key "${String(value)}"`)),
     ...(result.issues ?? []).map((issue) => place(...locate(root, issue))),
   ];
-  if (result.success) problems.push(...unknownProviders(root, result.output).map((at) => place(...at)));
+  if (result.success) {
+    const wrong = [...unknownProviders(root, result.output), ...wrongNames(root, result.output)];
+    problems.push(...wrong.map((at) => place(...at)));
+  }
   if (result.success && problems.length === 0) return { config: result.output, problems };
   return { config: defaults, problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) };
 }
@@ -165,6 +161,13 @@ function unknownProviders(root: Node, { cloud, policies, providers }: Config): [
       const what = keys[0] === 'cloud' ? 'must be the name of a provider' : 'must begin with the name of a provider';
       return [node?.offset ?? root.offset, `"${keys.join('.')}" ${what}`];
     });
+}
+
+function wrongNames(root: Node, { models }: Config): [offset: number, message: string][] {
+  return endlessNames(models).map(({ name, problem }) => {
+    const node = findNodeAtLocation(root, ['models', name, 'from']) ?? root;
+    return [node.offset, `"models.${name}.from" ${problem}`];
+  });
 }
 
 function locate(root: Node, issue: v.BaseIssue<unknown>): [offset: number, message: string] {

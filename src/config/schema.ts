@@ -13,7 +13,7 @@ export const text = v.pipe(v.string('must be a string'), v.minLength(1, 'must no
 
 export const flag = v.boolean('must be true or false');
 
-const object = v.custom<object>(
+export const object = v.custom<object>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   'must be an object',
 );

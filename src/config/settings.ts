@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { findNodeAtLocation, parseTree } from 'jsonc-parser';
 import writeFileAtomic from 'write-file-atomic';
 import { SvcError } from '../protocol/errors.ts';
+import { isModelName } from '../protocol/model/settings.ts';
 import { PROVIDER_NAME } from '../protocol/routing.ts';
 import { suggest } from '../protocol/suggest.ts';
 import { parsedJson } from '../protocol/foreign-text.ts';
@@ -20,6 +21,7 @@ import {
   readConfigFile,
   type ConfigProblem,
 } from './config.ts';
+import { isSettingOfModels } from './model-settings.ts';
 import { withFileLock } from '../files/file-lock.ts';
 import type { Paths } from '../home/paths.ts';
 
@@ -44,6 +46,24 @@ export function namedSettings(): string[] {
   return leavesOf(ConfigSchema as Schema, [], {}, 'NAME').filter((name) => name.includes('.NAME.'));
 }
 
+/**
+ * Keys from the root to a setting. The name of a model may have dots, so there the name of the setting after it is
+ * looked for from the end: `models.llama3.2-16k.system`.
+ */
+export function pathOf(name: string): string[] {
+  const [section = '', first = '', ...rest] = name.split('.');
+  if (section !== 'models' || rest.length === 0 || isSettingOfModels(first)) return name.split('.');
+  const below = name.slice('models.'.length);
+  const setting = namedSettings()
+    .filter((each) => each.startsWith('models.NAME.'))
+    .map((each) => each.slice('models.NAME'.length))
+    .concat('.sampling')
+    .filter((each) => below.endsWith(each) && below.length > each.length)
+    .sort((a, b) => b.length - a.length)[0];
+  if (setting === undefined) return ['models', below];
+  return ['models', below.slice(0, -setting.length), ...setting.slice(1).split('.')];
+}
+
 /** All settings in force; below user-chosen names only those with a value. Throws CONFIG_INVALID. */
 export function listSettings(paths: Pick<Paths, 'configFile'>): Setting[] {
   const config = loadConfig(paths);
@@ -65,10 +85,11 @@ function settingsNamed(names: readonly string[], file: string, config: object): 
   const root = parseTree(source, [], { allowTrailingComma: true, allowEmptyContent: true });
   const environment = environmentSettings();
   return names.map((name): Setting => {
-    const value = name.split('.').reduce<unknown>((inner, key) => (inner as Container)?.[key], config);
+    const path = pathOf(name);
+    const value = path.reduce<unknown>((inner, key) => (inner as Container)?.[key], config);
     const variable = environment.find((each) => each.name === name)?.variable;
     if (variable !== undefined) return { name, value, origin: 'environment', at: variable };
-    const node = root && findNodeAtLocation(root, name.split('.'));
+    const node = root && findNodeAtLocation(root, path);
     if (node === undefined) return { name, value: value ?? null, origin: 'default', at: null };
     const { line, column } = position(source, node.offset);
     return { name, value, origin: 'file', at: `${file}:${String(line)}:${String(column)}` };
@@ -87,12 +108,14 @@ export function checkSettingName(name: string): void {
 }
 
 function isBelowAName(name: string): boolean {
-  const [section = '', chosen = '', ...rest] = name.split('.');
-  return PROVIDER_NAME.test(chosen) && namedSettings().includes([section, 'NAME', ...rest].join('.'));
+  const [section = '', chosen = '', ...rest] = pathOf(name);
+  const isName = section === 'models' ? isModelName(chosen) : PROVIDER_NAME.test(chosen);
+  return isName && namedSettings().includes([section, 'NAME', ...rest].join('.'));
 }
 
 function hintFor(name: string, names: readonly string[]): string {
   const [section = '', chosen = '', ...rest] = name.split('.');
+  if (section === 'models') return hintForModels(name, names);
   const below = namedSettings().filter((each) => each.startsWith(`${section}.NAME.`));
   if (below.length > 0) {
     if (isNameOfSecret(name)) return `a key is not kept in the config: svc provider set ${chosen} --api-key-stdin`;
@@ -107,6 +130,21 @@ function hintFor(name: string, names: readonly string[]): string {
   return likely === undefined ? '`svc config show` lists them all' : `did you mean "${likely}"?`;
 }
 
+/** For a name in the section `models`, where settings stand beside names of models. */
+function hintForModels(name: string, names: readonly string[]): string {
+  const own = names.filter((each) => each.startsWith('models.'));
+  const dot = name.lastIndexOf('.');
+  const chosen = name.slice(0, dot);
+  const below = namedSettings().filter((each) => each.startsWith('models.NAME.'));
+  const likely =
+    chosen !== 'models'
+      ? suggest(`models.NAME${name.slice(dot)}`, below)?.replace('models.NAME', chosen)
+      : suggest(name, own);
+  if (likely !== undefined) return `did you mean "${likely}"?`;
+  const keys = below.map((each) => each.replace('models.NAME.', '')).filter((each) => !each.includes('.'));
+  return `the settings are ${own.join(', ')}; a model NAME has ${keys.map((each) => `models.NAME.${each}`).join(', ')} and models.NAME.sampling`;
+}
+
 /**
  * Sets a setting to a typed value: as JSON if that fits the setting, else as a string. Resolves with the value
  * written. Throws INVALID_REQUEST for a wrong value, and CONFIG_INVALID when the file has another error; then nothing
@@ -114,7 +152,7 @@ function hintFor(name: string, names: readonly string[]): string {
  */
 export async function setSetting(paths: Pick<Paths, 'configFile'>, name: string, typed: string): Promise<unknown> {
   checkSettingName(name);
-  const path = name.split('.');
+  const path = pathOf(name);
   return await changeFile(paths.configFile, (source) => {
     const json = parsedJson(typed);
     const candidates = [...(json === undefined ? [] : [json]), typed];
@@ -168,7 +206,7 @@ export async function changeConfig(paths: Pick<Paths, 'configFile'>, changes: re
  * in the file. Throws INVALID_REQUEST when it is neither in the file nor a setting.
  */
 export async function unsetSetting(paths: Pick<Paths, 'configFile'>, name: string): Promise<boolean> {
-  const path = name.split('.');
+  const path = pathOf(name);
   return await changeFile(paths.configFile, (source) => {
     const root = parseTree(source, [], { allowTrailingComma: true, allowEmptyContent: true });
     const isThere = root !== undefined && findNodeAtLocation(root, path) !== undefined;
@@ -227,6 +265,8 @@ interface Schema {
   readonly wrapped?: Schema;
   /** Schema of a record's values. */
   readonly value?: Schema;
+  /** Schema of the values under user-chosen keys, beside `entries`. */
+  readonly rest?: Schema;
 }
 
 /** `anyName`: placeholder for user-chosen names. */
@@ -234,7 +274,13 @@ function leavesOf(schema: Schema, path: readonly string[], config: unknown, anyN
   const below = (key: string, inner: Schema): string[] =>
     leavesOf(inner, [...path, key], (config as Container)?.[key], anyName);
   const entries = partOf(schema, 'entries');
-  if (entries !== undefined) return Object.entries(entries).flatMap(([key, inner]) => below(key, inner));
+  const rest = partOf(schema, 'rest');
+  if (entries !== undefined) {
+    const own = Object.entries(entries).flatMap(([key, inner]) => below(key, inner));
+    if (rest === undefined) return own;
+    const others = Object.keys((config as Container) ?? {}).filter((key) => !Object.hasOwn(entries, key));
+    return [...own, ...(anyName === undefined ? others : [anyName]).flatMap((name) => below(name, rest))];
+  }
   const value = partOf(schema, 'value');
   // A record with plain values is one setting.
   if (value === undefined || partOf(value, 'entries') === undefined) return [path.join('.')];
@@ -242,7 +288,7 @@ function leavesOf(schema: Schema, path: readonly string[], config: unknown, anyN
   return names.flatMap((name) => below(name, value));
 }
 
-function partOf<Part extends 'entries' | 'value'>(schema: Schema, part: Part): Schema[Part] | undefined {
+function partOf<Part extends 'entries' | 'value' | 'rest'>(schema: Schema, part: Part): Schema[Part] | undefined {
   const found = schema[part];
   // In a literal or a bound this field has a plain value, not a schema.
   if (typeof found === 'object') return found;

@@ -6,12 +6,14 @@ import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend } from '../backends/backend.ts';
 import type { Config } from '../config/config.ts';
+import { modelNamesIn } from '../config/model-settings.ts';
 import { KeysSeen } from '../home/keys-seen.ts';
 import type { DaemonFile } from '../home/daemon-file.ts';
 import type { Paths } from '../home/paths.ts';
 import { VERSION } from '../config/version.ts';
 import type { Logger } from '../log/log.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
+import type { ModelNames } from '../protocol/model/settings.ts';
 import type {
   CheckStatus,
   ConditionName,
@@ -91,6 +93,8 @@ export interface DaemonParts {
   fileTroubles(): readonly (string | null)[];
   /** Sets the size limit of the prefix files, effective at once. undefined: none is configured. Never throws. */
   onPrefixBytes(bytes: number | undefined): void;
+  /** Replaces the names that the config gives to models, and their settings. Never throws. */
+  onModelNames(names: ModelNames): void;
   pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent>;
 }
 
@@ -148,6 +152,7 @@ export class Daemon implements Services {
       apply: (changed) => {
         parts.providers.apply(changed);
         parts.onPrefixBytes(changed.engine.prefix_disk_bytes);
+        parts.onModelNames(modelNamesIn(changed.models));
         this.healthFeed.changed();
       },
     });

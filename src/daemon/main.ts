@@ -6,6 +6,7 @@ import { CloudBackend } from '../backends/cloud/cloud-backend.ts';
 import { ClusterBackend } from '../backends/cloud/cluster/cluster-backend.ts';
 import { LocalBackend } from '../backends/local/local-backend.ts';
 import { loadConfig } from '../config/config.ts';
+import { modelNamesIn } from '../config/model-settings.ts';
 import type { DaemonFile } from '../home/daemon-file.ts';
 import { variable } from '../process/environment.ts';
 import { capabilitiesFile, resolvePaths } from '../home/paths.ts';
@@ -16,6 +17,7 @@ import { ENGINE_VERSION } from '../config/version.ts';
 import { builtinModelPath } from '../models/store/builtin.ts';
 import { pullByName } from '../models/pull/by-name.ts';
 import { within } from '../files/within.ts';
+import { inBackground } from './in-background.ts';
 import { PrefixRoom } from '../models/store/prefix-room.ts';
 import {
   adoptPrefixes,
@@ -26,6 +28,7 @@ import {
   prefixName,
 } from '../models/store/prefixes.ts';
 import { Puller } from '../models/pull/puller.ts';
+import { NamedModels } from '../models/store/named-models.ts';
 import { ModelStore } from '../models/store/store.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
 import { Router } from '../routing/router.ts';
@@ -69,8 +72,7 @@ interface Base extends Pick<DaemonParts, 'mode' | 'paths' | 'config' | 'log' | '
 async function run({ logFile, ...base }: Base): Promise<number> {
   const { paths, config, log } = base;
   const modelsDir = config.models.dir ?? paths.modelsDir;
-  const tried = { path: capabilitiesFile(paths), version: ENGINE_VERSION };
-  const store = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath(), tried });
+  const { installed, store } = openModels(base, modelsDir);
   const prefixes = prefixFolder(paths.cacheDir);
   const shareOfDisk = await defaultPrefixBytes(prefixes);
   const { prefix_disk_bytes = shareOfDisk } = config.engine;
@@ -92,12 +94,8 @@ async function run({ logFile, ...base }: Base): Promise<number> {
     log,
   });
   providers.apply(config);
-  const puller = new Puller({ store, storeDir: modelsDir, dir: join(paths.cacheDir, 'downloads') });
-  const budgets = new Budgets({
-    dir: paths.stateDir,
-    budgetOf: (provider) => providers.budgetOf(provider),
-    onFailure: (error) => log.error({ err: error }, 'cannot write the usage ledger'),
-  });
+  const puller = new Puller({ store: installed, storeDir: modelsDir, dir: join(paths.cacheDir, 'downloads') });
+  const budgets = openBudgets(base, providers);
   const daemon = new Daemon({
     ...base,
     modelsDir,
@@ -115,6 +113,10 @@ async function run({ logFile, ...base }: Base): Promise<number> {
     onPrefixBytes: (bytes = shareOfDisk) => {
       local.setPrefixBytes(bytes);
       room.setLimit(bytes);
+    },
+    onModelNames: (names) => {
+      store.setNames(names);
+      inBackground(log, 'applying the settings of models', local.modelsChanged());
     },
     pull: (request, signal, dialect) => pullByName(puller, request, hubEnvironment(), signal, dialect),
   });
@@ -136,6 +138,21 @@ async function openRoom(folder: string, bytes: number, log: Logger): Promise<Pre
     bytes,
     onFailure: (error) => log.warn({ err: error }, 'cannot limit the size of saved prefixes'),
   });
+}
+
+function openBudgets({ paths, log }: Pick<Base, 'paths' | 'log'>, providers: CloudProviders): Budgets {
+  return new Budgets({
+    dir: paths.stateDir,
+    budgetOf: (provider) => providers.budgetOf(provider),
+    onFailure: (error) => log.error({ err: error }, 'cannot write the usage ledger'),
+  });
+}
+
+/** `store`: the installed models, also under the names of the config. */
+function openModels({ paths, config }: Pick<Base, 'paths' | 'config'>, dir: string) {
+  const tried = { path: capabilitiesFile(paths), version: ENGINE_VERSION };
+  const installed = new ModelStore({ dir, builtinPath: builtinModelPath(), tried });
+  return { installed, store: new NamedModels({ store: installed, names: modelNamesIn(config.models) }) };
 }
 
 /** Opens the log file, which `svc logs` reads; unless in the background, logs to standard error as well. */

@@ -4,6 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { loadConfig, type Config } from '../config/config.ts';
+import { isSettingOfModels } from '../config/model-settings.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
@@ -79,6 +80,9 @@ export class Reloader {
 }
 
 function isReloadable(name: string): boolean {
+  // The rest of the section are names of models.
+  const [section, key = ''] = name.split('.', 2);
+  if (section === 'models' && !isSettingOfModels(key)) return true;
   return RELOADABLE.some((each) => name === each || name.startsWith(`${each}.`));
 }
 

@@ -1,5 +1,7 @@
 /** The records that commands print and endpoints return: one type each, snake_case as on the wire. */
 
+import type { ModelSettings } from './model/settings.ts';
+
 export type CheckStatus = 'ok' | 'warn' | 'fail';
 export type State = 'STOPPED' | 'STARTING' | 'READY' | 'DEGRADED' | 'STOPPING';
 
@@ -188,6 +190,10 @@ export function triedFields(
 export interface ModelRecord {
   readonly id: string;
   readonly aliases: readonly string[];
+  /** Id of the installed model that this name of the config (`models.NAME`) is made from. Absent: an installed model. */
+  readonly from?: string;
+  /** Settings of the config for this name, and of the names that it is made from. Absent: none. */
+  readonly settings?: ModelSettings;
   /** Origin: `builtin`, `file`, `hf:…`, `ollama:…`, an https URL, `quantized:ID`. */
   readonly source: string;
   /** Model in parts: path of the first part. */

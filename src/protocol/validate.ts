@@ -44,7 +44,8 @@ function fieldName(issue: v.BaseIssue<unknown>, outer = ''): string | undefined 
   return name === '' ? undefined : name;
 }
 
-function complaint(issue: v.BaseIssue<unknown>): string {
+/** What is wrong, to follow the name of the field. */
+export function complaint(issue: v.BaseIssue<unknown>): string {
   if (issue.received === 'undefined') return 'is required';
   const bound = String(issue.requirement);
   switch (issue.type) {

@@ -117,6 +117,7 @@ async function main(): Promise<number> {
     }),
     fileTroubles: () => [],
     onPrefixBytes: () => undefined,
+    onModelNames: () => undefined,
     pull: () => {
       throw new SvcError('DOWNLOAD_FAILED', 'nothing is pulled here');
     },

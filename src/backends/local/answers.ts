@@ -14,6 +14,7 @@ import type { FinishEvent, GenerateRequest, StartEvent } from '../../protocol/ge
 import type { ModelRecord } from '../../protocol/records.ts';
 import type { RerankRequest } from '../../protocol/rerank/rerank.ts';
 import type { GenerateContext } from '../backend.ts';
+import type { EngineModel } from './engine-model.ts';
 import type { ContentEvent, EngineAnswer } from './generation.ts';
 import type { Pool } from './pool.ts';
 import { checkKind, explained, type Wanted } from './request.ts';
@@ -24,13 +25,14 @@ export interface AnswersOptions {
   readonly log: Logger;
   /** Throws MODEL_NOT_FOUND, or NOT_READY while svc is stopping. */
   find(name: string | undefined, signal: AbortSignal): Promise<ModelRecord>;
+  engineModelOf(model: ModelRecord): EngineModel;
 }
 
 /** How requests of one kind are put to an engine. */
 export interface Asking<Content extends ContentEvent> {
   readonly wanted: Wanted;
   /** Throws INVALID_REQUEST, before an engine is started in vain. The result is called again for a retry. */
-  prepare(): (engine: Supervisor) => EngineAnswer<Content>;
+  prepare(model: ModelRecord): (engine: Supervisor) => EngineAnswer<Content>;
 }
 
 interface Borrowed {
@@ -54,8 +56,10 @@ export class Answers {
     context: GenerateContext,
     { wanted, prepare }: Asking<Content>,
   ): AsyncGenerator<StartEvent | Content | FinishEvent, void, undefined> {
-    const ask = prepare();
-    const { engine, model, ready, release } = await this.#borrow(request, wanted, context);
+    const found = await this.#options.find(request.model, context.signal);
+    checkKind(found, wanted);
+    const ask = prepare(found);
+    const { engine, model, ready, release } = this.#borrow(request, found, context);
     const { signal, arrivedAt, traceId } = context;
     let [isAsked, isStarted, hasContent] = [false, false, false];
     try {
@@ -91,16 +95,14 @@ export class Answers {
     }
   }
 
-  async #borrow(
-    { model: name, context_length, keep_alive_seconds }: GenerateRequest | EmbedRequest | RerankRequest,
-    wanted: Wanted,
+  #borrow(
+    { context_length, keep_alive_seconds }: GenerateRequest | EmbedRequest | RerankRequest,
+    model: ModelRecord,
     { caller, signal }: GenerateContext,
-  ): Promise<Borrowed> {
-    const model = await this.#options.find(name, signal);
-    checkKind(model, wanted);
+  ): Borrowed {
     // These affect all clients: only an admin may reload a model with a longer context or shorten its keep-alive.
     const mayChange = caller.scope === 'admin';
-    const lease = this.#options.pool.acquire(model, shareOf(caller));
+    const lease = this.#options.pool.acquire(this.#options.engineModelOf(model), model.id, shareOf(caller));
     const { engine } = lease;
     if (model.default) {
       engine.keep();
@@ -116,7 +118,10 @@ export class Answers {
         if (!mayChange && has < length) throw mayNotReload(model.id, has);
       },
       release: () => {
-        lease.release(keep_alive_seconds === undefined ? undefined : toMilliseconds(keep_alive_seconds), mayChange);
+        const stay = keep_alive_seconds ?? model.settings?.keep_alive;
+        // A name that shares the engine of a model that stays loaded does not unload it.
+        const mayShorten = keep_alive_seconds === undefined ? !engine.kept : mayChange;
+        lease.release(stay === undefined ? undefined : toMilliseconds(stay), mayShorten);
       },
     };
   }

@@ -1,7 +1,7 @@
 /**
  * Runs models on this machine, each in its own engine process.
  *
- *   generate, embed, rerank ──► answers ──► pool (one engine per model file) ──► supervisor ──► engine process
+ *   generate, embed, rerank ──► answers ──► pool (an engine per file and load settings) ──► supervisor ──► engine process
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CacheType, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
@@ -28,10 +28,11 @@ import { abortable } from '../abortable.ts';
 import { Answers, atMost, toMilliseconds } from './answers.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
 import { draftPathFor } from './draft-model.ts';
+import { engineModelOf, type EngineModel } from './engine-model.ts';
 import { EstimateCache } from './estimate-cache.ts';
 import { totalOf } from './fit.ts';
-import { Pool, type Model } from './pool.ts';
-import { checkDimensions, toEngineRequest } from './request.ts';
+import { Pool } from './pool.ts';
+import { checkDimensions, toEngineRequest, withSettings } from './request.ts';
 import { Residency } from './residency.ts';
 import type { Store } from './store.ts';
 import { Supervisor } from './supervisor.ts';
@@ -128,15 +129,19 @@ export class LocalBackend implements Backend {
       pool: this.#pool,
       log: options.log,
       find: (name, signal) => this.#findFor(name, signal),
+      engineModelOf: (model) => this.#engineModelOf(model),
     });
   }
 
   generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
     return this.#answers.answer(request, context, {
       wanted: 'text',
-      prepare: () => {
+      prepare: ({ settings }) => {
         const own_prefixes = this.#options.engine.prefix_sharing === 'key';
-        const asked = toEngineRequest(request, { share: shareOf(context.caller), own_prefixes });
+        const asked = toEngineRequest(withSettings(request, settings), {
+          share: shareOf(context.caller),
+          own_prefixes,
+        });
         return (engine) => engine.generate(asked);
       },
     });
@@ -195,7 +200,7 @@ export class LocalBackend implements Backend {
     { context_length, keep_alive_seconds = -1, pin = false }: LoadWishes = {},
   ): AsyncGenerator<LoadEvent, void, undefined> {
     const model = await this.#findFor(name, signal);
-    const lease = this.#pool.acquire(model, shareOf(CONTROL_CALLER));
+    const lease = this.#pool.acquire(this.#engineModelOf(model), model.id, shareOf(CONTROL_CALLER));
     const left = new AbortController();
     try {
       const { engine } = lease;
@@ -221,8 +226,59 @@ export class LocalBackend implements Backend {
 
   /** Throws BUSY while the model is in use. Resolves when its process is gone, or at once if it is not loaded. */
   async unload(name: string): Promise<void> {
-    const loaded = this.#pool.engines.find(({ model }) => model.id === name);
-    await this.#pool.unload((loaded?.model ?? (await this.#find(name))).path);
+    // A model that was removed from the store may still be loaded.
+    const found = await this.#find(name).catch((error: unknown) => SvcError.from(error));
+    const engine = this.#pool.engines.find((each) => this.#pool.names(each).includes(name));
+    if (!(found instanceof SvcError)) await this.#pool.unload(this.#engineModelOf(found).key);
+    else if (engine === undefined) throw found;
+    else await this.#pool.unload(this.#pool.modelOf(engine)?.key ?? '');
+  }
+
+  /**
+   * The names of the config have changed: an engine whose load settings no model has any more is replaced once it is
+   * idle. Never rejects.
+   */
+  async modelsChanged(): Promise<void> {
+    for (const engine of this.#pool.engines) {
+      const names = this.#pool.names(engine);
+      const keys = await Promise.all(names.map(async (name) => await this.#keyOf(name)));
+      if (keys.includes(this.#pool.modelOf(engine)?.key)) this.#pool.restore(engine);
+      else if (!keys.includes(undefined)) {
+        const left = names.filter((_, index) => keys[index] !== null);
+        void this.#replace(engine, left);
+      }
+    }
+  }
+
+  /** Key of the engine that a model would have now; null: there is no such model; undefined: not known. */
+  async #keyOf(name: string): Promise<string | null | undefined> {
+    try {
+      return this.#engineModelOf(await this.#find(name)).key;
+    } catch (error) {
+      return SvcError.from(error).code === 'MODEL_NOT_FOUND' && !name.startsWith('file:') ? null : undefined;
+    }
+  }
+
+  /** Never rejects. */
+  async #replace(engine: Supervisor, names: readonly string[]): Promise<void> {
+    const { kept } = engine;
+    const pin = this.#pool.isPinned(engine);
+    const keepAliveMs = this.#pool.keepAliveMs(engine);
+    const { id } = engine.model;
+    this.#options.log.info({ model: id }, 'its settings have changed: the engine is replaced once it is idle');
+    const isGone = await this.#pool.retire(engine);
+    const [name] = names;
+    if (!isGone || !kept || name === undefined || this.#closing) return;
+    const keep_alive_seconds = keepAliveMs === Infinity ? -1 : keepAliveMs / 1000;
+    try {
+      for await (const _ of this.load(name, new AbortController().signal, { pin, keep_alive_seconds }));
+    } catch (error) {
+      this.#options.log.warn({ model: id, err: error }, 'the model cannot be loaded with its new settings');
+    }
+  }
+
+  #engineModelOf(record: ModelRecord): EngineModel {
+    return engineModelOf(record, this.#options.engine);
   }
 
   loadedModels(): LoadedModelHealth[] {
@@ -313,17 +369,16 @@ export class LocalBackend implements Backend {
     };
   }
 
-  #createEngine(model: Model): Supervisor {
+  #createEngine(model: EngineModel): Supervisor {
     const { engine, store, log, entry, onChange } = this.#options;
     // The config has the engine's names.
-    const { context_length, threads, prompt_threads, gpu_layers, cache_type } = engine;
-    const { max_sequences = DEFAULT_MAX_SEQUENCES } = engine;
-    const settings = given({ context_length, threads, prompt_threads, gpu_layers, cache_type, max_sequences });
+    const { threads, prompt_threads, max_sequences = DEFAULT_MAX_SEQUENCES } = engine;
+    const settings = { ...given({ threads, prompt_threads, max_sequences }), ...model.load };
     return new Supervisor({
       model,
       plan: async (supervisor, estimate, signal, onPlan) => {
         const cached = this.#estimates.of(model, estimate);
-        const draft_path = await draftPathFor(model, { name: engine.draft_model ?? null, store, log });
+        const draft_path = await draftPathFor(model, { store, log });
         const options = { ...settings, ...this.#prefixOptions(model.path), ...given({ draft_path }) };
         await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },
@@ -368,7 +423,7 @@ export class LocalBackend implements Backend {
   }
 
   #withState(model: ModelRecord): ModelRecord {
-    const engine = this.#pool.engines.find((each) => each.model.path === model.path);
+    const engine = this.#pool.engine(this.#engineModelOf(model).key);
     if (engine === undefined || engine.state === 'idle' || engine.state === 'closed') return model;
     const { state, pid, info } = engine;
     if (pid === null || info === null) return { ...model, state };

@@ -1,15 +1,19 @@
 /**
- * The engines of this daemon: one per model file, however many names it has. Counts each engine's leases and unloads
- * it after its keep-alive. An engine with leases is never unloaded here.
+ * The engines of this daemon: one per model file and load settings, however many names it has (engine-model.ts).
+ * Counts each engine's leases and unloads it after its keep-alive. An engine with leases is never unloaded here.
  */
 import { SvcError } from '../../protocol/errors.ts';
+import { deferred, type Deferred } from './deferred.ts';
+import type { EngineModel } from './engine-model.ts';
 import type { Supervisor } from './supervisor.ts';
-
-/** The model of an engine. */
-export type Model = Supervisor['model'];
 
 interface Entry {
   readonly engine: Supervisor;
+  readonly model: EngineModel;
+  /** Ids that it was acquired by. */
+  readonly names: Set<string>;
+  /** Set if no model has its settings any more: it ends when its last use does. Resolves then, or on `restore`. */
+  retiring: Deferred | null;
   uses: number;
   /** Uses by share (protocol/caller.ts). */
   readonly shares: Map<string, number>;
@@ -40,7 +44,7 @@ export interface PoolOptions {
   readonly usesLimit: number;
   /** Default keep-alive of a model. */
   readonly keepAliveMs: number;
-  create(model: Model): Supervisor;
+  create(model: EngineModel): Supervisor;
   /** A lease ended or a model was unloaded: an engine may have become idle. */
   onChange(): void;
 }
@@ -50,7 +54,7 @@ const LONGEST_TIMER_MS = 0x7fff_ffff;
 
 export class Pool {
   readonly #options: PoolOptions;
-  /** By path. */
+  /** By key (engine-model.ts). */
   readonly #entries = new Map<string, Entry>();
   #idleListeners: (() => void)[] = [];
 
@@ -71,6 +75,11 @@ export class Pool {
     return this.#entryOf(engine)?.pinned ?? false;
   }
 
+  /** How long the engine stays after a use; Infinity: until it is unloaded or evicted. */
+  keepAliveMs(engine: Supervisor): number {
+    return this.#entryOf(engine)?.keepAliveMs ?? this.#options.keepAliveMs;
+  }
+
   /** Time since the last use; 0 while in use. */
   idleMs(engine: Supervisor): number {
     const entry = this.#entryOf(engine);
@@ -83,16 +92,35 @@ export class Pool {
     return at === null ? null : new Date(at).toISOString();
   }
 
-  /** Throws BUSY if the engine has its maximum of leases. `share`: see protocol/caller.ts. */
-  acquire(model: Model, share: string): Lease {
-    const entry = this.#entries.get(model.path) ?? this.#newEntry(model);
+  /** Returns the engine with this key. undefined: none. */
+  engine(key: string): Supervisor | undefined {
+    return this.#entries.get(key)?.engine;
+  }
+
+  /** The model of `engine`; undefined: it is gone. */
+  modelOf(engine: Supervisor): EngineModel | undefined {
+    return this.#entryOf(engine)?.model;
+  }
+
+  /** Ids of the models that use `engine`. */
+  names(engine: Supervisor): string[] {
+    return [...(this.#entryOf(engine)?.names ?? [])];
+  }
+
+  /**
+   * Throws BUSY if the engine has its maximum of leases. `name`: id of the model that is asked for; `share`: see
+   * protocol/caller.ts.
+   */
+  acquire(model: EngineModel, name: string, share: string): Lease {
+    const entry = this.#entries.get(model.key) ?? this.#newEntry(model);
     if (this.#isFull(entry, share)) {
       throw new SvcError('BUSY', `${String(entry.uses)} requests wait for ${model.id} or run`, {
         hint: 'try again later, or raise engine.queue_limit',
         retryAfterSeconds: 1,
       });
     }
-    this.#entries.set(model.path, entry);
+    this.#entries.set(model.key, entry);
+    entry.names.add(name);
     entry.uses++;
     entry.shares.set(share, (entry.shares.get(share) ?? 0) + 1);
     this.#disarm(entry);
@@ -111,7 +139,8 @@ export class Pool {
         if (left > 0) entry.shares.set(share, left);
         else entry.shares.delete(share);
         entry.idleSince = performance.now();
-        if (entry.uses === 0) this.#arm(entry, stayMs);
+        if (entry.uses === 0 && entry.retiring !== null) void this.#end(entry);
+        else if (entry.uses === 0) this.#arm(entry, stayMs);
         this.#forget(entry);
         if (this.#isIdle()) for (const resolve of this.#idleListeners.splice(0)) resolve();
         this.#options.onChange();
@@ -120,8 +149,8 @@ export class Pool {
   }
 
   /** Throws BUSY while the model is in use. Does nothing if it is not loaded. */
-  async unload(path: string): Promise<void> {
-    const entry = this.#entries.get(path);
+  async unload(key: string): Promise<void> {
+    const entry = this.#entries.get(key);
     if (entry === undefined) return;
     if (entry.uses > 0) {
       throw new SvcError('BUSY', `${entry.engine.model.id} is used by ${String(entry.uses)} requests`, {
@@ -129,12 +158,27 @@ export class Pool {
         retryAfterSeconds: 1,
       });
     }
-    this.#disarm(entry);
-    entry.pinned = false;
-    entry.keepAliveMs = this.#options.keepAliveMs;
-    await entry.engine.unload();
-    this.#forget(entry);
-    this.#options.onChange();
+    await this.#end(entry);
+  }
+
+  /**
+   * Unloads the engine once it has no lease: no model has its settings any more. Resolves with true when its process is
+   * gone, with false if `restore` was called before.
+   */
+  async retire(engine: Supervisor): Promise<boolean> {
+    const entry = this.#entryOf(engine);
+    if (entry === undefined) return false;
+    const retiring = (entry.retiring ??= deferred());
+    if (entry.uses === 0) void this.#end(entry);
+    await retiring.promise;
+    return entry.retiring === retiring;
+  }
+
+  /** Takes `retire` back: a model has the engine's settings again. */
+  restore(engine: Supervisor): void {
+    const entry = this.#entryOf(engine);
+    entry?.retiring?.resolve();
+    if (entry !== undefined) entry.retiring = null;
   }
 
   /** Resolves once no engine has a lease. */
@@ -155,9 +199,12 @@ export class Pool {
     await Promise.all(this.engines.map((engine) => engine.destroy(error)));
   }
 
-  #newEntry(model: Model): Entry {
+  #newEntry(model: EngineModel): Entry {
     return {
       engine: this.#options.create(model),
+      model,
+      names: new Set(),
+      retiring: null,
       uses: 0,
       shares: new Map(),
       keepAliveMs: this.#options.keepAliveMs,
@@ -178,7 +225,18 @@ export class Pool {
   }
 
   #entryOf(engine: Supervisor): Entry | undefined {
-    return this.#entries.get(engine.model.path);
+    return [...this.#entries.values()].find((entry) => entry.engine === engine);
+  }
+
+  /** Resolves when the process is gone. REQUIRES: the entry has no lease. */
+  async #end(entry: Entry): Promise<void> {
+    this.#disarm(entry);
+    entry.pinned = false;
+    entry.keepAliveMs = this.#options.keepAliveMs;
+    await entry.engine.unload();
+    this.#forget(entry);
+    entry.retiring?.resolve();
+    this.#options.onChange();
   }
 
   #arm(entry: Entry, keepAliveMs: number): void {
@@ -201,8 +259,8 @@ export class Pool {
   }
 
   /** Removes the entry, unless it has a lease, a process that is not gone yet, or a failure to remember. */
-  #forget({ engine, uses }: Entry): void {
-    if (uses === 0 && engine.state === 'idle' && engine.pids.length === 0) this.#entries.delete(engine.model.path);
+  #forget({ engine, model, uses }: Entry): void {
+    if (uses === 0 && engine.state === 'idle' && engine.pids.length === 0) this.#entries.delete(model.key);
   }
 
   #isIdle(): boolean {

@@ -4,12 +4,29 @@ import type { EngineInfo } from '../../engine/messages.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { FinishEvent, Format, GenerateRequest, TokenLogprob, TokenLogprobs } from '../../protocol/generate.ts';
+import { given } from '../../protocol/given.ts';
+import type { RequestSettings } from '../../protocol/model/settings.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import type { RerankRequest } from '../../protocol/rerank/rerank.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { toChat } from './chat.ts';
 import type { Plan } from './fit.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
+
+/** Adds what the model's settings in the config say where the request says nothing. */
+export function withSettings(request: GenerateRequest, settings: RequestSettings = {}): GenerateRequest {
+  const { system, sampling, stop = [], max_tokens, reasoning } = settings;
+  const hasSystem = system === undefined || request.messages.some(({ role }) => role === 'system');
+  // A budget is a wish about reasoning, too.
+  const thinks = request.reasoning_budget_tokens === undefined ? reasoning : undefined;
+  return {
+    ...given({ max_tokens, reasoning_effort: thinks }),
+    ...request,
+    messages: hasSystem ? request.messages : [{ role: 'system', content: system }, ...request.messages],
+    sampling: { ...sampling, ...request.sampling },
+    stop: request.stop.length > 0 ? request.stop : [...stop],
+  };
+}
 
 /**
  * Replaces the fields that an engine does not read by what it does; all others stay as they are. Throws

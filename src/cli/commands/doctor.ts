@@ -1,4 +1,5 @@
 /** `svc doctor`: every check runs whatever the results of the others; one that depends on a broken part is skipped. */
+import { modelNamesIn } from '../../config/model-settings.ts';
 import { readKeyFile } from '../../home/key-file.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
 import type { DoctorCheck, DoctorRecord } from '../../protocol/doctor.ts';
@@ -68,6 +69,7 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
   sayProgress('asking the default model for a token');
   const models = await checkModels(paths, {
     modelsDir,
+    names: modelNamesIn(config.models),
     daemonServes: daemon.serves,
     engineWorks: engine.works,
   });

@@ -4,11 +4,14 @@
  */
 import { Client } from '../../client/client.ts';
 import { loadConfig } from '../../config/config.ts';
+import { modelNamesIn } from '../../config/model-settings.ts';
 import { ENGINE_VERSION } from '../../config/version.ts';
 import { capabilitiesFile, resolvePaths, type Paths } from '../../home/paths.ts';
 import { builtinModelPath } from '../../models/store/builtin.ts';
+import { NamedModels } from '../../models/store/named-models.ts';
 import { ModelStore } from '../../models/store/store.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import type { ModelNames } from '../../protocol/model/settings.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import { modelName } from './model-name.ts';
 
@@ -18,23 +21,34 @@ export function storeDirectory(): string {
 }
 
 export function openStore(): ModelStore {
-  return storeIn(storeDirectory(), resolvePaths());
+  const reserved = Object.entries(configuredNames()).flatMap(([name, { from }]) => (from === undefined ? [] : [name]));
+  return storeIn(storeDirectory(), resolvePaths(), reserved);
 }
 
-export function storeIn(dir: string, paths: Paths): ModelStore {
+/** `reserved`: names that the config gives to models, for which no further model may be added. */
+export function storeIn(dir: string, paths: Paths, reserved: readonly string[] = []): ModelStore {
   const tried = { path: capabilitiesFile(paths), version: ENGINE_VERSION };
-  return new ModelStore({ dir, builtinPath: builtinModelPath(), tried });
+  return new ModelStore({ dir, builtinPath: builtinModelPath(), tried, reserved });
+}
+
+/** The models in `store`, also under the names of the config. */
+export function named(store: ModelStore, names: ModelNames = configuredNames()): NamedModels {
+  return new NamedModels({ store, names });
+}
+
+function configuredNames(): ModelNames {
+  return modelNamesIn(loadConfig(resolvePaths()).models);
 }
 
 export async function listModels(): Promise<readonly ModelRecord[]> {
-  return (await fromDaemon((client) => client.models())) ?? (await openStore().list());
+  return (await fromDaemon((client) => client.models())) ?? (await named(openStore()).list());
 }
 
 /** Finds a model by id, alias or path. A registered model is found even if its file is broken. */
 export async function findModel(typed: string): Promise<ModelRecord> {
   const name = modelName(typed);
   const known = (await listModels()).find((model) => model.id === name || model.aliases.includes(name));
-  return known ?? (await openStore().find(name));
+  return known ?? (await named(openStore()).find(name));
 }
 
 /** Returns undefined if no daemon is running. */

@@ -43,6 +43,8 @@ export interface ModelStoreOptions {
   readonly builtinPath: string;
   /** Where the findings of loads are kept; absent: in memory. */
   readonly tried?: TriedPlace;
+  /** Names that no model may be added by. */
+  readonly reserved?: readonly string[];
 }
 
 export interface AddOptions {
@@ -69,12 +71,14 @@ export class ModelStore {
   readonly #builtinPath: string;
   readonly #registry: RegistryFile;
   readonly #tried: TriedCapabilities;
+  readonly #reserved: readonly string[];
   /** Summaries of files that the registry does not describe, so that not every request reads a vocabulary. */
   readonly #inspected = new Map<string, GgufSummary>();
   /** Digest of the built-in model's file, and the version of the file that it belongs to. */
   #builtinDigest: { readonly version: string; readonly digest: string } | undefined;
 
-  constructor({ dir, builtinPath, tried }: ModelStoreOptions) {
+  constructor({ dir, builtinPath, tried, reserved = [] }: ModelStoreOptions) {
+    this.#reserved = reserved.map((name) => name.toLowerCase());
     this.#dir = dir;
     this.#paths = new StorePaths(dir);
     this.#builtinPath = builtinPath;
@@ -213,6 +217,11 @@ export class ModelStore {
   async checkName(name: string): Promise<void> {
     checkModelId(name);
     checkFree(name, await this.#registry.read());
+    if (!this.#reserved.includes(name.toLowerCase())) return;
+    throw new SvcError('INVALID_REQUEST', `the config gives the name ${name} to another model`, {
+      hint: `choose another --name, or remove that one: svc model rm ${name}`,
+      param: 'name',
+    });
   }
 
   /** A path in the store for an unfinished file. */
@@ -232,6 +241,18 @@ export class ModelStore {
   async noteLoad(path: string, found: readonly TriedCapability[]): Promise<void> {
     const digest = (await this.list()).find((model) => model.path === path)?.digest ?? null;
     if (digest !== null) await this.#tried.note(digest, found);
+  }
+
+  /** The name that was set as the default; null: none. It may be gone. */
+  async defaultName(): Promise<string | null> {
+    return (await this.#registry.read()).default;
+  }
+
+  /** Sets a name as the default that `named-models.ts` resolves. */
+  async setDefaultName(name: string): Promise<void> {
+    await this.#registry.update((registry) => {
+      registry.default = name;
+    });
   }
 
   /** @throws SvcError as `find`; INVALID_REQUEST for a path */

@@ -4,8 +4,9 @@ import type { Paths } from '../../../home/paths.ts';
 import { tryModel } from '../../../engine/try-model.ts';
 import { digestOfModel } from '../../../models/store/adopted.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
+import type { ModelNames } from '../../../protocol/model/settings.ts';
 import { foundBy, triedFields, type ModelRecord } from '../../../protocol/records.ts';
-import { storeIn } from '../../machine/models.ts';
+import { named, storeIn } from '../../machine/models.ts';
 import { check, failed, skipped } from './check.ts';
 
 const TOKEN_MS = 120_000;
@@ -14,16 +15,17 @@ const READ_BYTES = 2 * 1024 ** 3;
 
 export interface ModelCheckOptions {
   readonly modelsDir: string;
+  readonly names: ModelNames;
   readonly daemonServes: boolean;
   /** True if an engine can be started on this machine. */
   readonly engineWorks: boolean;
 }
 
 export async function checkModels(paths: Paths, options: ModelCheckOptions): Promise<DoctorCheck[]> {
-  const { modelsDir } = options;
+  const { modelsDir, names } = options;
   let models: readonly ModelRecord[];
   try {
-    models = await storeIn(modelsDir, paths).list();
+    models = await named(storeIn(modelsDir, paths), names).list();
   } catch (error) {
     return [failed('model_store', error, modelsDir), skipped('default_model', 'the model store cannot be read')];
   }
@@ -39,25 +41,38 @@ interface FileState {
 async function checkStore(models: readonly ModelRecord[], modelsDir: string): Promise<DoctorCheck> {
   const states = await stateOfFiles(models);
   const broken = states.find(({ isBroken }) => isBroken);
-  return check('model_store', broken === undefined ? 'ok' : 'warn', `${String(models.length)} in ${modelsDir}`, {
+  const installed = models.filter(({ from }) => from === undefined).length;
+  return check('model_store', broken === undefined ? 'ok' : 'warn', `${String(installed)} in ${modelsDir}`, {
     detail: states.map(({ id, state }) => `${id}: ${state}`).join('; ') || null,
-    hint:
-      broken === undefined
-        ? null
-        : `restore the file of ${broken.id} and add it again, or remove the model: svc model rm ${broken.id}`,
+    hint: broken === undefined ? null : hintFor(broken.id, models.find(({ id }) => id === broken.id)?.from),
   });
+}
+
+function hintFor(id: string, from: string | undefined): string {
+  const mend = from === undefined ? `restore the file of ${id} and add it again` : `install ${from}`;
+  return `${mend}, or remove the ${from === undefined ? 'model' : 'name'}: svc model rm ${id}`;
 }
 
 async function stateOfFiles(models: readonly ModelRecord[]): Promise<FileState[]> {
   let left = READ_BYTES;
   const states = new Map<string, FileState>();
   for (const model of [...models].sort((a, b) => a.size_bytes - b.size_bytes)) {
-    const { id, size_bytes } = model;
+    const { id, size_bytes, from } = model;
+    if (from !== undefined) {
+      states.set(id, { id, ...stateOfName(model, from) });
+      continue;
+    }
     const isRead = size_bytes <= left;
     if (isRead) left -= size_bytes;
     states.set(id, { id, ...(await stateOf(model, isRead)) });
   }
   return models.map(({ id }) => states.get(id) as FileState);
+}
+
+/** Of a name that the config gives to a model: the file is checked as that of the model. */
+function stateOfName({ state }: ModelRecord, from: string): Omit<FileState, 'id'> {
+  const isBroken = state === 'failed';
+  return { state: isBroken ? `${from}, from which it is made, is missing or broken` : `made from ${from}`, isBroken };
 }
 
 async function stateOf(model: ModelRecord, isRead: boolean): Promise<Omit<FileState, 'id'>> {

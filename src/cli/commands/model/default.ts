@@ -1,6 +1,6 @@
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { modelName } from '../../machine/model-name.ts';
-import { findModel, openStore } from '../../machine/models.ts';
+import { findModel, named, openStore } from '../../machine/models.ts';
 import { printResult } from '../../terminal/output.ts';
 
 export const spec = {
@@ -11,7 +11,7 @@ export const spec = {
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async ({ json }, { model }) => {
-  await openStore().setDefault(modelName(model));
+  await named(openStore()).setDefault(modelName(model));
   const record = await findModel(model);
   printResult(json, record, `the default model is ${record.id}`);
 };

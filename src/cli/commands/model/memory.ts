@@ -7,7 +7,7 @@ import { hostMemory } from '../../../engine/host-memory.ts';
 import { given } from '../../../protocol/given.ts';
 import type { ModelMemory, ModelRecord } from '../../../protocol/records.ts';
 import { bytes, count, table, text } from '../../terminal/format.ts';
-import { openStore } from '../../machine/models.ts';
+import { named, openStore } from '../../machine/models.ts';
 
 /** Context lengths to estimate besides the one that the daemon would use. */
 const OTHERS = [2048, 8192, 32_768, 131_072];
@@ -15,11 +15,15 @@ const OTHERS = [2048, 8192, 32_768, 131_072];
 /** Throws the engine's error for the model. */
 export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory[]> {
   const { engine } = loadConfig(resolvePaths());
-  const { gpu_layers, max_sequences, cache_type } = engine;
-  const draft_path = await draftPathFor(model, engine.draft_model);
+  const { settings = {} } = model;
+  const { gpu_layers, max_sequences, cache_type, draft_model } = {
+    ...engine,
+    ...given({ gpu_layers: settings.gpu_layers, cache_type: settings.cache_type }),
+  };
+  const draft_path = await draftPathFor(model, settings.draft === undefined ? draft_model : settings.draft);
   const others = OTHERS.filter((length) => model.context_length === null || length <= model.context_length);
   const estimates = await estimateModel(model, given({ gpu_layers, max_sequences, cache_type, draft_path }), [
-    engine.context_length ?? 0,
+    settings.context_length ?? engine.context_length ?? 0,
     ...others,
   ]);
   const own = estimates.estimates[0]?.context_length;
@@ -36,7 +40,7 @@ export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory
 /** Returns undefined if the draft model cannot be used: the daemon then loads the model without it and logs it. */
 async function draftPathFor(model: ModelRecord, draftModel: string | null): Promise<string | undefined> {
   if (draftModel === null) return undefined;
-  const draft = await openStore()
+  const draft = await named(openStore())
     .find(draftModel)
     .catch(() => undefined);
   return draft?.path === model.path ? undefined : draft?.path;

@@ -6,12 +6,15 @@ import { SvcError } from '../../../protocol/errors.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
-import { findModel, fromDaemon, openStore, storeDirectory } from '../../machine/models.ts';
-import { askYesNo, printResult } from '../../terminal/output.ts';
+import { removeName } from '../../machine/model-names.ts';
+import { findModel, fromDaemon, listModels, openStore, storeDirectory } from '../../machine/models.ts';
+import { askYesNo, printResult, say } from '../../terminal/output.ts';
 
 export const spec = {
   summary: 'Remove a model',
-  detail: ['A file in the store is deleted. A file that was registered in its own place stays there.'],
+  detail: [
+    'A file in the store is deleted. A file that was registered in its own place stays there. Of a name that the config gives to a model (`svc model create`) only the name is removed.',
+  ],
   arguments: [modelArgument],
   flags: { yes: { kind: 'switch', short: 'y', summary: 'do not ask before deleting a file' }, json: jsonFlag },
   examples: ['svc model rm qwen', 'svc model rm --yes qwen'],
@@ -24,12 +27,19 @@ export const run: Run<typeof spec> = async ({ yes, json }, { model }) => {
     return;
   }
   const record = await findModel(model);
+  if (record.from !== undefined) {
+    await removeName(record.id);
+    printResult(json, { removed: record.id }, `removed ${record.id}, a name of ${record.from}`);
+    return;
+  }
   const isCopy = record.path.startsWith(storeDirectory() + sep);
   if (isCopy && !yes) await confirm(record);
   if (record.loaded !== null) await fromDaemon((client) => client.unload(record.id));
   await openStore().remove(record.id);
   await removePrefixes(prefixFolder(resolvePaths().cacheDir), record.path);
   printResult(json, { removed: record.id }, `removed ${record.id}`);
+  const broken = (await listModels()).filter(({ from, state }) => from === record.id && state === 'failed');
+  if (broken.length > 0) say(`made from it, and now without a model: ${broken.map(({ id }) => id).join(', ')}`);
 };
 
 async function confirm({ id, path, size_bytes }: ModelRecord): Promise<void> {

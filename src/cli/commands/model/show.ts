@@ -4,6 +4,7 @@ import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes, count, facts, short, text } from '../../terminal/format.ts';
 import { findModel } from '../../machine/models.ts';
 import { printResult, say } from '../../terminal/output.ts';
+import { shown } from '../config/value.ts';
 import { memoryOf, memoryTable } from './memory.ts';
 
 export const spec = {
@@ -31,6 +32,7 @@ function describe(model: ModelRecord): string {
   const rows: [string, string][] = [
     ['id', model.default ? `${model.id} (default)` : model.id],
     ['aliases', model.aliases.join(', ') || '-'],
+    ...(model.from === undefined ? [] : [['from', model.from] satisfies [string, string]]),
     ['source', model.source],
     ['path', model.path],
     ['digest', text(model.digest)],
@@ -43,6 +45,7 @@ function describe(model: ModelRecord): string {
     ['license', text(model.license)],
     ['modified', model.modified_at],
     ['state', model.state],
+    ...Object.entries(model.settings ?? {}).flatMap(([name, value]) => settingRows(name, value)),
   ];
   if (loaded !== null) {
     rows.push(
@@ -53,6 +56,12 @@ function describe(model: ModelRecord): string {
     );
   }
   return facts(rows);
+}
+
+/** Rows of one setting of the config; of `sampling` one for each sampler. */
+function settingRows(name: string, value: unknown): [string, string][] {
+  if (name === 'sampling') return Object.entries(value as object).flatMap(([each, inner]) => settingRows(each, inner));
+  return [[name, shown(value)]];
 }
 
 function capabilitiesOf({ capabilities, capabilities_tried }: ModelRecord): string {

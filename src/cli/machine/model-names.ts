@@ -1,0 +1,21 @@
+/** Names that the config gives to models: `models.NAME`. A running daemon applies a change at once. */
+import { changeConfig } from '../../config/settings.ts';
+import { resolvePaths } from '../../home/paths.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import { fromDaemon } from './models.ts';
+import { say } from '../terminal/output.ts';
+
+export async function removeName(name: string): Promise<void> {
+  await changeConfig(resolvePaths(), [{ path: ['models', name], value: undefined }]);
+  await reload();
+}
+
+/** Makes a running daemon read the config again; says so if it cannot use it. */
+async function reload(): Promise<void> {
+  try {
+    await fromDaemon((client) => client.reload());
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    say(`the daemon has not applied the change: ${error.message}`);
+  }
+}

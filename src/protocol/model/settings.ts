@@ -1,0 +1,95 @@
+/**
+ * Settings of one model: `models.NAME` in the config. NAME is an installed model, or with `from` a further name of
+ * one. How the settings of several names add up is decided in models/store/named-models.ts.
+ */
+import type { GenerateRequest, Sampling } from '../generate.ts';
+
+/** What a name sets for the requests that use it; a request's own fields take precedence. */
+export interface RequestSettings {
+  /** System message of chats that have none. */
+  readonly system?: string;
+  readonly sampling?: Sampling;
+  readonly stop?: readonly string[];
+  readonly max_tokens?: number;
+  readonly reasoning?: NonNullable<GenerateRequest['reasoning_effort']>;
+  /** In seconds; -1: forever. */
+  readonly keep_alive?: number;
+}
+
+/** What a name sets for the engine that loads it; over the config's section `engine`. */
+export interface LoadSettings {
+  readonly context_length?: number;
+  readonly cache_type?: 'f16' | 'q8_0';
+  readonly gpu_layers?: number;
+  /** Draft model; null: none. */
+  readonly draft?: string | null;
+}
+
+/** Settings of which each makes an engine of its own. */
+export const LOAD_SETTINGS = [
+  'context_length',
+  'cache_type',
+  'gpu_layers',
+  'draft',
+] as const satisfies readonly (keyof LoadSettings)[];
+
+export interface ModelSettings extends RequestSettings, LoadSettings {
+  /** Installed model, or another name. Absent: these are the settings of the installed model with this name. */
+  readonly from?: string;
+}
+
+/** By name. */
+export type ModelNames = Readonly<Record<string, ModelSettings>>;
+
+/** Most names from one to the next until an installed model. */
+export const LONGEST_CHAIN = 8;
+
+/** As an installed model's id may be: `qwen3:4b`, `owner/repo:Q4_K_M`. */
+const MODEL_NAME = /^[a-z0-9](?:[a-z0-9._:/@-]*[a-z0-9])?$/i;
+const LONGEST_NAME = 128;
+/** `default` stands for the default model in requests; `file:` for a path. */
+const TAKEN = /^(?:default$|file:)/i;
+
+export function isModelName(name: string): boolean {
+  return MODEL_NAME.test(name) && name.length <= LONGEST_NAME && !TAKEN.test(name);
+}
+
+/** Returns the key of `names` that is `name`, ignoring case. */
+export function nameIn(names: ModelNames, name: string): string | undefined {
+  if (Object.hasOwn(names, name)) return name;
+  return Object.keys(names).find((each) => each.toLowerCase() === name.toLowerCase());
+}
+
+/** A name and the names that it is made from, the last of them made from an installed model. */
+export interface Chain {
+  readonly names: readonly string[];
+  /** Name of the installed model. */
+  readonly base: string;
+  /** The problem of a chain that is circular or too long. */
+  readonly problem?: string;
+}
+
+export function chainOf(names: ModelNames, name: string): Chain {
+  const chain: string[] = [];
+  let wanted = name;
+  for (;;) {
+    const next = nameIn(names, wanted);
+    if (next === undefined) return { names: chain, base: wanted };
+    // A name with its own `from`, or without one, is the installed model of that name.
+    const before = chain.at(-1);
+    if (next === before) return { names: chain, base: wanted };
+    if (chain.includes(next))
+      return { names: chain, base: wanted, problem: `is a circle: ${[...chain, next].join(' → ')}` };
+    if (chain.length === LONGEST_CHAIN)
+      return { names: chain, base: wanted, problem: `is a chain of more than ${String(LONGEST_CHAIN)} names` };
+    chain.push(next);
+    wanted = names[next]?.from ?? next;
+  }
+}
+
+/** Adds up settings: those of a name over those of the name that it is made from. */
+export function merged(below: ModelSettings, above: ModelSettings): ModelSettings {
+  const sampling = { ...below.sampling, ...above.sampling };
+  const { from: _, ...rest } = { ...below, ...above };
+  return { ...rest, ...(Object.keys(sampling).length === 0 ? {} : { sampling }) };
+}
