@@ -24,6 +24,7 @@ export const COMMANDS = {
   'model list': () => import('./commands/model/list.ts'),
   'model show': () => import('./commands/model/show.ts'),
   'model add': () => import('./commands/model/add.ts'),
+  'model create': () => import('./commands/model/create.ts'),
   'model pull': () => import('./commands/model/pull.ts'),
   'model search': () => import('./commands/model/search.ts'),
   'model rm': () => import('./commands/model/rm.ts'),

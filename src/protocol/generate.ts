@@ -115,8 +115,10 @@ export const SamplingSchema = v.object({
   mirostat_tau: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(100))),
   /** Learning rate. Default 0.1. */
   mirostat_eta: v.exactOptional(v.pipe(finite, v.minValue(0), v.maxValue(1))),
-  /** Over the last 64 tokens; 1 is off. */
+  /** Over the last `repeat_last_n` tokens; 1 is off. */
   repeat_penalty: v.exactOptional(v.pipe(finite, v.minValue(0.01), v.maxValue(100))),
+  /** Number of tokens that the three penalties look back at; 0 turns them off. Default 64. */
+  repeat_last_n: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65_536))),
   frequency_penalty: v.exactOptional(v.pipe(finite, v.minValue(-2), v.maxValue(2))),
   presence_penalty: v.exactOptional(v.pipe(finite, v.minValue(-2), v.maxValue(2))),
   /**

@@ -205,6 +205,24 @@ test('a reload changes new requests, and replaces an engine whose load settings 
   });
 });
 
+test('a name goes before the model file, and a request before both', async ({ configure, start, home }) => {
+  // The file of the built-in model recommends greedy sampling.
+  configure({
+    file: { from: 'builtin' },
+    biased: { from: 'builtin', sampling: { temperature: 5, top_k: 0, top_p: 1, min_p: 0, seed: 1 } },
+  });
+  const daemon = await start();
+  const greedy = await answer(daemon, 'builtin', GREEDY);
+  assert.is((await answer(daemon, 'file')).text, greedy.text);
+  assert.is.not((await answer(daemon, 'biased')).text, greedy.text);
+  assert.is((await answer(daemon, 'biased', GREEDY)).text, greedy.text);
+  const show = async (name: string): Promise<string> => (await svc(['model', 'show', name], { home })).stdout;
+  assert.match(await show('file'), /^temperature: +0 \(recommended by its file\)$/m);
+  const biased = await show('biased');
+  assert.match(biased, /^temperature: +5$/m);
+  assert.not.match(biased, 'recommended');
+});
+
 test('every API and command takes the name', async ({ configure, start, home }) => {
   configure(
     { mario: { from: 'tiny', system: SYSTEM, sampling: { temperature: 0 }, keep_alive: -1 }, lost: { from: 'gone' } },

@@ -107,7 +107,7 @@ struct SamplingParams {
   int mirostat = 0;              // 0: off; 1 or 2: version
   float mirostat_tau = 5.0F;     // target surprise, in bits
   float mirostat_eta = 0.1F;     // learning rate
-  int penalty_last_n = 64;
+  int repeat_last_n = 64;        // tokens that the three penalties look back at
   float repeat_penalty = 1.0F;
   float frequency_penalty = 0.0F;
   float presence_penalty = 0.0F;
@@ -122,17 +122,17 @@ struct SamplingParams {
   std::optional<std::uint32_t> seed;  // absent: drawn from the system's entropy
   std::vector<std::pair<Token, float>> logit_bias;
 
-  // The settings of a request; `penalty_last_n` comes from the model file only.
   static constexpr auto Fields() {
     using Self = SamplingParams;
     return std::make_tuple(
         SVC_FIELD(temperature), SVC_FIELD(dynatemp_range), SVC_FIELD(dynatemp_exponent),
         SVC_FIELD(top_k), SVC_FIELD(typical_p), SVC_FIELD(top_p), SVC_FIELD(min_p),
         SVC_FIELD(xtc_probability), SVC_FIELD(xtc_threshold), SVC_FIELD(mirostat),
-        SVC_FIELD(mirostat_tau), SVC_FIELD(mirostat_eta), SVC_FIELD(repeat_penalty),
-        SVC_FIELD(frequency_penalty), SVC_FIELD(presence_penalty), SVC_FIELD(dry_multiplier),
-        SVC_FIELD(dry_base), SVC_FIELD(dry_allowed_length), SVC_FIELD(dry_penalty_last_n),
-        SVC_FIELD(dry_sequence_breakers), SVC_FIELD(seed), SVC_FIELD(logit_bias));
+        SVC_FIELD(mirostat_tau), SVC_FIELD(mirostat_eta), SVC_FIELD(repeat_last_n),
+        SVC_FIELD(repeat_penalty), SVC_FIELD(frequency_penalty), SVC_FIELD(presence_penalty),
+        SVC_FIELD(dry_multiplier), SVC_FIELD(dry_base), SVC_FIELD(dry_allowed_length),
+        SVC_FIELD(dry_penalty_last_n), SVC_FIELD(dry_sequence_breakers), SVC_FIELD(seed),
+        SVC_FIELD(logit_bias));
   }
 };
 

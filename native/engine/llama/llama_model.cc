@@ -71,7 +71,7 @@ void ReadSampling(const std::string& key, const std::string& value, SamplingPara
   if (name == "mirostat") ReadNumber(value, 0, 2, sampling.mirostat);
   if (name == "mirostat_tau") ReadNumber(value, 0.0F, 100.0F, sampling.mirostat_tau);
   if (name == "mirostat_eta") ReadNumber(value, 0.0F, 1.0F, sampling.mirostat_eta);
-  if (name == "penalty_last_n") ReadNumber(value, 0, 65536, sampling.penalty_last_n);
+  if (name == "penalty_last_n") ReadNumber(value, 0, 65536, sampling.repeat_last_n);
   if (name == "penalty_repeat") ReadNumber(value, 0.1F, 10.0F, sampling.repeat_penalty);
 }
 

@@ -24,7 +24,7 @@ constexpr std::size_t kMaxBreakerBytes = 40;
 constexpr int kMirostatTokens = 100;
 
 bool HasPenalties(const SamplingParams& params) {
-  return params.penalty_last_n > 0 &&
+  return params.repeat_last_n > 0 &&
          (params.repeat_penalty != 1.0F || params.frequency_penalty != 0.0F ||
           params.presence_penalty != 0.0F);
 }
@@ -267,7 +267,7 @@ Status Check(const SamplingParams& params, std::int32_t vocabulary) {
            {"mirostat", whole(params.mirostat), 0, 2},
            {"mirostat_tau", params.mirostat_tau, 0, kAny},
            {"mirostat_eta", params.mirostat_eta, 0, 1},
-           {"penalty_last_n", whole(params.penalty_last_n), 0, whole(kMaxPenaltyWindow)},
+           {"repeat_last_n", whole(params.repeat_last_n), 0, whole(kMaxPenaltyWindow)},
            {"frequency_penalty", params.frequency_penalty, -kAny, kAny},
            {"presence_penalty", params.presence_penalty, -kAny, kAny},
            {"dry_multiplier", params.dry_multiplier, 0, kAny},
@@ -317,7 +317,7 @@ llama_sampler_ptr NewChain(const llama_vocab* vocab, const SamplingParams& param
   const std::int32_t vocabulary = llama_vocab_n_tokens(vocab);
   const std::uint32_t seed = params.seed.value_or(std::random_device()());
   if (HasPenalties(params)) {
-    add(llama_sampler_init_penalties(vocabulary, params.penalty_last_n, params.repeat_penalty,
+    add(llama_sampler_init_penalties(vocabulary, params.repeat_last_n, params.repeat_penalty,
                                      params.frequency_penalty, params.presence_penalty));
   }
   if (HasDry(params)) {
@@ -401,7 +401,7 @@ Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, SamplerOpt
   llama_sampler_ptr chain = NewChain(vocab, params);
   if (penalties > 0) {
     const auto window =
-        static_cast<std::size_t>(std::max(params.penalty_last_n, params.dry_penalty_last_n));
+        static_cast<std::size_t>(std::max(params.repeat_last_n, params.dry_penalty_last_n));
     const std::span<const Token> prompt = options.prompt;
     for (const Token token : prompt.last(std::min(prompt.size(), window))) {
       llama_sampler_accept(chain.get(), token);

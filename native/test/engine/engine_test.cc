@@ -74,7 +74,7 @@ TEST(RequestsThatMakeNoSenseAreRefused) {
            [](SamplingParams& p) { p.repeat_penalty = 0; },
            [](SamplingParams& p) { p.frequency_penalty = INFINITY; },
            [](SamplingParams& p) { p.presence_penalty = NAN; },
-           [](SamplingParams& p) { p.penalty_last_n = -2; },
+           [](SamplingParams& p) { p.repeat_last_n = -2; },
            [](SamplingParams& p) { p.dynatemp_range = NAN; },
            [](SamplingParams& p) { p.dynatemp_exponent = -1; },
            [](SamplingParams& p) { p.typical_p = 1.1F; },

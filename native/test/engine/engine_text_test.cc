@@ -34,7 +34,7 @@ std::vector<SamplingParams> Samplings() {
   samplings.back().repeat_penalty = 1.3F;
   samplings.back().frequency_penalty = 0.4F;
   samplings.back().presence_penalty = 0.2F;
-  samplings.back().penalty_last_n = 32;
+  samplings.back().repeat_last_n = 32;
   samplings.push_back(Seeded(9));
   samplings.back().logit_bias = {{300, 4.0F}, {301, -INFINITY}, {302, 2.5F}};
   samplings.push_back(Greedy());

@@ -39,7 +39,7 @@ inline common_params_sampling LlamaCppSampling(const SamplingParams& params) {
   sampling.dry_allowed_length = params.dry_allowed_length;
   sampling.dry_penalty_last_n = params.dry_penalty_last_n;
   sampling.dry_sequence_breakers = params.dry_sequence_breakers;
-  sampling.penalty_last_n = params.penalty_last_n;
+  sampling.penalty_last_n = params.repeat_last_n;
   sampling.penalty_repeat = params.repeat_penalty;
   sampling.penalty_freq = params.frequency_penalty;
   sampling.penalty_present = params.presence_penalty;

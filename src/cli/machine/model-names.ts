@@ -2,8 +2,19 @@
 import { changeConfig } from '../../config/settings.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import { fromDaemon } from './models.ts';
+import { nameIn, type ModelSettings } from '../../protocol/model/settings.ts';
+import { configuredNames, fromDaemon } from './models.ts';
 import { say } from '../terminal/output.ts';
+
+/** Replaces the settings of a name. */
+export async function setName(name: string, settings: ModelSettings): Promise<void> {
+  const known = nameIn(configuredNames(), name) ?? name;
+  await changeConfig(resolvePaths(), [
+    { path: ['models', known], value: undefined },
+    { path: ['models', name], value: settings },
+  ]);
+  await reload();
+}
 
 export async function removeName(name: string): Promise<void> {
   await changeConfig(resolvePaths(), [{ path: ['models', name], value: undefined }]);

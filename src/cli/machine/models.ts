@@ -36,7 +36,8 @@ export function named(store: ModelStore, names: ModelNames = configuredNames()):
   return new NamedModels({ store, names });
 }
 
-function configuredNames(): ModelNames {
+/** Names that the config gives to models. */
+export function configuredNames(): ModelNames {
   return modelNamesIn(loadConfig(resolvePaths()).models);
 }
 

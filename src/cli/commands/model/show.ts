@@ -1,4 +1,7 @@
+import { recommendedSampling } from '../../../models/gguf/recommended-sampling.ts';
+import { toModelfile } from '../../../models/modelfile/modelfile.ts';
 import { SvcError } from '../../../protocol/errors.ts';
+import type { Sampling } from '../../../protocol/generate.ts';
 import type { ModelMemory, ModelRecord } from '../../../protocol/records.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes, count, facts, short, text } from '../../terminal/format.ts';
@@ -11,23 +14,32 @@ export const spec = {
   summary: 'Show one model and the memory that it needs',
   detail: ["The memory is estimated without loading the model, at the daemon's context length and at several others."],
   arguments: [modelArgument],
-  flags: { json: jsonFlag },
+  flags: {
+    modelfile: { kind: 'switch', summary: "print the model's settings as a Modelfile of Ollama" },
+    json: jsonFlag,
+  },
   examples: ['svc model show builtin', 'svc model show builtin --json'],
 } as const satisfies Spec;
 
-export const run: Run<typeof spec> = async ({ json }, { model }) => {
+export const run: Run<typeof spec> = async ({ modelfile, json }, { model }) => {
   const record = await findModel(model);
+  if (modelfile) {
+    const text = toModelfile(record.from ?? record.id, record.settings ?? {});
+    printResult(json, { modelfile: text }, text);
+    return;
+  }
   let memory: readonly ModelMemory[] | null = null;
   try {
     memory = await memoryOf(record);
   } catch (error) {
     say(`the memory of ${record.id} cannot be estimated: ${SvcError.from(error).message}`);
   }
-  const text = [describe(record), ...(memory === null ? [] : ['', memoryTable(memory)])].join('\n');
-  printResult(json, { ...record, memory }, text);
+  const file_sampling = await recommendedSampling(record.path).catch(() => ({}));
+  const text = [describe(record, file_sampling), ...(memory === null ? [] : ['', memoryTable(memory)])].join('\n');
+  printResult(json, { ...record, file_sampling, memory }, text);
 };
 
-function describe(model: ModelRecord): string {
+function describe(model: ModelRecord, fileSampling: Partial<Sampling>): string {
   const { loaded } = model;
   const rows: [string, string][] = [
     ['id', model.default ? `${model.id} (default)` : model.id],
@@ -45,6 +57,9 @@ function describe(model: ModelRecord): string {
     ['license', text(model.license)],
     ['modified', model.modified_at],
     ['state', model.state],
+    ...Object.entries(fileSampling)
+      .filter(([name]) => !Object.hasOwn(model.settings?.sampling ?? {}, name))
+      .map(([name, value]): [string, string] => [name, `${shown(value)} (recommended by its file)`]),
     ...Object.entries(model.settings ?? {}).flatMap(([name, value]) => settingRows(name, value)),
   ];
   if (loaded !== null) {
