@@ -68,6 +68,7 @@ class LlamaTextEngine final : public TextEngine {
     submission.scope.owner = ShareIdOf(key_, request.share);
     if (request.own_prefixes) submission.scope.salt = submission.scope.owner;
     submission.stop = std::move(request.stop);
+    submission.repetition_guard = request.repetition_guard;
     std::shared_ptr<const AnswerFormat> format;  // null: a raw prompt
     const Status read = request.messages.empty() ? ReadText(request, &submission)
                                                  : ReadChat(request, &submission, &format);

@@ -19,7 +19,7 @@ import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
 import { catalogue } from './catalogue.ts';
 import { variable, type Variable } from '../process/environment.ts';
 import type { Paths } from '../home/paths.ts';
-import { cacheType, contextLength, endlessNames, gpuLayers, ModelsSchema } from './model-settings.ts';
+import { cacheType, contextLength, endlessNames, gpuLayers, ModelsSchema, repetitionGuard } from './model-settings.ts';
 import { PoliciesSchema } from './policy-settings.ts';
 import { ProvidersSchema } from './provider-settings.ts';
 import { flag, optionalSection, section, text, wholeNumber } from './schema.ts';
@@ -57,6 +57,8 @@ export const ConfigSchema = section({
     draft_model: v.exactOptional(v.nullable(text), null),
     /** Generations that one engine runs together. */
     max_sequences: v.exactOptional(wholeNumber(1, 255)),
+    /** If an answer repeats itself without end: `warn` reports it, `stop` ends the answer. */
+    repetition_guard: v.exactOptional(repetitionGuard, 'off'),
     /** An engine without progress for this time is killed and restarted. */
     stall_timeout_seconds: v.exactOptional(wholeNumber(1, 86_400), 60),
     /** Requests that may wait; further ones are refused with BUSY. */

@@ -4,13 +4,14 @@
  */
 import { isAbsolute } from 'node:path';
 import * as v from 'valibot';
-import { REASONING_EFFORTS, GenerateRequestSchema, SamplingSchema } from '../protocol/generate.ts';
+import { REASONING_EFFORTS, REPETITION_GUARDS, GenerateRequestSchema, SamplingSchema } from '../protocol/generate.ts';
 import { KeepAliveSchema } from '../protocol/keep-alive.ts';
 import { LIMITS } from '../protocol/limits.ts';
 import { chainOf, isModelName, type ModelNames } from '../protocol/model/settings.ts';
 import { complaint } from '../protocol/validate.ts';
 import { object, section, text, wholeNumber } from './schema.ts';
 
+export const repetitionGuard = v.picklist(REPETITION_GUARDS, `must be one of ${REPETITION_GUARDS.join(', ')}`);
 /** Type of the KV cache. */
 export const cacheType = v.picklist(['f16', 'q8_0'], 'must be f16 or q8_0');
 export const contextLength = wholeNumber(64, 16_777_216);
@@ -49,6 +50,7 @@ const NamedModelSchema = v.pipe(
     stop: v.exactOptional(asInRequests(stop.wrapped)),
     max_tokens: v.exactOptional(asInRequests(max_tokens.wrapped)),
     reasoning: v.exactOptional(v.picklist(REASONING_EFFORTS, `must be one of ${REASONING_EFFORTS.join(', ')}`)),
+    repetition_guard: v.exactOptional(repetitionGuard),
     keep_alive: v.exactOptional(
       v.config(KeepAliveSchema.wrapped, { message: 'must be seconds, or a duration such as 5m; -1: forever' }),
     ),

@@ -3,7 +3,7 @@
  * names of the protocol and of the C++ structs, which list them (native/engine/base/request.h).
  */
 import type { EmbedRequest } from '../protocol/embed.ts';
-import type { FinishEvent, GenerateRequest, Message, Usage } from '../protocol/generate.ts';
+import type { Repetition, FinishEvent, GenerateRequest, Message, Usage } from '../protocol/generate.ts';
 import type { DeviceRecord, StepsHealth } from '../protocol/records.ts';
 import type { RerankRequest } from '../protocol/rerank/rerank.ts';
 
@@ -150,6 +150,7 @@ export interface EngineFinish extends Pick<FinishEvent, 'reason'> {
     readonly first_token_ms: number | null;
     readonly finished_ms: number;
   };
+  readonly repetition?: Repetition;
 }
 
 /** Part of a tool call. The first part of an index has the name, and the model's id if it writes one. */

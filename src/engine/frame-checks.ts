@@ -5,7 +5,7 @@
  */
 import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord } from '../protocol/errors.ts';
-import type { Usage } from '../protocol/generate.ts';
+import type { Repetition, Usage } from '../protocol/generate.ts';
 import type { StepsHealth } from '../protocol/records.ts';
 import type {
   EngineFinish,
@@ -153,6 +153,7 @@ const output = object<EngineOutput>({
         first_token_ms: nullable(figure),
         finished_ms: figure,
       }),
+      repetition: optional(object<Repetition>({ period_tokens: figure, repeated_tokens: figure, stopped: flag })),
     }),
   ),
   error: optional(error),

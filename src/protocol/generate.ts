@@ -78,6 +78,9 @@ export const FormatSchema = v.variant('type', [
 ]);
 export type Format = v.InferOutput<typeof FormatSchema>;
 
+/** What happens if an answer repeats the same few tokens over and over (native/engine/run/repetition_guard.h). */
+export const REPETITION_GUARDS = ['off', 'warn', 'stop'] as const;
+
 export const REASONING_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const;
 
 /** Throws MODEL_NOT_FOUND if `model` is a file: network clients may name only registered models. */
@@ -171,6 +174,11 @@ export const GenerateRequestSchema = v.object({
     ),
     [],
   ),
+  /**
+   * If a local model's answer repeats itself without end: `warn` reports it in the last event, `stop` also ends the
+   * answer, with the reason `length`. Absent: the model's setting.
+   */
+  repetition_guard: v.exactOptional(v.picklist(REPETITION_GUARDS)),
   tools: v.exactOptional(v.pipe(v.array(ToolSchema), v.maxLength(LIMITS.tools))),
   /** `auto`, `none`, `required`, or the one tool to call. Absent: `auto`. */
   tool_choice: v.exactOptional(
@@ -276,6 +284,15 @@ export interface ToolCallEvent {
   readonly name?: string;
   readonly arguments: string;
 }
+/** An answer that repeats the same tokens over and over. */
+export interface Repetition {
+  /** Length of the cycle. */
+  readonly period_tokens: number;
+  /** Length of all its repetitions together. */
+  readonly repeated_tokens: number;
+  /** True: the answer was ended for it. */
+  readonly stopped: boolean;
+}
 /** Last event of every answer; a stream that ends without it has failed. */
 export interface FinishEvent {
   readonly type: 'finish';
@@ -283,6 +300,8 @@ export interface FinishEvent {
   /** null: the provider reported none. */
   readonly usage: Usage | null;
   readonly timings: Timings;
+  /** Only with `repetition_guard`, if the answer repeats itself. */
+  readonly repetition?: Repetition;
 }
 export type GenerateEvent = StartEvent | TextEvent | ReasoningEvent | ToolCallEvent | FinishEvent;
 
@@ -307,5 +326,7 @@ export interface GenerateResult {
   /** null: the provider reported none. */
   readonly usage: Usage | null;
   readonly timings: Timings;
+  /** As in FinishEvent. */
+  readonly repetition?: Repetition;
   readonly trace_id: string;
 }

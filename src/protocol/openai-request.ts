@@ -33,6 +33,7 @@ const { model, max_tokens, parallel_tool_calls, logprobs } = GenerateRequestSche
 const SameSchema = v.pick(GenerateRequestSchema, [
   'truncate',
   'stop',
+  'repetition_guard',
   'reasoning_effort',
   'reasoning_budget_tokens',
   'chat_template_kwargs',

@@ -46,6 +46,7 @@ export function toCompletion(answer: Answer, choices: readonly Collector[]): obj
     })),
     ...(usage === null ? {} : { usage }),
     ...truncatedOf(first.finish),
+    ...given({ repetition: choices.find(({ finish }) => finish.repetition)?.finish.repetition }),
     timings: first.finish.timings,
   };
 }
@@ -56,7 +57,7 @@ function routedOf({ start, route }: Collector): object {
 }
 
 /** Beside `usage`, not in it: a stream has `usage` only on request, but truncation must always be reported. */
-export function truncatedOf({ usage }: FinishEvent): { readonly truncated_tokens?: number } {
+export function truncatedOf({ usage }: Pick<FinishEvent, 'usage'>): { readonly truncated_tokens?: number } {
   return usage?.truncated_tokens === undefined ? {} : { truncated_tokens: usage.truncated_tokens };
 }
 
@@ -116,6 +117,7 @@ export function toLastChunk(answer: Answer, index: number, facts: Collector, inc
     ...(includeUsage ? { usage: null } : {}),
     ...routedOf(facts),
     ...truncatedOf(finish),
+    ...given({ repetition: finish.repetition }),
     timings: finish.timings,
   };
 }

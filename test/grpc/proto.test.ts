@@ -63,6 +63,7 @@ test('every field of a record is a field of its message, in the same order', () 
     ToolCallEvent: 'ToolCallEvent',
     FinishEvent: 'FinishEvent',
     Usage: 'Usage',
+    Repetition: 'Repetition',
     Timings: 'Timings',
   };
   for (const [message, record] of Object.entries(pairs)) {

@@ -291,6 +291,11 @@ struct ChatOptions {
 enum class Priority { kInteractive, kBatch };
 constexpr auto Names(Priority) { return std::array{"interactive", "batch"}; }
 
+// What happens if an answer repeats itself without end (repetition_guard.h). kWarn: its last output
+// reports it. kStop: it also ends.
+enum class RepetitionMode { kOff, kWarn, kStop };
+constexpr auto Names(RepetitionMode) { return std::array{"off", "warn", "stop"}; }
+
 inline constexpr std::uint32_t kMaxLogprobs = 20;  // LIMITS.topLogprobs
 
 struct GenerationRequest {
@@ -310,6 +315,7 @@ struct GenerationRequest {
   bool truncate = false;
   SamplingParams sampling;
   std::vector<std::string> stop;
+  RepetitionMode repetition_guard = RepetitionMode::kOff;
   Priority priority = Priority::kInteractive;
   // True: the prompt's prefix may come from the prefix cache. Ignored for a request with a seed,
   // whose text must be reproducible: values that were computed in another batch, or are in other
@@ -332,12 +338,12 @@ struct GenerationRequest {
 
   static constexpr auto Fields() {
     using Self = GenerationRequest;
-    return std::make_tuple(SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(chat),
-                           SVC_FIELD(prompt), SVC_FIELD(max_tokens), SVC_FIELD(truncate),
-                           SVC_FIELD(sampling), SVC_FIELD(stop), SVC_FIELD(priority),
-                           SVC_FIELD(reuse_prefix), SVC_FIELD(share), SVC_FIELD(own_prefixes),
-                           SVC_FIELD(store), SVC_FIELD(grammar, .non_empty = true),
-                           SVC_FIELD(logprobs, .max = kMaxLogprobs));
+    return std::make_tuple(
+        SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(chat), SVC_FIELD(prompt),
+        SVC_FIELD(max_tokens), SVC_FIELD(truncate), SVC_FIELD(sampling), SVC_FIELD(stop),
+        SVC_FIELD(repetition_guard), SVC_FIELD(priority), SVC_FIELD(reuse_prefix), SVC_FIELD(share),
+        SVC_FIELD(own_prefixes), SVC_FIELD(store), SVC_FIELD(grammar, .non_empty = true),
+        SVC_FIELD(logprobs, .max = kMaxLogprobs));
   }
 };
 
@@ -413,6 +419,19 @@ struct GenerationUsage {
   }
 };
 
+// An answer that repeats itself (repetition_guard.h).
+struct Repetition {
+  std::uint32_t period_tokens = 0;    // length of the cycle
+  std::uint32_t repeated_tokens = 0;  // length of all its repetitions together
+  bool stopped = false;               // the answer was ended for it
+
+  static constexpr auto Fields() {
+    using Self = Repetition;
+    return std::make_tuple(SVC_FIELD(period_tokens), SVC_FIELD(repeated_tokens),
+                           SVC_FIELD(stopped));
+  }
+};
+
 // Milliseconds since Submit. Negative: has not happened.
 struct GenerationTimings {
   double started_ms = -1;  // the runner admitted it
@@ -469,6 +488,7 @@ struct GenerationOutput {
   FinishReason reason = FinishReason::kStop;
   Status status;
   GenerationUsage usage;
+  std::optional<Repetition> repetition;
   GenerationTimings timings;
 
   bool has_content() const {

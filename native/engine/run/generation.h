@@ -18,6 +18,7 @@
 #include "engine/model/answer_reader.h"
 #include "engine/model/cost_model.h"
 #include "engine/model/decoder.h"
+#include "engine/run/repetition_guard.h"
 
 namespace svc {
 
@@ -29,6 +30,7 @@ struct Submission {
   std::optional<std::uint32_t> truncated_tokens;  // see GenerationUsage
   std::unique_ptr<Sampler> sampler;
   std::vector<std::string> stop;
+  RepetitionMode repetition_guard = RepetitionMode::kOff;
   // Splits the text into content, reasoning and tool calls. Null: all of it is content.
   std::unique_ptr<AnswerReader> reader;
   // Control tokens that belong to the text, with their bytes.
@@ -50,7 +52,8 @@ class Generation : Submission {
       : Submission(std::move(submission)),
         tokens(std::move(prompt)),
         prompt_size(static_cast<std::uint32_t>(tokens.size())),
-        stream(std::move(stop)) {}
+        stream(std::move(stop)),
+        guard(repetition_guard) {}
 
   using Submission::id, Submission::max_tokens, Submission::sampler, Submission::priority;
   using Submission::reuse_prefix, Submission::scope, Submission::store, Submission::submitted_at;
@@ -127,6 +130,7 @@ class Generation : Submission {
                     .output_tokens = generated(),
                     .cached_tokens = cached_tokens,
                     .truncated_tokens = truncated_tokens};
+    output.repetition = guard.found();
     output.timings = timings;
     return output;
   }
@@ -152,6 +156,7 @@ class Generation : Submission {
   bool confined = false;  // has been refused more cells
 
   TextStream stream;
+  RepetitionGuard guard;
   std::uint64_t said_bytes = 0;
   struct Untold {
     std::uint64_t begins_at = 0;  // of said_bytes

@@ -484,7 +484,8 @@ bool Loop::Append(Generation& generation, Token token, bool whole, std::string* 
     }
   }
   if (!ends) {
-    const bool full = generation.generated() == generation.max_tokens ||
+    const bool stuck = generation.guard.Add(token);
+    const bool full = stuck || generation.generated() == generation.max_tokens ||
                       generation.tokens.size() >= decoder_->max_cells();
     if (!full && !whole) return false;
     if (!whole) reason = FinishReason::kLength;

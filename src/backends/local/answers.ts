@@ -77,6 +77,8 @@ export class Answers {
             } else if (event.type !== 'finish') {
               begun();
               hasContent = true;
+            } else if (event.repetition !== undefined) {
+              this.#options.log.warn({ id: traceId, model, ...event.repetition }, 'the answer repeats itself');
             }
             yield event;
           }

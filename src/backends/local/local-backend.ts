@@ -11,6 +11,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import { CONTROL_CALLER, shareOf } from '../../protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../../protocol/embed.ts';
 import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
+import type { RequestSettings } from '../../protocol/model/settings.ts';
 import { given } from '../../protocol/given.ts';
 import {
   foundBy,
@@ -56,6 +57,7 @@ export interface EngineSettings {
   readonly queue_limit: number;
   readonly prefix_disk_bytes?: number;
   readonly prefix_sharing?: 'all' | 'key';
+  readonly repetition_guard?: RequestSettings['repetition_guard'];
 }
 
 /** Disk tier of the prefix cache. */
@@ -137,8 +139,9 @@ export class LocalBackend implements Backend {
     return this.#answers.answer(request, context, {
       wanted: 'text',
       prepare: ({ settings }) => {
-        const own_prefixes = this.#options.engine.prefix_sharing === 'key';
-        const asked = toEngineRequest(withSettings(request, settings), {
+        const { prefix_sharing, repetition_guard } = this.#options.engine;
+        const own_prefixes = prefix_sharing === 'key';
+        const asked = toEngineRequest(withSettings(request, { ...given({ repetition_guard }), ...settings }), {
           share: shareOf(context.caller),
           own_prefixes,
         });

@@ -15,12 +15,12 @@ import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
 
 /** Adds what the model's settings in the config say where the request says nothing. */
 export function withSettings(request: GenerateRequest, settings: RequestSettings = {}): GenerateRequest {
-  const { system, sampling, stop = [], max_tokens, reasoning } = settings;
+  const { system, sampling, stop = [], max_tokens, reasoning, repetition_guard } = settings;
   const hasSystem = system === undefined || request.messages.some(({ role }) => role === 'system');
   // A budget is a wish about reasoning, too.
   const thinks = request.reasoning_budget_tokens === undefined ? reasoning : undefined;
   return {
-    ...given({ max_tokens, reasoning_effort: thinks }),
+    ...given({ max_tokens, reasoning_effort: thinks, repetition_guard }),
     ...request,
     messages: hasSystem ? request.messages : [{ role: 'system', content: system }, ...request.messages],
     sampling: { ...sampling, ...request.sampling },
@@ -163,7 +163,7 @@ export function checkDimensions(dimensions: number | undefined, { model, info }:
  * they include pipe and chat template, and are consistent. `arrivedAt` and `finishedAt` are performance.now().
  */
 export function toFinishEvent(finish: EngineFinish, arrivedAt: number, finishedAt: number): FinishEvent {
-  const { reason, usage, timings } = finish;
+  const { reason, usage, timings, repetition } = finish;
   const { started_ms, first_token_ms, finished_ms } = timings;
   const totalMs = finishedAt - arrivedAt;
   const sinceArrival = (engineMs: number): number => Math.max(0, totalMs - (finished_ms - engineMs));
@@ -179,6 +179,7 @@ export function toFinishEvent(finish: EngineFinish, arrivedAt: number, finishedA
       total_ms: round(totalMs),
       tokens_per_second: later < 1 || decodingMs <= 0 ? null : round((later * 1000) / decodingMs),
     },
+    ...given({ repetition }),
   };
 }
 

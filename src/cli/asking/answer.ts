@@ -43,7 +43,7 @@ export async function receive(
   }
   const { text, reasoning, toolCalls, start, finish, route } = answer;
   const { model, provider } = start;
-  const { reason: finish_reason, usage, timings } = finish;
+  const { reason: finish_reason, usage, timings, repetition } = finish;
   return {
     text,
     ...given({
@@ -56,8 +56,20 @@ export async function receive(
     finish_reason,
     usage,
     timings,
+    ...given({ repetition }),
     trace_id: route.trace_id,
   };
+}
+
+/** True if the answer ended at the limit of the context, or of the tokens of the model's settings. */
+export function isFull({ finish_reason, repetition }: GenerateResult): boolean {
+  return finish_reason === 'length' && repetition?.stopped !== true;
+}
+
+/** Reports on standard error that the answer repeats itself. */
+export function sayRepeated({ repetition }: GenerateResult): void {
+  if (repetition === undefined) return;
+  say(`the answer repeats itself${repetition.stopped ? ' and was ended: repetition_guard' : ''}`);
 }
 
 /** Reports on standard error how many prompt tokens were dropped by truncation. */

@@ -10,7 +10,7 @@ import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateResult, Message } from '../../protocol/generate.ts';
 import { suggest } from '../../protocol/suggest.ts';
-import { receive, requestOf, routeOf, sayTruncated } from '../asking/answer.ts';
+import { receive, requestOf, routeOf, isFull, sayRepeated, sayTruncated } from '../asking/answer.ts';
 import { answerFlags, modelFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { ensureServing } from '../machine/daemon.ts';
 import { table } from '../terminal/format.ts';
@@ -131,8 +131,11 @@ class Chat {
       });
       keep();
       sayTruncated(result);
-      if (result.finish_reason === 'length' && this.#flags['max-tokens'] === undefined) {
-        say("the answer is cut off: the model's context is full; /clear starts over");
+      sayRepeated(result);
+      if (isFull(result) && this.#flags['max-tokens'] === undefined) {
+        say(
+          "the answer is cut off: the model's context, or the max_tokens of its settings, is full; /clear starts over",
+        );
       }
     } catch (error) {
       if (controller.signal.aborted && text !== '') keep();

@@ -8,7 +8,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { ContentPart, GenerateRequest, GenerateResult, Message } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
 import { LIMITS } from '../../protocol/limits.ts';
-import { receive, requestOf, routeOf, sayTruncated } from '../asking/answer.ts';
+import { receive, requestOf, routeOf, isFull, sayRepeated, sayTruncated } from '../asking/answer.ts';
 import { answerFlags, modelFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { ensureServing } from '../machine/daemon.ts';
 import type { FormatFile } from '../asking/format-file.ts';
@@ -119,8 +119,9 @@ export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash
   if (flags.json) printJson(result);
   else if (flags['no-stream']) write(asLine(result.text));
   if (!flags.json) for (const call of result.tool_calls ?? []) printJsonLine(call);
-  if (result.finish_reason === 'length' && flags['max-tokens'] === undefined) {
-    say("the answer is cut off: the model's context is full");
+  sayRepeated(result);
+  if (isFull(result) && flags['max-tokens'] === undefined) {
+    say("the answer is cut off: the model's context, or the max_tokens of its settings, is full");
   }
   sayTruncated(result);
   if (flags.stats) say(statsOf(result));

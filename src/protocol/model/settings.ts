@@ -12,6 +12,7 @@ export interface RequestSettings {
   readonly stop?: readonly string[];
   readonly max_tokens?: number;
   readonly reasoning?: NonNullable<GenerateRequest['reasoning_effort']>;
+  readonly repetition_guard?: NonNullable<GenerateRequest['repetition_guard']>;
   /** In seconds; -1: forever. */
   readonly keep_alive?: number;
 }
