@@ -69,7 +69,8 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
   ReadField(object, "prefix_key", [&](Napi::Value value, const std::string& name) {
     load.prefix_key = ReadKey(value, name);
   });
-  for (const std::string* file : {&load.path, &load.prefix_folder, &load.draft_path}) {
+  for (const std::string* file :
+       {&load.path, &load.prefix_folder, &load.draft_path, &load.projector_path}) {
     if (file->find('\0') != std::string::npos) {
       throw InvalidRequest(path.Env(), "a path must not contain a null character");
     }

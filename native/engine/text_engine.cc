@@ -16,6 +16,8 @@
 #include "engine/llama/cpu_threads.h"
 #include "engine/llama/draft_model.h"
 #include "engine/llama/llama_decoder.h"
+#include "engine/llama/media/projector.h"
+#include "engine/llama/media/prompt_media.h"
 #include "engine/llama/sampler.h"
 #include "engine/run/runner.h"
 
@@ -37,14 +39,15 @@ SipKey RandomKey() {
 class LlamaTextEngine final : public TextEngine {
  public:
   LlamaTextEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<ChatRenderer> chat,
-                  std::unique_ptr<Decoder> decoder, DraftModel draft, ModelInfo info,
-                  OutputSink sink, std::unique_ptr<PrefixStore> store, const SipKey& key,
-                  PrefixBytes prefix_bytes)
+                  std::unique_ptr<Decoder> decoder, DraftModel draft,
+                  std::unique_ptr<Projector> projector, ModelInfo info, OutputSink sink,
+                  std::unique_ptr<PrefixStore> store, const SipKey& key, PrefixBytes prefix_bytes)
       : TextEngine(std::move(model), std::move(info)),
         key_(key),
         prefix_bytes_(std::move(prefix_bytes)),
         draft_model_(std::move(draft.model)),
         chat_(std::move(chat)),
+        projector_(std::move(projector)),
         rules_(this->model()),
         runner_(std::move(decoder), std::move(sink),
                 {.measure_ms = this->info().device == "CPU" ? kMeasureMs : 0,
@@ -58,7 +61,10 @@ class LlamaTextEngine final : public TextEngine {
   }
 
   Result<std::uint32_t> Submit(GenerationRequest request) override {
-    const WorkLimit limit;
+    // Before the limit on time begins: a picture may take seconds.
+    PromptMedia media(projector_.get(), this->info());
+    if (Status status = media.Prepare(&request.messages); !status.ok()) return status;
+    std::optional<WorkLimit> limit(std::in_place);
     Submission submission;
     submission.id = request.id;
     submission.max_tokens = request.max_tokens;
@@ -86,13 +92,19 @@ class LlamaTextEngine final : public TextEngine {
     submission.reader = std::move(rules.value().reader);
     submission.spelled = std::move(rules.value().spelled);
     SamplerOptions options{.params = request.sampling,
-                           .prompt = submission.prompt,
+                           .prompt = WithoutMedia(submission.prompt),
                            .constraint = std::move(rules.value().constraint),
                            .logprobs = request.logprobs,
                            .piece = [this](Token token) { return model().Piece(token, true); }};
     Result<std::unique_ptr<Sampler>> sampler = NewSampler(model().vocab(), std::move(options));
     if (!sampler.ok()) return sampler.status();
     submission.sampler = std::move(sampler.value());
+    limit.reset();
+    Result<std::vector<MediaRows>> rows = media.Encode(submission.prompt);
+    if (!rows.ok()) return rows.status();
+    submission.media = std::move(rows.value());
+    const auto bent = std::ranges::find_if(submission.media, &MediaRows::has_own_positions);
+    if (bent != submission.media.end()) submission.shareable = bent->begin;
 
     if (Status status = runner_.Submit(std::move(submission)); !status.ok()) return status;
     return input_tokens;
@@ -149,6 +161,7 @@ class LlamaTextEngine final : public TextEngine {
   const PrefixBytes prefix_bytes_;
   const std::unique_ptr<LlamaModel> draft_model_;  // null: no draft model
   const std::unique_ptr<ChatRenderer> chat_;
+  const std::unique_ptr<Projector> projector_;  // null: no eyes and ears
   AnswerRulesMaker rules_;
   Runner runner_;  // ends before the models do
 };
@@ -168,6 +181,22 @@ std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const D
        .max_bytes = options.prefix_bytes,
        .live_max_bytes = bytes,
        .divisible = decoder.can_share()});
+}
+
+// Null: there is none, or it cannot be used for the reason in *refusal. Error: kCancelled.
+Result<std::unique_ptr<Projector>> LoadProjector(const LoadOptions& options,
+                                                 const LlamaModel& model, int threads,
+                                                 std::uint32_t max_rows, const SipKey& key,
+                                                 std::string* refusal) {
+  if (options.projector_path.empty()) return std::unique_ptr<Projector>();
+  // A picture has other embeddings with another projector of the same model.
+  const Fingerprint own = FingerprintOf(options.projector_path, SVC_LLAMA_CPP_TAG);
+  const SipKey ids = DeriveKey(DeriveKey(key, "media"), std::to_string(own));
+  Result<std::unique_ptr<Projector>> projector =
+      Projector::Load(options, model, threads, max_rows, ids);
+  if (projector.ok() || projector.status().code() == StatusCode::kCancelled) return projector;
+  *refusal = projector.status().message();
+  return std::unique_ptr<Projector>();
 }
 
 }  // namespace
@@ -190,19 +219,27 @@ Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
     draft = std::move(loaded.value());
   }
 
+  const SipKey key = options.prefix_key.value_or(RandomKey());
+  Result<std::unique_ptr<Projector>> projector =
+      LoadProjector(options, *model, decoder_options.threads, decoder.value()->max_rows(), key,
+                    &info.projector_refusal);
+  if (!projector.ok()) return projector.status();
+
   info.context_length = decoder.value()->max_cells();
   info.threads = decoder_options.threads;
   info.draft_refusal = draft.refusal;
   info.has_chat_template = chat.value()->has_template();
   info.calls_tools = chat.value()->calls_tools();
   info.thinks = chat.value()->thinks();
-  const SipKey key = options.prefix_key.value_or(RandomKey());
+  info.sees = projector.value() != nullptr && projector.value()->sees();
+  info.hears = projector.value() != nullptr && projector.value()->hears();
   const auto bytes = std::make_shared<std::atomic<std::uint64_t>>(options.prefix_bytes);
   std::unique_ptr<PrefixStore> store =
       OpenPrefixStore(options, *decoder.value(), model->turning_length(), key, bytes);
   return std::unique_ptr<Engine>(std::make_unique<LlamaTextEngine>(
       std::move(model), std::move(chat.value()), std::move(decoder.value()), std::move(draft),
-      std::move(info), std::move(sink), std::move(store), key, bytes));
+      std::move(projector.value()), std::move(info), std::move(sink), std::move(store), key,
+      bytes));
 }
 
 }  // namespace svc

@@ -6,6 +6,7 @@ import { unlessFresh } from './unless-fresh.js';
 const outputs = [
   'tiny-llama',
   'tiny-qwen2',
+  'tiny-qwen2vl',
   'tiny-thinker',
   'tiny-glm',
   'tiny-gemma4',
@@ -20,6 +21,10 @@ const outputs = [
   'tiny-llama-embed',
   'tiny-rank',
   'tiny-rank-qwen3',
+  'projectors/clip',
+  'projectors/qwen2-vl',
+  'projectors/siglip',
+  'projectors/whisper',
 ].map((name) => `build/models/${name}.gguf`);
 
 export async function makeTestModels() {

@@ -37,6 +37,12 @@ export interface NativeModelInfo {
   readonly ranks: boolean;
   /** Why the draft model is not used; continues "the draft model …". null: it is used, or there is none. */
   readonly draft_refusal: string | null;
+  /** Its projector takes pictures. */
+  readonly sees: boolean;
+  /** Its projector takes sounds. */
+  readonly hears: boolean;
+  /** Why the projector is not used; continues "the projector …". null: it is used, or there is none. */
+  readonly projector_refusal: string | null;
   readonly device: string;
   readonly metadata: Readonly<Record<string, string>>;
 }
@@ -46,6 +52,18 @@ export interface NativeMessage extends Pick<Message, 'reasoning' | 'tool_calls' 
   readonly content: string;
   /** Name of the tool whose result a `tool` message has. */
   readonly tool_name?: string;
+  /** Pictures and sounds, in the order in which they stand in `content`. */
+  readonly media?: readonly NativeMedia[];
+}
+
+export interface NativeMedia {
+  readonly type: 'image' | 'audio';
+  /** The file as base64. */
+  readonly data: string;
+  /** Where it stands in `content`, in bytes of UTF-8. */
+  readonly at: number;
+  /** Its index in the content of the request, which errors name. */
+  readonly part: number;
 }
 
 export interface NativeTool {
@@ -240,6 +258,8 @@ export interface NativeLoadOptions {
   readonly state_token_bytes?: number;
   /** Path of a draft model. If it cannot be used, the load succeeds and `draft_refusal` says why. */
   readonly draft_path?: string;
+  /** Path of a projector. If it cannot be used, the load succeeds and `projector_refusal` says why. */
+  readonly projector_path?: string;
 }
 
 export interface NativeQuantizeOptions {

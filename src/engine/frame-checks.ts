@@ -118,6 +118,9 @@ const info = object<EngineInfo>({
   makes_embeddings: flag,
   ranks: flag,
   draft_refusal: nullable(name),
+  sees: flag,
+  hears: flag,
+  projector_refusal: nullable(atMost(TEXT_LENGTH)),
   device: name,
 });
 

@@ -22,7 +22,7 @@ export type EngineInfo = Omit<NativeModelInfo, 'metadata'>;
 export interface SubmitProgress {
   /** Requests prepared or refused since the start. */
   readonly done: number;
-  /** Id of the request in preparation the longest; null: none. */
+  /** Id of the request in preparation the longest, those with pictures and sounds left out; null: none. */
   readonly oldest: number | null;
 }
 

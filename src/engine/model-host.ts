@@ -9,7 +9,7 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../protocol/errors.ts';
-import type { Addon, EngineOutput, NativeEngine, NativeOutput } from './addon.ts';
+import type { Addon, EngineOutput, EngineRequest, NativeEngine, NativeOutput } from './addon.ts';
 import { encodeFrame } from './frames.ts';
 import type { EngineInfo, FromEngine, ToEngine } from './messages.ts';
 import { loadAddon, type LoadedAddon } from './loader.ts';
@@ -44,6 +44,10 @@ export class ModelHost {
   /** Requests being prepared on a worker thread, unknown to the engine until then. true: cancelled meanwhile. */
   readonly #submitting = new Map<number, boolean>();
   #submitted = 0;
+  /** Resolves when no earlier request with pictures or sounds is being prepared. */
+  #lastMedia: Promise<unknown> = Promise.resolve();
+  /** Those requests: they are not stuck, however long a projector computes. */
+  readonly #withMedia = new Set<number>();
   #onWarmUp: (output: NativeOutput) => void = () => undefined;
 
   constructor(pipe: Duplex) {
@@ -92,7 +96,7 @@ export class ModelHost {
     if (engine === undefined) return; // the daemon waits for `loaded`
     switch (message.type) {
       case 'generate':
-        void this.#submit(message.request.id, () => engine.submit(message.request));
+        void this.#submit(message.request.id, () => this.#generate(engine, message.request));
         break;
       case 'embed':
         void this.#submit(message.request.id, () =>
@@ -142,7 +146,7 @@ export class ModelHost {
     opened.addon.loadBackends(opened.directory);
     const missing = missingParts(
       enterSandbox({
-        models: [path, options.draft_path],
+        models: [path, options.draft_path, options.projector_path],
         prefixFolder: options.prefix_folder,
         addonFolder: opened.directory,
       }),
@@ -155,6 +159,19 @@ export class ModelHost {
       });
     this.#opened = opened;
     return opened.addon;
+  }
+
+  /** Pictures and sounds take seconds: one request at a time prepares them, so that others find a free worker thread. */
+  async #generate(engine: NativeEngine, request: EngineRequest): Promise<number> {
+    if (request.messages?.some(({ media }) => media !== undefined) !== true) return await engine.submit(request);
+    this.#withMedia.add(request.id);
+    const submitted = this.#lastMedia.then(() => engine.submit(request));
+    this.#lastMedia = submitted.catch(() => undefined);
+    try {
+      return await submitted;
+    } finally {
+      this.#withMedia.delete(request.id);
+    }
   }
 
   async #submit(id: number, submit: () => Promise<number>): Promise<void> {
@@ -223,10 +240,15 @@ export class ModelHost {
     this.#send({
       type: 'stats',
       stats: this.#engine?.stats() ?? null,
-      submits: { done: this.#submitted, oldest: this.#submitting.keys().next().value ?? null },
+      submits: { done: this.#submitted, oldest: this.#oldest() },
       ...this.#memory,
       cpuMs: cpuMs(),
     });
+  }
+
+  #oldest(): number | null {
+    for (const id of this.#submitting.keys()) if (!this.#withMedia.has(id)) return id;
+    return null;
   }
 
   #send(message: FromEngine): void {

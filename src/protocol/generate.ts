@@ -14,22 +14,31 @@ const finite = v.pipe(v.number(), v.finite());
 /** Any JSON object. Its size is bounded by the body limit; the backend that enforces it validates it. */
 const jsonObject = v.record(v.string(), v.unknown());
 
+const base64 = v.pipe(
+  v.string(),
+  v.minLength(1),
+  v.check((data) => !/[^A-Za-z0-9+/=]/.test(data)),
+);
+
 export const ContentPartSchema = v.variant('type', [
   v.object({ type: v.literal('text'), text: v.string() }),
   /** `data` is base64. */
   v.object({
     type: v.literal('image'),
     media_type: v.picklist(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
-    data: v.pipe(
-      v.string(),
-      v.minLength(1),
-      v.check((data) => !/[^A-Za-z0-9+/=]/.test(data)),
-    ),
+    data: base64,
   }),
   /** Fetched by the provider: svc never fetches a URL from a prompt. */
   v.object({ type: v.literal('image_url'), url: v.pipe(v.string(), v.regex(/^https:\/\//), v.maxLength(8192)) }),
+  /** `data` is base64. Local models only. */
+  v.object({
+    type: v.literal('audio'),
+    media_type: v.picklist(['audio/wav', 'audio/mpeg', 'audio/flac']),
+    data: v.pipe(base64, v.maxLength(Math.ceil(LIMITS.mediaBytes / 3) * 4)),
+  }),
 ]);
 export type ContentPart = v.InferOutput<typeof ContentPartSchema>;
+export type AudioPart = Extract<ContentPart, { type: 'audio' }>;
 
 export const ToolCallSchema = v.object({
   id: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.toolCallIdLength)),

@@ -21,8 +21,10 @@ export const LIMITS = {
   toolCallIdLength: 256,
   topLogprobs: 20,
   providerKeyLength: 8192,
-  /** All images of a prompt on the command line; base64-encoded they fit in a body. */
-  imageBytes: 20 * 1024 * 1024,
+  /** A picture or sound; on the command line all of a prompt together. Base64-encoded they fit in a body. */
+  mediaBytes: 20 * 1024 * 1024,
+  /** Pictures and sounds of a request to a local model. */
+  media: 64,
   embedInputs: 2048,
   /** Token ids of all inputs together; texts are bounded by the body. */
   embedTokens: 100_000,

@@ -1,6 +1,13 @@
 /** Converts the messages of OpenAI's chat completions to ours. */
 import * as v from 'valibot';
-import { ContentPartSchema, ToolCallSchema, type ContentPart, type Message, type ToolCall } from './generate.ts';
+import {
+  ContentPartSchema,
+  ToolCallSchema,
+  type AudioPart,
+  type ContentPart,
+  type Message,
+  type ToolCall,
+} from './generate.ts';
 import { LIMITS } from './limits.ts';
 import { invalid, parse } from './validate.ts';
 
@@ -55,7 +62,8 @@ function toContent(content: unknown, param: string): Message['content'] {
 }
 
 function toPart(part: unknown, param: string): ContentPart {
-  const { type, text, image_url: image } = (part ?? {}) as { type?: unknown; text?: unknown; image_url?: unknown };
+  const given = (part ?? {}) as Readonly<Record<string, unknown>>;
+  const { type, text, image_url: image, input_audio: audio } = given;
   switch (type) {
     case 'text':
       if (typeof text !== 'string') throw invalid(`${param}.text`, 'must be string');
@@ -65,10 +73,29 @@ function toPart(part: unknown, param: string): ContentPart {
       if (typeof url !== 'string') throw invalid(`${param}.image_url.url`, 'must be string');
       return toImage(url, `${param}.image_url.url`);
     }
+    case 'input_audio':
+      return toAudio(audio, `${param}.input_audio`);
     default:
-      throw invalid(`${param}.type`, 'must be "text" or "image_url"; audio and files are not supported');
+      throw invalid(`${param}.type`, 'must be "text", "image_url" or "input_audio"; files are not supported');
   }
 }
+
+const AUDIO_TYPES: Readonly<Record<string, AudioPart['media_type']>> = {
+  wav: 'audio/wav',
+  mp3: 'audio/mpeg',
+  flac: 'audio/flac',
+};
+
+function toAudio(audio: unknown, param: string): ContentPart {
+  const { format, data } = (audio ?? {}) as { format?: unknown; data?: unknown };
+  const media_type = typeof format === 'string' && Object.hasOwn(AUDIO_TYPES, format) ? AUDIO_TYPES[format] : undefined;
+  if (media_type === undefined) throw invalid(`${param}.format`, 'must be "wav", "mp3" or "flac"');
+  const part = { type: 'audio', media_type, data };
+  if (!v.is(ContentPartSchema, part)) throw invalid(`${param}.data`, `must be base64 of at most ${MOST} bytes`);
+  return part;
+}
+
+const MOST = String(LIMITS.mediaBytes);
 
 function toImage(url: string, param: string): ContentPart {
   const [prefix, mediaType] = DATA_URL.exec(url) ?? [];

@@ -144,11 +144,21 @@ export interface StatusRecord {
 }
 
 export type ModelState = 'available' | 'pulling' | 'installed' | 'loading' | 'loaded' | 'failed';
-/** `tools` and `thinking` are found by a load; the others are declared by the model's file, and confirmed by a load. */
-export type Capability = 'chat' | 'completion' | 'embedding' | 'rerank' | 'tools' | 'thinking' | 'vision';
+/**
+ * `tools`, `thinking`, `vision` and `audio` are found by a load; the others are declared by the model's file, and
+ * confirmed by a load.
+ */
+export type Capability = 'chat' | 'completion' | 'embedding' | 'rerank' | 'tools' | 'thinking' | 'vision' | 'audio';
 
 /** The capabilities that every load tries, with the model's own template and files. */
-export const TRIED_CAPABILITIES = ['embedding', 'rerank', 'tools', 'thinking'] as const satisfies readonly Capability[];
+export const TRIED_CAPABILITIES = [
+  'embedding',
+  'rerank',
+  'tools',
+  'thinking',
+  'vision',
+  'audio',
+] as const satisfies readonly Capability[];
 export type TriedCapability = (typeof TRIED_CAPABILITIES)[number];
 
 /** Tried, but declared by the model's file. */
@@ -161,14 +171,24 @@ export interface LoadFindings {
   readonly ranks: boolean;
   readonly calls_tools: boolean;
   readonly thinks: boolean;
+  readonly sees: boolean;
+  readonly hears: boolean;
 }
 
 function isTried(capability: Capability): boolean {
   return TRIED_CAPABILITIES.some((each) => each === capability);
 }
 
-export function foundBy({ makes_embeddings, ranks, calls_tools, thinks }: LoadFindings): TriedCapability[] {
-  const isFound = { embedding: makes_embeddings && !ranks, rerank: ranks, tools: calls_tools, thinking: thinks };
+export function foundBy(found: LoadFindings): TriedCapability[] {
+  const { makes_embeddings, ranks, calls_tools, thinks, sees, hears } = found;
+  const isFound = {
+    embedding: makes_embeddings && !ranks,
+    rerank: ranks,
+    tools: calls_tools,
+    thinking: thinks,
+    vision: sees,
+    audio: hears,
+  };
   return TRIED_CAPABILITIES.filter((each) => isFound[each]);
 }
 
@@ -201,8 +221,13 @@ export interface ModelRecord {
   /** `sha256:…`; null until computed. Model in parts: digest of the list of the parts' digests. */
   readonly digest: string | null;
   readonly size_bytes: number;
-  /** Multimodal projector of a vision model, if one was installed with it. */
-  readonly projector?: { readonly path: string; readonly digest: string; readonly size_bytes: number };
+  /** Projector, with which the model sees or hears: installed with it, or found beside its file. */
+  readonly projector?: {
+    readonly path: string;
+    /** null: not computed. */
+    readonly digest: string | null;
+    readonly size_bytes: number;
+  };
   readonly format: 'gguf';
   readonly architecture: string | null;
   readonly parameters: number | null;

@@ -75,7 +75,7 @@ test('only files/make-directory.ts creates directories: it returns on every file
 const OPENED: Readonly<Record<string, string>> = {
   'src/cli/commands/version.ts': 'a file of the build',
   'src/cli/asking/text-file.ts': 'named by the user, who may intend a FIFO',
-  'src/cli/asking/images.ts': 'named by the user',
+  'src/cli/asking/media-files.ts': 'named by the user',
   'src/cli/commands/service/definition.ts': 'a file of the service manager, in the foreground',
   'src/cli/commands/stop.ts': '/proc',
   'src/config/catalogue.ts': 'a file of the package',

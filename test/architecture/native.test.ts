@@ -10,7 +10,7 @@ import { cyclesOf, deepestOf, read, trackedFiles } from './source-files.ts';
 
 const NODE_API = /^(napi|node_api|js_native_api|node|v8|uv)\.h$/;
 const LIBLLAMA =
-  /^(llama(-cpp)?|llama-.*|ggml(-.*)?|gguf|common|chat|sampling|fit|json-schema-to-grammar|json|log|speculative)\.h(pp)?$/;
+  /^(llama(-cpp)?|llama-.*|ggml(-.*)?|gguf|common|chat|sampling|fit|json-schema-to-grammar|json|log|mtmd|speculative)\.h(pp)?$/;
 
 const { native: ROOMS } = JSON.parse(read('test/architecture/layers.json')) as { native: Record<string, string[]> };
 const sources = trackedFiles().filter((path) => /^native\/.*\.(cc|h)$/.test(path));

@@ -37,6 +37,28 @@ function refused(given: Partial<GenerateRequest>): string {
   throw new Error('it was accepted');
 }
 
+test('pictures and sounds stand where they are in the text, with no line break beside them', () => {
+  const image = { type: 'image', media_type: 'image/png', data: 'QUJD' } as const;
+  const audio = { type: 'audio', media_type: 'audio/wav', data: 'UklG' } as const;
+  const text = (words: string): { type: 'text'; text: string } => ({ type: 'text', text: words });
+  const content = [text('höre'), audio, text('und'), text('sieh'), image, image];
+  assert.equal(toChat(request({ messages: [{ role: 'user', content }] })).messages, [
+    {
+      role: 'user',
+      content: 'höreund\nsieh',
+      media: [
+        { type: 'audio', data: 'UklG', at: 5, part: 1 },
+        { type: 'image', data: 'QUJD', at: 13, part: 4 },
+        { type: 'image', data: 'QUJD', at: 13, part: 5 },
+      ],
+    },
+  ]);
+  const byUrl = { type: 'image_url', url: 'https://example.com/a.png' } as const;
+  assert.is(refused({ messages: [{ role: 'user', content: [text('a'), byUrl] }] }), 'messages[0].content[1]');
+  const many = Array.from({ length: 65 }, () => image);
+  assert.is(refused({ messages: [{ role: 'user', content: many }] }), 'messages');
+});
+
 test('a call and its result are sent with the name of the tool, and without needless escapes', () => {
   const { messages } = toChat(request({ messages: [QUESTION, CALL, RESULT] }));
   assert.equal(messages, [

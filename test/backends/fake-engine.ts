@@ -187,6 +187,9 @@ async function load(path: string, options: NativeLoadOptions): Promise<void> {
       makes_embeddings: false,
       ranks: false,
       draft_refusal: null,
+      sees: false,
+      hears: false,
+      projector_refusal: null,
       device: 'CPU',
     },
   });

@@ -1,7 +1,7 @@
 /**
  * Makes synthetic models: real architectures, vocabularies and chat templates, random weights.
  *
- *   node --import tsx test/make-model/make-model.ts tests              build/models/tiny-*.gguf
+ *   node --import tsx test/make-model/make-model.ts tests              build/models/tiny-*.gguf, projectors/*.gguf
  *   node --import tsx test/make-model/make-model.ts PRESET [--type F32|F16|Q8_0|Q4_0|Q4_K_M] [--out FILE]
  *
  * Q4_K_M is a mixture of types chosen by llama.cpp; its own quantiser makes it, and is built if necessary.
@@ -16,6 +16,7 @@ import { readGgufHeader } from '../../src/models/gguf/gguf.ts';
 import { isMixture, MIXTURES, quantizeFile, type Mixture } from './llama-quantize.ts';
 import { writeModel } from './model.ts';
 import { PRESETS, TEST_PRESETS, type PresetName } from './presets.ts';
+import { PROJECTORS, writeProjector, type ProjectorName } from './projector.ts';
 import { TYPE_NUMBER, type Encoding } from './quantize.ts';
 import { llamaSource } from '../../scripts/llama-source.js';
 
@@ -39,6 +40,14 @@ async function make(presetName: PresetName, encoding: Encoding | Mixture, path: 
   console.log(`${label}: ${megabytes} MB in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
 }
 
+async function makeProjector(name: ProjectorName, path: string): Promise<void> {
+  const recipe = await recipeOf(name, 'F16');
+  if ((await recipeIn(path)) === recipe) return;
+  await mkdir(dirname(path), { recursive: true });
+  await writeProjector(path, PROJECTORS[name], recipe);
+  console.log(`${relative(root, path)}: made`);
+}
+
 /** Makes the mixture through a temporary F16 file. */
 async function makeMixture(presetName: PresetName, mixture: Mixture, path: string, recipe: string): Promise<void> {
   const halves = `${path}.${process.pid}.f16`;
@@ -51,7 +60,7 @@ async function makeMixture(presetName: PresetName, mixture: Mixture, path: strin
 }
 
 /** Everything that determines the bytes of the file. */
-async function recipeOf(presetName: PresetName, encoding: Encoding | Mixture): Promise<string> {
+async function recipeOf(presetName: PresetName | ProjectorName, encoding: Encoding | Mixture): Promise<string> {
   const hash = createHash('sha256').update(`${presetName} ${encoding}\n`);
   const sources = join(root, 'test', 'make-model');
   const names = (await readdir(sources)).filter((name) => !name.endsWith('.test.ts'));
@@ -87,6 +96,9 @@ function parse(): { what: string | undefined; type: string | undefined; out: str
 
 const { what, type, out } = parse();
 if (what === 'tests') {
+  for (const name of Object.keys(PROJECTORS) as ProjectorName[]) {
+    await makeProjector(name, join(root, 'build', 'models', 'projectors', `${name}.gguf`));
+  }
   for (const name of TEST_PRESETS) {
     await make(name, PRESETS[name].encoding, join(root, 'build', 'models', `${name}.gguf`));
   }

@@ -111,6 +111,7 @@ function decoderEntries(preset: Preset): Entry[] {
     ...(architecture === 'qwen3' ? [entry.strings('qwen3.classifier.output_labels', ['yes', 'no'])] : []),
     ...(preset.experts === undefined ? [] : expertEntries(preset)),
     ...(slidingWindow === undefined ? [] : [entry.uint32(`${architecture}.attention.sliding_window`, slidingWindow)]),
+    ...(architecture === 'qwen2vl' ? [entry.uint32s('qwen2vl.rope.dimension_sections', [4, 6, 6, 0])] : []),
     ...(architecture === 'gemma3' ? [entry.uint32('gemma3.attention.sliding_window_pattern', 3)] : []),
     entry.uint32(`${architecture}.attention.key_length`, preset.headLength),
     entry.uint32(`${architecture}.attention.value_length`, preset.headLength),
@@ -226,7 +227,7 @@ function attentionTensors(preset: Preset, encoding: Encoding, block: string, mix
       vector(`${block}.attn_k_norm.weight`, headLength, QUERY_KEY_DEVIATION, 0.1),
     );
   }
-  if (architecture === 'qwen2' || architecture === 'gpt-oss') {
+  if (architecture === 'qwen2' || architecture === 'qwen2vl' || architecture === 'gpt-oss') {
     tensors.push(
       vector(`${block}.attn_q.bias`, queryWidth, 0, 0.2),
       vector(`${block}.attn_k.bias`, keyWidth, 0, 0.2),

@@ -5,7 +5,18 @@ export interface Preset {
   readonly name: string;
   readonly description: string;
   readonly architecture:
-    'llama' | 'qwen2' | 'qwen3' | 'gemma' | 'gemma2' | 'gemma3' | 'bert' | 'mamba' | 'lfm2' | 'gpt-oss' | 'qwen35';
+    | 'llama'
+    | 'qwen2'
+    | 'qwen2vl'
+    | 'qwen3'
+    | 'gemma'
+    | 'gemma2'
+    | 'gemma3'
+    | 'bert'
+    | 'mamba'
+    | 'lfm2'
+    | 'gpt-oss'
+    | 'qwen35';
   /** Vocabulary `models/ggml-vocab-<this>.gguf` of llama.cpp's tree. */
   readonly vocabulary: string;
   /** Jinja text, or a file in `models/templates` of llama.cpp's tree; null for a model without chat. */
@@ -154,6 +165,8 @@ export const PRESETS = {
     contextLength: 131_072,
   },
   'tiny-qwen2': tinyQwen2,
+  /** With positions in three dimensions (M-RoPE), as in models that see. */
+  'tiny-qwen2vl': { ...tinyQwen2, name: 'svc tiny-qwen2vl (random weights)', architecture: 'qwen2vl' },
   /** Its template opens the reasoning, and can leave it out. */
   'tiny-thinker': {
     ...tinyQwen2,

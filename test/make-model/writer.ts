@@ -34,6 +34,13 @@ export const entry = {
       ...values.map(uint32),
     ]),
   float32: (key: string, value: number): Entry => Buffer.concat([head(key, VALUE_TYPE.float32), float32(value)]),
+  float32s: (key: string, values: readonly number[]): Entry =>
+    Buffer.concat([
+      head(key, VALUE_TYPE.array),
+      uint32(VALUE_TYPE.float32),
+      uint64(values.length),
+      ...values.map(float32),
+    ]),
   bool: (key: string, value: boolean): Entry => Buffer.concat([head(key, VALUE_TYPE.bool), Buffer.of(value ? 1 : 0)]),
 };
 

@@ -69,6 +69,9 @@ struct LoadOptions {
   // Draft model for speculative decoding (drafter.h); empty: none. A draft model that cannot be
   // used is no error: ModelInfo::draft_refusal gives the reason.
   std::string draft_path;
+  // Projector, with which the model sees or hears (llama/media/projector.h); empty: none. One that
+  // cannot be used is no error: ModelInfo::projector_refusal gives the reason.
+  std::string projector_path;
   // Called on the loading thread with the progress (0..1). Returns false to cancel the load
   // (kCancelled).
   std::function<bool(float fraction)> on_progress;
@@ -83,7 +86,7 @@ struct LoadOptions {
         SVC_FIELD(gpu_layers, .min = std::numeric_limits<int>::min()), SVC_FIELD(cache_type),
         SVC_FIELD(state_fixed_bytes), SVC_FIELD(state_token_bytes), SVC_FIELD(max_sequences),
         SVC_FIELD(prefix_folder), SVC_FIELD(prefix_model), SVC_FIELD(prefix_bytes),
-        SVC_FIELD(draft_path));
+        SVC_FIELD(draft_path), SVC_FIELD(projector_path));
   }
 };
 
@@ -159,19 +162,25 @@ struct ModelInfo {
   // Reason why the requested draft model is not used, worded to follow "the draft model". Empty: it
   // is used, or none was requested.
   std::string draft_refusal;
+  bool sees = false;   // its projector takes pictures
+  bool hears = false;  // its projector takes sounds
+  // Reason why the requested projector is not used, worded to follow "the projector". Empty: it is
+  // used, or none was requested.
+  std::string projector_refusal;
   std::string device;  // where the layers are: "CPU", or the GPU's name
   std::vector<std::pair<std::string, std::string>> metadata;  // scalar GGUF keys, as text
 
   // Without `sampling` and `metadata`.
   static constexpr auto Fields() {
     using Self = ModelInfo;
-    return std::make_tuple(SVC_FIELD(description), SVC_FIELD(architecture), SVC_FIELD(quantization),
-                           SVC_FIELD(parameters), SVC_FIELD(size_bytes),
-                           SVC_FIELD(trained_context_length), SVC_FIELD(context_length),
-                           SVC_FIELD(vocabulary), SVC_FIELD(embedding_length), SVC_FIELD(layers),
-                           SVC_FIELD(threads), SVC_FIELD(has_chat_template), SVC_FIELD(calls_tools),
-                           SVC_FIELD(thinks), SVC_FIELD(makes_embeddings), SVC_FIELD(ranks),
-                           SVC_FIELD(draft_refusal, .nullable = true), SVC_FIELD(device));
+    return std::make_tuple(
+        SVC_FIELD(description), SVC_FIELD(architecture), SVC_FIELD(quantization),
+        SVC_FIELD(parameters), SVC_FIELD(size_bytes), SVC_FIELD(trained_context_length),
+        SVC_FIELD(context_length), SVC_FIELD(vocabulary), SVC_FIELD(embedding_length),
+        SVC_FIELD(layers), SVC_FIELD(threads), SVC_FIELD(has_chat_template), SVC_FIELD(calls_tools),
+        SVC_FIELD(thinks), SVC_FIELD(makes_embeddings), SVC_FIELD(ranks),
+        SVC_FIELD(draft_refusal, .nullable = true), SVC_FIELD(sees), SVC_FIELD(hears),
+        SVC_FIELD(projector_refusal, .nullable = true), SVC_FIELD(device));
   }
 };
 
@@ -188,6 +197,25 @@ struct ToolCall {
   }
 };
 
+enum class MediaType { kImage, kAudio };
+constexpr auto Names(MediaType) { return std::array{"image", "audio"}; }
+
+// A picture or sound in a message.
+struct Media {
+  MediaType type = MediaType::kImage;
+  std::string data;        // the file's bytes as base64
+  std::uint32_t at = 0;    // where it stands in ChatMessage::content, in bytes
+  std::uint32_t part = 0;  // its index in the content that the client sent, for errors
+  // What stands for it in the prompt; set by the engine.
+  std::vector<Token> tokens = {};
+
+  static constexpr auto Fields() {
+    using Self = Media;
+    return std::make_tuple(SVC_FIELD(type, .required = true), SVC_FIELD(data, .required = true),
+                           SVC_FIELD(at, .required = true), SVC_FIELD(part, .required = true));
+  }
+};
+
 struct ChatMessage {
   std::string role;
   std::string content;
@@ -195,12 +223,13 @@ struct ChatMessage {
   std::vector<ToolCall> tool_calls = {};  // assistant only
   std::string tool_call_id = {};          // tool only: the call that this message answers
   std::string tool_name = {};             // tool only: the tool that was called
+  std::vector<Media> media = {};          // in the order in which they stand in `content`
 
   static constexpr auto Fields() {
     using Self = ChatMessage;
     return std::make_tuple(SVC_FIELD(role, .required = true), SVC_FIELD(content, .required = true),
                            SVC_FIELD(reasoning), SVC_FIELD(tool_calls), SVC_FIELD(tool_call_id),
-                           SVC_FIELD(tool_name));
+                           SVC_FIELD(tool_name), SVC_FIELD(media));
   }
 };
 

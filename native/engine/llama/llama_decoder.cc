@@ -22,6 +22,7 @@
 #include "engine/llama/llama_decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <exception>
 #include <vector>
@@ -31,40 +32,17 @@
 #include "engine/llama/llama_context_ptr.h"
 #include "engine/llama/llama_prefill_lane.h"
 #include "engine/llama/log_capture.h"
-#include "llama-ext.h"
+#include "engine/llama/row_positions.h"
 
 namespace svc {
 namespace {
 
-constexpr std::uint32_t kMaxRows = 512;
-// On GPUs with at least kRoomyBytes, where the larger buffers do not matter.
-constexpr std::uint32_t kMaxRowsOnGpu = 2048;
-constexpr std::uint64_t kRoomyBytes = std::uint64_t{8} << 30U;
-constexpr std::uint32_t kMaxRecurrentSequences = 16;
-constexpr std::uint32_t kSequenceIds = 256;  // LLAMA_MAX_SEQ
 constexpr llama_seq_id kScratch = 0;
 
 // A CPU walks over every cell up to the last one in use: with half a billion weights, 12,000 idle
 // cells make a row half as slow again. So only a few stay: too few to slow a step noticeably,
 // enough for a short prompt to be reused without a copy.
 constexpr std::uint32_t kIdleCells = 64;
-
-constexpr std::uint32_t kLanePart = 4;  // the initial lane has 1/4 of the cells
-constexpr std::uint32_t kLeastLaneCells = 512;
-
-// See CopyBytes: caches up to kCopiedWhole bytes may be copied whole, larger ones by a fraction.
-constexpr std::uint64_t kCopiedWhole = std::uint64_t{512} << 20U;
-constexpr std::uint64_t kCopiedPart = 4;
-constexpr std::uint64_t kLongestStates = 2;  // see StateCopyBytes
-
-std::uint32_t MaxOutputs(std::uint32_t max_sequences) {
-  return std::max(max_sequences + kPaddingIds, kLeastOutputs);
-}
-
-std::uint32_t Sequences(const LlamaModel& model, const DecoderOptions& options) {
-  return std::min(options.max_sequences,
-                  model.is_recurrent() ? kMaxRecurrentSequences : kSequenceIds - 1 - kScratch);
-}
 
 class LlamaDecoder final : public Decoder {
  public:
@@ -80,37 +58,37 @@ class LlamaDecoder final : public Decoder {
         threads_(options.threads),
         on_cpu_(model.device() == "CPU"),
         max_threads_(on_cpu_ ? options.threads : 1),
-        max_sequences_(Sequences(model, options)),
+        max_sequences_(SequencesOf(model, options)),
         can_share_(CanShareCells(model)),
         first_id_(model.is_recurrent() ? 0 : kScratch + 1) {
     Adopt();
   }
 
   DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override {
-    batch_.Clear();
-    for (const Row& row : rows) {
-      batch_.Add(row.token, row.position, Id(row.sequence), row.wants_logits);
-    }
     abort_ = &abort;
     const AbortedLog log(abort);
-    const DecodeOutcome outcome = Run(batch_.Batch());
+    DecodeOutcome outcome = DecodeMedia(rows);
+    if (outcome == DecodeOutcome::kDone) outcome = DecodeTokens(rows);
     abort_ = nullptr;
     return outcome;
   }
 
   const float* Logits(std::size_t index) override {
-    return llama_get_logits_ith(context_.get(), static_cast<std::int32_t>(index));
+    return llama_get_logits_ith(context_.get(), token_rows_.IndexOf(index));
   }
 
   std::int32_t NextPosition(SequenceId sequence) const override {
-    return llama_memory_seq_pos_max(memory(), Id(sequence)) + 1;
+    const llama_pos last = llama_memory_seq_pos_max(memory(), Id(sequence));
+    return static_cast<std::int32_t>(positions_.Next(sequence, last));
   }
   void RemoveSequence(SequenceId sequence) override {
+    positions_.Cut(sequence, 0);
     llama_memory_seq_rm(memory(), Id(sequence), -1, -1);
   }
 
   void Clear() override {
     lane_ = nullptr;
+    positions_.Clear();
     llama_memory_clear(memory(), /*data=*/false);
     SetThreads(max_threads_);
   }
@@ -121,8 +99,9 @@ class LlamaDecoder final : public Decoder {
                         static_cast<llama_pos>(end));
   }
   void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
-    llama_memory_seq_rm(memory(), Id(sequence), static_cast<llama_pos>(begin),
-                        static_cast<llama_pos>(end));
+    llama_memory_seq_rm(memory(), Id(sequence), positions_.Of(sequence, begin),
+                        positions_.Of(sequence, end));
+    positions_.Cut(sequence, begin);
   }
 
   std::uint64_t SizeOfState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
@@ -202,7 +181,7 @@ class LlamaDecoder final : public Decoder {
   int max_threads() const override { return max_threads_; }
 
   std::uint32_t max_rows() const override { return llama_n_batch(context_.get()); }
-  std::uint32_t max_outputs() const override { return MaxOutputs(max_sequences_); }
+  std::uint32_t max_outputs() const override { return MaxOutputsOf(max_sequences_); }
   std::uint32_t max_sequences() const override { return max_sequences_; }
   std::uint32_t sequence_ids() const override {
     return can_share_ ? kSequenceIds - static_cast<std::uint32_t>(first_id_) : max_sequences_;
@@ -233,6 +212,7 @@ class LlamaDecoder final : public Decoder {
  private:
   llama_memory_t memory() const { return llama_get_memory(context_.get()); }
   llama_seq_id Id(SequenceId sequence) const { return sequence + first_id_; }
+  static std::uint32_t IndexOf(const Row& row) { return static_cast<std::uint32_t>(row.position); }
   bool has_scratch() const { return first_id_ > kScratch; }
 
   // An id whose state libllama can save, with the sequence's tokens [begin, end); until GiveBack.
@@ -261,6 +241,60 @@ class LlamaDecoder final : public Decoder {
           return abort != nullptr && abort->load(std::memory_order_relaxed);
         },
         this);
+  }
+
+  DecodeOutcome DecodeTokens(std::span<const Row> rows) {
+    batch_.Clear();
+    token_rows_.Clear();
+    for (const Row& row : rows) {
+      token_rows_.Add(/*is_token=*/row.media == nullptr);
+      if (row.media != nullptr) continue;
+      const llama_pos position = positions_.Of(row.sequence, IndexOf(row));
+      batch_.Add(row.token, position, Id(row.sequence), row.wants_logits);
+    }
+    return batch_.size() == 0 ? DecodeOutcome::kDone : Run(batch_.Batch());
+  }
+
+  // Pictures and sounds, which libllama takes in batches without tokens: first those whose rows see
+  // only what is before them, then each of the others.
+  DecodeOutcome DecodeMedia(std::span<const Row> rows) {
+    DecodeOutcome outcome =
+        DecodeEmbeddings(rows, [](const Row& row) { return !row.media->is_whole; });
+    const MediaRows* last = nullptr;
+    for (const Row& row : rows) {
+      if (outcome != DecodeOutcome::kDone) break;
+      if (row.media == nullptr || !row.media->is_whole || row.media == last) continue;
+      last = row.media;
+      llama_set_causal_attn(context_.get(), false);
+      outcome = DecodeEmbeddings(rows, [&](const Row& each) { return each.media == last; });
+      llama_set_causal_attn(context_.get(), true);
+    }
+    return outcome;
+  }
+
+  template <typename Takes>
+  DecodeOutcome DecodeEmbeddings(std::span<const Row> rows, Takes takes) {
+    const auto is_taken = [&](const Row& row) { return row.media != nullptr && takes(row); };
+    batch_.Clear();
+    for (const Row& row : rows) {
+      if (!is_taken(row)) continue;
+      const MediaRows& media = *row.media;
+      const std::uint32_t index = IndexOf(row);
+      // Where a model has no M-RoPE, the row's position is its index.
+      const llama_pos first = positions_.Of(row.sequence, media.begin);
+      std::array<llama_pos, 4> place = {row.position};
+      if (!media.places.empty()) place = media.places[index - media.begin].At(first);
+      batch_.AddEmbedding({media.Row(index), media.width},
+                          std::span(place).first(media.places.empty() ? 1 : place.size()),
+                          Id(row.sequence));
+    }
+    if (batch_.size() == 0) return DecodeOutcome::kDone;
+    const DecodeOutcome outcome = Run(batch_.Batch());
+    if (outcome != DecodeOutcome::kDone) return outcome;
+    for (const Row& row : rows) {
+      if (is_taken(row)) positions_.Computed(row.sequence, *row.media, IndexOf(row) + 1);
+    }
+    return outcome;
   }
 
   DecodeOutcome Run(const llama_batch& batch) {
@@ -333,95 +367,11 @@ class LlamaDecoder final : public Decoder {
   const llama_seq_id first_id_;               // libllama's id for our sequence 0
   const std::atomic<bool>* abort_ = nullptr;  // of the running decode
   BatchRows batch_;
+  TokenRows token_rows_;  // of the last Decode
+  RowPositions positions_;
 };
 
-// Total memory of each GPU that the model uses, in bytes.
-std::vector<std::uint64_t> MemoryOfGpus(const LlamaModel& model) {
-  std::vector<std::uint64_t> all;
-  for (int i = 0; i < llama_model_n_devices(model.get()); ++i) {
-    std::size_t free = 0;
-    std::size_t total = 0;
-    ggml_backend_dev_memory(llama_model_get_device(model.get(), i), &free, &total);
-    all.push_back(total);
-  }
-  return all;
-}
-
 }  // namespace
-
-bool CanShareCells(const LlamaModel& model) {
-  return !model.is_recurrent() && llama_model_n_swa(model.get()) == 0;
-}
-
-DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& model) {
-  std::uint32_t context_length = options.context_length;
-  if (context_length == 0) {
-    const int trained = llama_model_n_ctx_train(model.get());
-    context_length = trained > 0 ? std::min<std::uint32_t>(trained, kDefaultContextLength)
-                                 : kDefaultContextLength;
-  }
-  // What is computed before the cache grows has to fit the larger one.
-  const std::optional<std::uint32_t> turn = model.turning_length();
-  if (turn && options.kv_cells > 0 && options.kv_cells <= *turn) {
-    context_length = std::min(context_length, *turn);
-  }
-  return {.context_length = context_length,
-          .cells = options.kv_cells,
-          .threads =
-              options.threads > 0 ? options.threads : DefaultThreads(llama_model_size(model.get())),
-          .prompt_threads = options.prompt_threads,
-          .max_sequences = std::max(options.max_sequences, 1U),
-          .cache_type = options.cache_type,
-          .state_size = {.fixed_bytes = options.state_fixed_bytes,
-                         .token_bytes = options.state_token_bytes}};
-}
-
-std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells) {
-  const std::uint32_t part = cells / kLanePart;
-  return CanShareCells(model) && model.device() == "CPU" && part >= kLeastLaneCells ? part : 0;
-}
-
-std::uint32_t LargestBatch(std::span<const std::uint64_t> gpu_bytes) {
-  const bool roomy = std::all_of(gpu_bytes.begin(), gpu_bytes.end(),
-                                 [](std::uint64_t bytes) { return bytes >= kRoomyBytes; });
-  return roomy && !gpu_bytes.empty() ? kMaxRowsOnGpu : kMaxRows;
-}
-
-std::uint64_t CacheBytes(const llama_context* context) {
-  std::uint64_t sum = 0;
-  for (const auto& [type, bytes] : llama_get_memory_breakdown(context)) sum += bytes.context;
-  return sum;
-}
-
-std::uint64_t CopyBytes(std::uint64_t cache_bytes) {
-  return std::min(cache_bytes, std::max(kCopiedWhole, cache_bytes / kCopiedPart));
-}
-
-std::uint64_t StateCopyBytes(std::uint64_t cache_bytes, const StateSize& size,
-                             std::uint32_t cells) {
-  const std::uint64_t longest = size.Of(cells);
-  if (longest == 0) return cache_bytes;
-  return std::max(CopyBytes(cache_bytes), kLongestStates * longest);
-}
-
-llama_context_params DecoderParams(const LlamaModel& model, const DecoderOptions& options) {
-  const std::uint32_t max_sequences = Sequences(model, options);
-  llama_context_params params = llama_context_default_params();
-  params.n_ctx =
-      options.cells > 0 ? std::min(options.cells, options.context_length) : options.context_length;
-  params.n_batch = LargestBatch(MemoryOfGpus(model));
-  params.n_ubatch = params.n_batch;
-  params.n_seq_max = model.is_recurrent() ? max_sequences : 1;
-  params.n_outputs_max = MaxOutputs(max_sequences);
-  params.n_outputs_max_per_seq = 1;
-  params.n_threads = options.threads;
-  params.n_threads_batch = options.prompt_threads > 0 ? options.prompt_threads : options.threads;
-  params.kv_unified = true;
-  params.swa_full = true;
-  params.no_perf = true;
-  if (options.cache_type == CacheType::kQ8_0) params.type_k = params.type_v = GGML_TYPE_Q8_0;
-  return params;
-}
 
 Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
                                                  const DecoderOptions& options,

@@ -1,6 +1,6 @@
-// The single output for log lines: libllama and ggml call Receive(), which passes whole lines to
-// the sink. libllama-common has a logger of its own, with a thread and stderr. It is kept silent,
-// because its lines on templates and grammars quote prompts, and its errors are thrown as
+// The single output for log lines: libllama, libmtmd and ggml call Receive(), which passes whole
+// lines to the sink. libllama-common has a logger of its own, with a thread and stderr. It is kept
+// silent, because its lines on templates and grammars quote prompts, and its errors are thrown as
 // exceptions anyway.
 #include <mutex>
 #include <string>
@@ -10,6 +10,7 @@
 #include "engine/llama/log_capture.h"
 #include "llama.h"
 #include "log.h"
+#include "mtmd.h"
 
 namespace svc {
 namespace {
@@ -69,6 +70,7 @@ void SetLogSink(LogSink sink) {
   static std::once_flag once;
   std::call_once(once, [] {
     llama_log_set(Receive, nullptr);
+    mtmd_log_set(Receive, nullptr);
     common_log_set_verbosity_thold(-1);
   });
 }

@@ -20,6 +20,7 @@
 #include "engine/llama/llama_model.h"
 #include "engine/llama/llama_prefill_lane.h"
 #include "engine/llama/log_capture.h"
+#include "engine/llama/projector_memory.h"
 #include "llama-ext.h"
 
 namespace svc {
@@ -164,6 +165,15 @@ void AddDraft(const LlamaModel& draft, MemoryEstimate* estimate) {
   }
 }
 
+// Adds the projector's memory, on each device; none if it cannot be used.
+void AddProjector(const LoadOptions& options, MemoryEstimate* estimate) {
+  for (const auto& [name, bytes] : ProjectorBytes(options)) {
+    const auto device = std::ranges::find(estimate->devices, name, &DeviceMemory::name);
+    DeviceMemory& row = device == estimate->devices.end() ? estimate->devices.front() : *device;
+    row.weights_bytes += bytes;
+  }
+}
+
 Result<MemoryEstimates> Estimate(const LoadOptions& options,
                                  const std::vector<std::uint32_t>& context_lengths) {
   if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr) {
@@ -211,6 +221,7 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
                                : StateCopyBytes(cache_bytes, state_size, estimate.context_length);
     }
     if (draft != nullptr) AddDraft(*draft, &estimate);
+    if (!options.projector_path.empty()) AddProjector(options, &estimate);
     result.estimates.push_back(std::move(estimate));
     if (!result.process_bytes) result.process_bytes = PrivateBytes();
   }

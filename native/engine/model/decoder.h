@@ -6,7 +6,8 @@
 //
 // A sequence is a list of tokens in the cache, named by an id in [0, sequence_ids()). A cell holds
 // one token at one position; several sequences may share a cell. While a sequence is being
-// computed, its positions are 0, 1, 2, ... without gaps.
+// computed, its positions are 0, 1, 2, ... without gaps. (With M-RoPE the model sees others, for a
+// picture and what follows it. Such tokens are not shared, cut or saved.)
 #pragma once
 
 #include <atomic>
@@ -18,6 +19,7 @@
 
 #include "engine/base/request.h"
 #include "engine/base/state_bytes.h"
+#include "engine/model/media_rows.h"
 #include "engine/model/step_constants.h"
 
 namespace svc {
@@ -34,6 +36,9 @@ struct Row {
   std::int32_t position = 0;  // REQUIRES: NextPosition(sequence) + its earlier rows in the batch
   SequenceId sequence = 0;
   bool wants_logits = false;
+  // The picture or sound of which it is a row, in place of the token; such rows want no logits.
+  // Null: a token.
+  const MediaRows* media = nullptr;
 };
 
 enum class DecodeOutcome {
@@ -48,7 +53,9 @@ class Decoder {
   virtual ~Decoder() = default;
 
   // Computes the rows into the cache.
-  // REQUIRES: 0 < rows.size() <= max_rows(), at most max_outputs() rows want logits.
+  // REQUIRES: 0 < rows.size() <= max_rows(), where the rows of a run with MediaRows::is_whole count
+  // by themselves and are together; at most max_outputs() rows want logits; if a sequence has rows
+  // of a picture or sound, all its rows are of the same one.
   // `abort` may be set by another thread at any time; it is honoured where the device allows it.
   virtual DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) = 0;
 

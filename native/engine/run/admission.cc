@@ -23,11 +23,14 @@ constexpr std::uint32_t kLeastFollowed = 32;
 // Tokens that may come from the cache. The last one is always computed, for its logits.
 std::span<const Token> Reusable(const Generation& generation) {
   if (!generation.reuse_prefix && generation.generated() == 0) return {};
-  return std::span(generation.tokens).first(generation.tokens.size() - 1);
+  const std::size_t most =
+      std::min<std::size_t>(generation.shareable, generation.tokens.size() - 1);
+  return std::span(generation.tokens).first(most);
 }
 
+// What has been computed and may be shared.
 std::span<const Token> ComputedTokens(const Generation& generation) {
-  return std::span(generation.tokens).first(generation.computed);
+  return std::span(generation.tokens).first(std::min(generation.shareable, generation.computed));
 }
 
 double Seniority(const Generation& generation) {
@@ -277,8 +280,11 @@ void Admission::Leave(Generation& generation, bool keep_prefix) {
   context_.shares->Leaving(generation);
   if (keep_prefix) {
     Publish(generation);
-    tiers_.Keep(generation.scope, ComputedTokens(generation), generation.sequence,
-                /*on_disk=*/generation.reuse_prefix && generation.store);
+    // The state of a sequence that cannot be cut is all of it.
+    if (context_.decoder->can_share() || generation.computed <= generation.shareable) {
+      tiers_.Keep(generation.scope, ComputedTokens(generation), generation.sequence,
+                  /*on_disk=*/generation.reuse_prefix && generation.store);
+    }
   }
   own_cells_ -= generation.own_cells();
   context_.decoder->RemoveSequence(generation.sequence);
@@ -331,6 +337,7 @@ void Admission::Computed(Generation& generation, std::uint32_t rows) {
   if (rows > 1) may_admit_ = true;  // a waiting generation may follow
   if (!prompt || !generation.reuse_prefix) return;
   Publish(generation);
+  if (generation.computed > generation.shareable) return;
   tiers_.PromptComputed(generation.scope,
                         std::span(generation.tokens).first(generation.prompt_size),
                         generation.computed, generation.sequence, generation.store);

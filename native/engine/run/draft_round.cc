@@ -107,7 +107,11 @@ std::vector<Proposal> DraftRound::Proposals(const Step& step, std::uint32_t most
     generation.trust += kTrustRecovery * (1 - generation.trust);
     proposals[i].trust = generation.trust;
     if (const std::uint32_t drafts = MostDrafts(generation, most); drafts > 0) {
-      proposals[i].drafts = generation.lookup.Propose(generation.tokens, drafts);
+      std::vector<DraftToken>& found = proposals[i].drafts;
+      found = generation.lookup.Propose(generation.tokens, drafts);
+      found.erase(std::ranges::find_if(
+                      found, [](const DraftToken& draft) { return IsMediaToken(draft.token); }),
+                  found.end());
     }
   }
   return proposals;
@@ -181,6 +185,11 @@ void DraftRound::Accepted(const StepPart& part, std::uint32_t right) {
 void DraftRound::AskModel(const Step& step, const DraftLimits& limits,
                           const std::atomic<bool>& abort, std::vector<Proposal>* proposals) {
   if (step.parts.size() > Drafter::kPlaces) return;
+  // The draft model has no eyes and ears.
+  if (std::ranges::any_of(step.parts,
+                          [](const StepPart& part) { return !part.generation->media.empty(); })) {
+    return;
+  }
   const double unit_ms = costs_->measured() ? 1 : unit_ms_;
   const auto sequences = static_cast<std::uint32_t>(step.parts.size());
   plain_ms_ = CostOfDecoding(step, sequences) * unit_ms;

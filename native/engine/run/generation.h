@@ -18,6 +18,7 @@
 #include "engine/model/answer_reader.h"
 #include "engine/model/cost_model.h"
 #include "engine/model/decoder.h"
+#include "engine/model/media_rows.h"
 #include "engine/run/repetition_guard.h"
 
 namespace svc {
@@ -42,6 +43,11 @@ struct Submission {
   bool reuse_prefix = true;
   PrefixScope scope;
   bool store = true;  // the disk tier may keep its tokens
+  // Pictures and sounds, in the order of the prompt. REQUIRES: the prompt does not end with one.
+  std::vector<MediaRows> media = {};
+  // Number of tokens at the beginning that may be in the prefix cache. What follows them has other
+  // positions than its index (MediaRows::has_own_positions).
+  std::uint32_t shareable = std::numeric_limits<std::uint32_t>::max();
   Clock::time_point submitted_at = Clock::now();
 };
 
@@ -56,8 +62,8 @@ class Generation : Submission {
         guard(repetition_guard) {}
 
   using Submission::id, Submission::max_tokens, Submission::sampler, Submission::priority;
+  using Submission::media, Submission::shareable, Submission::spelled;
   using Submission::reuse_prefix, Submission::scope, Submission::store, Submission::submitted_at;
-  using Submission::spelled;
 
   // A row computed beside drafts whose lead was too small to be trusted (tie_guard.h).
   struct Doubt {
@@ -74,6 +80,8 @@ class Generation : Submission {
   // A prompt that shares nothing is rounded as a plain loop rounds it: neither padded nor cut
   // otherwise.
   bool IsPlain() const { return !reuse_prefix; }
+  // Of the next `rows` rows, those that one batch computes: tokens, or a picture or sound.
+  std::uint32_t OfOneKind(std::uint32_t rows) const { return RowsOfOneKind(media, computed, rows); }
   // Cells that no other sequence shares.
   std::uint32_t own_cells() const { return computed - pin.length; }
   std::uint32_t generated() const {

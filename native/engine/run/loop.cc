@@ -213,7 +213,7 @@ bool Loop::Plan() {
   }
   for (const Share& share : PlanStep(demands, limits)) {
     Generation& generation = *candidates[share.index];
-    AddPart(generation, admission_.RowsToCheckpoint(generation, share.rows));
+    AddPart(generation, generation.OfOneKind(admission_.RowsToCheckpoint(generation, share.rows)));
   }
   return !step_.rows.empty();
 }
@@ -251,7 +251,8 @@ void Loop::AddPart(Generation& generation, std::uint32_t rows) {
     step_.rows.push_back({.token = generation.tokens[position],
                           .position = static_cast<std::int32_t>(position),
                           .sequence = generation.sequence,
-                          .wants_logits = position + 1 == generation.tokens.size()});
+                          .wants_logits = position + 1 == generation.tokens.size(),
+                          .media = MediaAt(generation.media, position)});
   }
   step_.parts.push_back(
       {.generation = &generation, .rows = rows, .last_row = step_.rows.size() - 1});
@@ -335,7 +336,8 @@ DecodeOutcome Loop::Decode(const std::atomic<bool>& abort, StepStats& stats) {
 }
 
 void Loop::Learn(const StepStats& stats, std::uint32_t outputs, double cpu_ms) {
-  if (!costs_.Learn(stats, outputs, cpu_ms)) return;
+  // Pictures and sounds are computed apart from the tokens, so their time teaches nothing.
+  if (step_.HasMedia() || !costs_.Learn(stats, outputs, cpu_ms)) return;
   decoder_->SetThreads(costs_.threads());
   drafts_.SetThreads(costs_.threads());
 }

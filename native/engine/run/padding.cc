@@ -21,7 +21,7 @@ void Padding::Add(Step* step, bool all_wanted) const {
   const bool plain = std::ranges::any_of(step->parts, [](const StepPart& part) {
     return part.rows > 1 && part.generation->IsPlain();
   });
-  if (plain) return;
+  if (plain || step->HasMedia()) return;
   const SequenceId first = EndOfCacheIds(*decoder_);
   for (; rows + step->padding < padded; ++step->padding) {
     step->rows.push_back(

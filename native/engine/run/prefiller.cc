@@ -12,6 +12,11 @@ bool Prefiller::Takes(const Generation& generation) const {
   if (generation.pending() < least || generation.tokens.size() > decoder_->lane_cells()) {
     return false;
   }
+  // The lane takes tokens only, and what it can get from the decoder.
+  if (MediaFrom(generation.media, generation.computed) != nullptr ||
+      generation.computed > generation.shareable) {
+    return false;
+  }
   // A step beside others does not round as a plain loop does.
   if (generation.IsPlain()) return true;
   return LaneGain(costs_->model(), costs_->targets(), decoding_, decoder_->max_rows()) >=

@@ -40,6 +40,10 @@ struct Step {
     return static_cast<std::uint32_t>(
         std::ranges::count_if(rows, [](const Row& row) { return row.wants_logits; }));
   }
+  // True if rows of a picture or sound are among them.
+  bool HasMedia() const {
+    return std::ranges::any_of(rows, [](const Row& row) { return row.media != nullptr; });
+  }
   bool HasDrafts() const {
     return std::ranges::any_of(parts, [](const StepPart& p) { return p.drafts > 0; });
   }

@@ -1,7 +1,10 @@
 /** Message conversions shared by all APIs. */
-import type { GenerateRequest, Message, ToolCall } from '../../protocol/generate.ts';
+import type { AudioPart, ContentPart, GenerateRequest, Message, ToolCall } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
+
+/** A part that providers take. */
+export type SilentPart = Exclude<ContentPart, AudioPart>;
 
 /** Joins text parts with line breaks. Throws INVALID_REQUEST for an image. */
 export function plainText(content: Message['content'], param: string): string {
@@ -12,6 +15,15 @@ export function plainText(content: Message['content'], param: string): string {
       return part.text;
     })
     .join('\n');
+}
+
+/** The content without sounds, which no provider's API gets. Throws INVALID_REQUEST for one. */
+export function withoutSounds(content: Message['content'], param: string): string | SilentPart[] {
+  if (typeof content === 'string') return content;
+  return content.map((part, index) => {
+    if (part.type === 'audio') throw invalid(`${param}[${String(index)}]`, 'must be no sound: use a local model');
+    return part;
+  });
 }
 
 /** Joins all system messages, for APIs that allow only one, at the start. Empty: none. */

@@ -1,6 +1,7 @@
 /** Makes the part of an engine's request that says how a chat is rendered and its answer read. */
-import type { EngineRequest, NativeChat, NativeMessage, NativeTool } from '../../engine/addon.ts';
+import type { EngineRequest, NativeChat, NativeMedia, NativeMessage, NativeTool } from '../../engine/addon.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { LIMITS } from '../../protocol/limits.ts';
 import type { GenerateRequest, Message, Tool, ToolCall } from '../../protocol/generate.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
 import { given } from '../../protocol/given.ts';
@@ -35,7 +36,10 @@ export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages'
     template_variables: variables?.map(([name, value]) => [name, JSON.stringify(value)] as const),
     continue_last: isContinued ? true : undefined,
   });
-  return { messages: toMessages(messages), ...(Object.keys(chat).length === 0 ? {} : { chat }) };
+  const rendered = toMessages(messages);
+  if (rendered.reduce((sum, { media = [] }) => sum + media.length, 0) > LIMITS.media)
+    throw invalid('messages', `must have at most ${String(LIMITS.media)} pictures and sounds`);
+  return { messages: rendered, ...(Object.keys(chat).length === 0 ? {} : { chat }) };
 }
 
 function checkNames(tools: readonly Tool[]): void {
@@ -77,7 +81,7 @@ function toMessages(messages: readonly Message[]): NativeMessage[] {
     });
     return {
       role,
-      content: toText(message, param),
+      ...toContent(message, param),
       ...given({ reasoning: role === 'assistant' ? reasoning : undefined }),
       ...(tool_calls.length === 0 ? {} : { tool_calls }),
       ...(role === 'tool' ? answered(message, open, param) : {}),
@@ -111,13 +115,25 @@ function canonical(json: string, param: string): string {
   return JSON.stringify(value);
 }
 
-/** Joins text parts with line breaks, like llama.cpp: no line break before the first part that is not empty. */
-function toText({ content }: Message, param: string): string {
-  if (typeof content === 'string') return content;
+/**
+ * Joins text parts with line breaks, and notes where pictures and sounds stand, like llama.cpp: no line break before
+ * the first part that is not empty, nor beside a picture or sound.
+ */
+function toContent({ content }: Message, param: string): Pick<NativeMessage, 'content' | 'media'> {
+  if (typeof content === 'string') return { content };
+  const media: NativeMedia[] = [];
   let text = '';
-  for (const part of content) {
-    if (part.type !== 'text') throw invalid(`${param}.content`, 'must be text: local models do not support images yet');
-    text += text === '' ? part.text : `\n${part.text}`;
+  let isAfterText = true;
+  for (const [index, part] of content.entries()) {
+    if (part.type === 'text') {
+      text += text === '' || !isAfterText ? part.text : `\n${part.text}`;
+      isAfterText = true;
+      continue;
+    }
+    if (part.type === 'image_url')
+      throw invalid(`${param}.content[${String(index)}]`, 'must be a data URL: local models fetch nothing');
+    media.push({ type: part.type, data: part.data, at: Buffer.byteLength(text), part: index });
+    isAfterText = false;
   }
-  return text;
+  return { content: text, ...(media.length === 0 ? {} : { media }) };
 }

@@ -273,6 +273,10 @@ export class EngineChild {
             'engine.draft_model is not used for this model',
           );
         }
+        if (message.info.projector_refusal !== null) {
+          const reason = `the projector ${message.info.projector_refusal}`;
+          this.#options.log.warn({ model: this.#options.model, reason }, 'the projector is not used for this model');
+        }
         this.#options.onLoaded(message.info);
         break;
       case 'failed':

@@ -382,7 +382,8 @@ export class LocalBackend implements Backend {
       plan: async (supervisor, estimate, signal, onPlan) => {
         const cached = this.#estimates.of(model, estimate);
         const draft_path = await draftPathFor(model, { store, log });
-        const options = { ...settings, ...this.#prefixOptions(model.path), ...given({ draft_path }) };
+        const projector_path = model.projector?.path;
+        const options = { ...settings, ...this.#prefixOptions(model.path), ...given({ draft_path, projector_path }) };
         await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },
       grow: (supervisor, demand) => this.#residency.grow(supervisor, demand),

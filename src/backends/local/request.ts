@@ -30,7 +30,7 @@ export function withSettings(request: GenerateRequest, settings: RequestSettings
 
 /**
  * Replaces the fields that an engine does not read by what it does; all others stay as they are. Throws
- * INVALID_REQUEST for images, and for schemas and tools that cannot be enforced.
+ * INVALID_REQUEST for images by URL, and for schemas and tools that cannot be enforced.
  */
 export function toEngineRequest(
   request: GenerateRequest,

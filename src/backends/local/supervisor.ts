@@ -20,6 +20,7 @@ import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
 import type { Logger } from '../../log/log.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
 import type { RerankRequest } from '../../protocol/rerank/rerank.ts';
 import { abortable } from '../abortable.ts';
 import { restartDelayMs } from './backoff.ts';
@@ -38,7 +39,7 @@ const PATIENCE_MS = 2_000;
 
 export interface SupervisorOptions {
   /** `context_length`: trained, in tokens; null: unknown. */
-  readonly model: { readonly id: string; readonly path: string; readonly context_length: number | null };
+  readonly model: Pick<ModelRecord, 'id' | 'path' | 'context_length' | 'projector'>;
   /**
    * Waits for memory, then calls `onPlan` with the load options, synchronously with the check that found the room.
    * Throws OUT_OF_MEMORY.

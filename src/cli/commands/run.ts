@@ -12,8 +12,8 @@ import { receive, requestOf, routeOf, isFull, sayRepeated, sayTruncated } from '
 import { answerFlags, modelFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { ensureServing } from '../machine/daemon.ts';
 import type { FormatFile } from '../asking/format-file.ts';
-import { readImages } from '../asking/images.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
+import { readMedia } from '../asking/media-files.ts';
 import { offeringPull } from '../asking/offer-pull.ts';
 import { exit, out, printJson, printJsonLine, say, write, writeDim } from '../terminal/output.ts';
 import { hasInput, readInput, readPromptInput, type PromptInput } from '../asking/stdin.ts';
@@ -74,6 +74,12 @@ export const spec = {
       summary: 'send a PNG, JPEG, GIF or WebP file to the model; may be given more than once',
       completes: 'file',
     },
+    audio: {
+      kind: 'strings',
+      value: 'FILE',
+      summary: 'send a WAV, MP3 or FLAC file to a local model that hears; may be given more than once',
+      completes: 'file',
+    },
     ...routingFlags,
   },
   examples: [
@@ -83,6 +89,7 @@ export const spec = {
     'slow-report | svc run "Summarise this" -',
     'svc run --json --seed 7 --max-tokens 64 "Hello"',
     'svc run --provider openai --image photo.jpg "What is this?"',
+    'svc run -m qwen2.5-vl --image before.png --image after.png "What has changed?"',
     'svc run --schema person.schema.json "Invent a person"',
     'svc run --tools tools.json "What is the weather in Paris?"',
     'svc run --tools tools.json --messages chat.json',
@@ -93,13 +100,13 @@ export const spec = {
 export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash }) => {
   // Before reading standard input, which may take long.
   routeOf(flags);
-  const images = await readImages(flags.image);
+  const media = await readMedia(flags.image, flags.audio);
   const before = await messagesFile(flags);
   const isComplete = before.length > 0 && argument === undefined;
   const { text: prompt, late } = isComplete ? NO_PROMPT : await readPrompt(argument, dash === '-');
   const file = await formatFile(flags);
   const request: GenerateRequest = {
-    ...withPrompt(flags, before, prompt, images),
+    ...withPrompt(flags, before, prompt, media),
     ...given({ format: file?.format }),
     ...(await toolsOf(flags)),
   };
@@ -171,11 +178,11 @@ function withPrompt(
   flags: Flags<typeof spec>,
   before: readonly Message[],
   prompt: string,
-  images: readonly ContentPart[],
+  media: readonly ContentPart[],
 ): GenerateRequest {
   const { system, model, timeout } = flags;
   const text: ContentPart[] = prompt === '' ? [] : [{ type: 'text', text: prompt }];
-  const content = images.length === 0 ? prompt : [...images, ...text];
+  const content = media.length === 0 ? prompt : [...media, ...text];
   const messages: Message[] = [
     ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
     ...before,

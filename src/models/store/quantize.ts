@@ -11,6 +11,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import type { BytesDone } from '../../protocol/routes.ts';
 import { suggest } from '../../protocol/suggest.ts';
+import type { FetchedFile } from './adopted.ts';
 import { digestOf } from './digest.ts';
 import { askForSpace } from './free-space.ts';
 import { FILE_TYPES } from '../gguf/ggml-types.ts';
@@ -116,15 +117,13 @@ export async function quantizeModel(
     const { size_bytes: sizeBytes } = await check(output, source, type.name);
     const digest = await digestOf(output, progressOf('checking', sizeBytes, emit, signal));
     signal.throwIfAborted();
-    const { projector } = source;
     const model = await store.adopt({
       id,
       aliases: [],
       source: `quantized:${source.id}`,
       license: source.license,
       weights: [{ digest, sizeBytes, path: output }],
-      projector:
-        projector === undefined ? null : { digest: projector.digest, sizeBytes: projector.size_bytes, path: null },
+      projector: storedProjector(source),
     });
     emit({ type: 'quantized', model });
     return model;
@@ -213,4 +212,10 @@ function progressOf(
 
 function sum(tensors: readonly GgufTensor[]): number {
   return tensors.reduce((total, { bytes }) => total + bytes, 0);
+}
+
+/** A projector beside the model's file is not in the store, and stays with that file. */
+function storedProjector({ projector }: ModelRecord): FetchedFile | null {
+  if (projector === undefined || projector.digest === null) return null;
+  return { digest: projector.digest, sizeBytes: projector.size_bytes, path: null };
 }

@@ -36,7 +36,9 @@ const EntrySchema = v.object({
   parameters: v.number(),
   quantization: v.nullable(v.string()),
   context_length: v.nullable(v.number()),
-  capabilities: v.array(v.picklist(['chat', 'completion', 'embedding', 'rerank', 'tools', 'thinking', 'vision'])),
+  capabilities: v.array(
+    v.picklist(['chat', 'completion', 'embedding', 'rerank', 'tools', 'thinking', 'vision', 'audio']),
+  ),
   license: v.nullable(v.string()),
 });
 export type RegistryEntry = v.InferOutput<typeof EntrySchema>;

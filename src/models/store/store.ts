@@ -14,6 +14,7 @@ import { rm, stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
 import { triedFields, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
 import {
   bring,
@@ -31,6 +32,7 @@ import { checkFree, defaultIdOf, idOf, namesIn, newId } from './lookup.ts';
 import { checkModelId } from './model-id.ts';
 import { wholeName } from '../gguf/part-names.ts';
 import { filesOfModel } from '../gguf/parts.ts';
+import { projectorBeside } from './projector-beside.ts';
 import { entryOf, factsOf, recordOf, unknownFile } from './record.ts';
 import { cannotWrite, RegistryFile, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
 import { StorePaths } from './store-paths.ts';
@@ -52,6 +54,8 @@ export interface AddOptions {
   readonly name?: string;
   /** Copies the file into the store. */
   readonly copy?: boolean;
+  /** File of its projector, which is copied into the store. */
+  readonly projector?: string;
   readonly onProgress?: OnProgress;
 }
 
@@ -112,15 +116,17 @@ export class ModelStore {
    * added before keeps its id, unless a new name is given: then it has both.
    * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST for a bad name or one that is taken
    */
-  async add(file: string, { name, copy = false, onProgress }: AddOptions = {}): Promise<ModelRecord> {
+  async add(file: string, { name, copy = false, projector, onProgress }: AddOptions = {}): Promise<ModelRecord> {
     const path = resolve(file);
     if (name !== undefined) await this.checkName(name);
     const files = await filesOfModel(path);
     const summary = await inspectParts(files);
+    if (projector !== undefined) await checkProjector(projector);
     const entry = copy
       ? await this.#addCopy(files, name, onProgress)
       : await this.#addReference(files, summary, name, onProgress);
-    return (await this.#lookAt(entry, await this.#registry.read())).record;
+    const whole = projector === undefined ? entry : await this.#addProjector(entry, projector);
+    return (await this.#lookAt(whole, await this.#registry.read())).record;
   }
 
   /**
@@ -239,8 +245,9 @@ export class ModelStore {
    * added, or has changed since. @throws SvcError as `list`, and errors of the file system
    */
   async noteLoad(path: string, found: readonly TriedCapability[]): Promise<void> {
-    const digest = (await this.list()).find((model) => model.path === path)?.digest ?? null;
-    if (digest !== null) await this.#tried.note(digest, found);
+    const record = (await this.list()).find((model) => model.path === path);
+    const key = record === undefined ? undefined : keyOfFindings(record);
+    if (key !== undefined) await this.#tried.note(key, found);
   }
 
   /** The name that was set as the default; null: none. It may be gone. */
@@ -328,6 +335,26 @@ export class ModelStore {
     }
   }
 
+  async #addProjector({ id }: RegistryEntry, file: string): Promise<RegistryEntry> {
+    const unfinished = await this.unfinished();
+    try {
+      const digest = await copyWithDigest(file, unfinished);
+      await checkProjector(unfinished);
+      const { size: size_bytes } = await stat(unfinished);
+      return await this.#registry.update(async (registry) => {
+        await bring(unfinished, this.#paths.blob(digest));
+        const entry = registry.models.find((each) => each.id === id);
+        if (entry === undefined) throw new SvcError('MODEL_NOT_FOUND', `${id} was removed meanwhile`);
+        entry.projector = { digest, size_bytes };
+        return entry;
+      });
+    } catch (error) {
+      throw cannotWrite(error, this.#dir);
+    } finally {
+      await rm(unfinished, { force: true }).catch(() => undefined);
+    }
+  }
+
   /** Returns the digests that `read` computes, one file after the other; reports the progress over all files. */
   async #readAll(
     files: readonly string[],
@@ -367,7 +394,7 @@ export class ModelStore {
   async #lookAt(entry: RegistryEntry, registry: Registry): Promise<Looked> {
     const files = weightsOf(entry, this.#paths).map(({ path }) => path);
     const [path = ''] = files;
-    const record = recordOf(entry, path, defaultIdOf(registry) === entry.id, this.#projectorOf(entry));
+    const record = recordOf(entry, path, defaultIdOf(registry) === entry.id, await this.#projectorOf(entry));
     try {
       const found = await Promise.all(files.map((file) => stat(file)));
       const size = found.reduce((sum, each) => sum + each.size, 0);
@@ -380,8 +407,10 @@ export class ModelStore {
     }
   }
 
-  #projectorOf({ projector }: RegistryEntry): ModelRecord['projector'] {
-    return projector === undefined ? undefined : { path: this.#paths.blob(projector.digest), ...projector };
+  /** The one that was installed with the model, or one beside its file. */
+  async #projectorOf({ projector, path }: RegistryEntry): Promise<ModelRecord['projector']> {
+    if (projector !== undefined) return { path: this.#paths.blob(projector.digest), ...projector };
+    return path === null ? undefined : await projectorBeside(path);
   }
 
   async #lookAtFile(path: string, registry: Registry): Promise<Looked> {
@@ -392,7 +421,8 @@ export class ModelStore {
     if (known !== undefined) return await this.#lookAt(known, registry);
     const files = await filesOfModel(path);
     const unknown = unknownFile(`${FILE_PREFIX}${path}`, 'file', files[0] ?? path);
-    return { record: { ...unknown, ...factsOf(await this.#inspect(files)) } };
+    const projector = await projectorBeside(files[0] ?? path);
+    return { record: { ...unknown, ...factsOf(await this.#inspect(files)), ...given({ projector }) } };
   }
 
   async #lookAtBuiltin(registry: Registry): Promise<Looked> {
@@ -409,7 +439,8 @@ export class ModelStore {
   }
 
   async #withFindings(record: ModelRecord): Promise<ModelRecord> {
-    const found = record.digest === null ? undefined : await this.#tried.of(record.digest);
+    const key = keyOfFindings(record);
+    const found = key === undefined ? undefined : await this.#tried.of(key);
     return found === undefined ? record : { ...record, ...triedFields(record.capabilities, found) };
   }
 
@@ -444,4 +475,11 @@ function failed(record: ModelRecord, what: string, error: unknown, hint: string)
   const { code, message } = modelFileError(error, record.path);
   const failure = new SvcError(code, `${what} cannot be loaded: ${message}`, { hint, cause: error });
   return { record: { ...record, state: 'failed' }, failure };
+}
+
+/** Identifies the files that a load tries. undefined: the content is not known. */
+function keyOfFindings({ digest, projector }: ModelRecord): string | undefined {
+  if (digest === null) return undefined;
+  if (projector === undefined) return digest;
+  return `${digest} ${projector.digest ?? `${projector.path} ${String(projector.size_bytes)}`}`;
 }

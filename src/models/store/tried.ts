@@ -19,7 +19,7 @@ export interface TriedPlace {
 
 const FileSchema = v.object({
   version: v.string(),
-  /** By digest. */
+  /** By digest of the model, and of its projector if it has one. */
   models: v.record(v.string(), v.array(v.picklist(TRIED_CAPABILITIES))),
 });
 

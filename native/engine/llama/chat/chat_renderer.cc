@@ -9,6 +9,7 @@
 
 #include "chat.h"
 #include "engine/base/work_limit.h"
+#include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/template_limit.h"
 
 namespace svc {
@@ -317,7 +318,8 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
   const Result<std::string> found = GuardFor(messages, options);
   if (!found.ok()) return found.status();
   const std::string& guard = found.value();
-  if (guard.empty()) {
+  const MediaMarks marks(messages);
+  if (guard.empty() && marks.empty()) {
     Result<Rendered> plain = Apply(messages, options);
     if (!plain.ok()) return plain.status();
     Result<std::vector<Token>> tokens = model_.Tokenize(plain.value().prompt, /*add_special=*/true,
@@ -328,9 +330,15 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
 
   std::vector<ChatMessage> guarded = messages;
   ChatOptions guarded_options = options;
-  ForEachText(guarded, guarded_options, [&](std::string& text, bool is_json) {
-    text = special_text_.Guard(text, guard, is_json);
-  });
+  const auto change = [&](const std::string& text, bool is_json) {
+    return guard.empty() ? text : special_text_.Guard(text, guard, is_json);
+  };
+  ForEachText(guarded, guarded_options,
+              [&](std::string& text, bool is_json) { text = change(text, is_json); });
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    guarded[i].content =
+        marks.Content(i, [&](const std::string& text) { return change(text, false); });
+  }
   Result<Rendered> rendered = Apply(guarded, guarded_options);
   if (!rendered.ok()) return rendered.status();
   if (NeedsAnalysis(messages, options)) {
@@ -340,9 +348,40 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
     rendered.value().format = std::move(plain.value().format);
   }
   Result<std::vector<Token>> tokens =
-      special_text_.Tokenize(rendered.value().prompt, guard, context_length);
+      marks.empty() ? special_text_.Tokenize(rendered.value().prompt, guard, context_length)
+                    : TokenizeParts(rendered.value().prompt, guard, marks, context_length);
   if (!tokens.ok()) return tokens.status();
   return ChatPrompt{std::move(tokens.value()), std::move(rendered.value().format)};
+}
+
+// Tokens of a prompt with pictures and sounds. As libmtmd, tokenizes the texts between them apart.
+Result<std::vector<Token>> ChatRenderer::TokenizeParts(std::string_view prompt,
+                                                       const std::string& guard,
+                                                       const MediaMarks& marks,
+                                                       std::uint32_t context_length) const {
+  const Result<std::vector<MediaMarks::Part>> parts = marks.Split(prompt);
+  if (!parts.ok()) return parts.status();
+  const llama_vocab* vocab = model_.vocab();
+  std::vector<Token> tokens;
+  if (llama_vocab_get_add_bos(vocab)) tokens.push_back(llama_vocab_bos(vocab));
+  for (const MediaMarks::Part& part : parts.value()) {
+    if (part.media != nullptr) {
+      tokens.insert(tokens.end(), part.media->tokens.begin(), part.media->tokens.end());
+    } else {
+      const Result<std::vector<Token>> text =
+          guard.empty() ? model_.Tokenize(std::string(part.text), /*add_special=*/false,
+                                          /*parse_special=*/true, context_length)
+                        : special_text_.Tokenize(part.text, guard, context_length,
+                                                 /*add_special=*/false);
+      if (!text.ok()) return text.status();
+      tokens.insert(tokens.end(), text.value().begin(), text.value().end());
+    }
+    if (context_length > 0 && tokens.size() + 1 > context_length) {
+      return LlamaModel::TooLong("at least " + std::to_string(tokens.size()), context_length);
+    }
+  }
+  if (llama_vocab_get_add_eos(vocab)) tokens.push_back(llama_vocab_eos(vocab));
+  return tokens;
 }
 
 }  // namespace svc

@@ -14,10 +14,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/request.h"
 #include "engine/llama/chat/answer_format.h"
+#include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/special_text.h"
 #include "engine/llama/llama_model.h"
 
@@ -79,6 +81,9 @@ class ChatRenderer {
   // A guard for the chat's texts; empty: they need none. Error: kInvalidRequest (there is none).
   Result<std::string> GuardFor(const std::vector<ChatMessage>& messages,
                                const ChatOptions& options) const;
+  Result<std::vector<Token>> TokenizeParts(std::string_view prompt, const std::string& guard,
+                                           const MediaMarks& marks,
+                                           std::uint32_t context_length) const;
   Result<Rendered> Apply(const std::vector<ChatMessage>& messages,
                          const ChatOptions& options) const;
   common_chat_templates_inputs InputsOf(const std::vector<ChatMessage>& messages,

@@ -147,7 +147,8 @@ void SpecialText::Split(const Special& special, std::string_view guard, std::str
 }
 
 Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::string_view guard,
-                                                 std::uint32_t context_length) const {
+                                                 std::uint32_t context_length,
+                                                 bool add_special) const {
   std::vector<Fragment> fragments{{-1, prompt}};
   for (const Special& special : specials_) {
     if (prompt.find(special.text) == std::string_view::npos) continue;
@@ -164,7 +165,7 @@ Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::s
 
   const llama_vocab* vocab = model_.vocab();
   std::vector<Token> tokens;
-  if (llama_vocab_get_add_bos(vocab)) tokens.push_back(llama_vocab_bos(vocab));
+  if (add_special && llama_vocab_get_add_bos(vocab)) tokens.push_back(llama_vocab_bos(vocab));
   for (const Fragment& fragment : fragments) {
     // Each piece alone is too short for LlamaModel::Tokenize to notice that the whole prompt is too
     // long.
@@ -184,7 +185,7 @@ Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::s
     if (!part.ok()) return part.status();
     tokens.insert(tokens.end(), part.value().begin(), part.value().end());
   }
-  if (llama_vocab_get_add_eos(vocab)) tokens.push_back(llama_vocab_eos(vocab));
+  if (add_special && llama_vocab_get_add_eos(vocab)) tokens.push_back(llama_vocab_eos(vocab));
   return tokens;
 }
 

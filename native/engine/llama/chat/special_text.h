@@ -44,11 +44,11 @@ class SpecialText {
   // Returns the text with guards inserted.
   std::string Guard(std::string_view text, std::string_view guard, bool is_json = false) const;
 
-  // Tokens of a prompt with guarded parts. Otherwise as LlamaModel::Tokenize with add_special and
-  // parse_special, with the same errors; also kInvalidRequest if the thread's WorkLimit is
-  // exceeded.
+  // Tokens of a prompt with guarded parts. Otherwise as LlamaModel::Tokenize with parse_special,
+  // with the same errors; also kInvalidRequest if the thread's WorkLimit is exceeded.
   Result<std::vector<Token>> Tokenize(std::string_view prompt, std::string_view guard,
-                                      std::uint32_t context_length = 0) const;
+                                      std::uint32_t context_length = 0,
+                                      bool add_special = true) const;
 
  private:
   struct Special {

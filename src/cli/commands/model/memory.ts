@@ -21,11 +21,13 @@ export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory
     ...given({ gpu_layers: settings.gpu_layers, cache_type: settings.cache_type }),
   };
   const draft_path = await draftPathFor(model, settings.draft === undefined ? draft_model : settings.draft);
+  const projector_path = model.projector?.path;
   const others = OTHERS.filter((length) => model.context_length === null || length <= model.context_length);
-  const estimates = await estimateModel(model, given({ gpu_layers, max_sequences, cache_type, draft_path }), [
-    settings.context_length ?? engine.context_length ?? 0,
-    ...others,
-  ]);
+  const estimates = await estimateModel(
+    model,
+    given({ gpu_layers, max_sequences, cache_type, draft_path, projector_path }),
+    [settings.context_length ?? engine.context_length ?? 0, ...others],
+  );
   const own = estimates.estimates[0]?.context_length;
   const lengths = new Map(estimates.estimates.map((estimate) => [estimate.context_length, estimate]));
   return [...lengths.values()]

@@ -2,10 +2,10 @@
  * Converts our request to Chat Completions. Besides OpenAI's fields it uses those that local servers have added (top_k,
  * min_p, repeat_penalty, grammar); `quirks` lists the fields that a server does not support.
  */
-import type { ContentPart, Format, GenerateRequest, Message, Sampling } from '../../../../protocol/generate.ts';
+import type { Format, GenerateRequest, Message, Sampling } from '../../../../protocol/generate.ts';
 import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
-import { hasTools, plainText } from '../../message-parts.ts';
+import { hasTools, plainText, withoutSounds, type SilentPart } from '../../message-parts.ts';
 import type { Quirks } from '../../provider.ts';
 import { knownSampling, refuse } from '../../wishes.ts';
 
@@ -115,15 +115,16 @@ function userContent(content: Message['content'], param: string, { unsupported =
   if (unsupported.some((name) => name === 'image' || name === 'image_url' || name === 'images')) {
     throw invalid(`${param}.content`, 'must be text: this provider does not support images');
   }
-  return content.map(toPart);
+  const parts = withoutSounds(content, `${param}.content`);
+  return typeof parts === 'string' ? parts : parts.map(toPart);
 }
 
-function toPart(part: ContentPart): object {
+function toPart(part: SilentPart): object {
   if (part.type === 'text') return part;
   return { type: 'image_url', image_url: { url: imageUrl(part) } };
 }
 
 /** URL of an image; inline images become data URLs. */
-export function imageUrl(part: Exclude<ContentPart, { type: 'text' }>): string {
+export function imageUrl(part: Exclude<SilentPart, { type: 'text' }>): string {
   return part.type === 'image_url' ? part.url : `data:${part.media_type};base64,${part.data}`;
 }

@@ -5,10 +5,10 @@
  * All system messages are joined before the conversation. Tool results refer to the function's name, which is looked
  * up by the call's id.
  */
-import type { ContentPart, GenerateRequest, Message, Tool, ToolCall } from '../../../../protocol/generate.ts';
+import type { GenerateRequest, Message, Tool, ToolCall } from '../../../../protocol/generate.ts';
 import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
-import { argumentsOf, hasTools, joinedSystem, plainText } from '../../message-parts.ts';
+import { argumentsOf, hasTools, joinedSystem, plainText, withoutSounds, type SilentPart } from '../../message-parts.ts';
 import type { Quirks } from '../../provider.ts';
 import { knownSampling, refuse } from '../../wishes.ts';
 
@@ -91,13 +91,14 @@ function turnParts({ content, tool_calls: calls = [] }: Message, param: string, 
 }
 
 function contentParts(content: Message['content'], param: string): Part[] {
-  if (typeof content === 'string') return content === '' ? [] : [{ text: content }];
-  return content.flatMap((part, index) =>
+  const parts = withoutSounds(content, param);
+  if (typeof parts === 'string') return parts === '' ? [] : [{ text: parts }];
+  return parts.flatMap((part, index) =>
     part.type === 'text' && part.text === '' ? [] : [toPart(part, `${param}[${String(index)}]`)],
   );
 }
 
-function toPart(part: ContentPart, param: string): Part {
+function toPart(part: SilentPart, param: string): Part {
   switch (part.type) {
     case 'text':
       return { text: part.text };
@@ -124,7 +125,8 @@ function toResult({ content, tool_call_id: id }: Message, names: ReadonlyMap<str
   const name = names.get(id);
   if (name === undefined) throw invalid(`${param}.tool_call_id`, 'does not match any tool call of an earlier message');
   const at = `${param}.content`;
-  const parts: readonly ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  const silent = withoutSounds(content, at);
+  const parts: readonly SilentPart[] = typeof silent === 'string' ? [{ type: 'text', text: silent }] : silent;
   const images = parts.flatMap((part, index) =>
     part.type === 'text' ? [] : [toPart(part, `${at}[${String(index)}]`)],
   );

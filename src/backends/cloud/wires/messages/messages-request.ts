@@ -6,11 +6,11 @@
  * servers that accept it unsigned (`replay_reasoning`): Anthropic requires its signatures, which our messages cannot
  * hold.
  */
-import type { ContentPart, GenerateRequest, Message, Sampling, ToolCall } from '../../../../protocol/generate.ts';
+import type { GenerateRequest, Message, Sampling, ToolCall } from '../../../../protocol/generate.ts';
 import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { claudeGeneration } from '../../claude-generation.ts';
-import { argumentsOf, hasTools, joinedSystem } from '../../message-parts.ts';
+import { argumentsOf, hasTools, joinedSystem, withoutSounds, type SilentPart } from '../../message-parts.ts';
 import type { Quirks } from '../../provider.ts';
 import { knownSampling, refuse } from '../../wishes.ts';
 
@@ -82,18 +82,19 @@ function blocks(message: Message, param: string, quirks: Quirks): Block[] {
     ...(quirks.replay_reasoning === true && reasoning !== ''
       ? [{ type: 'thinking', thinking: reasoning, signature: '' }]
       : []),
-    ...contentBlocks(content),
+    ...contentBlocks(content, `${param}.content`),
     ...calls.map((call, index) => toToolUse(call, `${param}.tool_calls[${String(index)}]`)),
   ];
 }
 
 /** The API refuses empty text. */
-function contentBlocks(content: Message['content']): Block[] {
-  const parts: readonly ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+function contentBlocks(content: Message['content'], param: string): Block[] {
+  const silent = withoutSounds(content, param);
+  const parts: readonly SilentPart[] = typeof silent === 'string' ? [{ type: 'text', text: silent }] : silent;
   return parts.filter((part) => part.type !== 'text' || part.text !== '').map(toBlock);
 }
 
-function toBlock(part: ContentPart): Block {
+function toBlock(part: SilentPart): Block {
   switch (part.type) {
     case 'text':
       return { type: 'text', text: part.text };
@@ -110,7 +111,7 @@ function toToolUse(call: ToolCall, param: string): Block {
 
 function toToolResult({ content, tool_call_id: id }: Message, param: string): Block {
   if (id === undefined) throw invalid(`${param}.tool_call_id`, 'is required');
-  const result = contentBlocks(content);
+  const result = contentBlocks(content, `${param}.content`);
   return { type: 'tool_result', tool_use_id: toId(id), ...(result.length === 0 ? {} : { content: result }) };
 }
 

@@ -2,11 +2,11 @@
  * Converts our request to OpenAI's Responses API. The whole conversation is sent each time and not stored there
  * (`store`). The API has no stop strings, seed or penalties: a request with one is refused.
  */
-import type { ContentPart, Format, GenerateRequest, Message } from '../../../../protocol/generate.ts';
+import type { Format, GenerateRequest, Message } from '../../../../protocol/generate.ts';
 import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { imageUrl, schemaOf } from '../chat-completions/chat-completions-request.ts';
-import { hasTools, plainText } from '../../message-parts.ts';
+import { hasTools, plainText, withoutSounds, type SilentPart } from '../../message-parts.ts';
 import type { Quirks } from '../../provider.ts';
 import { knownSampling, refuse } from '../../wishes.ts';
 
@@ -63,10 +63,10 @@ function toItems({ role, content, tool_calls: calls = [], tool_call_id: id }: Me
     case 'system':
       return [{ role, content: plainText(content, `${param}.content`) }];
     case 'user':
-      return [{ role, content: toContent(content) }];
+      return [{ role, content: toContent(content, `${param}.content`) }];
     case 'tool':
       if (id === undefined) throw invalid(`${param}.tool_call_id`, 'is required');
-      return [{ type: 'function_call_output', call_id: id, output: toContent(content) }];
+      return [{ type: 'function_call_output', call_id: id, output: toContent(content, `${param}.content`) }];
     case 'assistant': {
       const text = plainText(content, `${param}.content`);
       return [
@@ -82,11 +82,12 @@ function toItems({ role, content, tool_calls: calls = [], tool_call_id: id }: Me
   }
 }
 
-function toContent(content: Message['content']): unknown {
-  return typeof content === 'string' ? content : content.map(toPart);
+function toContent(content: Message['content'], param: string): unknown {
+  const parts = withoutSounds(content, param);
+  return typeof parts === 'string' ? parts : parts.map(toPart);
 }
 
-function toPart(part: ContentPart): object {
+function toPart(part: SilentPart): object {
   return part.type === 'text'
     ? { type: 'input_text', text: part.text }
     : { type: 'input_image', detail: 'auto', image_url: imageUrl(part) };

@@ -1,0 +1,106 @@
+// The projector of a model: a second file that turns pictures or sounds into embeddings which the
+// model reads like tokens. Computed by libmtmd, in a graph and buffers of its own, so it runs
+// beside the runner thread.
+//
+//   bytes ─► pixels or samples ─► pieces, sized for the projector ─► rows of embeddings
+//            picture.h, sound.h   Prepare                            Encode
+//
+// Prepare is cheap and tells how many rows there will be, so that a prompt that is too long is
+// refused before anything is computed. Encode takes as long as hundreds of tokens.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/base/request.h"
+#include "engine/base/siphash.h"
+#include "engine/llama/llama_model.h"
+#include "engine/model/media_rows.h"
+
+struct mtmd_context;
+struct mtmd_input_chunk;
+struct mtmd_input_chunks;
+
+namespace svc {
+
+// A picture or sound of a prompt, cut into the pieces that the projector takes.
+class PreparedMedia {
+ public:
+  struct Piece {
+    SipTag digest = {};
+    Token first = 0;  // the id of its first row
+    std::uint32_t rows = 0;
+    bool is_whole = false;  // see MediaRows; so are the next two
+    std::uint32_t positions = 0;
+    std::vector<MediaPlace> places;
+    const mtmd_input_chunk* chunk = nullptr;
+  };
+
+  PreparedMedia();
+  PreparedMedia(PreparedMedia&&) noexcept;
+  PreparedMedia& operator=(PreparedMedia&&) noexcept;
+  ~PreparedMedia();
+
+  // What stands in the prompt: tokens that mark the pieces, and the ids of their rows.
+  std::vector<Token> tokens;
+  std::vector<Piece> pieces;
+
+ private:
+  friend class Projector;
+  struct FreeChunks {
+    void operator()(mtmd_input_chunks* chunks) const;
+  };
+  std::unique_ptr<mtmd_input_chunks, FreeChunks> chunks_;
+};
+
+// Owner: the engine. `model` must outlive it. Any thread.
+class Projector {
+ public:
+  // Reads LoadOptions::projector_path. `max_rows`: most rows of a batch. `key`: makes the ids of
+  // rows secret, and other for another projector. Errors: kModelInvalid, with a reason in words
+  // that follow "the projector"; kCancelled.
+  static Result<std::unique_ptr<Projector>> Load(const LoadOptions& options,
+                                                 const LlamaModel& model, int threads,
+                                                 std::uint32_t max_rows, const SipKey& key);
+  ~Projector();
+
+  bool sees() const;
+  bool hears() const;
+
+  // Decodes a picture or sound and cuts it into pieces. Error: kInvalidRequest, in words that
+  // follow its name ("the picture", "the sound").
+  Result<PreparedMedia> Prepare(const Media& media) const;
+
+  // Embeddings of a piece, `rows` times the model's width. One at a time is computed; the last ones
+  // are kept, so that the next turn of a conversation needs no second computation. REQUIRES: the
+  // piece's PreparedMedia is alive. Error: kInternal.
+  Result<std::shared_ptr<const std::vector<float>>> Encode(const PreparedMedia::Piece& piece);
+
+  std::uint32_t width() const { return width_; }
+
+ private:
+  struct Kept {
+    SipTag digest = {};
+    std::shared_ptr<const std::vector<float>> embeddings;
+  };
+  struct FreeContext {
+    void operator()(mtmd_context* context) const;
+  };
+
+  Projector(mtmd_context* context, std::uint32_t width, std::uint32_t max_rows, const SipKey& key);
+  Result<PreparedMedia> Cut(PreparedMedia prepared, const SipTag& digest) const;
+
+  const std::unique_ptr<mtmd_context, FreeContext> context_;
+  const std::uint32_t width_;
+  const std::uint32_t max_rows_;
+  const SipKey key_;
+  std::mutex mutex_;      // of the encoder, and of kept_
+  std::list<Kept> kept_;  // the latest first
+  std::size_t kept_floats_ = 0;
+};
+
+}  // namespace svc

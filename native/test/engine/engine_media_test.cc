@@ -1,0 +1,329 @@
+// Pictures and sounds in prompts of a whole engine: the texts equal those of a plain loop over
+// libmtmd and libllama, alone and beside others, computed and from the prefix cache.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "engine/llama/media/picture.h"
+#include "engine/llama/media/sound.h"
+#include "loaded_engine.h"
+#include "media_files.h"
+#include "mtmd.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+using test::Base64;
+using test::Bytes;
+using test::Greedy;
+using test::Loaded;
+using test::Seeded;
+using test::SomePng;
+using test::Wav;
+
+constexpr std::uint32_t kContext = 2048;
+constexpr std::uint32_t kTokens = 24;
+
+struct Kind {
+  const char* model;
+  const char* projector;
+  MediaType type;
+};
+// CLIP-like, SigLIP-like with rows that see one another, Qwen-VL-like, Whisper-like.
+constexpr std::array<Kind, 4> kKinds = {{{"tiny-llama", "clip", MediaType::kImage},
+                                         {"tiny-gemma3", "siglip", MediaType::kImage},
+                                         {"tiny-qwen2vl", "qwen2-vl", MediaType::kImage},
+                                         {"tiny-llama", "whisper", MediaType::kAudio}}};
+
+std::string ModelPath(const char* name) {
+  return std::string(SVC_TEST_MODELS) + "/" + name + ".gguf";
+}
+std::string ProjectorPath(const char* name) {
+  return std::string(SVC_TEST_MODELS) + "/projectors/" + name + ".gguf";
+}
+
+std::unique_ptr<Loaded> LoadKind(const Kind& kind) {
+  auto loaded = std::make_unique<Loaded>();
+  loaded->owner = test::Load({.path = ModelPath(kind.model),
+                              .context_length = kContext,
+                              .threads = 1,
+                              .projector_path = ProjectorPath(kind.projector)},
+                             loaded->listener.Sink());
+  if (loaded->owner == nullptr) return nullptr;
+  loaded->engine = loaded->owner->text();
+  return loaded;
+}
+
+// The `number`th picture or sound of a kind.
+Bytes FileOf(MediaType type, std::uint32_t number) {
+  if (type == MediaType::kImage) return SomePng(100 + 40 * number, 60 + 90 * number, number);
+  return Wav(16000, 8000 + 4000 * number, 200.0 * (number + 1));
+}
+
+struct Question {
+  std::string text;                                         // of the user's message
+  std::vector<std::pair<std::uint32_t, Bytes>> media = {};  // where it stands, and the file
+};
+
+GenerationRequest RequestOf(GenerationId id, const Kind& kind, const Question& question,
+                            SamplingParams sampling) {
+  GenerationRequest request;
+  request.id = id;
+  ChatMessage message{.role = "user", .content = question.text};
+  for (const auto& [at, file] : question.media) {
+    message.media.push_back({.type = kind.type, .data = Base64(file), .at = at});
+  }
+  request.messages = {std::move(message)};
+  request.sampling = std::move(sampling);
+  request.max_tokens = kTokens;
+  return request;
+}
+
+std::string Answer(Loaded& loaded, GenerationRequest request) {
+  const GenerationId id = request.id;
+  const Result<std::uint32_t> submitted = loaded.engine->Submit(std::move(request));
+  EXPECT_EQ(submitted.status().message(), "");
+  if (!submitted.ok() || !loaded.listener.WaitFor(id)) return "";
+  EXPECT_EQ(loaded.listener.End(id).status.message(), "");
+  return loaded.listener.Text(id);
+}
+
+// ---- the plain loop -----------------------------------------------------------------------------
+
+class PlainLoop {
+ public:
+  explicit PlainLoop(const Kind& kind)
+      : kind_(kind), model_(test::LoadTinyModel(ModelPath(kind.model))) {
+    mtmd_context_params params = mtmd_context_params_default();
+    params.use_gpu = false;
+    params.n_threads = 1;
+    params.print_timings = false;
+    mtmd_.reset(mtmd_init_from_file(ProjectorPath(kind.projector).c_str(), model_->get(), params));
+  }
+
+  // `prompt` has libmtmd's marker for each file.
+  std::string Run(const std::string& prompt, const std::vector<Bytes>& files) {
+    llama_context_params params = llama_context_default_params();
+    params.n_ctx = kContext;
+    params.n_batch = params.n_ubatch = 512;
+    params.n_threads = params.n_threads_batch = 1;
+    context_ = llama_init_from_model(model_->get(), params);
+    next_ = 0;
+    std::vector<mtmd::bitmap> bitmaps;
+    std::vector<const mtmd_bitmap*> pointers;
+    for (const Bytes& file : files) {
+      bitmaps.emplace_back(BitmapOf(file));
+      pointers.push_back(bitmaps.back().ptr.get());
+    }
+    const mtmd_input_text text = {prompt.data(), prompt.size(), true, true};
+    const mtmd::input_chunks chunks(mtmd_input_chunks_init());
+    EXPECT_EQ(mtmd_tokenize(mtmd_.get(), chunks.ptr.get(), &text, pointers.data(), pointers.size()),
+              0);
+    for (std::size_t i = 0; i < chunks.size(); ++i) Decode(chunks[i]);
+    std::string answer = Sample();
+    llama_free(context_);
+    return answer;
+  }
+
+ private:
+  mtmd_bitmap* BitmapOf(const Bytes& file) {
+    if (kind_.type == MediaType::kImage) {
+      const Picture picture = DecodePicture(file).value();
+      return mtmd_bitmap_init(picture.width, picture.height, picture.pixels.data());
+    }
+    const std::vector<float> sound = DecodeSound(file, 16000).value();
+    return mtmd_bitmap_init_from_audio(sound.size(), sound.data());
+  }
+
+  void Decode(const mtmd_input_chunk* chunk) {
+    std::size_t count = 0;
+    if (const llama_token* tokens = mtmd_input_chunk_get_tokens_text(chunk, &count)) {
+      for (std::size_t i = 0; i < count; ++i) DecodeToken(tokens[i]);
+      return;
+    }
+    EXPECT_EQ(mtmd_encode_chunk(mtmd_.get(), chunk), 0);
+    const auto rows = static_cast<std::int32_t>(mtmd_input_chunk_get_n_tokens(chunk));
+    const bool has_places = mtmd_decode_use_mrope(mtmd_.get());
+    std::vector<llama_pos> positions;
+    for (int dimension = 0; dimension < (has_places ? 4 : 1); ++dimension) {
+      for (std::int32_t row = 0; row < rows; ++row) {
+        positions.push_back(has_places ? PlaceOf(chunk, row)[dimension] : next_ + row);
+      }
+    }
+    std::vector<std::int32_t> one(rows, 1);
+    llama_seq_id sequence = 0;
+    std::vector<llama_seq_id*> sequences(rows, &sequence);
+    std::vector<std::int8_t> wants(rows, 0);
+    const llama_batch batch = {.n_tokens = rows,
+                               .token = nullptr,
+                               .embd = mtmd_get_output_embd(mtmd_.get()),
+                               .pos = positions.data(),
+                               .n_seq_id = one.data(),
+                               .seq_id = sequences.data(),
+                               .logits = wants.data()};
+    const bool sees_all = mtmd_decode_use_non_causal(mtmd_.get(), chunk);
+    if (sees_all) llama_set_causal_attn(context_, false);
+    EXPECT_EQ(llama_decode(context_, batch), 0);
+    if (sees_all) llama_set_causal_attn(context_, true);
+    next_ += mtmd_input_chunk_get_n_pos(chunk);
+  }
+
+  std::array<llama_pos, 4> PlaceOf(const mtmd_input_chunk* chunk, std::int32_t row) const {
+    const mtmd_decoder_pos place = mtmd_image_tokens_get_decoder_pos(
+        mtmd_input_chunk_get_tokens_image(chunk), next_, static_cast<std::size_t>(row));
+    return {static_cast<llama_pos>(place.t), static_cast<llama_pos>(place.y),
+            static_cast<llama_pos>(place.x), static_cast<llama_pos>(place.z)};
+  }
+
+  void DecodeToken(llama_token token) {
+    llama_seq_id sequence = 0;
+    llama_seq_id* pointer = &sequence;
+    std::int32_t one = 1;
+    std::int8_t wants = 1;
+    llama_pos position = next_++;
+    EXPECT_EQ(llama_decode(context_, {1, &token, nullptr, &position, &one, &pointer, &wants}), 0);
+  }
+
+  std::string Sample() {
+    std::string text;
+    for (std::uint32_t i = 0; i < kTokens; ++i) {
+      const float* logits = llama_get_logits_ith(context_, -1);
+      const auto best = std::max_element(logits, logits + llama_vocab_n_tokens(model_->vocab()));
+      const auto token = static_cast<llama_token>(best - logits);
+      if (llama_vocab_is_eog(model_->vocab(), token)) break;
+      text += model_->Piece(token, false);
+      if (i + 1 < kTokens) DecodeToken(token);
+    }
+    return text;
+  }
+
+  const Kind kind_;
+  std::unique_ptr<LlamaModel> model_;
+  mtmd::context_ptr mtmd_;
+  llama_context* context_ = nullptr;
+  llama_pos next_ = 0;
+};
+
+// The prompt of a question as libmtmd takes it.
+std::string MarkedPrompt(Loaded& loaded, const Question& question) {
+  std::string text = question.text;
+  for (auto each = question.media.rbegin(); each != question.media.rend(); ++each) {
+    text.insert(each->first, mtmd_default_marker());
+  }
+  return loaded.engine->RenderChat({{.role = "user", .content = text}}).value();
+}
+
+// ---- tests --------------------------------------------------------------------------------------
+
+// A text may end within a character, which the engine leaves out.
+bool Agree(const std::string& answer, const std::string& plain) {
+  return !answer.empty() && plain.starts_with(answer.substr(0, answer.find("\xEF\xBF\xBD"))) &&
+         answer.size() + 4 > plain.size();
+}
+
+TEST(TextsEqualThoseOfAPlainLoop) {
+  for (const Kind& kind : kKinds) {
+    const auto loaded = LoadKind(kind);
+    if (loaded == nullptr) return;
+    EXPECT_EQ(loaded->engine->info().projector_refusal, "");
+    PlainLoop plain(kind);
+    const std::vector<Question> questions = {
+        {"What is this?", {{0, FileOf(kind.type, 0)}}},
+        {"Before and behind", {{7, FileOf(kind.type, 1)}}},
+        {"Two of them", {{0, FileOf(kind.type, 1)}, {4, FileOf(kind.type, 2)}}},
+    };
+    GenerationId id = 1;
+    for (const Question& question : questions) {
+      std::vector<Bytes> files;
+      for (const auto& [at, file] : question.media) files.push_back(file);
+      const std::string expected = plain.Run(MarkedPrompt(*loaded, question), files);
+      SamplingParams seeded = Seeded(1);
+      seeded.temperature = 0;
+      const std::string alone = Answer(*loaded, RequestOf(id++, kind, question, seeded));
+      EXPECT(Agree(alone, expected));
+      if (!Agree(alone, expected)) {
+        test::Fail(__FILE__, __LINE__,
+                   std::string(kind.projector) + ": " + alone + " | " + expected);
+      }
+    }
+  }
+}
+
+TEST(ThePrefixCacheKnowsPicturesByTheirBytes) {
+  const Kind& kind = kKinds[0];
+  const auto loaded = LoadKind(kind);
+  if (loaded == nullptr) return;
+  const Question red = {"What is this?", {{0, FileOf(kind.type, 0)}}};
+  const Question other = {"What is this?", {{0, FileOf(kind.type, 1)}}};
+  const std::string first = Answer(*loaded, RequestOf(1, kind, red, Greedy()));
+  const std::string second = Answer(*loaded, RequestOf(2, kind, other, Greedy()));
+  EXPECT(first != second);
+  EXPECT_EQ(Answer(*loaded, RequestOf(3, kind, red, Greedy())), first);
+  const GenerationUsage again = loaded->listener.End(3).usage;
+  EXPECT_EQ(again.cached_tokens, again.input_tokens - 1);
+  EXPECT_EQ(Answer(*loaded, RequestOf(4, kind, other, Greedy())), second);
+}
+
+TEST(BesideOthers) {
+  for (const Kind& kind : kKinds) {
+    const auto loaded = LoadKind(kind);
+    if (loaded == nullptr) return;
+    std::vector<std::string> alone;
+    const auto request = [&](GenerationId id) {
+      const std::uint32_t number = id % 3;
+      Question question{"Tell me about number " + std::to_string(number)};
+      if (number > 0) question.media = {{0, FileOf(kind.type, number)}};
+      return RequestOf(id, kind, question, Greedy());
+    };
+    for (GenerationId id = 0; id < 3; ++id) {
+      auto each = request(id);
+      alone.push_back(Answer(*loaded, std::move(each)));
+    }
+    for (GenerationId id = 3; id < 12; ++id) {
+      EXPECT(loaded->engine->Submit(request(id)).ok());
+    }
+    for (GenerationId id = 3; id < 12; ++id) {
+      EXPECT(loaded->listener.WaitFor(id));
+      EXPECT_EQ(loaded->listener.End(id).status.message(), "");
+      // In company, near ties may end otherwise (batch_test.cc).
+      EXPECT_EQ(loaded->listener.Text(id).substr(0, 8), alone[id % 3].substr(0, 8));
+    }
+  }
+}
+
+TEST(WhatIsRefused) {
+  const auto loaded = LoadKind(kKinds[0]);
+  if (loaded == nullptr) return;
+  const auto refusal = [&](const Bytes& file, MediaType type) {
+    GenerationRequest request = RequestOf(1, kKinds[0], {"Look"}, Greedy());
+    request.messages[0].media = {{.type = type, .data = Base64(file), .at = 0, .part = 2}};
+    return loaded->engine->Submit(std::move(request)).status();
+  };
+  const Status cut = refusal({0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n', 0}, MediaType::kImage);
+  EXPECT_EQ(cut.param(), "messages[0].content[2]");
+  EXPECT_EQ(cut.message(), "the picture is damaged or cut off");
+  const Status deaf = refusal(Wav(16000, 100, 440), MediaType::kAudio);
+  EXPECT_EQ(deaf.message(), "this model cannot hear sounds");
+  // A picture without text behind it can only be in a raw prompt; in a chat the template adds some.
+  EXPECT(Answer(*loaded, RequestOf(2, kKinds[0], {"Look"}, Greedy())) != "");
+}
+
+TEST(AProjectorOfAnotherModel) {
+  const auto loaded = LoadKind({"tiny-gemma3", "clip", MediaType::kImage});
+  if (loaded == nullptr) return;
+  const ModelInfo& info = loaded->engine->info();
+  EXPECT(!info.sees);
+  EXPECT(info.projector_refusal.find("mismatch") != std::string::npos);
+  const Question question = {"Look", {{0, FileOf(MediaType::kImage, 0)}}};
+  const Result<std::uint32_t> refused =
+      loaded->engine->Submit(RequestOf(1, kKinds[0], question, Greedy()));
+  EXPECT(refused.status().message().find("its projector cannot be used") != std::string::npos);
+  EXPECT(Answer(*loaded, RequestOf(2, kKinds[0], {"Hello"}, Greedy())) != "");
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()

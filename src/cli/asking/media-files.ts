@@ -1,0 +1,75 @@
+/** Reads images and sounds for a prompt. The type of a file is detected from its first bytes, not from its name. */
+import { open } from 'node:fs/promises';
+import { SvcError } from '../../protocol/errors.ts';
+import type { AudioPart, ContentPart } from '../../protocol/generate.ts';
+import { LIMITS } from '../../protocol/limits.ts';
+
+type Image = Extract<ContentPart, { type: 'image' }>;
+
+/**
+ * Images first. Throws INPUT_INVALID for a file of another type, REQUEST_TOO_LARGE if they are too large together.
+ */
+export async function readMedia(images: readonly string[], sounds: readonly string[]): Promise<ContentPart[]> {
+  const parts: ContentPart[] = [];
+  let left = LIMITS.mediaBytes;
+  for (const path of images) {
+    const bytes = await readAtMost(path, left);
+    left -= bytes.length;
+    const media_type = imageType(bytes) ?? refuse(path, 'a PNG, JPEG, GIF or WebP image');
+    parts.push({ type: 'image', media_type, data: bytes.toString('base64') });
+  }
+  for (const path of sounds) {
+    const bytes = await readAtMost(path, left);
+    left -= bytes.length;
+    const media_type = soundType(bytes) ?? refuse(path, 'a WAV, MP3 or FLAC file');
+    parts.push({ type: 'audio', media_type, data: bytes.toString('base64') });
+  }
+  return parts;
+}
+
+function refuse(path: string, wanted: string): never {
+  throw new SvcError('INPUT_INVALID', `${path} is not ${wanted}`, { hint: 'convert it first' });
+}
+
+async function readAtMost(path: string, limit: number): Promise<Buffer> {
+  try {
+    const file = await open(path);
+    try {
+      const stats = await file.stat();
+      if (!stats.isFile()) throw new SvcError('INPUT_INVALID', `${path} is not a file`);
+      if (stats.size > limit) {
+        throw new SvcError(
+          'REQUEST_TOO_LARGE',
+          `the images and sounds have more than ${String(LIMITS.mediaBytes)} bytes together`,
+          {
+            hint: 'make them smaller: models scale images down anyway',
+          },
+        );
+      }
+      return await file.readFile();
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    const { code = 'no reason given' } = error as NodeJS.ErrnoException;
+    throw new SvcError('INPUT_INVALID', `cannot read ${path}: ${code}`, { cause: error });
+  }
+}
+
+function imageType(bytes: Buffer): Image['media_type'] | undefined {
+  const head = bytes.subarray(0, 12).toString('latin1');
+  if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png';
+  if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg';
+  if (/^GIF8[79]a/.test(head)) return 'image/gif';
+  if (/^RIFF.{4}WEBP/s.test(head)) return 'image/webp';
+  return undefined;
+}
+
+function soundType(bytes: Buffer): AudioPart['media_type'] | undefined {
+  const head = bytes.subarray(0, 12).toString('latin1');
+  if (/^RIFF.{4}WAVE/s.test(head)) return 'audio/wav';
+  if (head.startsWith('fLaC')) return 'audio/flac';
+  if (/^(ID3|\xff[\xe0-\xff])/.test(head)) return 'audio/mpeg';
+  return undefined;
+}
