@@ -38,6 +38,7 @@ test('without a file, with an empty file or an empty object, the defaults hold',
     queue_limit: 256,
     prefix_sharing: 'all',
     draft_model: null,
+    repetition_guard: 'off',
   });
   assert.equal(defaults.log, { level: 'info' });
   for (const text of ['', '  \n', '// nothing yet\n', '{}', '\uFEFF{}']) {

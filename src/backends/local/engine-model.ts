@@ -24,6 +24,8 @@ export interface EngineModel {
   readonly load: Pick<NativeLoadOptions, 'context_length' | 'cache_type' | 'gpu_layers'>;
   /** Name of the draft model; null: none. */
   readonly draft: string | null;
+  /** As in the model's record. */
+  readonly projector?: NonNullable<ModelRecord['projector']>;
   /** Equal for the models that share an engine. */
   readonly key: string;
 }
@@ -35,7 +37,9 @@ export function engineModelOf(record: ModelRecord, defaults: EngineDefaults): En
   const draft = settings.draft === undefined ? (defaults.draft_model ?? null) : settings.draft;
   const load = given({ context_length, cache_type, gpu_layers });
   const id = hasOwnEngine(settings) ? record.id : (record.from ?? record.id);
-  return { id, path, context_length: trained, load, draft, key: JSON.stringify([path, load, draft]) };
+  const { projector } = record;
+  const key = JSON.stringify([path, load, draft, projector?.path]);
+  return { id, path, context_length: trained, load, draft, ...given({ projector }), key };
 }
 
 function hasOwnEngine(settings: ModelSettings): boolean {
