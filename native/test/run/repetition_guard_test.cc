@@ -77,3 +77,5 @@ TEST(WithoutAModeNothingIsFound) {
 
 }  // namespace
 }  // namespace svc
+
+TEST_MAIN()
