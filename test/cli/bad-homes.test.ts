@@ -33,6 +33,7 @@ const DOCTOR = 'doctor';
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   run: ['hi'],
   'model add': [join(scratch, 'no.gguf')],
+  'model create': ['x', '-f', join(scratch, 'Modelfile')],
   'model quantize': ['builtin', 'Q4_0'],
   'model pull': ['hf:a/b'],
   'config get': ['http.port'],
@@ -72,6 +73,8 @@ const UNUSABLE: Readonly<Record<string, (home: string) => string>> = {
   },
   ...(existsSync('/proc/self') ? { 'on procfs': () => '/proc/svc-home/deep', 'procfs itself': () => '/proc' } : {}),
 };
+
+writeFileSync(join(scratch, 'Modelfile'), 'FROM builtin\n');
 
 let count = 0;
 function plant(kind: string): string {

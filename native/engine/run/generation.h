@@ -87,6 +87,10 @@ class Generation : Submission {
   std::uint32_t generated() const {
     return static_cast<std::uint32_t>(tokens.size()) - prompt_size;
   }
+  // True if neither the request nor a cache of that many cells has room for a further token.
+  bool IsFull(std::uint32_t cells) const {
+    return generated() == max_tokens || tokens.size() >= cells;
+  }
 
   double SinceSubmit(Clock::time_point now) const { return Milliseconds(now - submitted_at); }
 

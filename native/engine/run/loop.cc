@@ -486,9 +486,7 @@ bool Loop::Append(Generation& generation, Token token, bool whole, std::string* 
     }
   }
   if (!ends) {
-    const bool stuck = generation.guard.Add(token);
-    const bool full = stuck || generation.generated() == generation.max_tokens ||
-                      generation.tokens.size() >= decoder_->max_cells();
+    const bool full = generation.guard.Add(token) || generation.IsFull(decoder_->max_cells());
     if (!full && !whole) return false;
     if (!whole) reason = FinishReason::kLength;
   }

@@ -30,7 +30,7 @@ export const spec = {
     },
     json: jsonFlag,
   },
-  examples: ['svc model create mario -f Modelfile', 'svc model create mario -f - < Modelfile'],
+  examples: ['svc model create mario -f Modelfile', 'cat Modelfile | svc model create mario -f -'],
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async ({ file, json }, { name }) => {
