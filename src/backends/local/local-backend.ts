@@ -382,7 +382,7 @@ export class LocalBackend implements Backend {
       plan: async (supervisor, estimate, signal, onPlan) => {
         const cached = this.#estimates.of(model, estimate);
         const draft_path = await draftPathFor(model, { store, log });
-        const projector_path = model.projector?.path;
+        const projector_path = model.projector ?? undefined;
         const options = { ...settings, ...this.#prefixOptions(model.path), ...given({ draft_path, projector_path }) };
         await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },

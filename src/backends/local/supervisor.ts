@@ -39,7 +39,7 @@ const PATIENCE_MS = 2_000;
 
 export interface SupervisorOptions {
   /** `context_length`: trained, in tokens; null: unknown. */
-  readonly model: Pick<ModelRecord, 'id' | 'path' | 'context_length' | 'projector'>;
+  readonly model: Pick<ModelRecord, 'id' | 'path' | 'context_length'>;
   /**
    * Waits for memory, then calls `onPlan` with the load options, synchronously with the check that found the room.
    * Throws OUT_OF_MEMORY.

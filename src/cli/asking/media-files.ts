@@ -12,17 +12,16 @@ type Image = Extract<ContentPart, { type: 'image' }>;
 export async function readMedia(images: readonly string[], sounds: readonly string[]): Promise<ContentPart[]> {
   const parts: ContentPart[] = [];
   let left = LIMITS.mediaBytes;
-  for (const path of images) {
+  const read = async <Type>(path: string, typeOf: (bytes: Buffer) => Type | undefined, wanted: string) => {
     const bytes = await readAtMost(path, left);
     left -= bytes.length;
-    const media_type = imageType(bytes) ?? refuse(path, 'a PNG, JPEG, GIF or WebP image');
-    parts.push({ type: 'image', media_type, data: bytes.toString('base64') });
+    return { media_type: typeOf(bytes) ?? refuse(path, wanted), data: bytes.toString('base64') };
+  };
+  for (const path of images) {
+    parts.push({ type: 'image', ...(await read(path, imageType, 'a PNG, JPEG, GIF or WebP image')) });
   }
   for (const path of sounds) {
-    const bytes = await readAtMost(path, left);
-    left -= bytes.length;
-    const media_type = soundType(bytes) ?? refuse(path, 'a WAV, MP3 or FLAC file');
-    parts.push({ type: 'audio', media_type, data: bytes.toString('base64') });
+    parts.push({ type: 'audio', ...(await read(path, soundType, 'a WAV, MP3 or FLAC file')) });
   }
   return parts;
 }

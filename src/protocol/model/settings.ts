@@ -3,6 +3,7 @@
  * one. How the settings of several names add up is decided in models/store/named-models.ts.
  */
 import type { GenerateRequest, Sampling } from '../generate.ts';
+import { given } from '../given.ts';
 
 /** What a name sets for the requests that use it; a request's own fields take precedence. */
 export interface RequestSettings {
@@ -24,6 +25,26 @@ export interface LoadSettings {
   readonly gpu_layers?: number;
   /** Draft model; null: none. */
   readonly draft?: string | null;
+}
+
+/** Defaults of the config's section `engine` for LoadSettings. */
+export interface LoadDefaults extends Omit<LoadSettings, 'draft'> {
+  readonly draft_model?: string | null;
+}
+
+/** What a model is loaded with: its own settings over the defaults. */
+export function loadSettingsOf(
+  { context_length, cache_type, gpu_layers, draft }: LoadSettings = {},
+  defaults: LoadDefaults,
+): LoadSettings & { readonly draft: string | null } {
+  return {
+    ...given({
+      context_length: context_length ?? defaults.context_length,
+      cache_type: cache_type ?? defaults.cache_type,
+      gpu_layers: gpu_layers ?? defaults.gpu_layers,
+    }),
+    draft: draft === undefined ? (defaults.draft_model ?? null) : draft,
+  };
 }
 
 /** Settings of which each makes an engine of its own. */

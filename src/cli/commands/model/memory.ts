@@ -5,6 +5,7 @@ import type { NativeDeviceMemory, NativeMemoryEstimates } from '../../../engine/
 import { estimateModel } from '../../../engine/estimate.ts';
 import { hostMemory } from '../../../engine/host-memory.ts';
 import { given } from '../../../protocol/given.ts';
+import { loadSettingsOf } from '../../../protocol/model/settings.ts';
 import type { ModelMemory, ModelRecord } from '../../../protocol/records.ts';
 import { bytes, count, table, text } from '../../terminal/format.ts';
 import { named, openStore } from '../../machine/models.ts';
@@ -15,18 +16,15 @@ const OTHERS = [2048, 8192, 32_768, 131_072];
 /** Throws the engine's error for the model. */
 export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory[]> {
   const { engine } = loadConfig(resolvePaths());
-  const { settings = {} } = model;
-  const { gpu_layers, max_sequences, cache_type, draft_model } = {
-    ...engine,
-    ...given({ gpu_layers: settings.gpu_layers, cache_type: settings.cache_type }),
-  };
-  const draft_path = await draftPathFor(model, settings.draft === undefined ? draft_model : settings.draft);
+  const { context_length = 0, cache_type, gpu_layers, draft } = loadSettingsOf(model.settings, engine);
+  const { max_sequences } = engine;
+  const draft_path = await draftPathFor(model, draft);
   const projector_path = model.projector?.path;
   const others = OTHERS.filter((length) => model.context_length === null || length <= model.context_length);
   const estimates = await estimateModel(
     model,
     given({ gpu_layers, max_sequences, cache_type, draft_path, projector_path }),
-    [settings.context_length ?? engine.context_length ?? 0, ...others],
+    [context_length, ...others],
   );
   const own = estimates.estimates[0]?.context_length;
   const lengths = new Map(estimates.estimates.map((estimate) => [estimate.context_length, estimate]));
