@@ -114,7 +114,7 @@ class LlamaEmbeddingEngine final : public EmbeddingEngine {
     return std::move(std::get<std::vector<Token>>(input));
   }
 
-  // `what`: what has so many tokens, with its verb.
+  // `what`: subject and verb of the error message, such as "query has".
   Status CheckLength(const std::string& what, std::size_t tokens) const {
     if (tokens <= info().context_length) return Status::Ok();
     return {StatusCode::kContextOverflow, what + " " + std::to_string(tokens) +

@@ -255,8 +255,8 @@ class LlamaDecoder final : public Decoder {
     return batch_.size() == 0 ? DecodeOutcome::kDone : Run(batch_.Batch());
   }
 
-  // Pictures and sounds, which libllama takes in batches without tokens: first those whose rows see
-  // only what is before them, then each of the others.
+  // Pictures and sounds, which libllama takes in batches without tokens: first those with causal
+  // attention in one batch, then each of the others in a batch of its own.
   DecodeOutcome DecodeMedia(std::span<const Row> rows) {
     DecodeOutcome outcome =
         DecodeEmbeddings(rows, [](const Row& row) { return !row.media->is_whole; });

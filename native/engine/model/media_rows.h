@@ -20,8 +20,9 @@ inline constexpr Token kMostMediaToken = -(Token{1} << 30U);
 // True for the id of a row of a picture or sound.
 constexpr bool IsMediaToken(Token token) { return token <= kMostMediaToken; }
 
-// Ids of `count` rows of what has this digest. The digest must be secret: ids have only 30 bits, so
-// that a client who could compute them could choose another picture with the same id.
+// Ids of the `count` rows of a picture or sound with this digest. The digest must be secret: ids
+// have only 30 bits, so a client who could compute them could choose another picture with the same
+// id.
 std::vector<Token> MediaTokens(const SipTag& digest, std::uint32_t count);
 
 // Place of a row of a model with M-RoPE, relative to the position of its picture's first row: time,

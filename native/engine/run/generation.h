@@ -80,7 +80,7 @@ class Generation : Submission {
   // A prompt that shares nothing is rounded as a plain loop rounds it: neither padded nor cut
   // otherwise.
   bool IsPlain() const { return !reuse_prefix; }
-  // Of the next `rows` rows, those that one batch computes: tokens, or a picture or sound.
+  // Number of the next `rows` rows that one batch computes: tokens, or a picture or sound.
   std::uint32_t OfOneKind(std::uint32_t rows) const { return RowsOfOneKind(media, computed, rows); }
   // Cells that no other sequence shares.
   std::uint32_t own_cells() const { return computed - pin.length; }

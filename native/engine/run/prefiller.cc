@@ -12,7 +12,7 @@ bool Prefiller::Takes(const Generation& generation) const {
   if (generation.pending() < least || generation.tokens.size() > decoder_->lane_cells()) {
     return false;
   }
-  // The lane takes tokens only, and what it can get from the decoder.
+  // The lane computes tokens only, and begins with cells that it can copy from the decoder.
   if (MediaFrom(generation.media, generation.computed) != nullptr ||
       generation.computed > generation.shareable) {
     return false;

@@ -2,8 +2,7 @@
 // times over. Models that have lost the thread do this until their context is full.
 //
 // For each period p up to kMaxPeriod it counts how many of the last tokens equal the token p before
-// them. A token costs kMaxPeriod comparisons, whatever the length of the answer, and the memory is
-// fixed.
+// them. A token costs kMaxPeriod comparisons at any length of the answer, and the memory is fixed.
 #pragma once
 
 #include <array>

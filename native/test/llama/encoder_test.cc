@@ -1,19 +1,15 @@
 // Embeddings with real model files: a bidirectional encoder and a causal model.
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
-#include <map>
-#include <mutex>
 
 #include "engine/engine.h"
 #include "engine/llama/llama_encoder.h"
+#include "heard_vectors.h"
 #include "models.h"
 #include "test.h"
 
 namespace svc {
 namespace {
-
-using namespace std::chrono_literals;
 
 using Vectors = std::vector<std::vector<float>>;
 
@@ -159,31 +155,8 @@ TEST(ModelsOfTextMakeNoEmbeddings) {
   }
 }
 
-struct Heard {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::map<GenerationId, std::vector<float>> vectors;
-  std::map<GenerationId, GenerationOutput> ends;
-
-  GenerationOutput End(GenerationId id) {
-    std::unique_lock lock(mutex);
-    EXPECT(changed.wait_for(lock, 60s, [&] { return ends.contains(id); }));
-    return ends[id];
-  }
-};
-
-std::unique_ptr<Engine> LoadEngine(const std::string& path, Heard& heard) {
-  test::LoadModules();
-  Result<std::unique_ptr<Engine>> engine =
-      Engine::Load({.path = path, .threads = 1}, [&heard](std::vector<GenerationOutput> outputs) {
-        const std::lock_guard lock(heard.mutex);
-        for (GenerationOutput& output : outputs) {
-          auto& all = heard.vectors[output.id];
-          all.insert(all.end(), output.embeddings.begin(), output.embeddings.end());
-          if (output.done) heard.ends[output.id] = std::move(output);
-        }
-        heard.changed.notify_all();
-      });
+std::unique_ptr<Engine> LoadEngine(const std::string& path, test::HeardVectors& heard) {
+  Result<std::unique_ptr<Engine>> engine = test::LoadInto(heard, path);
   if (engine.ok()) return std::move(engine.value());
   test::Fail(__FILE__, __LINE__, engine.status().message());
   return nullptr;
@@ -191,7 +164,7 @@ std::unique_ptr<Engine> LoadEngine(const std::string& path, Heard& heard) {
 
 TEST(AnEngineEmbedsTextsAndTokensAndWritesNothing) {
   for (const std::string& path : EmbeddingModels()) {
-    Heard heard;
+    test::HeardVectors heard;
     const auto engine = LoadEngine(path, heard);
     REQUIRE(engine != nullptr);
     const ModelInfo& info = engine->info();
@@ -215,7 +188,7 @@ TEST(AnEngineEmbedsTextsAndTokensAndWritesNothing) {
 }
 
 TEST(AnEngineRefusesWhatItCannotEmbed) {
-  Heard heard;
+  test::HeardVectors heard;
   const auto engine = LoadEngine(EmbeddingModels()[0], heard);
   REQUIRE(engine != nullptr);
   std::string text;
@@ -228,7 +201,7 @@ TEST(AnEngineRefusesWhatItCannotEmbed) {
   EXPECT(engine->embedding()->Embed({.id = 3, .input = {}}).status().code() ==
          StatusCode::kInvalidRequest);
 
-  Heard other;
+  test::HeardVectors other;
   const auto writer = LoadEngine(test::TinyModels()[0], other);
   REQUIRE(writer != nullptr);
   EXPECT(writer->embedding() == nullptr && writer->text() != nullptr);

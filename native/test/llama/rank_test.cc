@@ -2,20 +2,16 @@
 // gives it.
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
-#include <map>
-#include <mutex>
 
 #include "engine/engine.h"
 #include "engine/llama/chat/rank_prompt.h"
 #include "engine/llama/llama_encoder.h"
+#include "heard_vectors.h"
 #include "models.h"
 #include "test.h"
 
 namespace svc {
 namespace {
-
-using namespace std::chrono_literals;
 
 constexpr const char* kQuery = "what runs under the bridge?";
 
@@ -80,33 +76,6 @@ float Reference(const LlamaModel& model, std::vector<Token> tokens) {
   return score;
 }
 
-struct Heard {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::map<GenerationId, std::vector<float>> scores;
-  std::map<GenerationId, GenerationOutput> ends;
-
-  GenerationOutput End(GenerationId id) {
-    std::unique_lock lock(mutex);
-    EXPECT(changed.wait_for(lock, 60s, [&] { return ends.contains(id); }));
-    return ends[id];
-  }
-};
-
-Result<std::unique_ptr<Engine>> Load(const std::string& path, Heard& heard) {
-  test::LoadModules();
-  return Engine::Load({.path = path, .threads = 1},
-                      [&heard](std::vector<GenerationOutput> outputs) {
-                        const std::lock_guard lock(heard.mutex);
-                        for (GenerationOutput& output : outputs) {
-                          auto& all = heard.scores[output.id];
-                          all.insert(all.end(), output.embeddings.begin(), output.embeddings.end());
-                          if (output.done) heard.ends[output.id] = std::move(output);
-                        }
-                        heard.changed.notify_all();
-                      });
-}
-
 std::vector<std::size_t> Order(const std::vector<float>& scores) {
   std::vector<std::size_t> order(scores.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -117,8 +86,8 @@ std::vector<std::size_t> Order(const std::vector<float>& scores) {
 
 TEST(ScoresAndOrderEqualThoseOfAPlainContext) {
   for (const std::string& path : {Bert(), Qwen()}) {
-    Heard heard;
-    const auto engine = Load(path, heard);
+    test::HeardVectors heard;
+    const auto engine = test::LoadInto(heard, path);
     REQUIRE(engine.ok());
     EXPECT(engine.value()->info().ranks && engine.value()->info().makes_embeddings);
     EXPECT_EQ(engine.value()->info().embedding_length, 1U);
@@ -126,7 +95,7 @@ TEST(ScoresAndOrderEqualThoseOfAPlainContext) {
         engine.value()->embedding()->Rerank({.id = 1, .query = kQuery, .documents = Documents()});
     REQUIRE(input_tokens.ok());
     EXPECT_EQ(heard.End(1).usage.input_tokens, input_tokens.value());
-    const std::vector<float> scores = heard.scores[1];
+    const std::vector<float> scores = heard.vectors[1];
     REQUIRE(scores.size() == Documents().size());
 
     const auto model = test::LoadTinyModel(path);
@@ -181,8 +150,8 @@ TEST(TextNeverBecomesAControlTokenOrAPlaceholder) {
 
 TEST(ALongDocumentIsRefusedOrCut) {
   for (const std::string& path : {Bert(), Qwen()}) {
-    Heard heard;
-    const auto engine = Load(path, heard);
+    test::HeardVectors heard;
+    const auto engine = test::LoadInto(heard, path);
     REQUIRE(engine.ok());
     EmbeddingEngine* ranker = engine.value()->embedding();
     const std::uint32_t most = engine.value()->info().context_length;
@@ -207,16 +176,16 @@ TEST(ALongDocumentIsRefusedOrCut) {
     EXPECT(end.status.ok());
     EXPECT(end.usage.truncated_tokens.value_or(0) > 3000 - most);
     EXPECT(end.usage.input_tokens > most && end.usage.input_tokens < most + 100);
-    EXPECT_EQ(heard.scores[2].size(), 2U);
+    EXPECT_EQ(heard.vectors[2].size(), 2U);
     REQUIRE(ranker->Rerank({.id = 3, .query = kQuery, .documents = {"a"}, .truncate = true}).ok());
     EXPECT_EQ(heard.End(3).usage.truncated_tokens.value_or(7), 0U);
-    EXPECT_EQ(heard.scores[3][0], heard.scores[2][0]);
+    EXPECT_EQ(heard.vectors[3][0], heard.vectors[2][0]);
   }
 }
 
 TEST(OnlySoManyTokensOfADocumentAreRead) {
-  Heard heard;
-  const auto engine = Load(Bert(), heard);
+  test::HeardVectors heard;
+  const auto engine = test::LoadInto(heard, Bert());
   REQUIRE(engine.ok());
   const std::vector<std::string> documents = {"the river runs under", "the river", "the"};
   const Result<std::uint32_t> tokens = engine.value()->embedding()->Rerank(
@@ -224,20 +193,20 @@ TEST(OnlySoManyTokensOfADocumentAreRead) {
   REQUIRE(tokens.ok());
   EXPECT_EQ(tokens.value(), 3U * 3 + 2 + 2 + 1);  // [CLS] a [SEP], and the documents
   EXPECT_EQ(heard.End(1).usage.truncated_tokens.value_or(0), 2U);
-  const std::vector<float> scores = heard.scores[1];
+  const std::vector<float> scores = heard.vectors[1];
   EXPECT(std::fabs(scores[0] - scores[1]) < 1e-4F);
   EXPECT(std::fabs(scores[1] - scores[2]) > 1e-3F);
 }
 
 TEST(AModelDoesOnlyWhatItWasTrainedFor) {
-  Heard heard;
-  const auto ranker = Load(Bert(), heard);
+  test::HeardVectors heard;
+  const auto ranker = test::LoadInto(heard, Bert());
   REQUIRE(ranker.ok());
   const Status embedded = ranker.value()->embedding()->Embed({.id = 1, .input = {"a"}}).status();
   EXPECT(embedded.code() == StatusCode::kInvalidRequest);
   EXPECT_EQ(embedded.message(), "this model ranks documents and makes no embeddings");
 
-  const auto embedder = Load(std::string(SVC_TEST_MODELS) + "/tiny-bert.gguf", heard);
+  const auto embedder = test::LoadInto(heard, std::string(SVC_TEST_MODELS) + "/tiny-bert.gguf");
   REQUIRE(embedder.ok());
   EXPECT(!embedder.value()->info().ranks);
   const Status reranked =

@@ -125,9 +125,9 @@ ChatRenderer::~ChatRenderer() = default;
 Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
                                                         const std::string& chat_template) {
   std::unique_ptr<ChatRenderer> renderer(new ChatRenderer(model));
-  Result<common_chat_templates*> templates = InitTemplates(model.get(), chat_template);
+  Result<common_chat_templates_ptr> templates = InitTemplates(model.get(), chat_template);
   if (!templates.ok()) return templates.status();
-  renderer->templates_ = common_chat_templates_ptr(templates.value());
+  renderer->templates_ = std::move(templates.value());
   renderer->LearnFormats();
   return renderer;
 }

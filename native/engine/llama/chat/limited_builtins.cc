@@ -158,7 +158,7 @@ struct Limited {
   Check check;
 };
 
-// The interpreter copies these tables whenever it looks up a name, so what it copies is a pointer.
+// The interpreter copies these tables at each look-up of a name, so each handler holds a pointer.
 // The elements of the tables are not const, only the references to them are.
 void Wrap(const jinja::func_builtins& builtins) {
   for (const auto& [name, handler] : builtins) {

@@ -139,13 +139,13 @@ struct LimitedBinary final : Limited {
 class Limiter {
  public:
   explicit Limiter(jinja::program* program) {
-    // Names come from `set`, loops, macros and their parameters: fewer than there are nodes.
-    variables_ = CountNodes(*program);
+    // Variables are made by `set`, loops and macros.
+    variables_ = CountVariables(*program);
     Body(&program->body);
   }
 
  private:
-  static std::size_t CountNodes(const jinja::program& program) {
+  static std::size_t CountVariables(const jinja::program& program) {
     std::size_t count = 0;
     jinja::context context;
     context.visitor = [&](bool /*is_leaf*/, const statement* visited,
@@ -200,7 +200,7 @@ class Limiter {
     for (statement_ptr& each : *nodes) Slot(&each);
   }
 
-  // Limits a node whose value is used, whatever its type.
+  // Limits a node of any type whose value is used.
   void Slot(statement_ptr* node) {
     if (*node == nullptr) return;
     Inside(*node);

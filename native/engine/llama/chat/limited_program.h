@@ -9,7 +9,7 @@
 namespace svc {
 
 // Inserts the checks. Afterwards, rendering throws std::runtime_error once the limit is exceeded;
-// what is rendered stays the same. REQUIRES: no other thread uses `program` yet.
+// the rendered text stays the same. REQUIRES: no other thread uses `program` yet.
 void LimitProgram(jinja::program* program);
 
 }  // namespace svc

@@ -42,8 +42,8 @@ void Try(const char* source) {
 
 }  // namespace
 
-Result<common_chat_templates*> InitTemplates(const llama_model* model,
-                                             const std::string& chat_template) {
+Result<common_chat_templates_ptr> InitTemplates(const llama_model* model,
+                                                const std::string& chat_template) {
   LimitBuiltins();
   const WorkLimit limit(kAnalysisCpuSeconds);
   const FixedTime time;
@@ -64,7 +64,7 @@ Result<common_chat_templates*> InitTemplates(const llama_model* model,
     for (const auto* each : {&templates->template_default, &templates->template_tool_use}) {
       if (*each != nullptr) LimitProgram(&(*each)->prog);
     }
-    return templates.release();
+    return templates;
   } catch (const std::exception& error) {
     return Status(StatusCode::kModelInvalid,
                   std::string("the model's chat template cannot be parsed: ") + error.what());

@@ -10,10 +10,8 @@
 
 #include <string>
 
+#include "chat.h"
 #include "engine/base/status.h"
-
-struct common_chat_templates;
-struct llama_model;
 
 namespace svc {
 
@@ -25,7 +23,7 @@ constexpr double kAnalysisCpuSeconds = 2;
 // observes the limit. Returned templates throw std::runtime_error from rendering once the limit is
 // exceeded. Error: kModelInvalid (a template cannot be parsed, runs for too long, or needs too much
 // memory).
-Result<common_chat_templates*> InitTemplates(const llama_model* model,
-                                             const std::string& chat_template);
+Result<common_chat_templates_ptr> InitTemplates(const llama_model* model,
+                                                const std::string& chat_template);
 
 }  // namespace svc

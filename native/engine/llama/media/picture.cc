@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/llama/media/bytes_at.h"
 #include "engine/llama/media/media_limits.h"
 
 namespace {
@@ -55,12 +56,6 @@ constexpr std::size_t kMostScans = 100;
 
 Status Refuse(const std::string& why) { return {StatusCode::kInvalidRequest, why}; }
 
-bool StartsWith(std::span<const std::uint8_t> bytes, std::string_view head) {
-  return bytes.size() >= head.size() &&
-         std::equal(head.begin(), head.end(), bytes.begin(),
-                    [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; });
-}
-
 // Number of scans of a JPEG. In compressed data the marker does not occur.
 std::size_t CountScans(std::span<const std::uint8_t> bytes) {
   std::size_t scans = 0;
@@ -75,14 +70,14 @@ Status CheckFormat(std::span<const std::uint8_t> bytes) {
   if (bytes.size() > kMaxMediaBytes) {
     return Refuse("has more than " + std::to_string(kMaxMediaBytes) + " bytes");
   }
-  if (StartsWith(bytes, "\xFF\xD8\xFF"sv)) {
+  if (HasAt(bytes, 0, "\xFF\xD8\xFF"sv)) {
     return CountScans(bytes) > kMostScans ? Refuse("is a JPEG with too many scans") : Status::Ok();
   }
-  if (StartsWith(bytes, "\x89PNG\r\n\x1A\n"sv) || StartsWith(bytes, "GIF87a"sv) ||
-      StartsWith(bytes, "GIF89a"sv)) {
+  if (HasAt(bytes, 0, "\x89PNG\r\n\x1A\n"sv) || HasAt(bytes, 0, "GIF87a"sv) ||
+      HasAt(bytes, 0, "GIF89a"sv)) {
     return Status::Ok();
   }
-  if (bytes.size() > 12 && StartsWith(bytes.subspan(8), "WEBP"sv))
+  if (bytes.size() > 12 && HasAt(bytes, 8, "WEBP"sv))
     return Refuse("is WebP, which local models cannot read");
   return Refuse("is no PNG, JPEG or GIF");
 }

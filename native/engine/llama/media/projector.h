@@ -5,8 +5,8 @@
 //   bytes ─► pixels or samples ─► pieces, sized for the projector ─► rows of embeddings
 //            picture.h, sound.h   Prepare                            Encode
 //
-// Prepare is cheap and tells how many rows there will be, so that a prompt that is too long is
-// refused before anything is computed. Encode takes as long as hundreds of tokens.
+// Prepare is cheap and gives the number of rows, so that a prompt that is too long is refused
+// before anything is computed. Encode takes as long as hundreds of tokens.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 
+#include "engine/llama/media/bytes_at.h"
 #include "engine/llama/media/media_limits.h"
 
 #define MINIAUDIO_IMPLEMENTATION
@@ -26,12 +26,6 @@ constexpr std::size_t kSamplesAtOnce = std::size_t{1} << 16U;
 constexpr ma_uint64 kRoundedPart = 10;
 
 Status Refuse(const std::string& why) { return {StatusCode::kInvalidRequest, why}; }
-
-bool HasAt(std::span<const std::uint8_t> bytes, std::size_t at, std::string_view text) {
-  return bytes.size() >= at + text.size() &&
-         std::equal(text.begin(), text.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at),
-                    [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; });
-}
 
 bool IsKnown(std::span<const std::uint8_t> bytes) {
   const bool is_wav = HasAt(bytes, 0, "RIFF") && HasAt(bytes, 8, "WAVE");

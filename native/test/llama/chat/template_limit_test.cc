@@ -21,8 +21,8 @@ constexpr double kCpuSeconds = 0.2;
 common_chat_templates_ptr Parse(const std::string& text) {
   static const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
   if (model == nullptr) return nullptr;
-  Result<common_chat_templates*> templates = InitTemplates(model->get(), text);
-  if (templates.ok()) return common_chat_templates_ptr(templates.value());
+  Result<common_chat_templates_ptr> templates = InitTemplates(model->get(), text);
+  if (templates.ok()) return std::move(templates.value());
   test::Fail(__FILE__, __LINE__, text + ": " + templates.status().message());
   return nullptr;
 }
@@ -158,7 +158,7 @@ TEST(ATemplateThatNeverEndsIsNotLoaded) {
            "{% set s = 'x' %}" + Repeat("{% set s = s ~ s %}", 60),
        }) {
     const double before = ThreadCpuSeconds();
-    const Result<common_chat_templates*> templates = InitTemplates(model->get(), text);
+    const Result<common_chat_templates_ptr> templates = InitTemplates(model->get(), text);
     EXPECT(ThreadCpuSeconds() - before < 2 * kAnalysisCpuSeconds);
     REQUIRE(!templates.ok());
     EXPECT(templates.status().code() == StatusCode::kModelInvalid);

@@ -1,4 +1,4 @@
-// What the decoders of pictures and sounds accept, and what they refuse before they decode it.
+// Files that the decoders of pictures and sounds accept, and files that they refuse undecoded.
 #include <algorithm>
 #include <string>
 

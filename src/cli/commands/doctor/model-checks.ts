@@ -69,7 +69,7 @@ async function stateOfFiles(models: readonly ModelRecord[]): Promise<FileState[]
   return models.map(({ id }) => states.get(id) as FileState);
 }
 
-/** Of a name that the config gives to a model: the file is checked as that of the model. */
+/** State of a name that the config gives to a model; the file is checked as that of the model. */
 function stateOfName({ state }: ModelRecord, from: string): Omit<FileState, 'id'> {
   const isBroken = state === 'failed';
   return { state: isBroken ? `${from}, from which it is made, is missing or broken` : `made from ${from}`, isBroken };

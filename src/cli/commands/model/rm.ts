@@ -13,7 +13,7 @@ import { askYesNo, printResult, say } from '../../terminal/output.ts';
 export const spec = {
   summary: 'Remove a model',
   detail: [
-    'A file in the store is deleted. A file that was registered in its own place stays there. Of a name that the config gives to a model (`svc model create`) only the name is removed.',
+    'A file in the store is deleted. A file that was registered in its own place stays there. If it is a name that the config gives to a model (`svc model create`), only the name is removed.',
   ],
   arguments: [modelArgument],
   flags: { yes: { kind: 'switch', short: 'y', summary: 'do not ask before deleting a file' }, json: jsonFlag },
