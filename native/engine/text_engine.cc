@@ -91,8 +91,9 @@ class LlamaTextEngine final : public TextEngine {
     if (!rules.ok()) return rules.status();
     submission.reader = std::move(rules.value().reader);
     submission.spelled = std::move(rules.value().spelled);
+    const std::vector<Token> seen = WithoutMedia(submission.prompt);
     SamplerOptions options{.params = request.sampling,
-                           .prompt = WithoutMedia(submission.prompt),
+                           .prompt = seen,
                            .constraint = std::move(rules.value().constraint),
                            .logprobs = request.logprobs,
                            .piece = [this](Token token) { return model().Piece(token, true); }};

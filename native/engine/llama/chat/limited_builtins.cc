@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <deque>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -161,8 +162,9 @@ struct Limited {
 // The interpreter copies these tables at each look-up of a name, so each handler holds a pointer.
 // The elements of the tables are not const, only the references to them are.
 void Wrap(const jinja::func_builtins& builtins) {
+  static auto& all = *new std::deque<Limited>();  // used until the process ends
   for (const auto& [name, handler] : builtins) {
-    const auto* limited = new Limited{handler, CheckOf(name)};  // used until the process ends
+    const Limited* limited = &all.emplace_back(Limited{handler, CheckOf(name)});
     const_cast<jinja::func_handler&>(handler) = [limited](const jinja::func_args& args) {
       if (WorkLimit::IsInForce()) limited->check(args);
       return limited->original(args);
