@@ -5,7 +5,7 @@
 // (limited_builtins.h), and checks are inserted into the parsed template (limited_program.h).
 //
 // Not covered: a value that is nested hundreds of thousands deep overflows the stack when it is
-// freed, which ends the engine.
+// freed, which ends the engine; a value that contains itself is never freed.
 #pragma once
 
 #include <string>

@@ -10,6 +10,7 @@
 #include "chat.h"
 #include "engine/base/thread_clock.h"
 #include "engine/base/work_limit.h"
+#include "ignore_leaks.h"
 #include "models.h"
 #include "test.h"
 
@@ -135,12 +136,16 @@ TEST(WhatGrowsIsEnded) {
            shared + "{{ a|sort }}",
            Repeat("{% set t = (t, t) %}", 60) + "{% set o = {t: 1} %}",
            Repeat("{% set t = (t, t) %}", 60) + "{{ {'a': 1}[t] }}",
-           own + "{{ a }}",
-           own + "{{ a|tojson }}",
-           own + "{{ a == [a] }}",
        }) {
     ExpectEnded(WhenAsked(text), WorkLimit::kMaxCpuSeconds);
   }
+  {
+    const test::IgnoreLeaks leaks;  // the interpreter counts references: a circle is never freed
+    for (const char* use : {"{{ a }}", "{{ a|tojson }}", "{{ a == [a] }}"}) {
+      ExpectEnded(WhenAsked(own + use), WorkLimit::kMaxCpuSeconds);
+    }
+  }
+  if (test::kSanitized) return;  // a sanitizer keeps freed memory
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   EXPECT(usage.ru_maxrss < 1L << 20);  // KiB
