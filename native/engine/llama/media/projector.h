@@ -62,8 +62,8 @@ class Projector {
  public:
   // Reads LoadOptions::projector_path. `max_rows`: most rows of a batch. `key`: makes the ids of
   // rows secret, and other for another projector. Errors: kModelInvalid, with a reason in words
-  // that follow "the projector"; kCancelled. libmtmd keeps the memory of a projector that it refuses
-  // after reading it, so that memory is free only when the process ends.
+  // that follow "the projector"; kCancelled. libmtmd keeps the memory of a projector that it
+  // refuses after reading it: it is free only when the process ends.
   static Result<std::unique_ptr<Projector>> Load(const LoadOptions& options,
                                                  const LlamaModel& model, int threads,
                                                  std::uint32_t max_rows, const SipKey& key);
