@@ -148,7 +148,7 @@ test('a drain that is undone: daemon and engine stay, running requests end, new 
   assert.equal(await drain(true), { draining: true, active: 0, waiting: 0 });
 
   await drain(false);
-  assert.is((await daemon.client.ready()).state, 'READY');
+  await waitFor('READY', async () => (await daemon.client.ready()).state === 'READY');
   assert.ok(await generates(daemon));
   assert.is((await daemon.client.health()).models[0]?.pid, before?.pid);
 
