@@ -79,7 +79,7 @@ export async function askChild<Answer>({
 
 /**
  * As askChild, with the answer alone. Throws the error that the child answers, ENGINE_CRASHED, or TIMEOUT.
- * @param missing what there is no sign of when the time is up
+ * @param missing name of the awaited answer, for the TIMEOUT error
  */
 export async function answerOfChild<Answer>(question: Question<Answer>, missing: string): Promise<Answer> {
   const { answer, end, isLate } = await askChild<Answer | SvcError>({

@@ -227,7 +227,7 @@ test('an error about the context says what helps with this model', () => {
   const shorter = 'shorten it, or drop the oldest turns: "truncate": true, svc run --truncate';
   assert.is(
     hint('CONTEXT_OVERFLOW', 32_768, true),
-    `${shorter}; the model was trained for no longer context, so otherwise use another model`,
+    `${shorter}; the model was trained for this length; for more, use a model with a longer context`,
   );
   assert.is(
     hint('CONTEXT_OVERFLOW', 4096, false),

@@ -86,7 +86,7 @@ test('a prompt beyond the trained length is refused with both numbers, and the h
   assert.is(status, 413);
   assert.is(json.error?.code, 'context_length_exceeded');
   assert.match(json.error?.message ?? '', /\d{5,6} tokens.* 131072$/);
-  assert.match(json.error?.hint ?? '', /was trained for no longer context/);
+  assert.match(json.error?.hint ?? '', /was trained for this length/);
 });
 
 test('a key without the scope admin may send a long prompt, but not ask for a context', async () => {

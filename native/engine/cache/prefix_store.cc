@@ -329,9 +329,9 @@ void PrefixStore::WriteFile(const Writing& writing) {
   entries_.push_back(std::make_shared<const Entry>(std::move(entry)));
 }
 
-// Marks the whole states as used long ago that the conversation of `head` has outgrown: those that
-// it continues, except the longest, which serves a turn that does not repeat the last answer, and
-// except those with which another conversation begins.
+// Makes earlier whole states of the conversation of `head` the first to be evicted. Exceptions: the
+// longest one, which serves a turn that does not repeat the last answer, and those that another
+// conversation begins with.
 void PrefixStore::AgeOutgrown(const PrefixHead& head) {
   const std::lock_guard lock(mutex_);
   const auto continues = [](const PrefixHead& later, const PrefixHead& earlier) {

@@ -26,8 +26,8 @@
 namespace svc {
 namespace {
 
-// What a saved state has beside the contents of the cache: types and sizes of its tensors, and for
-// each cell its position, sequence and token, in each of at most two caches.
+// Overhead of a saved state beside the contents of the cache: tensor headers; position, sequence
+// and token of each cell, for up to two caches.
 constexpr std::uint64_t kStateHeadBytes = std::uint64_t{64} << 10U;
 constexpr std::uint64_t kCellHeadBytes = 64;
 

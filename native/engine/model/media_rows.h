@@ -45,8 +45,7 @@ struct MediaRows {
   std::uint32_t width = 0;  // floats per row
   // True: each row sees all others, also those behind it. They are computed in one batch.
   bool is_whole = false;
-  // How far the rows behind it are from its first row: less than `count` if the rows of a picture
-  // are at the same time.
+  // Number of positions that the rows take: less than `count` with M-RoPE.
   std::uint32_t positions = 0;
   std::vector<MediaPlace> places;  // with M-RoPE, of each row; else empty
   std::shared_ptr<const std::vector<float>> embeddings;

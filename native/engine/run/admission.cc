@@ -68,7 +68,7 @@ void Admission::Arrived(Generation& generation) {
 void Admission::Grown() {
   may_admit_ = true;
   tiers_.Grown();
-  // What the disk has of them would not have fitted before.
+  // Their saved prefixes did not fit the smaller cache; fetch them now.
   for (const auto& generation : *context_.generations) {
     if (generation->ended || generation->arrived || generation->outgrown) continue;
     Arrived(*generation);

@@ -7,7 +7,7 @@ import type { ModelRecord } from '../../protocol/records.ts';
 import type { NativeLoadOptions } from '../../engine/addon.ts';
 
 export interface EngineModel {
-  /** Of the installed model or, if the engine has settings of its own, of the name that it was first loaded by. */
+  /** Id of the installed model; if the engine has settings of its own, the name that it was first loaded by. */
   readonly id: string;
   readonly path: string;
   /** Trained, in tokens; null: unknown. */

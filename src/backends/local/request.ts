@@ -97,7 +97,7 @@ const MORE_MEMORY = 'for more memory, unload other models (svc model unload NAME
 function longerContext(engine: PlannedEngine): string {
   const { context_length = 0, trained_context_length = 0 } = engine.info ?? {};
   if (trained_context_length > 0 && context_length >= trained_context_length) {
-    return 'the model was trained for no longer context, so otherwise use another model';
+    return 'the model was trained for this length; for more, use a model with a longer context';
   }
   const trained = trained_context_length === 0 ? '' : ` (the model was trained for ${String(trained_context_length)})`;
   // Embedding models have a fixed default.

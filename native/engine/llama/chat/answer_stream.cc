@@ -75,7 +75,7 @@ void AnswerStream::Parse(bool last, GenerationOutput* output) {
   } catch (const std::exception&) {
     open_ = Open::kNothing;
     if (!last) return;
-    // The text breaks off inside its format, or does not follow it: what can be read of it counts.
+    // Truncated or malformed text: use the part that parses.
     try {
       message = common_chat_parse(text_, /*is_partial=*/true, *format_->parser);
     } catch (const std::exception&) {

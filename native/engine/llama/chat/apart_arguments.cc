@@ -232,7 +232,7 @@ void ApartArguments::Replace(const Place& place, const std::string& rule) {
     const auto begin = std::find(parts.begin(), parts.end(), first);
     parts.erase(begin + 1, begin + static_cast<std::ptrdiff_t>(place.parts.size()));
   }
-  // A rule of the grammar needs no part below it; a name has none.
+  // The name literal has no child parts, so the rule is attached there.
   const CallPart name =
       *LiteralIn(parser_, place.arguments.begin()->second, Builder::TOOL_ARG_NAME);
   parser_.get(first) = common_peg_gbnf_parser{name, rule};

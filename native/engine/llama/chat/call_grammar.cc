@@ -75,7 +75,7 @@ void RemoveContent(common_peg_arena* parser) {
   }
   for (CallPart part = 0; part < parser->size(); ++part) {
     if (TagOf(*parser, part) != Builder::CONTENT) continue;
-    // As a rule, since a part that has none cannot be repeated in a grammar.
+    // A GBNF rule: a part without a rule cannot be repeated.
     parser->get(part) = common_peg_gbnf_parser{PartsBelow(*parser, part).front(), "\"\""};
   }
 }

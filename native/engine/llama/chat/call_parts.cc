@@ -97,7 +97,7 @@ std::map<std::string, CallPart> CallsOf(const common_peg_arena& parser) {
   for (const CallPart part : names) {
     const std::optional<CallPart> name = LiteralIn(parser, part, Builder::TOOL_NAME);
     if (!name) continue;
-    // Some formats tag a call; in others it is what has both a name and an end.
+    // Some formats tag a call; otherwise the call is the nearest ancestor with a name and an end.
     std::optional<CallPart> call = part;
     while (call && TagOf(parser, *call) != Builder::TOOL && !HasEnd(parser, *call)) {
       const auto found = above.find(*call);

@@ -44,8 +44,8 @@ std::string_view WholeCharacters(std::string_view text, std::size_t length) {
   return text.substr(0, length);
 }
 
-// Binary search for the longest beginning of which `tokenize` makes at most max_tokens; the empty
-// one if none does. Errors: those of `tokenize`.
+// Binary search for the longest prefix of `text` with at most max_tokens tokens; empty if there is
+// none. Errors: those of `tokenize`.
 template <typename F>
 Result<Beginning> LongestWithin(std::string_view text, std::uint32_t max_tokens, F tokenize) {
   Result<std::vector<Token>> whole = tokenize(text);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kMaxDepth = 200;
 constexpr double kPartBytes = sizeof(jinja::string_part);
-// Of any value that is written out: brackets, separators, digits.
+// Output overhead per value: brackets, separators, digits.
 constexpr double kItemBytes = 16;
 
 void Add(const jinja::value& value, int depth, Weight* weight) {

@@ -30,7 +30,7 @@ std::string InClass(const std::string& character) {
   return escaped.data();
 }
 
-// Length of the longest beginning of `end` with which its first `read` characters and `next` end.
+// KMP transition: length of the longest prefix of `end` that is a suffix of end[0, read) + next.
 std::size_t Read(const std::vector<std::string>& end, std::size_t read, const std::string& next) {
   std::vector<std::string> text(end.begin(), end.begin() + static_cast<std::ptrdiff_t>(read));
   text.push_back(next);
@@ -56,8 +56,8 @@ std::string TextUntil(const std::string& name, const std::string& end,
   different.erase(std::unique(different.begin(), different.end()), different.end());
 
   const auto rule_of = [&](std::size_t read) { return name + "-" + std::to_string(read); };
-  // What may follow `read` characters of the end: one with which a beginning of it is read, or
-  // another, but not `excluded`.
+  // Alternatives after `read` matched characters: a continued match, or any other character except
+  // `excluded`.
   const auto after = [&](std::size_t read, const std::string& excluded) {
     std::string continued;
     std::string others = excluded.empty() ? "" : InClass(excluded);

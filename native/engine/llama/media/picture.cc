@@ -48,8 +48,7 @@ void* ReallocateWithin(void* old, std::size_t size) {
 namespace svc {
 namespace {
 
-// Of all steps of decoding together: the widest are those of a PNG with 16 bits per channel, and of
-// a progressive JPEG.
+// Allocation budget per pixel over all decoding steps. Worst cases: 16-bit PNG, progressive JPEG.
 constexpr std::size_t kBytesPerPixel = 40;
 constexpr std::size_t kFixedBytes = std::size_t{4} << 20U;
 constexpr std::size_t kMostScans = 100;

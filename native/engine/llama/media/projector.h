@@ -60,8 +60,8 @@ class PreparedMedia {
 // Owner: the engine. `model` must outlive it. Any thread.
 class Projector {
  public:
-  // Reads LoadOptions::projector_path. `max_rows`: most rows of a batch. `key`: makes the ids of
-  // rows secret, and other for another projector. Errors: kModelInvalid, with a reason in words
+  // Reads LoadOptions::projector_path. `max_rows`: most rows of a batch. `key`: secret for
+  // the ids of rows; differs per projector. Errors: kModelInvalid, with a reason in words
   // that follow "the projector"; kCancelled. libmtmd keeps the memory of a projector that it
   // refuses after reading it: it is free only when the process ends.
   static Result<std::unique_ptr<Projector>> Load(const LoadOptions& options,
