@@ -27,20 +27,28 @@ T ValueOrThrow(Napi::Env env, Result<T> result) {
   return std::move(result.value());
 }
 
-// Returns the engine by its kind. Error: kInvalidRequest, if its model is of the other kind.
+// Error for a request that the engine's kind does not serve.
+Status Refusal(Engine& engine, const std::string& refused) {
+  const char* kind = engine.text() != nullptr        ? "writes text"
+                     : engine.embedding() != nullptr ? "makes embeddings"
+                                                     : "ranks documents";
+  return {StatusCode::kInvalidRequest, std::string("this model ") + kind + " and " + refused};
+}
+
+// Returns the engine by its kind. Error: kInvalidRequest, if its model is of another kind.
 Result<TextEngine*> TextOf(Engine& engine) {
   if (engine.text() != nullptr) return engine.text();
-  return Status(StatusCode::kInvalidRequest, "this model makes embeddings and writes no text");
+  return Refusal(engine, "writes no text");
 }
 
 Result<EmbeddingEngine*> EmbeddingOf(Engine& engine) {
   if (engine.embedding() != nullptr) return engine.embedding();
-  return Status(StatusCode::kInvalidRequest, "this model writes text and makes no embeddings");
+  return Refusal(engine, "makes no embeddings");
 }
 
-Result<EmbeddingEngine*> RankingOf(Engine& engine) {
-  if (engine.embedding() != nullptr) return engine.embedding();
-  return Status(StatusCode::kInvalidRequest, "this model writes text and ranks no documents");
+Result<RankingEngine*> RankingOf(Engine& engine) {
+  if (engine.ranking() != nullptr) return engine.ranking();
+  return Refusal(engine, "ranks no documents");
 }
 
 }  // namespace
@@ -165,7 +173,7 @@ Napi::Value EngineObject::Embed(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::Rerank(const Napi::CallbackInfo& info) {
   const auto read = [&](const ModelInfo&) { return ReadRerankRequest(info[0]); };
-  return Begin(info.Env(), read, RankingOf, &EmbeddingEngine::Rerank);
+  return Begin(info.Env(), read, RankingOf, &RankingEngine::Rerank);
 }
 
 template <typename Read, typename KindOf, typename HandOver>

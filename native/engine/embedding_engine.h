@@ -1,6 +1,4 @@
-// Engine for a model that makes embeddings, or ranks: a score is an embedding of one number. Such a
-// model has no text decoder, no chat template and no prefix cache, so this engine uses none of the
-// text engine's parts.
+// Engine for a model that makes embeddings.
 #pragma once
 
 #include <memory>
@@ -10,8 +8,7 @@
 
 namespace svc {
 
-// REQUIRES: MakesEmbeddings. Errors: kOutOfMemory, kModelInvalid (also for a file that should rank
-// and has no classifier head).
+// REQUIRES: MakesEmbeddings and not Ranks. Errors: kOutOfMemory, kModelInvalid.
 Result<std::unique_ptr<Engine>> NewEmbeddingEngine(std::unique_ptr<LlamaModel> model,
                                                    const LoadOptions& options, OutputSink sink);
 

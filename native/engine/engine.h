@@ -1,8 +1,9 @@
 // Public interface of the engine: one loaded model that serves many concurrent requests. The model
-// decides the kind of engine: a text engine generates, an embedding engine makes vectors or scores.
+// decides the kind of engine.
 //
-//   Engine::Load ─► TextEngine      ── Submit ────────► runner thread ────┬─► OutputSink
-//               or  EmbeddingEngine ── Embed, Rerank ─► embedder's thread ┘  (at most once a step)
+//   Engine::Load ─► TextEngine      ── Submit ─► runner thread ─────────┬─► OutputSink
+//               or  EmbeddingEngine ── Embed ──┬► embedder's thread ────┘   (at most once a step)
+//               or  RankingEngine   ── Rerank ─┘
 //
 // Owner: the caller of Load. Close() or the destructor stops and joins the engine's thread; the
 // destructor frees the model. Threads: any thread may call any method. The engine calls the sink on
@@ -21,9 +22,10 @@ namespace svc {
 
 class EmbeddingEngine;
 class LlamaModel;
+class RankingEngine;
 class TextEngine;
 
-// What engines of both kinds have.
+// What engines of all kinds have.
 class Engine {
  public:
   // Loads the model on the calling thread (seconds to minutes) and starts the engine's thread.
@@ -35,6 +37,7 @@ class Engine {
   // This engine by its kind; exactly one is not null.
   virtual TextEngine* text() { return nullptr; }
   virtual EmbeddingEngine* embedding() { return nullptr; }
+  virtual RankingEngine* ranking() { return nullptr; }
 
   const ModelInfo& info() const { return info_; }
 
@@ -103,10 +106,17 @@ class EmbeddingEngine : public Engine {
   EmbeddingEngine* embedding() final { return this; }
 
   // Tokenizes (on the calling thread) and queues. Returns the number of input tokens. Errors:
-  // kInvalidRequest (also if the model ranks), kContextOverflow (the message names both numbers),
-  // kBusy (the queue is full). After an error the sink receives nothing for this id.
+  // kInvalidRequest, kContextOverflow (the message names both numbers), kBusy (the queue is full).
+  // After an error the sink receives nothing for this id.
   virtual Result<std::uint32_t> Embed(EmbeddingRequest request) = 0;
-  // As Embed, for a model that ranks; kInvalidRequest for any other.
+};
+
+class RankingEngine : public Engine {
+ public:
+  using Engine::Engine;
+  RankingEngine* ranking() final { return this; }
+
+  // As EmbeddingEngine::Embed: a score for each document, in a vector of one number.
   virtual Result<std::uint32_t> Rerank(RerankRequest request) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Engine::Load: the kind of engine that the model file needs. Apart from engine.cc, which both
+// Engine::Load: the kind of engine that the model file needs. Apart from engine.cc, which all
 // kinds build on.
 #include <utility>
 
@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "engine/llama/llama_encoder.h"
 #include "engine/llama/llama_model.h"
+#include "engine/ranking_engine.h"
 #include "engine/text_engine.h"
 
 namespace svc {
@@ -13,6 +14,9 @@ namespace svc {
 Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputSink sink) {
   Result<std::unique_ptr<LlamaModel>> model = LlamaModel::Load(options);
   if (!model.ok()) return model.status();
+  if (Ranks(*model.value())) {
+    return NewRankingEngine(std::move(model.value()), options, std::move(sink));
+  }
   if (MakesEmbeddings(*model.value())) {
     return NewEmbeddingEngine(std::move(model.value()), options, std::move(sink));
   }

@@ -121,6 +121,8 @@ test('a model of the other kind refuses a request', async () => {
   engine.resume(1);
   engine.setPrefixBytes(0);
   assert.is((await embed({ id: 1, input: ['a'] })).length, 1);
+  const reranked = await refusal(engine.rerank({ id: 2, query: 'a', documents: ['b'] }));
+  assert.is(reranked.message, 'this model makes embeddings and ranks no documents');
   await engine.close();
 
   const { native } = await openEngine('tiny-llama');

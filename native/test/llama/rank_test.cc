@@ -92,7 +92,7 @@ TEST(ScoresAndOrderEqualThoseOfAPlainContext) {
     EXPECT(engine.value()->info().ranks && engine.value()->info().makes_embeddings);
     EXPECT_EQ(engine.value()->info().embedding_length, 1U);
     const Result<std::uint32_t> input_tokens =
-        engine.value()->embedding()->Rerank({.id = 1, .query = kQuery, .documents = Documents()});
+        engine.value()->ranking()->Rerank({.id = 1, .query = kQuery, .documents = Documents()});
     REQUIRE(input_tokens.ok());
     EXPECT_EQ(heard.End(1).usage.input_tokens, input_tokens.value());
     const std::vector<float> scores = heard.vectors[1];
@@ -153,7 +153,7 @@ TEST(ALongDocumentIsRefusedOrCut) {
     test::HeardVectors heard;
     const auto engine = test::LoadInto(heard, path);
     REQUIRE(engine.ok());
-    EmbeddingEngine* ranker = engine.value()->embedding();
+    RankingEngine* ranker = engine.value()->ranking();
     const std::uint32_t most = engine.value()->info().context_length;
     std::string text;
     for (int i = 0; i < 3000; ++i) text += "river ";
@@ -188,7 +188,7 @@ TEST(OnlySoManyTokensOfADocumentAreRead) {
   const auto engine = test::LoadInto(heard, Bert());
   REQUIRE(engine.ok());
   const std::vector<std::string> documents = {"the river runs under", "the river", "the"};
-  const Result<std::uint32_t> tokens = engine.value()->embedding()->Rerank(
+  const Result<std::uint32_t> tokens = engine.value()->ranking()->Rerank(
       {.id = 1, .query = "a", .documents = documents, .max_document_tokens = 2});
   REQUIRE(tokens.ok());
   EXPECT_EQ(tokens.value(), 3U * 3 + 2 + 2 + 1);  // [CLS] a [SEP], and the documents
@@ -198,21 +198,17 @@ TEST(OnlySoManyTokensOfADocumentAreRead) {
   EXPECT(std::fabs(scores[1] - scores[2]) > 1e-3F);
 }
 
-TEST(AModelDoesOnlyWhatItWasTrainedFor) {
+TEST(AnEngineIsOfOneKind) {
   test::HeardVectors heard;
   const auto ranker = test::LoadInto(heard, Bert());
   REQUIRE(ranker.ok());
-  const Status embedded = ranker.value()->embedding()->Embed({.id = 1, .input = {"a"}}).status();
-  EXPECT(embedded.code() == StatusCode::kInvalidRequest);
-  EXPECT_EQ(embedded.message(), "this model ranks documents and makes no embeddings");
+  EXPECT(ranker.value()->info().ranks && ranker.value()->ranking() != nullptr);
+  EXPECT(ranker.value()->embedding() == nullptr && ranker.value()->text() == nullptr);
 
   const auto embedder = test::LoadInto(heard, std::string(SVC_TEST_MODELS) + "/tiny-bert.gguf");
   REQUIRE(embedder.ok());
-  EXPECT(!embedder.value()->info().ranks);
-  const Status reranked =
-      embedder.value()->embedding()->Rerank({.id = 1, .query = "a", .documents = {"b"}}).status();
-  EXPECT(reranked.code() == StatusCode::kInvalidRequest);
-  EXPECT_EQ(reranked.message(), "this model makes embeddings and ranks no documents");
+  EXPECT(!embedder.value()->info().ranks && embedder.value()->embedding() != nullptr);
+  EXPECT(embedder.value()->ranking() == nullptr);
 }
 
 }  // namespace

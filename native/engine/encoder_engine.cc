@@ -1,0 +1,31 @@
+#include "engine/encoder_engine.h"
+
+#include "engine/llama/cpu_threads.h"
+#include "engine/llama/llama_encoder.h"
+
+namespace svc {
+
+Result<EncoderParts> NewEncoderParts(std::unique_ptr<LlamaModel> model,
+                                     const LoadOptions& options) {
+  ModelInfo info = model->Describe();
+  info.context_length = MaxInputTokens(options, info.trained_context_length);
+  const int threads = options.prompt_threads > 0 ? options.prompt_threads : options.threads;
+  info.threads = threads > 0 ? threads : DefaultThreads(info.size_bytes);
+  Result<std::unique_ptr<Encoder>> encoder =
+      NewLlamaEncoder(*model, {.max_tokens = info.context_length, .threads = info.threads});
+  if (!encoder.ok()) return encoder.status();
+  info.embedding_length = encoder.value()->length();
+  info.makes_embeddings = true;
+  info.ranks = Ranks(*model);
+  return EncoderParts{
+      .model = std::move(model), .encoder = std::move(encoder.value()), .info = std::move(info)};
+}
+
+Status CheckInputLength(const ModelInfo& info, const std::string& what, std::size_t tokens) {
+  if (tokens <= info.context_length) return Status::Ok();
+  return {StatusCode::kContextOverflow, what + " " + std::to_string(tokens) +
+                                            " tokens, and the model takes at most " +
+                                            std::to_string(info.context_length)};
+}
+
+}  // namespace svc
