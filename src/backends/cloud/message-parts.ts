@@ -21,7 +21,7 @@ export function plainText(content: Message['content'], param: string): string {
 export function withoutSounds(content: Message['content'], param: string): string | SilentPart[] {
   if (typeof content === 'string') return content;
   return content.map((part, index) => {
-    if (part.type === 'audio') throw invalid(`${param}[${String(index)}]`, 'must be no sound: use a local model');
+    if (part.type === 'audio') throw invalid(`${param}[${String(index)}]`, 'is a sound: only local models take sounds');
     return part;
   });
 }
