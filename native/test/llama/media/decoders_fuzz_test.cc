@@ -198,6 +198,9 @@ TEST(DamagedSounds) {
   // All but the last, which ends early.
   for (std::size_t i = 0; i + 1 < seeds.size(); ++i)
     EXPECT(DecodeSound(seeds[i], kSampleRate).ok());
+  // In this case of seed 1 the prediction of a FLAC overflows.
+  constexpr std::uint32_t kOverflow = 189'143;
+  EXPECT(!DecodeSound(Damage(1, kOverflow).Of(seeds), kSampleRate).ok());
   RunCases(seeds, [](const Bytes& bytes) {
     const Result<std::vector<float>> sound = DecodeSound(bytes, kSampleRate);
     EXPECT(sound.ok() ? sound.value().size() <= std::size_t{kMaxSeconds} * kSampleRate
